@@ -20,7 +20,7 @@ lib_LTLIBRARIES += %D%/libsluice.la
 %C%_libsluice_la_LIBADD = $(VERBS_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS)
 EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map
 
-EXTRA_DIST += %D%/sluice.map
+EXTRA_DIST += %D%/layers %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
 valgrinddir = $(datadir)/sluice
 dist_valgrind_DATA = %D%/sluice.supp

@@ -238,6 +238,7 @@ source_checks = \
 	%D%/check-contributing.sh \
 	%D%/check-docs.sh \
 	%D%/check-headers.sh \
+	%D%/check-layers.sh \
 	%D%/check-lint.sh \
 	%D%/check-manual-self.sh \
 	%D%/check-style.sh \
@@ -317,6 +318,7 @@ EXTRA_DIST += \
 	%D%/README.md \
 	%D%/abi/libsluice.abi \
 	%D%/abi/libsluice.constants \
+	%D%/check-layers.py \
 	%D%/headers/durations.c \
 	%D%/lint/cppcheck \
 	%D%/lint/facts.h \

@@ -4,6 +4,7 @@
 
 #include "channel/channel.h"
 #include "engine/timing.h"
+#include "scope/scope.h"
 
 void sluice_channel_close(struct sluice_channel *channel)
 {

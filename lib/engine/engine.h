@@ -24,6 +24,7 @@
 #ifndef SLU_ENGINE_H
 #define SLU_ENGINE_H
 
+#include "engine/seam.h"
 #include "engine/state.h"
 
 #define SLU_INLINE inline __attribute__((always_inline))
@@ -291,13 +292,7 @@ int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice
 int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,
                             uint64_t local_length, uint64_t remote_length, uint64_t *bytes);
 
-/* lib/scope/scope.c: the object of its scopes is made and goes with the engine. */
-int slu_scope_create(struct slu_engine *engine);
-/* All work is drained. The object of an open scope stays until its end. */
-void slu_scope_destroy(struct slu_engine *engine);
-struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline);
 /* While a scope is open, nothing else may use the engine: -EBUSY with its text, else 0. */
-int slu_scope_in_use(void);
 static inline int slu_scope_check(const struct slu_engine *engine)
 {
     return SLU_LIKELY(!engine->scope.open) ? 0 : slu_scope_in_use();

@@ -36,6 +36,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/query.c \
 	%D%/ring.c \
 	%D%/room.c \
+	%D%/seam.h \
 	%D%/source.c \
 	%D%/state.h \
 	%D%/submit.c \

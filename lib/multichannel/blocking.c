@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "multichannel/multichannel.h"
+#include "scope/scope.h"
 
 int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
                                const struct sluice_request *requests, uint32_t count,

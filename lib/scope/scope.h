@@ -46,6 +46,8 @@ static inline struct slu_engine *slu_scope_engine(const struct sluice_scope *sco
 
     return SLU_LIKELY(object != NULL) ? object->engine : NULL;
 }
+/* Opens the scope of an engine; NULL: an error with a text. */
+struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline);
 /* Then it is -ESTALE or -EINVAL, with a text. */
 int slu_scope_unusable(const struct sluice_scope *scope);
 

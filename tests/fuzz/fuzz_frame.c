@@ -18,7 +18,7 @@
 
 #include "base/bytes.h"
 #include "fuzz.h"
-#include "transport/soft/tcp.h"
+#include "transport/soft/tcp/tcp.h"
 
 const char fuzz_name[] = "frame";
 

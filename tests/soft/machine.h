@@ -54,7 +54,7 @@ static enum fault fault;
 #define memcpy hooked_copy
 #define SHM_SLOTS 4
 #define GIVEN_TOGETHER 2
-#include "../../lib/transport/soft/shm_ring.c"
+#include "../../lib/transport/soft/shm/ring.c"
 #undef memcpy
 
 /* The machine. */

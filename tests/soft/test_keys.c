@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "../support/suite.h"
-#include "transport/soft/soft.h"
+#include "transport/soft/core/soft.h"
 
 #define READERS 3
 #define LASTING 40

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one device of the soft transport, its contexts, and the transport table. */
-#include "transport/soft/regions.h"
+#include "transport/soft/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 #include "base/spelling.h"
 #include "connect/proof.h"
 #include "connect/where.h"
+#include "transport/soft/helper/helper.h"
+#include "transport/soft/shm/shm.h"
 
 /* Among the words of SLUICE_WIRE. */
 #define SOFT_WIRE_TCP 1
@@ -56,12 +58,6 @@ static void set_limits(struct slu_tcontext *base)
     base->max_cq_entries = SOFT_MAX_CQ_DEPTH;
     base->max_message = SOFT_MAX_MESSAGE;
     base->atomics = SLUICE_ATOMICS_GLOBAL;
-}
-
-enum sluice_log_level slu_soft_notice_level(struct soft_context *context, enum soft_notice notice)
-{
-    return (atomic_fetch_or(&context->noticed, notice) & notice) == 0 ? SLUICE_LOG_INFO
-                                                                      : SLUICE_LOG_DEBUG;
 }
 
 /* Those of this process, and of its parents. */
@@ -185,38 +181,6 @@ static int alloc_pd(struct slu_tcontext *context, struct slu_tpd **pd)
 static void free_pd(struct slu_tpd *pd)
 {
     free((struct soft_pd *)pd);
-}
-
-static int grow_slots(struct soft_slots *slots)
-{
-    uint32_t size = slots->size == 0 ? 64 : slots->size * 2;
-    if (size > (UINT32_C(1) << 24))
-        return -ENOMEM;
-    void **items = realloc(slots->items, size * sizeof(*items));
-    if (items == NULL)
-        return -ENOMEM;
-    memset(items + slots->size, 0, (size - slots->size) * sizeof(*items));
-    slots->items = items;
-    slots->size = size;
-    return 0;
-}
-
-int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot)
-{
-    while (slots->hint < slots->size && slots->items[slots->hint] != NULL)
-        slots->hint++;
-    if (slots->hint == slots->size && grow_slots(slots) != 0)
-        return -ENOMEM;
-    *slot = slots->hint++;
-    slots->items[*slot] = item;
-    return 0;
-}
-
-void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot)
-{
-    slots->items[slot] = NULL;
-    if (slot < slots->hint)
-        slots->hint = slot;
 }
 
 const struct slu_transport slu_transport_soft = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one device of the soft transport, which every host has. */
-#include "transport/soft/helper.h"
+#include "transport/soft/table.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "connect/stream.h"
 #include "device/device.h"
 
 /* If none is, what peers are told is an address of the loopback interface, which is down, too. */

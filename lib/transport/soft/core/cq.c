@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Completion queues: who serves one, taking turns, and sleeping on one.
+ *
+ * The owner word says who may touch a CQ and all its queue pairs. The program
+ * takes it with one atomic when it enters the library and gives it back with
+ * one when it leaves; in between it serves the CQ itself. The helper, and
+ * threads that bring a message, take it only while it is free, for a bounded
+ * turn. See inbox.c for why nothing is left lying.
+ */
+#include "transport/soft/core/soft.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* How often a thread that leaves comes back for what others have pushed meanwhile. */
+#define ROUNDS 16
+
+/* True while this thread drains the inbox of a CQ that it only visits; and for a helper's. */
+static _Thread_local bool visiting;
+
+static int add_to_fd(struct soft_cq *cq, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(cq->fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void close_fds(struct soft_cq *cq)
+{
+    if (cq->fd >= 0)
+        slu_fd_close(cq->fd);
+    if (cq->event >= 0)
+        slu_fd_close(cq->event);
+    if (cq->epoll >= 0)
+        slu_fd_close(cq->epoll);
+}
+
+static int open_fds(struct soft_cq *cq)
+{
+    cq->epoll = slu_fd_epoll();
+    cq->event = slu_fd_event();
+    cq->fd = slu_fd_epoll();
+    if (cq->epoll >= 0 && cq->event >= 0 && cq->fd >= 0 && add_to_fd(cq, cq->epoll) == 0 &&
+        add_to_fd(cq, cq->event) == 0)
+        return 0;
+    int err = slu_fail(errno, "a completion queue needs file descriptors: %m");
+    close_fds(cq);
+    return err;
+}
+
+static int enlist(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    pthread_mutex_lock(&context->lock);
+    int err = slu_soft_slot_take(&context->cqs, cq, &cq->slot);
+    pthread_mutex_unlock(&context->lock);
+    return err == 0 ? 0 : slu_fail(ENOMEM, "no memory for a completion queue");
+}
+
+static void delist(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    pthread_mutex_lock(&context->lock);
+    slu_soft_slot_free(&context->cqs, cq->slot);
+    pthread_mutex_unlock(&context->lock);
+}
+
+static void free_cq(struct soft_cq *cq)
+{
+    slu_soft_keys_remove_reader(&slu_soft_cq_context(cq)->keys, &cq->reader);
+    close_fds(cq);
+    free(cq->staging);
+    free(cq->ring);
+    free(cq);
+}
+
+int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **made)
+{
+    uint32_t size = 1;
+    while (size < depth)
+        size *= 2;
+    struct soft_cq *cq = calloc(1, sizeof(*cq));
+    if (cq == NULL)
+        return slu_fail(ENOMEM, "no memory for a completion queue");
+    cq->base.context = context;
+    cq->base.depth = depth;
+    cq->mask = size - 1;
+    atomic_init(&cq->references, 1);
+    atomic_init(&cq->watch, SOFT_WATCH_ARMED);
+    int err = -ENOMEM;
+    cq->ring = calloc(size, sizeof(*cq->ring));
+    if (cq->ring == NULL) {
+        slu_fail(ENOMEM, "no memory for a completion queue of %u entries", depth);
+        goto free_struct;
+    }
+    err = open_fds(cq);
+    if (err != 0)
+        goto free_ring;
+    err = enlist(cq);
+    if (err != 0)
+        goto close_fds;
+    err = slu_soft_helper_watch(cq);
+    if (err != 0)
+        goto delist;
+    slu_soft_keys_add_reader(&slu_soft_cq_context(cq)->keys, &cq->reader);
+    *made = &cq->base;
+    return 0;
+
+delist:
+    delist(cq);
+close_fds:
+    close_fds(cq);
+free_ring:
+    free(cq->ring);
+free_struct:
+    free(cq);
+    return err;
+}
+
+void slu_soft_cq_destroy(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    /* The helper finds CQs by slot: after this only those it holds already. */
+    delist(cq);
+    slu_soft_helper_unwatch(cq);
+    /* What a turn has left is for nobody else now. */
+    if (slu_soft_cq_take(cq))
+        slu_soft_cq_give_back(cq);
+    slu_soft_cq_release(cq);
+}
+
+void slu_soft_cq_hold(struct soft_cq *cq)
+{
+    atomic_fetch_add_explicit(&cq->references, 1, memory_order_relaxed);
+}
+
+void slu_soft_cq_release(struct soft_cq *cq)
+{
+    if (atomic_fetch_sub_explicit(&cq->references, 1, memory_order_acq_rel) == 1)
+        free_cq(cq);
+}
+
+struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot)
+{
+    struct soft_cq *cq = NULL;
+    pthread_mutex_lock(&context->lock);
+    if (slot < context->cqs.size)
+        cq = context->cqs.items[slot];
+    if (cq != NULL)
+        slu_soft_cq_hold(cq);
+    pthread_mutex_unlock(&context->lock);
+    return cq;
+}
+
+static bool take(struct soft_cq *cq, unsigned owner)
+{
+    unsigned expected = SOFT_FREE;
+    return atomic_compare_exchange_strong(&cq->owner, &expected, owner);
+}
+
+/*
+ * Not while the program waits for it: who is awake all the time would get it again and again.
+ * What the program then leaves, it has looked at.
+ */
+bool slu_soft_cq_take(struct soft_cq *cq)
+{
+    return atomic_load(&cq->waiting) == 0 && take(cq, SOFT_HELPER);
+}
+
+/*
+ * While only the epoll set wakes the helper, all connections with shared memory must; if
+ * one has more again and again, the helper looks itself. It goes on, too, where others push
+ * messages as fast as they are taken: this thread has something else to do.
+ */
+void slu_soft_cq_give_back(struct soft_cq *cq)
+{
+    bool restless = false, all;
+    int round = 0;
+    cq->drained = 0;
+    do {
+        all = !slu_soft_has_messages(cq) || (slu_soft_inbox_drain(cq) && ++round < ROUNDS);
+        bool armed = atomic_load(&cq->watch) == SOFT_WATCH_ARMED;
+        if (armed)
+            slu_soft_tcp_flush_all(cq);
+        else
+            slu_soft_tcp_flush_urgent(cq);
+        if (cq->hot != NULL && armed)
+            restless = !slu_soft_shm_leave(cq);
+        if (cq->head != cq->tail)
+            slu_soft_cq_wake(cq);
+        atomic_store(&cq->owner, SOFT_FREE);
+    } while (all && !slu_soft_inbox_empty(cq) && slu_soft_cq_take(cq));
+    if (restless)
+        atomic_store(&cq->restless, true);
+    if (restless || !all || atomic_load(&cq->watch) == SOFT_WATCH_OFF)
+        slu_soft_helper_kick(cq);
+}
+
+/* Waits for the end of a turn of another thread, which is bounded, but for page faults. */
+static void wait_for_turn(struct soft_cq *cq)
+{
+    atomic_fetch_add(&cq->waiting, 1);
+    for (unsigned time = 0; !take(cq, SOFT_PROGRAM); time++)
+        slu_soft_pause(time);
+    atomic_fetch_sub(&cq->waiting, 1);
+}
+
+void slu_soft_cq_enter(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    if (SLU_UNLIKELY(!take(cq, SOFT_PROGRAM)))
+        wait_for_turn(cq);
+    slu_soft_count_up(&cq->entries);
+}
+
+void slu_soft_cq_leave(struct slu_cq *cq)
+{
+    slu_soft_cq_give_back((struct soft_cq *)cq);
+}
+
+/*
+ * It cannot fail: the counter would have to be full. It says so before the write, for whom that
+ * wakes may take this processor at once, and would not sleep again while there is something that
+ * he does not know of; and after it, for who looked in between has found nothing to read.
+ */
+static void signal_event(struct soft_cq *cq)
+{
+    uint64_t one = 1;
+    int saved = errno;
+    ssize_t written;
+
+    atomic_store(&cq->signaled, true);
+    written = SLU_UNCANCELLED(write(cq->event, &one, sizeof(one)));
+    (void)written;
+    errno = saved;
+    atomic_store(&cq->signaled, true);
+}
+
+void slu_soft_cq_wake(struct soft_cq *cq)
+{
+    if (atomic_load(&cq->armed) != 0 && atomic_exchange(&cq->armed, 0) != 0)
+        signal_event(cq);
+}
+
+void slu_soft_cq_interrupt(struct slu_cq *cq)
+{
+    signal_event((struct soft_cq *)cq);
+}
+
+int slu_soft_cq_fd(struct slu_cq *cq)
+{
+    return ((struct soft_cq *)cq)->fd;
+}
+
+void slu_soft_inbox_never_visit(void)
+{
+    visiting = true;
+}
+
+void slu_soft_inbox_notify(struct soft_cq *cq)
+{
+    if (atomic_load(&cq->owner) != SOFT_FREE) {
+        slu_soft_cq_wake(cq);
+        return;
+    }
+    /* Never nested: how deep would it go? The helper takes it from here. */
+    if (visiting) {
+        slu_soft_helper_kick(cq);
+        return;
+    }
+    /* If another takes it first, that one looks at the inbox when it leaves. */
+    if (slu_soft_cq_take(cq)) {
+        visiting = true;
+        slu_soft_cq_give_back(cq);
+        visiting = false;
+    }
+}
+
+void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current)
+{
+    if (cq == current) {
+        slu_soft_inbox_push(cq, message);
+        return;
+    }
+    /* The message once pushed, its receiver may let the CQ go. */
+    slu_soft_cq_hold(cq);
+    slu_soft_inbox_push(cq, message);
+    slu_soft_inbox_notify(cq);
+    slu_soft_cq_release(cq);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open addressing: a place has a region, is free, or had one. A table is at most half
+ * full of what is not free, so that each search ends soon; a larger one, or one without
+ * what had one, takes its place whole.
+ *
+ * A reader says that it reads, and then looks; who takes something out does so, and then
+ * looks who reads. Between the two each needs a fence. Reading is what every message
+ * does, so its fence is the kernel's: membarrier(2) makes all threads of the process that
+ * run pass one (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14). Where a filter forbids it,
+ * readers do it themselves.
+ */
+#include "transport/soft/core/soft.h"
+
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_PLACES 64
+
+/* What had a region. */
+static struct soft_mr gone;
+
+struct soft_key_table {
+    uint32_t mask;
+    uint32_t used; /* places that are not free */
+    uint32_t count;
+    _Atomic(struct soft_mr *) places[];
+};
+
+atomic_bool slu_soft_keys_fenced;
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+static struct soft_key_table *make_table(uint32_t places)
+{
+    struct soft_key_table *table = calloc(1, sizeof(*table) + places * sizeof(table->places[0]));
+    if (table != NULL)
+        table->mask = places - 1;
+    return table;
+}
+
+int slu_soft_keys_init(struct soft_keys *keys)
+{
+    struct soft_key_table *table = make_table(FIRST_PLACES);
+    if (table == NULL)
+        return slu_fail(ENOMEM, "no memory for the table of keys");
+    atomic_init(&keys->table, table);
+    pthread_mutex_init(&keys->lock, NULL);
+    /* Of the process; once more does no harm. */
+    int saved = errno;
+    if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0)
+        atomic_store(&slu_soft_keys_fenced, true);
+    errno = saved;
+    return 0;
+}
+
+void slu_soft_keys_destroy(struct soft_keys *keys)
+{
+    pthread_mutex_destroy(&keys->lock);
+    free(atomic_load_explicit(&keys->table, memory_order_relaxed));
+}
+
+struct soft_mr *slu_soft_keys_find(const struct soft_keys *keys, uint32_t key)
+{
+    const struct soft_key_table *table = atomic_load_explicit(&keys->table, memory_order_acquire);
+    if (key == 0) /* which is no key, and what is gone has it */
+        return NULL;
+    /* Keys are random: their low bits are a hash. */
+    for (uint32_t place = key;; place++) {
+        struct soft_mr *mr =
+            atomic_load_explicit(&table->places[place & table->mask], memory_order_acquire);
+        if (mr == NULL || mr->base.rkey == key)
+            return mr;
+    }
+}
+
+static void put(struct soft_key_table *table, struct soft_mr *mr)
+{
+    uint32_t place = mr->base.rkey & table->mask;
+    while (atomic_load_explicit(&table->places[place], memory_order_relaxed) != NULL)
+        place = (place + 1) & table->mask;
+    atomic_store_explicit(&table->places[place], mr, memory_order_release);
+    table->used++;
+    table->count++;
+}
+
+/*
+ * From here on all readers see what the caller has changed, or have left. A filter that
+ * came later than the first context may forbid the fence: readers then fence themselves,
+ * and those that had not heard of it have, long before the pause is over.
+ */
+static void fence_readers(void)
+{
+    static const struct timespec pause = {.tv_nsec = SLUICE_MS(10)};
+    int saved = errno;
+    bool fenced = atomic_load(&slu_soft_keys_fenced);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!fenced && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+        atomic_store(&slu_soft_keys_fenced, true);
+        SLU_UNCANCELLED(nanosleep(&pause, NULL));
+    }
+    errno = saved;
+}
+
+/* Who has begun to read since then sees the change. */
+static void await_readers(const struct soft_keys *keys)
+{
+    fence_readers();
+    for (const struct soft_key_reader *reader = keys->readers; reader != NULL;
+         reader = reader->next) {
+        unsigned before = atomic_load_explicit(&reader->sections, memory_order_acquire);
+        for (unsigned time = 0;
+             before % 2 != 0 &&
+             atomic_load_explicit(&reader->sections, memory_order_acquire) == before;
+             time++)
+            slu_soft_pause(time);
+    }
+}
+
+/* Room for one more, with what is gone left out. */
+static int make_room(struct soft_keys *keys)
+{
+    struct soft_key_table *old = atomic_load_explicit(&keys->table, memory_order_relaxed);
+    uint32_t places = old->mask + 1;
+    if (old->used < places / 2)
+        return 0;
+    struct soft_key_table *table = make_table(old->count < places / 4 ? places : places * 2);
+    if (table == NULL)
+        return slu_fail(ENOMEM, "no memory for a table of %u keys", places * 2);
+    for (uint32_t i = 0; i < places; i++) {
+        struct soft_mr *mr = atomic_load_explicit(&old->places[i], memory_order_relaxed);
+        if (mr != NULL && mr != &gone)
+            put(table, mr);
+    }
+    atomic_store_explicit(&keys->table, table, memory_order_release);
+    await_readers(keys);
+    free(old);
+    return 0;
+}
+
+static int choose_key(const struct soft_keys *keys, uint32_t *key)
+{
+    int err = 0;
+    *key = 0;
+    while (err == 0 && (*key == 0 || slu_soft_keys_find(keys, *key) != NULL))
+        err = slu_random(key, sizeof(*key));
+    return err;
+}
+
+int slu_soft_keys_insert(struct soft_keys *keys, struct soft_mr *mr)
+{
+    uint32_t key;
+    pthread_mutex_lock(&keys->lock);
+    int err = make_room(keys);
+    if (err == 0)
+        err = choose_key(keys, &key);
+    if (err == 0) {
+        mr->base.lkey = mr->base.rkey = key;
+        put(atomic_load_explicit(&keys->table, memory_order_relaxed), mr);
+    }
+    pthread_mutex_unlock(&keys->lock);
+    return err;
+}
+
+void slu_soft_keys_remove(struct soft_keys *keys, struct soft_mr *mr)
+{
+    pthread_mutex_lock(&keys->lock);
+    struct soft_key_table *table = atomic_load_explicit(&keys->table, memory_order_relaxed);
+    uint32_t place = mr->base.rkey & table->mask;
+    while (atomic_load_explicit(&table->places[place], memory_order_relaxed) != mr)
+        place = (place + 1) & table->mask;
+    atomic_store_explicit(&table->places[place], &gone, memory_order_release);
+    table->count--;
+    await_readers(keys);
+    pthread_mutex_unlock(&keys->lock);
+}
+
+void slu_soft_keys_add_reader(struct soft_keys *keys, struct soft_key_reader *reader)
+{
+    pthread_mutex_lock(&keys->lock);
+    reader->next = keys->readers;
+    reader->link = &keys->readers;
+    if (reader->next != NULL)
+        reader->next->link = &reader->next;
+    keys->readers = reader;
+    pthread_mutex_unlock(&keys->lock);
+}
+
+void slu_soft_keys_remove_reader(struct soft_keys *keys, struct soft_key_reader *reader)
+{
+    pthread_mutex_lock(&keys->lock);
+    *reader->link = reader->next;
+    if (reader->next != NULL)
+        reader->next->link = reader->link;
+    pthread_mutex_unlock(&keys->lock);
+}

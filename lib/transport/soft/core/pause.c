@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for another thread that is about to be done. */
+#include "transport/soft/core/soft.h"
+
+#include <sched.h>
+#include <time.h>
+
+void slu_soft_pause(unsigned time)
+{
+    if (time < 100) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    } else if (time < 200) {
+        sched_yield();
+    } else {
+        struct timespec pause = {0, time < 1000 ? 50000 : 1000000};
+        int saved = errno;
+        SLU_UNCANCELLED(nanosleep(&pause, NULL));
+        errno = saved;
+    }
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Polling and arming a completion queue. The program that polls serves its connections and its
+ * inbox itself, as far as something may be there, and takes the completions.
+ */
+#include "transport/soft/core/soft.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define EVENTS 32
+/* Polls of a lone socket, or of shared memory, between two looks at the whole epoll set. */
+#define LONE_POLLS 64
+/*
+ * To look at so many connections costs less than to ask the kernel for their sockets, which
+ * tell of the end of a peer: that is not to be missed for longer than this.
+ */
+#define FEW_CONNECTIONS 8
+#define SOCKETS_TIME SLUICE_US(100)
+/* Entries of a CQ that are used again and again while there are never more. */
+#define NEAR_ENTRIES 256
+/*
+ * Requests that were done as they were posted, and bytes of theirs, between two looks at
+ * the connections and their sockets.
+ */
+#define DIRECTS 64
+#define DIRECT_BYTES (UINT64_C(4) << 20)
+
+static void clear_event(struct soft_cq *cq)
+{
+    uint64_t count;
+    int saved = errno;
+    atomic_store(&cq->signaled, false);
+    if (SLU_UNCANCELLED(read(cq->event, &count, sizeof(count))) < 0 && errno != EAGAIN)
+        slu_log(SLUICE_LOG_ERROR, "cannot read the event of a completion queue: %m");
+    errno = saved;
+}
+
+/* The helper has asked for it. */
+static void tidy(struct soft_cq *cq)
+{
+    if (SLU_UNLIKELY(atomic_load_explicit(&cq->tidies, memory_order_relaxed))) {
+        atomic_store(&cq->tidies, false);
+        slu_soft_shm_tidy(cq);
+    }
+}
+
+/* Returns how many sockets had something. */
+static int serve_sockets(struct soft_cq *cq)
+{
+    struct epoll_event events[EVENTS];
+    int saved = errno;
+    int count = SLU_UNCANCELLED(epoll_wait(cq->epoll, events, EVENTS, 0));
+    for (int i = 0; i < count; i++)
+        slu_soft_tcp_event(events[i].data.ptr, events[i].events);
+    errno = saved;
+    tidy(cq);
+    return count > 0 ? count : 0;
+}
+
+/*
+ * Connections that nobody looks at any more, in a program that polls all the same: whether a
+ * look at all of them does, and there was nothing.
+ */
+static bool are_quiet(struct soft_cq *cq)
+{
+    if (cq->hot != NULL || cq->shared != cq->sockets || cq->sockets > FEW_CONNECTIONS ||
+        slu_soft_shm_stir(cq) || ++cq->polls % LONE_POLLS == 0)
+        return false;
+    int64_t now = slu_now();
+    if (now - cq->served < SOCKETS_TIME)
+        return true;
+    cq->served = now;
+    return false;
+}
+
+/* due: all sockets are to be looked at */
+static void progress(struct soft_cq *cq, bool due)
+{
+    if (slu_soft_has_messages(cq))
+        slu_soft_inbox_drain(cq);
+    if (cq->sockets == 0)
+        return;
+    if (SLU_UNLIKELY(due)) {
+        if (cq->hot != NULL)
+            slu_soft_shm_poll(cq);
+        serve_sockets(cq);
+        return;
+    }
+    if (are_quiet(cq))
+        return;
+    /* Sockets that only wake are looked at now and then. */
+    if (cq->hot != NULL && (slu_soft_shm_poll(cq) || cq->shared == cq->sockets) &&
+        ++cq->polls % LONE_POLLS != 0)
+        return;
+    /* One socket: reading it costs one system call, asking first makes it two. */
+    if (cq->sockets == 1 && ++cq->polls % LONE_POLLS != 0 && slu_soft_tcp_poll(cq->connections))
+        return;
+    serve_sockets(cq);
+}
+
+void slu_soft_cq_serve(struct soft_cq *cq)
+{
+    cq->drained = 0;
+    for (int turns = 0; turns < 16; turns++) {
+        bool all = slu_soft_inbox_drain(cq);
+        int served = serve_sockets(cq);
+        if (cq->hot != NULL)
+            served += slu_soft_shm_poll(cq);
+        slu_soft_tcp_flush_all(cq);
+        if (served == 0 || !all)
+            break;
+    }
+}
+
+static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t taken = 0;
+    for (; taken < count && cq->head != cq->tail; taken++, cq->head++) {
+        struct soft_completion *completion = &cq->ring[cq->head & cq->mask];
+        wcs[taken] = completion->wc;
+        completion->qp->unpolled--;
+    }
+    /* It is as long as all peers together may need: what was used before is in the cache. */
+    if (cq->head == cq->tail && cq->head >= NEAR_ENTRIES)
+        cq->head = cq->tail = 0;
+    return taken;
+}
+
+/* It did so much at once that it is time to look at all that others may want. */
+static bool is_due(const struct soft_cq *cq)
+{
+    return cq->directs >= DIRECTS || cq->copied >= DIRECT_BYTES;
+}
+
+/* Who has some, of requests that were done at once, need not look for more each time. */
+static bool has_enough(const struct soft_cq *cq, uint32_t count)
+{
+    uint32_t here = cq->tail - cq->head;
+    return here > 0 && !is_due(cq) && (here >= count || cq->directs > 0);
+}
+
+/* slept: what has woken the program may be on a socket. */
+static void look(struct soft_cq *cq, bool slept)
+{
+    bool due = slept || is_due(cq);
+    cq->directs = 0;
+    cq->copied = 0;
+    cq->drained = 0;
+    slu_soft_count_up(&cq->activity);
+    if (cq->held != NULL)
+        slu_soft_tcp_flush_held(cq);
+    progress(cq, due);
+}
+
+int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    bool slept = atomic_load_explicit(&cq->armed, memory_order_relaxed) != 0;
+    if (SLU_UNLIKELY(slept))
+        atomic_store_explicit(&cq->armed, 0, memory_order_relaxed);
+    if (SLU_UNLIKELY(atomic_load_explicit(&cq->signaled, memory_order_acquire)))
+        clear_event(cq);
+    if (!has_enough(cq, count))
+        look(cq, slept);
+    if (SLU_UNLIKELY(cq->overrun))
+        return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
+    if (cq->urgent != NULL || cq->unsettled != NULL)
+        slu_soft_tcp_flush_urgent(cq);
+    return (int)take_completions(cq, wcs, count);
+}
+
+/*
+ * To sleep between the pieces of a large message costs as much as to receive them. But
+ * whoever sends them may need this processor.
+ */
+static bool awaits_piece(struct soft_cq *cq)
+{
+    if (cq->more_until == 0)
+        return false;
+    if (slu_now() < cq->more_until) {
+        sched_yield();
+        return true;
+    }
+    cq->more_until = 0;
+    return false;
+}
+
+int slu_soft_cq_arm(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    tidy(cq);
+    slu_soft_tcp_flush_all(cq);
+    if (awaits_piece(cq))
+        return 1;
+    bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
+    atomic_store(&cq->armed, 1);
+    return more || cq->head != cq->tail || slu_soft_has_messages(cq) || cq->overrun;
+}
+
+void slu_soft_cq_forget(struct soft_qp *qp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (qp->unpolled == 0)
+        return;
+    uint32_t kept = cq->head;
+    for (uint32_t i = cq->head; i != cq->tail; i++) {
+        if (cq->ring[i & cq->mask].qp != qp)
+            cq->ring[kept++ & cq->mask] = cq->ring[i & cq->mask];
+    }
+    cq->tail = kept;
+    qp->unpolled = 0;
+}

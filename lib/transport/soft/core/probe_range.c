@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks whether memory is mapped with the rights it needs, and whether it is a file's, by the
+ * kernel's own list of mappings. Touching the memory could kill the program, writing to it
+ * would race with its other threads, and mincore(2) reports no rights.
+ *
+ * Linux 6.11 answers for the mapping at an address (PROCMAP_QUERY): one system call
+ * for each mapping of the range. If it denies, or cannot answer, the whole list is read
+ * as text, which takes time in proportion to the number of mappings of the process.
+ */
+#include "transport/soft/core/soft.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/fork.h"
+
+#define MAPPINGS "/proc/self/maps"
+
+/* PROCMAP_QUERY, as the kernel defines it: headers of C libraries got it later. */
+struct query {
+    uint64_t size;
+    uint64_t flags; /* the rights that the mapping must have */
+    uint64_t address;
+    uint64_t start; /* from here on: of the mapping that has the address */
+    uint64_t end;
+    uint64_t rights;
+    uint64_t page_size;
+    uint64_t offset;
+    uint64_t inode;
+    uint32_t device[2];
+    uint32_t name_size; /* 0: neither the name nor the build id is wanted */
+    uint32_t build_id_size;
+    uint64_t name;
+    uint64_t build_id;
+};
+#define MAPPING_QUERY _IOWR('f', 17, struct query)
+#define QUERY_READABLE 1
+#define QUERY_WRITABLE 2
+
+struct mapping {
+    uintptr_t start;
+    uintptr_t end;
+    bool readable;
+    bool writable;
+    bool file;
+};
+
+/*
+ * Memory that processes share without a file is one of the kernel's own, which nobody can cut:
+ * nobody can open it.
+ */
+#define NOBODYS_FILE "/dev/zero (deleted)"
+
+/* Reads lower-case hexadecimal; NULL if there is none. */
+static const char *parse_hex(const char *text, uintptr_t *value)
+{
+    const char *start = text;
+    *value = 0;
+    for (;; text++) {
+        if (*text >= '0' && *text <= '9')
+            *value = *value * 16 + (uintptr_t)(*text - '0');
+        else if (*text >= 'a' && *text <= 'f')
+            *value = *value * 16 + (uintptr_t)(*text - 'a' + 10);
+        else
+            return text == start ? NULL : text;
+    }
+}
+
+/* "... rwxp offset device inode      name", of which only a file has an inode. */
+static bool is_of_file(const char *line)
+{
+    unsigned long inode = 0;
+    const char *name = strchr(line, '/');
+    return sscanf(line, " %*s %*s %*s %lu", &inode) == 1 && inode != 0 &&
+           (name == NULL || strcmp(name, NOBODYS_FILE) != 0);
+}
+
+/* "start-end rwxp ...", terminated. */
+static bool parse_mapping(const char *line, struct mapping *mapping)
+{
+    line = parse_hex(line, &mapping->start);
+    if (line == NULL || *line++ != '-')
+        return false;
+    line = parse_hex(line, &mapping->end);
+    if (line == NULL || line[0] != ' ' || line[1] == '\0' || line[2] == '\0')
+        return false;
+    mapping->readable = line[1] == 'r';
+    mapping->writable = line[2] == 'w';
+    mapping->file = is_of_file(line);
+    return true;
+}
+
+/* How far a range is known to be good, and whether some of that is a file's. */
+struct progress {
+    uintptr_t next;
+    bool file;
+};
+
+static void cover(struct progress *progress, const struct mapping *mapping, bool write)
+{
+    if (mapping->start <= progress->next && progress->next < mapping->end && mapping->readable &&
+        (mapping->writable || !write)) {
+        progress->next = mapping->end;
+        progress->file = progress->file || mapping->file;
+    }
+}
+
+/* Covers what the complete lines of the buffer say; returns how many bytes they are. */
+static size_t cover_lines(char *buffer, size_t filled, struct progress *progress, bool write)
+{
+    size_t used = 0;
+    char *end;
+    while ((end = memchr(buffer + used, '\n', filled - used)) != NULL) {
+        struct mapping mapping;
+        *end = '\0';
+        if (parse_mapping(buffer + used, &mapping))
+            cover(progress, &mapping, write);
+        used = (size_t)(end - buffer) + 1;
+    }
+    return used;
+}
+
+static int scan(int fd, struct progress *progress, uintptr_t end, bool write)
+{
+    char buffer[8192];
+    size_t filled = 0;
+    while (progress->next < end) {
+        ssize_t got = read(fd, buffer + filled, sizeof(buffer) - filled);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -EFAULT;
+        filled += (size_t)got;
+        size_t used = cover_lines(buffer, filled, progress, write);
+        if (used == 0 && filled == sizeof(buffer))
+            return -EFAULT;
+        memmove(buffer, buffer + used, filled - used);
+        filled -= used;
+    }
+    return 0;
+}
+
+/* False: there is no mapping at the address that has the rights, or nobody knows. */
+static bool ask(int maps, uintptr_t address, bool write, struct query *query)
+{
+    *query = (struct query){.size = sizeof(*query),
+                            .flags = QUERY_READABLE | (write ? QUERY_WRITABLE : 0),
+                            .address = address};
+    return ioctl(maps, MAPPING_QUERY, query) == 0;
+}
+
+/* Asks for its name as well, which takes longer. */
+static bool is_nobodys_file(int maps, uintptr_t address)
+{
+    char name[sizeof(NOBODYS_FILE)] = "";
+    struct query query = {.size = sizeof(query),
+                          .address = address,
+                          .name_size = sizeof(name),
+                          .name = (uintptr_t)name};
+    return ioctl(maps, MAPPING_QUERY, &query) == 0 && strcmp(name, NOBODYS_FILE) == 0;
+}
+
+/* Each step is a mapping as it is at that instant. False: it is not so, or nobody knows. */
+static bool query_range(int maps, struct progress *progress, uintptr_t end, bool write)
+{
+    struct query query;
+    while (maps >= 0 && progress->next < end) {
+        if (!ask(maps, progress->next, write, &query) || query.end <= progress->next)
+            return false;
+        progress->file =
+            progress->file || (query.inode != 0 && !is_nobodys_file(maps, progress->next));
+        progress->next = (uintptr_t)query.end;
+    }
+    return progress->next >= end;
+}
+
+static int read_range(struct progress *progress, uintptr_t end, bool write)
+{
+    uintptr_t start = progress->next;
+    SLU_UNCANCELLED_BLOCK;
+    int err = -EFAULT;
+    /* Other threads map and unmap while we read: a gap counts if it is seen twice. */
+    for (int tries = 0; err != 0 && tries < 2; tries++) {
+        int fd = slu_fd_open(MAPPINGS, O_RDONLY);
+        if (fd < 0) {
+            slu_log(SLUICE_LOG_DEBUG, "cannot check memory before registering it: no /proc");
+            return 0;
+        }
+        progress->next = start;
+        err = scan(fd, progress, end, write);
+        close(fd);
+    }
+    return err;
+}
+
+int slu_soft_probe_open(void)
+{
+    int saved = errno;
+    struct query query;
+    int maps = slu_fd_open(MAPPINGS, O_RDONLY);
+    if (maps >= 0 && (!ask(maps, (uintptr_t)&saved, true, &query) || slu_fd_adopt(maps) != 0)) {
+        close(maps);
+        maps = -1;
+    }
+    errno = saved;
+    return maps;
+}
+
+int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
+                         bool write, bool *file)
+{
+    int saved = errno;
+    uintptr_t start = (uintptr_t)addr;
+    struct progress progress = {.next = start};
+    /* The descriptor is about the process that has opened the context. */
+    int maps = context->process == slu_fork_generation() ? context->maps : -1;
+    int err = 0;
+    if (!query_range(maps, &progress, start + length, write)) {
+        progress = (struct progress){.next = start};
+        err = read_range(&progress, start + length, write);
+    }
+    if (file != NULL)
+        *file = progress.file;
+    errno = saved;
+    return err;
+}

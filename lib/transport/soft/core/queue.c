@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two queues of a queue pair: posting, completing in order, matching, and
+ * the one way into the error state.
+ */
+#include "transport/soft/core/regions.h"
+
+#include <endian.h>
+#include <string.h>
+
+static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += sges[i].length;
+    return sum;
+}
+
+/* The bytes are stored behind the one SGE that names them. Their own keys are nobody's matter. */
+static void copy_inline(struct soft_wqe *wqe, const struct slu_send_wr *wr)
+{
+    uint8_t *bytes = (uint8_t *)&wqe->sges[1];
+    struct sluice_sge one = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
+    for (uint32_t i = 0; i < wr->sge_count; i++) {
+        /* One of no bytes may be anywhere, NULL too. */
+        if (wr->sges[i].length > 0)
+            memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
+        bytes += wr->sges[i].length;
+    }
+    wqe->sges[0] = one;
+    wqe->sge_count = 1;
+    wqe->checked = true;
+}
+
+static void copy_list(const struct soft_qp *qp, struct soft_wqe *wqe, const struct slu_send_wr *wr)
+{
+    if (wr->sge_count == 0)
+        return;
+    memcpy(wqe->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    wqe->guarded = slu_soft_find_places(qp, wqe->sges, wqe->sge_count);
+}
+
+static int check_send(const struct soft_qp *qp, const struct slu_send_wr *wr, uint64_t length)
+{
+    const struct soft_ring *ring = &qp->sends;
+    if (atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_PREPARED)
+        return slu_fail(EINVAL, "the queue pair is not connected");
+    if (ring->posted - ring->done == ring->depth)
+        return slu_fail(ENOMEM, "the send queue of %u requests is full", ring->depth);
+    if (wr->sge_count > qp->attr.max_sge)
+        return slu_fail(EINVAL, "%u SGEs, the queue pair takes %u", wr->sge_count,
+                        qp->attr.max_sge);
+    if ((wr->flags & SLUICE_INLINE) != 0 && length > qp->attr.max_inline)
+        return slu_fail(EINVAL, "%llu inline bytes, the queue pair takes %u",
+                        (unsigned long long)length, qp->attr.max_inline);
+    if (wr->opcode != SLUICE_OP_SEND &&
+        (wr->opcode < SLUICE_OP_WRITE || wr->opcode > SLUICE_OP_FETCH_ADD))
+        return slu_fail(EINVAL, "operation %u is not of the send queue", wr->opcode);
+    return 0;
+}
+
+static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    uint64_t length = sum_lengths(wr->sges, wr->sge_count);
+    int err = check_send(qp, wr, length);
+    if (err != 0)
+        return err;
+    struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.posted);
+    wqe->id = wr->id;
+    wqe->length = length;
+    wqe->remote_addr = wr->remote_addr;
+    wqe->rkey = wr->rkey;
+    wqe->immediate = wr->immediate;
+    wqe->flags = wr->flags;
+    wqe->opcode = wr->opcode;
+    wqe->status = SLUICE_STATUS_SUCCESS;
+    wqe->state = SOFT_WQE_QUEUED;
+    wqe->guarded = false;
+    wqe->checked = false;
+    wqe->replied = false;
+    wqe->sge_count = wr->sge_count;
+    if (slu_soft_is_atomic(wqe)) {
+        wqe->operand[0] = htobe64(wr->operand[0]);
+        wqe->operand[1] = htobe64(wr->operand[1]);
+    }
+    if ((wr->flags & SLUICE_INLINE) != 0)
+        copy_inline(wqe, wr);
+    else
+        copy_list(qp, wqe, wr);
+    qp->sends.posted++;
+    return 0;
+}
+
+int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
+{
+    struct soft_qp *qp = (struct soft_qp *)base;
+    int err = 0;
+    for (; chain != NULL; chain = chain->next) {
+        uint32_t done =
+            qp->direct && chain->opcode != SLUICE_OP_SEND ? slu_soft_shm_direct(qp, chain) : 0;
+        if (done > 0) {
+            while (--done > 0)
+                chain = chain->next;
+            continue;
+        }
+        err = append_send(qp, chain);
+        if (err != 0) {
+            *bad = chain;
+            break;
+        }
+    }
+    if (SLU_UNLIKELY(slu_soft_in_error(qp)))
+        slu_soft_retire(qp);
+    else if (qp->wire != NULL)
+        qp->wire->push(qp);
+    return err;
+}
+
+static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
+{
+    struct soft_ring *ring = &qp->receives;
+    if (ring->posted - ring->done == ring->depth)
+        return slu_fail(ENOMEM, "the receive queue of %u requests is full", ring->depth);
+    if (wr->sge_count > qp->attr.max_sge)
+        return slu_fail(EINVAL, "%u SGEs, the queue pair takes %u", wr->sge_count,
+                        qp->attr.max_sge);
+    struct soft_receive *receive = slu_soft_receive(qp, ring->posted);
+    receive->id = wr->id;
+    receive->length = sum_lengths(wr->sges, wr->sge_count);
+    receive->sge_count = wr->sge_count;
+    if (wr->sge_count > 0)
+        memcpy(receive->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    receive->guarded = slu_soft_find_places(qp, receive->sges, receive->sge_count);
+    ring->posted++;
+    return 0;
+}
+
+static bool is_telling(const struct soft_qp *qp)
+{
+    return atomic_load_explicit(&qp->state, memory_order_relaxed) == SOFT_QP_TELLING;
+}
+
+static void flush_receives(struct soft_qp *qp)
+{
+    while (qp->receives.done != qp->receives.posted)
+        slu_soft_complete_receive(qp, SLUICE_STATUS_WR_FLUSH_ERR, 0, 0, 0);
+}
+
+int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
+                          struct slu_receive_wr **bad)
+{
+    struct soft_qp *qp = (struct soft_qp *)base;
+    int err = 0;
+    for (; chain != NULL; chain = chain->next) {
+        err = append_receive(qp, chain);
+        if (err != 0) {
+            *bad = chain;
+            break;
+        }
+    }
+    if (SLU_LIKELY(!slu_soft_in_error(qp))) {
+        if (qp->wire != NULL)
+            qp->wire->receives(qp);
+    } else if (!is_telling(qp)) {
+        flush_receives(qp);
+    }
+    return err;
+}
+
+/* The status of an unfinished request of a queue pair in error. */
+static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
+{
+    uint32_t own = wqe->state == SOFT_WQE_DONE ? wqe->status : SLUICE_STATUS_WR_FLUSH_ERR;
+    if (qp->caused)
+        return SLUICE_STATUS_WR_FLUSH_ERR;
+    qp->caused = true;
+    /* What came back with a reason of its own tells more than what we know. */
+    if (own == SLUICE_STATUS_WR_FLUSH_ERR || own == SLUICE_STATUS_RETRY_EXC_ERR)
+        return qp->cause;
+    return own;
+}
+
+/* Enters the error state, or the one before it, but for the completions. */
+static void enter_error(struct soft_qp *qp, uint32_t state, uint32_t cause, bool hard)
+{
+    qp->cause = cause;
+    if (qp->farewell == SLU_FAREWELL_NONE)
+        qp->farewell = SLU_FAREWELL_FAILED;
+    atomic_store_explicit(&qp->state, state, memory_order_release);
+    slu_soft_self_bounce(qp);
+    if (qp->wire != NULL)
+        qp->wire->stop(qp, hard);
+}
+
+static void retire_sends(struct soft_qp *qp)
+{
+    while (qp->sends.done != qp->sends.posted) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.done);
+        bool done = wqe->state == SOFT_WQE_DONE;
+        uint32_t status = SLUICE_STATUS_SUCCESS;
+        if (wqe->state == SOFT_WQE_OUT || (!done && !slu_soft_in_error(qp)))
+            return;
+        if (is_telling(qp) && (!done || wqe->status != SLUICE_STATUS_SUCCESS))
+            return;
+        if (!done || wqe->status != SLUICE_STATUS_SUCCESS) {
+            if (!slu_soft_in_error(qp)) {
+                enter_error(qp, SLU_QP_ERROR, wqe->status, false);
+                continue;
+            }
+            status = choose_status(qp, wqe);
+        }
+        if (status != SLUICE_STATUS_SUCCESS || (wqe->flags & SLU_SIGNALED) != 0) {
+            struct slu_wc wc = {.id = wqe->id, .status = status};
+            slu_soft_cq_complete(qp, &wc);
+        }
+        qp->sends.done++;
+    }
+}
+
+/* A peer that spoke nonsense is named as such even if no send waits to hear of it. */
+static void tell_receive(struct soft_qp *qp)
+{
+    if (qp->caused || qp->cause != SLUICE_STATUS_BAD_RESP_ERR ||
+        qp->receives.done == qp->receives.posted)
+        return;
+    qp->caused = true;
+    slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, 0, 0);
+}
+
+/* A probe hears of the reason if nobody else does. */
+static void tell_probe(struct soft_qp *qp)
+{
+    if (!qp->asking)
+        return;
+    slu_soft_answered(qp, qp->caused ? SLUICE_STATUS_WR_FLUSH_ERR : qp->cause);
+    qp->caused = true;
+}
+
+/* The reason for the error comes before all that is flushed because of it. */
+void slu_soft_retire(struct soft_qp *qp)
+{
+    retire_sends(qp);
+    if (!slu_soft_in_error(qp) || is_telling(qp) ||
+        (!qp->caused && qp->sends.done != qp->sends.posted))
+        return;
+    tell_receive(qp);
+    tell_probe(qp);
+    flush_receives(qp);
+}
+
+void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard)
+{
+    if (!slu_soft_in_error(qp))
+        enter_error(qp, SLU_QP_ERROR, cause, hard);
+    else if (hard && qp->wire != NULL)
+        qp->wire->stop(qp, hard);
+    if (hard)
+        slu_soft_qp_told(qp);
+    slu_soft_retire(qp);
+}
+
+void slu_soft_qp_refuse(struct soft_qp *qp)
+{
+    slu_soft_note_loss(qp, SOFT_LOSS_REFUSED);
+    if (!slu_soft_in_error(qp))
+        enter_error(qp, SOFT_QP_TELLING, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    slu_soft_retire(qp);
+}
+
+void slu_soft_qp_told(struct soft_qp *qp)
+{
+    if (is_telling(qp))
+        atomic_store_explicit(&qp->state, SLU_QP_ERROR, memory_order_release);
+}
+
+void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
+                               uint32_t immediate)
+{
+    struct slu_wc wc = {
+        .id = slu_soft_receive(qp, qp->receives.done)->id,
+        .bytes = bytes,
+        .status = status,
+        .flags = flags,
+        .immediate = (flags & SLUICE_IMMEDIATE) != 0 ? immediate : 0,
+    };
+    slu_soft_cq_complete(qp, &wc);
+    qp->receives.done++;
+}
+
+uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
+{
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
+    *status =
+        slu_soft_check_local(qp, receive->sges, receive->sge_count, SLUICE_ACCESS_LOCAL_WRITE);
+    if (*status != SLUICE_STATUS_SUCCESS)
+        return SLUICE_STATUS_REM_OP_ERR;
+    if (length <= receive->length)
+        return SLUICE_STATUS_SUCCESS;
+    if ((qp->attr.flags & SLUICE_CHANNEL_DROP_LONG) != 0)
+        return *status = SLU_STATUS_DROPPED;
+    *status = SLUICE_STATUS_LOC_LEN_ERR;
+    return SLUICE_STATUS_REM_INV_REQ_ERR;
+}
+
+/*
+ * Probes of the engine. A peer of the same context answers when it is connected. A peer at the
+ * other end of a stream answers a frame of its own kind, whatever waits for a receive or for
+ * memory; if its program is elsewhere, its helper thread answers.
+ */
+int slu_soft_qp_probe(struct slu_qp *base, uint64_t id)
+{
+    struct soft_qp *qp = (struct soft_qp *)base;
+    qp->probe_id = id;
+    qp->asking = true;
+    if (slu_soft_in_error(qp))
+        slu_soft_retire(qp);
+    else
+        qp->wire->ask(qp);
+    return 0;
+}
+
+void slu_soft_answered(struct soft_qp *qp, uint32_t status)
+{
+    struct slu_wc wc = {.id = qp->probe_id, .status = status};
+    if (!qp->asking)
+        return;
+    qp->asking = false;
+    slu_soft_cq_complete(qp, &wc);
+}

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The core of the soft transport: reliable-connection semantics in software (memory keys, queue
+ * pairs, matching, completions, access checks, errors). A struct soft_wire carries the requests of
+ * a queue pair: one within a context, one between contexts. What the core calls of the rooms above
+ * it is in seam.h.
+ *
+ * Who may touch what: everything of a CQ and of its queue pairs belongs to
+ * the holder of the CQ's owner word (cq.c), except the fields marked atomic
+ * and the inbox, through which other owners and the helper thread reach it.
+ * The tables of the context are under its lock; the memory table is read by owners of
+ * CQs, and changed under its own lock, which is taken last: see keys.h.
+ *
+ * Memory of the program's is touched, by us or by the kernel for us, under no lock
+ * but the owner word: a page fault can last for ever (FUSE, userfaultfd), and then
+ * stops the thread that touches, and the CQ that it serves, and nothing else. A
+ * region of a remote key is pinned meanwhile (memory.c); requests that wait behind
+ * can be taken back by their senders (self/wire.c); a helper thread serves one CQ at
+ * a time, and another one takes over if it does not come back (helper/watchdog.c). Who visits a
+ * CQ to execute what it sent there is stopped with it.
+ */
+#ifndef SLU_SOFT_H
+#define SLU_SOFT_H
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "base/base.h"
+#include "base/descriptor.h"
+#include "connect/identity.h"
+#include "memory/pages.h"
+#include "transport/soft/core/keys.h"
+#include "transport/transport.h"
+
+#define SOFT_MAX_DEPTH 16384
+#define SOFT_MAX_SGE 32
+#define SOFT_MAX_INLINE 1024
+#define SOFT_MAX_READ_DEPTH 128
+#define SOFT_MAX_CQ_DEPTH (UINT32_C(1) << 30)
+#define SOFT_MAX_MESSAGE (UINT64_C(1) << 31)
+/* What is copied in a turn, some milliseconds, in which nobody else is served; and what a short
+   message costs, in bytes of a long one. */
+#define SOFT_TURN_BYTES (UINT64_C(16) << 20)
+#define SOFT_SHORT_BYTES 512
+/* With one of these rights a peer may change a region. */
+#define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
+
+struct soft_context;
+struct soft_cq;
+struct soft_qp;
+struct soft_tcp;
+struct soft_helper;
+struct soft_exports;
+struct shm_export;
+struct slu_meeting;
+
+struct soft_pd {
+    struct slu_tpd base;
+};
+
+struct soft_mr {
+    struct slu_tmr base;
+    uint32_t access;
+    atomic_uint pins;       /* of those that touch it for a peer now */
+    uint64_t at;            /* where we have its first byte: but of a dmabuf, its iova */
+    int memfd;              /* -1: memory of the caller's, or of a dmabuf */
+    int dmabuf;             /* -1, or by which its exporter is told of each touch */
+    uint64_t memfd_offset;  /* of its first byte */
+    bool sealed;            /* as whoever maps it needs it, and we if somebody does */
+    bool lent_for_reading;  /* peers get a descriptor of the memfd by which they cannot write */
+    bool file;              /* pages of a file, which may not be there */
+    bool part;              /* of another region, whose descriptors it has, and which outlasts it */
+    bool lasts;             /* it is mapped by us: nobody else unmaps it */
+    atomic_bool withheld;   /* when it was touched last: by its exporter, or by the kernel */
+    struct slu_pages pages; /* of the memfd, or of the dmabuf */
+    /* Under the lock of the exports. */
+    struct shm_export *exports; /* to the peers that may map it */
+    uint32_t place;             /* of its word, while there are any */
+};
+
+/* A table of objects by small numbers; a free slot is NULL. */
+struct soft_slots {
+    void **items;
+    uint32_t size;
+    uint32_t hint; /* no free slot below */
+};
+
+/* What the log tells of a context once, however many of its peers it is true of. */
+enum soft_notice {
+    SOFT_NOTICE_LENT = 1,   /* large messages are read from a peer's memory */
+    SOFT_NOTICE_COPIED = 2, /* they cannot be */
+    SOFT_NOTICE_APART = 4   /* a peer is on this host, but in other namespaces */
+};
+
+struct soft_context {
+    struct slu_tcontext base;
+    struct soft_context *next; /* in the process */
+    uint32_t process;          /* as slu_fork_generation() counts them */
+    struct soft_keys keys;
+    int maps;            /* of probe_range.c, or -1 */
+    atomic_uint guarded; /* regions that are: without any nobody looks for them */
+    struct soft_exports *exports;
+    pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
+    struct soft_slots qps;
+    struct soft_slots cqs;
+    struct soft_helper *helper;
+    struct slu_address listen; /* asked for; family 0: any */
+    struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
+    struct slu_identity who;
+    uint64_t identity; /* random; its Unix socket is named after it */
+    atomic_ullong generation;
+    bool shares;             /* near peers may have shared memory with us */
+    atomic_uint rings;       /* of ours for large messages: see helper/idle.c */
+    struct soft_qp *meeting; /* those that know whom they are to meet */
+    atomic_bool meet_due;    /* the helper is to look at them now */
+    atomic_uint noticed;     /* enum soft_notice: what was told */
+};
+
+/* What comes through an inbox. The table of handlers is in inbox.c. */
+enum soft_message_kind {
+    SOFT_REQUEST,  /* self: execute this request */
+    SOFT_RESPONSE, /* self: it was executed */
+    SOFT_HELLO,    /* self: our end is connected to you */
+    SOFT_CLOSE,    /* self: our end has failed, give back what is ours */
+    SOFT_ATTACH,   /* tcp: here is the connection to your peer */
+    SOFT_LOST,     /* tcp: there will never be one */
+    SOFT_MESSAGE_KINDS
+};
+
+/* Embedded in what is sent. While it is in an inbox it belongs to nobody else. */
+struct soft_message {
+    struct soft_message *next;
+    struct soft_qp *from; /* NULL: from the helper */
+    struct soft_qp *to;
+    uint32_t kind;
+};
+
+/* Where a send-side request stands. */
+enum soft_wqe_state {
+    SOFT_WQE_QUEUED, /* not started, or sent and not acknowledged */
+    SOFT_WQE_OUT,    /* the wire may touch its buffers even in the error state */
+    SOFT_WQE_DONE    /* status is valid */
+};
+
+/*
+ * Who may touch what a request on its way through inboxes names. Its sender takes
+ * back what nobody has begun; it then holds both queue pairs until it is dropped.
+ */
+enum soft_claim { SOFT_CLAIM_NONE, SOFT_CLAIM_TARGET, SOFT_CLAIM_SENDER };
+
+struct soft_wqe {
+    struct soft_message message; /* first */
+    atomic_uint claim;           /* self: enum soft_claim */
+    uint64_t id;
+    uint64_t length; /* of all SGEs */
+    uint64_t remote_addr;
+    uint32_t rkey;
+    uint32_t immediate;
+    uint32_t flags;
+    uint32_t opcode;
+    uint32_t status;
+    uint32_t sge_count;
+    uint8_t state;
+    bool guarded;             /* its SGEs name such regions, and say where those are */
+    bool checked;             /* its SGEs are in the memory table */
+    bool replied;             /* read, atomic: all of the reply is here */
+    uint64_t operand[2];      /* atomic: in network byte order, as they go over TCP */
+    struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
+};
+
+struct soft_receive {
+    uint64_t id;
+    uint64_t length;
+    uint32_t sge_count;
+    bool guarded; /* as of a soft_wqe */
+    struct sluice_sge sges[];
+};
+
+/* Ring of requests. Positions count up for ever; posted - done are in it. */
+struct soft_ring {
+    uint8_t *entries;
+    uint32_t stride;
+    uint32_t depth;
+    uint32_t mask;
+    uint32_t posted;
+    uint32_t done;
+};
+
+/*
+ * What carries the requests of a queue pair. All are called by the owner of
+ * its CQ.
+ */
+struct soft_wire {
+    /* Connects. The queue pair is connected already. Negative errno: it failed. */
+    int (*start)(struct soft_qp *qp, const struct slu_endpoint *remote);
+    /* Requests were posted. */
+    void (*push)(struct soft_qp *qp);
+    /* The peer is to be asked for a sign of life: see queue.c. */
+    void (*ask)(struct soft_qp *qp);
+    /* Receives were posted. */
+    void (*receives)(struct soft_qp *qp);
+    /*
+     * The queue pair has failed: tell the peer and give the requests back,
+     * those that are out later. hard: what is still to be said is not worth
+     * waiting for.
+     */
+    void (*stop)(struct soft_qp *qp, bool hard);
+    /* Waits until no request is out, and frees what the wire has. */
+    void (*destroy)(struct soft_qp *qp);
+};
+
+/* In error, but a refusal is not out yet, and nobody here hears of it before: README.md. */
+#define SOFT_QP_TELLING (SLU_QP_ERROR + 1U)
+
+struct soft_qp {
+    struct slu_qp base;
+    atomic_uint references;
+    atomic_uint state; /* enum slu_qp_state, or SOFT_QP_TELLING; written by the owner */
+    struct slu_qp_attr attr;
+    struct soft_ring sends;
+    struct soft_ring receives;
+    const struct soft_wire *wire; /* NULL until connected */
+    uint32_t level;               /* enum sluice_transport_level: what carries the frames */
+    uint32_t cause;               /* in error: status of the oldest unfinished send */
+    bool caused;                  /* it has been given */
+    bool recv_closed;             /* self: the peer has failed, its requests go back */
+    bool asking;                  /* a probe of the engine waits for the peer */
+    bool greeted;                 /* self: the peer is connected to us */
+    bool direct;                  /* the peer's memory may be mapped: see shm/direct.c */
+    const char *loss;             /* why the peer was lost, or NULL */
+    bool peer_closed;             /* because it closed, as it said */
+    atomic_uchar farewell;        /* enum slu_farewell: why our end has failed, or is to */
+    uint64_t probe_id;            /* of that probe */
+    uint32_t unpolled;            /* its completions in the CQ's ring */
+    uint32_t sent;                /* position of the next send the wire takes */
+    uint32_t max_reads;           /* in flight, negotiated */
+    uint32_t peer_max_reads;      /* likewise of the peer */
+    uint32_t peer_qpn;
+    uint32_t qpn;
+    uint64_t generation;
+    uint8_t nonce[SLU_NONCE_BYTES];
+    uint8_t peer_nonce[SLU_NONCE_BYTES]; /* immutable once the state is CONNECTED */
+    /* Messages that wait: requests for a receive, anything for the handshake. */
+    struct soft_message *parked;
+    struct soft_message **parked_end;
+    /* self */
+    struct soft_qp *peer;
+    uint32_t out; /* requests at the peer */
+    struct soft_message hello;
+    struct soft_message close;
+    /* tcp */
+    struct soft_tcp *tcp;
+    struct soft_message lost; /* in use from when lost_sent is set */
+    atomic_bool lost_sent;
+    /* meet.c; under the lock of the context */
+    struct slu_meeting *meeting;
+    bool met; /* it has met its peer, or is to meet nobody */
+    struct soft_qp *meet_next;
+    struct soft_qp **meet_link; /* NULL: not in the list */
+};
+
+/* A completion and whose it is. */
+struct soft_completion {
+    struct slu_wc wc;
+    struct soft_qp *qp;
+};
+
+enum soft_owner {
+    SOFT_FREE,
+    SOFT_PROGRAM,
+    SOFT_HELPER /* or another thread that brought a message */
+};
+
+/* How the helper looks at a CQ; see helper.c. */
+enum soft_watch {
+    SOFT_WATCH_ARMED, /* its epoll fd wakes the helper */
+    SOFT_WATCH_TICK,  /* the helper looks every millisecond */
+    SOFT_WATCH_OFF    /* the helper does not look: who leaves the CQ says so */
+};
+
+struct soft_cq {
+    struct slu_cq base;
+    atomic_uint references;
+    atomic_uint owner;
+    atomic_uint waiting; /* a thread of the program waits for the end of another one's turn */
+    struct soft_key_reader reader;
+    atomic_uint entries;  /* of the program */
+    atomic_uint activity; /* polls of the program */
+    atomic_uint armed;    /* wants a write to event */
+    atomic_uint watch;    /* enum soft_watch */
+    atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
+    _Atomic(struct soft_message *) inbox;
+    struct soft_message *rest; /* what a turn has left of it, the oldest first */
+    struct soft_completion *ring;
+    uint32_t mask;
+    uint32_t head;
+    uint32_t tail;
+    bool overrun;
+    int epoll;            /* the sockets: the program and the helper serve it */
+    int event;            /* written to wake the program, read by it alone */
+    int fd;               /* both of these, for the program to sleep on */
+    atomic_bool signaled; /* event was written */
+    atomic_bool tidies;   /* its owner is to give back what nobody needs now */
+    uint32_t sockets;     /* connections in epoll */
+    uint32_t shared;      /* of these, with shared memory: the socket only wakes */
+    uint32_t hot_count;
+    struct soft_tcp *hot; /* of the shared ones, those that polls look at */
+    atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
+    uint32_t polls;
+    int64_t served;   /* when the sockets of cold connections were looked at */
+    uint32_t directs; /* requests that were done at once since a look at the connections */
+    uint64_t copied;  /* and bytes */
+    uint64_t drained; /* bytes of the inbox in this turn, and for each message */
+    int64_t overdue;  /* when a peer was found to have been stopped amid a copy */
+    struct soft_tcp *connections;
+    struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
+    struct soft_tcp *held;      /* these too, and wait for the program to send something */
+    struct soft_tcp *unsettled; /* shared: something was published, or is to be */
+    int64_t held_until;
+    int64_t more_until; /* the rest of a large message is about to come; 0: of none */
+    uint8_t *staging;
+    uint32_t slot;
+    struct soft_cq *kick_next; /* under the helper's lock */
+    bool kicked;
+    struct soft_cq *tick_next; /* the helper's */
+    uint32_t tick_activity;
+    uint32_t tick_entries;
+    bool looks_early;
+};
+
+static inline struct soft_context *slu_soft_context(const struct soft_qp *qp)
+{
+    return (struct soft_context *)qp->base.pd->context;
+}
+
+static inline struct soft_context *slu_soft_cq_context(const struct soft_cq *cq)
+{
+    return (struct soft_context *)cq->base.context;
+}
+
+static inline struct soft_cq *slu_soft_cq_of(const struct soft_qp *qp)
+{
+    return (struct soft_cq *)qp->base.cq;
+}
+
+static inline struct soft_wqe *slu_soft_wqe(const struct soft_qp *qp, uint32_t position)
+{
+    const struct soft_ring *ring = &qp->sends;
+    return (struct soft_wqe *)(void *)(ring->entries +
+                                       (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, uint32_t position)
+{
+    const struct soft_ring *ring = &qp->receives;
+    return (struct soft_receive *)(void *)(ring->entries +
+                                           (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline bool slu_soft_in_error(const struct soft_qp *qp)
+{
+    return atomic_load_explicit(&qp->state, memory_order_relaxed) >= SLU_QP_ERROR;
+}
+
+static inline bool slu_soft_is_atomic(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_COMPARE_SWAP || wqe->opcode == SLUICE_OP_FETCH_ADD;
+}
+
+/* Does it bring something back, to local memory that must be writable? */
+static inline bool slu_soft_is_fetch(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_READ || slu_soft_is_atomic(wqe);
+}
+
+/* The level of such a line: at level debug it is logged for each peer. */
+static inline enum sluice_log_level slu_soft_notice_level(struct soft_context *context,
+                                                          enum soft_notice notice)
+{
+    return (atomic_fetch_or(&context->noticed, notice) & notice) == 0 ? SLUICE_LOG_INFO
+                                                                      : SLUICE_LOG_DEBUG;
+}
+
+/* slots.c */
+int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
+void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
+
+/* memory.c */
+/* Statuses; to be called while the owner of the CQ reads the keys. */
+uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
+                              uint32_t count, uint32_t access);
+/* Is all of it memory that we have mapped? Then nobody unmaps it while it is posted. */
+bool slu_soft_all_lasts(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
+/* On success *pin, if it is wanted, is to be given back once the memory has been touched. */
+uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
+                               uint64_t length, uint32_t access, struct soft_mr **pin);
+/* NULL is allowed. */
+void slu_soft_unpin(struct soft_mr *pin);
+/* May a peer do this at all? access: one SLUICE_ACCESS_REMOTE_*. */
+uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
+/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
+int slu_soft_probe_open(void);
+/*
+ * access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. *file, unless
+ * file is NULL: is some of it a file's, which somebody may cut?
+ */
+int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
+                         bool write, bool *file);
+
+/* atomic.c: operands are in network byte order */
+uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint64_t addr,
+                               struct soft_mr **pin);                                /* likewise */
+uint64_t slu_soft_atomic(uint32_t opcode, uint64_t addr, const uint64_t operand[2]); /* old value */
+void slu_soft_atomic_result(const struct soft_wqe *wqe, uint64_t before);
+
+/* copy.c */
+struct soft_cursor {
+    const struct sluice_sge *sges;
+    uint32_t count;
+    uint64_t offset; /* in the first of them */
+};
+struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count, uint64_t offset);
+void slu_soft_scatter(struct soft_cursor *to, const uint8_t *from, uint64_t length);
+void slu_soft_copy_sges(struct soft_cursor *to, struct soft_cursor *from, uint64_t length);
+/* The next up to room pieces of at most length bytes; returns how many. */
+uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, struct iovec *iovecs,
+                                uint32_t room);
+/* A write of up to so many bytes is put together before it is made. */
+#define SOFT_WHOLE_BYTES 256
+/* To memory that somebody may watch. */
+void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,
+                             uint64_t length);
+/* From such memory: words of 8 bytes that lie alike on both sides are taken whole. */
+void slu_soft_scatter_visible(const struct sluice_sge *sges, uint32_t count, const void *from);
+/* Words of 8 bytes appear whole, the last one after all others. */
+void slu_soft_copy_visible(void *to, const void *from, size_t length);
+
+/* cq.c */
+int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
+void slu_soft_cq_destroy(struct slu_cq *cq);
+void slu_soft_cq_enter(struct slu_cq *cq);
+void slu_soft_cq_leave(struct slu_cq *cq);
+int slu_soft_cq_fd(struct slu_cq *cq);
+void slu_soft_cq_interrupt(struct slu_cq *cq); /* cq_wake: armed or not */
+void slu_soft_cq_hold(struct soft_cq *cq);
+void slu_soft_cq_release(struct soft_cq *cq);
+struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot); /* held, or NULL */
+bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: the program has or awaits it */
+void slu_soft_cq_give_back(struct soft_cq *cq);
+void slu_soft_cq_wake(struct soft_cq *cq); /* if it is armed */
+void slu_soft_inbox_never_visit(void);     /* this thread leaves the CQs of others to the helper */
+/* A message was pushed: serves the CQ if it is free, or wakes or kicks who does. */
+void slu_soft_inbox_notify(struct soft_cq *cq);
+/* Pushes and notifies. current is the CQ that the caller owns, or NULL. */
+void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current);
+/* Mostly there are none, which is seen here. */
+static inline bool slu_soft_has_messages(struct soft_cq *cq)
+{
+    return cq->rest != NULL || atomic_load(&cq->inbox) != NULL;
+}
+/* Counters that the program alone writes, and the helper reads. */
+static inline void slu_soft_count_up(atomic_uint *counter)
+{
+    unsigned count = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, count + 1, memory_order_relaxed);
+}
+static inline void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (SLU_UNLIKELY(cq->tail - cq->head > cq->mask)) {
+        cq->overrun = true;
+        return;
+    }
+    cq->ring[cq->tail++ & cq->mask] = (struct soft_completion){*wc, qp};
+    qp->unpolled++;
+}
+
+/* poll.c: by its owner */
+int slu_soft_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+int slu_soft_cq_arm(struct slu_cq *cq);
+void slu_soft_cq_serve(struct soft_cq *cq);
+void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
+
+/* cq_room.c: by its owner. */
+int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
+void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
+
+/* pause.c: waits a little for another thread, longer with each time, which counts from 0 */
+void slu_soft_pause(unsigned time);
+
+/* inbox.c */
+void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
+bool slu_soft_inbox_drain(struct soft_cq *cq); /* false: others fill it faster, there may be more */
+bool slu_soft_inbox_empty(struct soft_cq *cq);
+
+/* qp.c */
+int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                       struct slu_qp **qp);
+void slu_soft_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
+int slu_soft_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
+int slu_soft_qp_state(const struct slu_qp *qp);
+void slu_soft_qp_error(struct slu_qp *qp);
+void slu_soft_qp_destroy(struct slu_qp *qp);
+struct soft_qp *slu_soft_qp_find(struct soft_context *context, uint32_t qpn); /* held, or NULL */
+void slu_soft_qp_hold(struct soft_qp *qp);
+void slu_soft_qp_release(struct soft_qp *qp);
+
+/* loss.c */
+const char *slu_soft_qp_loss(const struct slu_qp *qp, bool *closed);
+void slu_soft_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
+#define SOFT_LOSS_ABSENT                                                                     \
+    "the peer is at none of its addresses: its process ended, or its endpoint is stale, was" \
+    " used before or swapped"
+#define SOFT_LOSS_REFUSED                                                                  \
+    "the peer asked for what this side refused: a remote key, a range, a right, or a send" \
+    " longer than the receive"
+/* The peer is about to be lost: why, in words, which stay; the first time counts. */
+void slu_soft_note_loss(struct soft_qp *qp, const char *loss);
+/* The same, because the peer has ended the connection: enum slu_farewell, or unknown. */
+void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why);
+
+/* queue.c */
+int slu_soft_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
+int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
+                          struct slu_receive_wr **bad);
+/* Completes finished requests in order; all that are not out, in the error state. */
+void slu_soft_retire(struct soft_qp *qp);
+/* To the error state, once. cause goes to the oldest unfinished send. */
+void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
+/* There too, once the peer is told what it is refused; it was, or never will be. */
+void slu_soft_qp_refuse(struct soft_qp *qp);
+void slu_soft_qp_told(struct soft_qp *qp);
+/* Completes the oldest posted receive; flags are those of a slu_wc. */
+void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
+                               uint32_t immediate);
+/*
+ * Can the oldest receive take a message of this length? 0, or the status for
+ * the sender; *status then is the receiver's. There is one. SLU_STATUS_DROPPED for
+ * both: the message is dropped, which is a success for the sender.
+ */
+uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status);
+int slu_soft_qp_probe(struct slu_qp *qp, uint64_t id);
+/* Ends the probe that waits, if one does. */
+void slu_soft_answered(struct soft_qp *qp, uint32_t status);
+
+#include "transport/soft/core/seam.h"
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets on their way out: the helper reads what still comes in until the peer has
+ * ended, too, or a second has passed. The kernel delivers what the program said
+ * last; but it takes it back if something is left that we did not read. The end of
+ * the context waits for no peer.
+ */
+#include "transport/soft/helper/helper.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LINGER_TIME SLUICE_S(1)
+#define LAST_READS 8
+
+void slu_soft_helper_linger(struct soft_context *context, int fd)
+{
+    struct soft_helper *helper = context->helper;
+    struct lingering *lingering = malloc(sizeof(*lingering));
+    if (lingering == NULL) {
+        slu_fd_close(fd);
+        return;
+    }
+    lingering->fd = fd;
+    lingering->deadline = slu_now() + LINGER_TIME;
+    pthread_mutex_lock(&helper->lock);
+    bool first = helper->lingering == NULL;
+    lingering->next = helper->lingering;
+    helper->lingering = lingering;
+    pthread_mutex_unlock(&helper->lock);
+    if (first)
+        slu_soft_helper_wake(context);
+}
+
+bool slu_soft_tcp_discard(int fd)
+{
+    SLU_UNCANCELLED_BLOCK;
+    uint8_t trash[4096];
+    ssize_t got;
+    int budget = 256;
+    do
+        got = recv(fd, trash, sizeof(trash), MSG_DONTWAIT);
+    while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* Returns whether it is done: the peer has ended too, or the time has passed. */
+static bool drain_socket(const struct lingering *lingering, int64_t now)
+{
+    return slu_soft_tcp_discard(lingering->fd) || now >= lingering->deadline;
+}
+
+bool slu_soft_linger_tick(struct soft_helper *helper)
+{
+    int64_t now = slu_now();
+    pthread_mutex_lock(&helper->lock);
+    struct lingering *list = helper->lingering;
+    helper->lingering = NULL;
+    pthread_mutex_unlock(&helper->lock);
+    struct lingering *kept = NULL;
+    while (list != NULL) {
+        struct lingering *next = list->next;
+        if (drain_socket(list, now)) {
+            slu_fd_close(list->fd);
+            free(list);
+        } else {
+            list->next = kept;
+            kept = list;
+        }
+        list = next;
+    }
+    pthread_mutex_lock(&helper->lock);
+    struct lingering **end = &helper->lingering;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = kept;
+    bool left = helper->lingering != NULL;
+    pthread_mutex_unlock(&helper->lock);
+    return left;
+}
+
+void slu_soft_linger_end(struct soft_helper *helper)
+{
+    while (helper->lingering != NULL) {
+        struct lingering *lingering = helper->lingering;
+        helper->lingering = lingering->next;
+        for (int reads = 0; reads < LAST_READS && !slu_soft_tcp_discard(lingering->fd); reads++)
+            ;
+        slu_fd_close(lingering->fd);
+        free(lingering);
+    }
+}

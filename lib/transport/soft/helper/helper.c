@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The helper thread of a context; helper/watchdog.c tells why there are two. It serves CQs
+ * that the program is not serving, lets peers in, sees whether they are alive, and
+ * sees sockets out. When there is nothing to do it sleeps without a timeout.
+ *
+ * A CQ's epoll fd is in the helper's epoll set for one shot. When it fires
+ * while the program is at work on the CQ, or has polled it since the last look,
+ * it is not armed again, which would wake the helper for each message, but
+ * looked at every millisecond (TICK): once the program has not polled for a
+ * tick, the helper serves the CQ and arms it (ARMED). The first looks come
+ * sooner, after 20 us, 40 us and so on: a program that worked here a moment ago
+ * and now waits outside for memory to change shall not wait for a tick. A program
+ * that stays inside the library, asleep or spinning, needs no helper: the CQ is
+ * OFF, until the program leaves it and kicks the helper.
+ *
+ * Serving a CQ may touch memory of the program's, and so is a turn. The helper
+ * holds one CQ at a time, so that a page that does not come stops no other one.
+ */
+#include "transport/soft/helper/helper.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TICK SLUICE_MS(1)
+#define FIRST_LOOK 20000
+#define LINGER_TICK SLUICE_MS(5)
+#define DOOR_MS 100
+#define DOOR_TICK SLUICE_MS(DOOR_MS)
+
+void slu_soft_helper_kick(struct soft_cq *cq)
+{
+    struct soft_helper *helper = slu_soft_cq_context(cq)->helper;
+    pthread_mutex_lock(&helper->lock);
+    bool first = !cq->kicked;
+    if (first) {
+        slu_soft_cq_hold(cq);
+        cq->kicked = true;
+        cq->kick_next = helper->kicks;
+        helper->kicks = cq;
+    }
+    pthread_mutex_unlock(&helper->lock);
+    if (first)
+        slu_soft_helper_wake(helper->context);
+}
+
+/* CQs. The helper is the only one to write watch. */
+
+static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
+{
+    atomic_store(&cq->watch, SOFT_WATCH_TICK);
+    slu_soft_cq_hold(cq);
+    cq->looks_early = false;
+    cq->tick_next = helper->ticks;
+    helper->ticks = cq;
+}
+
+/* The caller has taken the CQ. */
+static void serve_turn(struct soft_helper *helper, struct soft_cq *cq)
+{
+    uint64_t turn = slu_soft_turn_begin(helper);
+    slu_soft_cq_serve(cq);
+    /* Whoever leaves it from now on, we first, lets its epoll set wake us. */
+    atomic_store(&cq->watch, SOFT_WATCH_ARMED);
+    slu_soft_cq_give_back(cq);
+    /* It may have been destroyed meanwhile, and is then in no set. */
+    slu_soft_helper_add(helper, EPOLL_CTL_MOD, cq->epoll, EPOLLIN | EPOLLONESHOT, HELPER_CQ,
+                        cq->slot);
+    slu_soft_turn_end(helper, turn);
+}
+
+/* Its fd has fired. */
+static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned activity = atomic_load(&cq->activity);
+    if (atomic_load(&cq->watch) != SOFT_WATCH_ARMED)
+        return;
+    if (activity == cq->tick_activity && slu_soft_cq_take(cq)) {
+        serve_turn(helper, cq);
+        return;
+    }
+    cq->tick_activity = activity;
+    start_ticking(helper, cq);
+    cq->looks_early = true;
+    helper->look_after = FIRST_LOOK;
+}
+
+static void serve_slot(struct soft_helper *helper, uint32_t slot)
+{
+    /* The event may be late, and the slot another CQ's: no harm. */
+    struct soft_cq *cq = slu_soft_cq_find(helper->context, slot);
+    if (cq == NULL)
+        return;
+    serve_fired(helper, cq);
+    slu_soft_cq_release(cq);
+}
+
+static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned watch = atomic_load(&cq->watch);
+    if (watch == SOFT_WATCH_OFF) {
+        /* The program has only just left, and perhaps comes back at once. */
+        cq->tick_activity = atomic_load(&cq->activity);
+        start_ticking(helper, cq);
+    } else if (watch == SOFT_WATCH_ARMED && atomic_exchange(&cq->restless, false)) {
+        cq->tick_activity = atomic_load(&cq->activity);
+        start_ticking(helper, cq);
+    } else if (slu_soft_cq_take(cq)) {
+        uint64_t turn = slu_soft_turn_begin(helper);
+        slu_soft_cq_give_back(cq);
+        slu_soft_turn_end(helper, turn);
+    }
+}
+
+/* The next one that was kicked; NULL if there is none. */
+static struct soft_cq *next_kicked(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    struct soft_cq *cq = helper->kicked;
+    if (cq != NULL) {
+        helper->kicked = cq->kick_next;
+        cq->kicked = false;
+    }
+    pthread_mutex_unlock(&helper->lock);
+    return cq;
+}
+
+/*
+ * What a leader that was replaced has left comes first; those that were kicked since
+ * are taken as well, for the event that told of them was cleared.
+ */
+static void take_kicks(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    struct soft_cq **end = &helper->kicked;
+    while (*end != NULL)
+        end = &(*end)->kick_next;
+    *end = helper->kicks;
+    helper->kicks = NULL;
+    pthread_mutex_unlock(&helper->lock);
+}
+
+static void serve_kicks(struct soft_helper *helper)
+{
+    struct soft_cq *cq;
+    take_kicks(helper);
+    while (slu_soft_leading() && (cq = next_kicked(helper)) != NULL) {
+        serve_kicked(helper, cq);
+        slu_soft_cq_release(cq);
+    }
+}
+
+/* Is the program in the same stay as a tick ago? */
+static bool stays_inside(struct soft_cq *cq)
+{
+    unsigned entries = atomic_load(&cq->entries);
+    bool same = entries == cq->tick_entries;
+    cq->tick_entries = entries;
+    return same && atomic_load(&cq->owner) == SOFT_PROGRAM;
+}
+
+static bool switch_off(struct soft_cq *cq)
+{
+    /* Who leaves writes owner and reads watch, we do the reverse: one of us notices. */
+    atomic_store(&cq->watch, SOFT_WATCH_OFF);
+    if (atomic_load(&cq->owner) == SOFT_PROGRAM)
+        return true;
+    atomic_store(&cq->watch, SOFT_WATCH_TICK);
+    return false;
+}
+
+/* Returns whether it is to be looked at again. */
+static bool tick(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned activity = atomic_load(&cq->activity);
+    if (atomic_load(&cq->dead)) {
+        if (slu_soft_cq_take(cq))
+            slu_soft_cq_give_back(cq);
+        return false;
+    }
+    if (stays_inside(cq))
+        return !switch_off(cq);
+    if (activity != cq->tick_activity) {
+        cq->tick_activity = activity;
+        return true;
+    }
+    if (!slu_soft_cq_take(cq))
+        return true;
+    serve_turn(helper, cq);
+    return false;
+}
+
+/* Returns whether it is to be looked at again. */
+static bool look_early(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned activity = atomic_load(&cq->activity);
+    bool idle = activity == cq->tick_activity;
+    if (!cq->looks_early)
+        return true;
+    cq->tick_activity = activity;
+    if (!idle || !slu_soft_cq_take(cq))
+        return true;
+    serve_turn(helper, cq);
+    return false;
+}
+
+static void tick_all(struct soft_helper *helper,
+                     bool (*look)(struct soft_helper *helper, struct soft_cq *cq))
+{
+    if (helper->looking == NULL) {
+        helper->looking = helper->ticks;
+        helper->ticks = NULL;
+    }
+    while (slu_soft_leading() && helper->looking != NULL) {
+        struct soft_cq *cq = helper->looking;
+        helper->looking = cq->tick_next;
+        if (!look(helper, cq)) {
+            slu_soft_cq_release(cq);
+            continue;
+        }
+        cq->tick_next = helper->ticks;
+        helper->ticks = cq;
+    }
+}
+
+/* The loop. */
+
+static void clear_event(struct soft_helper *helper)
+{
+    uint64_t count;
+    if (read(helper->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %m");
+    helper->lingers = true; /* perhaps: look */
+}
+
+static void dispatch(struct soft_helper *helper, uint64_t data)
+{
+    uint32_t index = (uint32_t)data;
+    switch ((enum helper_event)(data >> 32)) {
+    case HELPER_WAKE:
+        clear_event(helper);
+        break;
+    case HELPER_DOOR:
+        slu_acceptor_event(&helper->acceptor, index);
+        break;
+    case HELPER_MEETING:
+        slu_soft_meet_event(helper, index);
+        break;
+    case HELPER_CQ:
+        serve_slot(helper, index);
+        break;
+    }
+}
+
+static bool is_due(int64_t *last, int64_t period, int64_t now)
+{
+    if (now - *last < period)
+        return false;
+    *last = now;
+    return true;
+}
+
+static bool has_ticks(const struct soft_helper *helper)
+{
+    return helper->ticks != NULL || helper->looking != NULL;
+}
+
+static void run_timers(struct soft_helper *helper)
+{
+    int64_t now = slu_now();
+    if (has_ticks(helper) && is_due(&helper->last_tick, TICK, now))
+        tick_all(helper, tick);
+    if (!slu_soft_leading())
+        return;
+    if (helper->lingers && is_due(&helper->last_linger, LINGER_TICK, now))
+        helper->lingers = slu_soft_linger_tick(helper);
+    if (atomic_exchange(&helper->context->meet_due, false) || now >= helper->meet_next)
+        helper->meet_next = slu_soft_meet_tick(helper, now);
+    if (slu_acceptor_is_busy(&helper->acceptor) && is_due(&helper->last_door, DOOR_TICK, now))
+        slu_acceptor_tick(&helper->acceptor, now);
+    slu_soft_tidy_tick(helper);
+}
+
+/* Milliseconds until then, rounded up, and at most so many. */
+static int time_until(int64_t when, int most)
+{
+    int64_t left = when - slu_now();
+    if (left <= 0)
+        return 0;
+    return left < SLUICE_MS(most) ? (int)((left + SLUICE_MS(1) - 1) / SLUICE_MS(1)) : most;
+}
+
+static int next_timeout(const struct soft_helper *helper)
+{
+    bool busy = slu_acceptor_is_busy(&helper->acceptor);
+    if (atomic_load(&helper->context->meet_due))
+        return 0;
+    if (has_ticks(helper))
+        return 1;
+    if (helper->lingers)
+        return 5;
+    if (helper->meet_next != INT64_MAX)
+        return time_until(helper->meet_next, busy ? DOOR_MS : 60000);
+    return busy ? DOOR_MS : -1;
+}
+
+/* Waits for less than the millisecond of epoll_wait(2), and looks; the next time is later. */
+static void look_all_early(struct soft_helper *helper)
+{
+    struct pollfd waiting = {.fd = helper->epoll, .events = POLLIN};
+    struct timespec pause = {0, helper->look_after};
+    helper->look_after = helper->look_after < TICK / 2 ? helper->look_after * 2 : 0;
+    ppoll(&waiting, 1, &pause, NULL);
+    tick_all(helper, look_early);
+}
+
+static void dispatch_all(struct soft_helper *helper)
+{
+    while (slu_soft_leading() && helper->event_next < helper->event_count)
+        dispatch(helper, helper->events[helper->event_next++].data.u64);
+}
+
+/* One round. What somebody who was stopped in the middle of one has left comes first. */
+static void lead_once(struct soft_helper *helper)
+{
+    int timeout = slu_soft_tidy_timeout(helper, next_timeout(helper));
+    if (helper->event_next < helper->event_count || helper->kicked != NULL)
+        timeout = 0;
+    dispatch_all(helper);
+    if (slu_soft_leading() && helper->look_after > 0) {
+        look_all_early(helper);
+        timeout = 0;
+    }
+    if (!slu_soft_leading())
+        return;
+    int count = epoll_wait(helper->epoll, helper->events, HELPER_EVENTS, timeout);
+    helper->event_next = 0;
+    helper->event_count = count > 0 ? (uint32_t)count : 0;
+    dispatch_all(helper);
+    if (slu_soft_leading())
+        serve_kicks(helper);
+    if (slu_soft_leading())
+        run_timers(helper);
+}
+
+static void lead(struct soft_helper *helper)
+{
+    while (slu_soft_leading() && !atomic_load(&helper->stop))
+        lead_once(helper);
+}
+
+static void *run_watcher(void *argument)
+{
+    struct soft_helper *helper = argument;
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    slu_soft_inbox_never_visit();
+    while (slu_soft_follow(helper))
+        lead(helper);
+    return NULL;
+}
+
+static void *run(void *argument)
+{
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    slu_soft_inbox_never_visit();
+    slu_soft_lead();
+    lead(argument);
+    return run_watcher(argument);
+}
+
+static int start_thread(struct soft_helper *helper)
+{
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&helper->thread, NULL, run, helper);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (err != 0)
+        return slu_fail(err, "cannot start the helper thread: %s", strerrordesc_np(err));
+    slu_fd_name_thread(helper->thread, "sluice-soft");
+    return 0;
+}
+
+static int open_fds(struct soft_helper *helper)
+{
+    helper->epoll = slu_fd_epoll();
+    if (helper->epoll < 0)
+        return slu_fail(errno, "the helper thread needs file descriptors: %m");
+    helper->event = slu_fd_event();
+    if (helper->event < 0) {
+        int err = slu_fail(errno, "the helper thread needs file descriptors: %m");
+        slu_fd_close(helper->epoll);
+        return err;
+    }
+    int err = slu_soft_meet_listen(helper->context, &helper->acceptor, helper->epoll,
+                                   (uint64_t)HELPER_DOOR << 32);
+    if (err != 0) {
+        slu_fd_close(helper->event);
+        slu_fd_close(helper->epoll);
+    }
+    return err;
+}
+
+static void close_fds(struct soft_helper *helper)
+{
+    slu_acceptor_close(&helper->acceptor);
+    slu_fd_close(helper->event);
+    slu_fd_close(helper->epoll);
+}
+
+static void make_locks(struct soft_helper *helper)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&helper->watch, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&helper->lock, NULL);
+}
+
+static void destroy_locks(struct soft_helper *helper)
+{
+    pthread_mutex_destroy(&helper->lock);
+    pthread_cond_destroy(&helper->watch);
+}
+
+static int start(struct soft_context *context)
+{
+    struct soft_helper *helper = calloc(1, sizeof(*helper));
+    if (helper == NULL)
+        return slu_fail(ENOMEM, "no memory for the helper thread");
+    helper->context = context;
+    helper->meet_next = INT64_MAX;
+    helper->watch_routine = run_watcher;
+    make_locks(helper);
+    int err = open_fds(helper);
+    if (err != 0)
+        goto free_helper;
+    if (slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->event, EPOLLIN, HELPER_WAKE, 0) != 0) {
+        err = slu_fail(errno, "the helper thread cannot watch its sockets: %m");
+        goto close_fds;
+    }
+    err = start_thread(helper);
+    if (err != 0)
+        goto close_fds;
+    context->helper = helper;
+    return 0;
+
+close_fds:
+    close_fds(helper);
+free_helper:
+    destroy_locks(helper);
+    free(helper);
+    return err;
+}
+
+int slu_soft_helper_start(struct soft_context *context)
+{
+    pthread_mutex_lock(&context->lock);
+    int err = context->helper == NULL ? start(context) : 0;
+    pthread_mutex_unlock(&context->lock);
+    return err;
+}
+
+static void release_ticks(struct soft_cq *cq)
+{
+    while (cq != NULL) {
+        struct soft_cq *next = cq->tick_next;
+        slu_soft_cq_release(cq);
+        cq = next;
+    }
+}
+
+static void release_kicks(struct soft_cq *cq)
+{
+    while (cq != NULL) {
+        struct soft_cq *next = cq->kick_next;
+        slu_soft_cq_release(cq);
+        cq = next;
+    }
+}
+
+static void release_cqs(struct soft_helper *helper)
+{
+    release_ticks(helper->ticks);
+    release_ticks(helper->looking);
+    release_kicks(helper->kicks);
+    release_kicks(helper->kicked);
+}
+
+void slu_soft_helper_stop(struct soft_context *context)
+{
+    struct soft_helper *helper = context->helper;
+    if (helper == NULL)
+        return;
+    pthread_mutex_lock(&helper->lock);
+    atomic_store(&helper->stop, true);
+    pthread_cond_broadcast(&helper->watch);
+    pthread_mutex_unlock(&helper->lock);
+    slu_soft_helper_wake(context);
+    pthread_join(helper->thread, NULL);
+    if (helper->has_watcher)
+        pthread_join(helper->watcher, NULL);
+    release_cqs(helper);
+    slu_soft_linger_end(helper);
+    close_fds(helper);
+    destroy_locks(helper);
+    free(helper);
+    context->helper = NULL;
+}
+
+int slu_soft_helper_watch(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    int err = slu_soft_helper_start(context);
+    if (err != 0)
+        return err;
+    if (slu_soft_helper_add(context->helper, EPOLL_CTL_ADD, cq->epoll, EPOLLIN | EPOLLONESHOT,
+                            HELPER_CQ, cq->slot) != 0)
+        return slu_fail(errno, "cannot watch a completion queue: %m");
+    return 0;
+}
+
+void slu_soft_helper_unwatch(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    int saved = errno;
+    atomic_store(&cq->dead, true);
+    epoll_ctl(context->helper->epoll, EPOLL_CTL_DEL, cq->epoll, NULL);
+    errno = saved;
+}

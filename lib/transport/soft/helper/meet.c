@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queue pairs of different contexts come to have a connection: lib/connect/ does it,
+ * and here are the queue pairs for it. A queue pair knows what it is to prove from when
+ * it is made, and whom it is to meet from its handshake on; who comes before that waits.
+ * The helper thread does all of it, under the lock of the context, and sends the CQ of a
+ * queue pair the connection, or the news that there will be none.
+ */
+#include "transport/soft/helper/meet.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "connect/meeting.h"
+#include "transport/soft/helper/helper.h"
+
+/* Of a queue pair, that keep their places; its peer has a few addresses. */
+#define KNOWN_MOST 4
+
+/* News that are sent once the lock is given back. */
+struct news {
+    struct soft_message *first;
+};
+
+static int fail_listen(const struct slu_address *listen, int err)
+{
+    char text[INET6_ADDRSTRLEN] = "any address";
+    if (listen->family != 0)
+        inet_ntop(listen->family == 6 ? AF_INET6 : AF_INET, listen->ip, text, sizeof(text));
+    /* The kernel chooses the port. */
+    if (err == EADDRINUSE)
+        return slu_fail(EADDRNOTAVAIL,
+                        "cannot listen for peers at %s: no port is free; connections that have "
+                        "ended keep theirs for a minute, and net.ipv4.ip_local_port_range of "
+                        "sysctl(8) has how many there are",
+                        text);
+    return slu_fail(err, "cannot listen for peers at %s: %s%s", text, strerrordesc_np(err),
+                    err == EADDRNOTAVAIL ? " (sluice_context_attr.address or SLUICE_TCP_ADDRESS "
+                                           "must be an address of this host)"
+                                         : "");
+}
+
+/* A socket that listens where the context is to, or a negative errno. */
+static int listen_for_all(struct soft_context *context)
+{
+    const struct slu_address *listen = &context->listen;
+    bool ipv6 = listen->family != 4;
+    int made = slu_stream_listen(listen, ipv6);
+    if (made < 0 && listen->family == 0) {
+        ipv6 = false;
+        made = slu_stream_listen(listen, false);
+    }
+    if (made < 0)
+        return made;
+    uint16_t port = slu_stream_port(made);
+    if (listen->family != 0) {
+        context->addresses[0] = *listen;
+        context->addresses[0].port = port;
+    } else {
+        slu_stream_addresses(context->addresses, SLU_ENDPOINT_ADDRESSES, ipv6, port);
+    }
+    return made;
+}
+
+static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+
+int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acceptor, int epoll,
+                         uint64_t tag)
+{
+    int everywhere = listen_for_all(context);
+    if (everywhere < 0)
+        return fail_listen(&context->listen, -everywhere);
+    slu_acceptor_init(acceptor, epoll, tag);
+    acceptor->hear = hear;
+    acceptor->hello = SLU_HELLO_BYTES;
+    acceptor->magic = slu_hello_magic;
+    acceptor->magic_bytes = SLU_HELLO_MAGIC_BYTES;
+    int err = slu_acceptor_add(acceptor, everywhere);
+    bool can_be_near = context->who.users != 0 && context->who.processes != 0;
+    int here = err == 0 && can_be_near ? slu_stream_listen_here(context->identity) : -1;
+    if (here >= 0)
+        err = slu_acceptor_add(acceptor, here);
+    if (err == 0 && here < 0 && can_be_near) {
+        context->who.users = context->who.processes = 0;
+        slu_log(SLUICE_LOG_WARN, "no Unix socket for peers of this host, which use TCP: %s",
+                strerrordesc_np(-here));
+    }
+    if (err == 0)
+        return 0;
+    slu_acceptor_close(acceptor);
+    return slu_fail(-err, "the helper thread cannot watch its listeners: %s",
+                    strerrordesc_np(-err));
+}
+
+/* Who a queue pair is, and what it has to prove it. */
+
+static void make_identity(const struct slu_endpoint *endpoint, struct slu_identity *identity)
+{
+    *identity = (struct slu_identity){
+        .network = endpoint->soft.network,
+        .users = endpoint->soft.users,
+        .processes = endpoint->soft.processes,
+        .start = endpoint->soft.start,
+        .pid = endpoint->soft.pid,
+        .uid = endpoint->soft.uid,
+    };
+    memcpy(identity->host, endpoint->soft.host, sizeof(identity->host));
+}
+
+static void make_side(const struct slu_endpoint *endpoint, struct slu_side *side)
+{
+    uint8_t *at = side->name;
+    memset(side, 0, sizeof(*side));
+    memcpy(side->key, endpoint->soft.nonce, sizeof(side->key));
+    memcpy(at, endpoint->soft.host, sizeof(endpoint->soft.host));
+    at = slu_put(at + sizeof(endpoint->soft.host), endpoint->soft.network, 8);
+    at = slu_put(at, endpoint->soft.context, 8);
+    at = slu_put(at, endpoint->soft.generation, 8);
+    at = slu_put(at, endpoint->soft.start, 8);
+    at = slu_put(at, endpoint->soft.pid, 4);
+    at = slu_put(at, endpoint->soft.uid, 4);
+    slu_put(at, endpoint->qpn, 4);
+}
+
+/* The meeting of a queue pair, made when it is first needed; NULL: no memory. Locked. */
+static struct slu_meeting *find_meeting(struct soft_qp *qp)
+{
+    struct slu_endpoint own;
+    struct slu_side side;
+    if (qp->meeting != NULL)
+        return qp->meeting;
+    qp->meeting = malloc(sizeof(*qp->meeting));
+    if (qp->meeting == NULL)
+        return NULL;
+    slu_soft_qp_endpoint(&qp->base, &own);
+    make_side(&own, &side);
+    slu_meeting_init(qp->meeting, slu_soft_context(qp)->helper->epoll,
+                     (uint64_t)HELPER_MEETING << 32 | (uint64_t)qp->qpn << SLU_MEETING_BITS, &side,
+                     qp->qpn);
+    return qp->meeting;
+}
+
+static void leave_list(struct soft_qp *qp)
+{
+    if (qp->meet_link == NULL)
+        return;
+    *qp->meet_link = qp->meet_next;
+    if (qp->meet_next != NULL)
+        qp->meet_next->meet_link = qp->meet_link;
+    qp->meet_link = NULL;
+}
+
+static void free_meeting(struct soft_qp *qp)
+{
+    leave_list(qp);
+    qp->met = true;
+    if (qp->meeting == NULL)
+        return;
+    slu_meeting_end(qp->meeting);
+    slu_proof_forget(qp->meeting, sizeof(*qp->meeting));
+    free(qp->meeting);
+    qp->meeting = NULL;
+}
+
+/* Whoever wanted it so, with SLUICE_WIRE, has no namespaces. */
+static void tell_apart(const struct soft_qp *qp, const struct slu_identity *peer)
+{
+    struct soft_context *context = slu_soft_context(qp);
+    const struct slu_identity *own = &context->who;
+    if (!slu_identity_same_network(own, peer) || slu_identity_near(own, peer) || own->users == 0 ||
+        peer->users == 0)
+        return;
+    slu_log(slu_soft_notice_level(context, SOFT_NOTICE_APART),
+            "queue pair %u: its peer on this host has another namespace of %s, so that they use "
+            "TCP, which is slower",
+            qp->qpn, own->users != peer->users ? "users" : "processes");
+}
+
+int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
+{
+    struct soft_context *context = slu_soft_context(qp);
+    struct slu_meeting_peer peer = {
+        .listener = remote->soft.context,
+        .number = remote->qpn,
+        .everywhere = remote->soft.everywhere != 0,
+    };
+    make_side(remote, &peer.side);
+    make_identity(remote, &peer.identity);
+    tell_apart(qp, &peer.identity);
+    memcpy(peer.addresses, remote->soft.addresses, sizeof(peer.addresses));
+    pthread_mutex_lock(&context->lock);
+    struct slu_meeting *meeting = find_meeting(qp);
+    if (meeting != NULL) {
+        slu_meeting_begin(meeting, &context->who, &peer);
+        qp->meet_next = context->meeting;
+        qp->meet_link = &context->meeting;
+        if (qp->meet_next != NULL)
+            qp->meet_next->meet_link = &qp->meet_next;
+        context->meeting = qp;
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (meeting == NULL)
+        return slu_fail(ENOMEM, "no memory for a connection");
+    if (!atomic_exchange(&context->meet_due, true))
+        slu_soft_helper_wake(context);
+    return 0;
+}
+
+void slu_soft_meet_end(struct soft_qp *qp)
+{
+    struct soft_context *context = slu_soft_context(qp);
+    pthread_mutex_lock(&context->lock);
+    free_meeting(qp);
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* What the helper does; all of it has the lock, but the sending of news. */
+
+static void add_news(struct news *news, struct soft_message *message, struct soft_qp *qp,
+                     enum soft_message_kind kind)
+{
+    slu_soft_qp_hold(qp);
+    message->kind = kind;
+    message->from = NULL;
+    message->to = qp;
+    message->next = news->first;
+    news->first = message;
+}
+
+static void add_loss(struct news *news, struct soft_qp *qp)
+{
+    if (!atomic_exchange(&qp->lost_sent, true))
+        add_news(news, &qp->lost, qp, SOFT_LOST);
+}
+
+static void add_connection(struct news *news, struct soft_qp *qp, int fd)
+{
+    struct tcp_attach *attach = malloc(sizeof(*attach));
+    if (attach == NULL) {
+        slu_fd_close(fd);
+        add_loss(news, qp);
+        return;
+    }
+    slu_stream_no_delay(fd);
+    attach->fd = fd;
+    add_news(news, &attach->message, qp, SOFT_ATTACH);
+}
+
+static void conclude(struct news *news, struct soft_qp *qp, enum slu_meeting_state state,
+                     const int *fd)
+{
+    if (state == SLU_MEETING_ON)
+        return;
+    if (state == SLU_MEETING_MET) {
+        add_connection(news, qp, *fd);
+    } else {
+        slu_log(SLUICE_LOG_INFO, "queue pair %u: the peer is at none of its addresses", qp->qpn);
+        add_loss(news, qp);
+    }
+    free_meeting(qp);
+}
+
+static void send_news(struct news *news)
+{
+    while (news->first != NULL) {
+        struct soft_message *message = news->first;
+        news->first = message->next;
+        slu_soft_send(slu_soft_cq_of(message->to), message, NULL);
+    }
+}
+
+static struct soft_qp *find_qp(struct soft_context *context, uint32_t qpn)
+{
+    return qpn > 0 && qpn <= context->qps.size ? context->qps.items[qpn - 1] : NULL;
+}
+
+/* Whom somebody asks for who knows its nonce; NULL: nobody, and it takes as long to say so. */
+static struct soft_qp *find_target(struct soft_context *context, const struct slu_talk *talk)
+{
+    static const uint8_t nobody[SLU_NONCE_BYTES];
+    struct slu_hello hello;
+    slu_hello_read(talk->bytes, &hello);
+    struct soft_qp *qp = find_qp(context, hello.target);
+    bool proven = slu_hello_proves(talk->bytes, qp != NULL ? qp->nonce : nobody);
+    return qp != NULL && proven && !qp->met && !slu_soft_in_error(qp) ? qp : NULL;
+}
+
+static enum slu_heard deny(const struct slu_talk *talk)
+{
+    uint8_t denial[SLU_DENIAL_BYTES];
+    slu_denial_make(denial);
+    slu_talk_say(talk, denial, sizeof(denial));
+    return SLU_HEARD_DROP;
+}
+
+/*
+ * A hello may be one that was recorded: it keeps its place against others only if few have
+ * said one for the same queue pair, however many were recorded.
+ */
+static bool is_rare(const struct slu_acceptor *acceptor, const struct slu_pending_conn *conn)
+{
+    struct slu_hello hello, other;
+    uint32_t known = 0;
+    slu_hello_read(conn->talk.bytes, &hello);
+    for (uint32_t i = 0; i < acceptor->places; i++) {
+        const struct slu_pending_conn *at = &acceptor->conns[i];
+        if (at->talk.fd < 0 || !at->known)
+            continue;
+        slu_hello_read(at->talk.bytes, &other);
+        known += other.target == hello.target;
+    }
+    return known < KNOWN_MOST;
+}
+
+/* A whole hello. */
+static enum slu_heard answer(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn,
+                             const struct soft_qp *qp)
+{
+    struct slu_talk *talk = &conn->talk;
+    if (qp == NULL)
+        return deny(talk);
+    if (slu_answer_make(talk->bytes, qp->nonce) < 0 ||
+        !slu_talk_say(talk, talk->bytes + SLU_HELLO_BYTES, SLU_ANSWER_BYTES))
+        return SLU_HEARD_DROP;
+    conn->spoke = true;
+    conn->known = is_rare(acceptor, conn);
+    talk->got = SLU_HELLO_BYTES + SLU_ANSWER_BYTES;
+    talk->want = talk->got + SLU_PROOF_BYTES;
+    return SLU_HEARD_MORE;
+}
+
+/* A hello and a proof, of which only the first has been looked at. */
+static enum slu_heard welcome(struct slu_pending_conn *conn, struct soft_qp *qp, struct news *news)
+{
+    struct slu_meeting *meeting = qp != NULL ? find_meeting(qp) : NULL;
+    int fd = -1;
+    if (meeting == NULL)
+        return SLU_HEARD_DROP;
+    conclude(news, qp, slu_meeting_welcome(meeting, conn, &fd), &fd);
+    return SLU_HEARD_TAKEN;
+}
+
+static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+{
+    struct soft_helper *helper = slu_container_of(acceptor, struct soft_helper, acceptor);
+    struct soft_context *context = helper->context;
+    struct news news = {NULL};
+    enum slu_heard heard;
+    pthread_mutex_lock(&context->lock);
+    struct soft_qp *qp = find_target(context, &conn->talk);
+    heard =
+        conn->talk.got == SLU_HELLO_BYTES ? answer(acceptor, conn, qp) : welcome(conn, qp, &news);
+    pthread_mutex_unlock(&context->lock);
+    send_news(&news);
+    return heard;
+}
+
+void slu_soft_meet_event(struct soft_helper *helper, uint32_t data)
+{
+    struct soft_context *context = helper->context;
+    struct news news = {NULL};
+    int fd = -1;
+    pthread_mutex_lock(&context->lock);
+    struct soft_qp *qp = find_qp(context, data >> SLU_MEETING_BITS);
+    /* The event may be late, and the number another one's: no harm. */
+    if (qp != NULL && qp->meeting != NULL)
+        conclude(&news, qp,
+                 slu_meeting_event(qp->meeting, data & ((1U << SLU_MEETING_BITS) - 1), &fd), &fd);
+    pthread_mutex_unlock(&context->lock);
+    send_news(&news);
+    atomic_store(&context->meet_due, true);
+}
+
+int64_t slu_soft_meet_tick(struct soft_helper *helper, int64_t now)
+{
+    struct soft_context *context = helper->context;
+    struct news news = {NULL};
+    int64_t next = INT64_MAX;
+    pthread_mutex_lock(&context->lock);
+    for (struct soft_qp *qp = context->meeting, *following; qp != NULL; qp = following) {
+        int fd = -1;
+        following = qp->meet_next;
+        conclude(&news, qp, slu_meeting_tick(qp->meeting, now, &next, &fd), &fd);
+    }
+    pthread_mutex_unlock(&context->lock);
+    send_news(&news);
+    return next;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of the two threads of a helper leads. A page fault of the leader may take
+ * for ever, and all channels need a helper. So the leader counts a turn that may
+ * touch memory up twice, to odd when it begins and to even when it ends. If the
+ * other thread, which looks every now and then, finds it in the same turn again,
+ * it ends the turn itself, and leads from then on; the one that was stopped sees
+ * that when it is back, and watches. Who does not lead touches nothing of the
+ * leader's; what the leader has in hand during a turn, it alone can reach.
+ *
+ * The watcher sleeps without a timeout while there are no turns. The thread is
+ * made when it is first needed. One that is stopped is replaced by the other, and
+ * by nobody if that is stopped as well: the program's memory then is in a state
+ * in which no number of threads would be enough.
+ */
+#include "transport/soft/helper/helper.h"
+
+#include <string.h>
+#include <time.h>
+
+/* A turn that takes longer is stopped. */
+#define LOOK_TIME SLUICE_MS(100)
+
+static _Thread_local bool leading;
+
+bool slu_soft_leading(void)
+{
+    return leading;
+}
+
+static void start_watcher(struct soft_helper *helper)
+{
+    int err = pthread_create(&helper->watcher, NULL, helper->watch_routine, helper);
+    helper->has_watcher = err == 0;
+    if (err != 0)
+        slu_log(SLUICE_LOG_WARN,
+                "no thread to watch the helper thread, a page fault may stop it: %s",
+                strerrordesc_np(err));
+    else
+        slu_fd_name_thread(helper->watcher, "sluice-soft");
+}
+
+/* The watcher sleeps, or there is none. */
+static void wake_watcher(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    atomic_store(&helper->watched, true);
+    if (!helper->watcher_tried)
+        start_watcher(helper);
+    helper->watcher_tried = true;
+    pthread_cond_signal(&helper->watch);
+    pthread_mutex_unlock(&helper->lock);
+}
+
+uint64_t slu_soft_turn_begin(struct soft_helper *helper)
+{
+    uint64_t turn = atomic_fetch_add(&helper->turn, 1) + 1;
+    if (!atomic_load(&helper->watched))
+        wake_watcher(helper);
+    return turn;
+}
+
+void slu_soft_turn_end(struct soft_helper *helper, uint64_t turn)
+{
+    leading = atomic_compare_exchange_strong(&helper->turn, &turn, turn + 1);
+    if (!leading)
+        slu_log(SLUICE_LOG_INFO, "a helper thread that was replaced is back");
+}
+
+/* Waits until there have been turns; false: no more, the helper stops. */
+static bool await_turns(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    while (!atomic_load(&helper->watched) && !atomic_load(&helper->stop))
+        pthread_cond_wait(&helper->watch, &helper->lock);
+    pthread_mutex_unlock(&helper->lock);
+    return !atomic_load(&helper->stop);
+}
+
+static void pause_watching(struct soft_helper *helper)
+{
+    struct timespec until;
+    int64_t end = slu_now() + LOOK_TIME;
+    until.tv_sec = end / SLUICE_S(1);
+    until.tv_nsec = end % SLUICE_S(1);
+    pthread_mutex_lock(&helper->lock);
+    if (!atomic_load(&helper->stop))
+        pthread_cond_timedwait(&helper->watch, &helper->lock, &until);
+    pthread_mutex_unlock(&helper->lock);
+}
+
+static bool is_turn(uint64_t turn)
+{
+    return turn % 2 != 0;
+}
+
+/* Watches until there has been no turn for a while, or one that does not end. */
+static bool watch_turns(struct soft_helper *helper)
+{
+    uint64_t last = atomic_load(&helper->turn);
+    while (!atomic_load(&helper->stop)) {
+        pause_watching(helper);
+        uint64_t turn = atomic_load(&helper->turn);
+        if (turn != last) {
+            last = turn;
+        } else if (is_turn(turn)) {
+            leading = atomic_compare_exchange_strong(&helper->turn, &turn, turn + 1);
+            if (leading)
+                return true;
+        } else {
+            /* Who begins a turn writes turn and reads watched, we do the reverse. */
+            atomic_store(&helper->watched, false);
+            if (atomic_load(&helper->turn) == turn)
+                return false;
+            atomic_store(&helper->watched, true);
+        }
+    }
+    return false;
+}
+
+bool slu_soft_follow(struct soft_helper *helper)
+{
+    leading = false;
+    while (await_turns(helper)) {
+        if (!watch_turns(helper))
+            continue;
+        slu_log(SLUICE_LOG_INFO,
+                "a helper thread does not come back from memory that it touches for a peer, "
+                "and is replaced");
+        return true;
+    }
+    return false;
+}
+
+void slu_soft_lead(void)
+{
+    leading = true;
+}

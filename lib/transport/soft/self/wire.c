@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire within a context. A request itself is the message: it goes to the
+ * inbox of the target's CQ, whose owner executes it by copying between the
+ * buffers, and comes back with its status to the inbox of its own CQ, whose
+ * owner completes it. A request that finds no receive waits at the target.
+ *
+ * A queue pair that fails sends one CLOSE behind its requests. It brings back
+ * those that wait at the peer, and fails the peer. Where the peer's CQ is not
+ * served, because a page fault has stopped the thread that serves it, the end of
+ * the queue pair takes them back itself, but for one that is being executed.
+ */
+#include "transport/soft/core/regions.h"
+
+#include <string.h>
+
+/* What execution answers besides a status. */
+#define WAIT UINT32_MAX
+
+static void park(struct soft_message *message)
+{
+    struct soft_qp *to = message->to;
+    message->next = NULL;
+    *to->parked_end = message;
+    to->parked_end = &message->next;
+}
+
+static struct soft_message *unpark(struct soft_qp *qp)
+{
+    struct soft_message *message = qp->parked;
+    if (message != NULL) {
+        qp->parked = message->next;
+        if (qp->parked == NULL)
+            qp->parked_end = &qp->parked;
+    }
+    return message;
+}
+
+/* Messages that are not requests hold both ends. */
+static void send_note(struct soft_message *note, uint32_t kind, struct soft_qp *from,
+                      struct soft_qp *to)
+{
+    slu_soft_qp_hold(from);
+    slu_soft_qp_hold(to);
+    note->kind = kind;
+    note->from = from;
+    note->to = to;
+    slu_soft_send(slu_soft_cq_of(to), note, slu_soft_cq_of(from));
+}
+
+static void drop_note(struct soft_message *note)
+{
+    struct soft_qp *from = note->from;
+    slu_soft_qp_release(note->to);
+    slu_soft_qp_release(from);
+}
+
+/* False: its sender has taken it back, and it is dropped here. */
+static bool claim(struct soft_message *message)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    unsigned none = SOFT_CLAIM_NONE;
+    if (message->kind != SOFT_REQUEST ||
+        atomic_compare_exchange_strong_explicit(&wqe->claim, &none, SOFT_CLAIM_TARGET,
+                                                memory_order_acquire, memory_order_acquire))
+        return true;
+    drop_note(message);
+    return false;
+}
+
+/* It waits, and can be taken back. */
+static void disclaim(struct soft_message *message)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    if (message->kind == SOFT_REQUEST)
+        atomic_store_explicit(&wqe->claim, SOFT_CLAIM_NONE, memory_order_release);
+}
+
+static void respond(struct soft_message *message, uint32_t status)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    const struct soft_cq *current = slu_soft_cq_of(message->to);
+    wqe->status = status;
+    message->kind = SOFT_RESPONSE;
+    slu_soft_send(slu_soft_cq_of(message->from), message, current);
+}
+
+/* Gives back what cannot be executed here any more. It has been claimed. */
+static void bounce(struct soft_message *message, uint32_t status)
+{
+    switch (message->kind) {
+    case SOFT_REQUEST:
+        respond(message, status);
+        break;
+    case SOFT_HELLO: {
+        struct soft_qp *from = message->from;
+        message->kind = SOFT_CLOSE;
+        message->from = message->to;
+        message->to = from;
+        slu_soft_send(slu_soft_cq_of(from), message, slu_soft_cq_of(message->from));
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+void slu_soft_self_bounce(struct soft_qp *qp)
+{
+    struct soft_message *message;
+    while ((message = unpark(qp)) != NULL) {
+        if (claim(message))
+            bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
+    }
+}
+
+/* What a request will touch at the target, once it is known to be allowed. */
+struct target {
+    struct soft_mr *pin;
+    uint32_t own; /* status of the receive */
+    uint64_t at;  /* where the remote address is */
+};
+
+static uint32_t check_send(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    return slu_soft_has_receive(to) ? slu_soft_match(to, wqe->length, &target->own) : WAIT;
+}
+
+static uint32_t check_access(const struct soft_wqe *wqe, const struct soft_qp *to, uint32_t access,
+                             struct target *target)
+{
+    uint32_t status = slu_soft_check_right(to, access);
+    if (status == SLUICE_STATUS_SUCCESS)
+        status = slu_soft_check_remote(to, wqe->rkey, wqe->remote_addr, wqe->length, access,
+                                       &target->pin);
+    return status;
+}
+
+static uint32_t check_write(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    if ((wqe->flags & SLUICE_IMMEDIATE) != 0 && !slu_soft_has_receive(to))
+        return WAIT;
+    return check_access(wqe, to, SLUICE_ACCESS_REMOTE_WRITE, target);
+}
+
+static uint32_t check_read(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    return check_access(wqe, to, SLUICE_ACCESS_REMOTE_READ, target);
+}
+
+static uint32_t check_atomic(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    return slu_soft_check_atomic(to, wqe->rkey, wqe->remote_addr, &target->pin);
+}
+
+static void copy_send(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
+{
+    (void)at;
+    const struct soft_receive *receive = slu_soft_receive(to, to->receives.done);
+    struct soft_cursor into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+    struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
+    slu_soft_copy_sges(&into, &from, wqe->length);
+}
+
+static void copy_write(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
+{
+    (void)to;
+    slu_soft_gather_visible((void *)(uintptr_t)at, wqe->sges, wqe->sge_count, wqe->length);
+}
+
+static void copy_read(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
+{
+    (void)to;
+    struct soft_cursor into = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
+    slu_soft_scatter(&into, (const uint8_t *)(uintptr_t)at, wqe->length);
+}
+
+static void copy_atomic(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
+{
+    (void)to;
+    slu_soft_atomic_result(wqe, slu_soft_atomic(wqe->opcode, at, wqe->operand));
+}
+
+static const struct {
+    /* With the keys locked: a status, or WAIT. */
+    uint32_t (*check)(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target);
+    /* Without: it may touch a page that does not come for a long time. */
+    void (*copy)(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at);
+} operations[] = {
+    [SLUICE_OP_SEND] = {check_send, copy_send},
+    [SLUICE_OP_WRITE] = {check_write, copy_write},
+    [SLUICE_OP_READ] = {check_read, copy_read},
+    [SLUICE_OP_COMPARE_SWAP] = {check_atomic, copy_atomic},
+    [SLUICE_OP_FETCH_ADD] = {check_atomic, copy_atomic},
+};
+
+/* The sender's own memory, before anything of the target's. */
+static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
+{
+    if (wqe->length > SOFT_MAX_MESSAGE)
+        return SLUICE_STATUS_LOC_LEN_ERR;
+    if (wqe->checked)
+        return SLUICE_STATUS_SUCCESS;
+    uint32_t access = slu_soft_is_fetch(wqe) ? SLUICE_ACCESS_LOCAL_WRITE : 0;
+    return slu_soft_check_local(from, wqe->sges, wqe->sge_count, access);
+}
+
+static const struct soft_receive *receive_of(const struct soft_wqe *wqe, const struct soft_qp *to)
+{
+    return wqe->opcode == SLUICE_OP_SEND ? slu_soft_receive(to, to->receives.done) : NULL;
+}
+
+static bool touches_guarded(const struct soft_wqe *wqe, const struct soft_qp *to,
+                            const struct target *target)
+{
+    const struct soft_receive *receive = receive_of(wqe, to);
+    return wqe->guarded || (receive != NULL && receive->guarded) ||
+           (target->pin != NULL && slu_soft_is_guarded(target->pin));
+}
+
+/* Memory of the target's is not to be had. */
+static uint32_t refuse(const struct soft_wqe *wqe, struct target *target)
+{
+    if (wqe->opcode != SLUICE_OP_SEND)
+        return SLUICE_STATUS_REM_ACCESS_ERR;
+    target->own = SLUICE_STATUS_LOC_PROT_ERR;
+    return SLUICE_STATUS_REM_OP_ERR;
+}
+
+/* To or from regions that are guarded. *source: of the sender's own memory. */
+static uint32_t copy_guarded(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
+                             uint32_t *source)
+{
+    const struct soft_receive *receive = receive_of(wqe, to);
+    struct soft_touched own, other;
+    bool fetches = slu_soft_is_fetch(wqe);
+    slu_soft_touch_nothing(&own);
+    slu_soft_touch_nothing(&other);
+    /* The keys are those of the sender, too. */
+    if (wqe->guarded)
+        slu_soft_touch_list(&own, to, slu_soft_cursor(wqe->sges, wqe->sge_count, 0), wqe->length,
+                            fetches);
+    if (receive != NULL && receive->guarded)
+        slu_soft_touch_list(&other, to, slu_soft_cursor(receive->sges, receive->sge_count, 0),
+                            wqe->length, true);
+    slu_soft_touch_region(&other, target->pin, target->at, wqe->length,
+                          wqe->opcode != SLUICE_OP_READ);
+    if (!slu_soft_touch_begin(&own))
+        return *source = SLUICE_STATUS_LOC_PROT_ERR;
+    bool given = slu_soft_touch_begin(&other);
+    if (given) {
+        operations[wqe->opcode].copy(wqe, to, target->at);
+        given = slu_soft_touch_end(&other);
+    }
+    if (!slu_soft_touch_end(&own))
+        return *source = SLUICE_STATUS_LOC_PROT_ERR;
+    return given ? SLUICE_STATUS_SUCCESS : refuse(wqe, target);
+}
+
+static uint32_t copy(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
+                     uint32_t *source)
+{
+    target->at = slu_soft_place_of(target->pin, wqe->remote_addr);
+    slu_soft_cq_of(to)->drained += wqe->length;
+    if (SLU_UNLIKELY(touches_guarded(wqe, to, target)))
+        return copy_guarded(wqe, to, target, source);
+    operations[wqe->opcode].copy(wqe, to, target->at);
+    return SLUICE_STATUS_SUCCESS;
+}
+
+/* The receive, if one is used up: by a send in any case. */
+static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t status,
+                        uint32_t own)
+{
+    uint32_t flags = wqe->flags & SLUICE_IMMEDIATE;
+    bool success = status == SLUICE_STATUS_SUCCESS;
+    if (wqe->opcode == SLUICE_OP_SEND)
+        slu_soft_complete_receive(to, own, success ? wqe->length : 0, flags, wqe->immediate);
+    else if (wqe->opcode == SLUICE_OP_WRITE && flags != 0 && success)
+        slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, flags | SLUICE_WRITTEN,
+                                  wqe->immediate);
+}
+
+/* Executes a request between two connected queue pairs. False: it must wait. */
+static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *to)
+{
+    struct soft_key_reader *reader = &slu_soft_cq_of(to)->reader;
+    struct target target = {.own = SLUICE_STATUS_SUCCESS};
+    slu_soft_keys_enter(reader);
+    uint32_t source = check_source(wqe, from);
+    uint32_t status = source;
+    if (source == SLUICE_STATUS_SUCCESS)
+        status = operations[wqe->opcode].check(wqe, to, &target);
+    slu_soft_keys_leave(reader);
+    if (status == WAIT)
+        return false;
+    if (SLU_UNLIKELY(status == SLU_STATUS_DROPPED))
+        status = SLUICE_STATUS_SUCCESS;
+    else if (status == SLUICE_STATUS_SUCCESS)
+        status = copy(wqe, to, &target, &source);
+    slu_soft_unpin(target.pin);
+    if (source == SLUICE_STATUS_SUCCESS)
+        end_receive(wqe, to, status, target.own);
+    respond(&wqe->message, status);
+    if (source != SLUICE_STATUS_SUCCESS)
+        to->recv_closed = true;
+    else if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_note_loss(to, SOFT_LOSS_REFUSED);
+        slu_soft_qp_fail(to, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    }
+    return true;
+}
+
+/* The peer is connected to us. */
+static void greet(struct soft_message *hello)
+{
+    hello->to->greeted = true;
+    slu_soft_answered(hello->to, SLUICE_STATUS_SUCCESS);
+    drop_note(hello);
+}
+
+/* False: it must wait, and so must all behind it. */
+static bool handle(struct soft_message *message)
+{
+    struct soft_qp *to = message->to;
+    struct soft_qp *from = message->from;
+    unsigned state = atomic_load_explicit(&to->state, memory_order_relaxed);
+    if (state == SLU_QP_PREPARED)
+        return false;
+    if (!claim(message))
+        return true;
+    if (state >= SLU_QP_ERROR || to->peer != from)
+        bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
+    else if (message->kind == SOFT_HELLO)
+        greet(message);
+    else if (to->recv_closed || slu_soft_in_error(from))
+        bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
+    else if (!execute((struct soft_wqe *)message, from, to))
+        return disclaim(message), false;
+    return true;
+}
+
+void slu_soft_self_request(struct soft_message *message)
+{
+    if (message->to->parked != NULL || !handle(message))
+        park(message);
+}
+
+void slu_soft_self_hello(struct soft_message *message)
+{
+    slu_soft_self_request(message);
+}
+
+static void serve_parked(struct soft_qp *qp)
+{
+    struct soft_message *message;
+    /* It is taken out first: whoever fails the queue pair meanwhile gives back the rest. */
+    while ((message = unpark(qp)) != NULL) {
+        if (handle(message))
+            continue;
+        message->next = qp->parked;
+        if (qp->parked == NULL)
+            qp->parked_end = &message->next;
+        qp->parked = message;
+        return;
+    }
+}
+
+void slu_soft_self_response(struct soft_message *message)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    wqe->state = SOFT_WQE_DONE;
+    message->from->out--;
+    /* What waited at a peer that ends comes back before its CLOSE. */
+    if (SLU_UNLIKELY(wqe->status == SLUICE_STATUS_RETRY_EXC_ERR) &&
+        slu_soft_qp_state(&message->to->base) == SLU_QP_ERROR)
+        slu_soft_note_farewell(message->from, message->to->farewell);
+    slu_soft_retire(message->from);
+}
+
+/* Gives back what one sender has here; the rest stays, in order. */
+static void bounce_from(struct soft_qp *qp, const struct soft_qp *from)
+{
+    struct soft_message *message = qp->parked;
+    qp->parked = NULL;
+    qp->parked_end = &qp->parked;
+    while (message != NULL) {
+        struct soft_message *next = message->next;
+        if (message->from != from)
+            park(message);
+        else if (message->kind == SOFT_HELLO)
+            drop_note(message);
+        else if (claim(message))
+            bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
+        message = next;
+    }
+}
+
+void slu_soft_self_close(struct soft_message *message)
+{
+    struct soft_qp *to = message->to;
+    bounce_from(to, message->from);
+    if (to->peer == message->from) {
+        slu_soft_note_farewell(to, message->from->farewell);
+        slu_soft_qp_fail(to, SLUICE_STATUS_RETRY_EXC_ERR, false);
+    }
+    drop_note(message);
+}
+
+static int start_self(struct soft_qp *qp, const struct slu_endpoint *remote)
+{
+    struct soft_qp *peer = slu_soft_qp_find(slu_soft_context(qp), remote->qpn);
+    if (peer != NULL && (peer->generation != remote->soft.generation ||
+                         memcmp(peer->nonce, remote->soft.nonce, sizeof(peer->nonce)) != 0)) {
+        slu_soft_qp_release(peer);
+        peer = NULL;
+    }
+    qp->peer = peer;
+    if (peer == NULL || slu_soft_in_error(peer)) {
+        slu_soft_qp_fail(qp, SLUICE_STATUS_RETRY_EXC_ERR, false);
+        return 0;
+    }
+    qp->greeted = peer == qp;
+    if (peer != qp)
+        send_note(&qp->hello, SOFT_HELLO, qp, peer);
+    serve_parked(qp);
+    return 0;
+}
+
+static void push_self(struct soft_qp *qp)
+{
+    struct soft_qp *peer = qp->peer;
+    struct soft_cq *cq = slu_soft_cq_of(peer);
+    bool pushed = qp->sent != qp->sends.posted;
+    while (qp->sent != qp->sends.posted) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent++);
+        wqe->state = SOFT_WQE_OUT;
+        wqe->message.kind = SOFT_REQUEST;
+        atomic_store_explicit(&wqe->claim, SOFT_CLAIM_NONE, memory_order_relaxed);
+        wqe->message.from = qp;
+        wqe->message.to = peer;
+        qp->out++;
+        slu_soft_inbox_push(cq, &wqe->message);
+    }
+    /* peer is held, and holds its CQ. */
+    if (pushed && cq != slu_soft_cq_of(qp))
+        slu_soft_inbox_notify(cq);
+}
+
+static void ask_self(struct soft_qp *qp)
+{
+    if (qp->greeted)
+        slu_soft_answered(qp, SLUICE_STATUS_SUCCESS);
+}
+
+static void stop_self(struct soft_qp *qp, bool hard)
+{
+    (void)hard;
+    if (qp->peer != NULL && qp->peer != qp && qp->close.kind != SOFT_CLOSE)
+        send_note(&qp->close, SOFT_CLOSE, qp, qp->peer);
+}
+
+/* Takes back what the peer has not begun: nobody will touch what it names. */
+static void take_back(struct soft_qp *qp)
+{
+    for (uint32_t i = qp->sends.done; i != qp->sent; i++) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, i);
+        unsigned none = SOFT_CLAIM_NONE;
+        if (wqe->state != SOFT_WQE_OUT)
+            continue;
+        /* The message will still be looked at. */
+        slu_soft_qp_hold(qp);
+        slu_soft_qp_hold(qp->peer);
+        if (atomic_compare_exchange_strong_explicit(&wqe->claim, &none, SOFT_CLAIM_SENDER,
+                                                    memory_order_acq_rel, memory_order_relaxed)) {
+            wqe->status = SLUICE_STATUS_WR_FLUSH_ERR;
+            wqe->state = SOFT_WQE_DONE;
+            qp->out--;
+        } else {
+            slu_soft_qp_release(qp->peer);
+            slu_soft_qp_release(qp);
+        }
+    }
+}
+
+static void destroy_self(struct soft_qp *qp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    /* Left are those that are being executed, and those that are on their way back. */
+    for (unsigned time = 0; qp->out > 0; time++) {
+        cq->drained = 0;
+        slu_soft_inbox_drain(cq);
+        take_back(qp);
+        if (qp->out > 0)
+            slu_soft_pause(time);
+    }
+    if (qp->peer != NULL)
+        slu_soft_qp_release(qp->peer);
+    qp->peer = NULL;
+}
+
+const struct soft_wire slu_soft_wire_self = {
+    .start = start_self,
+    .push = push_self,
+    .ask = ask_self,
+    .receives = serve_parked,
+    .stop = stop_self,
+    .destroy = destroy_self,
+};

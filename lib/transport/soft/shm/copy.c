@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Large sends with one copy: the frame has where the message is, and the receiver reads it
+ * from the sender's memory straight to where it goes, if the kernel lets it. Guarantee: what
+ * is read counts only if the sender had not given its buffer back until all of it was read,
+ * and if it is the process with which we have met.
+ *
+ * Whether that is faster than the ring depends on whose cache has the message, which
+ * nobody knows but by trying. The receiver times both, and says in its segment which way it
+ * wants messages of each size; now and then it wants some the other way, to see.
+ */
+#include "transport/soft/shm/shm.h"
+
+#include <string.h>
+
+#define LEAST_SHIFT 15           /* of a message that is worth it: 32 KiB */
+#define MOST (UINT64_C(4) << 20) /* nobody else is served meanwhile */
+/* So many messages the same way, and some the other way are tried. */
+#define TRIAL 64
+/* The first ones this way find the caches as the other way has left them, and do not count. */
+#define SETTLED 3
+/* The other way is taken if it takes less than so much of the time, in 16ths. */
+#define BETTER 15
+
+_Static_assert(MOST == UINT64_C(1) << (LEAST_SHIFT + SHM_CLASSES - 1), "a class for all");
+
+static bool is_large(uint64_t length)
+{
+    return length >= UINT64_C(1) << LEAST_SHIFT && length <= MOST;
+}
+
+/* Of a large one: from 32 KiB, from 64 KiB and so on. */
+static uint32_t class_of(uint64_t length)
+{
+    return (uint32_t)(63 - __builtin_clzll(length)) - LEAST_SHIFT;
+}
+
+/* The sender. */
+
+bool slu_soft_shm_lends(const struct soft_tcp *tcp, const struct soft_wqe *wqe)
+{
+    const struct soft_shm *shm = tcp->shm;
+    if (!tcp->shared || shm->lends_not || wqe->opcode != SLUICE_OP_SEND || !is_large(wqe->length) ||
+        wqe->guarded)
+        return false;
+    uint32_t wanted = atomic_load_explicit(&shm->writer.segment->wanted, memory_order_relaxed);
+    return (wanted >> class_of(wqe->length) & 1) != 0;
+}
+
+void slu_soft_shm_withdraw(struct soft_tcp *tcp)
+{
+    if (!tcp->shared)
+        return;
+    atomic_store_explicit(&tcp->shm->writer.segment->withdrawn, 1, memory_order_relaxed);
+    /* Before the program writes to what it is given back. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* The receiver. */
+
+void slu_soft_shm_want(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    shm->wanted = (UINT32_C(1) << SHM_CLASSES) - 1;
+    atomic_store_explicit(&shm->reader.segment->wanted, shm->wanted, memory_order_relaxed);
+}
+
+static void want(struct soft_shm *shm, uint32_t class, bool lent)
+{
+    uint32_t bit = UINT32_C(1) << class;
+    uint32_t wanted = lent ? shm->wanted | bit : shm->wanted & ~bit;
+    if (wanted != shm->wanted)
+        atomic_store_explicit(&shm->reader.segment->wanted, wanted, memory_order_relaxed);
+    shm->wanted = wanted;
+}
+
+void slu_soft_shm_time(struct soft_tcp *tcp, uint64_t length)
+{
+    if (tcp->shared)
+        tcp->shm->begun = is_large(length) ? slu_now() : 0;
+}
+
+/* One time may be that of somebody who had to wait for a processor. */
+static uint32_t mean(uint32_t before, int64_t time)
+{
+    if (before == 0)
+        return time < INT32_MAX / 2 ? (uint32_t)time + 1 : INT32_MAX / 2;
+    if (time < before)
+        return (uint32_t)(before - (before - time) / 2);
+    int64_t most = (int64_t)before * 2;
+    return (uint32_t)(before + ((time < most ? time : most) - before) / 8);
+}
+
+/* More often at first: what has never been touched takes longer. */
+static bool is_time_to_try(uint32_t count)
+{
+    return (count & (count - 1)) == 0 || count % TRIAL == 0;
+}
+
+static bool choose(struct shm_class *ways)
+{
+    uint64_t now = ways->time[ways->lends];
+    uint64_t other = ways->time[!ways->lends];
+    if (other * 16 < now * BETTER)
+        ways->lends = !ways->lends;
+    return ways->lends;
+}
+
+void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent)
+{
+    struct soft_shm *shm = tcp->shm;
+    if (!tcp->shared || shm->begun == 0 || shm->borrows_not)
+        return;
+    uint32_t class = class_of(length);
+    struct shm_class *ways = &shm->classes[class];
+    ways->run = lent == ways->lent ? ways->run + 1 : 1;
+    ways->lent = lent;
+    if (ways->run < SETTLED)
+        return;
+    ways->run = SETTLED;
+    ways->time[lent] = mean(ways->time[lent], slu_now() - shm->begun);
+    if (ways->time[0] == 0 || ways->time[1] == 0)
+        want(shm, class, !lent);
+    else if (lent == ways->lends && is_time_to_try(++ways->count))
+        want(shm, class, !ways->lends);
+    else
+        want(shm, class, choose(ways));
+}
+
+/* Nothing else is lent, nor is anybody made to read for longer. */
+static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
+{
+    uint64_t length = 0;
+    for (uint32_t i = 0; i < frame->rkey; i++)
+        length += shm->lent[i].length;
+    return is_large(length) && length == frame->length;
+}
+
+/* All of it, or the errno value of why not. */
+static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_touched touched;
+    struct iovec to[SOFT_MAX_SGE + 1];
+    struct iovec from[SOFT_MAX_SGE + 1];
+    struct soft_shm *shm = tcp->shm;
+    uint32_t count =
+        slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to + 1, SOFT_MAX_SGE);
+    for (uint32_t i = 0; i < frame->rkey; i++)
+        from[i + 1] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
+    slu_soft_tcp_touch_target(tcp, 0, &touched);
+    if (!slu_soft_touch_begin(&touched))
+        return EFAULT;
+    int err = slu_soft_shm_read_process(tcp, to, count + 1, from, frame->rkey + 1, frame->length);
+    return slu_soft_touch_end(&touched) ? err : EFAULT;
+}
+
+/* From now on it goes through the ring; this message, too. */
+static enum shm_loan decline(struct soft_tcp *tcp, int err)
+{
+    struct soft_shm *shm = tcp->shm;
+    if (!shm->borrows_not)
+        slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_COPIED),
+                "queue pair %u: large messages of its peer are copied twice, it cannot read them "
+                "from the peer's memory: %s",
+                tcp->qp->qpn, strerrordesc_np(err));
+    shm->borrows_not = true;
+    shm->wanted = 0;
+    atomic_store_explicit(&shm->reader.segment->wanted, 0, memory_order_relaxed);
+    tcp->repeat = true;
+    return SHM_LOAN_DECLINED;
+}
+
+static bool target_is_mapped(const struct soft_tcp *tcp, uint64_t length)
+{
+    struct iovec pieces[SOFT_MAX_SGE];
+    uint32_t count = slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), length, pieces, SOFT_MAX_SGE);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!slu_is_mapped(pieces[i].iov_base, pieces[i].iov_len))
+            return false;
+    }
+    return true;
+}
+
+static bool is_withdrawn(const struct soft_shm *shm)
+{
+    /* What was read before was read before this. */
+    atomic_thread_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&shm->reader.segment->withdrawn, memory_order_relaxed) != 0;
+}
+
+enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_shm *shm = tcp->shm;
+    int saved = errno;
+    int err = shm->borrows_not ? EOPNOTSUPP : 0;
+    if (!is_sound(shm, frame))
+        return SHM_LOAN_NONSENSE;
+    if (err == 0)
+        err = is_withdrawn(shm) ? ECANCELED : read_lent(tcp, frame);
+    errno = saved;
+    if (is_withdrawn(shm) || (err == ESRCH && shm->borrowed))
+        return SHM_LOAN_WITHDRAWN;
+    if (err == EFAULT && !target_is_mapped(tcp, frame->length))
+        return SHM_LOAN_FAULT;
+    if (err != 0)
+        return decline(tcp, err);
+    if (!shm->borrowed)
+        slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_LENT),
+                "queue pair %u: it can read large messages from its peer's memory", tcp->qp->qpn);
+    shm->borrowed = true;
+    return SHM_LOAN_DONE;
+}
+
+void slu_soft_shm_lend_no_more(struct soft_tcp *tcp)
+{
+    tcp->shm->lends_not = true;
+}
+
+uint8_t *slu_soft_shm_lent_list(struct soft_tcp *tcp)
+{
+    return (uint8_t *)tcp->shm->lent;
+}

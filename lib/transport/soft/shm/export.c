@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regions that peers map, so that they execute their one-sided requests themselves: the owner's
+ * side. A peer asks for a region that it uses. One of sluice_mr_alloc() it is given, as a memfd,
+ * if all that this lets it do is its right; any other one that it may read it is shown, so
+ * that it reads it from this process if the kernel lets it; but not one of a dmabuf, whose
+ * exporter hears of each touch from its owner alone.
+ *
+ * Each such region has a place in a table that all peers may read and nobody else may write.
+ * Deregistering changes the word there before the memory is unmapped. Who has seen the old
+ * word just before may still touch the pages, but they are nobody's by then, and are never
+ * used again. Guarantee: once a region is deregistered, no peer touches memory that the
+ * program has.
+ */
+#include "transport/soft/shm/shm.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct soft_exports {
+    pthread_mutex_t lock; /* of all of it, and of the lists of exports; taken last */
+    int fd;               /* of the table; -1: nothing was exported */
+    _Atomic uint64_t *words;
+    uint32_t hint; /* of a free place */
+    bool used[SHM_PLACES];
+};
+
+struct shm_export {
+    struct soft_mr *mr;
+    struct soft_tcp *tcp;
+    struct shm_export *next_of_region, **link_of_region;
+    struct shm_export *next_of_peer, **link_of_peer;
+};
+
+struct soft_exports *slu_soft_exports_make(void)
+{
+    struct soft_exports *exports = calloc(1, sizeof(*exports));
+    if (exports == NULL) {
+        slu_fail(ENOMEM, "no memory for a context");
+        return NULL;
+    }
+    pthread_mutex_init(&exports->lock, NULL);
+    exports->fd = -1;
+    return exports;
+}
+
+void slu_soft_exports_destroy(struct soft_exports *exports)
+{
+    if (exports->fd >= 0)
+        slu_fd_close(exports->fd);
+    slu_soft_shm_unmap((void *)exports->words, SHM_TABLE_BYTES);
+    pthread_mutex_destroy(&exports->lock);
+    free(exports);
+}
+
+static bool has_table(struct soft_exports *exports)
+{
+    void *map = NULL;
+    if (exports->fd < 0)
+        exports->fd = slu_soft_shm_make(SHM_TABLE_BYTES, SHM_READ_ONLY, &map);
+    if (map != NULL)
+        exports->words = map;
+    return exports->words != NULL;
+}
+
+static bool take_place(struct soft_exports *exports, uint32_t *place)
+{
+    for (uint32_t i = 0; i < SHM_PLACES; i++) {
+        uint32_t at = (exports->hint + i) % SHM_PLACES;
+        if (exports->used[at])
+            continue;
+        exports->used[at] = true;
+        exports->hint = at + 1;
+        *place = at;
+        return true;
+    }
+    return false;
+}
+
+/* Whoever knows the region by its word of now does not use it any more. */
+static void free_place(struct soft_exports *exports, uint32_t place)
+{
+    atomic_fetch_add_explicit(&exports->words[place], 1, memory_order_seq_cst);
+    exports->used[place] = false;
+}
+
+static void insert(struct shm_export *export, struct soft_mr *mr, struct soft_tcp *tcp)
+{
+    export->mr = mr;
+    export->tcp = tcp;
+    export->next_of_region = mr->exports;
+    export->link_of_region = &mr->exports;
+    if (mr->exports != NULL)
+        mr->exports->link_of_region = &export->next_of_region;
+    mr->exports = export;
+    export->next_of_peer = tcp->shm->exports;
+    export->link_of_peer = &tcp->shm->exports;
+    if (tcp->shm->exports != NULL)
+        tcp->shm->exports->link_of_peer = &export->next_of_peer;
+    tcp->shm->exports = export;
+}
+
+static void end_export(struct shm_export *export)
+{
+    *export->link_of_region = export->next_of_region;
+    if (export->next_of_region != NULL)
+        export->next_of_region->link_of_region = export->link_of_region;
+    *export->link_of_peer = export->next_of_peer;
+    if (export->next_of_peer != NULL)
+        export->next_of_peer->link_of_peer = export->link_of_peer;
+    free(export);
+}
+
+static struct shm_export *find_export(const struct soft_mr *mr, const struct soft_tcp *tcp)
+{
+    struct shm_export *export = mr->exports;
+    while (export != NULL && export->tcp != tcp)
+        export = export->next_of_region;
+    return export;
+}
+
+/* What a peer may ask twice it is given twice, and is kept once. */
+static bool begin_export(struct soft_exports *exports, struct soft_mr *mr, struct soft_tcp *tcp)
+{
+    if (find_export(mr, tcp) != NULL)
+        return true;
+    struct shm_export *export = calloc(1, sizeof(*export));
+    if (export == NULL || !has_table(exports) ||
+        (mr->exports == NULL && !take_place(exports, &mr->place))) {
+        free(export);
+        return false;
+    }
+    insert(export, mr, tcp);
+    return true;
+}
+
+static struct soft_exports *exports_of(const struct soft_tcp *tcp)
+{
+    return slu_soft_context(tcp->qp)->exports;
+}
+
+/*
+ * May this peer map a region? Who does so to write can write to all of it, so it must have
+ * the right to change it if anybody has.
+ */
+static bool may_map(const struct soft_qp *qp, const struct soft_mr *mr)
+{
+    return mr->sealed && ((mr->access & SOFT_ACCESS_CHANGES) == 0 ||
+                          (mr->access & qp->attr.access & SOFT_ACCESS_CHANGES) != 0);
+}
+
+/* What it may do there itself. */
+static uint32_t rights(const struct soft_qp *qp, const struct soft_mr *mr)
+{
+    uint32_t here = SLUICE_ACCESS_REMOTE_READ | (may_map(qp, mr) ? SOFT_ACCESS_CHANGES : 0);
+    return mr->access & qp->attr.access & here;
+}
+
+/* The region, which does not go until it is given back; NULL: this peer may do nothing there. */
+static struct soft_mr *pin_region(const struct soft_qp *qp, uint32_t key)
+{
+    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
+    slu_soft_keys_enter(reader);
+    struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, key);
+    if (mr != NULL && (mr->base.pd != qp->base.pd || rights(qp, mr) == 0 || mr->dmabuf >= 0))
+        mr = NULL;
+    if (mr != NULL)
+        atomic_fetch_add_explicit(&mr->pins, 1, memory_order_relaxed);
+    slu_soft_keys_leave(reader);
+    return mr;
+}
+
+/* From the first peer on, so that what a context takes does not depend on what peers ask. */
+void slu_soft_shm_begin_exports(struct soft_tcp *tcp)
+{
+    struct soft_exports *exports = exports_of(tcp);
+    pthread_mutex_lock(&exports->lock);
+    has_table(exports);
+    pthread_mutex_unlock(&exports->lock);
+}
+
+static bool give_table(struct soft_tcp *tcp)
+{
+    if (!tcp->shm->has_table)
+        tcp->shm->has_table = slu_soft_shm_say_table(tcp, exports_of(tcp)->fd);
+    return tcp->shm->has_table;
+}
+
+/*
+ * The memfd, or its like by which nobody can write: the kernel seals the memory of a region that
+ * peers may change for none of its parts. -1: there is none.
+ */
+static int open_memory(const struct soft_mr *mr)
+{
+    char path[64];
+    if (!mr->lent_for_reading)
+        return mr->memfd;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", mr->memfd);
+    return slu_fd_open(path, O_RDONLY);
+}
+
+static void close_memory(const struct soft_mr *mr, int fd)
+{
+    if (mr->lent_for_reading && fd >= 0)
+        close(fd);
+}
+
+static bool say_memory(struct soft_tcp *tcp, const struct soft_mr *mr, struct shm_given *given)
+{
+    int saved = errno;
+    int fd = may_map(tcp->qp, mr) ? open_memory(mr) : -1;
+    bool said =
+        fd >= 0 ? slu_soft_shm_say_given(tcp, given, fd) : slu_soft_shm_say_shown(tcp, given);
+    close_memory(mr, fd);
+    errno = saved;
+    return said;
+}
+
+static bool give(struct soft_tcp *tcp, struct soft_mr *mr)
+{
+    struct soft_exports *exports = exports_of(tcp);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct shm_given given = {.key = mr->base.rkey,
+                              .access = rights(tcp->qp, mr),
+                              .addr = mr->base.iova,
+                              .length = mr->base.length,
+                              .page = (uint32_t)(mr->memfd_offset / page)};
+    pthread_mutex_lock(&exports->lock);
+    bool begun = begin_export(exports, mr, tcp);
+    if (begun) {
+        given.place = mr->place;
+        given.word = atomic_load_explicit(&exports->words[mr->place], memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&exports->lock);
+    return begun && give_table(tcp) && say_memory(tcp, mr, &given);
+}
+
+void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)
+{
+    struct soft_mr *mr = pin_region(tcp->qp, key);
+    if (mr == NULL || !give(tcp, mr))
+        slu_soft_shm_say_key(tcp, SHM_WORD_DENY, key);
+    slu_soft_unpin(mr);
+}
+
+void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr)
+{
+    pthread_mutex_lock(&exports->lock);
+    if (mr->exports != NULL)
+        free_place(exports, mr->place);
+    while (mr->exports != NULL) {
+        slu_soft_shm_say_drop(mr->exports->tcp);
+        end_export(mr->exports);
+    }
+    pthread_mutex_unlock(&exports->lock);
+}
+
+void slu_soft_shm_end_exports(struct soft_tcp *tcp)
+{
+    struct soft_exports *exports = exports_of(tcp);
+    pthread_mutex_lock(&exports->lock);
+    while (tcp->shm->exports != NULL) {
+        struct soft_mr *mr = tcp->shm->exports->mr;
+        end_export(tcp->shm->exports);
+        if (mr->exports == NULL)
+            free_place(exports, mr->place);
+    }
+    pthread_mutex_unlock(&exports->lock);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of the process at the other end, read by the number of that process, where the
+ * kernel lets us. The number may be another's after its death, and the memory another
+ * program's. So with what is wanted, in the same call, and so of the same memory, a token is
+ * read: random bytes that the peer has told us, and that a child of fork(2) has not.
+ */
+#include "transport/soft/shm/shm.h"
+
+#include <string.h>
+
+#include "base/fork.h"
+
+struct shm_token slu_soft_shm_token(void)
+{
+    struct shm_token token = {.addr = (uintptr_t)slu_process_token()};
+    memcpy(token.bytes, slu_process_token(), sizeof(token.bytes));
+    return token;
+}
+
+static pid_t ask_pid(const struct soft_tcp *tcp)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    return getsockopt(tcp->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
+int slu_soft_shm_read_process(struct soft_tcp *tcp, struct iovec *to, uint32_t to_count,
+                              struct iovec *from, uint32_t from_count, uint64_t length)
+{
+    struct soft_shm *shm = tcp->shm;
+    uint8_t found[SLU_TOKEN_BYTES];
+    if (shm->pid == 0)
+        shm->pid = ask_pid(tcp);
+    to[0] = (struct iovec){found, sizeof(found)};
+    from[0] = (struct iovec){(void *)(uintptr_t)shm->token.addr, sizeof(found)};
+    ssize_t got = process_vm_readv(shm->pid, to, to_count, from, from_count, 0);
+    if (got < 0 && errno != EFAULT)
+        return errno;
+    if (got < (ssize_t)sizeof(found) || memcmp(found, shm->token.bytes, sizeof(found)) != 0)
+        return ESRCH;
+    return (uint64_t)got - sizeof(found) == length ? 0 : EFAULT;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that two processes share. Guarantee: touching what slu_soft_shm_make() or
+ * slu_soft_shm_map() gave never kills the program: its pages were taken when it was made,
+ * and nobody can make it shorter.
+ */
+#include "transport/soft/shm/shm.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
+
+/* A child of fork(2) has nothing to do with it. */
+static void *map_memory(int fd, uint64_t offset, size_t bytes, enum shm_use use)
+{
+    int protection = use == SHM_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+    int flags = use == SHM_READ_WRITE ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
+    void *map = mmap(NULL, bytes, protection, flags, fd, (off_t)offset);
+    if (map == MAP_FAILED)
+        return NULL;
+    if (madvise(map, bytes, MADV_DONTFORK) != 0) {
+        munmap(map, bytes);
+        return NULL;
+    }
+    return map;
+}
+
+/* Beyond its limit a file gets the program a signal that kills it. */
+static bool may_be_so_long(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes;
+}
+
+static int take_pages(int fd, size_t bytes)
+{
+    int result;
+    do
+        result = SLU_UNCANCELLED(fallocate(fd, 0, 0, (off_t)bytes));
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* Writing is forbidden once we have mapped it: what is mapped already is not subject to it. */
+static int seal(int fd, enum shm_use use)
+{
+    int more = use == SHM_READ_ONLY ? F_SEAL_FUTURE_WRITE : 0;
+    return fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL | more);
+}
+
+int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map)
+{
+    int saved = errno;
+    int err;
+    if (!may_be_so_long(bytes))
+        return -EFBIG;
+    int fd = slu_fd_memory("sluice-shm", MFD_ALLOW_SEALING);
+    *map = NULL;
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && take_pages(fd, bytes) == 0)
+        *map = map_memory(fd, 0, bytes, SHM_READ_WRITE);
+    if (*map != NULL && seal(fd, use) == 0) {
+        errno = saved;
+        return fd;
+    }
+    err = errno;
+    slu_soft_shm_unmap(*map, bytes);
+    *map = NULL;
+    if (fd >= 0)
+        slu_fd_close(fd);
+    errno = saved;
+    return -err;
+}
+
+/* Of the kernel's memory in small pages, sealed, and all of it there up to this end. */
+static bool is_sound(int fd, uint64_t end)
+{
+    struct stat stat;
+    struct statfs system;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) != 0 || fstatfs(fd, &system) != 0)
+        return false;
+    return system.f_type == TMPFS_MAGIC && (uint64_t)stat.st_size >= end &&
+           (uint64_t)stat.st_blocks * 512 >= end;
+}
+
+void *slu_soft_shm_map(int fd, uint64_t offset, size_t bytes, enum shm_use use)
+{
+    int saved = errno;
+    uint64_t end;
+    void *map = NULL;
+    if (fd >= 0 && !__builtin_add_overflow(offset, bytes, &end) && is_sound(fd, end))
+        map = map_memory(fd, offset, bytes, use);
+    slu_soft_shm_refuse(fd);
+    errno = saved;
+    return map;
+}
+
+void slu_soft_shm_refuse(int fd)
+{
+    if (fd >= 0)
+        slu_fd_close(fd);
+}
+
+void slu_soft_shm_unmap(void *map, size_t bytes)
+{
+    int saved = errno;
+    if (map != NULL)
+        munmap(map, bytes);
+    errno = saved;
+}
+
+int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    int saved = errno;
+    ssize_t sent;
+    if (fd >= 0) {
+        memset(&control, 0, sizeof(control));
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+    }
+    do
+        sent = SLU_UNCANCELLED(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+    while (sent < 0 && errno == EINTR);
+    int err = sent < 0 ? -errno : 0;
+    errno = saved;
+    return err == 0 && (size_t)sent < length ? -EAGAIN : err;
+}

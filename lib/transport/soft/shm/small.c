@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small messages through shared memory: a record of its own for each, which goes from the
+ * sender's memory to the slot and from there to the posted receive, and no frame. What
+ * cannot go like this now, and all that is not a small send, are frames.
+ *
+ * A record: the words of its sender, as they are told in the segment; immediate data, in 8
+ * bytes, if the record is of that kind; the bytes of the message. It has the number of the
+ * next request, like every request in the stream before and behind it.
+ */
+#include "transport/soft/shm/shm.h"
+
+#include <string.h>
+
+#define HEADER_MOST 16
+/* From so many on that are not done it is a stream of them. */
+#define STREAM_LEAST 4
+
+/* Sending. */
+
+static bool is_small(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_SEND && wqe->length <= SOFT_WHOLE_BYTES &&
+           (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE && !wqe->guarded;
+}
+
+/* What is not allowed is found faulty elsewhere. */
+static bool may_read(const struct soft_qp *qp, struct soft_wqe *wqe)
+{
+    if (!wqe->checked) {
+        slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
+        wqe->checked =
+            slu_soft_check_local(qp, wqe->sges, wqe->sge_count, 0) == SLUICE_STATUS_SUCCESS;
+        slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
+    }
+    return wqe->checked;
+}
+
+/* Credit may be in the words, where nobody has looked yet. */
+static bool has_credit(struct soft_tcp *tcp, const struct soft_wqe *wqe)
+{
+    return slu_soft_tcp_may_send(tcp, wqe, tcp->consumed) ||
+           (slu_soft_shm_take_words(tcp) && slu_soft_tcp_may_send(tcp, wqe, tcp->consumed));
+}
+
+static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
+{
+    struct shm_writer *writer = &tcp->shm->writer;
+    bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
+    uint32_t length = immediate ? 16 : 8;
+    slu_soft_shm_put_word(writer, 0, slu_soft_shm_words(tcp->acked_out, tcp->credit_out));
+    if (immediate)
+        slu_soft_shm_put_word(writer, 8, wqe->immediate);
+    for (uint32_t i = 0; i < wqe->sge_count; i++) {
+        uint32_t piece = wqe->sges[i].length;
+        if (piece > 0)
+            slu_soft_shm_put(writer, length, (const void *)(uintptr_t)wqe->sges[i].addr, piece);
+        length += piece;
+    }
+    slu_soft_shm_publish(writer, immediate ? SHM_IMMEDIATE : SHM_SEND, length);
+}
+
+/* Nothing is to go before a request, and no frame is cut. */
+static bool is_clear(const struct soft_tcp *tcp)
+{
+    return tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
+           tcp->reply_head == tcp->reply_tail && !tcp->probe && !tcp->echo && !tcp->nak &&
+           !tcp->lends && !tcp->repeat;
+}
+
+/* The next request. False: not like this, or not now. */
+static bool send_next(struct soft_tcp *tcp)
+{
+    struct soft_qp *qp = tcp->qp;
+    struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent);
+    if (!is_small(wqe) || !has_credit(tcp, wqe) || !may_read(qp, wqe) ||
+        !slu_soft_shm_fits(&tcp->shm->writer, HEADER_MOST + (uint32_t)wqe->length))
+        return false;
+    /* It says all that is owed. */
+    tcp->acked_out = tcp->executed;
+    tcp->credit_out = qp->receives.posted;
+    slu_soft_tcp_settled(tcp);
+    put_message(tcp, wqe);
+    qp->sent++;
+    tcp->consumed++;
+    return true;
+}
+
+void slu_soft_shm_push(struct soft_tcp *tcp)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t before = qp->sent;
+    if (is_clear(tcp))
+        while (qp->sent != qp->sends.posted && send_next(tcp))
+            ;
+    if (qp->sent != before && tcp->shared) {
+        tcp->moved |= SLU_MOVED_OUT;
+        tcp->shm->published |= SHM_ARMED_RECORDS;
+        slu_soft_tcp_unsettled(tcp);
+        if (qp->sent - qp->sends.done >= STREAM_LEAST)
+            slu_soft_shm_prepare(&tcp->shm->writer);
+        if (qp->sent == qp->sends.posted)
+            return;
+    }
+    slu_soft_tcp_push(tcp);
+}
+
+/* Receiving. */
+
+/* False: the memory is refused. */
+static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
+                        const struct soft_receive *receive)
+{
+    const struct soft_qp *qp = tcp->qp;
+    struct soft_cursor to = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+    struct soft_touched touched;
+    slu_soft_touch_nothing(&touched);
+    if (SLU_UNLIKELY(receive->guarded))
+        slu_soft_touch_list(&touched, qp, to, record->length - offset, true);
+    if (!slu_soft_touch_begin(&touched))
+        return false;
+    for (uint32_t piece; offset < record->length; offset += piece) {
+        const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+        slu_soft_scatter(&to, bytes, piece);
+    }
+    return slu_soft_touch_end(&touched);
+}
+
+/* Most come in one piece, and are to be in one place. */
+static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
+{
+    const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
+    uint32_t length = record->length - offset, piece;
+    const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+
+    if (SLU_UNLIKELY(receive->guarded || receive->sge_count != 1 || piece != length))
+        return copy_pieces(tcp, record, offset, receive);
+    memcpy((void *)(uintptr_t)receive->sges[0].addr, bytes, length);
+    return true;
+}
+
+/* The message is not where it is to go, and cannot come again. */
+static bool fail_receive(struct soft_tcp *tcp)
+{
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_LOC_PROT_ERR, 0, 0, 0);
+    slu_soft_tcp_refuse(tcp, tcp->executed, SLUICE_STATUS_REM_OP_ERR);
+    return false;
+}
+
+/* It is longer than the receive. */
+static bool drop_message(struct soft_tcp *tcp, uint32_t length)
+{
+    slu_soft_tcp_dropped(tcp, length);
+    slu_soft_tcp_urgent(tcp);
+    return true;
+}
+
+/* There is no receive yet. */
+static bool set_aside(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
+                      uint32_t immediate)
+{
+    struct tcp_frame frame = {.type = TCP_SEND,
+                              .flags = offset == 16 ? TCP_FLAG_IMMEDIATE : 0,
+                              .immediate = immediate,
+                              .length = record->length - offset};
+    uint8_t *to = slu_soft_tcp_set_aside(tcp, &frame);
+    if (to == NULL)
+        return false;
+    for (uint32_t piece; offset < record->length; offset += piece, to += piece) {
+        const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+        memcpy(to, bytes, piece);
+    }
+    return true;
+}
+
+bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record)
+{
+    uint32_t offset = record->generation == SHM_IMMEDIATE ? 16 : 8;
+    if (record->length < offset || record->length - offset > SOFT_WHOLE_BYTES || tcp->in.active ||
+        tcp->carry_length != 0) {
+        return slu_soft_tcp_reject(tcp, "no small message");
+    }
+    uint64_t words = slu_soft_shm_word(&tcp->shm->reader, 0);
+    uint64_t immediate = offset == 16 ? slu_soft_shm_word(&tcp->shm->reader, 8) : 0;
+    if (immediate > UINT32_MAX) {
+        return slu_soft_tcp_reject(tcp, "more immediate data than there can be");
+    }
+    if (!slu_soft_tcp_accept_done(tcp, (uint32_t)words) ||
+        !slu_soft_tcp_accept_credit(tcp, (uint32_t)(words >> 32)))
+        return false;
+    if (!slu_soft_has_receive(tcp->qp))
+        return set_aside(tcp, record, offset, (uint32_t)immediate);
+    if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
+        return tcp->in.dropped && drop_message(tcp, record->length - offset);
+    if (!copy_record(tcp, record, offset))
+        return fail_receive(tcp);
+    slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)immediate);
+    slu_soft_tcp_urgent(tcp);
+    return true;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire through shared memory: what the frames of the wire over TCP go through
+ * between near processes. README.md tells who wakes whom, and when.
+ */
+#include "transport/soft/helper/helper.h"
+#include "transport/soft/shm/shm.h"
+
+#include <string.h>
+
+/* Pieces from this on go through the bulk. */
+#define BULK_LEAST 2048
+/* Room for less than this is no room, unless it is all that is wanted. */
+#define BULK_ROOM 8192
+/* Of one connection in one turn, so that others have theirs. */
+#define TURN_RECORDS 64
+/* Looks in vain until it is cold, of all that are hot. */
+#define FRUITLESS_LOOKS 4096
+#define FRUITLESS_LEAST 64
+/* Each so many looks in vain, the clock says when it was heard, and it may be cold. */
+#define STALE_LOOKS 32
+/* Rounds of somebody who leaves and finds that more has come. */
+#define LEAVE_ROUNDS 2
+
+/* Hot and cold. */
+
+void slu_soft_shm_leave_hot(struct soft_tcp *tcp)
+{
+    if (tcp->hot_link == NULL)
+        return;
+    *tcp->hot_link = tcp->hot_next;
+    if (tcp->hot_next != NULL)
+        tcp->hot_next->hot_link = tcp->hot_link;
+    tcp->hot_link = NULL;
+    slu_soft_cq_of(tcp->qp)->hot_count--;
+}
+
+void slu_soft_shm_heat(struct soft_tcp *tcp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    if (tcp->hot_link != NULL)
+        return;
+    slu_soft_shm_rouse(&tcp->shm->reader);
+    tcp->shm->fruitless = 0;
+    tcp->hot_next = cq->hot;
+    tcp->hot_link = &cq->hot;
+    if (tcp->hot_next != NULL)
+        tcp->hot_next->hot_link = &tcp->hot_next;
+    cq->hot = tcp;
+    cq->hot_count++;
+}
+
+static bool has_outstanding(const struct soft_qp *qp)
+{
+    return qp->sends.done != qp->sends.posted;
+}
+
+/* Nobody looks at it from now on. False: there is something to do, and it stays hot. */
+static bool chill(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    struct shm_wants wants = {
+        .words = has_outstanding(tcp->qp), .room = tcp->blocked, .bulk = shm->bulk_wanted};
+    bool bell;
+    bool dozes = slu_soft_shm_doze(&shm->reader, &shm->writer, &wants, &bell);
+    if (bell)
+        slu_soft_shm_ring_bell(tcp);
+    if (!dozes)
+        return false;
+    if (shm->fresh)
+        tcp->heard = slu_now();
+    shm->fresh = false;
+    slu_soft_shm_leave_hot(tcp);
+    return true;
+}
+
+/* Alone: its reader is to begin while the next one is written. */
+static void settle_record(struct soft_tcp *tcp)
+{
+    slu_soft_shm_fence();
+    if (slu_soft_shm_wakes_peer(&tcp->shm->writer, SHM_ARMED_RECORDS))
+        slu_soft_shm_ring_bell(tcp);
+}
+
+/* Sending. */
+
+/* What is still to be sent of a list. */
+struct pieces {
+    const struct iovec *iovecs;
+    uint32_t count;
+    size_t offset; /* in the first */
+};
+
+static void advance(struct pieces *pieces, size_t length)
+{
+    pieces->offset += length;
+    while (pieces->count > 0 && pieces->offset >= pieces->iovecs->iov_len) {
+        pieces->offset -= pieces->iovecs->iov_len;
+        pieces->iovecs++;
+        pieces->count--;
+    }
+}
+
+static const uint8_t *first_piece(const struct pieces *pieces, size_t *left)
+{
+    *left = pieces->iovecs->iov_len - pieces->offset;
+    return (const uint8_t *)pieces->iovecs->iov_base + pieces->offset;
+}
+
+static bool is_bulky(struct soft_tcp *tcp, size_t length)
+{
+    const struct shm_writer *writer = &tcp->shm->writer;
+    if (length < BULK_LEAST)
+        return false;
+    if (writer->bulk == NULL)
+        slu_soft_shm_offer_bulk(tcp);
+    return writer->bulk != NULL &&
+           atomic_load_explicit(&writer->segment->bulk_ready, memory_order_acquire) ==
+               writer->bulk_generation;
+}
+
+/* Small pieces, one after the other, up to one that is bulky. Returns how many bytes. */
+static uint32_t fill_record(struct soft_tcp *tcp, struct pieces *pieces, uint32_t room)
+{
+    uint32_t length = 0;
+    while (pieces->count > 0 && length < room) {
+        size_t left;
+        const uint8_t *bytes = first_piece(pieces, &left);
+        if (is_bulky(tcp, left))
+            break;
+        if (left > room - length)
+            left = room - length;
+        slu_soft_shm_put(&tcp->shm->writer, length, bytes, (uint32_t)left);
+        length += (uint32_t)left;
+        advance(pieces, left);
+    }
+    return length;
+}
+
+/* Pieces of any size, one after the other. Returns how many bytes. */
+static uint32_t fill_bulk(struct shm_writer *writer, struct pieces *pieces, uint32_t room)
+{
+    uint32_t length = 0;
+    while (pieces->count > 0 && length < room) {
+        size_t left;
+        const uint8_t *bytes = first_piece(pieces, &left);
+        if (left > room - length)
+            left = room - length;
+        slu_soft_shm_put_bulk(writer, length, bytes, (uint32_t)left);
+        length += (uint32_t)left;
+        advance(pieces, left);
+    }
+    return length;
+}
+
+/* The first piece is bulky, and what follows goes with it. Returns how many bytes, or -1. */
+static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
+{
+    struct soft_shm *shm = tcp->shm;
+    size_t left;
+    first_piece(pieces, &left);
+    int room = slu_soft_shm_bulk_room(&shm->writer);
+    uint32_t least = left < BULK_ROOM ? (uint32_t)left : BULK_ROOM;
+    if (room < 0)
+        return -1;
+    if ((uint32_t)room < least) {
+        shm->bulk_wanted = least;
+        return 0;
+    }
+    shm->bulk_used = true;
+    uint32_t length =
+        fill_bulk(&shm->writer, pieces, (uint32_t)room < SHM_CHUNK ? (uint32_t)room : SHM_CHUNK);
+    slu_soft_shm_publish_bulk(&shm->writer, length);
+    settle_record(tcp);
+    return (int)length;
+}
+
+/* One record. Returns how many bytes it has, 0: there is no room, -1: the peer wrote nonsense. */
+static int send_record(struct soft_tcp *tcp, struct pieces *pieces)
+{
+    int room = slu_soft_shm_room(&tcp->shm->writer);
+    if (room <= 0)
+        return room;
+    uint32_t length = fill_record(tcp, pieces, (uint32_t)room);
+    if (length == 0)
+        return send_bulk(tcp, pieces);
+    slu_soft_shm_publish(&tcp->shm->writer, SHM_STREAM, length);
+    return (int)length;
+}
+
+ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count)
+{
+    struct pieces pieces = {iovecs, count, 0};
+    ssize_t total = 0;
+    tcp->shm->bulk_wanted = 0;
+    advance(&pieces, 0);
+    while (pieces.count > 0) {
+        int sent = send_record(tcp, &pieces);
+        if (sent < 0)
+            return -EPROTO;
+        if (sent == 0)
+            break;
+        total += sent;
+    }
+    tcp->shm->published |= SHM_ARMED_RECORDS;
+    slu_soft_tcp_unsettled(tcp);
+    slu_soft_shm_heat(tcp);
+    return total;
+}
+
+/* Receiving. */
+
+/*
+ * Headers are copied before they are looked at; what is only payload goes to its place
+ * at once. False: the queue pair has failed, and the memory is gone.
+ */
+static bool consume(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t length)
+{
+    while (length > 0) {
+        uint32_t piece;
+        if (tcp->in.active) {
+            uint64_t left = slu_soft_frame_payload(&tcp->in.frame) - tcp->in.offset;
+            piece = left < length ? (uint32_t)left : length;
+            if (!slu_soft_tcp_place(tcp, bytes, piece))
+                return false;
+            if (piece == left && !slu_soft_tcp_finish(tcp))
+                return false;
+        } else {
+            piece = TCP_CARRY_BYTES - tcp->carry_length;
+            piece = length < piece ? length : piece;
+            memcpy(tcp->carry + tcp->carry_length, bytes, piece);
+            uint32_t here = tcp->carry_length + piece;
+            uint32_t left = slu_soft_tcp_parse(tcp, tcp->carry, here);
+            if (tcp->phase != PHASE_OPEN)
+                return false;
+            memmove(tcp->carry, tcp->carry + here - left, left);
+            tcp->carry_length = left;
+        }
+        bytes += piece;
+        length -= piece;
+    }
+    return true;
+}
+
+static bool consume_record(struct soft_tcp *tcp, const struct shm_record *record)
+{
+    if (!record->bulk && record->generation != SHM_STREAM) {
+        if (!slu_soft_shm_receive_small(tcp, record))
+            return false;
+        slu_soft_shm_take(&tcp->shm->reader, record);
+        return true;
+    }
+    tcp->mapped = 0;
+    for (uint32_t offset = 0, piece; offset < record->length; offset += piece) {
+        const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+        if (!consume(tcp, bytes, piece))
+            return false;
+    }
+    slu_soft_shm_take(&tcp->shm->reader, record);
+    return true;
+}
+
+/* Returns how many records there were. */
+static uint32_t receive(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    struct shm_record record;
+    uint32_t count = 0;
+    int found = 0;
+    while (count < TURN_RECORDS && (found = slu_soft_shm_peek(&shm->reader, &record)) > 0) {
+        count++;
+        if (!consume_record(tcp, &record))
+            return count;
+    }
+    if (found < 0) {
+        slu_soft_tcp_reject(tcp, "no record of the ring");
+        return count;
+    }
+    if (count == 0)
+        return 0;
+    shm->fresh = true;
+    tcp->moved |= SLU_MOVED_IN;
+    slu_soft_tcp_expect_piece(tcp, tcp->in.active);
+    return count;
+}
+
+/* Room may have come, or credit, and reads and probes wait for their answer. */
+static void push_more(struct soft_tcp *tcp)
+{
+    if (!tcp->blocked && (tcp->echo || tcp->repeat || tcp->reply_head != tcp->reply_tail ||
+                          tcp->qp->sent != tcp->qp->sends.posted))
+        slu_soft_shm_push(tcp);
+}
+
+/* While it is closing nothing of the peer's matters, but that it may close as well. */
+static void discard(struct soft_tcp *tcp)
+{
+    struct shm_record record;
+    for (uint32_t i = 0; i < TURN_RECORDS; i++) {
+        if (slu_soft_shm_peek(&tcp->shm->reader, &record) <= 0)
+            break;
+        slu_soft_shm_take(&tcp->shm->reader, &record);
+    }
+}
+
+static SLU_COLD void cool_down(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    uint64_t looks = (uint64_t)shm->fruitless * slu_soft_cq_of(tcp->qp)->hot_count;
+    if (shm->fresh) {
+        tcp->heard = slu_now();
+        shm->fresh = false;
+    }
+    if (shm->fruitless >= FRUITLESS_LEAST && looks >= FRUITLESS_LOOKS && !chill(tcp))
+        shm->fruitless = 0;
+}
+
+static inline void grow_cold(struct soft_tcp *tcp)
+{
+    if (SLU_UNLIKELY(++tcp->shm->fruitless % STALE_LOOKS == 0))
+        cool_down(tcp);
+}
+
+/* Returns whether there was something. */
+static bool look_open(struct soft_tcp *tcp)
+{
+    bool found = receive(tcp) > 0;
+
+    if (tcp->phase == PHASE_OPEN && slu_soft_shm_has_words(tcp)) {
+        found = true;
+        slu_soft_shm_take_words(tcp);
+    } else if (found && tcp->phase == PHASE_OPEN) {
+        /* They may have told of a read whose reply is here only now: they tell it once. */
+        slu_soft_tcp_accept_done(tcp, tcp->shm->done);
+    }
+    if (found && tcp->phase == PHASE_OPEN)
+        push_more(tcp);
+    return found;
+}
+
+/* Nobody has written anything: most looks end here, and many connections are looked at. */
+static bool is_quiet(struct soft_tcp *tcp)
+{
+    const struct shm_reader *reader = &tcp->shm->reader;
+    return tcp->phase == PHASE_OPEN && !tcp->blocked && slu_soft_shm_is_empty(reader) &&
+           slu_soft_shm_is_fed(reader) && !slu_soft_shm_has_words(tcp);
+}
+
+/* Returns whether there was something. */
+static bool look(struct soft_tcp *tcp)
+{
+    bool found = false;
+    if (is_quiet(tcp)) {
+        grow_cold(tcp);
+        return false;
+    }
+    if (tcp->phase == PHASE_OPEN)
+        found = look_open(tcp);
+    else
+        discard(tcp);
+    if (!tcp->shared)
+        return true;
+    if (slu_soft_shm_wakes_writer(&tcp->shm->reader))
+        slu_soft_shm_ring_bell(tcp);
+    if (tcp->blocked && slu_soft_shm_has_room(&tcp->shm->writer, tcp->shm->bulk_wanted)) {
+        tcp->blocked = false;
+        slu_soft_shm_push(tcp);
+        if (!tcp->shared)
+            return true;
+    }
+    if (found)
+        tcp->shm->fruitless = 0;
+    else
+        grow_cold(tcp);
+    return found;
+}
+
+bool slu_soft_shm_poll(struct soft_cq *cq)
+{
+    bool found = false;
+    struct soft_tcp *next;
+    for (struct soft_tcp *tcp = cq->hot; tcp != NULL; tcp = next) {
+        next = tcp->hot_next;
+        found = look(tcp) || found;
+    }
+    return found;
+}
+
+bool slu_soft_shm_stir(struct soft_cq *cq)
+{
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->next)
+        if (tcp->shared && !is_quiet(tcp))
+            slu_soft_shm_heat(tcp);
+    return cq->hot != NULL;
+}
+
+bool slu_soft_shm_sleep(struct soft_cq *cq)
+{
+    struct soft_tcp *next;
+    for (struct soft_tcp *tcp = cq->hot; tcp != NULL; tcp = next) {
+        next = tcp->hot_next;
+        chill(tcp);
+    }
+    return cq->hot == NULL;
+}
+
+bool slu_soft_shm_leave(struct soft_cq *cq)
+{
+    for (int round = 0; round < LEAVE_ROUNDS && !slu_soft_shm_sleep(cq); round++) {
+        slu_soft_shm_poll(cq);
+        slu_soft_tcp_flush_all(cq);
+    }
+    return cq->hot == NULL;
+}
+
+/* The socket. */
+
+/* What the peer had written before it ended is still there. */
+static void end(struct soft_tcp *tcp)
+{
+    tcp->ended = true;
+    for (uint32_t rest = SHM_SLOTS; rest > 0 && tcp->phase == PHASE_OPEN;) {
+        uint32_t count = receive(tcp);
+        if (count == 0)
+            break;
+        rest = count < rest ? rest - count : 0;
+    }
+    if (tcp->phase != PHASE_OPEN || !slu_soft_shm_take_words(tcp))
+        return;
+    slu_soft_note_loss(tcp->qp, SOFT_PEER_ENDED);
+    slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
+}
+
+void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
+{
+    bool sound;
+    int saved = errno;
+    bool lives = slu_soft_shm_hear_socket(tcp, &sound);
+    errno = saved;
+    (void)events;
+    if (tcp->phase == PHASE_CLOSING) {
+        tcp->broken = tcp->broken || !lives || !sound;
+        discard(tcp);
+        slu_soft_tcp_push(tcp);
+        return;
+    }
+    if (!sound) {
+        slu_soft_tcp_reject(tcp, "no word of the socket");
+    } else if (lives) {
+        slu_soft_shm_heat(tcp);
+        look(tcp);
+    } else {
+        end(tcp);
+    }
+}

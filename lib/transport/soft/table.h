@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What the table of the transport, in context.c, has of the files beside it. */
+#ifndef SLU_SOFT_TABLE_H
+#define SLU_SOFT_TABLE_H
+
+#include "transport/soft/core/soft.h"
+
+/* device.c */
+int slu_soft_device_list(struct sluice_device_list *list);
+
+/* info.c */
+void slu_soft_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);
+
+/* diagnosis.c */
+void slu_soft_qp_stand(const struct slu_qp *qp, struct slu_stand *stand);
+uint32_t slu_soft_qp_moved(struct slu_qp *qp);
+
+#endif

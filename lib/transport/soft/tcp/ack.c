@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a peer is owed, an acknowledgement or credit, and when it goes out: with the next
+ * request in any case, and if there is none, before the owner of the CQ turns to anything
+ * else. But where the program has answered request after request at once, and the peer
+ * has all of ours, what is owed is held back for a moment, so that the answer carries it.
+ *
+ * Held back is nothing that the peer says it waits for. What is held goes out alone once
+ * the program has looked elsewhere for that moment or goes to sleep; if it is away, the
+ * helper sends it, which looks at the CQ every millisecond meanwhile. So a peer waits for
+ * no more than two of these, and no longer than the program is away.
+ *
+ * Through shared memory it is told in words, which cost no message: at the end of each turn.
+ */
+#include "transport/soft/tcp/seam.h"
+
+/*
+ * What is owed for longer messages is not held: it costs little beside them, and finds the
+ * peer, whose answer is as long, before it sleeps.
+ */
+#define HELD_MOST (256 * 1024)
+
+void slu_soft_tcp_owe(struct soft_tcp **list, struct soft_tcp *tcp)
+{
+    tcp->owe_next = *list;
+    tcp->owe_link = list;
+    if (tcp->owe_next != NULL)
+        tcp->owe_next->owe_link = &tcp->owe_next;
+    *list = tcp;
+}
+
+void slu_soft_tcp_leave_owing(struct soft_tcp *tcp)
+{
+    if (tcp->owe_link == NULL)
+        return;
+    *tcp->owe_link = tcp->owe_next;
+    if (tcp->owe_next != NULL)
+        tcp->owe_next->owe_link = tcp->owe_link;
+    tcp->owe_link = NULL;
+    tcp->held = false;
+}
+
+void slu_soft_tcp_unsettled(struct soft_tcp *tcp)
+{
+    if (tcp->owe_link == NULL)
+        slu_soft_tcp_owe(&slu_soft_cq_of(tcp->qp)->unsettled, tcp);
+}
+
+void slu_soft_tcp_urgent(struct soft_tcp *tcp)
+{
+    tcp->due = true;
+    if (tcp->shared) {
+        slu_soft_tcp_unsettled(tcp);
+        return;
+    }
+    if (tcp->held)
+        slu_soft_tcp_leave_owing(tcp);
+    if (tcp->owe_link == NULL)
+        slu_soft_tcp_owe(&slu_soft_cq_of(tcp->qp)->urgent, tcp);
+}
+
+/* A peer that knows of enough receives learns of more with the next frame. */
+void slu_soft_tcp_announce(struct soft_tcp *tcp)
+{
+    const struct soft_ring *ring = &tcp->qp->receives;
+    int32_t known = (int32_t)(tcp->credit_out - ring->done);
+    if (known * 2 <= (int32_t)(ring->posted - ring->done))
+        slu_soft_tcp_urgent(tcp);
+}
+
+void slu_soft_tcp_hurry(struct soft_tcp *tcp)
+{
+    tcp->hasty = true;
+    slu_soft_tcp_urgent(tcp);
+}
+
+void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if (tcp->shared) {
+        slu_soft_tcp_urgent(tcp);
+        return;
+    }
+    tcp->hasty |= (frame->flags & TCP_FLAG_PROMPT) != 0 || frame->length > HELD_MOST;
+    /* Who lets several come answers none of them at once. */
+    if (tcp->asked != 0)
+        tcp->answers = 0;
+    else
+        tcp->asked = tcp->answers == EXPECTED ? UNTIMED : slu_now();
+    slu_soft_tcp_urgent(tcp);
+}
+
+static bool is_late(const struct soft_tcp *tcp)
+{
+    if (tcp->asked == UNTIMED)
+        return !tcp->due;
+    return slu_now() - tcp->asked > ANSWER_TIME;
+}
+
+void slu_soft_tcp_answered(struct soft_tcp *tcp)
+{
+    if (tcp->asked == 0)
+        return;
+    if (is_late(tcp))
+        tcp->answers = 0;
+    else if (tcp->answers < EXPECTED)
+        tcp->answers++;
+    tcp->asked = 0;
+}
+
+void slu_soft_tcp_settled(struct soft_tcp *tcp)
+{
+    tcp->due = tcp->hasty = false;
+    if (!tcp->shared)
+        slu_soft_tcp_leave_owing(tcp);
+}

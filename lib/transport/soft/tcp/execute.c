@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What frames do. A frame that our peer, were it one of us, could not have
+ * sent now fails the queue pair with "bad response" and does nothing else.
+ */
+#include "transport/soft/tcp/seam.h"
+
+#include <string.h>
+
+static bool is_open(const struct soft_tcp *tcp)
+{
+    return tcp->phase == PHASE_OPEN;
+}
+
+/* Is a before b, of positions that wrap? */
+static bool is_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* Our requests up to end are complete, or up to the first that has no reply: where that is. */
+static uint32_t finish_requests(struct soft_tcp *tcp, uint32_t end)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t position = qp->sends.done;
+    for (; position != end; position++) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, position);
+        if (slu_soft_is_fetch(wqe)) {
+            if (!wqe->replied)
+                break;
+            tcp->fetches--;
+            tcp->reads -= wqe->opcode == SLUICE_OP_READ;
+        }
+        wqe->state = SOFT_WQE_DONE;
+    }
+    tcp->lends = tcp->lends && position != qp->sent;
+    slu_soft_retire(qp);
+    /* Kept close behind, so that positions can wrap. */
+    if (is_before(tcp->fetch_cursor, position))
+        tcp->fetch_cursor = position;
+    return position;
+}
+
+/* Have we sent all requests up to this one? */
+static bool was_sent(const struct soft_tcp *tcp, uint32_t end)
+{
+    const struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    return end - qp->sends.done <= sent - qp->sends.done;
+}
+
+/* Beside words, a frame may tell what is known already. */
+static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
+{
+    uint32_t first = tcp->qp->sends.done;
+    if (ack == first || (tcp->shared && is_before(ack, first)))
+        return true;
+    if (!was_sent(tcp, ack))
+        return slu_soft_tcp_reject(tcp, "it acknowledges what was not sent");
+    if (finish_requests(tcp, ack) != ack)
+        return slu_soft_tcp_reject(tcp, "it acknowledges a read or atomic without a reply");
+    return is_open(tcp);
+}
+
+bool slu_soft_tcp_take_done(struct soft_tcp *tcp, uint32_t done)
+{
+    if (is_before(done, tcp->qp->sends.done))
+        return true;
+    if (!was_sent(tcp, done))
+        return slu_soft_tcp_reject(tcp, "it has done what was not sent");
+    finish_requests(tcp, done);
+    return is_open(tcp);
+}
+
+bool slu_soft_tcp_take_credit(struct soft_tcp *tcp, uint32_t credit)
+{
+    if (tcp->shared && is_before(credit, tcp->credits))
+        return true;
+    if (credit - tcp->credits > SOFT_MAX_DEPTH ||
+        (int32_t)(credit - tcp->consumed) > SOFT_MAX_DEPTH)
+        return slu_soft_tcp_reject(tcp, "it posted more receives than there can be");
+    tcp->credits = credit;
+    return true;
+}
+
+bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t own;
+    slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
+    uint32_t status = slu_soft_match(qp, length, &own);
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
+    tcp->in.lasts =
+        length > SOFT_WHOLE_BYTES && slu_soft_all_lasts(qp, receive->sges, receive->sge_count);
+    slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
+    if (status == SLUICE_STATUS_SUCCESS)
+        return true;
+    tcp->in.dropped = status == SLU_STATUS_DROPPED;
+    if (tcp->in.dropped)
+        return false;
+    slu_soft_complete_receive(qp, own, 0, 0, 0);
+    slu_soft_tcp_refuse(tcp, seq, status);
+    return false;
+}
+
+static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if ((frame->flags & TCP_FLAG_LENT) != 0 && !tcp->shared)
+        return slu_soft_tcp_reject(tcp, "memory is lent over a socket");
+    if (!slu_soft_has_receive(tcp->qp))
+        return (tcp->in.early = slu_soft_tcp_set_aside(tcp, frame)) != NULL;
+    slu_soft_shm_time(tcp, frame->length);
+    return slu_soft_tcp_match(tcp, frame->seq, frame->length) || tcp->in.dropped;
+}
+
+/* Is the peer allowed what it asks for? */
+static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, uint32_t access)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t status = slu_soft_check_right(qp, access);
+    if (status == SLUICE_STATUS_SUCCESS) {
+        slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
+        status = slu_soft_check_remote(qp, frame->rkey, frame->addr, frame->length, access, NULL);
+        slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
+    }
+    if (status == SLUICE_STATUS_SUCCESS)
+        return true;
+    slu_soft_tcp_refuse(tcp, frame->seq, status);
+    return false;
+}
+
+static bool begin_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 && !slu_soft_has_receive(tcp->qp))
+        return slu_soft_tcp_reject(tcp, "a write with immediate without a receive");
+    return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_WRITE);
+}
+
+static bool has_reply_room(struct soft_tcp *tcp)
+{
+    return tcp->reply_tail - tcp->reply_head < tcp->qp->attr.read_depth ||
+           slu_soft_tcp_reject(tcp, "more reads and atomics than were agreed on");
+}
+
+static bool begin_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    return has_reply_room(tcp) && check_access(tcp, frame, SLUICE_ACCESS_REMOTE_READ);
+}
+
+/* All else of it is checked when its operands are here as well, and with what is done then. */
+static bool begin_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    (void)frame;
+    return has_reply_room(tcp);
+}
+
+/* Is this what our oldest unanswered request waits for? */
+static bool answers(const struct tcp_frame *frame, const struct soft_wqe *wqe)
+{
+    if (frame->type == TCP_ATOMIC_REPLY)
+        return slu_soft_is_atomic(wqe);
+    return wqe->opcode == SLUICE_OP_READ && frame->length == wqe->length;
+}
+
+static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    const struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    uint32_t position = tcp->fetch_cursor;
+    /* Requests before the oldest unfinished one have made room for others. */
+    if (position - qp->sends.done > sent - qp->sends.done)
+        position = qp->sends.done;
+    for (; position != sent; position++) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
+        if (slu_soft_is_fetch(wqe) && !wqe->replied)
+            break;
+    }
+    tcp->fetch_cursor = position;
+    if (position == sent || frame->seq != position || !answers(frame, slu_soft_wqe(qp, position)))
+        return slu_soft_tcp_reject(tcp, "a reply to no read or atomic");
+    if (frame->type == TCP_READ_REPLY) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
+        slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
+        tcp->in.lasts = slu_soft_all_lasts(qp, wqe->sges, wqe->sge_count);
+        slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
+    }
+    return true;
+}
+
+static bool begin_ack(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    (void)tcp;
+    (void)frame;
+    return true;
+}
+
+static bool begin_nak(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    /* All before it are complete, and it was sent, or at least begun. */
+    if (frame->seq != qp->sends.done || frame->seq != frame->ack ||
+        (frame->seq == sent && tcp->out.part != TCP_PART_REQUEST))
+        return slu_soft_tcp_reject(tcp, "it refuses what was not sent");
+    struct soft_wqe *wqe = slu_soft_wqe(qp, frame->seq);
+    wqe->status = frame->status;
+    wqe->state = SOFT_WQE_DONE;
+    /* What is left of the frame cannot matter to a peer that refused it. */
+    tcp->broken = true;
+    slu_soft_retire(qp);
+    return false;
+}
+
+/* A message that uses up a receive, whose flags are these. */
+static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, uint32_t flags)
+{
+    tcp->executed++;
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length, flags,
+                              frame->immediate);
+    /* The peer may have used up all that it knows of. */
+    if (slu_soft_has_receive(tcp->qp))
+        slu_soft_tcp_announce(tcp);
+    return true;
+}
+
+/* The message is still with the peer. Returns whether it is here now. */
+static bool fetch_loan(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    tcp->in.offset = 0; /* of the message itself */
+    enum shm_loan loan = slu_soft_shm_borrow(tcp, frame);
+    /* Who has withdrawn says why, if he still can, and ends. */
+    if (loan == SHM_LOAN_NONSENSE)
+        slu_soft_tcp_reject(tcp, "it lends other than it sends");
+    else if (loan == SHM_LOAN_FAULT)
+        slu_soft_tcp_fault(tcp);
+    return loan == SHM_LOAN_DONE;
+}
+
+static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    bool immediate = (frame->flags & TCP_FLAG_IMMEDIATE) != 0;
+    bool lent = (frame->flags & TCP_FLAG_LENT) != 0;
+    if (SLU_UNLIKELY(tcp->in.dropped)) {
+        slu_soft_tcp_dropped(tcp, frame->length);
+        slu_soft_tcp_announce(tcp);
+        return true;
+    }
+    if (lent && !fetch_loan(tcp, frame))
+        return is_open(tcp);
+    slu_soft_shm_learn(tcp, frame->length, lent);
+    return finish_message(tcp, frame, immediate ? SLUICE_IMMEDIATE : 0);
+}
+
+static bool finish_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0)
+        return finish_message(tcp, frame, SLUICE_IMMEDIATE | SLUICE_WRITTEN);
+    tcp->executed++;
+    return true;
+}
+
+/* The request is counted as executed; the reply follows as the socket takes it. */
+static bool owe_reply(struct soft_tcp *tcp, const struct tcp_reply *reply)
+{
+    tcp->executed++;
+    tcp->replies[tcp->reply_tail++ % tcp->qp->attr.read_depth] = *reply;
+    return true;
+}
+
+static bool finish_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct tcp_reply reply = {.type = TCP_READ_REPLY,
+                              .seq = frame->seq,
+                              .addr = frame->addr,
+                              .length = frame->length,
+                              .rkey = frame->rkey};
+    return owe_reply(tcp, &reply);
+}
+
+/* The operation itself, on a word that it may change. */
+static uint32_t change_word(const struct soft_tcp *tcp, const struct tcp_frame *frame,
+                            struct soft_mr *pin, uint64_t *before)
+{
+    uint32_t opcode = frame->type == TCP_FETCH_ADD ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP;
+    struct soft_touched touched;
+    uint64_t at = slu_soft_place_of(pin, frame->addr);
+    slu_soft_touch_nothing(&touched);
+    slu_soft_touch_region(&touched, pin, at, sizeof(uint64_t), true);
+    if (slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t)) || !slu_soft_touch_begin(&touched))
+        return SLUICE_STATUS_REM_ACCESS_ERR;
+    *before = slu_soft_atomic(opcode, at, tcp->in.operand);
+    return slu_soft_touch_end(&touched) ? SLUICE_STATUS_SUCCESS : SLUICE_STATUS_REM_ACCESS_ERR;
+}
+
+static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
+    struct tcp_reply reply = {.type = TCP_ATOMIC_REPLY, .seq = frame->seq};
+    if (frame->type == TCP_FETCH_ADD && tcp->in.operand[1] != 0)
+        return slu_soft_tcp_reject(tcp, "a fetch-add with two operands");
+    struct soft_mr *pin;
+    slu_soft_keys_enter(reader);
+    uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
+    slu_soft_keys_leave(reader);
+    if (status == SLUICE_STATUS_SUCCESS) {
+        status = change_word(tcp, frame, pin, &reply.addr);
+        slu_soft_unpin(pin);
+    }
+    if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_tcp_refuse(tcp, frame->seq, status);
+        return false;
+    }
+    return owe_reply(tcp, &reply);
+}
+
+/* What was there before the operation, to where its sender wants it. */
+static bool place_result(struct soft_tcp *tcp, const struct soft_wqe *wqe, uint64_t before)
+{
+    struct soft_touched touched;
+    slu_soft_tcp_touch_target(tcp, sizeof(uint64_t), &touched);
+    if (!slu_is_mapped((const void *)(uintptr_t)wqe->sges[0].addr, sizeof(uint64_t)) ||
+        !slu_soft_touch_begin(&touched))
+        return false;
+    slu_soft_atomic_result(wqe, before);
+    return slu_soft_touch_end(&touched);
+}
+
+static bool finish_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, frame->seq);
+    if (frame->type == TCP_ATOMIC_REPLY && !place_result(tcp, wqe, frame->addr)) {
+        slu_soft_tcp_fault(tcp);
+        return false;
+    }
+    wqe->replied = true;
+    return true;
+}
+
+static bool finish_probe(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    tcp->echo = true;
+    tcp->echo_seq = frame->seq;
+    slu_soft_tcp_hurry(tcp);
+    return true;
+}
+
+static bool begin_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if (!tcp->qp->asking || tcp->probe || frame->seq != tcp->probe_seq)
+        return slu_soft_tcp_reject(tcp, "an answer to what it was not asked");
+    return true;
+}
+
+static bool finish_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    (void)frame;
+    slu_soft_answered(tcp->qp, SLUICE_STATUS_SUCCESS);
+    return true;
+}
+
+/* What was lent last comes again, whole. */
+static bool begin_repeat(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_qp *qp = tcp->qp;
+    if (!tcp->lends || tcp->out.part == TCP_PART_REQUEST || frame->seq != qp->sent - 1)
+        return slu_soft_tcp_reject(tcp, "it wants again what was not lent");
+    tcp->lends = false;
+    slu_soft_shm_lend_no_more(tcp);
+    tcp->consumed--;
+    qp->sent--;
+    return true;
+}
+
+static const struct {
+    bool request; /* has the next sequence number */
+    bool (*begin)(struct soft_tcp *tcp, const struct tcp_frame *frame);
+    bool (*finish)(struct soft_tcp *tcp, const struct tcp_frame *frame);
+} handlers[] = {
+    [TCP_SEND] = {true, begin_send, finish_send},
+    [TCP_WRITE] = {true, begin_write, finish_write},
+    [TCP_READ_REQUEST] = {true, begin_read, finish_read},
+    [TCP_READ_REPLY] = {false, begin_reply, finish_reply},
+    [TCP_ACK] = {false, begin_ack, begin_ack},
+    [TCP_NAK] = {false, begin_nak, begin_ack},
+    [TCP_COMPARE_SWAP] = {true, begin_atomic, finish_atomic},
+    [TCP_FETCH_ADD] = {true, begin_atomic, finish_atomic},
+    [TCP_ATOMIC_REPLY] = {false, begin_reply, finish_reply},
+    [TCP_PROBE] = {false, begin_ack, finish_probe},
+    [TCP_ECHO] = {false, begin_echo, finish_echo},
+    [TCP_REPEAT] = {false, begin_repeat, begin_ack},
+    [TCP_FAREWELL] = {false, slu_soft_tcp_take_farewell, begin_ack},
+};
+
+bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if (!accept_ack(tcp, frame->ack) || !slu_soft_tcp_accept_credit(tcp, frame->credit))
+        return false;
+    if (handlers[frame->type].request && !slu_soft_tcp_is_next(tcp, frame))
+        return slu_soft_tcp_reject(tcp, "a request out of order");
+    tcp->in.lasts = tcp->in.dropped = false;
+    tcp->in.early = NULL;
+    if (!handlers[frame->type].begin(tcp, frame))
+        return false;
+    tcp->in.frame = *frame;
+    tcp->in.offset = 0;
+    tcp->in.active = true;
+    return true;
+}
+
+bool slu_soft_tcp_finish(struct soft_tcp *tcp)
+{
+    const struct tcp_frame *frame = &tcp->in.frame;
+    tcp->in.active = false;
+    if (tcp->in.early != NULL)
+        return slu_soft_tcp_take_early(tcp);
+    if (frame->type == TCP_SEND || frame->type == TCP_WRITE)
+        slu_soft_tcp_asked(tcp, frame);
+    else if ((frame->flags & TCP_FLAG_PROMPT) != 0)
+        slu_soft_tcp_hurry(tcp);
+    return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
+}
+
+/* Early messages find their receive. */
+
+/* As if it came now. */
+static bool take_oldest(struct soft_tcp *tcp)
+{
+    uint32_t index = tcp->early_first++ % SLU_EARLY_MOST;
+    struct tcp_early *early = &tcp->early[index];
+    tcp->early_count--;
+    early->frame.seq = tcp->executed;
+    tcp->in = (struct tcp_in){.frame = early->frame};
+    slu_soft_shm_time(tcp, early->frame.length);
+    return (slu_soft_tcp_match(tcp, tcp->executed, early->frame.length) || tcp->in.dropped) &&
+           slu_soft_tcp_place(tcp, slu_soft_tcp_early_bytes(tcp, index), early->frame.length) &&
+           slu_soft_tcp_finish(tcp);
+}
+
+/* All but one that is coming in. */
+static uint32_t whole_count(const struct soft_tcp *tcp)
+{
+    return tcp->early_count - (tcp->in.active && tcp->in.early != NULL);
+}
+
+bool slu_soft_tcp_take_early(struct soft_tcp *tcp)
+{
+    uint32_t count = whole_count(tcp);
+    if (count == 0)
+        return true;
+    /* The payload of a reply may be coming in, or of the last that is early. */
+    struct tcp_in before = tcp->in;
+    while (count-- > 0 && slu_soft_has_receive(tcp->qp) && take_oldest(tcp))
+        ;
+    tcp->in = before;
+    return tcp->phase == PHASE_OPEN;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The socket of a connection among those of its completion queue, from when it is attached until it
+ * is left to the helper with its last bytes.
+ */
+#include "transport/soft/helper/helper.h"
+#include "transport/soft/tcp/seam.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+/* After a piece of a large message the next comes within this time, or nobody knows when. */
+#define PIECE_TIME SLUICE_US(100)
+
+int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    struct epoll_event event = {.events = events, .data.ptr = tcp};
+    if (epoll_ctl(cq->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        return slu_fail(errno, "cannot watch a socket: %m");
+    tcp->fd = fd;
+    tcp->next = cq->connections;
+    tcp->link = &cq->connections;
+    if (tcp->next != NULL)
+        tcp->next->link = &tcp->next;
+    cq->connections = tcp;
+    cq->sockets++;
+    return 0;
+}
+
+void slu_soft_tcp_remove_socket(struct soft_tcp *tcp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    slu_soft_tcp_leave_owing(tcp);
+    epoll_ctl(cq->epoll, EPOLL_CTL_DEL, tcp->fd, NULL);
+    *tcp->link = tcp->next;
+    if (tcp->next != NULL)
+        tcp->next->link = tcp->link;
+    cq->sockets--;
+    tcp->fd = -1;
+    tcp->blocked = false;
+}
+
+void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = tcp};
+    epoll_ctl(slu_soft_cq_of(tcp->qp)->epoll, EPOLL_CTL_MOD, tcp->fd, &event);
+}
+
+void slu_soft_tcp_close(struct soft_tcp *tcp)
+{
+    int fd = tcp->fd;
+    slu_soft_shm_part(tcp);
+    slu_soft_tcp_remove_socket(tcp);
+    tcp->phase = PHASE_CLOSED;
+    slu_soft_qp_told(tcp->qp);
+    if (tcp->out.part == TCP_PART_REQUEST &&
+        slu_soft_wqe(tcp->qp, tcp->out.position)->state == SOFT_WQE_OUT)
+        slu_soft_wqe(tcp->qp, tcp->out.position)->state = SOFT_WQE_QUEUED;
+    tcp->out.part = TCP_PART_NONE;
+    if (tcp->broken || tcp->ended) {
+        slu_fd_close(fd);
+        return;
+    }
+    shutdown(fd, SHUT_WR);
+    slu_soft_helper_linger(slu_soft_context(tcp->qp), fd);
+}
+
+/*
+ * Whoever sleeps in the middle of a large message makes the other wait for room, or for
+ * bytes, until it is woken.
+ */
+void slu_soft_tcp_expect_piece(struct soft_tcp *tcp, bool more)
+{
+    if (more)
+        slu_soft_cq_of(tcp->qp)->more_until = slu_now() + PIECE_TIME;
+    else if (tcp->out.part == TCP_PART_NONE)
+        slu_soft_cq_of(tcp->qp)->more_until = 0;
+}
