@@ -38,8 +38,11 @@ with_scope() {
     return
   fi
   export SLUICE_TEST_PTRACE_SCOPE="$1"
-  tests/test_forbidden >"$tmp/program.out" 2>&1
-  pass_on "scope $1: test_forbidden" $? "$tmp/program.out"
+  # Where nothing is forbidden it is what each machine runs, and takes minutes in a guest.
+  if [ "$1" != 0 ] || [ -z "${SLUICE_TEST_SHORT:-}" ]; then
+    tests/test_forbidden >"$tmp/program.out" 2>&1
+    pass_on "scope $1: test_forbidden" $? "$tmp/program.out"
+  fi
   setpriv --reuid 65534 --regid 65534 --clear-groups tests/test_lent >"$tmp/program.out" 2>&1
   pass_on "scope $1: test_lent" $? "$tmp/program.out"
   check "scope $1: sluice-info" tells "$1"
