@@ -89,18 +89,18 @@ const char *slu_env_name(enum slu_variable variable)
     return table[variable].name;
 }
 
-const char *slu_env_what(enum slu_variable variable)
+const char *slu_env_purpose(enum slu_variable variable)
 {
     return table[variable].what;
 }
 
-const char *const *slu_env_words(enum slu_variable variable, uint32_t *preset)
+const char *const *slu_env_choices(enum slu_variable variable, uint32_t *preset)
 {
     *preset = table[variable].preset;
     return table[variable].words;
 }
 
-const char *slu_env_otherwise(enum slu_variable variable)
+const char *slu_env_default(enum slu_variable variable)
 {
     const struct variable *known = &table[variable];
 
@@ -125,7 +125,7 @@ const char *slu_env_value(enum slu_variable variable)
     return slu_getenv(table[variable].name);
 }
 
-int slu_env_find_word(enum slu_variable variable, const char *value)
+int slu_env_find_choice(enum slu_variable variable, const char *value)
 {
     const char *const *words = table[variable].words;
 

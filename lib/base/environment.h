@@ -30,12 +30,12 @@ enum slu_variable {
 
 const char *slu_env_name(enum slu_variable variable);
 /* It is for this. */
-const char *slu_env_what(enum slu_variable variable);
+const char *slu_env_purpose(enum slu_variable variable);
 /* What it may be, up to a NULL, and the place of its default. Of one of words. */
-const char *const *slu_env_words(enum slu_variable variable, uint32_t *preset);
+const char *const *slu_env_choices(enum slu_variable variable, uint32_t *preset);
 
 /* What counts where it is not set, in words. */
-const char *slu_env_otherwise(enum slu_variable variable);
+const char *slu_env_default(enum slu_variable variable);
 /* Of a number its bounds; of a text the second is its most bytes. */
 void slu_env_range(enum slu_variable variable, uint32_t *low, uint32_t *high);
 
@@ -44,7 +44,7 @@ const char *slu_getenv(const char *name);
 const char *slu_env_value(enum slu_variable variable);
 
 /* The place of this value among the words of the variable, or -1. It never logs. */
-int slu_env_find_word(enum slu_variable variable, const char *value);
+int slu_env_find_choice(enum slu_variable variable, const char *value);
 
 /*
  * Those without a sane default: 1 and the value, 0 (not set), or -EINVAL with a text

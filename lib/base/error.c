@@ -14,11 +14,11 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-#include "base/words.h"
+#include "base/thread_text.h"
 
 void slu_set_text(const char *format, va_list arguments)
 {
-    struct slu_words *words = slu_words();
+    struct slu_thread_text *words = slu_thread_text();
 
     if (words == NULL)
         return;
@@ -52,7 +52,7 @@ void *slu_fail_null(int err, const char *format, ...)
 
 void *slu_none(int error)
 {
-    struct slu_words *words = slu_words();
+    struct slu_thread_text *words = slu_thread_text();
 
     if (words != NULL && words->last.first[0] == '\0')
         memcpy(words->last.first, words->last.bytes, sizeof words->last.first);
@@ -62,7 +62,7 @@ void *slu_none(int error)
 
 void slu_made(void)
 {
-    struct slu_words *words = slu_words_if_any();
+    struct slu_thread_text *words = slu_thread_text_if_any();
 
     if (words != NULL)
         words->last.first[0] = '\0';
@@ -70,7 +70,7 @@ void slu_made(void)
 
 const char *slu_first_failure(void)
 {
-    const struct slu_words *words = slu_words_if_any();
+    const struct slu_thread_text *words = slu_thread_text_if_any();
 
     return words != NULL && words->last.first[0] != '\0' ? words->last.first : NULL;
 }
@@ -81,32 +81,33 @@ const char *slu_first_failure(void)
  */
 const char *slu_earlier_failure(void)
 {
-    struct slu_words *words = slu_words_if_any();
+    struct slu_thread_text *words = slu_thread_text_if_any();
 
     if (words == NULL || words->last.first[0] == '\0')
         return "";
     words->continues = true;
-    snprintf(words->hint, sizeof words->hint, "%s%s", SLU_WORDS_EARLIER, words->last.first);
+    snprintf(words->hint, sizeof words->hint, "%s%s", SLU_TEXT_EARLIER, words->last.first);
     return words->hint;
 }
 
 const char *sluice_last_error(void)
 {
-    const struct slu_words *words = slu_words_if_any();
+    const struct slu_thread_text *words = slu_thread_text_if_any();
 
-    return words != NULL ? words->last.bytes : slu_words_lack();
+    return words != NULL ? words->last.bytes : slu_thread_text_missing();
 }
 
 void slu_text_save(struct slu_text *text)
 {
-    const struct slu_words *words = slu_words_if_any();
+    const struct slu_thread_text *words = slu_thread_text_if_any();
 
     *text = words != NULL ? words->last : (struct slu_text){.bytes = ""};
 }
 
 void slu_text_restore(const struct slu_text *text)
 {
-    struct slu_words *words = text->bytes[0] != '\0' ? slu_words() : slu_words_if_any();
+    struct slu_thread_text *words =
+        text->bytes[0] != '\0' ? slu_thread_text() : slu_thread_text_if_any();
 
     if (words != NULL)
         words->last = *text;

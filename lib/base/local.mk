@@ -2,18 +2,20 @@
 # The ground floor, which everything stands on: base.h says in which order. One source
 # or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/async_call.c \
+	%D%/async_call.h \
 	%D%/attr.c \
 	%D%/attr.h \
-	%D%/awaited.c \
-	%D%/awaited.h \
 	%D%/base.h \
 	%D%/bytes.h \
-	%D%/called.c \
-	%D%/called.h \
+	%D%/caller_name.c \
+	%D%/caller_name.h \
 	%D%/clock.c \
 	%D%/clock.h \
 	%D%/descriptor.c \
 	%D%/descriptor.h \
+	%D%/env_check.c \
+	%D%/env_check.h \
 	%D%/environment.c \
 	%D%/environment.h \
 	%D%/error.c \
@@ -34,9 +36,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/probe.h \
 	%D%/random.c \
 	%D%/random.h \
-	%D%/spelling.c \
-	%D%/spelling.h \
+	%D%/thread_text.c \
+	%D%/thread_text.h \
 	%D%/uncancelled.h \
-	%D%/version.c \
-	%D%/words.c \
-	%D%/words.h
+	%D%/version.c

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/called.h"
+#include "base/caller_name.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/uncancelled.h"
@@ -65,7 +65,7 @@ static void read_environment(void)
     int saved = errno;
     int64_t none = -1;
     const char *value = slu_env_value(SLU_ENV_LOG);
-    int level = value != NULL ? slu_env_find_word(SLU_ENV_LOG, value) : SLUICE_LOG_WARN;
+    int level = value != NULL ? slu_env_find_choice(SLU_ENV_LOG, value) : SLUICE_LOG_WARN;
     const char *given = slu_env_value(SLU_ENV_RANK);
     uint32_t known;
 

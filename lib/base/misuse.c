@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/called.h"
+#include "base/caller_name.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -25,7 +25,7 @@ static void read_environment(void)
 
     if (value == NULL)
         return;
-    misuse_aborts = slu_env_find_word(SLU_ENV_MISUSE, value) >= 0;
+    misuse_aborts = slu_env_find_choice(SLU_ENV_MISUSE, value) >= 0;
     if (!misuse_aborts)
         snprintf(misuse_ignored, sizeof misuse_ignored, "%s", value);
 }
@@ -54,7 +54,7 @@ static void stop_at_misuse(void)
         log_ignored();
     if (!misuse_aborts)
         return;
-    called = slu_called();
+    called = slu_caller_name();
     slu_say("sluice: misuse: %s%s%s", called != NULL ? called : "", called != NULL ? ": " : "",
             sluice_last_error());
     abort();

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/awaited.h"
+#include "base/async_call.h"
 #include "buffer/batch.h"
 #include "connect/proof.h"
 #include "connect/where.h"
@@ -17,7 +17,7 @@
 
 /* In a thread of its own. */
 struct dial {
-    struct slu_awaited awaited;
+    struct slu_async_call call;
     struct slu_link *link;
     int64_t until;
 };
@@ -227,9 +227,9 @@ static void go_on_with_all(struct slu_link *link)
             slu_group_step(group);
 }
 
-static int run(struct slu_awaited *awaited)
+static int run(struct slu_async_call *call)
 {
-    struct dial *dial = slu_container_of(awaited, struct dial, awaited);
+    struct dial *dial = slu_container_of(call, struct dial, call);
     struct slu_link *link = dial->link;
     struct sluice_buffer_service *service = link->service;
     struct sluice_channel *channel;
@@ -273,17 +273,17 @@ int slu_link_dial(struct slu_link *link, int64_t until)
 
     if (dial == NULL)
         return slu_fail(ENOMEM, "no memory to connect to the owner of a buffer");
-    slu_awaited_init(&dial->awaited);
+    slu_async_call_init(&dial->call);
     dial->link = link;
     dial->until = until;
     count_dialer(link, 1);
     link->state = SLU_LINK_DIALING;
-    error = slu_awaited_start(&dial->awaited, run);
+    error = slu_async_call_start(&dial->call, run);
     if (error < 0) {
         link->state = SLU_LINK_APART;
         count_dialer(link, -1);
     }
-    slu_awaited_drop(&dial->awaited);
+    slu_async_call_drop(&dial->call);
     return error;
 }
 

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/awaited.h"
+#include "base/async_call.h"
 #include "base/descriptor.h"
 #include "base/macros.h"
 
 /* What a host knows of a name. */
 struct question {
-    struct slu_awaited awaited;
+    struct slu_async_call call;
     struct slu_where where;
     int result; /* as of getaddrinfo(3) */
     struct addrinfo *list;
@@ -70,18 +70,18 @@ static int look_up(const struct slu_where *where, int flags, struct addrinfo **l
 }
 
 /* In a thread of its own: a name server may not answer for long. */
-static int answer(struct slu_awaited *awaited)
+static int answer(struct slu_async_call *call)
 {
-    struct question *question = slu_container_of(awaited, struct question, awaited);
+    struct question *question = slu_container_of(call, struct question, call);
 
     question->result = look_up(&question->where, 0, &question->list);
     return 0;
 }
 
 /* An answer that came too late, or that nobody could hear. */
-static void forget_answer(struct slu_awaited *awaited)
+static void forget_answer(struct slu_async_call *call)
 {
-    struct question *question = slu_container_of(awaited, struct question, awaited);
+    struct question *question = slu_container_of(call, struct question, call);
 
     if (question->list != NULL)
         freeaddrinfo(question->list);
@@ -102,11 +102,11 @@ int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo
         return slu_fail(ENOMEM, "no memory to look for %.128s", where->host);
     question->where = *where;
     question->list = NULL;
-    slu_awaited_init(&question->awaited);
-    question->awaited.wipe = forget_answer;
-    error = slu_awaited_start(&question->awaited, answer);
+    slu_async_call_init(&question->call);
+    question->call.wipe = forget_answer;
+    error = slu_async_call_start(&question->call, answer);
     if (error == 0)
-        error = slu_awaited_wait(&question->awaited, until, silent);
+        error = slu_async_call_wait(&question->call, until, silent);
     if (error == -ETIMEDOUT) {
         *why = silent;
     } else if (error == 0 && question->result != 0) {
@@ -116,7 +116,7 @@ int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo
         *list = question->list;
         question->list = NULL;
     }
-    slu_awaited_drop(&question->awaited);
+    slu_async_call_drop(&question->call);
     return error;
 }
 

@@ -11,7 +11,7 @@
 
 #include <sluice/context.h>
 
-#include "base/spelling.h"
+#include "base/env_check.h"
 #include "device/choice.h"
 #include "device/context.h"
 #include "device/device.h"

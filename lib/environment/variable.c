@@ -13,7 +13,7 @@
 #include <sluice/environment.h>
 
 #include "base/base.h"
-#include "base/spelling.h"
+#include "base/env_check.h"
 #include "connect/secret.h"
 #include "connect/where.h"
 #include "device/choice.h"
@@ -27,11 +27,11 @@ static int check_word(enum slu_variable variable, const char *value)
 {
     char allowed[64];
 
-    if (slu_env_find_word(variable, value) >= 0)
+    if (slu_env_find_choice(variable, value) >= 0)
         return 0;
-    slu_env_list_words(variable, allowed, sizeof allowed);
+    slu_env_list_choices(variable, allowed, sizeof allowed);
     return slu_fail(EINVAL, "'%.64s' is not %s: %s counts", value, allowed,
-                    slu_env_otherwise(variable));
+                    slu_env_default(variable));
 }
 
 static int check_number(enum slu_variable variable, const char *value)
@@ -137,7 +137,7 @@ static void describe_allowed(enum slu_variable variable, struct sluice_variable_
     if (forms[variable].allowed != NULL) {
         snprintf(info->allowed, sizeof info->allowed, "%s", forms[variable].allowed);
     } else if (forms[variable].check == check_word) {
-        slu_env_list_words(variable, info->allowed, sizeof info->allowed);
+        slu_env_list_choices(variable, info->allowed, sizeof info->allowed);
     } else {
         slu_env_range(variable, &low, &high);
         snprintf(info->allowed, sizeof info->allowed, "a number of %u to %u", low, high);
@@ -163,8 +163,8 @@ static void describe_known(enum slu_variable variable, struct sluice_variable_in
 
     info->state = SLUICE_VARIABLE_UNSET;
     snprintf(info->name, sizeof info->name, "%s", slu_env_name(variable));
-    snprintf(info->what, sizeof info->what, "%s", slu_env_what(variable));
-    snprintf(info->preset, sizeof info->preset, "%s", slu_env_otherwise(variable));
+    snprintf(info->what, sizeof info->what, "%s", slu_env_purpose(variable));
+    snprintf(info->preset, sizeof info->preset, "%s", slu_env_default(variable));
     describe_allowed(variable, info);
     if (value == NULL)
         return;

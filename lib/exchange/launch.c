@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/spelling.h"
+#include "base/env_check.h"
 #include "exchange/exchange.h"
 
 /* Where no port is told, rank 0 of a Slurm job listens on one of these, below those of clients. */
@@ -241,7 +241,8 @@ static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch 
                           "all of it: leave it 0, or set kind to TCP or AUTO",
                           field);
     /* The words of the variable are in the order of the enum. */
-    launch->kind = attr->kind != SLUICE_EXCHANGE_AUTO ? attr->kind : slu_env_word(SLU_ENV_EXCHANGE);
+    launch->kind =
+        attr->kind != SLUICE_EXCHANGE_AUTO ? attr->kind : slu_env_choice(SLU_ENV_EXCHANGE);
     if (launch->kind == SLUICE_EXCHANGE_PMIX && field != NULL)
         return slu_fail(EINVAL,
                         "SLUICE_EXCHANGE is pmix, over which sluice_exchange_attr.%s of the "

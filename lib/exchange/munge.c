@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/awaited.h"
+#include "base/async_call.h"
 #include "base/environment.h"
 #include "base/library.h"
 #include "exchange/tcp.h"
@@ -49,7 +49,7 @@ static const struct slu_symbol symbols[] = {
 
 /* What the daemon is asked. */
 struct request {
-    struct slu_awaited awaited;
+    struct slu_async_call call;
     bool seal;
     char socket[108];
     uint8_t secret[SLU_SECRET_BYTES];
@@ -156,16 +156,16 @@ static int converse(struct request *request)
 }
 
 /* In a thread of its own. */
-static int run(struct slu_awaited *awaited)
+static int run(struct slu_async_call *call)
 {
     slu_fd_go_apart();
-    return converse(slu_container_of(awaited, struct request, awaited));
+    return converse(slu_container_of(call, struct request, call));
 }
 
 /* By the last who holds it, however it ended. */
-static void wipe(struct slu_awaited *awaited)
+static void wipe(struct slu_async_call *call)
 {
-    struct request *request = slu_container_of(awaited, struct request, awaited);
+    struct request *request = slu_container_of(call, struct request, call);
 
     explicit_bzero(request->secret, sizeof request->secret);
 }
@@ -183,20 +183,20 @@ static int ask(struct request *asked, int64_t until)
     if (request == NULL)
         return slu_fail(ENOMEM, "no memory to ask munge");
     *request = *asked;
-    slu_awaited_init(&request->awaited);
-    request->awaited.wipe = wipe;
+    slu_async_call_init(&request->call);
+    request->call.wipe = wipe;
     /* For what is opened before the thread goes apart, or if it cannot: while we wait. */
     slu_fd_guard();
-    error = slu_awaited_start(&request->awaited, run);
+    error = slu_async_call_start(&request->call, run);
     if (error == 0)
-        error = slu_awaited_wait(&request->awaited, limit < until ? limit : until,
-                                 "munge: its daemon does not answer");
+        error = slu_async_call_wait(&request->call, limit < until ? limit : until,
+                                    "munge: its daemon does not answer");
     slu_fd_unguard();
     if (error == 0) {
         memcpy(asked->secret, request->secret, sizeof asked->secret);
         memcpy(asked->credential, request->credential, sizeof asked->credential);
     }
-    slu_awaited_drop(&request->awaited);
+    slu_async_call_drop(&request->call);
     return error;
 }
 

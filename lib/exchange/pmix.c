@@ -61,13 +61,13 @@ enum operation { ALLGATHER = 1, ALLTOALL = 2, NO_MEMORY = 3 };
 
 /* A fence under way: held by the caller, and by PMIx until it calls back. */
 struct fence {
-    struct slu_awaited awaited;
+    struct slu_async_call call;
     pmix_info_t infos[2];
 };
 
 /* What is asked of the server, in a thread of ours. */
 struct question {
-    struct slu_awaited awaited;
+    struct slu_async_call call;
     int (*run)(struct question *question);
     pmix_proc_t proc;
     int64_t until;
@@ -105,7 +105,7 @@ static void end_fence(pmix_status_t status, void *argument)
 
     if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
         error = slu_pmix_fail("not all ranks came", status);
-    slu_awaited_end(&fence->awaited, error);
+    slu_async_call_end(&fence->call, error);
 }
 
 static struct fence *make_fence(struct pmix_state *state, int64_t until)
@@ -118,7 +118,7 @@ static struct fence *make_fence(struct pmix_state *state, int64_t until)
     }
     if (fence == NULL)
         return slu_fail_null(ENOMEM, "no memory for a fence");
-    slu_awaited_init(&fence->awaited);
+    slu_async_call_init(&fence->call);
     load_info(&fence->infos[0], PMIX_COLLECT_DATA, PMIX_BOOL);
     fence->infos[0].value.data.flag = true;
     load_info(&fence->infos[1], PMIX_TIMEOUT, PMIX_INT);
@@ -143,8 +143,8 @@ static int meet(struct pmix_state *state, int64_t until)
         return -ENOMEM;
     begin_fence(state, fence);
     error =
-        slu_awaited_wait(&fence->awaited, until, "PMIx: not all ranks came before the deadline");
-    slu_awaited_drop(&fence->awaited);
+        slu_async_call_wait(&fence->call, until, "PMIx: not all ranks came before the deadline");
+    slu_async_call_drop(&fence->call);
     return error;
 }
 
@@ -199,7 +199,7 @@ static void pmix_abandon(struct sluice_exchange *exchange)
     if (fence == NULL)
         return;
     begin_fence(state, fence);
-    slu_awaited_drop(&fence->awaited);
+    slu_async_call_drop(&fence->call);
 }
 
 static pmix_status_t get_value(const pmix_proc_t *proc, const char *key, int64_t until,
@@ -220,16 +220,16 @@ static struct question *make_question(const struct pmix_state *state,
 
     if (question == NULL)
         return slu_fail_null(ENOMEM, "no memory to ask PMIx");
-    slu_awaited_init(&question->awaited);
+    slu_async_call_init(&question->call);
     question->run = run;
     question->proc = state->all;
     question->until = until;
     return question;
 }
 
-static int count_and_run(struct slu_awaited *awaited)
+static int count_and_run(struct slu_async_call *call)
 {
-    struct question *question = slu_container_of(awaited, struct question, awaited);
+    struct question *question = slu_container_of(call, struct question, call);
     int error = question->run(question);
 
     slu_pmix_asking--;
@@ -242,7 +242,7 @@ static int start_asking(struct question *question)
     int error;
 
     slu_pmix_asking++;
-    error = slu_awaited_start(&question->awaited, count_and_run);
+    error = slu_async_call_start(&question->call, count_and_run);
     if (error < 0)
         slu_pmix_asking--;
     return error;
@@ -250,8 +250,8 @@ static int start_asking(struct question *question)
 
 static int await_answer(struct question *question)
 {
-    return slu_awaited_wait(&question->awaited, question->until,
-                            "PMIx: its server did not answer before the deadline");
+    return slu_async_call_wait(&question->call, question->until,
+                               "PMIx: its server did not answer before the deadline");
 }
 
 /* The caller's buffer is there as long as it waits. */
@@ -259,10 +259,10 @@ static void hand_over(struct question *question, const pmix_value_t *value)
 {
     const char *given = value->data.bo.bytes + sizeof question->expected + question->offset;
 
-    pthread_mutex_lock(&question->awaited.lock);
-    if (!question->awaited.left && question->bytes > 0)
+    pthread_mutex_lock(&question->call.lock);
+    if (!question->call.left && question->bytes > 0)
         memcpy(question->all + question->proc.rank * question->bytes, given, question->bytes);
-    pthread_mutex_unlock(&question->awaited.lock);
+    pthread_mutex_unlock(&question->call.lock);
 }
 
 static bool is_abandoned(const pmix_value_t *value)
@@ -335,7 +335,7 @@ static int run_question(struct sluice_exchange *exchange, struct question *quest
     if (error == 0)
         error = meet(state, question->until);
     if (error < 0) {
-        slu_awaited_drop(&question->awaited); /* nobody is asked */
+        slu_async_call_drop(&question->call); /* nobody is asked */
         return error;
     }
     error = tell_others(exchange, start_asking(question));
@@ -361,7 +361,7 @@ static int exchange_parts(struct sluice_exchange *exchange, enum operation opera
     question->bytes = bytes;
     question->all = all;
     error = run_question(exchange, question, own);
-    slu_awaited_drop(&question->awaited);
+    slu_async_call_drop(&question->call);
     return error;
 }
 
@@ -439,7 +439,7 @@ static int ask_ranks(const struct pmix_state *state, uint32_t *ranks, int64_t un
         error = await_answer(question);
     if (error == 0)
         *ranks = question->ranks;
-    slu_awaited_drop(&question->awaited);
+    slu_async_call_drop(&question->call);
     return error;
 }
 

@@ -6,7 +6,7 @@
 #ifndef SLU_EXCHANGE_PMIX_H
 #define SLU_EXCHANGE_PMIX_H
 
-#include "base/awaited.h"
+#include "base/async_call.h"
 #include "exchange/exchange.h"
 
 /* 0, and there is a client of this process, which stays; or an error with a text. */

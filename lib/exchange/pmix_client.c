@@ -31,10 +31,10 @@ int slu_pmix_begin(int64_t until)
  * between, and some servers then hold a fence without it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t asker;           /* the process that asked first, which alone takes the lock */
-static bool loaded;                   /* for good, for it has threads */
-static bool client;                   /* it is there */
-static struct slu_awaited *beginning; /* PMIx_Init() under way */
+static _Atomic pid_t asker; /* the process that asked first, which alone takes the lock */
+static bool loaded;         /* for good, for it has threads */
+static bool client;         /* it is there */
+static struct slu_async_call *beginning; /* PMIx_Init() under way */
 pmix_proc_t slu_pmix_self;
 _Atomic uint32_t slu_pmix_asking;
 struct slu_pmix_functions slu_pmix;
@@ -72,12 +72,12 @@ static void end_client(void)
 }
 
 /* In a thread of its own, for PMIx_Init() knows no limit; PMIx's threads get no signals either. */
-static int run_init(struct slu_awaited *awaited)
+static int run_init(struct slu_async_call *call)
 {
     pmix_proc_t proc;
     pmix_status_t status;
 
-    (void)awaited;
+    (void)call;
     status = slu_pmix.init(&proc, NULL, 0);
     pthread_mutex_lock(&lock);
     client = status == PMIX_SUCCESS;
@@ -97,21 +97,21 @@ static int run_init(struct slu_awaited *awaited)
 static int start_init(void)
 {
     static bool registered;
-    struct slu_awaited *awaited;
+    struct slu_async_call *call;
     int error = loaded ? 0 : slu_library_load("PMIx", LIBRARY, symbols, SYMBOLS);
 
     loaded = error == 0;
     if (error < 0)
         return error;
-    awaited = calloc(1, sizeof *awaited);
-    if (awaited == NULL)
+    call = calloc(1, sizeof *call);
+    if (call == NULL)
         return slu_fail(ENOMEM, "no memory to ask PMIx");
-    slu_awaited_init(awaited);
-    beginning = awaited;
-    error = slu_awaited_start(awaited, run_init);
+    slu_async_call_init(call);
+    beginning = call;
+    error = slu_async_call_start(call, run_init);
     if (error < 0) {
         beginning = NULL;
-        slu_awaited_drop(awaited);
+        slu_async_call_drop(call);
         return error;
     }
     if (!registered)
@@ -143,23 +143,24 @@ int slu_pmix_check_process(void)
 /* Who comes while it begins waits for the same. */
 static int await_client(int64_t until)
 {
-    struct slu_awaited *awaited = NULL;
+    struct slu_async_call *call = NULL;
     int error = 0;
 
     pthread_mutex_lock(&lock);
     if (!client) {
-        awaited = beginning;
-        if (awaited != NULL)
-            slu_awaited_hold(awaited);
+        call = beginning;
+        if (call != NULL)
+            slu_async_call_hold(call);
         else
             error = start_init();
-        awaited = error == 0 ? beginning : NULL;
+        call = error == 0 ? beginning : NULL;
     }
     pthread_mutex_unlock(&lock);
-    if (awaited == NULL)
+    if (call == NULL)
         return error;
-    error = slu_awaited_wait(awaited, until, "PMIx: its server did not answer before the deadline");
-    slu_awaited_drop(awaited);
+    error =
+        slu_async_call_wait(call, until, "PMIx: its server did not answer before the deadline");
+    slu_async_call_drop(call);
     return error;
 }
 

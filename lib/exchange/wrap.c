@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/called.h"
+#include "base/caller_name.h"
 #include "exchange/exchange.h"
 
 /* In version 0.1. */

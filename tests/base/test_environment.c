@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "../support/suite.h"
+#include "base/env_check.h"
 #include "base/error.h"
-#include "base/spelling.h"
 
 #define LINES 16
 
@@ -63,7 +63,7 @@ TEST(nothing_is_not_set)
     require_result(slu_env_text(SLU_ENV_JOB, &text), 0);
     require_result(slu_env_number(SLU_ENV_RANK, &number), 0);
     require(strcmp(text, "kept") == 0 && number == 7, "%s, %u", text, number);
-    require_result(slu_env_word(SLU_ENV_EXCHANGE), 0);
+    require_result(slu_env_choice(SLU_ENV_EXCHANGE), 0);
     require(lines.count == 0, "%s", lines.texts[0]);
 }
 
@@ -100,12 +100,12 @@ TEST(words)
     struct lines lines;
     start(&lines);
     setenv("SLUICE_EXCHANGE", "pmix", 1);
-    require_result(slu_env_word(SLU_ENV_EXCHANGE), SLUICE_EXCHANGE_PMIX);
+    require_result(slu_env_choice(SLU_ENV_EXCHANGE), SLUICE_EXCHANGE_PMIX);
     setenv("SLUICE_EXCHANGE", "tcp", 1);
-    require_result(slu_env_word(SLU_ENV_EXCHANGE), SLUICE_EXCHANGE_TCP);
+    require_result(slu_env_choice(SLU_ENV_EXCHANGE), SLUICE_EXCHANGE_TCP);
     require(lines.count == 0, "%s", lines.texts[0]);
     setenv("SLUICE_EXCHANGE", "TCP", 1);
-    require_result(slu_env_word(SLU_ENV_EXCHANGE), SLUICE_EXCHANGE_AUTO);
+    require_result(slu_env_choice(SLU_ENV_EXCHANGE), SLUICE_EXCHANGE_AUTO);
     require_result(lines.count, 1);
     require_result(lines.levels[0], SLUICE_LOG_ERROR);
     require(strstr(lines.texts[0], "SLUICE_EXCHANGE") && strstr(lines.texts[0], "'TCP'") &&

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env_check.h"
 #include "base/environment.h"
 #include "base/fork.h"
-#include "base/spelling.h"
 #include "connect/proof.h"
 #include "connect/where.h"
 #include "transport/soft/helper/helper.h"
@@ -33,7 +33,7 @@ static int parse_listen(const struct sluice_context_attr *attr, struct slu_addre
 /* Who has no namespaces is near to nobody: it is met over TCP, as those of other hosts are. */
 static void read_identity(struct soft_context *context)
 {
-    uint32_t wire = slu_env_word(SLU_ENV_WIRE);
+    uint32_t wire = slu_env_choice(SLU_ENV_WIRE);
 
     slu_identity_of_self(&context->who);
     if (wire == SOFT_WIRE_TCP)

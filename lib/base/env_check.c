@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "base/spelling.h"
+#include "base/env_check.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,10 +32,10 @@
 static const char *const foreign[] = {"SLUICE_FAKE_", "SLUICE_FUZZ_",
                                       "SLUICE_LIBRARY=", "SLUICE_TEST_"};
 
-void slu_env_list_words(enum slu_variable variable, char *text, size_t size)
+void slu_env_list_choices(enum slu_variable variable, char *text, size_t size)
 {
     uint32_t preset;
-    const char *const *words = slu_env_words(variable, &preset);
+    const char *const *words = slu_env_choices(variable, &preset);
     size_t used = 0;
 
     text[0] = '\0';
@@ -46,22 +46,22 @@ void slu_env_list_words(enum slu_variable variable, char *text, size_t size)
     }
 }
 
-uint32_t slu_env_word(enum slu_variable variable)
+uint32_t slu_env_choice(enum slu_variable variable)
 {
     uint32_t preset;
-    const char *const *words = slu_env_words(variable, &preset);
+    const char *const *words = slu_env_choices(variable, &preset);
     const char *value = slu_env_value(variable);
     char allowed[80];
     int found;
 
     if (value == NULL)
         return preset;
-    found = slu_env_find_word(variable, value);
+    found = slu_env_find_choice(variable, value);
     if (found >= 0)
         return (uint32_t)found;
-    slu_env_list_words(variable, allowed, sizeof allowed);
+    slu_env_list_choices(variable, allowed, sizeof allowed);
     slu_log(SLUICE_LOG_ERROR, "%s (%s) is '%.64s', must be %s; using %s", slu_env_name(variable),
-            slu_env_what(variable), value, allowed, words[preset]);
+            slu_env_purpose(variable), value, allowed, words[preset]);
     return preset;
 }
 

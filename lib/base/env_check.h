@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables of the environment that are misspelt, and words in them: the log tells. */
-#ifndef SLU_SPELLING_H
-#define SLU_SPELLING_H
+#ifndef SLU_ENV_CHECK_H
+#define SLU_ENV_CHECK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,10 +12,10 @@
  * The place of the value among the words of the variable, or its default; a word that is
  * none is logged as an error.
  */
-uint32_t slu_env_word(enum slu_variable variable);
+uint32_t slu_env_choice(enum slu_variable variable);
 
 /* "a, b or c": what one of words may be. */
-void slu_env_list_words(enum slu_variable variable, char *text, size_t size);
+void slu_env_list_choices(enum slu_variable variable, char *text, size_t size);
 
 /*
  * The next SLUICE_* of the environment, from this entry on, that is not known, and the name that

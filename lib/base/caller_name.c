@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "base/called.h"
+#include "base/caller_name.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -48,7 +48,7 @@ void slu_program_leave(void)
  * and of none but those that are public: where a program has the archive in it,
  * the last frame that seems ours is main() or its like.
  */
-const char *slu_called(void)
+const char *slu_caller_name(void)
 {
     void *frames[MOST_FRAMES];
     const char *name = NULL;

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "base/words.h"
+#include "base/thread_text.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,19 +13,19 @@
 
 #define OWN_WORDS 16
 
-static struct slu_words own[OWN_WORDS];
+static struct slu_thread_text own[OWN_WORDS];
 static atomic_bool taken[OWN_WORDS];
 static pthread_key_t key;
 static bool has_key;
 
 /* Those of a thread for which there was no memory. */
-static struct slu_words none;
+static struct slu_thread_text none;
 
-static _Thread_local struct slu_words *words;
+static _Thread_local struct slu_thread_text *words;
 
 static void give_back(void *argument)
 {
-    const struct slu_words *given = argument;
+    const struct slu_thread_text *given = argument;
 
     words = NULL;
     for (uint32_t i = 0; i < OWN_WORDS; i++) {
@@ -43,38 +43,38 @@ static __attribute__((constructor)) void make_key(void)
     has_key = pthread_key_create(&key, give_back) == 0;
 }
 
-static struct slu_words *take(void)
+static struct slu_thread_text *take(void)
 {
     for (uint32_t i = 0; i < OWN_WORDS; i++) {
         if (!atomic_exchange_explicit(&taken[i], true, memory_order_acquire)) {
-            own[i] = (struct slu_words){.continues = false};
+            own[i] = (struct slu_thread_text){.continues = false};
             return &own[i];
         }
     }
     return calloc(1, sizeof *words);
 }
 
-struct slu_words *slu_words(void)
+struct slu_thread_text *slu_thread_text(void)
 {
     int saved = errno;
 
     if (words == NULL || words == &none) {
-        struct slu_words *made = take();
+        struct slu_thread_text *made = take();
 
         if (made != NULL && has_key)
             (void)pthread_setspecific(key, made);
         words = made != NULL ? made : &none;
         errno = saved;
     }
-    return slu_words_if_any();
+    return slu_thread_text_if_any();
 }
 
-struct slu_words *slu_words_if_any(void)
+struct slu_thread_text *slu_thread_text_if_any(void)
 {
     return words != &none ? words : NULL;
 }
 
-const char *slu_words_lack(void)
+const char *slu_thread_text_missing(void)
 {
     return words == &none ? "there is no memory for the text of the error" : "";
 }

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Something is done, or its deadline passes: who waits sees one of both, and what is
+ * done afterwards is seen by nobody.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/async_call.h"
+#include "base/interrupt.h"
+
+#define NANOSECONDS INT64_C(1000000000)
+
+struct start {
+    struct slu_async_call *call;
+    int (*run)(struct slu_async_call *call);
+};
+
+void slu_async_call_init(struct slu_async_call *call)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&call->ended_now, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&call->lock, NULL);
+    call->holds = 2;
+    call->ended = false;
+    call->left = false;
+    call->wipe = NULL;
+    call->error = 0;
+}
+
+void slu_async_call_hold(struct slu_async_call *call)
+{
+    pthread_mutex_lock(&call->lock);
+    call->holds++;
+    pthread_mutex_unlock(&call->lock);
+}
+
+void slu_async_call_drop(struct slu_async_call *call)
+{
+    bool last;
+
+    pthread_mutex_lock(&call->lock);
+    last = --call->holds == 0;
+    pthread_mutex_unlock(&call->lock);
+    if (!last)
+        return;
+    if (call->wipe != NULL)
+        call->wipe(call);
+    pthread_cond_destroy(&call->ended_now);
+    pthread_mutex_destroy(&call->lock);
+    free(call);
+}
+
+static void *run_thread(void *argument)
+{
+    struct start start = *(struct start *)argument;
+
+    free(argument);
+    slu_async_call_end(start.call, start.run(start.call));
+    return NULL;
+}
+
+/* What it creates in turn has its signals blocked as well. */
+static int create_thread(struct start *start)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_t thread;
+    int error;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, &attr, run_thread, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+int slu_async_call_start(struct slu_async_call *call, int (*run)(struct slu_async_call *call))
+{
+    struct start *start = malloc(sizeof *start);
+    int error = ENOMEM;
+
+    if (start != NULL) {
+        *start = (struct start){.call = call, .run = run};
+        error = create_thread(start);
+    }
+    if (error == 0)
+        return 0;
+    free(start);
+    slu_async_call_drop(call);
+    return slu_fail(ENOMEM, "no thread can be started: %s", strerrordesc_np(error));
+}
+
+void slu_async_call_end(struct slu_async_call *call, int error)
+{
+    pthread_mutex_lock(&call->lock);
+    call->error = error;
+    if (error < 0)
+        slu_text_save(&call->text);
+    call->ended = true;
+    pthread_cond_broadcast(&call->ended_now);
+    pthread_mutex_unlock(&call->lock);
+    slu_async_call_drop(call);
+}
+
+/* Whether it is done by then; the lock is held. */
+static bool wait_until(struct slu_async_call *call, int64_t until)
+{
+    do {
+        int64_t next = slu_sleep_until(until);
+        struct timespec limit = {.tv_sec = next / NANOSECONDS, .tv_nsec = next % NANOSECONDS};
+
+        if (!call->ended)
+            pthread_cond_timedwait(&call->ended_now, &call->lock, &limit);
+    } while (!call->ended && !slu_is_late(until));
+    return call->ended;
+}
+
+int slu_async_call_wait(struct slu_async_call *call, int64_t until, const char *late)
+{
+    int error;
+
+    pthread_mutex_lock(&call->lock);
+    if (wait_until(call, until)) {
+        error = call->error;
+        if (error < 0)
+            slu_text_restore(&call->text);
+    } else {
+        call->left = true;
+        error = slu_fail(ETIMEDOUT, "%s", late);
+    }
+    pthread_mutex_unlock(&call->lock);
+    return error;
+}
