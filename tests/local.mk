@@ -147,12 +147,12 @@ chosen_tests = \
 	%D%/test_misuse \
 	%D%/test_mr_cache \
 	%D%/test_near \
+	%D%/test_negotiation \
 	%D%/test_node \
 	%D%/test_node_connect \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_objects \
-	%D%/test_offer \
 	%D%/test_pmi \
 	%D%/test_pmix \
 	%D%/test_rdmacm \
@@ -196,8 +196,8 @@ build_checks = \
 	%D%/check-dlopen.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
-	%D%/check-info.sh \
 	%D%/check-html.sh \
+	%D%/check-info.sh \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \

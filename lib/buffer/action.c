@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "buffer/batch.h"
-#include "connect/where.h"
+#include "connect/address.h"
 #include "engine/engine.h"
 #include "memory/mr.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/async_call.h"
 #include "buffer/batch.h"
+#include "connect/address.h"
 #include "connect/proof.h"
-#include "connect/where.h"
 
 /* For the goodbyes of all links of a service. */
 #define GOODBYE_TIME SLUICE_MS(500)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "buffer/link.h"
+#include "connect/address.h"
 #include "connect/proof.h"
-#include "connect/where.h"
 
 #define FIRST_INFO_SIZE sizeof(struct sluice_buffer_info)
 

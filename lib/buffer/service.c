@@ -9,9 +9,9 @@
 #include "buffer/link.h"
 #include "buffer/service.h"
 #include "buffer/waiter.h"
+#include "connect/address.h"
 #include "connect/proof.h"
 #include "connect/stream.h"
-#include "connect/where.h"
 
 #define FIRST_SIZE sizeof(struct sluice_buffer_service_attr)
 #define DEFAULT_PEERS 4096

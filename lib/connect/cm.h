@@ -17,8 +17,8 @@
 #ifndef SLU_CONNECT_CM_H
 #define SLU_CONNECT_CM_H
 
+#include "connect/address.h"
 #include "connect/cm_library.h"
-#include "connect/where.h"
 
 /* Bytes that go along with a question, an answer and a rejection. */
 #define SLU_CM_ASK_BYTES 56

@@ -9,7 +9,7 @@
 #ifndef SLU_CONNECT_DIAL_H
 #define SLU_CONNECT_DIAL_H
 
-#include "connect/where.h"
+#include "connect/address.h"
 
 #define SLU_DIAL_MOST 16
 

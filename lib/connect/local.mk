@@ -3,6 +3,8 @@
 lib_libsluice_la_SOURCES += \
 	%D%/acceptor.c \
 	%D%/acceptor.h \
+	%D%/address.c \
+	%D%/address.h \
 	%D%/dial.c \
 	%D%/dial.h \
 	%D%/greeting.c \
@@ -11,20 +13,18 @@ lib_libsluice_la_SOURCES += \
 	%D%/identity.h \
 	%D%/meeting.c \
 	%D%/meeting.h \
-	%D%/offer.c \
-	%D%/offer.h \
+	%D%/negotiation.c \
+	%D%/negotiation.h \
 	%D%/proof.c \
 	%D%/proof.h \
 	%D%/secret.c \
 	%D%/secret.h \
+	%D%/session.c \
+	%D%/session.h \
 	%D%/stream.c \
 	%D%/stream.h \
 	%D%/target.c \
-	%D%/target.h \
-	%D%/where.c \
-	%D%/where.h \
-	%D%/words.c \
-	%D%/words.h
+	%D%/target.h
 EXTRA_DIST += %D%/README.md
 # The second way to meet, over rdma_cm.
 if RDMACM

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/descriptor.h"
+#include "connect/address.h"
 #include "connect/identity.h"
-#include "connect/where.h"
 
 #define BACKLOG 4096
 /* An address that swallows everything is given up after 7 s, not the system's 2 minutes. */

@@ -55,7 +55,7 @@ static void say_hello(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = target->talks[index];
     uint32_t count = SLU_HEAD_BYTES + target->body_bytes;
-    struct slu_head head = {.version = SLU_WORDS_VERSION,
+    struct slu_head head = {.version = SLU_SESSION_VERSION,
                             .word = target->purpose,
                             .bytes = target->body_bytes,
                             .means = target->means};
@@ -72,7 +72,7 @@ static void say_hello(struct slu_target *target, uint32_t index)
     talk->got = 0;
     talk->want = SLU_HEAD_FIRST;
     talk->said_bytes = count;
-    if (slu_head_make(slu_words_hello, &head, talk->bytes) < 0) {
+    if (slu_head_make(slu_session_hello_magic, &head, talk->bytes) < 0) {
         fail(target, index, EIO, "no random numbers");
         return;
     }
@@ -104,14 +104,14 @@ static bool check_first(struct slu_target *target, uint32_t index, const uint8_t
 {
     struct slu_head head;
 
-    if (!slu_head_first(slu_words_answer, bytes, &head)) {
+    if (!slu_head_first(slu_session_answer_magic, bytes, &head)) {
         fail(target, index, EPROTO, "what answers is no listener of sluice");
-    } else if (head.version != SLU_WORDS_VERSION) {
+    } else if (head.version != SLU_SESSION_VERSION) {
         target->other_version = head.version;
         fail(target, index, EPROTO, "it speaks another version");
-    } else if (head.word == SLU_WORD_PURPOSE) {
+    } else if (head.word == SLU_REPLY_PURPOSE) {
         fail(target, index, EPROTO, "it listens for something else");
-    } else if (head.word != SLU_WORD_GO_ON && head.word != SLU_WORD_DENIED) {
+    } else if (head.word != SLU_REPLY_GO_ON && head.word != SLU_REPLY_DENIED) {
         fail(target, index, EPROTO, "what answers is no listener of sluice");
     } else {
         return true;
@@ -137,7 +137,7 @@ static bool check_head(struct slu_target *target, uint32_t index, const uint8_t 
     } else if (talk->answer.means != target->means) {
         target->other_means = talk->answer.means;
         fail(target, index, EACCES, means_words(target, talk->answer.means));
-    } else if (talk->answer.word != SLU_WORD_GO_ON) {
+    } else if (talk->answer.word != SLU_REPLY_GO_ON) {
         fail(target, index, EACCES, "it denied us");
     } else {
         return true;
@@ -161,19 +161,19 @@ static enum slu_target_state judge(struct slu_target *target, uint32_t index, in
     struct slu_target_talk *talk = target->talks[index];
     bool due = talk->stage == STAGE_REPLY;
 
-    if (word == SLU_WORD_DENIED && due) {
+    if (word == SLU_REPLY_DENIED && due) {
         fail(target, index, EACCES, "it denied us: its secret is another one");
-    } else if (word < 0 || (word == SLU_WORD_STANDS && !due)) {
+    } else if (word < 0 || (word == SLU_REPLY_STANDS && !due)) {
         fail(target, index, EPROTO, "what answers is no listener of sluice");
     } else if (!slu_reply_proves(&talk->session, talk->bytes, talk->want - SLU_REPLY_BYTES)) {
         fail(target, index, EACCES, "it does not know our secret");
-    } else if (word == SLU_WORD_BUSY) {
+    } else if (word == SLU_REPLY_BUSY) {
         fail(target, index, EAGAIN, "too many wait there");
     } else {
         if (due)
             stand(target, index);
-        if (word != SLU_WORD_STANDS)
-            return word == SLU_WORD_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
+        if (word != SLU_REPLY_STANDS)
+            return word == SLU_REPLY_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
         talk->stage = STAGE_VERDICT;
         talk->got = 0;
         talk->want = SLU_REPLY_BYTES;
@@ -189,7 +189,7 @@ static enum slu_target_state hear_reply(struct slu_target *target, uint32_t inde
     int heard;
 
     while ((heard = hear(target, index, talk->bytes)) == 1) {
-        int word = slu_reply_word(talk->bytes, &count);
+        int word = slu_reply_read(talk->bytes, &count);
 
         /* The verdict may be there already: the user looks again. */
         if (word < 0 || talk->want == SLU_REPLY_BYTES + count)

@@ -12,7 +12,7 @@
 #define SLU_CONNECT_TARGET_H
 
 #include "connect/dial.h"
-#include "connect/words.h"
+#include "connect/session.h"
 
 struct slu_target_talk {
     uint8_t stage;

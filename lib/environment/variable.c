@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "base/env_check.h"
+#include "connect/address.h"
 #include "connect/secret.h"
-#include "connect/where.h"
 #include "device/choice.h"
 #include "exchange/exchange.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/environment.h"
-#include "connect/where.h"
+#include "connect/address.h"
 #include "exchange/exchange.h"
 
 #ifndef HAVE_JANSSON
@@ -172,10 +172,10 @@ static void write_place(const struct host *host, char place[PLACE_BYTES])
 static bool is_place(const struct host *host)
 {
     char place[PLACE_BYTES];
-    struct slu_where where;
+    struct slu_host_port where;
 
     write_place(host, place);
-    return slu_where_parse(place, 0, &where) == 0;
+    return slu_host_port_parse(place, 0, &where) == 0;
 }
 
 static int read_host(const struct host_file *file, json_t *entry, struct host *host)

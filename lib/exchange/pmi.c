@@ -179,7 +179,7 @@ static bool all_are_here(uint32_t ranks)
 
 static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port)
 {
-    struct slu_where place = {.port = "0"};
+    struct slu_host_port place = {.port = "0"};
 
     /* A name stands for all addresses. */
     snprintf(place.host, sizeof place.host, here ? "127.0.0.1" : "this-host");

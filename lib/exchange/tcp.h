@@ -3,7 +3,7 @@
  * The exchange over TCP: each rank has one connection, to rank 0, which collects
  * what all give and sends it out.
  *
- * A connection begins at the door (connect/words.h): the rank says hello, with its job, its
+ * A connection begins at the door (connect/session.h): the rank says hello, with its job, its
  * number and how many ranks there are, each side proves that it knows the secret, if there
  * is one, and rank 0 lets the rank in or says why not. When all are there, it sends STARTED.
  *
@@ -21,9 +21,9 @@
 
 #include <sys/uio.h>
 
+#include "connect/address.h"
 #include "connect/secret.h"
-#include "connect/where.h"
-#include "connect/words.h"
+#include "connect/session.h"
 #include "exchange/exchange.h"
 
 #define TCP_VERSION 2
@@ -154,7 +154,7 @@ struct tcp {
     char job[TCP_JOB_BYTES];
     char root[256]; /* as given, or the first one, for texts */
     const char *root_source;
-    struct slu_where places[SLU_ROOTS];
+    struct slu_host_port places[SLU_ROOTS];
     uint32_t place_count;
     uint32_t means;
     struct slu_secret secret; /* of a rank with munge: what rank 0 sealed, once it has said it */
@@ -195,14 +195,14 @@ const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT]);
  * tcp_listen.c: a listening socket, or a negative errno with a text that has the source, which
  * said that it is to be this place; NULL: nobody did.
  */
-int slu_tcp_listen(const struct slu_where *place, const char *source);
+int slu_tcp_listen(const struct slu_host_port *place, const char *source);
 /* Rank 0 listens then; 0, or an error with a text. */
 int slu_tcp_listen_root(struct tcp *tcp);
 /*
  * Why its host, if it is a name, has no address: in words, which are static; NULL: it has, or
  * that is not known within a second. The text of this thread is lost.
  */
-const char *slu_tcp_name_error(const struct slu_where *place);
+const char *slu_tcp_name_error(const struct slu_host_port *place);
 /* Of a socket to a rank; those that a listening one accepts have them, too. */
 void slu_tcp_set_options(int fd);
 

@@ -39,15 +39,16 @@ static int find_addresses(struct search *search)
         int64_t late = dial->count == 0 ? search->until : slu_after(SLUICE_S(1));
         struct addrinfo *list = NULL;
         const char *why;
-        int error =
-            slu_where_find(&search->tcp->places[i], earlier(late, search->until), &list, &why);
+        int error = slu_host_port_resolve(&search->tcp->places[i], earlier(late, search->until),
+                                          &list, &why);
 
         if (error < 0 && why == NULL)
             return error;
         search->unknown = why;
         if (error < 0)
             continue;
-        for (uint32_t count = slu_where_list(list, addresses, SLU_DIAL_MOST), k = 0; k < count; k++)
+        for (uint32_t count = slu_addresses_of(list, addresses, SLU_DIAL_MOST), k = 0; k < count;
+             k++)
             slu_dial_add(dial, &addresses[k]);
         freeaddrinfo(list);
     }
@@ -65,7 +66,7 @@ static int fail_wrong(const struct search *search, uint32_t index)
 
     if (target->dial.attempts[index].error == EPROTO && target->other_version != 0)
         return slu_fail(EPROTO, "rank 0 at %s speaks version %u of the exchange, this library %u",
-                        tcp->root, target->other_version, SLU_WORDS_VERSION);
+                        tcp->root, target->other_version, SLU_SESSION_VERSION);
     if (target->dial.attempts[index].error == EPROTO)
         return slu_fail(EPROTO, "what answers at %s is not rank 0 of an exchange", tcp->root);
     if (other != tcp->means && other == SLU_MEANS_NONE)
@@ -74,9 +75,9 @@ static int fail_wrong(const struct search *search, uint32_t index)
     if (other != tcp->means)
         return slu_fail(EACCES, "rank 0 at %s has %s, and rank %u has %s", tcp->root,
                         slu_tcp_means(other), tcp->rank, slu_tcp_means(tcp->means));
-    if (talk->answer.word == SLU_WORD_DENIED)
+    if (talk->answer.word == SLU_REPLY_DENIED)
         return slu_fail(EACCES, "rank 0 at %s refused the secret of rank %u", tcp->root, tcp->rank);
-    if (slu_reply_word(talk->bytes, &count) == SLU_WORD_DENIED)
+    if (slu_reply_read(talk->bytes, &count) == SLU_REPLY_DENIED)
         return slu_fail(EACCES, "rank 0 at %s has another secret than rank %u", tcp->root,
                         tcp->rank);
     return slu_fail(EACCES, "what answers at %s does not know the secret of rank %u", tcp->root,

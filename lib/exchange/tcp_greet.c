@@ -16,8 +16,8 @@
 #include <sys/epoll.h>
 
 #include "base/bytes.h"
-#include "connect/offer.h"
-#include "connect/where.h"
+#include "connect/address.h"
+#include "connect/negotiation.h"
 #include "exchange/tcp.h"
 
 /* Of two that say to be the same rank: for the end of the first one, should it be on its way. */
@@ -44,7 +44,7 @@ struct newcomer {
 
 struct greeting {
     struct tcp *tcp;
-    struct slu_offers offers;
+    struct slu_negotiations offers;
     uint32_t warnings;
     uint32_t joined;     /* ranks */
     int64_t all_since;   /* they are all there; 0: they are not */
@@ -72,8 +72,8 @@ static void refuse(struct greeting *greeting, const struct newcomer *newcomer, u
     warn(greeting, &newcomer->address, why);
     slu_put(body, code, TCP_REFUSAL_HEAD);
     memcpy(body + TCP_REFUSAL_HEAD, text, count);
-    (void)slu_offer_say(newcomer->fd, &newcomer->session, SLU_WORD_REFUSED, body,
-                        (uint32_t)(TCP_REFUSAL_HEAD + count));
+    (void)slu_negotiation_reply(newcomer->fd, &newcomer->session, SLU_REPLY_REFUSED, body,
+                                (uint32_t)(TCP_REFUSAL_HEAD + count));
     slu_fd_close(newcomer->fd);
 }
 
@@ -138,7 +138,7 @@ static void join(struct greeting *greeting, const struct newcomer *newcomer)
 
     slu_tcp_link_open(&peer->link, newcomer->fd, &newcomer->address);
     slu_tcp_peer_between(peer);
-    if (!slu_offer_say(newcomer->fd, &newcomer->session, SLU_WORD_ADMITTED, NULL, 0)) {
+    if (!slu_negotiation_reply(newcomer->fd, &newcomer->session, SLU_REPLY_ADMITTED, NULL, 0)) {
         slu_tcp_link_close(&peer->link);
         return;
     }
@@ -197,7 +197,7 @@ static void judge(struct greeting *greeting, const struct newcomer *newcomer)
         free++;
     if (settle(greeting, newcomer, free == HELD))
         return;
-    if (!slu_offer_say(newcomer->fd, &newcomer->session, SLU_WORD_STANDS, NULL, 0)) {
+    if (!slu_negotiation_reply(newcomer->fd, &newcomer->session, SLU_REPLY_STANDS, NULL, 0)) {
         slu_fd_close(newcomer->fd);
         return;
     }
@@ -205,21 +205,21 @@ static void judge(struct greeting *greeting, const struct newcomer *newcomer)
     greeting->held_count++;
 }
 
-static void stands(struct slu_offers *offers, const struct slu_offer *offer,
+static void stands(struct slu_negotiations *offers, const struct slu_negotiation *offer,
                    const struct slu_session *session, int fd)
 {
     struct greeting *greeting = slu_container_of(offers, struct greeting, offers);
     struct newcomer newcomer = {.fd = fd, .since = slu_now(), .session = *session};
 
     newcomer.address = slu_address_of_peer(fd);
-    if (slu_tcp_hello_decode(slu_offer_body(offer), offer->hello.bytes, &newcomer.hello) == 0)
+    if (slu_tcp_hello_decode(slu_negotiation_body(offer), offer->hello.bytes, &newcomer.hello) == 0)
         judge(greeting, &newcomer);
     else
         slu_fd_close(fd);
 }
 
 /* What it says it is nobody knows; but if that rank is missing in the end, this may be why. */
-static void denied(struct slu_offers *offers, const struct slu_offer *offer, int fd)
+static void denied(struct slu_negotiations *offers, const struct slu_negotiation *offer, int fd)
 {
     struct greeting *greeting = slu_container_of(offers, struct greeting, offers);
     struct slu_address address = slu_address_of_peer(fd);
@@ -228,7 +228,7 @@ static void denied(struct slu_offers *offers, const struct slu_offer *offer, int
     char why[120] = "it did not prove that it knows the secret";
     struct tcp_hello hello;
 
-    if (slu_tcp_hello_decode(slu_offer_body(offer), offer->hello.bytes, &hello) < 0 ||
+    if (slu_tcp_hello_decode(slu_negotiation_body(offer), offer->hello.bytes, &hello) < 0 ||
         means > TCP_MEANS_MUNGE)
         return;
     if (means == SLU_MEANS_NONE && tcp->means != SLU_MEANS_NONE)
@@ -244,7 +244,7 @@ static void denied(struct slu_offers *offers, const struct slu_offer *offer, int
     warn(greeting, &address, why);
 }
 
-static void foreign(struct slu_offers *offers, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *offers, uint32_t version, int fd)
 {
     struct slu_address address = slu_address_of_peer(fd);
 
@@ -353,10 +353,10 @@ static int greet(struct greeting *greeting, int64_t until)
 
 static void open_door(struct greeting *greeting)
 {
-    struct slu_offers *offers = &greeting->offers;
+    struct slu_negotiations *offers = &greeting->offers;
     struct tcp *tcp = greeting->tcp;
 
-    slu_offers_init(offers, tcp->epoll, DOOR);
+    slu_negotiations_init(offers, tcp->epoll, DOOR);
     offers->purpose = SLU_PURPOSE_EXCHANGE;
     offers->means = tcp->means;
     offers->secret = tcp->secret.bytes;

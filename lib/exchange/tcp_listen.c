@@ -33,7 +33,7 @@ static bool is_for_all(const char *host)
 }
 
 /* What is left is a root that is not on this host, or a port that is not ours to have. */
-static int fail_listen(const struct slu_where *place, int error, const char *source)
+static int fail_listen(const struct slu_host_port *place, int error, const char *source)
 {
     if (error == EADDRINUSE && source != NULL)
         return slu_fail(EADDRINUSE,
@@ -50,7 +50,7 @@ static int fail_listen(const struct slu_where *place, int error, const char *sou
                     source != NULL ? source : "");
 }
 
-const char *slu_tcp_name_error(const struct slu_where *place)
+const char *slu_tcp_name_error(const struct slu_host_port *place)
 {
     struct addrinfo *list;
     const char *why;
@@ -58,31 +58,32 @@ const char *slu_tcp_name_error(const struct slu_where *place)
 
     if (!is_for_all(place->host))
         return NULL;
-    error = slu_where_find(place, slu_after(NAME_TIME), &list, &why);
+    error = slu_host_port_resolve(place, slu_after(NAME_TIME), &list, &why);
     if (error == 0)
         freeaddrinfo(list);
     return error == -ENOENT ? why : NULL;
 }
 
 /* The first of its addresses that can be had. */
-static int listen_at(const struct slu_where *place)
+static int listen_at(const struct slu_host_port *place)
 {
     struct slu_address addresses[SLU_DIAL_MOST];
     struct addrinfo *list;
     const char *why;
-    int error = slu_where_find(place, slu_after(NAME_TIME), &list, &why), fd = -EADDRNOTAVAIL;
+    int error = slu_host_port_resolve(place, slu_after(NAME_TIME), &list, &why),
+        fd = -EADDRNOTAVAIL;
     uint32_t count;
 
     if (error < 0)
         return error == -ENOMEM ? error : -EADDRNOTAVAIL;
-    count = slu_where_list(list, addresses, SLU_DIAL_MOST);
+    count = slu_addresses_of(list, addresses, SLU_DIAL_MOST);
     freeaddrinfo(list);
     for (uint32_t i = 0; i < count && fd < 0 && fd != -EADDRINUSE; i++)
         fd = slu_stream_listen_again(&addresses[i]);
     return fd;
 }
 
-int slu_tcp_listen(const struct slu_where *place, const char *source)
+int slu_tcp_listen(const struct slu_host_port *place, const char *source)
 {
     int fd = is_for_all(place->host) ? slu_stream_listen_all((uint16_t)atoi(place->port))
                                      : listen_at(place);

@@ -39,11 +39,11 @@ static int check_options(const struct sluice_connect_attr *given,
 int slu_connect_find(const char *name, const char *text, int64_t until,
                      struct slu_address addresses[SLU_DIAL_MOST])
 {
-    struct slu_where where;
+    struct slu_host_port where;
     struct addrinfo *list;
     const char *why;
     uint32_t count;
-    int error = slu_where_parse(text, 0, &where);
+    int error = slu_host_port_parse(text, 0, &where);
 
     if (error == -ERANGE)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 1..65535",
@@ -51,12 +51,12 @@ int slu_connect_find(const char *name, const char *text, int64_t until,
     if (error < 0)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
                         name);
-    error = slu_where_find(&where, until, &list, &why);
+    error = slu_host_port_resolve(&where, until, &list, &why);
     if (error < 0 && why != NULL)
         return slu_fail(-error, "cannot connect to %.128s: %s", name, why);
     if (error < 0)
         return error;
-    count = slu_where_list(list, addresses, SLU_DIAL_MOST);
+    count = slu_addresses_of(list, addresses, SLU_DIAL_MOST);
     freeaddrinfo(list);
     if (count == 0)
         return slu_fail(ENOENT, "%.128s has no address of IP", name);

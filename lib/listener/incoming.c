@@ -53,8 +53,8 @@ static void refuse(struct sluice_incoming *incoming, const char *reason)
     if (incoming->fd < 0)
         slu_rdmacm_reject(incoming, reason);
     else
-        slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_REFUSED, reason,
-                      (uint32_t)strnlen(reason, SLU_PASSAGE_TEXT - 1));
+        slu_negotiation_reply(incoming->fd, &incoming->session, SLU_REPLY_REFUSED, reason,
+                              (uint32_t)strnlen(reason, SLU_PASSAGE_TEXT - 1));
     slu_incoming_free(incoming);
 }
 

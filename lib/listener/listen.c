@@ -96,7 +96,7 @@ static int bind_where(const struct slu_address *addresses, uint32_t count, int *
     return bound;
 }
 
-int slu_listen_find(const struct slu_where *where, struct slu_address *addresses)
+int slu_listen_find(const struct slu_host_port *where, struct slu_address *addresses)
 {
     struct addrinfo *list;
     const char *why;
@@ -109,11 +109,11 @@ int slu_listen_find(const struct slu_where *where, struct slu_address *addresses
         addresses[0].port = addresses[1].port = (uint16_t)atoi(where->port);
         return 2;
     }
-    error = slu_where_find(where, slu_after(NAME_TIME), &list, &why);
+    error = slu_host_port_resolve(where, slu_after(NAME_TIME), &list, &why);
     if (error < 0)
         return why != NULL ? slu_fail(-error, "cannot listen at %.128s: %s", where->host, why)
                            : error;
-    count = slu_where_list(list, addresses, SLU_LISTENERS);
+    count = slu_addresses_of(list, addresses, SLU_LISTENERS);
     freeaddrinfo(list);
     if (count == 0)
         return slu_fail(ENOENT, "%.128s has no address of IP", where->host);
@@ -121,9 +121,9 @@ int slu_listen_find(const struct slu_where *where, struct slu_address *addresses
     return error < 0 ? error : (int)count;
 }
 
-int slu_listen_parse(const char *address, const char *text, struct slu_where *where)
+int slu_listen_parse(const char *address, const char *text, struct slu_host_port *where)
 {
-    int error = slu_where_parse(text, SLU_WHERE_LISTEN, where);
+    int error = slu_host_port_parse(text, SLU_HOST_PORT_LISTEN, where);
 
     if (error == -ERANGE)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 0..65535",
@@ -138,7 +138,7 @@ int slu_listen_parse(const char *address, const char *text, struct slu_where *wh
 static int listen_where(const char *address, int *fds)
 {
     struct slu_address addresses[SLU_LISTENERS];
-    struct slu_where where;
+    struct slu_host_port where;
     int count, bound;
 
     if (address == NULL)

@@ -83,7 +83,7 @@ void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *
     listener->holds++;
 }
 
-static void stands(struct slu_offers *offers, const struct slu_offer *offer,
+static void stands(struct slu_negotiations *offers, const struct slu_negotiation *offer,
                    const struct slu_session *session, int fd)
 {
     struct sluice_listener *listener = slu_container_of(offers, struct sluice_listener, offers);
@@ -92,10 +92,11 @@ static void stands(struct slu_offers *offers, const struct slu_offer *offer,
     if (listener->waiting < listener->backlog)
         incoming = calloc(1, sizeof *incoming);
     else
-        slu_offer_say(fd, session, SLU_WORD_BUSY, NULL, 0);
+        slu_negotiation_reply(fd, session, SLU_REPLY_BUSY, NULL, 0);
     /* It may have said all it had to say, and have left, before anybody listened. */
-    if (incoming == NULL || !read_hello(slu_offer_body(offer), offer->hello.bytes, incoming) ||
-        slu_stream_ended(fd) || !slu_offer_say(fd, session, SLU_WORD_STANDS, NULL, 0) ||
+    if (incoming == NULL ||
+        !read_hello(slu_negotiation_body(offer), offer->hello.bytes, incoming) ||
+        slu_stream_ended(fd) || !slu_negotiation_reply(fd, session, SLU_REPLY_STANDS, NULL, 0) ||
         slu_listener_watch(listener, fd, EPOLLIN | EPOLLRDHUP, INCOMING_TAG + ++listener->last_id) <
             0) {
         slu_fd_close(fd);
@@ -117,14 +118,14 @@ static void log_refusal(int fd, const char *why)
     slu_log(SLUICE_LOG_INFO, "a listener denied %s: %s", slu_address_text(&address, text), why);
 }
 
-static void denied(struct slu_offers *offers, const struct slu_offer *offer, int fd)
+static void denied(struct slu_negotiations *offers, const struct slu_negotiation *offer, int fd)
 {
     log_refusal(fd, offer->hello.means != offers->means
                         ? "one of the two has no secret"
                         : "it did not prove that it knows the secret");
 }
 
-static void foreign(struct slu_offers *offers, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *offers, uint32_t version, int fd)
 {
     (void)offers;
     (void)version;
@@ -133,10 +134,10 @@ static void foreign(struct slu_offers *offers, uint32_t version, int fd)
 
 int slu_listener_start(struct sluice_listener *listener)
 {
-    struct slu_offers *offers = &listener->offers;
+    struct slu_negotiations *offers = &listener->offers;
     int error;
 
-    slu_offers_init(offers, listener->epoll, OFFER_TAG);
+    slu_negotiations_init(offers, listener->epoll, OFFER_TAG);
     offers->purpose = SLU_PURPOSE_CONNECT;
     offers->means = listener->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
     offers->secret = listener->secret.bytes;

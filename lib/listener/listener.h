@@ -12,10 +12,10 @@
 #include <sluice/connect.h>
 
 #include "base/base.h"
+#include "connect/address.h"
 #include "connect/dial.h"
-#include "connect/offer.h"
+#include "connect/negotiation.h"
 #include "connect/secret.h"
-#include "connect/where.h"
 
 /* That sluice_accept() and doors let in at a time: at least, and at most. */
 #define SLU_LET_IN_LEAST 16
@@ -46,7 +46,7 @@ struct sluice_listener {
     struct slu_address address;
     struct slu_secret secret;
     struct slu_gate *gate; /* over rdma_cm; NULL: over TCP, with the offers */
-    struct slu_offers offers;
+    struct slu_negotiations offers;
 };
 
 /* In the queue of its listener, or the program's. */
@@ -69,9 +69,9 @@ int slu_listener_secret(const char *path, struct slu_secret *secret);
 int slu_private_data_check(const struct sluice_private_data *data);
 
 /* listen.c: host and port of an address; of it the whole is said: 0, or an error with a text. */
-int slu_listen_parse(const char *address, const char *text, struct slu_where *where);
+int slu_listen_parse(const char *address, const char *text, struct slu_host_port *where);
 /* Its addresses of this host, of which it has one: how many, or an error with a text. */
-int slu_listen_find(const struct slu_where *where, struct slu_address *addresses);
+int slu_listen_find(const struct slu_host_port *where, struct slu_address *addresses);
 int slu_listen_fail(int error, const char *address);
 int slu_listen_fail_watch(int error);
 /* connect.c: the addresses of host and port that are dialed: how many, or an error with a text. */

@@ -10,8 +10,8 @@
 #ifndef SLU_PASSAGE_H
 #define SLU_PASSAGE_H
 
-#include "connect/where.h"
-#include "connect/words.h"
+#include "connect/address.h"
+#include "connect/session.h"
 #include "listener/listener.h"
 
 #define SLU_PASSAGE_TEXT 320

@@ -140,7 +140,7 @@ static int fail_listen(int error, const char *address)
 static int bind_where(struct slu_gate *gate, const char *address, int backlog)
 {
     struct slu_address addresses[SLU_LISTENERS];
-    struct slu_where where;
+    struct slu_host_port where;
     int error = slu_listen_parse(address, slu_rdmacm_address(address), &where);
     int count;
 

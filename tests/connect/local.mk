@@ -8,7 +8,7 @@ test_programs += \
 	tests/test_held_up \
 	tests/test_identity \
 	tests/test_meeting \
-	tests/test_offer \
+	tests/test_negotiation \
 	tests/test_rdmacm \
 	tests/test_relay \
 	tests/test_strangers \
@@ -26,9 +26,9 @@ tests_test_door_SOURCES = %D%/test_door.c
 tests_test_held_up_SOURCES = %D%/test_held_up.c
 tests_test_identity_SOURCES = %D%/test_identity.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c
-tests_test_offer_SOURCES = %D%/test_offer.c
-tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)
-tests_test_offer_LDADD = $(LAUNCH_LIBS)
+tests_test_negotiation_SOURCES = %D%/test_negotiation.c
+tests_test_negotiation_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+tests_test_negotiation_LDADD = $(LAUNCH_LIBS)
 # A program that knows rdma_cm alone is in it, where there is rdma_cm.
 tests_test_rdmacm_SOURCES = %D%/test_rdmacm.c %D%/rdmacm.h %D%/rdmacm_calls.c
 tests_test_rdmacm_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)

@@ -22,7 +22,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "connect/offer.h"
+#include "connect/negotiation.h"
 #include "connect/target.h"
 #include "listener/passage.h"
 #include "world.h"
@@ -112,7 +112,7 @@ static void drop_waiting(void)
 static size_t make_words(const uint8_t *magic, uint32_t word, uint8_t *bytes)
 {
     struct slu_head head = {
-        .version = SLU_WORDS_VERSION, .word = word, .bytes = BODY_BYTES, .means = means()};
+        .version = SLU_SESSION_VERSION, .word = word, .bytes = BODY_BYTES, .means = means()};
     hold(slu_head_make(magic, &head, bytes) == 0, "no head");
     memcpy(bytes + SLU_HEAD_BYTES, body, BODY_BYTES);
     return SLU_HEAD_BYTES + BODY_BYTES;
@@ -131,7 +131,7 @@ static size_t count_words(const uint8_t *bytes, size_t count)
 
 /* Who listens is the library's. */
 
-static struct slu_offers offers;
+static struct slu_negotiations offers;
 
 static size_t make_dialer_words(struct fuzz_talk *talk, unsigned argument)
 {
@@ -140,7 +140,7 @@ static size_t make_dialer_words(struct fuzz_talk *talk, unsigned argument)
     size_t hello, answer;
     (void)argument;
     if (talk->said_count == 0) {
-        return make_words(slu_words_hello, SLU_PURPOSE_CONNECT, talk->next);
+        return make_words(slu_session_hello_magic, SLU_PURPOSE_CONNECT, talk->next);
     }
     hello = count_words(talk->said, talk->said_count);
     answer = count_words(talk->heard, talk->heard_count);
@@ -158,7 +158,7 @@ static size_t make_dialer_words(struct fuzz_talk *talk, unsigned argument)
 }
 
 /* Whether this is who said the hello, and then gave a proof. */
-static bool has_proven(const struct fuzz_talk *talk, const struct slu_offer *offer)
+static bool has_proven(const struct fuzz_talk *talk, const struct slu_negotiation *offer)
 {
     struct slu_session session;
     if (talk->said_count < offer->hello_bytes + SLU_PROOF_BYTES ||
@@ -169,7 +169,7 @@ static bool has_proven(const struct fuzz_talk *talk, const struct slu_offer *off
     return !has_secret() || slu_session_proves(&session, talk->said + offer->hello_bytes);
 }
 
-static void stands(struct slu_offers *at, const struct slu_offer *offer,
+static void stands(struct slu_negotiations *at, const struct slu_negotiation *offer,
                    const struct slu_session *session, int fd)
 {
     bool found = false;
@@ -182,7 +182,7 @@ static void stands(struct slu_offers *at, const struct slu_offer *offer,
     }
     hold(found, "nobody proved it");
     fuzz_taken++;
-    slu_offer_say(fd, session, SLU_WORD_ADMITTED, body, BODY_BYTES);
+    slu_negotiation_reply(fd, session, SLU_REPLY_ADMITTED, body, BODY_BYTES);
     slu_fd_close(fd);
 }
 
@@ -210,7 +210,7 @@ static void try_listening(struct fuzz_input *input)
     struct fuzz_talk *talk = &talks[0];
     int epoll = slu_fd_epoll(), own = fcntl(listener, F_DUPFD_CLOEXEC, 3);
     hold(epoll >= 0 && own >= 0, "%s", strerror(errno));
-    slu_offers_init(&offers, epoll, 0);
+    slu_negotiations_init(&offers, epoll, 0);
     offers.purpose = SLU_PURPOSE_CONNECT;
     offers.means = means();
     offers.secret = has_secret() ? secret : NULL;
@@ -279,20 +279,20 @@ static bool reply_session(const struct fuzz_talk *talk, size_t *answer, struct s
 
 static size_t make_listener_words(struct fuzz_talk *talk, unsigned argument)
 {
-    static const enum slu_word words[] = {SLU_WORD_ADMITTED, SLU_WORD_STANDS, SLU_WORD_REFUSED,
-                                          SLU_WORD_BUSY, SLU_WORD_DENIED};
-    enum slu_word word = words[argument % 5];
+    static const enum slu_reply_code words[] = {
+        SLU_REPLY_ADMITTED, SLU_REPLY_STANDS, SLU_REPLY_REFUSED, SLU_REPLY_BUSY, SLU_REPLY_DENIED};
+    enum slu_reply_code word = words[argument % 5];
     struct slu_session session;
     size_t answer;
     if (talk->said_count == 0) {
-        return make_words(slu_words_answer, argument == 31 ? SLU_WORD_DENIED : SLU_WORD_GO_ON,
-                          talk->next);
+        return make_words(slu_session_answer_magic,
+                          argument == 31 ? SLU_REPLY_DENIED : SLU_REPLY_GO_ON, talk->next);
     }
     if (!reply_session(talk, &answer, &session)) {
         return 0;
     }
-    return slu_reply_make(&session, word, body, word == SLU_WORD_DENIED ? 0 : argument % BODY_BYTES,
-                          talk->next);
+    return slu_reply_make(&session, word, body,
+                          word == SLU_REPLY_DENIED ? 0 : argument % BODY_BYTES, talk->next);
 }
 
 /* It says that the other side has proven itself: which talk that is, and that it has. */
@@ -310,18 +310,18 @@ static void check_verdict(enum slu_target_state state)
         }
     }
     hold(talk != NULL && reply_session(talk, &at, &session), "nothing was said");
-    word = slu_reply_word(talk->said + at, &count);
+    word = slu_reply_read(talk->said + at, &count);
     hold(at + SLU_REPLY_BYTES + count <= talk->said_count, "no whole reply");
     hold(slu_reply_proves(&session, talk->said + at, count), "it did not prove itself");
-    if (state != SLU_TARGET_STANDS && word == SLU_WORD_STANDS) {
+    if (state != SLU_TARGET_STANDS && word == SLU_REPLY_STANDS) {
         at += SLU_REPLY_BYTES + count;
-        word = slu_reply_word(talk->said + at, &count);
+        word = slu_reply_read(talk->said + at, &count);
         hold(at + SLU_REPLY_BYTES + count <= talk->said_count, "no whole verdict");
         hold(slu_reply_proves(&session, talk->said + at, count), "its verdict is not proven");
     }
-    hold(word == (state == SLU_TARGET_STANDS     ? SLU_WORD_STANDS
-                  : state == SLU_TARGET_ADMITTED ? SLU_WORD_ADMITTED
-                                                 : SLU_WORD_REFUSED),
+    hold(word == (state == SLU_TARGET_STANDS     ? SLU_REPLY_STANDS
+                  : state == SLU_TARGET_ADMITTED ? SLU_REPLY_ADMITTED
+                                                 : SLU_REPLY_REFUSED),
          "%d", word);
     if (state != SLU_TARGET_STANDS) {
         const uint8_t *verdict = slu_target_verdict(&target, &told);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "connect/where.h"
+#include "connect/address.h"
 #include "exchange/exchange.h"
 #include "fuzz.h"
 
@@ -42,7 +42,7 @@ static void try_file(uint32_t rank, uint32_t ranks)
     struct slu_launch launch = {
         .rank = rank, .ranks = ranks, .source = "the fuzzer", .rank_source = "the fuzzer"};
     struct slu_launch before = launch;
-    struct slu_where where;
+    struct slu_host_port where;
     int error = slu_host_file_read(path, &launch);
     if (error != 0) {
         hold(error == -EINVAL, "%d", error);
@@ -59,7 +59,7 @@ static void try_file(uint32_t rank, uint32_t ranks)
              has_end(launch.device, sizeof(launch.device)) &&
              has_end(launch.source, sizeof(launch.source)),
          "a text without end");
-    hold(slu_where_parse(launch.root, 0, &where) == 0, "root \"%s\"", launch.root);
+    hold(slu_host_port_parse(launch.root, 0, &where) == 0, "root \"%s\"", launch.root);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,8 +9,8 @@
 #include "base/env_check.h"
 #include "base/environment.h"
 #include "base/fork.h"
+#include "connect/address.h"
 #include "connect/proof.h"
-#include "connect/where.h"
 #include "transport/soft/helper/helper.h"
 #include "transport/soft/shm/shm.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "connect/words.h"
+#include "connect/session.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -17,16 +17,18 @@
 #define MEANS_AT 20
 #define CHALLENGE_AT 32
 
-const uint8_t slu_words_hello[SLU_WORDS_MAGIC] = {'s', 'l', 'u', 'd', 'o', 'o', 'r', '?'};
-const uint8_t slu_words_answer[SLU_WORDS_MAGIC] = {'s', 'l', 'u', 'd', 'o', 'o', 'r', '!'};
+const uint8_t slu_session_hello_magic[SLU_SESSION_MAGIC_BYTES] = {'s', 'l', 'u', 'd',
+                                                                  'o', 'o', 'r', '?'};
+const uint8_t slu_session_answer_magic[SLU_SESSION_MAGIC_BYTES] = {'s', 'l', 'u', 'd',
+                                                                   'o', 'o', 'r', '!'};
 
-int slu_head_make(const uint8_t magic[SLU_WORDS_MAGIC], const struct slu_head *head,
+int slu_head_make(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const struct slu_head *head,
                   uint8_t bytes[SLU_HEAD_BYTES])
 {
     int error;
 
     memset(bytes, 0, SLU_HEAD_BYTES);
-    memcpy(bytes, magic, SLU_WORDS_MAGIC);
+    memcpy(bytes, magic, SLU_SESSION_MAGIC_BYTES);
     slu_put(bytes + VERSION_AT, head->version, 2);
     slu_put(bytes + WORD_AT, head->word, 4);
     slu_put(bytes + COUNT_AT, head->bytes, 4);
@@ -35,7 +37,7 @@ int slu_head_make(const uint8_t magic[SLU_WORDS_MAGIC], const struct slu_head *h
     return error == 0 ? 0 : slu_fail(-error, "no random numbers: %s", strerrordesc_np(-error));
 }
 
-bool slu_head_first(const uint8_t magic[SLU_WORDS_MAGIC], const uint8_t *bytes,
+bool slu_head_first(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const uint8_t *bytes,
                     struct slu_head *head)
 {
     uint64_t value;
@@ -45,7 +47,7 @@ bool slu_head_first(const uint8_t magic[SLU_WORDS_MAGIC], const uint8_t *bytes,
     head->version = (uint16_t)value;
     slu_get(bytes + WORD_AT, &value, 4);
     head->word = (uint32_t)value;
-    return memcmp(bytes, magic, SLU_WORDS_MAGIC) == 0;
+    return memcmp(bytes, magic, SLU_SESSION_MAGIC_BYTES) == 0;
 }
 
 bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head)
@@ -58,7 +60,7 @@ bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head)
     slu_get(bytes + MEANS_AT, &value, 4);
     head->means = (uint32_t)value;
     slu_get(bytes + MEANS_AT + 4, &value, 8);
-    return value == 0 && head->version == SLU_WORDS_VERSION && head->bytes <= SLU_BODY_BYTES;
+    return value == 0 && head->version == SLU_SESSION_VERSION && head->bytes <= SLU_BODY_BYTES;
 }
 
 void slu_session_make(const uint8_t *secret, size_t secret_bytes, const uint8_t *said, size_t count,
@@ -93,29 +95,30 @@ static void prove_reply(const struct slu_session *session, const uint8_t *reply,
     slu_proof_make(session->key, sizeof session->key, "sluice replies", parts, 2, proof);
 }
 
-uint32_t slu_reply_make(const struct slu_session *session, enum slu_word word, const void *body,
-                        uint32_t count, uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES])
+uint32_t slu_reply_make(const struct slu_session *session, enum slu_reply_code word,
+                        const void *body, uint32_t count,
+                        uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES])
 {
     memset(reply, 0, SLU_REPLY_BYTES);
     slu_put(slu_put(reply, word, 4), count, 4);
     if (count > 0)
         memcpy(reply + SLU_REPLY_BYTES, body, count);
-    if (word != SLU_WORD_DENIED)
+    if (word != SLU_REPLY_DENIED)
         prove_reply(session, reply, count, reply + SLU_REPLY_BYTES - SLU_PROOF_BYTES);
     return SLU_REPLY_BYTES + count;
 }
 
-int slu_reply_word(const uint8_t head[SLU_REPLY_BYTES], uint32_t *count)
+int slu_reply_read(const uint8_t head[SLU_REPLY_BYTES], uint32_t *count)
 {
     uint64_t word, bytes, zero;
 
     slu_get(slu_get(slu_get(head, &word, 4), &bytes, 4), &zero, 8);
     *count = bytes <= SLU_BODY_BYTES ? (uint32_t)bytes : 0;
-    if (zero != 0 || bytes > SLU_BODY_BYTES || word > SLU_WORD_BUSY)
+    if (zero != 0 || bytes > SLU_BODY_BYTES || word > SLU_REPLY_BUSY)
         return -1;
-    if (word == SLU_WORD_DENIED)
-        return bytes == 0 ? SLU_WORD_DENIED : -1;
-    return word >= SLU_WORD_STANDS ? (int)word : -1;
+    if (word == SLU_REPLY_DENIED)
+        return bytes == 0 ? SLU_REPLY_DENIED : -1;
+    return word >= SLU_REPLY_STANDS ? (int)word : -1;
 }
 
 bool slu_reply_proves(const struct slu_session *session, const uint8_t *reply, uint32_t count)

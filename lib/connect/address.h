@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where somebody listens, in words: "host:port", "[::1]:port" or ":port"; and its addresses. */
-#ifndef SLU_CONNECT_WHERE_H
-#define SLU_CONNECT_WHERE_H
+#ifndef SLU_CONNECT_ADDRESS_H
+#define SLU_CONNECT_ADDRESS_H
 
 #include <netdb.h>
 #include <stdbool.h>
@@ -10,25 +10,26 @@
 
 #include "endpoint/endpoint.h"
 
-struct slu_where {
+struct slu_host_port {
     char host[256]; /* empty: all addresses of this host */
     char port[6];
 };
 
 /* What it may leave out: a port may be 0, the host be empty. */
-#define SLU_WHERE_LISTEN 1U
+#define SLU_HOST_PORT_LISTEN 1U
 /* 0, or without a text -EINVAL, or -ERANGE: its port is a number that cannot be. */
-int slu_where_parse(const char *text, uint32_t may, struct slu_where *where);
+int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *where);
 
 /*
  * The addresses of its host, for freeaddrinfo(3): 0; -ENOENT: it has none, and *why is the
  * reason, static; -ETIMEDOUT: nobody has answered until then, as *why says; -ENOMEM, with
  * a text. An address asks nobody; a name is asked for in a thread of its own.
  */
-int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo **list,
-                   const char **why);
+int slu_host_port_resolve(const struct slu_host_port *where, int64_t until, struct addrinfo **list,
+                          const char **why);
 /* The first so many of the list: how many. */
-uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *addresses, uint32_t most);
+uint32_t slu_addresses_of(const struct addrinfo *list, struct slu_address *addresses,
+                          uint32_t most);
 
 /* A numeric address and nothing else: 0, or -EINVAL with a text that says whose it is. */
 int slu_address_parse(const char *text, const char *source, struct slu_address *address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "connect/offer.h"
+#include "connect/negotiation.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,17 +12,17 @@ enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_PROOF };
 
 static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
 
-void slu_offers_init(struct slu_offers *offers, int epoll, uint64_t tag)
+void slu_negotiations_init(struct slu_negotiations *offers, int epoll, uint64_t tag)
 {
     slu_acceptor_init(&offers->acceptor, epoll, tag);
     offers->acceptor.hear = hear;
     offers->acceptor.hello = SLU_HEAD_FIRST;
-    offers->acceptor.magic = slu_words_hello;
-    offers->acceptor.magic_bytes = SLU_WORDS_MAGIC;
+    offers->acceptor.magic = slu_session_hello_magic;
+    offers->acceptor.magic_bytes = SLU_SESSION_MAGIC_BYTES;
 }
 
-bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word word, const void *body,
-                   uint32_t count)
+bool slu_negotiation_reply(int fd, const struct slu_session *session, enum slu_reply_code word,
+                           const void *body, uint32_t count)
 {
     uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES];
     struct slu_talk talk = {.fd = fd};
@@ -34,43 +34,43 @@ bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word word
  * Only the head of an answer: it goes no further. What was said meanwhile is read, for the
  * end of a connection with something unread would take the answer with it.
  */
-static enum slu_heard end(const struct slu_offers *offers, const struct slu_talk *talk,
-                          enum slu_word word)
+static enum slu_heard end(const struct slu_negotiations *offers, const struct slu_talk *talk,
+                          enum slu_reply_code word)
 {
-    struct slu_head head = {.version = SLU_WORDS_VERSION, .word = word, .means = offers->means};
+    struct slu_head head = {.version = SLU_SESSION_VERSION, .word = word, .means = offers->means};
     uint8_t bytes[SLU_HEAD_BYTES], rest[SLU_HEAD_BYTES + SLU_BODY_BYTES + SLU_PROOF_BYTES];
 
-    if (slu_head_make(slu_words_answer, &head, bytes) == 0)
+    if (slu_head_make(slu_session_answer_magic, &head, bytes) == 0)
         slu_talk_say(talk, bytes, sizeof bytes);
     (void)!recv(talk->fd, rest, sizeof rest, MSG_DONTWAIT);
     return SLU_HEARD_DROP;
 }
 
-static enum slu_heard hear_first(struct slu_offers *offers, struct slu_pending_conn *conn)
+static enum slu_heard hear_first(struct slu_negotiations *offers, struct slu_pending_conn *conn)
 {
     struct slu_talk *talk = &conn->talk;
     struct slu_head head;
 
-    if (!slu_head_first(slu_words_hello, talk->bytes, &head))
+    if (!slu_head_first(slu_session_hello_magic, talk->bytes, &head))
         return SLU_HEARD_DROP;
-    if (head.version != SLU_WORDS_VERSION) {
+    if (head.version != SLU_SESSION_VERSION) {
         if (offers->foreign != NULL)
             offers->foreign(offers, head.version, talk->fd);
-        return end(offers, talk, SLU_WORD_VERSION);
+        return end(offers, talk, SLU_REPLY_VERSION);
     }
     if (head.word != offers->purpose)
-        return end(offers, talk, SLU_WORD_PURPOSE);
+        return end(offers, talk, SLU_REPLY_PURPOSE);
     conn->stage = STAGE_HEAD;
     talk->want = SLU_HEAD_BYTES;
     return SLU_HEARD_MORE;
 }
 
 /* All of the hello is there. */
-static enum slu_heard answer(struct slu_offers *offers, struct slu_offer *offer,
+static enum slu_heard answer(struct slu_negotiations *offers, struct slu_negotiation *offer,
                              struct slu_pending_conn *conn)
 {
-    struct slu_head head = {.version = SLU_WORDS_VERSION,
-                            .word = SLU_WORD_GO_ON,
+    struct slu_head head = {.version = SLU_SESSION_VERSION,
+                            .word = SLU_REPLY_GO_ON,
                             .bytes = offers->answer_bytes,
                             .means = offers->means};
     uint8_t *at = offer->said + offer->hello_bytes;
@@ -79,9 +79,9 @@ static enum slu_heard answer(struct slu_offers *offers, struct slu_offer *offer,
     if (offer->hello.means != offers->means) {
         if (offers->denied != NULL)
             offers->denied(offers, offer, conn->talk.fd);
-        return end(offers, &conn->talk, SLU_WORD_DENIED);
+        return end(offers, &conn->talk, SLU_REPLY_DENIED);
     }
-    if (slu_head_make(slu_words_answer, &head, at) < 0)
+    if (slu_head_make(slu_session_answer_magic, &head, at) < 0)
         return SLU_HEARD_DROP;
     if (head.bytes > 0)
         memcpy(at + SLU_HEAD_BYTES, offers->answer, head.bytes);
@@ -99,7 +99,7 @@ static enum slu_heard answer(struct slu_offers *offers, struct slu_offer *offer,
 }
 
 /* The next part of the body; a talk has less room than a body may have. */
-static enum slu_heard await_body(struct slu_offers *offers, struct slu_offer *offer,
+static enum slu_heard await_body(struct slu_negotiations *offers, struct slu_negotiation *offer,
                                  struct slu_pending_conn *conn)
 {
     uint32_t left = SLU_HEAD_BYTES + offer->hello.bytes - offer->hello_bytes;
@@ -112,13 +112,13 @@ static enum slu_heard await_body(struct slu_offers *offers, struct slu_offer *of
     return SLU_HEARD_MORE;
 }
 
-static void keep(struct slu_offer *offer, const struct slu_talk *talk)
+static void keep(struct slu_negotiation *offer, const struct slu_talk *talk)
 {
     memcpy(offer->said + offer->hello_bytes, talk->bytes, talk->got);
     offer->hello_bytes += talk->got;
 }
 
-static enum slu_heard hear_head(struct slu_offers *offers, struct slu_offer *offer,
+static enum slu_heard hear_head(struct slu_negotiations *offers, struct slu_negotiation *offer,
                                 struct slu_pending_conn *conn)
 {
     if (!slu_head_read(conn->talk.bytes, &offer->hello))
@@ -128,7 +128,7 @@ static enum slu_heard hear_head(struct slu_offers *offers, struct slu_offer *off
     return await_body(offers, offer, conn);
 }
 
-static enum slu_heard hear_proof(struct slu_offers *offers, struct slu_offer *offer,
+static enum slu_heard hear_proof(struct slu_negotiations *offers, struct slu_negotiation *offer,
                                  struct slu_pending_conn *conn)
 {
     struct slu_session session;
@@ -143,7 +143,7 @@ static enum slu_heard hear_proof(struct slu_offers *offers, struct slu_offer *of
     } else {
         if (offers->denied != NULL)
             offers->denied(offers, offer, conn->talk.fd);
-        slu_offer_say(conn->talk.fd, &session, SLU_WORD_DENIED, NULL, 0);
+        slu_negotiation_reply(conn->talk.fd, &session, SLU_REPLY_DENIED, NULL, 0);
     }
     slu_proof_forget(&session, sizeof session);
     return proves ? SLU_HEARD_TAKEN : SLU_HEARD_DROP;
@@ -151,8 +151,8 @@ static enum slu_heard hear_proof(struct slu_offers *offers, struct slu_offer *of
 
 static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 {
-    struct slu_offers *offers = slu_container_of(acceptor, struct slu_offers, acceptor);
-    struct slu_offer *offer = &offers->at[conn - acceptor->conns];
+    struct slu_negotiations *offers = slu_container_of(acceptor, struct slu_negotiations, acceptor);
+    struct slu_negotiation *offer = &offers->at[conn - acceptor->conns];
 
     switch ((enum stage)conn->stage) {
     case STAGE_FIRST:

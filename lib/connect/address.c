@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "connect/where.h"
+#include "connect/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 /* What a host knows of a name. */
 struct question {
     struct slu_async_call call;
-    struct slu_where where;
+    struct slu_host_port where;
     int result; /* as of getaddrinfo(3) */
     struct addrinfo *list;
 };
@@ -35,7 +35,7 @@ static bool is_port(const char *text, long least)
     return port >= least && port <= 65535;
 }
 
-int slu_where_parse(const char *text, uint32_t may, struct slu_where *where)
+int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *where)
 {
     const char *host = text;
     const char *colon = strrchr(text, ':');
@@ -51,9 +51,9 @@ int slu_where_parse(const char *text, uint32_t may, struct slu_where *where)
     }
     if (memchr(host, '[', length) != NULL || memchr(host, ']', length) != NULL)
         return -EINVAL;
-    if (length == 0 && (may & SLU_WHERE_LISTEN) == 0)
+    if (length == 0 && (may & SLU_HOST_PORT_LISTEN) == 0)
         return -EINVAL;
-    if (!is_port(colon + 1, (may & SLU_WHERE_LISTEN) != 0 ? 0 : 1))
+    if (!is_port(colon + 1, (may & SLU_HOST_PORT_LISTEN) != 0 ? 0 : 1))
         return is_number(colon + 1) ? -ERANGE : -EINVAL;
     memcpy(where->host, host, length);
     where->host[length] = '\0';
@@ -61,7 +61,7 @@ int slu_where_parse(const char *text, uint32_t may, struct slu_where *where)
     return 0;
 }
 
-static int look_up(const struct slu_where *where, int flags, struct addrinfo **list)
+static int look_up(const struct slu_host_port *where, int flags, struct addrinfo **list)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
 
@@ -87,8 +87,8 @@ static void forget_answer(struct slu_async_call *call)
         freeaddrinfo(question->list);
 }
 
-int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo **list,
-                   const char **why)
+int slu_host_port_resolve(const struct slu_host_port *where, int64_t until, struct addrinfo **list,
+                          const char **why)
 {
     static const char silent[] = "no name server has answered in time";
     struct question *question;
@@ -176,7 +176,7 @@ bool slu_address_equal(const struct slu_address *a, const struct slu_address *b)
            memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
 }
 
-uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *addresses, uint32_t most)
+uint32_t slu_addresses_of(const struct addrinfo *list, struct slu_address *addresses, uint32_t most)
 {
     uint32_t count = 0;
 

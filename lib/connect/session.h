@@ -24,12 +24,12 @@
  * No reply but a denial goes to who has not proven itself, and a denial is the same
  * whatever the reason is; it tells no more than by what means one proves oneself here.
  */
-#ifndef SLU_CONNECT_WORDS_H
-#define SLU_CONNECT_WORDS_H
+#ifndef SLU_CONNECT_SESSION_H
+#define SLU_CONNECT_SESSION_H
 
 #include "connect/proof.h"
 
-#define SLU_WORDS_VERSION 1
+#define SLU_SESSION_VERSION 1
 /* The most that a body has: of a hello, answer or reply. */
 #define SLU_BODY_BYTES 1280
 #define SLU_HEAD_BYTES 64
@@ -44,15 +44,15 @@ enum slu_purpose { SLU_PURPOSE_CONNECT = 1, SLU_PURPOSE_EXCHANGE = 2 };
 /* How one proves oneself; what is above is the user's. Means differ: denied. */
 enum slu_means { SLU_MEANS_NONE = 0, SLU_MEANS_SECRET = 1 };
 
-enum slu_word {
-    SLU_WORD_GO_ON = 0,    /* an answer: prove yourself */
-    SLU_WORD_DENIED = 1,   /* an answer or a reply, without a proof */
-    SLU_WORD_VERSION = 2,  /* an answer: we speak the version of its head */
-    SLU_WORD_PURPOSE = 3,  /* an answer: this is no listener of that kind */
-    SLU_WORD_STANDS = 4,   /* a reply: proven, and the verdict follows later */
-    SLU_WORD_ADMITTED = 5, /* a verdict; the body is the user's */
-    SLU_WORD_REFUSED = 6,  /* a verdict; the body is the user's: why */
-    SLU_WORD_BUSY = 7      /* a verdict: try again */
+enum slu_reply_code {
+    SLU_REPLY_GO_ON = 0,    /* an answer: prove yourself */
+    SLU_REPLY_DENIED = 1,   /* an answer or a reply, without a proof */
+    SLU_REPLY_VERSION = 2,  /* an answer: we speak the version of its head */
+    SLU_REPLY_PURPOSE = 3,  /* an answer: this is no listener of that kind */
+    SLU_REPLY_STANDS = 4,   /* a reply: proven, and the verdict follows later */
+    SLU_REPLY_ADMITTED = 5, /* a verdict; the body is the user's */
+    SLU_REPLY_REFUSED = 6,  /* a verdict; the body is the user's: why */
+    SLU_REPLY_BUSY = 7      /* a verdict: try again */
 };
 
 struct slu_head {
@@ -62,15 +62,15 @@ struct slu_head {
     uint32_t means;
 };
 
-#define SLU_WORDS_MAGIC 8
-extern const uint8_t slu_words_hello[SLU_WORDS_MAGIC];
-extern const uint8_t slu_words_answer[SLU_WORDS_MAGIC];
+#define SLU_SESSION_MAGIC_BYTES 8
+extern const uint8_t slu_session_hello_magic[SLU_SESSION_MAGIC_BYTES];
+extern const uint8_t slu_session_answer_magic[SLU_SESSION_MAGIC_BYTES];
 
 /* With a fresh challenge: 0, or an error with a text. */
-int slu_head_make(const uint8_t magic[SLU_WORDS_MAGIC], const struct slu_head *head,
+int slu_head_make(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const struct slu_head *head,
                   uint8_t bytes[SLU_HEAD_BYTES]);
 /* Of at least SLU_HEAD_FIRST bytes of such a magic: version and word; false: of another. */
-bool slu_head_first(const uint8_t magic[SLU_WORDS_MAGIC], const uint8_t *bytes,
+bool slu_head_first(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const uint8_t *bytes,
                     struct slu_head *head);
 /* All of it, of our version: false if it cannot be, as one whose body would be too long. */
 bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head);
@@ -85,10 +85,11 @@ void slu_session_make(const uint8_t *secret, size_t secret_bytes, const uint8_t 
 void slu_session_prove(const struct slu_session *session, uint8_t proof[SLU_PROOF_BYTES]);
 bool slu_session_proves(const struct slu_session *session, const uint8_t proof[SLU_PROOF_BYTES]);
 /* The acceptor's: a whole reply, of SLU_REPLY_BYTES and the body; how many bytes. */
-uint32_t slu_reply_make(const struct slu_session *session, enum slu_word word, const void *body,
-                        uint32_t count, uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES]);
+uint32_t slu_reply_make(const struct slu_session *session, enum slu_reply_code word,
+                        const void *body, uint32_t count,
+                        uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES]);
 /* Of a head: the word, and how long the body is, never more than SLU_BODY_BYTES; -1: none. */
-int slu_reply_word(const uint8_t head[SLU_REPLY_BYTES], uint32_t *count);
+int slu_reply_read(const uint8_t head[SLU_REPLY_BYTES], uint32_t *count);
 bool slu_reply_proves(const struct slu_session *session, const uint8_t *reply, uint32_t count);
 
 /*

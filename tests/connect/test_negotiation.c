@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "connect/offer.h"
+#include "connect/negotiation.h"
 #include "connect/stream.h"
 #include "connect/target.h"
 
@@ -32,7 +32,7 @@ static const uint8_t other_secret[] = "what nobody else knows";
 /* Both sides, in one thread. */
 struct scene {
     int epoll;
-    struct slu_offers *offers;
+    struct slu_negotiations *offers;
     struct slu_target *target;
     struct slu_address address;
     int fds[8]; /* of those who stand */
@@ -46,26 +46,26 @@ struct scene {
 
 static struct scene scene;
 
-static void stands(struct slu_offers *offers, const struct slu_offer *offer,
+static void stands(struct slu_negotiations *offers, const struct slu_negotiation *offer,
                    const struct slu_session *session, int fd)
 {
     (void)offers;
     require(scene.stood < 8, "too many stand");
-    enum slu_word word = scene.at_once ? SLU_WORD_ADMITTED : SLU_WORD_STANDS;
-    require(slu_offer_say(fd, session, word, "now", scene.at_once ? 3 : 0), "not taken");
+    enum slu_reply_code word = scene.at_once ? SLU_REPLY_ADMITTED : SLU_REPLY_STANDS;
+    require(slu_negotiation_reply(fd, session, word, "now", scene.at_once ? 3 : 0), "not taken");
     scene.fds[scene.stood] = fd;
     scene.sessions[scene.stood++] = *session;
     scene.heard_bytes = offer->hello.bytes;
-    memcpy(scene.heard, slu_offer_body(offer), offer->hello.bytes);
+    memcpy(scene.heard, slu_negotiation_body(offer), offer->hello.bytes);
 }
 
-static void denied(struct slu_offers *offers, const struct slu_offer *offer, int fd)
+static void denied(struct slu_negotiations *offers, const struct slu_negotiation *offer, int fd)
 {
     (void)offers, (void)offer, (void)fd;
     scene.denied++;
 }
 
-static void foreign(struct slu_offers *offers, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *offers, uint32_t version, int fd)
 {
     (void)offers, (void)fd;
     require(version == 77, "version %u", version);
@@ -88,7 +88,7 @@ static void open_scene(void)
     scene.epoll = slu_fd_epoll();
     scene.offers = calloc(1, sizeof(*scene.offers));
     scene.target = calloc(1, sizeof(*scene.target));
-    slu_offers_init(scene.offers, scene.epoll, OFFER_TAG);
+    slu_negotiations_init(scene.offers, scene.epoll, OFFER_TAG);
     slu_target_init(scene.target);
     require_ok(slu_acceptor_add(&scene.offers->acceptor, listen_here(&scene.address)));
     scene.offers->purpose = scene.target->purpose = SLU_PURPOSE_CONNECT;
@@ -143,10 +143,10 @@ static void run_until(enum slu_target_state wanted)
 }
 
 /* One dials one, and is told a verdict. */
-static void give(enum slu_word verdict, const char *body)
+static void give(enum slu_reply_code verdict, const char *body)
 {
-    require(slu_offer_say(scene.fds[scene.stood - 1], &scene.sessions[scene.stood - 1], verdict,
-                          body, (uint32_t)strlen(body)),
+    require(slu_negotiation_reply(scene.fds[scene.stood - 1], &scene.sessions[scene.stood - 1],
+                                  verdict, body, (uint32_t)strlen(body)),
             "not taken");
 }
 
@@ -180,7 +180,7 @@ TEST(who_knows_the_secret_is_let_in, .times = 2)
     require(scene.stood == 1 && scene.heard_bytes == scene.target->body_bytes &&
                 memcmp(scene.heard, hello, scene.heard_bytes) == 0,
             "%u stand, %u bytes", scene.stood, scene.heard_bytes);
-    give(SLU_WORD_ADMITTED, "welcome");
+    give(SLU_REPLY_ADMITTED, "welcome");
     run_until(SLU_TARGET_ADMITTED);
     heard = slu_target_verdict(scene.target, &bytes);
     require(bytes == 7 && memcmp(heard, "welcome", 7) == 0, "%u bytes", bytes);
@@ -200,7 +200,7 @@ TEST(who_is_refused_hears_why)
     open_scene();
     slu_dial_add(&scene.target->dial, &scene.address);
     run_until(SLU_TARGET_STANDS);
-    give(SLU_WORD_REFUSED, "not today");
+    give(SLU_REPLY_REFUSED, "not today");
     run_until(SLU_TARGET_REFUSED);
     const uint8_t *why = slu_target_verdict(scene.target, &bytes);
     require(bytes == 9 && memcmp(why, "not today", 9) == 0, "%.*s", (int)bytes, (const char *)why);
@@ -213,10 +213,10 @@ TEST(who_is_to_wait_comes_again)
     open_scene();
     slu_dial_add(&scene.target->dial, &scene.address);
     run_until(SLU_TARGET_STANDS);
-    give(SLU_WORD_BUSY, "");
+    give(SLU_REPLY_BUSY, "");
     run_until(SLU_TARGET_STANDS);
     require(scene.stood == 2, "%u", scene.stood);
-    give(SLU_WORD_ADMITTED, "");
+    give(SLU_REPLY_ADMITTED, "");
     run_until(SLU_TARGET_ADMITTED);
     close_scene();
 }
@@ -286,7 +286,7 @@ TEST(nothing_is_proven_without_a_secret, .times = 2)
     }
     slu_dial_add(&scene.target->dial, &scene.address);
     run_until(SLU_TARGET_STANDS);
-    give(SLU_WORD_ADMITTED, "");
+    give(SLU_REPLY_ADMITTED, "");
     run_until(SLU_TARGET_ADMITTED);
     require(scene.stood == 1, "%u stand", scene.stood);
     if (listener >= 0) {
@@ -343,8 +343,8 @@ static size_t ask_raw(int fd, const void *bytes, size_t count, uint8_t *answer, 
 
 static void make_hello(uint8_t hello[SLU_HEAD_BYTES])
 {
-    struct slu_head head = {SLU_WORDS_VERSION, SLU_PURPOSE_CONNECT, 0, SLU_MEANS_SECRET};
-    require_ok(slu_head_make(slu_words_hello, &head, hello));
+    struct slu_head head = {SLU_SESSION_VERSION, SLU_PURPOSE_CONNECT, 0, SLU_MEANS_SECRET};
+    require_ok(slu_head_make(slu_session_hello_magic, &head, hello));
 }
 
 /* A proof that was recorded is none for another challenge, and one's own said back is none. */
@@ -368,9 +368,9 @@ TEST(words_that_are_said_again)
         }
         require(ask_raw(fd, proof, sizeof(proof), reply, sizeof(reply)) == sizeof(reply), "none");
         uint32_t count;
-        int word = slu_reply_word(reply, &count);
-        require(word == (times == 0 ? SLU_WORD_STANDS : SLU_WORD_DENIED), "time %d: word %d", times,
-                word);
+        int word = slu_reply_read(reply, &count);
+        require(word == (times == 0 ? SLU_REPLY_STANDS : SLU_REPLY_DENIED), "time %d: word %d",
+                times, word);
         close(fd);
     }
     require(scene.stood == 1, "%u stand", scene.stood);
@@ -424,8 +424,9 @@ TEST(hellos_that_cannot_be)
         fd = dial_raw();
         size_t got = ask_raw(fd, hello, sizeof(hello), answer, at == 19 ? 0 : sizeof(answer));
         if (at >= 20 && at < 24) { /* its means */
-            require(got == sizeof(answer) && slu_head_first(slu_words_answer, answer, &head) &&
-                        head.word == SLU_WORD_DENIED,
+            require(got == sizeof(answer) &&
+                        slu_head_first(slu_session_answer_magic, answer, &head) &&
+                        head.word == SLU_REPLY_DENIED,
                     "byte %d: %zu bytes", at, got);
         } else {
             require(got == 0, "byte %d: %zu bytes", at, got);
@@ -436,8 +437,9 @@ TEST(hellos_that_cannot_be)
     hello[9] = 77;
     fd = dial_raw();
     require(ask_raw(fd, hello, SLU_HEAD_FIRST, answer, sizeof(answer)) == sizeof(answer), "none");
-    require(slu_head_first(slu_words_answer, answer, &head) && head.word == SLU_WORD_VERSION &&
-                head.version == SLU_WORDS_VERSION && scene.foreign == 1,
+    require(slu_head_first(slu_session_answer_magic, answer, &head) &&
+                head.word == SLU_REPLY_VERSION && head.version == SLU_SESSION_VERSION &&
+                scene.foreign == 1,
             "word %u", head.word);
     close(fd);
     close_scene();
