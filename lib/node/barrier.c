@@ -91,7 +91,7 @@ static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
  */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 {
-    int error = slu_notify_marks(group);
+    int error = slu_notify_check_marks(group);
 
     if (error < 0)
         return error;
@@ -106,7 +106,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
     return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
 }
 
-int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t deadline)
+int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_t deadline)
 {
     if (node->ended)
         return slu_fail(ENOTCONN, "the node was shut down");
@@ -174,7 +174,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     error = check_group(&group);
     if (error == 0)
-        error = slu_node_may_meet(node, group.count, deadline);
+        error = slu_node_check_usable(node, group.count, deadline);
     if (error < 0 || group.count == 1)
         return error;
     group.until = slu_after(deadline);
@@ -182,7 +182,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     slu_engine_enter(engine);
     error = slu_barrier_run(&group, algorithm);
     if (error < 0)
-        slu_notify_give_up(&group);
+        slu_notify_abort(&group);
     else
         slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(engine);
@@ -198,9 +198,9 @@ int sluice_node_barrier_reset(struct sluice_node *node)
     for (uint32_t i = 0; i < node->ranks; i++) {
         struct slu_rank *peer = &node->peers[i];
 
-        peer->notified = peer->awaited = 0;
+        peer->notified = peer->expected = 0;
         peer->seen = false;
-        peer->told = 0;
+        peer->abort_id = 0;
     }
     node->round = 0;
     node->last = (struct slu_tally){.count = 0};

@@ -17,7 +17,7 @@
 #include "node/node.h"
 
 /* To take part in an agreement after a failure, if no time is left. */
-#define TELL_TIME SLUICE_MS(100)
+#define ABORT_TIMEOUT SLUICE_MS(100)
 
 struct joining {
     struct sluice_node *node;
@@ -31,7 +31,7 @@ struct joining {
 
 static int64_t time_left(const struct joining *joining, int error)
 {
-    int64_t least = error < 0 ? TELL_TIME : 1;
+    int64_t least = error < 0 ? ABORT_TIMEOUT : 1;
     int64_t left;
 
     if (joining->until == SLUICE_FOREVER)
@@ -44,10 +44,10 @@ static int64_t time_left(const struct joining *joining, int error)
 static int abandon(struct sluice_node *node)
 {
     const struct slu_group group = {
-        .node = node, .quitter = node->rank, .culprit = node->rank, .why = SLU_WHY_UNKNOWN};
+        .node = node, .quitter = node->rank, .culprit = node->rank, .reason = SLU_ABORT_UNKNOWN};
 
     slu_engine_enter(slu_node_engine(node));
-    slu_notify_give_up(&group);
+    slu_notify_abort(&group);
     slu_engine_leave(slu_node_engine(node));
     return -ENOMEM;
 }
@@ -97,7 +97,7 @@ static int agree(struct joining *joining, int error)
     int result;
 
     slu_text_save(&text);
-    slu_node_failure_tell(error, &own);
+    slu_node_failure_encode_error(error, &own);
     result = sluice_node_allgather(joining->node, &own, joining->reports, sizeof own,
                                    time_left(joining, error));
     if (result == 0 && error == 0)
@@ -198,7 +198,7 @@ static int check(const struct sluice_node *node, int64_t deadline)
         return slu_not_a_node(node);
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    return slu_node_may_meet(node, node->ranks, deadline);
+    return slu_node_check_usable(node, node->ranks, deadline);
 }
 
 /* What became of it is given up, without losing the words of the failure. */

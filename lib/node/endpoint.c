@@ -154,7 +154,7 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
     slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
 }
 
-void slu_node_failure_tell(int error, struct sluice_node_endpoint *wire)
+void slu_node_failure_encode_error(int error, struct sluice_node_endpoint *wire)
 {
     struct slu_node_failure failure = {.error = -error};
 

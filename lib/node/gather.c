@@ -47,11 +47,11 @@ bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_
     return slu_notify_read(node, rank, slu_slot_at(round)) == slu_notify_word(node, round);
 }
 
-int slu_gather_look(struct slu_group *group, uint32_t rank)
+int slu_gather_poll(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
     uint64_t word = slu_notify_read(node, rank, slu_slot_at(node->round));
-    bool known = slu_notify_is_known(node, word);
+    bool known = slu_notify_is_valid(node, word);
 
     if (word == slu_notify_word(node, node->round))
         return 1;
@@ -60,7 +60,7 @@ int slu_gather_look(struct slu_group *group, uint32_t rank)
         return 0;
     if (known && word >> 32 > node->generation)
         return slu_notify_fail_reset(group, rank);
-    return slu_notify_fail_word(group, rank, "piece number", word);
+    return slu_notify_fail_invalid(group, rank, "piece number", word);
 }
 
 static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
@@ -105,7 +105,7 @@ struct freeing {
 
 static bool is_taken(const struct sluice_node *node, uint32_t rank)
 {
-    return !slu_is_pending(slu_node_engine(node), node->peers[rank].given[node->round % 2]);
+    return !slu_is_pending(slu_node_engine(node), node->peers[rank].piece_ids[node->round % 2]);
 }
 
 static bool is_free(void *argument)
@@ -116,7 +116,7 @@ static bool is_free(void *argument)
         freeing->busy++;
     if (freeing->busy == freeing->group->count)
         return true;
-    freeing->error = slu_notify_marks(freeing->group);
+    freeing->error = slu_notify_check_marks(freeing->group);
     return freeing->error < 0;
 }
 
@@ -128,7 +128,8 @@ static int await_slot(struct slu_group *group)
         return freeing.error;
     slu_fail(ETIMEDOUT, "rank %u has not taken what it was given by the %s before", freeing.busy,
              slu_group_name(group));
-    return slu_notify_blame(group, group->node->rank, freeing.busy, SLU_WHY_FULL, -ETIMEDOUT);
+    return slu_notify_blame(group, group->node->rank, freeing.busy, SLU_ABORT_QUEUE_FULL,
+                            -ETIMEDOUT);
 }
 
 static void fill_slot(const struct gathering *gathering, uint32_t rank, size_t at, size_t length)
@@ -176,8 +177,8 @@ static int give(struct gathering *gathering, uint32_t rank, size_t at, size_t le
     error = slu_notify_await_room(group, rank);
     if (error < 0)
         return error;
-    slu_notify_note(node, rank);
-    node->peers[rank].given[node->round % 2] =
+    slu_notify_publish(node, rank);
+    node->peers[rank].piece_ids[node->round % 2] =
         slu_notify_write(node, rank, slu_slot_at(node->round), slu_notify_word(node, node->round));
     return 0;
 }
@@ -196,7 +197,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     uint64_t kind = theirs >> 56;
 
     if (kind != ALLGATHER && kind != SHARE_MR && kind != ALLTOALL)
-        return slu_notify_fail_word(group, rank, "call", theirs);
+        return slu_notify_fail_invalid(group, rank, "call", theirs);
     group->disagreed = true;
     if (kind != gathering->kind)
         slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
@@ -204,7 +205,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     else
         slu_fail(EPROTO, "rank %u gives %u byte%s to an %s, this rank %zu", rank, (uint32_t)theirs,
                  SLU_S((uint32_t)theirs), slu_group_name(group), gathering->bytes);
-    return slu_notify_blame(group, group->node->rank, rank, SLU_WHY_ELSEWHERE, -EPROTO);
+    return slu_notify_blame(group, group->node->rank, rank, SLU_ABORT_OTHER_CALL, -EPROTO);
 }
 
 /* The piece of a rank is here. */
@@ -250,7 +251,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
 /* A value of no bytes is a piece as well. */
 static int run_rounds(struct gathering *gathering)
 {
-    int error = slu_notify_marks(&gathering->group);
+    int error = slu_notify_check_marks(&gathering->group);
     size_t at = 0;
 
     while (error == 0) {
@@ -279,7 +280,7 @@ static int unpack_all(struct gathering *gathering)
         if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
             slu_text_save(&text);
             slu_fail(EPROTO, "rank %u shares no valid handle: %s", i, text.bytes);
-            return slu_notify_blame(group, group->node->rank, i, SLU_WHY_INVALID, -EPROTO);
+            return slu_notify_blame(group, group->node->rank, i, SLU_ABORT_INVALID, -EPROTO);
         }
         memcpy(at, &handle, sizeof handle);
     }
@@ -297,7 +298,7 @@ static int create_pieces(struct gathering *gathering)
         sluice_mr_alloc(slu_node_engine(node)->pd, (size_t)node->ranks * 2 * SLU_SLOT_BYTES, 0);
     if (node->pieces != NULL)
         return 0;
-    return slu_notify_blame(&gathering->group, node->rank, node->rank, SLU_WHY_UNKNOWN,
+    return slu_notify_blame(&gathering->group, node->rank, node->rank, SLU_ABORT_UNKNOWN,
                             slu_listed(-errno));
 }
 
@@ -320,7 +321,7 @@ static int gather(struct gathering *gathering)
     if (error == 0 && gathering->kind == SHARE_MR)
         error = unpack_all(gathering);
     if (error < 0)
-        slu_notify_give_up(&gathering->group);
+        slu_notify_abort(&gathering->group);
     else
         slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(slu_node_engine(node));
@@ -359,7 +360,7 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
     if (error == 0)
         error = check_values(own, all, bytes, SLUICE_NODE_ALLGATHER_BYTES);
     if (error == 0)
-        error = slu_node_may_meet(node, node->ranks, deadline);
+        error = slu_node_check_usable(node, node->ranks, deadline);
     return error < 0 ? error : gather(&gathering);
 }
 
@@ -378,7 +379,7 @@ int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, s
     if (error == 0)
         error = check_values(own, all, bytes, SLUICE_NODE_ALLTOALL_BYTES);
     if (error == 0)
-        error = slu_node_may_meet(node, node->ranks, deadline);
+        error = slu_node_check_usable(node, node->ranks, deadline);
     return error < 0 ? error : gather(&gathering);
 }
 
@@ -401,7 +402,7 @@ int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr,
     if (error == 0 && mr != NULL)
         error = sluice_mr_remote(mr, &remote);
     if (error == 0)
-        error = slu_node_may_meet(node, node->ranks, deadline);
+        error = slu_node_check_usable(node, node->ranks, deadline);
     if (error < 0)
         return error;
     sluice_remote_mr_pack(&remote, packed);

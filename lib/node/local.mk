@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 # Ranks, connected to all ranks, and barriers. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
-	%D%/ask.c \
+	%D%/abort_reason.c \
 	%D%/barrier.c \
 	%D%/connect.c \
 	%D%/endpoint.c \
 	%D%/gather.c \
+	%D%/missing_rank.c \
 	%D%/node.c \
 	%D%/node.h \
 	%D%/notify.c \
 	%D%/open.c \
 	%D%/prepared.c \
-	%D%/rejoin.c \
-	%D%/why.c
+	%D%/rejoin.c

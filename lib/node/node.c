@@ -47,7 +47,7 @@ void sluice_node_close(struct sluice_node *node)
         return;
     if (!node->ended && !slu_node_engine(node)->scope.open) {
         slu_engine_enter(slu_node_engine(node));
-        slu_notify_say_farewell(node);
+        slu_notify_farewell(node);
         slu_engine_leave(slu_node_engine(node));
     }
     own = node->own;
@@ -108,7 +108,7 @@ static bool is_flushed(void *argument)
 
     if (slu_count_pending(engine, SLU_SEND_QUEUE) == 0)
         return true;
-    flush->error = slu_notify_marks(flush->group);
+    flush->error = slu_notify_check_marks(flush->group);
     return flush->error < 0;
 }
 
@@ -135,9 +135,9 @@ static int flush_sends(struct slu_group *group)
     busy = find_busy(engine, 0);
     slu_fail(ETIMEDOUT, "still pending: %s, to %s%s",
              slu_say_pending(slu_count_pending(engine, SLU_SEND_QUEUE), 0, pending),
-             slu_node_say_rank(group->node, busy, name),
+             slu_node_rank_name(group->node, busy, name),
              find_busy(engine, busy + 1) < engine->peer_count ? " and others" : "");
-    return slu_notify_blame(group, group->node->rank, busy, SLU_WHY_FULL, -ETIMEDOUT);
+    return slu_notify_blame(group, group->node->rank, busy, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
 }
 
 /*
@@ -169,7 +169,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     /* It would wait for the work of a scope, and end what that is posted to. */
     error = slu_scope_check(slu_node_engine(node));
     if (error == 0)
-        error = slu_node_may_meet(node, node->ranks, deadline);
+        error = slu_node_check_usable(node, node->ranks, deadline);
     if (error < 0)
         return error;
     group.count = node->ranks;
@@ -180,7 +180,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     slu_notify_set_state(node, SLU_NODE_INSIDE);
     error = await_all(&group);
     if (error < 0)
-        slu_notify_give_up(&group);
+        slu_notify_abort(&group);
     else
         slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(engine);

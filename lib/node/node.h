@@ -12,8 +12,8 @@
  *        first, and the rank that it gave up for, 2 bytes each; the highest bit of
  *        all is set if these two do not agree on what is called
  *    16  of a writer that closed its node: the rank that it had lost before; or why
- *        the barriers of one were broken, for which why.c has the words
- *    24  where the state of that rank is read to, see ask.c
+ *        the barriers of one were broken, for which abort_reason.c has the words
+ *    24  where the state of that rank is read to, see missing_rank.c
  *    32  in the block that a rank has of itself, its state, for others to read: the tag of
  *        the barrier that it was in last, 0 for a gather, 2 bytes; and in 2 more how many
  *        of that tag there were, or the round, times 4, and enum slu_node_state
@@ -47,10 +47,10 @@
 #define SLU_COUNT_AT 0
 #define SLU_MARK_AT 8
 #define SLU_FAREWELL_AT 16
-#define SLU_ANSWER_AT 24
+#define SLU_STATE_ANSWER_AT 24
 #define SLU_STATE_AT 32
-#define SLU_TOLD_AT 40
-#define SLU_TOLD_ANSWER_AT 48
+#define SLU_PUBLISHED_AT 40
+#define SLU_PUBLISHED_ANSWER_AT 48
 /* That ranks write to others: at 0, 8 and 16, and at the heads of the two slots. */
 #define SLU_BLOCK_WORDS 5
 
@@ -62,19 +62,19 @@ enum slu_node_state {
 };
 
 /* Why a rank gave up for another one; told to other ranks, so none of them changes. */
-enum slu_why {
-    SLU_WHY_UNKNOWN,
-    SLU_WHY_LATE,
-    SLU_WHY_SILENT,
-    SLU_WHY_UNHEARD,
-    SLU_WHY_FULL,
-    SLU_WHY_LOST,
-    SLU_WHY_RECONNECTED,
-    SLU_WHY_ELSEWHERE,
-    SLU_WHY_NO_RESET,
-    SLU_WHY_INVALID,
-    SLU_WHY_BEHIND,
-    SLU_WHYS
+enum slu_abort_reason {
+    SLU_ABORT_UNKNOWN,
+    SLU_ABORT_LATE,
+    SLU_ABORT_NO_ANSWER,
+    SLU_ABORT_NOT_NOTIFIED,
+    SLU_ABORT_QUEUE_FULL,
+    SLU_ABORT_LOST,
+    SLU_ABORT_RECONNECTED,
+    SLU_ABORT_OTHER_CALL,
+    SLU_ABORT_NO_RESET,
+    SLU_ABORT_INVALID,
+    SLU_ABORT_HELD_UP,
+    SLU_ABORT_REASONS
 };
 
 _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes each");
@@ -83,13 +83,14 @@ _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes eac
 struct slu_rank {
     uint64_t addr; /* of our block there; 0: it gave none that is of use */
     uint32_t rkey;
-    uint32_t block_bytes; /* from one block there to the next */
-    uint16_t notified;    /* how often we notified it in this generation, modulo 2^16 */
-    uint16_t awaited;     /* how often we waited for it, the same */
-    bool seen;            /* it notified us in this generation */
-    uint64_t told;        /* id of the request that told it that our barriers broke; 0: none did */
-    uint64_t asked[2];    /* of those that read its state, and what it told us; 0: none did */
-    uint64_t given[2];    /* ids of the last pieces that were written to it, by slot; 0: none was */
+    uint32_t block_bytes;  /* from one block there to the next */
+    uint16_t notified;     /* how often we notified it in this generation, modulo 2^16 */
+    uint16_t expected;     /* how often we waited for it, the same */
+    bool seen;             /* it notified us in this generation */
+    uint64_t abort_id;     /* id of the request that told it that our barriers broke; 0: none did */
+    uint64_t query_ids[2]; /* of those that read its state, and what it told us; 0: none did */
+    uint64_t
+        piece_ids[2]; /* ids of the last pieces that were written to it, by slot; 0: none was */
 };
 
 /* How many barriers of a tag there were in this generation, from 1 on and modulo; 0: unknown. */
@@ -143,9 +144,9 @@ struct slu_group {
     const char *name; /* and which, static */
     uint16_t tag;     /* of its barrier, to tell it from others */
     int64_t until;
-    uint32_t quitter, culprit; /* of a failure: who gave up first, and for whom */
-    enum slu_why why;          /* the same: what the culprit did */
-    bool disagreed;            /* these two are in different calls, of which one is a gather */
+    uint32_t quitter, culprit;    /* of a failure: who gave up first, and for whom */
+    enum slu_abort_reason reason; /* the same: what the culprit did */
+    bool disagreed;               /* these two are in different calls, of which one is a gather */
 };
 
 /* For texts. */
@@ -205,13 +206,13 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
  * before its handshake; whether what was decoded is for this node and of that rank, 0 or
  * -EPROTO; and takes it over.
  */
-void slu_node_describe(const struct sluice_node *node, const struct slu_engine *engine,
-                       const struct sluice_remote_mr *blocks, uint32_t rank,
-                       struct sluice_node_endpoint *wire);
+void slu_node_make_endpoint(const struct sluice_node *node, const struct slu_engine *engine,
+                            const struct sluice_remote_mr *blocks, uint32_t rank,
+                            struct sluice_node_endpoint *wire);
 int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
                          const struct slu_node_endpoint *endpoint);
-void slu_node_learn(struct sluice_node *node, uint32_t rank,
-                    const struct slu_node_endpoint *endpoint);
+void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
+                           const struct slu_node_endpoint *endpoint);
 
 /* What a rank that could not open its node sends in the place of an endpoint. */
 #define SLU_NODE_FAILURE_TEXT 280
@@ -222,7 +223,7 @@ struct slu_node_failure {
 void slu_node_failure_encode(const struct slu_node_failure *failure,
                              struct sluice_node_endpoint *wire);
 /* The same of an error and the thread's text; or of 0, which no reader takes for a failure. */
-void slu_node_failure_tell(int error, struct sluice_node_endpoint *wire);
+void slu_node_failure_encode_error(int error, struct sluice_node_endpoint *wire);
 /* Whether it is one. What is in it is printable then, and the error one of errno. */
 bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_failure *failure);
@@ -232,7 +233,7 @@ bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
  * a text, and the group says who is to blame.
  */
 /* How long it may take to give up in good order: to ask, and to tell. */
-#define SLU_TELL_TIME SLUICE_MS(100)
+#define SLU_ABORT_TIMEOUT SLUICE_MS(100)
 /* A word of the block that a rank has here. */
 uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
 /* Our own state, for those that ask. */
@@ -240,7 +241,7 @@ void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state);
 /* We are inside of one more barrier, or round of gathers. */
 void slu_notify_enter(const struct slu_group *group);
 /* We have notified a rank, or given it a piece. */
-void slu_notify_note(const struct sluice_node *node, uint32_t rank);
+void slu_notify_publish(const struct sluice_node *node, uint32_t rank);
 /* Waits until there is room for a request to a rank: 0; or it is lost, ... */
 int slu_notify_await_room(struct slu_group *group, uint32_t rank);
 /* The same, and writes a word into our block there. There is room, and the rank is ready. */
@@ -251,51 +252,52 @@ static inline uint64_t slu_notify_word(const struct sluice_node *node, uint32_t 
     return (uint64_t)node->generation << 32 | low;
 }
 /* Whether a word can be of a generation; that it is of ours, an earlier or a later one is seen. */
-bool slu_notify_is_known(const struct sluice_node *node, uint64_t word);
+bool slu_notify_is_valid(const struct sluice_node *node, uint64_t word);
 /* Notifies the rank at a position. */
 int slu_notify(struct slu_group *group, uint32_t position);
 /* By how many notifications a rank is ahead of what we waited for, by its word: UINT16_MAX
    if one is missing, 0, 1 in its next barrier; or more, of one that writes invalid words. */
 static inline uint16_t slu_notify_ahead(const struct slu_rank *peer, uint64_t word)
 {
-    return (uint16_t)((uint16_t)word - peer->awaited);
+    return (uint16_t)((uint16_t)word - peer->expected);
 }
 /* Waits until the rank at a position has notified us once more. */
 int slu_notify_await(struct slu_group *group, uint32_t position);
 /* Waits until what the group waits for from a rank has come. */
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 /* Whether what the group waits for from a rank has come: 1, 0, or an error. */
-int slu_notify_look(struct slu_group *group, uint32_t rank);
+int slu_notify_poll(struct slu_group *group, uint32_t rank);
 /* As slu_wait(), for what a passive write may end: gets up by itself. False: the time is up. */
 bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
 /* Looks whether a rank of the group has given up: -ECANCELED, or -EPROTO. */
-int slu_notify_marks(struct slu_group *group);
+int slu_notify_check_marks(struct slu_group *group);
 /* Says who is to blame and why, and returns the error. */
-int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
-                     int error);
+int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit,
+                     enum slu_abort_reason reason, int error);
 /* A rank wrote what no rank writes; it has reset its barriers, and we have not. */
-int slu_notify_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word);
+int slu_notify_fail_invalid(struct slu_group *group, uint32_t rank, const char *what,
+                            uint64_t word);
 int slu_notify_fail_reset(struct slu_group *group, uint32_t rank);
 /* After a failure: the barriers of the node are broken, and all ranks are told. The text stays. */
-void slu_notify_give_up(const struct slu_group *group);
+void slu_notify_abort(const struct slu_group *group);
 /* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
-void slu_notify_say_farewell(struct sluice_node *node);
+void slu_notify_farewell(struct sluice_node *node);
 
 /*
- * why.c: the word for a reason, and the reason that a rank told beside its mark; what is
+ * abort_reason.c: the word for a reason, and the reason that a rank told beside its mark; what is
  * said of it behind the culprit's name, static. And the name of a rank: "this rank" is us.
  */
-uint32_t slu_why_word(enum slu_why why);
-enum slu_why slu_why_read(const struct sluice_node *node, uint32_t rank);
-const char *slu_why_words(enum slu_why why);
+uint32_t slu_abort_reason_encode(enum slu_abort_reason reason);
+enum slu_abort_reason slu_abort_reason_read(const struct sluice_node *node, uint32_t rank);
+const char *slu_abort_reason_text(enum slu_abort_reason reason);
 /* What this rank may have to do with it that a rank is not heard; static. */
-const char *slu_why_own(const struct sluice_node *node, uint32_t rank);
+const char *slu_abort_reason_own(const struct sluice_node *node, uint32_t rank);
 #define SLU_RANK_BYTES 20
-const char *slu_node_say_rank(const struct sluice_node *node, uint32_t rank,
-                              char text[SLU_RANK_BYTES]);
+const char *slu_node_rank_name(const struct sluice_node *node, uint32_t rank,
+                               char text[SLU_RANK_BYTES]);
 
-/* ask.c: the rank was not heard in time; finds out who is missing, and blames it. */
-int slu_ask_late(struct slu_group *group, uint32_t rank);
+/* missing_rank.c: the rank was not heard in time; finds out who is missing, and blames it. */
+int slu_missing_rank_blame(struct slu_group *group, uint32_t rank);
 
 /* barrier.c: the barrier itself, of a group that is right. The engine is entered. */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
@@ -304,13 +306,13 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
  * of which one that is alone needs no more. In a scope they may, for what we post is
  * nobody's.
  */
-int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t deadline);
+int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_t deadline);
 
 /*
  * gather.c: whether a rank has given its piece of a round of this generation, 1, 0, or an
  * error; and whether it has, without a look at what else it may have written.
  */
-int slu_gather_look(struct slu_group *group, uint32_t rank);
+int slu_gather_poll(struct slu_group *group, uint32_t rank);
 bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round);
 static inline uint32_t slu_slot_at(uint32_t round)
 {

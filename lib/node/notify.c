@@ -88,9 +88,9 @@ void slu_notify_enter(const struct slu_group *group)
     slu_notify_set_state(node, SLU_NODE_INSIDE);
 }
 
-void slu_notify_note(const struct sluice_node *node, uint32_t rank)
+void slu_notify_publish(const struct sluice_node *node, uint32_t rank)
 {
-    show(node, rank, SLU_TOLD_AT,
+    show(node, rank, SLU_PUBLISHED_AT,
          (uint32_t)node->peers[rank].notified << 16 | (uint16_t)node->round);
 }
 
@@ -135,7 +135,7 @@ struct tell {
     struct sluice_node *node;
     uint32_t at;
     uint64_t word;
-    uint64_t why; /* goes before it, if there is room for both; 0: nothing does */
+    uint64_t reason; /* goes before it, if there is room for both; 0: nothing does */
 };
 
 /*
@@ -147,10 +147,10 @@ static void tell_rank(const struct tell *tell, uint32_t rank)
     struct sluice_node *node = tell->node;
     struct slu_engine *engine = slu_node_engine(node);
 
-    if (tell->why != 0 && slu_has_room(engine, rank, 2))
-        slu_notify_write(node, rank, SLU_FAREWELL_AT, tell->why);
+    if (tell->reason != 0 && slu_has_room(engine, rank, 2))
+        slu_notify_write(node, rank, SLU_FAREWELL_AT, tell->reason);
     if (slu_node_connected(node, rank) && slu_has_room(engine, rank, 1))
-        node->peers[rank].told = slu_notify_write(node, rank, tell->at, tell->word);
+        node->peers[rank].abort_id = slu_notify_write(node, rank, tell->at, tell->word);
 }
 
 static bool is_told(const struct tell *tell, uint32_t rank)
@@ -161,9 +161,9 @@ static bool is_told(const struct tell *tell, uint32_t rank)
 
     if (rank == node->rank || !slu_node_connected(node, rank))
         return true;
-    if (peer->told == 0 && slu_has_room(engine, rank, 1))
+    if (peer->abort_id == 0 && slu_has_room(engine, rank, 1))
         tell_rank(tell, rank);
-    return peer->told != 0 && !slu_is_pending(engine, peer->told);
+    return peer->abort_id != 0 && !slu_is_pending(engine, peer->abort_id);
 }
 
 static bool all_told(void *argument)
@@ -182,17 +182,18 @@ static void tell_all(struct tell *tell)
     struct slu_text text;
 
     slu_text_save(&text);
-    slu_wait(slu_node_engine(tell->node), all_told, tell, slu_now() + SLU_TELL_TIME);
+    slu_wait(slu_node_engine(tell->node), all_told, tell, slu_now() + SLU_ABORT_TIMEOUT);
     slu_text_restore(&text);
 }
 
-void slu_notify_give_up(const struct slu_group *group)
+void slu_notify_abort(const struct slu_group *group)
 {
     uint64_t word = slu_notify_word(group->node, group->quitter << 16 | group->culprit);
     struct tell tell = {.node = group->node,
                         .at = SLU_MARK_AT,
                         .word = group->disagreed ? word | DISAGREED : word,
-                        .why = slu_notify_word(group->node, slu_why_word(group->why))};
+                        .reason =
+                            slu_notify_word(group->node, slu_abort_reason_encode(group->reason))};
 
     group->node->broken = true;
     slu_notify_set_state(group->node, SLU_NODE_GAVE_UP);
@@ -203,7 +204,7 @@ void slu_notify_give_up(const struct slu_group *group)
  * Who was told that our barriers are broken knows more than this says; and a loss
  * of before a reset is known to all that go on.
  */
-void slu_notify_say_farewell(struct sluice_node *node)
+void slu_notify_farewell(struct sluice_node *node)
 {
     const struct slu_engine *engine = slu_node_engine(node);
     struct tell tell = {.node = node, .at = SLU_FAREWELL_AT};
@@ -224,24 +225,24 @@ void slu_notify_say_farewell(struct sluice_node *node)
     tell_all(&tell);
 }
 
-int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
-                     int error)
+int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit,
+                     enum slu_abort_reason reason, int error)
 {
     group->quitter = quitter;
     group->culprit = culprit;
-    group->why = why;
+    group->reason = reason;
     return error;
 }
 
 /* We are the first to give up, because of that rank. */
-static int blame(struct slu_group *group, uint32_t rank, enum slu_why why, int error)
+static int blame(struct slu_group *group, uint32_t rank, enum slu_abort_reason reason, int error)
 {
-    return slu_notify_blame(group, group->node->rank, rank, why, error);
+    return slu_notify_blame(group, group->node->rank, rank, reason, error);
 }
 
-int slu_notify_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
+int slu_notify_fail_invalid(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
 {
-    return blame(group, rank, SLU_WHY_INVALID,
+    return blame(group, rank, SLU_ABORT_INVALID,
                  slu_fail(EPROTO, "rank %u wrote %#llx as its %s, which no rank writes", rank,
                           (unsigned long long)word, what));
 }
@@ -250,10 +251,10 @@ int slu_notify_fail_word(struct slu_group *group, uint32_t rank, const char *wha
 int slu_notify_fail_reset(struct slu_group *group, uint32_t rank)
 {
     slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
-    return slu_notify_blame(group, rank, group->node->rank, SLU_WHY_NO_RESET, -ECANCELED);
+    return slu_notify_blame(group, rank, group->node->rank, SLU_ABORT_NO_RESET, -ECANCELED);
 }
 
-bool slu_notify_is_known(const struct sluice_node *node, uint64_t word)
+bool slu_notify_is_valid(const struct sluice_node *node, uint64_t word)
 {
     uint64_t generation = word >> 32;
 
@@ -267,24 +268,25 @@ static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t cu
     char names[2][SLU_RANK_BYTES];
 
     slu_fail(EPROTO, "%s and %s are in different calls, or do not agree on the bytes of a value",
-             slu_node_say_rank(group->node, quitter, names[0]),
-             slu_node_say_rank(group->node, culprit, names[1]));
+             slu_node_rank_name(group->node, quitter, names[0]),
+             slu_node_rank_name(group->node, culprit, names[1]));
     group->disagreed = true;
-    return slu_notify_blame(group, quitter, culprit, SLU_WHY_ELSEWHERE, -EPROTO);
+    return slu_notify_blame(group, quitter, culprit, SLU_ABORT_OTHER_CALL, -EPROTO);
 }
 
-static int fail_told(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why)
+static int fail_told(struct slu_group *group, uint32_t quitter, uint32_t culprit,
+                     enum slu_abort_reason reason)
 {
     char names[2][SLU_RANK_BYTES];
 
-    slu_node_say_rank(group->node, quitter, names[0]);
-    slu_node_say_rank(group->node, culprit, names[1]);
+    slu_node_rank_name(group->node, quitter, names[0]);
+    slu_node_rank_name(group->node, culprit, names[1]);
     if (culprit == quitter)
         slu_fail(ECANCELED, "%s gave up its barriers", names[0]);
     else
         slu_fail(ECANCELED, "%s gave up its barriers, because of %s%s", names[0], names[1],
-                 slu_why_words(why));
-    return slu_notify_blame(group, quitter, culprit, why, -ECANCELED);
+                 slu_abort_reason_text(reason));
+    return slu_notify_blame(group, quitter, culprit, reason, -ECANCELED);
 }
 
 /* 0: the rank has not given up, as far as we know. */
@@ -295,18 +297,18 @@ static int look_at_mark(struct slu_group *group, uint32_t rank)
     uint32_t quitter = (uint32_t)word >> 16;
     uint32_t culprit = (uint32_t)word & 0xffff;
 
-    if (SLU_LIKELY(word >> 32 < node->generation && slu_notify_is_known(node, word)))
+    if (SLU_LIKELY(word >> 32 < node->generation && slu_notify_is_valid(node, word)))
         return 0;
-    if (!slu_notify_is_known(node, word) || quitter >= node->ranks || culprit >= node->ranks)
-        return slu_notify_fail_word(group, rank, "mark", read);
+    if (!slu_notify_is_valid(node, word) || quitter >= node->ranks || culprit >= node->ranks)
+        return slu_notify_fail_invalid(group, rank, "mark", read);
     if (word >> 32 > node->generation)
         return slu_notify_fail_reset(group, rank);
     if (read != word)
         return fail_disagreed(group, quitter, culprit);
-    return fail_told(group, quitter, culprit, slu_why_read(node, rank));
+    return fail_told(group, quitter, culprit, slu_abort_reason_read(node, rank));
 }
 
-int slu_notify_marks(struct slu_group *group)
+int slu_notify_check_marks(struct slu_group *group)
 {
     int error = 0;
 
@@ -318,7 +320,7 @@ int slu_notify_marks(struct slu_group *group)
 
 static int fail_other(struct slu_group *group, uint32_t rank)
 {
-    return blame(group, rank, SLU_WHY_ELSEWHERE,
+    return blame(group, rank, SLU_ABORT_OTHER_CALL,
                  slu_fail(EPROTO,
                           "rank %u is in another barrier than this rank: of other ranks, by "
                           "another algorithm, or at the end of its node",
@@ -336,22 +338,22 @@ static int look_at_count(struct slu_group *group, uint32_t rank)
     uint64_t word = slu_notify_read(node, rank, SLU_COUNT_AT);
     uint16_t ahead = slu_notify_ahead(peer, word);
 
-    if (word >> 32 < node->generation && slu_notify_is_known(node, word) && !peer->seen)
+    if (word >> 32 < node->generation && slu_notify_is_valid(node, word) && !peer->seen)
         return 0;
-    if (word >> 32 > node->generation && slu_notify_is_known(node, word))
+    if (word >> 32 > node->generation && slu_notify_is_valid(node, word))
         return slu_notify_fail_reset(group, rank);
     /* One is missing, none is, or it is in the next barrier already. */
     if (word >> 32 != node->generation || (uint16_t)(ahead + 1) > 2)
-        return slu_notify_fail_word(group, rank, "count", word);
+        return slu_notify_fail_invalid(group, rank, "count", word);
     peer->seen = true;
     if (ahead == 0 && (uint16_t)(word >> 16) != group->tag)
         return fail_other(group, rank);
     return ahead != UINT16_MAX;
 }
 
-int slu_notify_look(struct slu_group *group, uint32_t rank)
+int slu_notify_poll(struct slu_group *group, uint32_t rank)
 {
-    return SLU_UNLIKELY(group->gathering) ? slu_gather_look(group, rank)
+    return SLU_UNLIKELY(group->gathering) ? slu_gather_poll(group, rank)
                                           : look_at_count(group, rank);
 }
 
@@ -373,7 +375,7 @@ static bool is_elsewhere(const struct slu_group *group, uint32_t rank)
 static int fail_elsewhere(struct slu_group *group, uint32_t rank)
 {
     group->disagreed = true;
-    return blame(group, rank, SLU_WHY_ELSEWHERE,
+    return blame(group, rank, SLU_ABORT_OTHER_CALL,
                  group->gathering
                      ? slu_fail(EPROTO,
                                 "rank %u is in a barrier, or ends its node, this rank in "
@@ -416,7 +418,7 @@ static int fail_lost(struct slu_group *group, uint32_t rank)
 
     if (lost != rank) {
         slu_fail(error, "rank %u has left, because it had lost %s", rank,
-                 slu_node_say_rank(group->node, lost, name));
+                 slu_node_rank_name(group->node, lost, name));
     } else if (slu_peer_error(engine, &engine->peers[rank], &cause)) {
         if (cause.error_class == SLUICE_CLASS_DEVICE)
             error = EIO;
@@ -426,7 +428,7 @@ static int fail_lost(struct slu_group *group, uint32_t rank)
     } else {
         slu_fail(error, "rank %u is not connected", rank);
     }
-    return blame(group, lost, SLU_WHY_LOST, -error);
+    return blame(group, lost, SLU_ABORT_LOST, -error);
 }
 
 /* Only a rank whose part is still to come is missed: others may have left when they had all. */
@@ -443,13 +445,13 @@ static int look_around(struct slu_group *group, uint32_t rank)
 {
     bool lost = is_lost(group->node, rank);
     bool elsewhere = is_elsewhere(group, rank);
-    int error = slu_notify_marks(group);
+    int error = slu_notify_check_marks(group);
     int arrived;
 
     if (SLU_LIKELY(error == 0 && !lost && !elsewhere))
         return 0;
     /* What was written before any of these, or before the end of a connection, is there by now. */
-    arrived = slu_notify_look(group, rank);
+    arrived = slu_notify_poll(group, rank);
     if (arrived != 0)
         return arrived;
     if (error == 0)
@@ -468,7 +470,7 @@ static int await_no_longer(struct slu_group *group, uint32_t rank)
     int result = look_around(group, rank);
 
     if (result == 0)
-        return slu_ask_late(group, rank);
+        return slu_missing_rank_blame(group, rank);
     return result > 0 ? 0 : result;
 }
 
@@ -481,7 +483,7 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
     int result;
 
     for (uint32_t polls = 1;; polls++) {
-        result = slu_notify_look(group, rank);
+        result = slu_notify_poll(group, rank);
         if (result == 0) {
             slu_progress(engine);
             if (polls % SPIN_POLLS != 0)
@@ -506,7 +508,7 @@ int slu_notify_await(struct slu_group *group, uint32_t position)
 {
     uint32_t rank = slu_group_rank(group, position);
 
-    group->node->peers[rank].awaited++;
+    group->node->peers[rank].expected++;
     return slu_notify_await_rank(group, rank);
 }
 
@@ -546,7 +548,7 @@ static bool may_post(void *argument)
     if (!slu_node_connected(posting->group->node, posting->rank) ||
         slu_has_room(engine, posting->rank, 1))
         return true;
-    posting->error = slu_notify_marks(posting->group);
+    posting->error = slu_notify_check_marks(posting->group);
     return posting->error < 0;
 }
 
@@ -557,8 +559,8 @@ static int await_room(struct slu_group *group, uint32_t rank)
     if (slu_notify_wait(group, may_post, &posting))
         return posting.error;
     slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks%s", rank,
-             slu_group_name(group), group->count, slu_why_own(group->node, rank));
-    return blame(group, rank, SLU_WHY_FULL, -ETIMEDOUT);
+             slu_group_name(group), group->count, slu_abort_reason_own(group->node, rank));
+    return blame(group, rank, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
 }
 
 int slu_notify_await_room(struct slu_group *group, uint32_t rank)
@@ -571,7 +573,7 @@ int slu_notify_await_room(struct slu_group *group, uint32_t rank)
     if (error == 0 && slu_node_connected(node, rank))
         return 0;
     if (error == 0)
-        error = slu_notify_marks(group);
+        error = slu_notify_check_marks(group);
     return error < 0 ? error : fail_lost(group, rank);
 }
 
@@ -585,7 +587,7 @@ int slu_notify(struct slu_group *group, uint32_t position)
     if (error < 0)
         return error;
     peer->notified++;
-    slu_notify_note(node, rank);
+    slu_notify_publish(node, rank);
     slu_notify_write(node, rank, SLU_COUNT_AT,
                      slu_notify_word(node, (uint32_t)group->tag << 16 | peer->notified));
     return 0;

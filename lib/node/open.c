@@ -13,7 +13,7 @@
 #include "node/node.h"
 
 /* To tell of a failure, if no time is left. */
-#define TELL_TIME SLUICE_MS(100)
+#define ABORT_TIMEOUT SLUICE_MS(100)
 
 struct opening {
     struct sluice_exchange *exchange;
@@ -40,7 +40,7 @@ static int64_t time_until(int64_t until, int64_t least)
  */
 static int64_t time_left(const struct opening *opening, int error)
 {
-    return time_until(opening->until, error < 0 ? TELL_TIME : 1);
+    return time_until(opening->until, error < 0 ? ABORT_TIMEOUT : 1);
 }
 
 /* Of what the others sent: the first that has failed, if any has. */
@@ -75,7 +75,7 @@ static int exchange_endpoints(const struct opening *opening,
     slu_text_save(&text);
     if (error < 0)
         for (uint32_t i = 0; i < opening->ranks; i++)
-            slu_node_failure_tell(error, &opening->ours[i]);
+            slu_node_failure_encode_error(error, &opening->ours[i]);
     result = sluice_exchange_alltoall(opening->exchange, opening->ours, opening->theirs,
                                       sizeof *opening->ours, time_left(opening, error));
     if (result == 0)
@@ -88,7 +88,7 @@ static int exchange_reasons(const struct opening *opening, int error)
 {
     int result;
 
-    slu_node_failure_tell(error, opening->ours);
+    slu_node_failure_encode_error(error, opening->ours);
     result = sluice_exchange_allgather(opening->exchange, opening->ours, opening->theirs,
                                        sizeof *opening->ours, time_left(opening, -ETIMEDOUT));
     if (result == 0)

@@ -126,9 +126,9 @@ void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
 }
 
 /* Barriers that have begun are broken now: who reads this must be of their generation. */
-void slu_node_describe(const struct sluice_node *node, const struct slu_engine *engine,
-                       const struct sluice_remote_mr *blocks, uint32_t rank,
-                       struct sluice_node_endpoint *wire)
+void slu_node_make_endpoint(const struct sluice_node *node, const struct slu_engine *engine,
+                            const struct sluice_remote_mr *blocks, uint32_t rank,
+                            struct sluice_node_endpoint *wire)
 {
     struct slu_node_endpoint endpoint = {.from = node->rank,
                                          .to = rank,
@@ -164,7 +164,7 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     engine = prepared->connections->base.engine;
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < ranks; i++)
-        slu_node_describe(prepared->node, engine, &blocks, i, &endpoints[i]);
+        slu_node_make_endpoint(prepared->node, engine, &blocks, i, &endpoints[i]);
     slu_engine_leave(engine);
     return 0;
 }
@@ -192,8 +192,8 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
 }
 
 /* A rank that is new goes on where the others are, which is with a reset. */
-void slu_node_learn(struct sluice_node *node, uint32_t rank,
-                    const struct slu_node_endpoint *endpoint)
+void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
+                           const struct slu_node_endpoint *endpoint)
 {
     node->peers[rank].addr = endpoint->addr;
     node->peers[rank].rkey = endpoint->rkey;
@@ -220,7 +220,7 @@ static int read_remotes(struct sluice_node *node, const struct sluice_node_endpo
             continue;
         }
         error = slu_node_check_place(node, i, &endpoint);
-        slu_node_learn(node, i, &endpoint);
+        slu_node_set_endpoint(node, i, &endpoint);
         connections[i] = endpoint.connection;
     }
     return error;

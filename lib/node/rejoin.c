@@ -48,10 +48,10 @@ static void forget(struct sluice_node *node, uint32_t rank)
 static void break_barriers(struct sluice_node *node, uint32_t rank)
 {
     const struct slu_group group = {
-        .node = node, .quitter = node->rank, .culprit = rank, .why = SLU_WHY_RECONNECTED};
+        .node = node, .quitter = node->rank, .culprit = rank, .reason = SLU_ABORT_RECONNECTED};
 
     if (!node->broken)
-        slu_notify_give_up(&group);
+        slu_notify_abort(&group);
 }
 
 /* Whatever becomes of the new connection, the old one is gone. */
@@ -64,7 +64,7 @@ static int reset(struct sluice_node *node, uint32_t rank, const struct sluice_re
     forget(node, rank);
     break_barriers(node, rank);
     if (error == 0)
-        slu_node_describe(node, engine, blocks, rank, endpoint);
+        slu_node_make_endpoint(node, engine, blocks, rank, endpoint);
     return error;
 }
 
@@ -100,7 +100,7 @@ static int connect_rank(struct sluice_node *node, uint32_t rank,
     break_barriers(node, rank);
     error = slu_peer_connect(engine, &engine->peers[rank], &endpoint->connection);
     if (error == 0)
-        slu_node_learn(node, rank, endpoint);
+        slu_node_set_endpoint(node, rank, endpoint);
     return error;
 }
 

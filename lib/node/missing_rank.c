@@ -35,7 +35,8 @@ enum verdict {
 /* What is asked of a rank. */
 enum question { STATE, TOLD };
 
-static const uint32_t answers_at[] = {[STATE] = SLU_ANSWER_AT, [TOLD] = SLU_TOLD_ANSWER_AT};
+static const uint32_t answers_at[] = {
+    [STATE] = SLU_STATE_ANSWER_AT, [TOLD] = SLU_PUBLISHED_ANSWER_AT};
 
 /* What we have there is our block; the state is in the block that the rank has of itself. */
 static uint64_t address_of(const struct sluice_node *node, uint32_t rank, enum question question)
@@ -43,7 +44,7 @@ static uint64_t address_of(const struct sluice_node *node, uint32_t rank, enum q
     const struct slu_rank *peer = &node->peers[rank];
 
     if (question == TOLD)
-        return peer->addr + SLU_TOLD_AT;
+        return peer->addr + SLU_PUBLISHED_AT;
     return peer->addr + (uint64_t)rank * peer->block_bytes -
            (uint64_t)node->rank * peer->block_bytes + SLU_STATE_AT;
 }
@@ -80,18 +81,18 @@ static void ask(struct sluice_node *node, uint32_t rank, enum question question)
                                                       .rkey = node->peers[rank].rkey}};
 
     __atomic_store_n(answer, NO_ANSWER, __ATOMIC_RELEASE);
-    node->peers[rank].asked[question] = slu_post_detached(slu_node_engine(node), &request);
+    node->peers[rank].query_ids[question] = slu_post_detached(slu_node_engine(node), &request);
 }
 
 static bool is_pending(struct sluice_node *node, uint32_t rank, enum question question)
 {
-    return slu_is_pending(slu_node_engine(node), node->peers[rank].asked[question]);
+    return slu_is_pending(slu_node_engine(node), node->peers[rank].query_ids[question]);
 }
 
 /* What was answered; NO_ANSWER: nothing was. */
 static uint64_t read_answer(struct sluice_node *node, uint32_t rank, enum question question)
 {
-    if (node->peers[rank].asked[question] == 0 || is_pending(node, rank, question))
+    if (node->peers[rank].query_ids[question] == 0 || is_pending(node, rank, question))
         return NO_ANSWER;
     return be64toh(sluice_load_acquire64(answer_of(node, rank, question)));
 }
@@ -100,13 +101,13 @@ static uint64_t read_answer(struct sluice_node *node, uint32_t rank, enum questi
 static void forget_answer(struct sluice_node *node, uint32_t rank, enum question question)
 {
     if (!is_pending(node, rank, question))
-        node->peers[rank].asked[question] = 0;
+        node->peers[rank].query_ids[question] = 0;
 }
 
 /* Whether nothing more is to be waited for. */
 static bool is_asked(struct sluice_node *node, uint32_t rank, enum question question)
 {
-    const uint64_t *asked = &node->peers[rank].asked[question];
+    const uint64_t *asked = &node->peers[rank].query_ids[question];
 
     if (rank == node->rank || !may_ask(node, rank))
         return true;
@@ -129,7 +130,7 @@ static void ask_all(struct slu_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++)
         forget_answer(group->node, slu_group_rank(group, i), STATE);
-    slu_wait(slu_node_engine(group->node), all_asked, group, slu_now() + SLU_TELL_TIME);
+    slu_wait(slu_node_engine(group->node), all_asked, group, slu_now() + SLU_ABORT_TIMEOUT);
 }
 
 /* The rank that is waited for. */
@@ -172,7 +173,7 @@ static enum verdict classify(const struct slu_group *group, uint32_t rank)
 
     if (rank == node->rank)
         return CAME;
-    if (node->peers[rank].asked[STATE] == 0)
+    if (node->peers[rank].query_ids[STATE] == 0)
         return slu_node_connected(node, rank) ? UNKNOWN : SILENT;
     if (word == NO_ANSWER)
         return SILENT;
@@ -192,10 +193,10 @@ static enum verdict ask_awaited(struct slu_group *group, uint32_t rank)
     uint16_t ahead;
 
     forget_answer(node, rank, TOLD);
-    slu_wait(slu_node_engine(node), has_said, &late, slu_now() + SLU_TELL_TIME);
+    slu_wait(slu_node_engine(node), has_said, &late, slu_now() + SLU_ABORT_TIMEOUT);
     word = read_answer(node, rank, TOLD);
     ahead = group->gathering ? (uint16_t)((uint16_t)word - (uint16_t)node->round)
-                             : (uint16_t)((uint16_t)(word >> 16) - node->peers[rank].awaited);
+                             : (uint16_t)((uint16_t)(word >> 16) - node->peers[rank].expected);
     if (word == NO_ANSWER)
         return UNKNOWN;
     return word >> 32 == node->generation && ahead <= 1 ? LEFT : MISSING;
@@ -231,46 +232,47 @@ static enum verdict find_culprit(struct slu_group *group, uint32_t awaited, uint
 }
 
 /* It came, and its word is not here: what it sent before holds it up, or the network does. */
-static enum slu_why say_behind(const struct slu_group *group, uint32_t rank)
+static enum slu_abort_reason say_behind(const struct slu_group *group, uint32_t rank)
 {
     const struct slu_peer *peer = &slu_node_engine(group->node)->peers[rank];
 
     if (slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE)) {
         slu_fail(ETIMEDOUT, "what rank %u wrote for the %s of %u ranks did not arrive in time",
                  rank, slu_group_name(group), group->count);
-        return SLU_WHY_UNHEARD;
+        return SLU_ABORT_NOT_NOTIFIED;
     }
     slu_fail(ETIMEDOUT,
              "rank %u came to the %s of %u ranks, but what it wrote waits behind a message that it "
              "had sent before: this rank has posted no receive for it",
              rank, slu_group_name(group), group->count);
-    return SLU_WHY_BEHIND;
+    return SLU_ABORT_HELD_UP;
 }
 
 /* Nobody is to be accused. */
-static enum slu_why say_unheard(const struct slu_group *group, uint32_t rank)
+static enum slu_abort_reason say_unheard(const struct slu_group *group, uint32_t rank)
 {
     slu_fail(ETIMEDOUT,
              "nothing was heard in time from rank %u, of %s %s of %u ranks; it may itself have "
              "waited for another one%s",
              rank, group->gathering ? "an" : "a", slu_group_name(group), group->count,
-             slu_why_own(group->node, rank));
-    return SLU_WHY_UNHEARD;
+             slu_abort_reason_own(group->node, rank));
+    return SLU_ABORT_NOT_NOTIFIED;
 }
 
-static enum slu_why say_missing(const struct slu_group *group, uint32_t rank, enum verdict verdict)
+static enum slu_abort_reason say_missing(const struct slu_group *group, uint32_t rank,
+                                         enum verdict verdict)
 {
     const char *name = slu_group_name(group);
 
     if (verdict == SILENT) {
         slu_fail(ETIMEDOUT,
                  "rank %u does not answer, and may not have come to the %s of %u ranks%s", rank,
-                 name, group->count, slu_why_own(group->node, rank));
-        return SLU_WHY_SILENT;
+                 name, group->count, slu_abort_reason_own(group->node, rank));
+        return SLU_ABORT_NO_ANSWER;
     }
     slu_fail(ETIMEDOUT, "rank %u did not come to the %s of %u ranks in time", rank, name,
              group->count);
-    return SLU_WHY_LATE;
+    return SLU_ABORT_LATE;
 }
 
 /* What the group waits for may be here by now: a rank that came while we asked let others leave. */
@@ -278,28 +280,28 @@ static bool has_arrived(void *argument)
 {
     const struct late *late = argument;
 
-    return slu_notify_look(late->group, late->rank) != 0;
+    return slu_notify_poll(late->group, late->rank) != 0;
 }
 
-int slu_ask_late(struct slu_group *group, uint32_t rank)
+int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
 {
     struct late late = {group, rank};
     uint32_t culprit;
-    enum slu_why why;
+    enum slu_abort_reason reason;
     enum verdict verdict;
 
     ask_all(group);
     verdict = find_culprit(group, rank, &culprit);
     /* What was told at last is still on its way. */
     if (verdict == LEFT && culprit == rank)
-        slu_wait(slu_node_engine(group->node), has_arrived, &late, slu_now() + SLU_TELL_TIME);
+        slu_wait(slu_node_engine(group->node), has_arrived, &late, slu_now() + SLU_ABORT_TIMEOUT);
     if (verdict == LEFT && culprit == rank && !has_arrived(&late)) {
-        why = say_behind(group, rank);
+        reason = say_behind(group, rank);
     } else if (verdict < SILENT || has_arrived(&late)) {
         culprit = rank;
-        why = say_unheard(group, rank);
+        reason = say_unheard(group, rank);
     } else {
-        why = say_missing(group, culprit, verdict);
+        reason = say_missing(group, culprit, verdict);
     }
-    return slu_notify_blame(group, group->node->rank, culprit, why, -ETIMEDOUT);
+    return slu_notify_blame(group, group->node->rank, culprit, reason, -ETIMEDOUT);
 }
