@@ -5,6 +5,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/exchange.h \
 	%D%/host_file.c \
 	%D%/launch.c \
+	%D%/launch_info.c \
 	%D%/munge.c \
 	%D%/pmi.c \
 	%D%/pmi.h \
@@ -22,5 +23,4 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_listen.c \
 	%D%/tcp_root.c \
 	%D%/tcp_wire.c \
-	%D%/told.c \
 	%D%/wrap.c
