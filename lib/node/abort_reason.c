@@ -34,7 +34,7 @@ uint32_t slu_abort_reason_encode(enum slu_abort_reason reason)
 
 enum slu_abort_reason slu_abort_reason_read(const struct sluice_node *node, uint32_t rank)
 {
-    uint64_t word = slu_notify_read(node, rank, SLU_FAREWELL_AT);
+    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
     uint32_t low = (uint32_t)word;
 
     if (word >> 32 != node->generation || (low & IS_WHY) == 0 ||

@@ -91,7 +91,7 @@ static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
  */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 {
-    int error = slu_notify_check_marks(group);
+    int error = slu_abort_check_marks(group);
 
     if (error < 0)
         return error;
@@ -100,23 +100,10 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
     if (algorithm == SLUICE_BARRIER_DEFAULT)
         algorithm = choose_algorithm(group->count);
     group->tag = make_tag(group, algorithm);
-    slu_notify_enter(group);
+    slu_node_publish_entry(group);
     if (algorithm == SLUICE_BARRIER_CENTRAL)
         return run_central(group);
     return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
-}
-
-int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_t deadline)
-{
-    if (node->ended)
-        return slu_fail(ENOTCONN, "the node was shut down");
-    if (node->broken)
-        return slu_fail(ENOTCONN, "the barriers of the node were broken before: all ranks that go "
-                                  "on must call sluice_node_barrier_reset(); those that end, "
-                                  "sluice_node_close()");
-    if (deadline == 0 && count > 1)
-        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
-    return 0;
 }
 
 /* Finds our own position in the group as well. */
@@ -182,9 +169,9 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     slu_engine_enter(engine);
     error = slu_barrier_run(&group, algorithm);
     if (error < 0)
-        slu_notify_abort(&group);
+        slu_abort_announce(&group);
     else
-        slu_notify_set_state(node, SLU_NODE_OUTSIDE);
+        slu_node_publish_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(engine);
     return error;
 }
@@ -207,7 +194,7 @@ int sluice_node_barrier_reset(struct sluice_node *node)
     memset(node->tallies, 0, sizeof node->tallies);
     node->generation++;
     node->reset_at = slu_now();
-    slu_notify_set_state(node, SLU_NODE_OUTSIDE);
+    slu_node_publish_state(node, SLU_NODE_OUTSIDE);
     node->broken = false;
     return 0;
 }

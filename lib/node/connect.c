@@ -47,7 +47,7 @@ static int abandon(struct sluice_node *node)
         .node = node, .quitter = node->rank, .culprit = node->rank, .reason = SLU_ABORT_UNKNOWN};
 
     slu_engine_enter(slu_node_engine(node));
-    slu_notify_abort(&group);
+    slu_abort_announce(&group);
     slu_engine_leave(slu_node_engine(node));
     return -ENOMEM;
 }

@@ -42,27 +42,6 @@ struct gathering {
 _Static_assert(sizeof(struct sluice_peer_remote_mr) >= SLUICE_REMOTE_MR_BYTES,
                "a packed handle fits where the handle goes");
 
-bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round)
-{
-    return slu_notify_read(node, rank, slu_slot_at(round)) == slu_notify_word(node, round);
-}
-
-int slu_gather_poll(struct slu_group *group, uint32_t rank)
-{
-    const struct sluice_node *node = group->node;
-    uint64_t word = slu_notify_read(node, rank, slu_slot_at(node->round));
-    bool known = slu_notify_is_valid(node, word);
-
-    if (word == slu_notify_word(node, node->round))
-        return 1;
-    if (word == slu_notify_word(node, node->round - 2) ||
-        (known && word >> 32 < node->generation && node->round <= 2))
-        return 0;
-    if (known && word >> 32 > node->generation)
-        return slu_notify_fail_reset(group, rank);
-    return slu_notify_fail_invalid(group, rank, "piece number", word);
-}
-
 static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
 {
     uint8_t *blocks = sluice_mr_addr(node->blocks);
@@ -116,7 +95,7 @@ static bool is_free(void *argument)
         freeing->busy++;
     if (freeing->busy == freeing->group->count)
         return true;
-    freeing->error = slu_notify_check_marks(freeing->group);
+    freeing->error = slu_abort_check_marks(freeing->group);
     return freeing->error < 0;
 }
 
@@ -128,8 +107,7 @@ static int await_slot(struct slu_group *group)
         return freeing.error;
     slu_fail(ETIMEDOUT, "rank %u has not taken what it was given by the %s before", freeing.busy,
              slu_group_name(group));
-    return slu_notify_blame(group, group->node->rank, freeing.busy, SLU_ABORT_QUEUE_FULL,
-                            -ETIMEDOUT);
+    return slu_abort_blame_rank(group, freeing.busy, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
 }
 
 static void fill_slot(const struct gathering *gathering, uint32_t rank, size_t at, size_t length)
@@ -177,9 +155,9 @@ static int give(struct gathering *gathering, uint32_t rank, size_t at, size_t le
     error = slu_notify_await_room(group, rank);
     if (error < 0)
         return error;
-    slu_notify_publish(node, rank);
+    slu_node_publish_sent(node, rank);
     node->peers[rank].piece_ids[node->round % 2] =
-        slu_notify_write(node, rank, slu_slot_at(node->round), slu_notify_word(node, node->round));
+        slu_node_word_write(node, rank, slu_slot_at(node->round), slu_node_word(node, node->round));
     return 0;
 }
 
@@ -197,7 +175,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     uint64_t kind = theirs >> 56;
 
     if (kind != ALLGATHER && kind != SHARE_MR && kind != ALLTOALL)
-        return slu_notify_fail_invalid(group, rank, "call", theirs);
+        return slu_abort_fail_invalid(group, rank, "call", theirs);
     group->disagreed = true;
     if (kind != gathering->kind)
         slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
@@ -205,7 +183,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     else
         slu_fail(EPROTO, "rank %u gives %u byte%s to an %s, this rank %zu", rank, (uint32_t)theirs,
                  SLU_S((uint32_t)theirs), slu_group_name(group), gathering->bytes);
-    return slu_notify_blame(group, group->node->rank, rank, SLU_ABORT_OTHER_CALL, -EPROTO);
+    return slu_abort_blame_rank(group, rank, SLU_ABORT_OTHER_CALL, -EPROTO);
 }
 
 /* The piece of a rank is here. */
@@ -230,7 +208,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
     int error;
 
     group->node->round++;
-    slu_notify_enter(group);
+    slu_node_publish_entry(group);
     error = await_slot(group);
     if (error < 0)
         return error;
@@ -251,7 +229,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
 /* A value of no bytes is a piece as well. */
 static int run_rounds(struct gathering *gathering)
 {
-    int error = slu_notify_check_marks(&gathering->group);
+    int error = slu_abort_check_marks(&gathering->group);
     size_t at = 0;
 
     while (error == 0) {
@@ -280,7 +258,7 @@ static int unpack_all(struct gathering *gathering)
         if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
             slu_text_save(&text);
             slu_fail(EPROTO, "rank %u shares no valid handle: %s", i, text.bytes);
-            return slu_notify_blame(group, group->node->rank, i, SLU_ABORT_INVALID, -EPROTO);
+            return slu_abort_blame_rank(group, i, SLU_ABORT_INVALID, -EPROTO);
         }
         memcpy(at, &handle, sizeof handle);
     }
@@ -298,8 +276,8 @@ static int create_pieces(struct gathering *gathering)
         sluice_mr_alloc(slu_node_engine(node)->pd, (size_t)node->ranks * 2 * SLU_SLOT_BYTES, 0);
     if (node->pieces != NULL)
         return 0;
-    return slu_notify_blame(&gathering->group, node->rank, node->rank, SLU_ABORT_UNKNOWN,
-                            slu_listed(-errno));
+    return slu_abort_blame_rank(&gathering->group, node->rank, SLU_ABORT_UNKNOWN,
+                                slu_listed(-errno));
 }
 
 /* The ranks that cannot take part leave in good order, so that the others do not wait for them. */
@@ -321,9 +299,9 @@ static int gather(struct gathering *gathering)
     if (error == 0 && gathering->kind == SHARE_MR)
         error = unpack_all(gathering);
     if (error < 0)
-        slu_notify_abort(&gathering->group);
+        slu_abort_announce(&gathering->group);
     else
-        slu_notify_set_state(node, SLU_NODE_OUTSIDE);
+        slu_node_publish_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(slu_node_engine(node));
     return error;
 }

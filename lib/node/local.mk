@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Ranks, connected to all ranks, and barriers. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/abort.c \
 	%D%/abort_reason.c \
 	%D%/barrier.c \
+	%D%/block.c \
 	%D%/connect.c \
 	%D%/endpoint.c \
 	%D%/gather.c \
@@ -11,5 +13,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/node.h \
 	%D%/notify.c \
 	%D%/open.c \
+	%D%/poll.c \
 	%D%/prepared.c \
-	%D%/rejoin.c
+	%D%/rejoin.c \
+	%D%/shutdown.c

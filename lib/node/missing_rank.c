@@ -280,7 +280,7 @@ static bool has_arrived(void *argument)
 {
     const struct late *late = argument;
 
-    return slu_notify_poll(late->group, late->rank) != 0;
+    return slu_node_poll(late->group, late->rank) != 0;
 }
 
 int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
@@ -303,5 +303,5 @@ int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
     } else {
         reason = say_missing(group, culprit, verdict);
     }
-    return slu_notify_blame(group, group->node->rank, culprit, reason, -ETIMEDOUT);
+    return slu_abort_blame_rank(group, culprit, reason, -ETIMEDOUT);
 }

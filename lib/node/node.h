@@ -32,6 +32,8 @@
 #ifndef SLU_NODE_H
 #define SLU_NODE_H
 
+#include <endian.h>
+
 #include "multichannel/multichannel.h"
 
 #include <sluice/node.h>
@@ -229,91 +231,140 @@ bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_failure *failure);
 
 /*
- * notify.c, with the engine entered. What fails is 0, or a negative errno value with
- * a text, and the group says who is to blame.
+ * All that follows needs the engine entered. A function that fails returns a negative errno
+ * value with a text, and has set in the group which rank is to blame.
  */
-/* How long it may take to give up in good order: to ask, and to tell. */
+
+/* How long asking other ranks, and telling them of an abort, may take at most. */
 #define SLU_ABORT_TIMEOUT SLUICE_MS(100)
-/* A word of the block that a rank has here. */
-uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
-/* Our own state, for those that ask. */
-void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state);
-/* We are inside of one more barrier, or round of gathers. */
-void slu_notify_enter(const struct slu_group *group);
-/* We have notified a rank, or given it a piece. */
-void slu_notify_publish(const struct sluice_node *node, uint32_t rank);
-/* Waits until there is room for a request to a rank: 0; or it is lost, ... */
-int slu_notify_await_room(struct slu_group *group, uint32_t rank);
-/* The same, and writes a word into our block there. There is room, and the rank is ready. */
-uint64_t slu_notify_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word);
-/* A word of this generation. */
-static inline uint64_t slu_notify_word(const struct sluice_node *node, uint32_t low)
+
+/* block.c */
+
+/* Reads a word from the block that a rank has here. */
+static inline uint64_t slu_node_word_read(const struct sluice_node *node, uint32_t rank,
+                                          uint32_t at)
+{
+    const char *blocks = sluice_mr_addr(node->blocks);
+    const void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
+
+    return be64toh(sluice_load_acquire64(word));
+}
+/* Returns a word of the current generation with this lower half. */
+static inline uint64_t slu_node_word(const struct sluice_node *node, uint32_t low)
 {
     return (uint64_t)node->generation << 32 | low;
 }
-/* Whether a word can be of a generation; that it is of ours, an earlier or a later one is seen. */
-bool slu_notify_is_valid(const struct sluice_node *node, uint64_t word);
-/* Notifies the rank at a position. */
-int slu_notify(struct slu_group *group, uint32_t position);
-/* By how many notifications a rank is ahead of what we waited for, by its word: UINT16_MAX
-   if one is missing, 0, 1 in its next barrier; or more, of one that writes invalid words. */
-static inline uint16_t slu_notify_ahead(const struct slu_rank *peer, uint64_t word)
+/*
+ * This rank may have missed this many resets of another one. A word of a later generation is
+ * invalid.
+ */
+#define SLU_GENERATIONS_AHEAD 1024
+/*
+ * Tells whether a word can be of any generation. The caller then finds out whether it is of
+ * this one, an earlier or a later one.
+ */
+static inline bool slu_node_word_is_valid(const struct sluice_node *node, uint64_t word)
+{
+    uint64_t generation = word >> 32;
+
+    return word == 0 ||
+           (generation > 0 && generation <= (uint64_t)node->generation + SLU_GENERATIONS_AHEAD);
+}
+/*
+ * Returns by how many notifications a rank is ahead of those that this rank waited for:
+ * UINT16_MAX if one is still missing, 0 if none is, 1 if the rank is in its next barrier. Any
+ * other number comes from an invalid word.
+ */
+static inline uint16_t slu_node_word_ahead(const struct slu_rank *peer, uint64_t word)
 {
     return (uint16_t)((uint16_t)word - peer->expected);
 }
-/* Waits until the rank at a position has notified us once more. */
-int slu_notify_await(struct slu_group *group, uint32_t position);
-/* Waits until what the group waits for from a rank has come. */
-int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
-/* Whether what the group waits for from a rank has come: 1, 0, or an error. */
-int slu_notify_poll(struct slu_group *group, uint32_t rank);
-/* As slu_wait(), for what a passive write may end: gets up by itself. False: the time is up. */
-bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
-/* Looks whether a rank of the group has given up: -ECANCELED, or -EPROTO. */
-int slu_notify_check_marks(struct slu_group *group);
-/* Says who is to blame and why, and returns the error. */
-int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit,
-                     enum slu_abort_reason reason, int error);
-/* A rank wrote what no rank writes; it has reset its barriers, and we have not. */
-int slu_notify_fail_invalid(struct slu_group *group, uint32_t rank, const char *what,
-                            uint64_t word);
-int slu_notify_fail_reset(struct slu_group *group, uint32_t rank);
-/* After a failure: the barriers of the node are broken, and all ranks are told. The text stays. */
-void slu_notify_abort(const struct slu_group *group);
-/* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
-void slu_notify_farewell(struct sluice_node *node);
-
 /*
- * abort_reason.c: the word for a reason, and the reason that a rank told beside its mark; what is
- * said of it behind the culprit's name, static. And the name of a rank: "this rank" is us.
+ * Writes a word into the block of this rank at another one, and returns the id of the request.
+ * The send queue must have room, and the rank be ready.
  */
+uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word);
+/* Publishes the state of this rank, for others to read. */
+void slu_node_publish_state(struct sluice_node *node, enum slu_node_state state);
+/* Publishes that this rank has entered one more barrier, or round of gathers. */
+void slu_node_publish_entry(const struct slu_group *group);
+/* Publishes that this rank has notified a rank, or written a piece to it. */
+void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank);
+
+/* abort_reason.c */
+
+/* Encodes a reason for the word that is sent before a mark. */
 uint32_t slu_abort_reason_encode(enum slu_abort_reason reason);
+/* Returns the reason that a rank sent with its mark, or UNKNOWN. */
 enum slu_abort_reason slu_abort_reason_read(const struct sluice_node *node, uint32_t rank);
+/* Returns what an error text says of the reason behind the culprit's name; static. */
 const char *slu_abort_reason_text(enum slu_abort_reason reason);
-/* What this rank may have to do with it that a rank is not heard; static. */
+/*
+ * Returns what an error text adds if this rank itself may be why a rank has not come: it has not
+ * posted a receive for a message of that rank. Static; may be empty.
+ */
 const char *slu_abort_reason_own(const struct sluice_node *node, uint32_t rank);
 #define SLU_RANK_BYTES 20
+/* Writes "rank 3", or "this rank", for error texts; returns text. */
 const char *slu_node_rank_name(const struct sluice_node *node, uint32_t rank,
                                char text[SLU_RANK_BYTES]);
 
-/* missing_rank.c: the rank was not heard in time; finds out who is missing, and blames it. */
+/* abort.c */
+
+/* Records who gave up first, for whom and why; returns error. */
+int slu_abort_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit,
+                    enum slu_abort_reason reason, int error);
+/* The same, if this rank is the first to give up. */
+int slu_abort_blame_rank(struct slu_group *group, uint32_t culprit, enum slu_abort_reason reason,
+                         int error);
+/* Fails because a rank wrote an invalid word. */
+int slu_abort_fail_invalid(struct slu_group *group, uint32_t rank, const char *what, uint64_t word);
+/* Fails because a rank has reset its barriers, and this one has not. */
+int slu_abort_fail_reset(struct slu_group *group, uint32_t rank);
+/* Fails with -ECANCELED or -EPROTO if a rank of the group has given up. */
+int slu_abort_check_marks(struct slu_group *group);
+/* After a failure: breaks the barriers of the node, and tells all ranks. The text stays. */
+void slu_abort_announce(const struct slu_group *group);
+/* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
+void slu_abort_farewell(struct sluice_node *node);
+
+/* poll.c */
+
+/* Returns 1 if what the group waits for from a rank has come, 0 if not, or an error. */
+int slu_node_poll(struct slu_group *group, uint32_t rank);
+/* Tells whether a rank is in a barrier while this one is in a gather, or the other way round. */
+bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank);
+
+/* missing_rank.c: after a timeout, finds the rank that is missing, and blames it. */
 int slu_missing_rank_blame(struct slu_group *group, uint32_t rank);
 
-/* barrier.c: the barrier itself, of a group that is right. The engine is entered. */
-int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
+/* notify.c */
+
+/* Waits until the send queue to a rank has room for one request; fails if the rank is lost. */
+int slu_notify_await_room(struct slu_group *group, uint32_t rank);
+/* Notifies the rank at a position. */
+int slu_notify(struct slu_group *group, uint32_t position);
+/* Waits until the rank at a position has notified this one once more. */
+int slu_notify_await(struct slu_group *group, uint32_t position);
+/* Waits until what the group waits for from a rank has come. */
+int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 /*
- * Whether so many ranks may meet now: 0 or -ENOTCONN; or -ETIMEDOUT for a deadline of 0,
- * of which one that is alone needs no more. In a scope they may, for what we post is
- * nobody's.
+ * Waits until ready() is true, as slu_wait() does, but also wakes at intervals, because a passive
+ * write makes no event. Returns false if the deadline passed.
+ */
+bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
+
+/* barrier.c: runs the barrier itself, of a group that was checked. */
+int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
+
+/*
+ * node.c: checks that this many ranks may meet now. Returns 0 or -ENOTCONN; or -ETIMEDOUT for a
+ * deadline of 0, unless the rank is alone. An open scope is allowed: detached requests do not
+ * belong to it.
  */
 int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_t deadline);
 
-/*
- * gather.c: whether a rank has given its piece of a round of this generation, 1, 0, or an
- * error; and whether it has, without a look at what else it may have written.
- */
-int slu_gather_poll(struct slu_group *group, uint32_t rank);
-bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round);
+/* Returns where the slot of a round is in a block. */
 static inline uint32_t slu_slot_at(uint32_t round)
 {
     return SLU_SLOTS_AT + round % 2 * SLU_SLOT_BYTES;

@@ -203,7 +203,7 @@ void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
     if (endpoint->generation > node->generation)
         node->generation = endpoint->generation;
     node->broken = true;
-    slu_notify_set_state(node, SLU_NODE_GAVE_UP);
+    slu_node_publish_state(node, SLU_NODE_GAVE_UP);
 }
 
 /* An endpoint that is unusable becomes one of a connection that is: the peer comes out failed. */

@@ -51,7 +51,7 @@ static void break_barriers(struct sluice_node *node, uint32_t rank)
         .node = node, .quitter = node->rank, .culprit = rank, .reason = SLU_ABORT_RECONNECTED};
 
     if (!node->broken)
-        slu_notify_abort(&group);
+        slu_abort_announce(&group);
 }
 
 /* Whatever becomes of the new connection, the old one is gone. */

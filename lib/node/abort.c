@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How barriers break: a rank that gives up writes a mark to all ranks, which names itself and
+ * the rank that it gave up for. Every wait checks the marks of the others, and fails as they
+ * did.
+ */
+#include "config.h"
+
+#include "node/node.h"
+
+/* Set in a mark if two ranks are in different calls. No generation is so high. */
+#define DISAGREED (UINT64_C(1) << 63)
+
+/* Telling all ranks that our barriers are broken, or why we leave. */
+struct announcement {
+    struct sluice_node *node;
+    uint32_t at;
+    uint64_t word;
+    uint64_t reason; /* goes before it, if there is room for both; 0: nothing does */
+};
+
+/*
+ * There is room for one. A peer that is stopped may take nothing for long: the mark
+ * is not to wait for the reason.
+ */
+static void announce_to(const struct announcement *announcement, uint32_t rank)
+{
+    struct sluice_node *node = announcement->node;
+    struct slu_engine *engine = slu_node_engine(node);
+
+    if (announcement->reason != 0 && slu_has_room(engine, rank, 2))
+        slu_node_word_write(node, rank, SLU_FAREWELL_AT, announcement->reason);
+    if (slu_node_connected(node, rank) && slu_has_room(engine, rank, 1))
+        node->peers[rank].abort_id =
+            slu_node_word_write(node, rank, announcement->at, announcement->word);
+}
+
+static bool is_announced(const struct announcement *announcement, uint32_t rank)
+{
+    struct sluice_node *node = announcement->node;
+    struct slu_engine *engine = slu_node_engine(node);
+    struct slu_rank *peer = &node->peers[rank];
+
+    if (rank == node->rank || !slu_node_connected(node, rank))
+        return true;
+    if (peer->abort_id == 0 && slu_has_room(engine, rank, 1))
+        announce_to(announcement, rank);
+    return peer->abort_id != 0 && !slu_is_pending(engine, peer->abort_id);
+}
+
+static bool all_announced(void *argument)
+{
+    const struct announcement *announcement = argument;
+    bool all = true;
+
+    for (uint32_t i = 0; i < announcement->node->ranks; i++)
+        all &= is_announced(announcement, i);
+    return all;
+}
+
+/* Best effort, for a rank may be stopped, or lost. The text stays. */
+static void announce(struct announcement *announcement)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    slu_wait(slu_node_engine(announcement->node), all_announced, announcement,
+             slu_now() + SLU_ABORT_TIMEOUT);
+    slu_text_restore(&text);
+}
+
+void slu_abort_announce(const struct slu_group *group)
+{
+    uint64_t word = slu_node_word(group->node, group->quitter << 16 | group->culprit);
+    struct announcement announcement = {
+        .node = group->node,
+        .at = SLU_MARK_AT,
+        .word = group->disagreed ? word | DISAGREED : word,
+        .reason = slu_node_word(group->node, slu_abort_reason_encode(group->reason))};
+
+    group->node->broken = true;
+    slu_node_publish_state(group->node, SLU_NODE_GAVE_UP);
+    announce(&announcement);
+}
+
+/*
+ * Who was told that our barriers are broken knows more than this says; and a loss
+ * of before a reset is known to all that go on.
+ */
+void slu_abort_farewell(struct sluice_node *node)
+{
+    const struct slu_engine *engine = slu_node_engine(node);
+    struct announcement announcement = {.node = node, .at = SLU_FAREWELL_AT};
+    uint32_t lost = SLU_NONE;
+
+    for (uint32_t i = 0; i < node->ranks; i++) {
+        const struct slu_peer *peer = &engine->peers[i];
+
+        if (i == node->rank || peer->state != SLUICE_STATE_FAILED ||
+            peer->failed_at < node->reset_at)
+            continue;
+        if (lost == SLU_NONE || peer->failed_at < engine->peers[lost].failed_at)
+            lost = i;
+    }
+    if (lost == SLU_NONE || node->broken)
+        return;
+    announcement.word = slu_node_word(node, lost);
+    announce(&announcement);
+}
+
+int slu_abort_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit,
+                    enum slu_abort_reason reason, int error)
+{
+    group->quitter = quitter;
+    group->culprit = culprit;
+    group->reason = reason;
+    return error;
+}
+
+int slu_abort_blame_rank(struct slu_group *group, uint32_t culprit, enum slu_abort_reason reason,
+                         int error)
+{
+    return slu_abort_blame(group, group->node->rank, culprit, reason, error);
+}
+
+int slu_abort_fail_invalid(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
+{
+    return slu_abort_blame_rank(group, rank, SLU_ABORT_INVALID,
+                                slu_fail(EPROTO,
+                                         "rank %u wrote %#llx as its %s, which no rank writes",
+                                         rank, (unsigned long long)word, what));
+}
+
+/* It goes on with barriers of which we know nothing. */
+int slu_abort_fail_reset(struct slu_group *group, uint32_t rank)
+{
+    slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
+    return slu_abort_blame(group, rank, group->node->rank, SLU_ABORT_NO_RESET, -ECANCELED);
+}
+
+/* If ranks do not agree on a call, all ranks of the node are told, whichever found it out. */
+static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t culprit)
+{
+    char names[2][SLU_RANK_BYTES];
+
+    slu_fail(EPROTO, "%s and %s are in different calls, or do not agree on the bytes of a value",
+             slu_node_rank_name(group->node, quitter, names[0]),
+             slu_node_rank_name(group->node, culprit, names[1]));
+    group->disagreed = true;
+    return slu_abort_blame(group, quitter, culprit, SLU_ABORT_OTHER_CALL, -EPROTO);
+}
+
+static int fail_aborted(struct slu_group *group, uint32_t quitter, uint32_t culprit,
+                        enum slu_abort_reason reason)
+{
+    char names[2][SLU_RANK_BYTES];
+
+    slu_node_rank_name(group->node, quitter, names[0]);
+    slu_node_rank_name(group->node, culprit, names[1]);
+    if (culprit == quitter)
+        slu_fail(ECANCELED, "%s gave up its barriers", names[0]);
+    else
+        slu_fail(ECANCELED, "%s gave up its barriers, because of %s%s", names[0], names[1],
+                 slu_abort_reason_text(reason));
+    return slu_abort_blame(group, quitter, culprit, reason, -ECANCELED);
+}
+
+/* 0: the rank has not given up, as far as we know. */
+static int check_mark(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint64_t read = slu_node_word_read(node, rank, SLU_MARK_AT), word = read & ~DISAGREED;
+    uint32_t quitter = (uint32_t)word >> 16;
+    uint32_t culprit = (uint32_t)word & 0xffff;
+
+    if (SLU_LIKELY(word >> 32 < node->generation && slu_node_word_is_valid(node, word)))
+        return 0;
+    if (!slu_node_word_is_valid(node, word) || quitter >= node->ranks || culprit >= node->ranks)
+        return slu_abort_fail_invalid(group, rank, "mark", read);
+    if (word >> 32 > node->generation)
+        return slu_abort_fail_reset(group, rank);
+    if (read != word)
+        return fail_disagreed(group, quitter, culprit);
+    return fail_aborted(group, quitter, culprit, slu_abort_reason_read(node, rank));
+}
+
+int slu_abort_check_marks(struct slu_group *group)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; i < group->count && error == 0; i++)
+        if (i != group->self)
+            error = check_mark(group, slu_group_rank(group, i));
+    return error;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words of blocks: what this rank publishes in its own memory for others to read, and
+ * what it writes into its block at another rank. Waiting for words is in notify.c.
+ */
+#include "config.h"
+
+#include <endian.h>
+
+#include "node/node.h"
+
+#define WORD_BYTES 8
+
+/* For others to read, in the block of a rank. */
+static void show(const struct sluice_node *node, uint32_t rank, uint32_t at, uint32_t low)
+{
+    char *blocks = sluice_mr_addr(node->blocks);
+    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
+
+    __atomic_store_n((uint64_t *)word, htobe64(slu_node_word(node, low)), __ATOMIC_RELEASE);
+}
+
+void slu_node_publish_state(struct sluice_node *node, enum slu_node_state state)
+{
+    show(node, node->rank, SLU_STATE_AT,
+         (uint32_t)node->last.tag << 16 | (uint32_t)node->last.count << 2 | state);
+}
+
+/* Of the first few tags it is known how many there were: most programs have one or two. */
+static uint16_t count_barrier(struct sluice_node *node, uint16_t tag)
+{
+    for (uint32_t i = 0; i < SLU_TALLIES; i++) {
+        struct slu_tally *tally = &node->tallies[i];
+
+        if (tally->count == 0 || tally->tag == tag) {
+            tally->tag = tag;
+            return tally->count = (uint16_t)(tally->count % SLU_TALLY_MOST + 1);
+        }
+    }
+    return 0;
+}
+
+void slu_node_publish_entry(const struct slu_group *group)
+{
+    struct sluice_node *node = group->node;
+    uint16_t round = (uint16_t)(node->round % SLU_TALLY_MOST + 1);
+
+    node->last = (struct slu_tally){
+        .tag = group->tag, .count = group->gathering ? round : count_barrier(node, group->tag)};
+    slu_node_publish_state(node, SLU_NODE_INSIDE);
+}
+
+void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank)
+{
+    show(node, rank, SLU_PUBLISHED_AT,
+         (uint32_t)node->peers[rank].notified << 16 | (uint16_t)node->round);
+}
+
+/* Which of the words that ranks write to others it is. */
+static size_t index_word(uint32_t at)
+{
+    return at < SLU_SLOTS_AT ? at / WORD_BYTES
+                             : SLU_BLOCK_WORDS - 2 + (at - SLU_SLOTS_AT) / SLU_SLOT_BYTES;
+}
+
+/*
+ * There is room, and the rank is ready. Where a word cannot be written inline it is
+ * read from memory, perhaps when it is already that of the next barrier: then we
+ * have entered that one, and what we wrote before has arrived.
+ */
+uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
+{
+    const struct slu_rank *peer = &node->peers[rank];
+    uint64_t value = htobe64(word);
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE,
+        .peer = rank,
+        .flags = SLUICE_INLINE,
+        .sge = {.addr = (uintptr_t)&value, .length = WORD_BYTES},
+        .sge_count = 1,
+        .remote = {.addr = peer->addr + at, .length = WORD_BYTES, .rkey = peer->rkey}};
+
+    if (node->words != NULL) {
+        uint64_t *words = sluice_mr_addr(node->words);
+        uint64_t *from = &words[index_word(at) * node->ranks + rank];
+
+        __atomic_store_n(from, value, __ATOMIC_RELEASE);
+        request.flags = 0;
+        request.sge.addr = (uintptr_t)from;
+        request.sge.lkey = sluice_mr_lkey(node->words);
+    }
+    return slu_post_detached(slu_node_engine(node), &request);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether the word that a call waits for has come from a rank: its count of notifications for
+ * a barrier, its piece for a gather. Every word is checked, since a peer may write anything.
+ */
+#include "config.h"
+
+#include "node/node.h"
+
+static int fail_other(struct slu_group *group, uint32_t rank)
+{
+    return slu_abort_blame_rank(
+        group, rank, SLU_ABORT_OTHER_CALL,
+        slu_fail(EPROTO,
+                 "rank %u is in another barrier than this rank: of other ranks, by "
+                 "another algorithm, or at the end of its node",
+                 rank));
+}
+
+/*
+ * Whether a rank has notified us as often as we have waited for it: 1, 0, or an error.
+ * One that is ahead has left our barrier, so it was in it.
+ */
+static int poll_count(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    struct slu_rank *peer = &node->peers[rank];
+    uint64_t word = slu_node_word_read(node, rank, SLU_COUNT_AT);
+    uint16_t ahead = slu_node_word_ahead(peer, word);
+
+    if (word >> 32 < node->generation && slu_node_word_is_valid(node, word) && !peer->seen)
+        return 0;
+    if (word >> 32 > node->generation && slu_node_word_is_valid(node, word))
+        return slu_abort_fail_reset(group, rank);
+    /* One is missing, none is, or it is in the next barrier already. */
+    if (word >> 32 != node->generation || (uint16_t)(ahead + 1) > 2)
+        return slu_abort_fail_invalid(group, rank, "count", word);
+    peer->seen = true;
+    if (ahead == 0 && (uint16_t)(word >> 16) != group->tag)
+        return fail_other(group, rank);
+    return ahead != UINT16_MAX;
+}
+
+static bool has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round)
+{
+    return slu_node_word_read(node, rank, slu_slot_at(round)) == slu_node_word(node, round);
+}
+
+static int poll_piece(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint64_t word = slu_node_word_read(node, rank, slu_slot_at(node->round));
+    bool known = slu_node_word_is_valid(node, word);
+
+    if (word == slu_node_word(node, node->round))
+        return 1;
+    if (word == slu_node_word(node, node->round - 2) ||
+        (known && word >> 32 < node->generation && node->round <= 2))
+        return 0;
+    if (known && word >> 32 > node->generation)
+        return slu_abort_fail_reset(group, rank);
+    return slu_abort_fail_invalid(group, rank, "piece number", word);
+}
+
+int slu_node_poll(struct slu_group *group, uint32_t rank)
+{
+    return SLU_UNLIKELY(group->gathering) ? poll_piece(group, rank) : poll_count(group, rank);
+}
+
+/*
+ * Whether a rank is in a barrier while we are in a gather, or the other way round.
+ * One that has come to the next call has left this one, but then what we wait for is here.
+ */
+bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint64_t word;
+
+    if (!group->gathering)
+        return has_piece(node, rank, node->round + 1);
+    word = slu_node_word_read(node, rank, SLU_COUNT_AT);
+    return word >> 32 == node->generation && slu_node_word_ahead(&node->peers[rank], word) == 1;
+}

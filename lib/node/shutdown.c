@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a node that all ranks agree on: all finish their sends, meet in a barrier, and
+ * only then disconnect.
+ */
+#include "config.h"
+
+#include "node/node.h"
+
+/* Sends, writes and reads are complete, or a rank has given up. */
+struct flush {
+    struct slu_group *group;
+    int error;
+};
+
+static bool is_flushed(void *argument)
+{
+    struct flush *flush = argument;
+    const struct slu_engine *engine = slu_node_engine(flush->group->node);
+
+    if (slu_count_pending(engine, SLU_SEND_QUEUE) == 0)
+        return true;
+    flush->error = slu_abort_check_marks(flush->group);
+    return flush->error < 0;
+}
+
+/* The first rank, from this one on, whose work is still pending; or the number of all. */
+static uint32_t find_busy(const struct slu_engine *engine, uint32_t from)
+{
+    uint32_t i = from;
+
+    while (i < engine->peer_count && !slu_peer_has_posted(&engine->peers[i], SLU_SEND_QUEUE))
+        i++;
+    return i;
+}
+
+static int flush_sends(struct slu_group *group)
+{
+    struct slu_engine *engine = slu_node_engine(group->node);
+    struct flush flush = {.group = group};
+    char pending[SLU_PENDING_BYTES];
+    char name[SLU_RANK_BYTES];
+    uint32_t busy;
+
+    if (slu_notify_wait(group, is_flushed, &flush))
+        return flush.error;
+    busy = find_busy(engine, 0);
+    slu_fail(ETIMEDOUT, "still pending: %s, to %s%s",
+             slu_say_pending(slu_count_pending(engine, SLU_SEND_QUEUE), 0, pending),
+             slu_node_rank_name(group->node, busy, name),
+             find_busy(engine, busy + 1) < engine->peer_count ? " and others" : "");
+    return slu_abort_blame_rank(group, busy, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
+}
+
+/*
+ * What we have in flight must arrive before others may close: it ends before the
+ * barrier. And our last notifications must, before we may.
+ */
+static int await_all(struct slu_group *group)
+{
+    int error = flush_sends(group);
+
+    if (error == 0)
+        error = slu_barrier_run(group, SLUICE_BARRIER_DEFAULT);
+    if (error == 0)
+        error = flush_sends(group);
+    return error;
+}
+
+int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
+{
+    SLU_UNCANCELLED_BLOCK;
+    struct slu_group group = {.node = node, .ending = true};
+    struct slu_engine *engine;
+    int error;
+
+    if (!slu_is_node(node))
+        return slu_not_a_node(node);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    /* It would wait for the work of a scope, and end what that is posted to. */
+    error = slu_scope_check(slu_node_engine(node));
+    if (error == 0)
+        error = slu_node_check_usable(node, node->ranks, deadline);
+    if (error < 0)
+        return error;
+    group.count = node->ranks;
+    group.self = node->rank;
+    group.until = slu_after(deadline);
+    engine = slu_node_engine(node);
+    slu_engine_enter(engine);
+    slu_node_publish_state(node, SLU_NODE_INSIDE);
+    error = await_all(&group);
+    if (error < 0)
+        slu_abort_announce(&group);
+    else
+        slu_node_publish_state(node, SLU_NODE_OUTSIDE);
+    slu_engine_leave(engine);
+    if (error < 0)
+        return error;
+    node->ended = true;
+    /* What is left are receives that nobody will fill any more: they end cancelled. */
+    slu_engine_shutdown(engine, 0);
+    return 0;
+}
