@@ -124,7 +124,9 @@ bool slu_exchange_reserve(struct sluice_exchange *exchange);
  */
 int slu_exchange_abandon(struct sluice_exchange *exchange);
 
-/* Keeps the ranks of which missing says so. */
+/* missing.c: keeps the ranks for which missing[] is true. */
 void slu_exchange_set_missing(struct sluice_exchange *exchange, const bool *missing);
+/* Logs all of them, as "3-7,12": an exchange that did not open cannot be queried. */
+void slu_exchange_log_missing(const struct sluice_exchange *exchange);
 
 #endif

@@ -6,6 +6,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/host_file.c \
 	%D%/launch.c \
 	%D%/launch_info.c \
+	%D%/missing.c \
 	%D%/munge.c \
 	%D%/pmi.c \
 	%D%/pmi.h \
@@ -22,5 +23,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_link.c \
 	%D%/tcp_listen.c \
 	%D%/tcp_root.c \
+	%D%/tcp_text.c \
 	%D%/tcp_wire.c \
 	%D%/wrap.c

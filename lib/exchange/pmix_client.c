@@ -158,8 +158,7 @@ static int await_client(int64_t until)
     pthread_mutex_unlock(&lock);
     if (call == NULL)
         return error;
-    error =
-        slu_async_call_wait(call, until, "PMIx: its server did not answer before the deadline");
+    error = slu_async_call_wait(call, until, "PMIx: its server did not answer before the deadline");
     slu_async_call_drop(call);
     return error;
 }

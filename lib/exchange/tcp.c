@@ -95,20 +95,6 @@ static int fail_without_place(const struct tcp *tcp, const struct slu_launch *la
                     other ? launch->tcp_field : "", other ? " is set" : "");
 }
 
-const char *slu_tcp_means(uint32_t means)
-{
-    return means == TCP_MEANS_MUNGE    ? "munge (see SLUICE_MUNGE)"
-           : means == SLU_MEANS_SECRET ? "a secret"
-                                       : "none";
-}
-
-const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT])
-{
-    snprintf(text, TCP_ROOT_TEXT, "%.100s%s%s", tcp->root, tcp->root_source != NULL ? ", of " : "",
-             tcp->root_source != NULL ? tcp->root_source : "");
-    return text;
-}
-
 /* One place as it was told, or those that rank 0 has put where all find it. */
 static int find_places(struct tcp *tcp, const struct slu_launch *launch)
 {

@@ -146,6 +146,9 @@ struct tcp_peer {
     size_t later;   /* bytes of it behind those that are waited for */
 };
 
+/* Makes the link of a rank read a header next. */
+void slu_tcp_peer_between(struct tcp_peer *peer);
+
 struct tcp {
     struct sluice_exchange *exchange;
     uint32_t rank, ranks;
@@ -185,7 +188,7 @@ struct tcp_call {
     int64_t until;
 };
 
-/* tcp.c: means in words: "a secret", munge, or "none". */
+/* tcp_text.c: means in words: "a secret", munge, or "none". */
 const char *slu_tcp_means(uint32_t means);
 /* The root with who named it, such as "node7:7471, of SLUICE_ROOT". */
 #define TCP_ROOT_TEXT 160
@@ -209,8 +212,6 @@ void slu_tcp_set_options(int fd);
 /* tcp_root.c: rank 0 */
 int slu_tcp_root_open(struct tcp *tcp, int64_t until);
 int slu_tcp_root_call(struct tcp *tcp, const struct tcp_call *call);
-/* Reads a header next. */
-void slu_tcp_peer_between(struct tcp_peer *peer);
 
 /*
  * tcp_fail.c: rank 0 fails, and tells all ranks of it. Each returns the error;
@@ -228,6 +229,9 @@ int slu_tcp_fail_deadline(struct tcp *tcp, uint32_t whose);
  */
 int slu_tcp_fail_interrupted(struct tcp *tcp, bool late);
 
+/* Of another rank, for which rank 0 alone can be missing. */
+int slu_tcp_fail_without_root(struct tcp *tcp, int error);
+
 /* tcp_greet.c: lets all ranks in, which are then done. */
 int slu_tcp_greet_all(struct tcp *tcp, int64_t until);
 
@@ -238,7 +242,5 @@ int slu_tcp_find_root(struct tcp *tcp, int64_t until);
 int slu_tcp_leaf_open(struct tcp *tcp, int64_t until);
 int slu_tcp_leaf_call(struct tcp *tcp, const struct tcp_call *call);
 void slu_tcp_leaf_abandon(struct tcp *tcp);
-/* Nobody knows of anybody but rank 0, which was missing. */
-int slu_tcp_fail_without_root(struct tcp *tcp, int error);
 
 #endif

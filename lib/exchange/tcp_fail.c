@@ -63,6 +63,14 @@ int slu_tcp_fail(struct tcp *tcp, int error)
     return fail_all(tcp, error);
 }
 
+int slu_tcp_fail_without_root(struct tcp *tcp, int error)
+{
+    memset(tcp->missing, 0, tcp->ranks);
+    tcp->missing[0] = true;
+    slu_exchange_set_missing(tcp->exchange, tcp->missing);
+    return error;
+}
+
 /* "rank 3", "ranks 3, 4 and 5", or "ranks 1, 2, ... and 17 others"; how many they are. */
 static uint32_t name_missing(const struct tcp *tcp, char text[NAMES])
 {

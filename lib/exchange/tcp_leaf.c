@@ -11,14 +11,6 @@
 
 #include "exchange/tcp.h"
 
-int slu_tcp_fail_without_root(struct tcp *tcp, int error)
-{
-    memset(tcp->missing, 0, tcp->ranks);
-    tcp->missing[0] = true;
-    slu_exchange_set_missing(tcp->exchange, tcp->missing);
-    return error;
-}
-
 static int fail_gone(struct tcp *tcp)
 {
     return slu_tcp_fail_without_root(tcp, slu_fail(ECONNRESET, "rank 0 at %s is gone", tcp->root));

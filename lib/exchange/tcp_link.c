@@ -115,3 +115,10 @@ int slu_tcp_transfer(struct tcp_link *link, int64_t until)
         error = slu_tcp_link_step(link, until);
     return error;
 }
+
+void slu_tcp_peer_between(struct tcp_peer *peer)
+{
+    peer->stage = TCP_BETWEEN;
+    peer->link.in = peer->header;
+    peer->link.want = TCP_FRAME_BYTES;
+}

@@ -23,13 +23,6 @@ struct round {
     size_t size;
 };
 
-void slu_tcp_peer_between(struct tcp_peer *peer)
-{
-    peer->stage = TCP_BETWEEN;
-    peer->link.in = peer->header;
-    peer->link.want = TCP_FRAME_BYTES;
-}
-
 /* Its next bytes have a place now. */
 static void await_bytes(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
