@@ -11,17 +11,17 @@
 /* Set in a mark if two ranks are in different calls. No generation is so high. */
 #define DISAGREED (UINT64_C(1) << 63)
 
-/* Telling all ranks that our barriers are broken, or why we leave. */
+/* A word that is being written to all ranks: a mark, or a farewell. */
 struct announcement {
     struct sluice_node *node;
     uint32_t at;
     uint64_t word;
-    uint64_t reason; /* goes before it, if there is room for both; 0: nothing does */
+    uint64_t reason; /* written before the word, if there is room for both; 0: none */
 };
 
 /*
- * There is room for one. A peer that is stopped may take nothing for long: the mark
- * is not to wait for the reason.
+ * The send queue must have room for one request. The reason is left out if there is room for no
+ * more than that: a stopped peer may take nothing for long, and the mark matters more.
  */
 static void announce_to(const struct announcement *announcement, uint32_t rank)
 {
@@ -58,7 +58,7 @@ static bool all_announced(void *argument)
     return all;
 }
 
-/* Best effort, for a rank may be stopped, or lost. The text stays. */
+/* Best effort, since ranks may be stopped or lost. Leaves the thread's text as it is. */
 static void announce(struct announcement *announcement)
 {
     struct slu_text text;
@@ -84,8 +84,8 @@ void slu_abort_announce(const struct slu_group *group)
 }
 
 /*
- * Who was told that our barriers are broken knows more than this says; and a loss
- * of before a reset is known to all that go on.
+ * If the barriers were broken, the mark has said more than a farewell does. A loss before the last
+ * reset is known to all ranks that continue.
  */
 void slu_abort_farewell(struct sluice_node *node)
 {
@@ -126,19 +126,18 @@ int slu_abort_blame_rank(struct slu_group *group, uint32_t culprit, enum slu_abo
 int slu_abort_fail_invalid(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
 {
     return slu_abort_blame_rank(group, rank, SLU_ABORT_INVALID,
-                                slu_fail(EPROTO,
-                                         "rank %u wrote %#llx as its %s, which no rank writes",
-                                         rank, (unsigned long long)word, what));
+                                slu_fail(EPROTO, "rank %u wrote an invalid %s: %#llx", rank, what,
+                                         (unsigned long long)word));
 }
 
-/* It goes on with barriers of which we know nothing. */
+/* The rank continues with barriers that this rank does not know of. */
 int slu_abort_fail_reset(struct slu_group *group, uint32_t rank)
 {
     slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
     return slu_abort_blame(group, rank, group->node->rank, SLU_ABORT_NO_RESET, -ECANCELED);
 }
 
-/* If ranks do not agree on a call, all ranks of the node are told, whichever found it out. */
+/* All ranks of the node learn that two ranks disagree, whichever of them noticed it. */
 static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t culprit)
 {
     char names[2][SLU_RANK_BYTES];
@@ -165,7 +164,7 @@ static int fail_aborted(struct slu_group *group, uint32_t quitter, uint32_t culp
     return slu_abort_blame(group, quitter, culprit, reason, -ECANCELED);
 }
 
-/* 0: the rank has not given up, as far as we know. */
+/* Returns 0 if no mark of the rank is here. */
 static int check_mark(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers: three ways to let all ranks of a group know that all have come. Each
- * pair of ranks counts its notifications for itself, so that any group can go any
- * way at any time. A mistake in the arguments is found before anything is done; a
- * failure breaks the barriers of the node until they are reset.
+ * Barriers: three algorithms by which all ranks of a group learn that all have come. Each pair of
+ * ranks counts its own notifications, so any group can use any algorithm at any time. Wrong
+ * arguments are found before anything is sent. A failure breaks the barriers of the node until they
+ * are reset.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "node/node.h"
 
-/* Up a binary tree, and down again. */
+/* Notifications go up a binary tree, and down again. */
 static int run_tree(struct slu_group *group)
 {
     uint32_t parent = (group->self - 1) / 2;
@@ -46,7 +46,7 @@ static int run_central(struct slu_group *group)
     return error;
 }
 
-/* After the round of distance d each rank knows of the 2 d - 1 before it. */
+/* After the round of distance d, each rank knows that the 2 d - 1 ranks before it have come. */
 static int run_dissemination(struct slu_group *group)
 {
     int error = 0;
@@ -60,10 +60,11 @@ static int run_dissemination(struct slu_group *group)
 }
 
 /*
- * Few ranks do the same at the same time. A central barrier of more is as quick as a tree
- * while the first rank's writes take less than the steps of the tree, and where ranks
- * outnumber processors it is twice as quick or more: each rank need run but once. All ranks
- * must choose alike, so only what they all know counts.
+ * With few ranks, dissemination is quickest: all ranks do the same at the same time. Up to
+ * CENTRAL_RANKS a central barrier is as quick as a tree, because the first rank's writes take less
+ * time than the steps of the tree; and where ranks outnumber processors it is at least twice as
+ * quick, because each rank has to run only once. All ranks must choose the same algorithm, so the
+ * choice depends only on what all know.
  */
 #define FEW_RANKS 4
 #define CENTRAL_RANKS 64
@@ -75,7 +76,7 @@ static uint32_t choose_algorithm(uint32_t ranks)
     return ranks <= CENTRAL_RANKS ? SLUICE_BARRIER_CENTRAL : SLUICE_BARRIER_TREE;
 }
 
-/* What all ranks of a barrier have in common, and those of others hardly ever. */
+/* Makes a tag that all ranks of a barrier have in common and that other barriers rarely have. */
 static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
 {
     uint32_t hash = SLU_HASH_BASIS ^ (algorithm << 1 | group->ending);
@@ -86,8 +87,9 @@ static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
 }
 
 /*
- * Who has given up before we come has not left this barrier, and will not: it left
- * none that we had not entered. So its mark counts, though its part may be done.
+ * Marks are checked first, and count even if the rank has already notified this one: a rank that
+ * gave up before this rank came has not left this barrier, because no rank leaves a barrier that
+ * another one has not entered; and it will not complete it.
  */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 {
@@ -106,7 +108,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
     return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
 }
 
-/* Finds our own position in the group as well. */
+/* Also sets the position of this rank in the group. */
 static int check_ranks(struct slu_group *group)
 {
     const struct sluice_node *node = group->node;

@@ -11,8 +11,8 @@
 
 #define WORD_BYTES 8
 
-/* For others to read, in the block of a rank. */
-static void show(const struct sluice_node *node, uint32_t rank, uint32_t at, uint32_t low)
+/* Stores a word in the block of a rank here, for that rank to read. */
+static void publish(const struct sluice_node *node, uint32_t rank, uint32_t at, uint32_t low)
 {
     char *blocks = sluice_mr_addr(node->blocks);
     void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
@@ -22,11 +22,14 @@ static void show(const struct sluice_node *node, uint32_t rank, uint32_t at, uin
 
 void slu_node_publish_state(struct sluice_node *node, enum slu_node_state state)
 {
-    show(node, node->rank, SLU_STATE_AT,
-         (uint32_t)node->last.tag << 16 | (uint32_t)node->last.count << 2 | state);
+    publish(node, node->rank, SLU_STATE_AT,
+            (uint32_t)node->last.tag << 16 | (uint32_t)node->last.count << 2 | state);
 }
 
-/* Of the first few tags it is known how many there were: most programs have one or two. */
+/*
+ * Counts barriers by tag, for the first SLU_TALLIES tags: most programs use one or two. Returns 0
+ * for any other tag.
+ */
 static uint16_t count_barrier(struct sluice_node *node, uint16_t tag)
 {
     for (uint32_t i = 0; i < SLU_TALLIES; i++) {
@@ -52,11 +55,11 @@ void slu_node_publish_entry(const struct slu_group *group)
 
 void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank)
 {
-    show(node, rank, SLU_PUBLISHED_AT,
-         (uint32_t)node->peers[rank].notified << 16 | (uint16_t)node->round);
+    publish(node, rank, SLU_PUBLISHED_AT,
+            (uint32_t)node->peers[rank].notified << 16 | (uint16_t)node->round);
 }
 
-/* Which of the words that ranks write to others it is. */
+/* Returns which of the SLU_BLOCK_WORDS words is at an offset. */
 static size_t index_word(uint32_t at)
 {
     return at < SLU_SLOTS_AT ? at / WORD_BYTES
@@ -64,9 +67,9 @@ static size_t index_word(uint32_t at)
 }
 
 /*
- * There is room, and the rank is ready. Where a word cannot be written inline it is
- * read from memory, perhaps when it is already that of the next barrier: then we
- * have entered that one, and what we wrote before has arrived.
+ * If words cannot be sent inline, the device reads the word from memory, and may find that of the
+ * next barrier there already. That does no harm: this rank has entered that barrier, so what it
+ * wrote before has arrived.
  */
 uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
 {

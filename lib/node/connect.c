@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Further multichannels that connect all ranks of a node, and new connections in them. All
- * that the ranks tell each other for it goes over the node: first whether each rank is ready
- * to begin, then which pairs of ranks need a connection, then the endpoints of these, and
- * then twice whether all have come so far.
+ * Further multichannels that connect all ranks of a node, and new connections in them. The ranks
+ * exchange what they need over the node, in five steps: whether each rank is ready to begin, which
+ * pairs of ranks need a connection, the endpoints of these, and then twice whether all have
+ * succeeded so far.
  *
- * A rank that fails on its own takes part to the next of these agreements, so that all fail
- * together and their barriers still work. A pair is made new if either side says so: the
- * side that still lives may not have noticed that the other one was lost.
+ * A rank that fails on its own still takes part in the next agreement, so that all fail together
+ * and their barriers keep working. A pair of ranks is reconnected if either side asks for it: the
+ * side that is still connected may not have noticed that the other one lost the connection.
  */
 #include "config.h"
 
@@ -16,22 +16,22 @@
 
 #include "node/node.h"
 
-/* To take part in an agreement after a failure, if no time is left. */
-#define ABORT_TIMEOUT SLUICE_MS(100)
+/* Time that a failed rank has for an agreement, even if its own deadline has passed. */
+#define REPORT_TIME SLUICE_MS(100)
 
 struct joining {
     struct sluice_node *node;
     int64_t until;
-    struct sluice_prepared_multichannel *prepared; /* of a multichannel that is new, or NULL */
+    struct sluice_prepared_multichannel *prepared; /* of a new multichannel, or NULL */
     struct sluice_multichannel *multichannel;
     struct sluice_endpoint *ours, *theirs; /* one for each rank, as are all below */
     struct sluice_node_endpoint *reports;
-    uint8_t *needs, *their_needs; /* 1: the connection to that rank is to be made */
+    uint8_t *needs, *their_needs; /* 1: connect to that rank */
 };
 
 static int64_t time_left(const struct joining *joining, int error)
 {
-    int64_t least = error < 0 ? ABORT_TIMEOUT : 1;
+    int64_t least = error < 0 ? REPORT_TIME : 1;
     int64_t left;
 
     if (joining->until == SLUICE_FOREVER)
@@ -40,7 +40,7 @@ static int64_t time_left(const struct joining *joining, int error)
     return left > least ? left : least;
 }
 
-/* The ranks that wait for this one are told that it will not come. */
+/* Tells the ranks that wait for this one that it will not come. */
 static int abandon(struct sluice_node *node)
 {
     const struct slu_group group = {
@@ -77,8 +77,8 @@ static void release(struct joining *joining)
     free(joining->ours);
 }
 
-/* Of the reports of all: the first rank that has failed, if any has. */
-static int find_failure(const struct joining *joining)
+/* Finds the first rank that has failed in the reports of all. */
+static int check_reports(const struct joining *joining)
 {
     struct slu_node_failure failure;
 
@@ -89,7 +89,10 @@ static int find_failure(const struct joining *joining)
     return 0;
 }
 
-/* All have come so far with this error, or 0: returns this rank's own, or that of another one. */
+/*
+ * Agrees with all ranks on whether one has failed so far. error is the result of this rank. Returns
+ * this rank's error if there is one, and otherwise that of another rank.
+ */
 static int agree(struct joining *joining, int error)
 {
     struct sluice_node_endpoint own;
@@ -101,7 +104,7 @@ static int agree(struct joining *joining, int error)
     result = sluice_node_allgather(joining->node, &own, joining->reports, sizeof own,
                                    time_left(joining, error));
     if (result == 0 && error == 0)
-        result = find_failure(joining);
+        result = check_reports(joining);
     if (error < 0)
         slu_text_restore(&text);
     return error < 0 ? error : result;
@@ -117,7 +120,7 @@ static int swap_needs(struct joining *joining)
     return error;
 }
 
-/* A connection that could not be reset has an endpoint that nobody can use, and is a failed one. */
+/* If a connection cannot be reset, the peer gets an unusable endpoint and its connection fails. */
 static int make_endpoints(struct joining *joining)
 {
     uint32_t ranks = joining->node->ranks;
@@ -155,7 +158,7 @@ static int shake_hands(struct joining *joining)
     return error;
 }
 
-/* A connection that could not be made is known at once, here; the other side would wait. */
+/* Fails if a connection could not be made. Only this side knows at once; the other would wait. */
 static int check_ranks(const struct joining *joining)
 {
     const struct slu_engine *engine = joining->multichannel->base.engine;
@@ -167,7 +170,9 @@ static int check_ranks(const struct joining *joining)
     return 0;
 }
 
-/* error is what came of preparing. The steps have the reasons of those of sluice_node_open(). */
+/*
+ * error is the result of the preparation. The steps have the same reasons as in sluice_node_open().
+ */
 static int join(struct joining *joining, int error)
 {
     error = agree(joining, error);
@@ -188,7 +193,9 @@ static int join(struct joining *joining, int error)
     if (error < 0)
         return error;
     error = sluice_multichannel_wait_connected(joining->multichannel, time_left(joining, 0));
-    /* Without rights to read or write nobody can be asked, and all have done their handshakes. */
+    /*
+     * Without rights to read or write no peer can be queried, but all have done their handshakes.
+     */
     return agree(joining, error == -EOPNOTSUPP ? 0 : error);
 }
 
@@ -201,7 +208,7 @@ static int check(const struct sluice_node *node, int64_t deadline)
     return slu_node_check_usable(node, node->ranks, deadline);
 }
 
-/* What became of it is given up, without losing the words of the failure. */
+/* Frees what was made so far, and keeps the text of the failure. */
 static void *fail_connect(const struct joining *joining, int error)
 {
     struct slu_text text;
@@ -253,7 +260,7 @@ static int check_multichannel(const struct sluice_node *node,
     return 0;
 }
 
-/* Which connections this side has lost; others may have lost more. */
+/* Marks the connections that this side has lost. Other ranks may have lost more. */
 static void find_lost(struct joining *joining)
 {
     struct slu_engine *engine = joining->multichannel->base.engine;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire form of what a rank needs of another one, 320 bytes in network byte
- * order:
+ * The wire format of the endpoint of a node, which a rank makes for another one: 320 bytes in
+ * network byte order.
  *
- *     0  written by version (1 byte), readable from version (1), what it is (2)
- *     4  maker, rank it is for, number of ranks, the maker's algorithm of barriers (4
- *        each)
+ *     0  version of the writer (1 byte), oldest version that can read it (1), kind (2)
+ *     4  maker, rank it is for, number of ranks, the maker's barrier algorithm (4 each)
  *    20  remote key (4) and address (8) of the block for that rank
  *    32  the endpoint of the connection (256)
  *   288  bytes from one block to the next (4)
- *   292  generation of the maker's barriers, which are broken until a reset; 0: they begin
- *        (4; since version 4, and only who knows of it can read one that is not 0)
+ *   292  generation of the maker's barriers, which are broken until a reset; 0: they have not
+ *        begun (4; since version 4, and only readers of version 4 accept one that is not 0)
  *   316  checksum of all before it: FNV-1a, against accidents, not attackers
  *
- * What is not used is zero, and versions.h has the rule for what is to be used. A rank
- * that could not open its node sends instead:
+ * Unused bytes are zero; versions.h has the rule for new fields. A rank that could not open its
+ * node sends a failure instead:
  *
  *     0  the same, and a positive errno value (4)
- *     8  the reason in words (280), perhaps without a zero at their end
+ *     8  the reason as text (280), zero-terminated only if it is shorter
  *   316  checksum
  */
 #include "config.h"
@@ -31,18 +30,18 @@
 
 #define VERSION 4
 #define READABLE 3
-/* By those that know of generations. */
+/* Oldest version that knows generations. */
 #define READABLE_OF_GENERATION 4
 #define OLDEST 3
-/* What it is. */
+/* Kinds. */
 #define ENDPOINT 0
 #define FAILURE 1
 #define FAILURE_TEXT_AT 8
-/* Of errno. */
+/* The largest errno value. */
 #define LARGEST_ERROR 4095
 #define CONNECTION_AT 32
 #define BLOCK_BYTES_AT (CONNECTION_AT + SLUICE_ENDPOINT_BYTES)
-/* A mark uses the highest bit of a generation for something else. */
+/* The highest bit of a generation is used by marks. */
 #define LARGEST_GENERATION INT32_MAX
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
 
@@ -86,7 +85,7 @@ static uint32_t get32(const uint8_t **at)
     return get(at, 4);
 }
 
-/* 0: it is whole, and can be read; what it is. */
+/* Checks that the bytes are whole and of a version that can be read; sets the kind. */
 static int read_head(const uint8_t **at, uint32_t *what)
 {
     static const struct slu_versions known = {"the endpoint of a node", VERSION, OLDEST};

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allgathers and alltoalls over the node itself: each rank writes its value into its
- * blocks at all others, in pieces, of which each is a round. First the bytes of a piece
- * are written, and what call it is of, and then the number of the round, which so
- * never appears before them.
+ * Allgathers and alltoalls over the node itself. Each rank writes its value into its blocks at all
+ * other ranks, in pieces, one a round. The bytes of a piece and the description of the call are
+ * written first and the number of the round last, so the number never appears before the bytes.
  *
- * Two slots, used in turns, are enough: a rank begins a round when it has the
- * pieces of all others for the round before, so all have begun that one, and have
- * taken what they were given for those before it. An allgather writes from the block
- * that a rank has of itself, whose slots nobody writes into; an alltoall, in which each
- * rank gets another value, from two slots for each rank, which exist from the first one
- * on. A slot is used again when all writes from it have ended, whatever became of the
- * round.
+ * Two slots, used alternately, are enough. A rank begins a round when it has the pieces of all
+ * others of the round before; so all have begun that one, and have copied the pieces of the round
+ * before it. An allgather writes from the block of the rank for itself, into whose slots no rank
+ * writes. An alltoall has another value for each rank and writes from two slots for each rank,
+ * which are allocated by the first alltoall. A slot is reused only when all writes from it have
+ * ended, even if the round failed.
  *
- * What a rank says of its call must be what we say of ours, to the bit: no number
- * that another rank wrote is used for anything else.
+ * The description that a rank sends must be equal to that of this rank, bit by bit. No number that
+ * another rank wrote is used for anything else.
  */
 #include "config.h"
 
@@ -23,12 +21,12 @@
 
 #include "node/node.h"
 
-/* Told to other ranks, so none of them changes. */
+/* The values go over the wire and must not change. */
 enum kind { ALLGATHER = 1, SHARE_MR = 2, ALLTOALL = 3 };
 
 /*
- * One call. What rank i gives is put at all + i * stride; what it is given is at
- * own + i * own_stride, which is 0 if all ranks are given the same.
+ * One call. The value of rank i goes to all + i * stride. The value for rank i is at own + i *
+ * own_stride, where own_stride is 0 if all ranks get the same.
  */
 struct gathering {
     struct slu_group group;
@@ -38,7 +36,7 @@ struct gathering {
     size_t bytes, stride, own_stride;
 };
 
-/* The handles of a shared region come to where they will be in another form. */
+/* unpack_all() replaces each packed handle by the handle itself, in the same place. */
 _Static_assert(sizeof(struct sluice_peer_remote_mr) >= SLUICE_REMOTE_MR_BYTES,
                "a packed handle fits where the handle goes");
 
@@ -49,7 +47,7 @@ static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
     return blocks + (size_t)rank * SLU_BLOCK_BYTES + slu_slot_at(node->round);
 }
 
-/* The region and the slot in it that the piece for a rank is written from. */
+/* Returns the region that the piece for a rank is written from. */
 static const struct sluice_mr *source_region(const struct gathering *gathering)
 {
     const struct sluice_node *node = gathering->group.node;
@@ -68,17 +66,17 @@ static uint8_t *source_of(const struct gathering *gathering, uint32_t rank)
     return pieces + (2 * (size_t)rank + node->round % 2) * SLU_SLOT_BYTES;
 }
 
-/* The kind of the call, which of its pieces this is, and the bytes of a value. */
+/* Packs the kind of the call, the number of the piece, and the bytes of a value into one word. */
 static uint64_t describe(const struct gathering *gathering, size_t at)
 {
     return (uint64_t)gathering->kind << 56 | (uint64_t)(at / SLU_PIECE_BYTES) << 32 |
            gathering->bytes;
 }
 
-/* Waiting for what was written from our slot before. */
+/* A wait for earlier writes from the slot of this round. */
 struct freeing {
     struct slu_group *group;
-    uint32_t busy; /* the first rank that has not taken it */
+    uint32_t busy; /* the first rank whose write is still pending */
     int error;
 };
 
@@ -120,7 +118,7 @@ static void fill_slot(const struct gathering *gathering, uint32_t rank, size_t a
         memcpy(slot + SLU_SLOT_DATA_AT, gathering->own + rank * gathering->own_stride + at, length);
 }
 
-/* There is room. */
+/* The send queue must have room for one request. */
 static void write_piece(const struct gathering *gathering, uint32_t rank, size_t length)
 {
     const struct sluice_node *node = gathering->group.node;
@@ -168,7 +166,7 @@ static const char *name_kind(uint64_t kind)
     return kind == ALLTOALL ? "sluice_node_alltoall()" : "sluice_node_allgather()";
 }
 
-/* The rank is in another call of this kind. */
+/* Fails because the rank is in another call of this kind. */
 static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs)
 {
     struct slu_group *group = &gathering->group;
@@ -186,7 +184,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     return slu_abort_blame_rank(group, rank, SLU_ABORT_OTHER_CALL, -EPROTO);
 }
 
-/* The piece of a rank is here. */
+/* Copies the piece of a rank, which has arrived. */
 static int take(struct gathering *gathering, uint32_t rank, size_t at, size_t length)
 {
     const uint8_t *slot = slot_of(gathering->group.node, rank);
@@ -201,7 +199,7 @@ static int take(struct gathering *gathering, uint32_t rank, size_t at, size_t le
     return 0;
 }
 
-/* Each rank begins with the one after it, so that not all write to the same one. */
+/* Each rank begins with the rank after its own, so that they do not all write to the same one. */
 static int run_round(struct gathering *gathering, size_t at, size_t length)
 {
     struct slu_group *group = &gathering->group;
@@ -226,7 +224,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
     return error;
 }
 
-/* A value of no bytes is a piece as well. */
+/* A value of no bytes still takes one piece. */
 static int run_rounds(struct gathering *gathering)
 {
     int error = slu_abort_check_marks(&gathering->group);
@@ -243,7 +241,7 @@ static int run_rounds(struct gathering *gathering)
     return error;
 }
 
-/* Handles that came packed, each where it goes. */
+/* Replaces each packed handle by the handle itself. */
 static int unpack_all(struct gathering *gathering)
 {
     struct slu_group *group = &gathering->group;
@@ -265,7 +263,7 @@ static int unpack_all(struct gathering *gathering)
     return 0;
 }
 
-/* Programs without alltoalls need no such memory. */
+/* Allocates the sources of alltoalls, by the first one: most programs have none. */
 static int create_pieces(struct gathering *gathering)
 {
     struct sluice_node *node = gathering->group.node;
@@ -280,7 +278,7 @@ static int create_pieces(struct gathering *gathering)
                                 slu_listed(-errno));
 }
 
-/* The ranks that cannot take part leave in good order, so that the others do not wait for them. */
+/* A rank that cannot take part still gives up in order, so that the others do not wait for it. */
 static int gather(struct gathering *gathering)
 {
     struct sluice_node *node = gathering->group.node;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which rank is missing, when the time of a barrier or a gather is up. The one that was
- * waited for may have come, and wait for another one itself; so all ranks of the group are
- * asked whether they are inside of one: their states are read from their memory,
- * which needs nothing of their programs. Only what was read is told, and if it
- * accuses nobody, nobody is accused.
+ * Finds out which rank is missing when the deadline of a barrier or a gather has passed. The rank
+ * that was waited for may have come, and wait for another one itself. So all ranks of the group are
+ * queried whether they are inside of a call: their published states are read from their memory,
+ * which does not involve their programs. A rank is blamed only if what was read proves it.
  *
- * A rank that is outside may have left already, while what it wrote to us waits behind a
- * message for which this rank has posted no receive. So its state names the call that it was
- * in, and the rank that we wait for is asked, too, what it has told us.
+ * A rank that is outside may have left already, while its write to this rank waits behind a message
+ * for which this rank has posted no receive. So its state names its last call, and the rank that
+ * was waited for is also queried for what it has sent to this one.
  *
- * A question has no deadline, as a notification has none: it must not end the
- * connection of a rank that is only stopped. So an answer may come at any later
- * time, into the block of its rank, and a rank is not asked again before.
+ * A query has no deadline, nor has a notification: one that passed would end the connection to a
+ * rank that is only stopped. So an answer may arrive at any later time, into the block of its rank,
+ * and a rank is not queried again before that.
  */
 #include "config.h"
 
@@ -21,44 +20,44 @@
 #include "node/node.h"
 
 #define WORD_BYTES 8
-/* No rank has such a state. */
+/* No rank has this state. */
 #define NO_ANSWER UINT64_MAX
 
 enum verdict {
-    LEFT, /* so all have come */
+    LEFT, /* it has left the call, so all have come */
     CAME,
-    UNKNOWN, /* it cannot be asked */
+    UNKNOWN, /* it cannot be queried */
     SILENT,
     MISSING,
 };
 
-/* What is asked of a rank. */
-enum question { STATE, TOLD };
+/* What is read from a rank. */
+enum query { STATE, PUBLISHED };
 
 static const uint32_t answers_at[] = {
-    [STATE] = SLU_STATE_ANSWER_AT, [TOLD] = SLU_PUBLISHED_ANSWER_AT};
+    [STATE] = SLU_STATE_ANSWER_AT, [PUBLISHED] = SLU_PUBLISHED_ANSWER_AT};
 
-/* What we have there is our block; the state is in the block that the rank has of itself. */
-static uint64_t address_of(const struct sluice_node *node, uint32_t rank, enum question question)
+/* peer->addr is the block of this rank there. Its state is in the block that it has for itself. */
+static uint64_t address_of(const struct sluice_node *node, uint32_t rank, enum query kind)
 {
     const struct slu_rank *peer = &node->peers[rank];
 
-    if (question == TOLD)
+    if (kind == PUBLISHED)
         return peer->addr + SLU_PUBLISHED_AT;
     return peer->addr + (uint64_t)rank * peer->block_bytes -
            (uint64_t)node->rank * peer->block_bytes + SLU_STATE_AT;
 }
 
-static uint64_t *answer_of(const struct sluice_node *node, uint32_t rank, enum question question)
+static uint64_t *answer_of(const struct sluice_node *node, uint32_t rank, enum query kind)
 {
     char *blocks = sluice_mr_addr(node->blocks);
-    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + answers_at[question];
+    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + answers_at[kind];
 
     return word;
 }
 
-/* A read that it does not permit would end the connection. */
-static bool may_ask(const struct sluice_node *node, uint32_t rank)
+/* A read that the rank does not permit would end the connection. */
+static bool may_query(const struct sluice_node *node, uint32_t rank)
 {
     uint64_t addr = address_of(node, rank, STATE);
 
@@ -66,71 +65,71 @@ static bool may_ask(const struct sluice_node *node, uint32_t rank)
            (slu_node_engine(node)->peers[rank].probe.access & SLUICE_ACCESS_REMOTE_READ) != 0;
 }
 
-/* There is room. */
-static void ask(struct sluice_node *node, uint32_t rank, enum question question)
+/* The send queue must have room. */
+static void query(struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    uint64_t *answer = answer_of(node, rank, question);
+    uint64_t *answer = answer_of(node, rank, kind);
     const struct sluice_request request = {.opcode = SLUICE_OP_READ,
                                            .peer = rank,
                                            .sge = {.addr = (uintptr_t)answer,
                                                    .length = WORD_BYTES,
                                                    .lkey = sluice_mr_lkey(node->blocks)},
                                            .sge_count = 1,
-                                           .remote = {.addr = address_of(node, rank, question),
+                                           .remote = {.addr = address_of(node, rank, kind),
                                                       .length = WORD_BYTES,
                                                       .rkey = node->peers[rank].rkey}};
 
     __atomic_store_n(answer, NO_ANSWER, __ATOMIC_RELEASE);
-    node->peers[rank].query_ids[question] = slu_post_detached(slu_node_engine(node), &request);
+    node->peers[rank].query_ids[kind] = slu_post_detached(slu_node_engine(node), &request);
 }
 
-static bool is_pending(struct sluice_node *node, uint32_t rank, enum question question)
+static bool is_pending(struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    return slu_is_pending(slu_node_engine(node), node->peers[rank].query_ids[question]);
+    return slu_is_pending(slu_node_engine(node), node->peers[rank].query_ids[kind]);
 }
 
-/* What was answered; NO_ANSWER: nothing was. */
-static uint64_t read_answer(struct sluice_node *node, uint32_t rank, enum question question)
+/* Returns NO_ANSWER if there is none. */
+static uint64_t read_answer(struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    if (node->peers[rank].query_ids[question] == 0 || is_pending(node, rank, question))
+    if (node->peers[rank].query_ids[kind] == 0 || is_pending(node, rank, kind))
         return NO_ANSWER;
-    return be64toh(sluice_load_acquire64(answer_of(node, rank, question)));
+    return be64toh(sluice_load_acquire64(answer_of(node, rank, kind)));
 }
 
-/* The answers to questions of before count for nothing. */
-static void forget_answer(struct sluice_node *node, uint32_t rank, enum question question)
+/* Discards the answer to an earlier query, unless that is still pending. */
+static void discard_answer(struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    if (!is_pending(node, rank, question))
-        node->peers[rank].query_ids[question] = 0;
+    if (!is_pending(node, rank, kind))
+        node->peers[rank].query_ids[kind] = 0;
 }
 
-/* Whether nothing more is to be waited for. */
-static bool is_asked(struct sluice_node *node, uint32_t rank, enum question question)
+/* Queries a rank if it can be, and tells whether its answer is here or none is to be expected. */
+static bool has_answered(struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    const uint64_t *asked = &node->peers[rank].query_ids[question];
+    const uint64_t *asked = &node->peers[rank].query_ids[kind];
 
-    if (rank == node->rank || !may_ask(node, rank))
+    if (rank == node->rank || !may_query(node, rank))
         return true;
     if (*asked == 0 && slu_has_room(slu_node_engine(node), rank, 1))
-        ask(node, rank, question);
-    return *asked != 0 && !is_pending(node, rank, question);
+        query(node, rank, kind);
+    return *asked != 0 && !is_pending(node, rank, kind);
 }
 
-static bool all_asked(void *argument)
+static bool all_answered(void *argument)
 {
     const struct slu_group *group = argument;
     bool all = true;
 
     for (uint32_t i = 0; i < group->count; i++)
-        all &= is_asked(group->node, slu_group_rank(group, i), STATE);
+        all &= has_answered(group->node, slu_group_rank(group, i), STATE);
     return all;
 }
 
-static void ask_all(struct slu_group *group)
+static void query_all(struct slu_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++)
-        forget_answer(group->node, slu_group_rank(group, i), STATE);
-    slu_wait(slu_node_engine(group->node), all_asked, group, slu_now() + SLU_ABORT_TIMEOUT);
+        discard_answer(group->node, slu_group_rank(group, i), STATE);
+    slu_wait(slu_node_engine(group->node), all_answered, group, slu_now() + SLU_ABORT_TIMEOUT);
 }
 
 /* The rank that is waited for. */
@@ -139,16 +138,16 @@ struct late {
     uint32_t rank;
 };
 
-static bool has_said(void *argument)
+static bool late_has_answered(void *argument)
 {
     const struct late *late = argument;
 
-    return is_asked(late->group->node, late->rank, TOLD);
+    return has_answered(late->group->node, late->rank, PUBLISHED);
 }
 
 /*
- * A rank that is outside. Its state names the last call that it was in: this one, the one
- * before, of which it knows no more, or one of other ranks.
+ * Judges a rank that is outside by its last call, which its state names: this one, the one before,
+ * or one of other ranks, in which case nothing is known.
  */
 static enum verdict judge_outside(const struct slu_group *group, uint32_t state)
 {
@@ -164,7 +163,7 @@ static enum verdict judge_outside(const struct slu_group *group, uint32_t state)
     return own->count == count % SLU_TALLY_MOST + 1 ? MISSING : UNKNOWN;
 }
 
-/* A rank that has given up had come. One of another generation is not where we are. */
+/* A rank that has given up had come. A rank of another generation is not in this call. */
 static enum verdict classify(const struct slu_group *group, uint32_t rank)
 {
     struct sluice_node *node = group->node;
@@ -184,17 +183,17 @@ static enum verdict classify(const struct slu_group *group, uint32_t rank)
     return judge_outside(group, (uint32_t)word);
 }
 
-/* Whether it has written to us what we wait for, as it says itself: LEFT, MISSING, or UNKNOWN. */
-static enum verdict ask_awaited(struct slu_group *group, uint32_t rank)
+/* Queries what the rank says it has sent to this one. Returns LEFT, MISSING or UNKNOWN. */
+static enum verdict query_awaited(struct slu_group *group, uint32_t rank)
 {
     struct sluice_node *node = group->node;
     struct late late = {group, rank};
     uint64_t word;
     uint16_t ahead;
 
-    forget_answer(node, rank, TOLD);
-    slu_wait(slu_node_engine(node), has_said, &late, slu_now() + SLU_ABORT_TIMEOUT);
-    word = read_answer(node, rank, TOLD);
+    discard_answer(node, rank, PUBLISHED);
+    slu_wait(slu_node_engine(node), late_has_answered, &late, slu_now() + SLU_ABORT_TIMEOUT);
+    word = read_answer(node, rank, PUBLISHED);
     ahead = group->gathering ? (uint16_t)((uint16_t)word - (uint16_t)node->round)
                              : (uint16_t)((uint16_t)(word >> 16) - node->peers[rank].expected);
     if (word == NO_ANSWER)
@@ -202,18 +201,18 @@ static enum verdict ask_awaited(struct slu_group *group, uint32_t rank)
     return word >> 32 == node->generation && ahead <= 1 ? LEFT : MISSING;
 }
 
-/* One that is inside, or was in a call of others, may have written what has not arrived. */
+/* A rank that is inside, or was in a call of others, may have sent what has not arrived yet. */
 static enum verdict judge_awaited(struct slu_group *group, uint32_t rank)
 {
-    enum verdict verdict = classify(group, rank), told;
+    enum verdict verdict = classify(group, rank), sent;
 
     if (verdict != CAME && verdict != UNKNOWN)
         return verdict;
-    told = ask_awaited(group, rank);
-    return told == LEFT || verdict == UNKNOWN ? told : verdict;
+    sent = query_awaited(group, rank);
+    return sent == LEFT || verdict == UNKNOWN ? sent : verdict;
 }
 
-/* The first rank that the worst is known of; none is missing from where one has left. */
+/* Finds the first rank with the worst verdict. If one has left, none is missing. */
 static enum verdict find_culprit(struct slu_group *group, uint32_t awaited, uint32_t *culprit)
 {
     enum verdict worst = judge_awaited(group, awaited);
@@ -231,8 +230,11 @@ static enum verdict find_culprit(struct slu_group *group, uint32_t awaited, uint
     return worst;
 }
 
-/* It came, and its word is not here: what it sent before holds it up, or the network does. */
-static enum slu_abort_reason say_behind(const struct slu_group *group, uint32_t rank)
+/*
+ * The rank came, but its word has not arrived: an earlier message of it holds it up, or the
+ * network.
+ */
+static enum slu_abort_reason fail_held_up(const struct slu_group *group, uint32_t rank)
 {
     const struct slu_peer *peer = &slu_node_engine(group->node)->peers[rank];
 
@@ -248,19 +250,18 @@ static enum slu_abort_reason say_behind(const struct slu_group *group, uint32_t 
     return SLU_ABORT_HELD_UP;
 }
 
-/* Nobody is to be accused. */
-static enum slu_abort_reason say_unheard(const struct slu_group *group, uint32_t rank)
+/* Fails without blame for a certain rank. */
+static enum slu_abort_reason fail_not_notified(const struct slu_group *group, uint32_t rank)
 {
     slu_fail(ETIMEDOUT,
-             "nothing was heard in time from rank %u, of %s %s of %u ranks; it may itself have "
-             "waited for another one%s",
-             rank, group->gathering ? "an" : "a", slu_group_name(group), group->count,
-             slu_abort_reason_own(group->node, rank));
+             "rank %u sent nothing in time for the %s of %u ranks; it may itself have waited for "
+             "another rank%s",
+             rank, slu_group_name(group), group->count, slu_abort_reason_own(group->node, rank));
     return SLU_ABORT_NOT_NOTIFIED;
 }
 
-static enum slu_abort_reason say_missing(const struct slu_group *group, uint32_t rank,
-                                         enum verdict verdict)
+static enum slu_abort_reason fail_missing(const struct slu_group *group, uint32_t rank,
+                                          enum verdict verdict)
 {
     const char *name = slu_group_name(group);
 
@@ -275,7 +276,7 @@ static enum slu_abort_reason say_missing(const struct slu_group *group, uint32_t
     return SLU_ABORT_LATE;
 }
 
-/* What the group waits for may be here by now: a rank that came while we asked let others leave. */
+/* The word may have arrived by now: a rank that came during the queries has let others leave. */
 static bool has_arrived(void *argument)
 {
     const struct late *late = argument;
@@ -290,18 +291,18 @@ int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
     enum slu_abort_reason reason;
     enum verdict verdict;
 
-    ask_all(group);
+    query_all(group);
     verdict = find_culprit(group, rank, &culprit);
-    /* What was told at last is still on its way. */
+    /* What a rank has just sent may still be on its way. */
     if (verdict == LEFT && culprit == rank)
         slu_wait(slu_node_engine(group->node), has_arrived, &late, slu_now() + SLU_ABORT_TIMEOUT);
     if (verdict == LEFT && culprit == rank && !has_arrived(&late)) {
-        reason = say_behind(group, rank);
+        reason = fail_held_up(group, rank);
     } else if (verdict < SILENT || has_arrived(&late)) {
         culprit = rank;
-        reason = say_unheard(group, rank);
+        reason = fail_not_notified(group, rank);
     } else {
-        reason = say_missing(group, culprit, verdict);
+        reason = fail_missing(group, culprit, verdict);
     }
     return slu_abort_blame_rank(group, culprit, reason, -ETIMEDOUT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A node as a whole: what it is, and its end. */
+/* Nodes: closing, and what can be asked of them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ void slu_belongings_close(const struct slu_belongings *own)
     sluice_exchange_close(own->exchange);
 }
 
-/* Nothing is posted any more that names the memory. */
+/* No posted request refers to the memory any more. */
 void slu_node_free(struct sluice_node *node)
 {
     node->magic = SLU_MAGIC_DEAD;

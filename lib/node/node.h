@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node: a multichannel whose peer i is rank i, and a block of notification
- * words for each rank, into which that rank alone is meant to write.
+ * A node: a multichannel whose peer i is rank i, and for each rank a block of notification words in
+ * the memory of this rank. Only the rank that a block belongs to writes into it.
  *
- * A block has words of 8 bytes, in network byte order. Each has the generation of
- * its writer's barriers, which a reset raises, in its upper half:
+ * A block has words of 8 bytes in network byte order. The upper half of a word is the generation of
+ * the writer's barriers, which each reset raises. The lower halves, by offset:
  *
- *     0  the tag of the barrier that the writer is in, and how often it has notified
- *        this rank in that generation, 2 bytes each
- *     8  the mark of a writer whose barriers are broken: the rank that gave up
- *        first, and the rank that it gave up for, 2 bytes each; the highest bit of
- *        all is set if these two do not agree on what is called
- *    16  of a writer that closed its node: the rank that it had lost before; or why
- *        the barriers of one were broken, for which abort_reason.c has the words
- *    24  where the state of that rank is read to, see missing_rank.c
- *    32  in the block that a rank has of itself, its state, for others to read: the tag of
- *        the barrier that it was in last, 0 for a gather, 2 bytes; and in 2 more how many
- *        of that tag there were, or the round, times 4, and enum slu_node_state
- *    40  what the owner of the block has told the writer, for that one to read: how often it
- *        has notified it, and the round of gathers that it gave it last, 2 bytes each
- *    48  where that of the other rank is read to
- *    64  two slots for the pieces of gathers, in turns, see gather.c
+ *     0  the tag of the writer's current barrier, and how often the writer has notified this
+ *        rank in the generation, 2 bytes each
+ *     8  the mark of a writer whose barriers are broken: the rank that gave up first, and the
+ *        rank that it gave up for, 2 bytes each; the highest bit of the word is set if these
+ *        two ranks are in different calls
+ *    16  of a writer that closed its node: the rank whose connection it had lost before; of one
+ *        that gave up: the reason, see abort_reason.c
+ *    24  target of reads of the writer's state, see missing_rank.c
+ *    32  only in the block of a rank for itself, for others to read: the tag of its last
+ *        barrier, or 0 for a gather, 2 bytes; and 2 bytes with the number of barriers of that
+ *        tag, or the round of the gather, times 4, plus enum slu_node_state
+ *    40  for the writer to read: how often the owner of the block has notified the writer, and
+ *        the last round of gathers whose piece it wrote to it, 2 bytes each
+ *    48  target of reads of the word at 40 of the writer
+ *    64  two slots for the pieces of gathers, used alternately, see gather.c
  *
  * A gather is an allgather or an alltoall.
  *
- * The count of notifications stays beside the mark, so that a barrier that was
- * complete when its writer gave up a later one is still seen to be complete. For
- * the same reason the mark is read before the count is: writes of a connection
- * appear in their order.
+ * The count at 0 is kept beside the mark at 8, so that a barrier which was complete before its
+ * writer gave up a later one still counts as complete. For the same reason the mark is read before
+ * the count: writes of one connection become visible in their order.
  */
 #ifndef SLU_NODE_H
 #define SLU_NODE_H
@@ -38,7 +37,7 @@
 
 #include <sluice/node.h>
 
-/* A piece of a gather: the number of its round, what call it is of, and its bytes. */
+/* A slot: the number of the round, the description of the call, and the bytes of the piece. */
 #define SLU_SLOT_BYTES 256
 #define SLU_SLOT_CALL_AT 8
 #define SLU_SLOT_DATA_AT 16
@@ -53,17 +52,17 @@
 #define SLU_STATE_AT 32
 #define SLU_PUBLISHED_AT 40
 #define SLU_PUBLISHED_ANSWER_AT 48
-/* That ranks write to others: at 0, 8 and 16, and at the heads of the two slots. */
+/* Words that a rank writes to others: at 0, 8 and 16, and the heads of the two slots. */
 #define SLU_BLOCK_WORDS 5
 
-/* What a rank says of its barriers, to those that ask. */
+/* The state of a rank as it publishes it. */
 enum slu_node_state {
     SLU_NODE_OUTSIDE,
     SLU_NODE_INSIDE,
     SLU_NODE_GAVE_UP, /* until a reset */
 };
 
-/* Why a rank gave up for another one; told to other ranks, so none of them changes. */
+/* Why a rank gave up for another one. The values go over the wire and must not change. */
 enum slu_abort_reason {
     SLU_ABORT_UNKNOWN,
     SLU_ABORT_LATE,
@@ -81,28 +80,27 @@ enum slu_abort_reason {
 
 _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes each");
 
-/* What barriers know of a rank. */
+/* What the node keeps for each rank. */
 struct slu_rank {
-    uint64_t addr; /* of our block there; 0: it gave none that is of use */
+    uint64_t addr; /* of this rank's block there; 0: its endpoint was unusable */
     uint32_t rkey;
     uint32_t block_bytes;  /* from one block there to the next */
-    uint16_t notified;     /* how often we notified it in this generation, modulo 2^16 */
-    uint16_t expected;     /* how often we waited for it, the same */
-    bool seen;             /* it notified us in this generation */
-    uint64_t abort_id;     /* id of the request that told it that our barriers broke; 0: none did */
-    uint64_t query_ids[2]; /* of those that read its state, and what it told us; 0: none did */
-    uint64_t
-        piece_ids[2]; /* ids of the last pieces that were written to it, by slot; 0: none was */
+    uint16_t notified;     /* how often this rank notified it in this generation, modulo 2^16 */
+    uint16_t expected;     /* how often this rank waited for it, likewise */
+    bool seen;             /* it has notified this rank in this generation */
+    uint64_t abort_id;     /* request that sent it the mark or the farewell; 0: none */
+    uint64_t query_ids[2]; /* requests that read its state and its published counts; 0: none */
+    uint64_t piece_ids[2]; /* requests that wrote the last pieces to it, by slot; 0: none */
 };
 
-/* How many barriers of a tag there were in this generation, from 1 on and modulo; 0: unknown. */
+/* The number of barriers of a tag in this generation, modulo and from 1 on; 0: unknown. */
 struct slu_tally {
     uint16_t tag, count;
 };
 #define SLU_TALLIES 16
 #define SLU_TALLY_MOST ((1 << 14) - 1)
 
-/* What a node opened by itself, and closes; or NULL. */
+/* What the node opened itself and closes; NULL where it was given. */
 struct slu_belongings {
     struct sluice_exchange *exchange;
     struct sluice_context *context;
@@ -114,44 +112,44 @@ struct sluice_node {
     uint32_t rank, ranks;
     uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
     uint32_t generation;
-    uint32_t round;        /* of gathers, the last one begun in this generation */
-    struct slu_tally last; /* the call that this rank was in last */
+    uint32_t round;        /* the last round of gathers that began in this generation */
+    struct slu_tally last; /* the last call of this rank */
     struct slu_tally tallies[SLU_TALLIES];
     bool broken;
-    bool ended;       /* by a shutdown */
-    int64_t reset_at; /* when its barriers were reset last */
+    bool ended;       /* by sluice_node_shutdown() */
+    int64_t reset_at; /* time of the last reset of its barriers */
     struct sluice_multichannel *multichannel;
     struct sluice_mr *blocks;
-    /* What is written from, where that cannot be inline: all counts, all marks, ... Or NULL. */
+    /* Source of written words, one of each kind for each rank; NULL if they are sent inline. */
     struct sluice_mr *words;
-    struct sluice_mr *pieces; /* two slots for each rank, of alltoalls; NULL before the first */
+    struct sluice_mr *pieces; /* sources of alltoalls, two slots a rank; NULL before the first */
     struct slu_rank *peers;
     struct slu_belongings own;
 };
 
 struct sluice_prepared_node {
     uint32_t magic;
-    struct sluice_node *node; /* without a multichannel yet */
+    struct sluice_node *node; /* has no multichannel yet */
     struct sluice_prepared_multichannel *connections;
 };
 
-/* The ranks that a barrier or a gather is of, and until when. */
+/* The ranks of a barrier or a gather, and its deadline. */
 struct slu_group {
     struct sluice_node *node;
     const uint32_t *ranks; /* ascending; NULL: all of the node */
     uint32_t count;
-    uint32_t self;    /* our position */
-    bool ending;      /* its barrier is that of a shutdown */
-    bool gathering;   /* it is a gather, */
-    const char *name; /* and which, static */
-    uint16_t tag;     /* of its barrier, to tell it from others */
+    uint32_t self;    /* position of this rank */
+    bool ending;      /* the barrier is that of a shutdown */
+    bool gathering;   /* the call is a gather */
+    const char *name; /* the name of the gather, static */
+    uint16_t tag;     /* tells this barrier from others */
     int64_t until;
     uint32_t quitter, culprit;    /* of a failure: who gave up first, and for whom */
-    enum slu_abort_reason reason; /* the same: what the culprit did */
-    bool disagreed;               /* these two are in different calls, of which one is a gather */
+    enum slu_abort_reason reason; /* of a failure: what the culprit did */
+    bool disagreed;               /* quitter and culprit are in different calls, one a gather */
 };
 
-/* For texts. */
+/* Returns the name of the call, for error texts. */
 static inline const char *slu_group_name(const struct slu_group *group)
 {
     return group->gathering ? group->name : "barrier";
@@ -167,7 +165,10 @@ static inline struct slu_engine *slu_node_engine(const struct sluice_node *node)
     return node->multichannel->base.engine;
 }
 
-/* A connection that was made new does not help where the first endpoint was of no use. */
+/*
+ * Tells whether a rank is connected. If its first endpoint was unusable, a new connection does not
+ * help: the address of the block is still missing.
+ */
 static inline bool slu_node_connected(const struct sluice_node *node, uint32_t rank)
 {
     return slu_node_engine(node)->peers[rank].state == SLUICE_STATE_READY &&
@@ -179,34 +180,33 @@ static inline bool slu_is_node(const struct sluice_node *node)
     return node != NULL && node->magic == SLU_MAGIC_NODE;
 }
 
-/* "not a node", for those that return an error. */
+/* Fails with "not a node" and -EINVAL. */
 int slu_not_a_node(const struct sluice_node *node);
-/* What a node owns is ended by it alone; it is closed when it is not owned any more. */
+/* Marks the objects that a node opened as owned, so that the program cannot close them, or not. */
 void slu_belongings_own(const struct slu_belongings *own, bool owned);
 void slu_belongings_close(const struct slu_belongings *own);
-/* Frees what a node has, but for its connections and what it opened. */
+/* Frees a node, except for its connections and what it opened. */
 void slu_node_free(struct sluice_node *node);
 
 /* endpoint.c */
 struct slu_node_endpoint {
-    uint32_t from, to, ranks; /* maker, rank it is for, and how many there are */
+    uint32_t from, to, ranks; /* maker, rank it is for, number of ranks */
     uint32_t algorithm;       /* enum sluice_barrier of the maker's node */
     uint64_t addr;            /* of the block for that rank */
     uint32_t rkey;
     uint32_t block_bytes; /* from one block to the next */
-    uint32_t generation;  /* of the maker's barriers, which need a reset; 0: they begin */
+    uint32_t generation;  /* of the maker's barriers, which need a reset; 0: they have not begun */
     struct sluice_endpoint connection;
 };
 void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
                               struct sluice_node_endpoint *wire);
-/* 0, or -EPROTO with a text; *endpoint is set on success only. */
+/* Returns 0, or -EPROTO with a text. Sets *endpoint only on success. */
 int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_endpoint *endpoint);
 
 /*
- * prepared.c: what a rank needs of us, with the engine entered, which is not the node's
- * before its handshake; whether what was decoded is for this node and of that rank, 0 or
- * -EPROTO; and takes it over.
+ * prepared.c. Makes the endpoint for a rank. The engine must be entered; before the handshake it is
+ * not the node's yet.
  */
 void slu_node_make_endpoint(const struct sluice_node *node, const struct slu_engine *engine,
                             const struct sluice_remote_mr *blocks, uint32_t rank,
@@ -216,7 +216,7 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
                            const struct slu_node_endpoint *endpoint);
 
-/* What a rank that could not open its node sends in the place of an endpoint. */
+/* What a rank that could not open its node sends instead of an endpoint. */
 #define SLU_NODE_FAILURE_TEXT 280
 struct slu_node_failure {
     int error; /* positive */
@@ -224,9 +224,9 @@ struct slu_node_failure {
 };
 void slu_node_failure_encode(const struct slu_node_failure *failure,
                              struct sluice_node_endpoint *wire);
-/* The same of an error and the thread's text; or of 0, which no reader takes for a failure. */
+/* Encodes an error with the thread's text. With 0 it encodes what no reader takes for a failure. */
 void slu_node_failure_encode_error(int error, struct sluice_node_endpoint *wire);
-/* Whether it is one. What is in it is printable then, and the error one of errno. */
+/* Tells whether this is a failure. If so, its text is printable and its error an errno value. */
 bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_failure *failure);
 
@@ -300,8 +300,8 @@ enum slu_abort_reason slu_abort_reason_read(const struct sluice_node *node, uint
 /* Returns what an error text says of the reason behind the culprit's name; static. */
 const char *slu_abort_reason_text(enum slu_abort_reason reason);
 /*
- * Returns what an error text adds if this rank itself may be why a rank has not come: it has not
- * posted a receive for a message of that rank. Static; may be empty.
+ * Returns what an error text adds if a message of this rank still waits for a receive of that rank,
+ * which may be why it has not come. Static; may be empty.
  */
 const char *slu_abort_reason_own(const struct sluice_node *node, uint32_t rank);
 #define SLU_RANK_BYTES 20

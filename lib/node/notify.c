@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notification words: a rank notifies another one by writing its word there, and waits
- * for the other's word in its own memory. Nothing that a peer writes is believed.
+ * Notifications: a rank notifies another one by writing its word there, and waits for the other's
+ * word in its own memory. Every word is checked, since a peer may write anything.
  *
- * In every algorithm a rank notifies another one at most once in a barrier, and
- * it leaves no barrier that the other has not entered. So it is ahead of what is
- * waited for by one notification at most: that of the next barrier of both.
+ * In every algorithm a rank notifies another one at most once in a barrier, and it leaves no
+ * barrier that the other has not entered. So it is ahead of what is waited for by one notification
+ * at most, that of the next barrier of both.
  *
- * A notification has no deadline of its own: one that passed would end the
- * connection, with all that the program has in flight there, because a rank was
- * late. Only the wait has one.
+ * A notification has no deadline of its own: one that passed would end the connection, with all
+ * that the program has in flight there, because a rank was late. Only the wait has a deadline.
  */
 #include "config.h"
 
 #include "node/node.h"
 
 /*
- * While a wait spins, the clock is looked at once in so many polls, and then others have
- * their turn; and the marks of all once in so many, which is a multiple of it.
+ * While a wait spins, it reads the clock and yields every SPIN_POLLS polls, and checks the marks of
+ * all ranks every MARK_POLLS, a multiple of that.
  */
 #define SPIN_POLLS 4
 #define MARK_POLLS 16
 
 /*
- * A passive write makes no event, so who sleeps hears of it late. A wait that may
- * spin therefore does so for so many times longer before it sleeps; and then gets up by
- * itself, less and less often.
+ * A passive write makes no event, so a thread that sleeps notices it late. A wait that may spin
+ * therefore spins this many times longer before it sleeps, and then wakes at intervals that grow
+ * from FIRST_NAP to LONGEST_NAP.
  */
 #define YIELD_FACTOR 25
 #define FIRST_NAP INT64_C(20000)
@@ -46,8 +45,8 @@ static int fail_elsewhere(struct slu_group *group, uint32_t rank)
                                     rank));
 }
 
-/* A rank that has closed its node may have said that it had lost another one: which, or itself. */
-static uint32_t find_lost(const struct sluice_node *node, uint32_t rank)
+/* Returns the rank whose loss a rank reported when it closed its node, or that rank itself. */
+static uint32_t lost_rank_of(const struct sluice_node *node, uint32_t rank)
 {
     uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
     uint32_t lost = (uint32_t)word;
@@ -55,8 +54,8 @@ static uint32_t find_lost(const struct sluice_node *node, uint32_t rank)
     return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
 }
 
-/* A deadline of ours, or a call of the program, ends a connection to a rank that is well. */
-static void say_end(uint32_t rank, int error, const struct sluice_error *cause)
+/* A deadline of this side, or a call of the program, can end a connection to a healthy rank. */
+static void fail_ended(uint32_t rank, int error, const struct sluice_error *cause)
 {
     if (cause->status == SLUICE_STATUS_DEADLINE)
         slu_fail(error, "a deadline that passed on this side ended the connection to rank %u: %s",
@@ -69,7 +68,7 @@ static void say_end(uint32_t rank, int error, const struct sluice_error *cause)
 
 static int fail_lost(struct slu_group *group, uint32_t rank)
 {
-    uint32_t lost = find_lost(group->node, rank);
+    uint32_t lost = lost_rank_of(group->node, rank);
     const struct slu_engine *engine = slu_node_engine(group->node);
     struct sluice_error cause;
     char name[SLU_RANK_BYTES];
@@ -81,7 +80,7 @@ static int fail_lost(struct slu_group *group, uint32_t rank)
     } else if (slu_peer_error(engine, &engine->peers[rank], &cause)) {
         if (cause.error_class == SLUICE_CLASS_DEVICE)
             error = EIO;
-        say_end(rank, error, &cause);
+        fail_ended(rank, error, &cause);
     } else if (engine->peers[rank].state == SLUICE_STATE_READY) {
         slu_fail(error, "rank %u cannot take part in barriers: its endpoint was unusable", rank);
     } else {
@@ -90,7 +89,9 @@ static int fail_lost(struct slu_group *group, uint32_t rank)
     return slu_abort_blame_rank(group, lost, SLU_ABORT_LOST, -error);
 }
 
-/* Only a rank whose part is still to come is missed: others may have left when they had all. */
+/*
+ * Called for the rank that is waited for only: others may have left after they had all they need.
+ */
 static bool is_lost(const struct sluice_node *node, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(node);
@@ -99,8 +100,11 @@ static bool is_lost(const struct sluice_node *node, uint32_t rank)
     return !slu_node_connected(node, rank);
 }
 
-/* What a wait looks at now and then. 0: it goes on; 1: what it waits for has come. */
-static int look_around(struct slu_group *group, uint32_t rank)
+/*
+ * Checks what can end a wait. Returns 0 to go on, 1 if what the group waits for has come, or an
+ * error.
+ */
+static int check_wait(struct slu_group *group, uint32_t rank)
 {
     bool lost = is_lost(group->node, rank);
     bool elsewhere = slu_node_is_elsewhere(group, rank);
@@ -109,7 +113,10 @@ static int look_around(struct slu_group *group, uint32_t rank)
 
     if (SLU_LIKELY(error == 0 && !lost && !elsewhere))
         return 0;
-    /* What was written before any of these, or before the end of a connection, is there by now. */
+    /*
+     * Whatever the rank wrote before any of these, or before its connection ended, has arrived by
+     * now.
+     */
     arrived = slu_node_poll(group, rank);
     if (arrived != 0)
         return arrived;
@@ -123,10 +130,10 @@ static int64_t next_nap(int64_t nap)
     return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
 }
 
-/* The time is up. */
-static int await_no_longer(struct slu_group *group, uint32_t rank)
+/* Fails after the deadline, unless what the group waits for has come at last. */
+static int end_late_wait(struct slu_group *group, uint32_t rank)
 {
-    int result = look_around(group, rank);
+    int result = check_wait(group, rank);
 
     if (result == 0)
         return slu_missing_rank_blame(group, rank);
@@ -148,13 +155,13 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
             if (polls % SPIN_POLLS != 0)
                 continue;
             if (polls % MARK_POLLS == 0)
-                result = look_around(group, rank);
+                result = check_wait(group, rank);
         }
         if (result != 0)
             return result > 0 ? 0 : result;
         now = slu_now();
         if (slu_is_late_at(now, group->until))
-            return await_no_longer(group, rank);
+            return end_late_wait(group, rank);
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
@@ -192,7 +199,7 @@ bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument
     }
 }
 
-/* A notification that waits for room in a queue. */
+/* A notification that waits for room in a send queue. */
 struct posting {
     struct slu_group *group;
     uint32_t rank;

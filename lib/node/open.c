@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node over an exchange: what all ranks do together, within one deadline. A
- * rank that fails on its own takes part all the same, and tells why, so that all
- * fail at once; only one whose exchange fails leaves at once, for so do the others.
+ * Opens a node over an exchange, by all ranks together and within one deadline. A rank that fails
+ * on its own still takes part, and sends its reason, so that all fail at once. Only a rank whose
+ * exchange fails leaves at once, because the others then leave, too.
  */
 #include "config.h"
 
@@ -12,13 +12,13 @@
 #include "exchange/exchange.h"
 #include "node/node.h"
 
-/* To tell of a failure, if no time is left. */
-#define ABORT_TIMEOUT SLUICE_MS(100)
+/* Time that a failed rank has to report it, even if its own deadline has passed. */
+#define REPORT_TIME SLUICE_MS(100)
 
 struct opening {
     struct sluice_exchange *exchange;
     struct sluice_pd *pd;
-    struct slu_belongings own; /* of what is above, what was opened here */
+    struct slu_belongings own; /* which of these were opened here */
     uint32_t rank, ranks;
     int64_t until;
     struct sluice_node_endpoint *ours, *theirs; /* one for each rank */
@@ -35,15 +35,15 @@ static int64_t time_until(int64_t until, int64_t least)
 }
 
 /*
- * What is left of the time; of a rank that has failed, at least enough to say so, and never
- * 0, with which an exchange would not tell the others that the time is up.
+ * Returns the time left. A rank that has failed gets at least enough to report it. Never 0, because
+ * an exchange with a deadline of 0 would not tell the others that the time is up.
  */
 static int64_t time_left(const struct opening *opening, int error)
 {
-    return time_until(opening->until, error < 0 ? ABORT_TIMEOUT : 1);
+    return time_until(opening->until, error < 0 ? REPORT_TIME : 1);
 }
 
-/* Of what the others sent: the first that has failed, if any has. */
+/* Finds the first other rank that has failed. */
 static int find_failure(const struct opening *opening)
 {
     struct slu_node_failure failure;
@@ -55,7 +55,7 @@ static int find_failure(const struct opening *opening)
     return 0;
 }
 
-/* Our own failure before that of the exchange, and that before another rank's. */
+/* This rank's own error goes before that of the exchange or of another rank. */
 static int choose_error(int error, const struct slu_text *text, int result)
 {
     if (error < 0)
@@ -63,7 +63,7 @@ static int choose_error(int error, const struct slu_text *text, int result)
     return error < 0 ? error : result;
 }
 
-/* error is what came of preparing, which is NULL if that failed. */
+/* error is the result of the preparation; prepared is NULL if that failed. */
 static int exchange_endpoints(const struct opening *opening,
                               const struct sluice_prepared_node *prepared, int error)
 {
@@ -83,7 +83,7 @@ static int exchange_endpoints(const struct opening *opening,
     return choose_error(error, &text, result);
 }
 
-/* Some have failed, as all know: now they say why. */
+/* Exchanges the reasons, once all know that a rank has failed. */
 static int exchange_reasons(const struct opening *opening, int error)
 {
     int result;
@@ -97,7 +97,10 @@ static int exchange_reasons(const struct opening *opening, int error)
                       : slu_fail(EPROTO, "a rank could not open its node, and gave no reason");
 }
 
-/* All have come so far, with this error, or 0: that of any rank. */
+/*
+ * Agrees with all ranks on whether one has failed so far. error is the result of this rank. Returns
+ * the error of any rank, its own first.
+ */
 static int agree(const struct opening *opening, int error)
 {
     uint8_t failed = error < 0;
@@ -118,11 +121,10 @@ static int agree(const struct opening *opening, int error)
 }
 
 /*
- * What comes to a rank before its handshake is late by a retransmission, up to a
- * second on RDMA devices, and a question is no exception. So all say first that
- * they have come so far; then each asks all, which proves that every connection
- * works. And nobody leaves, and so is lost to those who still ask, before all
- * have had their answers.
+ * On RDMA devices, a message that reaches a rank before its handshake is late by a retransmission,
+ * up to a second, and so would be a query. So all ranks first agree that they have come this far.
+ * Then each queries all others, which proves that every connection works. No rank leaves before all
+ * have their answers, since its connections would look lost to those that still wait.
  */
 static int await_ranks(const struct opening *opening, struct sluice_node *node)
 {
@@ -136,7 +138,7 @@ static int await_ranks(const struct opening *opening, struct sluice_node *node)
     return agree(opening, error);
 }
 
-/* A connection that could not be made is known at once, here; the other side would wait for us. */
+/* Fails if a connection could not be made. Only this side knows at once; the other would wait. */
 static int check_ranks(const struct sluice_node *node)
 {
     const struct slu_engine *engine = slu_node_engine(node);
@@ -148,7 +150,7 @@ static int check_ranks(const struct sluice_node *node)
     return 0;
 }
 
-/* The prepared node, which may be NULL with its error, is consumed. */
+/* Consumes the prepared node, which is NULL if error is not 0. */
 static int join(const struct opening *opening, struct sluice_prepared_node *prepared, int error,
                 struct sluice_node **node)
 {
@@ -162,7 +164,7 @@ static int join(const struct opening *opening, struct sluice_prepared_node *prep
     return error == 0 ? await_ranks(opening, *node) : error;
 }
 
-/* Without memory for what is to be said, there is no way to take part. */
+/* Without memory for the endpoints, the rank cannot take part, and only reports that. */
 static int open_together(struct opening *opening, struct sluice_prepared_node *prepared, int error,
                          struct sluice_node **node)
 {
@@ -181,7 +183,7 @@ static int open_together(struct opening *opening, struct sluice_prepared_node *p
     return error;
 }
 
-/* Which rank this is; device is what a host file says of it, or empty. */
+/* Finds out which rank this is. device is the one of the host file, or empty. */
 static int find_rank(struct opening *opening, int64_t deadline, char device[64])
 {
     struct sluice_exchange_info info = {.size = sizeof info};
@@ -217,7 +219,7 @@ static int open_device(struct opening *opening, const char *device)
     return 0;
 }
 
-/* Whatever keeps a rank from having a device is told to the others, as all that follows is. */
+/* Any failure to open a device is reported to the other ranks, as all later failures are. */
 static int open_with_all(struct opening *opening, const struct sluice_node_attr *attr,
                          int64_t deadline, struct sluice_node **node)
 {
@@ -236,7 +238,7 @@ static int open_with_all(struct opening *opening, const struct sluice_node_attr 
     return open_together(opening, prepared, error, node);
 }
 
-/* Nobody has had a barrier with the node, to be told of its end. */
+/* Closes without a farewell, since no other rank has had a barrier with this node. */
 static void give_up(struct opening *opening, struct sluice_node *node)
 {
     struct slu_text text;
@@ -249,7 +251,7 @@ static void give_up(struct opening *opening, struct sluice_node *node)
     slu_text_restore(&text);
 }
 
-/* NULL is what the program wants, or what became of a failure that it did not look at. */
+/* NULL may be intended, or come from an earlier failure that the program did not check. */
 static void warn_of_none(const struct opening *opening)
 {
     const char *first = slu_first_failure();

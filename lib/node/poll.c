@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the word that a call waits for has come from a rank: its count of notifications for
- * a barrier, its piece for a gather. Every word is checked, since a peer may write anything.
+ * Checks whether the word that a call waits for has come from a rank: its count of notifications
+ * for a barrier, its piece for a gather. Every word is checked, since a peer may write anything.
  */
 #include "config.h"
 
@@ -18,8 +18,8 @@ static int fail_other(struct slu_group *group, uint32_t rank)
 }
 
 /*
- * Whether a rank has notified us as often as we have waited for it: 1, 0, or an error.
- * One that is ahead has left our barrier, so it was in it.
+ * Returns 1 if a rank has notified this one as often as it was waited for, 0 if not, or an error. A
+ * rank that is ahead has left this barrier, so it was in it.
  */
 static int poll_count(struct slu_group *group, uint32_t rank)
 {
@@ -32,7 +32,7 @@ static int poll_count(struct slu_group *group, uint32_t rank)
         return 0;
     if (word >> 32 > node->generation && slu_node_word_is_valid(node, word))
         return slu_abort_fail_reset(group, rank);
-    /* One is missing, none is, or it is in the next barrier already. */
+    /* Valid: one notification is missing, none is, or the rank is in the next barrier already. */
     if (word >> 32 != node->generation || (uint16_t)(ahead + 1) > 2)
         return slu_abort_fail_invalid(group, rank, "count", word);
     peer->seen = true;
@@ -67,10 +67,7 @@ int slu_node_poll(struct slu_group *group, uint32_t rank)
     return SLU_UNLIKELY(group->gathering) ? poll_piece(group, rank) : poll_count(group, rank);
 }
 
-/*
- * Whether a rank is in a barrier while we are in a gather, or the other way round.
- * One that has come to the next call has left this one, but then what we wait for is here.
- */
+/* A rank that is in the next call has left this one, but then what this rank waits for is here. */
 bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;

@@ -30,7 +30,7 @@ static int read_attr(const struct sluice_node_attr *given, struct sluice_node_at
     return 0;
 }
 
-/* Barriers are writes: peers must be let, and what we write must be kept somewhere. */
+/* Barriers are remote writes: peers need the right to write, and the words a place. */
 static int create_memory(struct sluice_node *node, struct sluice_pd *pd,
                          const struct slu_engine *engine)
 {
@@ -63,14 +63,14 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     node->peers = calloc(ranks, sizeof *node->peers);
     if (node->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
-    /* For what barriers and gathers write: one to each rank at a time, see notify.c. */
+    /* Barriers and gathers have one write in flight to each rank, see notify.c. */
     prepared->connections = slu_multichannel_prepare(pd, ranks, OWN_REQUESTS, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
     return create_memory(node, pd, prepared->connections->base.engine);
 }
 
-/* It may be given up because of a failure, whose words are to stay. */
+/* Keeps the thread's text, since the reason may be a failure. */
 static void destroy(struct sluice_prepared_node *prepared)
 {
     struct slu_text text;
@@ -125,7 +125,9 @@ void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
         destroy(prepared);
 }
 
-/* Barriers that have begun are broken now: who reads this must be of their generation. */
+/*
+ * If barriers have begun, they are broken now, and only a reader that knows generations can join.
+ */
 void slu_node_make_endpoint(const struct sluice_node *node, const struct slu_engine *engine,
                             const struct sluice_remote_mr *blocks, uint32_t rank,
                             struct sluice_node_endpoint *wire)
@@ -169,7 +171,7 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     return 0;
 }
 
-/* It may be of another program, or not in its place. */
+/* The endpoint may be of another program, or not in its place. */
 int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
                          const struct slu_node_endpoint *endpoint)
 {
@@ -191,7 +193,7 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
     return 0;
 }
 
-/* A rank that is new goes on where the others are, which is with a reset. */
+/* A new rank continues in the generation of the others, after a reset. */
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
                            const struct slu_node_endpoint *endpoint)
 {
@@ -206,7 +208,7 @@ void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
     slu_node_publish_state(node, SLU_NODE_GAVE_UP);
 }
 
-/* An endpoint that is unusable becomes one of a connection that is: the peer comes out failed. */
+/* For an unusable endpoint, makes an unusable one of a connection: that peer then has failed. */
 static int read_remotes(struct sluice_node *node, const struct sluice_node_endpoint *remotes,
                         struct sluice_endpoint *connections)
 {
@@ -226,7 +228,7 @@ static int read_remotes(struct sluice_node *node, const struct sluice_node_endpo
     return error;
 }
 
-/* On success the connections are the node's. */
+/* On success the node owns the connections. */
 static int connect_ranks(struct sluice_prepared_node *prepared,
                          const struct sluice_node_endpoint *remotes)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank that was lost and comes again, as a new process perhaps: its connection is
- * made new, and nothing of it stays behind: what it wrote to us, and where we wrote
- * to it. A write of its old connection can come no more, for that is gone with its
- * queue pair, nor can one of the new connection before the handshake.
+ * Reconnects a rank that was lost and comes back, perhaps as a new process. Nothing of its old
+ * connection is kept: neither what it wrote to this rank, nor where this rank wrote to. A write of
+ * the old connection cannot arrive any more, since that is gone with its queue pair, and one of the
+ * new connection cannot arrive before the handshake.
  *
- * How often a pair of ranks notified each other, and the rounds of gathers, begin
- * from zero with each generation of barriers. So the barriers of all end with the
- * generation they are in, and all go on with the next one, by a reset; a rank that is
- * new learns from the endpoints of the others which generation they are in, and then
- * resets its barriers as they do.
+ * The counts of notifications of a pair of ranks, and the rounds of gathers, begin at zero in each
+ * generation of barriers. So the barriers of all ranks end with the current generation, and
+ * continue with the next one after a reset. A new rank learns the generation from the endpoints of
+ * the others, and then resets its barriers as they do.
  */
 #include "config.h"
 
@@ -35,7 +34,7 @@ static int check_use(const struct sluice_node *node)
     return slu_scope_check(slu_node_engine(node));
 }
 
-/* It has no connection. */
+/* The rank must have no connection. */
 static void forget(struct sluice_node *node, uint32_t rank)
 {
     char *blocks = sluice_mr_addr(node->blocks);
@@ -44,7 +43,7 @@ static void forget(struct sluice_node *node, uint32_t rank)
     node->peers[rank] = (struct slu_rank){0};
 }
 
-/* A barrier that others are in with us will not be. */
+/* A barrier that other ranks are in cannot complete any more. */
 static void break_barriers(struct sluice_node *node, uint32_t rank)
 {
     const struct slu_group group = {
@@ -54,7 +53,7 @@ static void break_barriers(struct sluice_node *node, uint32_t rank)
         slu_abort_announce(&group);
 }
 
-/* Whatever becomes of the new connection, the old one is gone. */
+/* The old connection is gone, even if the new one fails. */
 static int reset(struct sluice_node *node, uint32_t rank, const struct sluice_remote_mr *blocks,
                  struct sluice_node_endpoint *endpoint)
 {
@@ -89,7 +88,7 @@ int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank,
     return error;
 }
 
-/* What is told of broken barriers does not go to the rank: it may not be ready to hear. */
+/* The mark does not go to the rank itself, which may not be ready to receive it. */
 static int connect_rank(struct sluice_node *node, uint32_t rank,
                         const struct slu_node_endpoint *endpoint)
 {

@@ -7,7 +7,7 @@
 
 #include "node/node.h"
 
-/* Sends, writes and reads are complete, or a rank has given up. */
+/* A wait until sends, writes and reads are complete, or a rank has given up. */
 struct flush {
     struct slu_group *group;
     int error;
@@ -24,7 +24,7 @@ static bool is_flushed(void *argument)
     return flush->error < 0;
 }
 
-/* The first rank, from this one on, whose work is still pending; or the number of all. */
+/* Returns the first rank from this one on whose work is still pending, or the number of ranks. */
 static uint32_t find_busy(const struct slu_engine *engine, uint32_t from)
 {
     uint32_t i = from;
@@ -53,8 +53,8 @@ static int flush_sends(struct slu_group *group)
 }
 
 /*
- * What we have in flight must arrive before others may close: it ends before the
- * barrier. And our last notifications must, before we may.
+ * Requests in flight must complete before the barrier, because other ranks may close after it. The
+ * notifications of the barrier must complete before this rank may close.
  */
 static int await_all(struct slu_group *group)
 {
@@ -78,7 +78,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
         return slu_not_a_node(node);
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    /* It would wait for the work of a scope, and end what that is posted to. */
+    /* A shutdown would wait for the work of an open scope, and end the queues it is posted to. */
     error = slu_scope_check(slu_node_engine(node));
     if (error == 0)
         error = slu_node_check_usable(node, node->ranks, deadline);
@@ -99,7 +99,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     if (error < 0)
         return error;
     node->ended = true;
-    /* What is left are receives that nobody will fill any more: they end cancelled. */
+    /* Only receives that no peer will fill are left. They are cancelled. */
     slu_engine_shutdown(engine, 0);
     return 0;
 }

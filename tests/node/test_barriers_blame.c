@@ -127,7 +127,7 @@ static bool is_true(const struct ranks *ranks, uint32_t rank, int result, bool g
         return strcmp(text, wanted) == 0;
     }
     if (result == -ETIMEDOUT)
-        return strstr(text, "nothing was heard in time from rank 1") &&
+        return strstr(text, "rank 1 sent nothing in time") &&
                (rank != 0 || strstr(text, "this rank sent it before waits for its receive"));
     return result == -ECANCELED && strstr(text, "gave up its barriers") &&
            !strstr(text, "did not come");
