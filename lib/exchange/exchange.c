@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The front of an exchange: an argument that is wrong changes nothing; a call
- * that failed breaks the exchange for good, for nobody knows what the other
- * ranks saw of it.
+ * The calls of an exchange. A wrong argument changes nothing. A call that failed breaks the
+ * exchange for good, because no rank knows how far the others came.
  */
 #include "config.h"
 
@@ -18,17 +17,16 @@
 #define FIRST_ATTR_SIZE (offsetof(struct sluice_exchange_attr, job) + sizeof(const char *))
 #define FIRST_INFO_SIZE 144
 
-/* Room for an alltoall made of allgathers, which goes about in rounds. */
+/* Memory for an alltoall made of allgathers, which takes several rounds. */
 #define ROUND_BYTES ((size_t)16 << 20)
 
 /*
- * Who has the same one is on the same host: it is the same kernel since it was
- * started, and the same /dev/shm. So containers that cannot share memory count
- * as hosts of their own, and those that can are one, whatever their names and
- * networks are.
+ * Identifies a host: equal values mean the same kernel since its start and the same /dev/shm. So
+ * containers that cannot share memory count as different hosts, and those that can as one, whatever
+ * their names and networks are.
  */
 struct host {
-    char kernel[64]; /* its boot id, or the host's name where it tells none */
+    char kernel[64]; /* the boot id, or the host's name if there is none */
     uint64_t shm_device, shm_inode;
 };
 
@@ -43,7 +41,7 @@ static int not_exchange(const struct sluice_exchange *exchange)
                       slu_none_hint(exchange));
 }
 
-/* What all calls of all ranks check, before anything happens. */
+/* Checks that all calls make before anything else. */
 static int check_call(const struct sluice_exchange *exchange, int64_t deadline)
 {
     if (!is_exchange(exchange))
@@ -68,7 +66,7 @@ static int check_bytes(const struct sluice_exchange *exchange, const void *from,
     return 0;
 }
 
-/* Without any time nothing is said, for that could not be taken back. */
+/* With a deadline of 0 nothing is sent, because that could not be taken back. */
 static int check_whole(const struct sluice_exchange *exchange, int64_t deadline)
 {
     if (exchange->broken)
@@ -89,7 +87,7 @@ static int check_transfer(const struct sluice_exchange *exchange, const void *fr
     return error == 0 ? check_whole(exchange, deadline) : error;
 }
 
-/* After a call of the provider: a failure is for good, and errno is the program's. */
+/* Ends a call of the provider. A failure breaks the exchange; the program's errno is kept. */
 static int end_call(struct sluice_exchange *exchange, int error, int saved_errno)
 {
     if (error < 0)
@@ -153,7 +151,7 @@ static int call_barrier(struct sluice_exchange *exchange, int64_t until)
     return end_call(exchange, exchange->provider->barrier(exchange, until), saved);
 }
 
-/* With what PMIx said, where a launcher has it and it was of no use. */
+/* Adds to an error of TCP why PMIx, which was tried first, could not be used. */
 static int fail_after_pmix(int error, const char *pmix)
 {
     struct slu_text text;
@@ -174,7 +172,7 @@ static int open_over_tcp(struct sluice_exchange *exchange, struct slu_launch *la
     return error;
 }
 
-/* Takes the provider that the launch asks for, or the one that is there. */
+/* Opens the provider that the launch asks for, or the first that is available. */
 static int open_provider(struct sluice_exchange *exchange, const struct sluice_exchange_attr *attr,
                          int64_t deadline, int64_t until)
 {
@@ -188,7 +186,7 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
         return slu_fail(ETIMEDOUT, "the deadline is 0: no other rank was looked for");
     exchange->rank = launch.rank;
     exchange->ranks = launch.ranks;
-    /* The server of PMIx knows both, and has not been asked yet. */
+    /* Over PMIx, only the server knows rank and ranks, and has not been queried yet. */
     if (launch.ranks != 0)
         slu_log_set_rank(launch.rank);
     memcpy(exchange->source, launch.source, sizeof exchange->source);
@@ -301,8 +299,8 @@ int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own,
 }
 
 /*
- * In each round all ranks give as much of what they have as there is room for, of which
- * each takes what is in its own block.
+ * In each round every rank gives the next part of its data, as much as the room holds, and copies
+ * what is for itself.
  */
 static int alltoall_in_rounds(struct sluice_exchange *exchange, const uint8_t *to, uint8_t *from,
                               size_t bytes, int64_t until)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of an exchange: what carries the bytes is a provider. exchange.c checks
- * arguments, remembers that an exchange is broken and who was missing, and makes
- * of allgather what a provider has not.
+ * Internals of an exchange. A provider carries the bytes. exchange.c checks arguments, keeps
+ * whether the exchange is broken and which ranks were missing, and implements alltoall by
+ * allgathers for a provider that has none.
  */
 #ifndef SLU_EXCHANGE_H
 #define SLU_EXCHANGE_H
@@ -14,19 +14,19 @@
 
 #include <sluice/exchange.h>
 
-/* until is a time of slu_now(). Each returns 0 or a negative errno value, with a text. */
+/* until is a time of slu_now(). Each function returns 0, or a negative errno value with a text. */
 struct slu_exchange_provider {
     uint32_t kind; /* enum sluice_exchange_kind */
     int (*allgather)(struct sluice_exchange *exchange, const void *own, void *all, size_t bytes,
                      int64_t until);
-    /* NULL: made of allgather, of an exchange that has reserved. */
+    /* NULL: made of allgathers, with the memory of slu_exchange_reserve(). */
     int (*alltoall)(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
                     int64_t until);
     int (*barrier)(struct sluice_exchange *exchange, int64_t until);
     /*
-     * This rank has no memory to make the call that all make: tells the others, who wait
-     * for it, with the thread's text if it can. NULL: nobody can be told, so that what the
-     * calls of an exchange take is there from its beginning (slu_exchange_reserve()).
+     * Called if this rank has no memory for a call that all ranks make. Tells the others, which
+     * wait for this rank, with the thread's text if possible. NULL: they cannot be told, so the
+     * memory for calls is allocated when the exchange is opened (slu_exchange_reserve()).
      */
     void (*abandon)(struct sluice_exchange *exchange);
     void (*close)(struct sluice_exchange *exchange);
@@ -34,99 +34,108 @@ struct slu_exchange_provider {
 
 struct sluice_exchange {
     uint32_t magic;
-    bool owned; /* by a node, which alone ends it */
+    bool owned; /* by a node, which alone may close it */
     uint32_t rank, ranks;
     char source[64];
     char device[64]; /* of this rank in the host file; empty: none */
     const struct slu_exchange_provider *provider;
     void *state;       /* the provider's */
-    uint8_t *room;     /* reserved for calls; NULL: they allocate what they need */
-    size_t room_bytes; /* of it for each rank */
+    uint8_t *room;     /* reserved for calls; NULL: calls allocate what they need */
+    size_t room_bytes; /* bytes of room for each rank */
     bool broken;       /* a call has failed */
-    uint32_t *missing; /* ranks of the call that failed, ascending; or NULL */
+    uint32_t *missing; /* ranks missing in the call that failed, ascending; or NULL */
     uint32_t missing_count;
 };
 
-/* Missing ranks that a text names; of more, the log has all. */
+/* The most missing ranks that a text names. The log names all. */
 #define SLU_NAMED 8
 
-/* Addresses of rank 0, and the secret it makes for a job that has none. */
+/* The most addresses of rank 0, and the bytes of the secret it makes for a job without one. */
 #define SLU_ROOTS 8
 #define SLU_SECRET_BYTES 32
 
-/* In a launch that is being read: what nobody has said so far. */
+/* A rank that no source has named so far, while a launch is read. */
 #define SLU_RANK_UNKNOWN UINT32_MAX
 
-/* What the attributes, the environment and the host file say of this process. */
+/* What attributes, environment and host file say about this process. */
 struct slu_launch {
-    uint32_t kind;             /* enum sluice_exchange_kind; AUTO: as it turns out */
-    uint32_t rank, ranks;      /* PMIX: 0, for its server tells them */
-    char source[64];           /* of rank and ranks, in words */
+    uint32_t kind;             /* enum sluice_exchange_kind; AUTO: not decided yet */
+    uint32_t rank, ranks;      /* PMIX: 0, since only its server knows them */
+    char source[64];           /* of rank and ranks, for texts */
     char root[256];            /* "host:port" of rank 0; empty: not known */
     char job[64];              /* empty: none */
-    const char *secret_file;   /* of program or environment; empty: none */
-    const char *launcher;      /* whose variables say rank and ranks; NULL: no launcher's. Static */
-    const char *rank_source;   /* who says rank, if program or user do. Static */
-    const char *tcp_field;     /* the attribute because of which it is TCP; NULL: none. Static */
-    const char *root_source;   /* who names root, in words; NULL: nobody. Static */
-    const char *secret_source; /* the same of secret_file */
-    bool pmi;                  /* there is no root, but a PMI-1 server that knows it */
-    char device[64];           /* of this rank in the host file, if SLUICE_DEVICE names none */
+    const char *secret_file;   /* of the program or the environment; empty: none */
+    const char *launcher;      /* whose variables named the rank; NULL: none. Static */
+    const char *rank_source;   /* what named the rank, if program or user did. Static */
+    const char *tcp_field;     /* the attribute that selected TCP; NULL: none. Static */
+    const char *root_source;   /* what named root, for texts; NULL: nothing. Static */
+    const char *secret_source; /* what named secret_file */
+    bool pmi;                  /* no root is known, but a PMI-1 server that has it */
+    char device[64];           /* of this rank in the host file, unless SLUICE_DEVICE is set */
 
-    /* What the PMI-1 server brought. */
-    int listener; /* of rank 0, which listens already; -1: none */
+    /* Read from the PMI-1 server. */
+    int listener; /* of rank 0, already listening; -1: none */
     uint32_t root_count;
     char roots[SLU_ROOTS][64]; /* "host:port", one for each address of rank 0 */
     uint32_t secret_count;     /* 0: none */
     uint8_t secret[SLU_SECRET_BYTES];
 };
 
-/* launch.c: 0, or -ENOENT, -EINVAL, ... with a text that names the variable or the line. */
+/*
+ * launch.c. Reads attributes, environment and host file. Returns 0, or a negative errno value with
+ * a text that names the variable or the line.
+ */
 int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *launch);
 
-/* "host:port", "[1:2::3]:port": 0, or -EINVAL with a text that names the source. */
+/* Checks for "host:port" or "[1:2::3]:port". -EINVAL has a text that names the source. */
 int slu_launch_check_root(const char *root, const char *source);
 
-/* The error; if it is one, its text then says whose file it was, unless that is NULL. */
+/* Returns error; if it is one, adds to its text what named the file, unless source is NULL. */
 int slu_launch_name_source(int error, const char *source);
 
 /*
- * host_file.c: completes the launch by a file. A rank that is SLU_RANK_UNKNOWN is the
- * one whose host this is; ranks that are not 0 must be as many as the file has; a root
- * that is not empty stays. -EINVAL: line and rank are in the text; -EOPNOTSUPP, -ENOMEM.
+ * host_file.c. Completes a launch from a host file. If the rank is SLU_RANK_UNKNOWN, it becomes the
+ * one whose host this is. If ranks is not 0, the file must have as many. A root that is set stays.
+ * -EINVAL (the text names line and rank), -EOPNOTSUPP, -ENOMEM.
  */
 int slu_host_file_read(const char *path, struct slu_launch *launch);
 
 /*
- * pmix.c: whether the server of which a launcher tells answers: 0; -ENOENT or
- * -EOPNOTSUPP, and then TCP may do; or another error. All with a text.
+ * pmix.c. Checks whether the PMIx server answers that the launcher's variables promise. -ENOENT and
+ * -EOPNOTSUPP allow TCP instead; other errors do not. All have a text.
  */
 int slu_pmix_answers(int64_t until);
-/* Sets rank, ranks, source, provider and state. */
+/* Opens an exchange over PMIx: sets rank, ranks, source, provider and state. */
 int slu_pmix_open(struct sluice_exchange *exchange, int64_t until);
 
 /*
- * pmi.c: all ranks call it together, with launch->pmi; completes the launch. A negative
- * errno has a text, and nothing is open then.
+ * pmi.c. Completes a launch that has launch->pmi set; all ranks must call it together. After an
+ * error, nothing is left open.
  */
 int slu_pmi_find_root(struct slu_launch *launch, int64_t until);
 
-/* tcp.c: rank and ranks are set; sets provider and state. The launch's listener is gone then. */
+/*
+ * tcp.c. Opens an exchange over TCP, with rank and ranks set: sets provider and state. Consumes the
+ * listener of the launch.
+ */
 int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *launch, int64_t until);
 
-/* The memory that calls will take, with rank and provider set. False: there is none. */
+/*
+ * Allocates the memory that calls will need, with rank and provider set. Returns false without
+ * memory.
+ */
 bool slu_exchange_reserve(struct sluice_exchange *exchange);
 
 /*
- * For a call that this rank has no memory for, before it has said anything: who waits for
- * it must not be met by its next one. Breaks the exchange and tells the others, if they
- * can be told. The thread's text says what there is no memory for; returns -ENOMEM.
+ * Gives up a call for which this rank has no memory, before it has sent anything of it, so that its
+ * next call does not meet this call of the others. Breaks the exchange and tells the others if
+ * possible. The thread's text says what there is no memory for. Returns -ENOMEM.
  */
 int slu_exchange_abandon(struct sluice_exchange *exchange);
 
-/* missing.c: keeps the ranks for which missing[] is true. */
+/* missing.c. Keeps the ranks for which missing[] is true. */
 void slu_exchange_set_missing(struct sluice_exchange *exchange, const bool *missing);
-/* Logs all of them, as "3-7,12": an exchange that did not open cannot be queried. */
+/* Logs the missing ranks as "3-7,12", for an exchange that did not open and cannot be queried. */
 void slu_exchange_log_missing(const struct sluice_exchange *exchange);
 
 #endif

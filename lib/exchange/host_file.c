@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A host file: a JSON object whose "hosts" are one object for each rank, in any
- * order. It is written by hand, so that each error names the line.
+ * Host files: a JSON object whose "hosts" array has an object for each rank, in any order. People
+ * write them by hand, so each error names the line.
  */
 #include "config.h"
 
@@ -29,25 +29,25 @@ int slu_host_file_read(const char *path, struct slu_launch *launch)
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Room for SLUICE_MAX_RANKS hosts with comments; more is no host file. */
+/* Enough for SLUICE_MAX_RANKS hosts with comments. A larger file is not a host file. */
 #define MOST_BYTES ((off_t)64 << 20)
 #define PLACE_BYTES sizeof(((struct slu_launch *)NULL)->root)
 
 struct host {
-    const char *hostname, *device; /* they belong to the document; device may be NULL */
+    const char *hostname, *device; /* owned by the document; device may be NULL */
     uint32_t port, rank;
-    uint32_t line; /* where it begins; 0: not known */
+    uint32_t line; /* where the object begins; 0: not known */
 };
 
 struct host_file {
     const char *path;
     char *text;
     json_t *document;
-    struct host *hosts; /* by rank, once all are read */
+    struct host *hosts; /* sorted by rank once all are read */
     size_t count;
 };
 
-/* -EINVAL with "FILE:LINE: host of rank R: " before the words. */
+/* Fails with -EINVAL and "FILE:LINE: host of rank R: " before the words. */
 static int fail_host(const struct host_file *file, const struct host *host, const char *words)
 {
     char rank[32] = "";
@@ -62,7 +62,7 @@ static int read_text(struct host_file *file)
     struct stat status;
     size_t used = 0;
     int error = 0;
-    /* O_NONBLOCK is for what is no file: to open a pipe would wait for its other end. */
+    /* With O_NONBLOCK, opening a pipe does not wait for its other end. */
     int fd = slu_fd_open(file->path, O_RDONLY | O_NONBLOCK);
 
     if (fd < 0 || fstat(fd, &status) < 0) {
@@ -91,7 +91,7 @@ static int read_text(struct host_file *file)
     return error;
 }
 
-/* The closing quote of the string that begins here. */
+/* Returns the closing quote of the string that begins here. */
 static const char *end_of_string(const char *at)
 {
     for (at++; *at != '"' && at[1] != '\0'; at++)
@@ -100,7 +100,7 @@ static const char *end_of_string(const char *at)
     return at;
 }
 
-/* Whether this string is "hosts", and no value but a key: a colon follows. */
+/* Tells whether this string is "hosts" and a key: a colon follows. */
 static bool is_key(const char *at, const char *end)
 {
     const char *next = *end == '"' ? end + 1 + strspn(end + 1, " \t\r\n") : end;
@@ -109,10 +109,9 @@ static bool is_key(const char *at, const char *end)
 }
 
 /*
- * The decoder knows no lines once it is through: they are counted in the text, which
- * is known to be right by then. Within the array that follows "hosts" at depth 1,
- * counted from 0 outside, what comes after its bracket and after each comma at
- * depth 2 begins an entry.
+ * Sets the lines of the hosts. The JSON decoder does not keep line numbers, so they are counted in
+ * the text, which is known to be valid by now. In the array after the key "hosts" at depth 1 (0 is
+ * outside), an entry begins after the opening bracket and after each comma at depth 2.
  */
 static void find_lines(struct host_file *file)
 {
@@ -144,7 +143,7 @@ static void find_lines(struct host_file *file)
     }
 }
 
-static void warn_of_keys(const struct host_file *file, const struct host *host, json_t *entry)
+static void warn_unknown_keys(const struct host_file *file, const struct host *host, json_t *entry)
 {
     static const char *const known[] = {"comment", "hostname", "ibdev", "port", "rankid"};
     const char *key;
@@ -162,7 +161,7 @@ static void warn_of_keys(const struct host_file *file, const struct host *host, 
     }
 }
 
-/* "host:port", as the others find it if it is rank 0. */
+/* Writes "host:port", where the other ranks reach rank 0. */
 static void write_place(const struct host *host, char place[PLACE_BYTES])
 {
     snprintf(place, PLACE_BYTES, strchr(host->hostname, ':') != NULL ? "[%s]:%u" : "%s:%u",
@@ -172,10 +171,10 @@ static void write_place(const struct host *host, char place[PLACE_BYTES])
 static bool is_place(const struct host *host)
 {
     char place[PLACE_BYTES];
-    struct slu_host_port where;
+    struct slu_host_port parsed;
 
     write_place(host, place);
-    return slu_host_port_parse(place, 0, &where) == 0;
+    return slu_host_port_parse(place, 0, &parsed) == 0;
 }
 
 static int read_host(const struct host_file *file, json_t *entry, struct host *host)
@@ -203,7 +202,7 @@ static int read_host(const struct host_file *file, json_t *entry, struct host *h
     host->device = json_string_value(device);
     if (!is_place(host))
         return fail_host(file, host, "its \"hostname\" is not the name or address of a host");
-    warn_of_keys(file, host, entry);
+    warn_unknown_keys(file, host, entry);
     return 0;
 }
 
@@ -216,7 +215,7 @@ static int compare_ranks(const void *a, const void *b)
     return (left->line > right->line) - (left->line < right->line);
 }
 
-/* That the ranks, which are sorted, are 0 to count - 1. */
+/* Checks that the sorted ranks are 0 to count - 1. */
 static int check_ranks(const struct host_file *file)
 {
     char words[96];
@@ -267,7 +266,7 @@ static int parse(struct host_file *file)
     return check_ranks(file);
 }
 
-/* One of them may be the short name. */
+/* Either name may be the short form of the other. */
 static bool same_host(const char *a, const char *b)
 {
     size_t left = strcspn(a, "."), right = strcspn(b, ".");
@@ -296,7 +295,7 @@ static int find_rank(const struct host_file *file, uint32_t *rank)
                     file->path, matches, own);
 }
 
-/* The source is who gave the rank, or the file. */
+/* Sets rank, ranks, root and device of the launch from the file. */
 static int complete(const struct host_file *file, struct slu_launch *launch)
 {
     const struct host *root = &file->hosts[0];

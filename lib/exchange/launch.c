@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tells a process its rank. Of the attributes, SLUICE_RANK and SLUICE_RANKS,
- * the launchers' variables and the host file the first that says anything counts,
- * for an order can be told in one sentence, and a vote cannot. A pair of which one
- * half is missing or wrong is an error, and not as good as none: the processes of
- * a job would else take different sources.
+ * Finds out which rank this process is. The sources are the attributes, SLUICE_RANK and
+ * SLUICE_RANKS, the variables of launchers, and the host file; the first one that says anything is
+ * used. A fixed order is easier to explain than a vote. A source that names only one of rank and
+ * ranks, or a wrong value, is an error: ignoring it could make the processes of a job use different
+ * sources.
  */
 #include "config.h"
 
@@ -14,11 +14,11 @@
 #include "base/env_check.h"
 #include "exchange/exchange.h"
 
-/* Where no port is told, rank 0 of a Slurm job listens on one of these, below those of clients. */
+/* Ports for rank 0 of a Slurm job that names none, below the ports of clients. */
 #define SLURM_FIRST_PORT 20000
 #define SLURM_PORTS 12000
 
-/* What comes after the last port: the first that needs no rights. */
+/* Follows the last port: the first that needs no privilege. */
 #define FIRST_FREE_PORT 1024
 
 struct pair {
@@ -26,15 +26,15 @@ struct pair {
 };
 
 /*
- * Launchers, the innermost first: who starts processes within a job of Slurm passes
- * on Slurm's variables, which then are those of somebody else.
+ * Launchers, the innermost first. A launcher that starts processes within a Slurm job passes on
+ * Slurm's variables, which then describe itself and not the ranks.
  */
 struct launcher {
-    const char *name; /* of itself, for people */
+    const char *name; /* for texts */
     const char *rank, *ranks;
-    const char *job; /* the same in all ranks; or NULL */
-    bool inherited;  /* contradicts others in every day's use */
-    bool pmi;        /* has a server of PMI-1, if PMI_FD is set */
+    const char *job; /* equal in all ranks; or NULL */
+    bool inherited;  /* often contradicts other launchers, in regular use */
+    bool pmi;        /* has a PMI-1 server if PMI_FD is set */
     bool (*root)(char *text, size_t size);
 };
 
@@ -65,9 +65,9 @@ static const struct launcher launchers[] = {
 #define LAUNCHERS (sizeof launchers / sizeof launchers[0])
 
 /*
- * torchrun: its names are everybody's, so that all four must be there to mean it. At its
- * own port its agent listens, or torch in rank 0: ours is the next one. A port that is
- * none stays as it is, to be named in the text.
+ * torchrun uses common names, so it counts only if all four are set. Its agent, or torch in rank 0,
+ * listens at its own port, so this library takes the next one. An invalid port is kept, so that the
+ * error text can name it.
  */
 static bool find_torch_root(char *text, size_t size)
 {
@@ -88,7 +88,9 @@ static bool find_torch_root(char *text, size_t size)
            (int)size;
 }
 
-/* The first host of "name", "name,..." or "name[01-04,...]"; false: of another form. */
+/*
+ * Takes the first host of "name", "name,..." or "name[01-04,...]". Returns false for another form.
+ */
 static bool take_first_host(const char *list, char *host, size_t size)
 {
     static const char letters[] =
@@ -111,7 +113,7 @@ static bool take_first_host(const char *list, char *host, size_t size)
     return snprintf(host, size, "%.*s%.*s", (int)length, list, (int)digits, number) < (int)size;
 }
 
-/* Slurm's reserved ports if it has them, else one that its job and step make. */
+/* Uses Slurm's reserved ports if there are any, else a port computed from job and step. */
 static bool find_slurm_port(uint32_t *port)
 {
     const char *reserved = slu_getenv("SLURM_STEP_RESV_PORTS");
@@ -160,7 +162,9 @@ int slu_launch_check_root(const char *root, const char *source)
     return 0;
 }
 
-/* A text of the attributes, else of the environment, else empty; the source is named for it. */
+/*
+ * Takes a text from the attributes, else from the environment, else "". *source is what named it.
+ */
 static int pick_text(const char *given, const char *field, enum slu_variable variable, size_t size,
                      const char **text, const char **source)
 {
@@ -206,8 +210,8 @@ static bool is_given(const char *text)
     return text != NULL && *text != '\0';
 }
 
-/* An attribute that is given and only TCP can use; NULL: there is none. */
-static const char *find_of_tcp(const struct sluice_exchange_attr *attr)
+/* Returns the name of an attribute that is set and only TCP can use, or NULL. */
+static const char *find_tcp_attribute(const struct sluice_exchange_attr *attr)
 {
     const struct {
         const char *name;
@@ -227,10 +231,10 @@ static const char *find_of_tcp(const struct sluice_exchange_attr *attr)
     return NULL;
 }
 
-/* No attribute is ignored: what only TCP can use is refused for other kinds. */
+/* Attributes are never ignored: one that only TCP can use is refused for other kinds. */
 static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
-    const char *field = find_of_tcp(attr);
+    const char *field = find_tcp_attribute(attr);
 
     if (attr->kind > SLUICE_EXCHANGE_PMIX)
         return slu_misuse(EINVAL, "sluice_exchange_attr.kind is %u, must be AUTO, TCP or PMIX",
@@ -240,7 +244,7 @@ static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch 
                           "sluice_exchange_attr.%s has no meaning over PMIx, whose server knows "
                           "all of it: leave it 0, or set kind to TCP or AUTO",
                           field);
-    /* The words of the variable are in the order of the enum. */
+    /* The choices of the variable are in the order of the enum. */
     launch->kind =
         attr->kind != SLUICE_EXCHANGE_AUTO ? attr->kind : slu_env_choice(SLU_ENV_EXCHANGE);
     if (launch->kind == SLUICE_EXCHANGE_PMIX && field != NULL)
@@ -261,7 +265,7 @@ static void set_pair(struct slu_launch *launch, uint32_t rank, uint32_t ranks)
     launch->ranks = ranks;
 }
 
-/* 1: the program says the rank and how many there are; 0: it does not. */
+/* Returns 1 if the program set rank and ranks, else 0. */
 static int read_attributes(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
     uint32_t rank = attr->rank == SLUICE_ZERO ? 0 : attr->rank;
@@ -283,7 +287,10 @@ static int read_attributes(const struct sluice_exchange_attr *attr, struct slu_l
     return 1;
 }
 
-/* What program or user say: 1; 0: nothing, or one half, which a host file can complete. */
+/*
+ * Returns 1 if program or user named both rank and ranks; 0 if not both, which a host file can
+ * complete.
+ */
 static int read_own(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
     uint32_t rank = SLU_RANK_UNKNOWN, ranks = 0;
@@ -310,7 +317,7 @@ static int read_own(const struct sluice_exchange_attr *attr, struct slu_launch *
     return rank != SLU_RANK_UNKNOWN && ranks != 0;
 }
 
-/* 1, 0 (it is not this one that started us), or -EINVAL. */
+/* Returns 1, 0 if this launcher did not start the process, or -EINVAL. */
 static int read_launcher(const struct launcher *launcher, struct pair *pair)
 {
     const char *rank = slu_getenv(launcher->rank);
@@ -322,7 +329,7 @@ static int read_launcher(const struct launcher *launcher, struct pair *pair)
     if (launcher->root == find_torch_root &&
         (rank == NULL || ranks == NULL || !find_torch_root(root, sizeof root)))
         return 0;
-    /* A batch script has no number of tasks if none was asked for: it is no task either. */
+    /* A batch script has no number of tasks if none was requested, and is not a task itself. */
     if (launcher->inherited && (rank == NULL || ranks == NULL))
         return 0;
     if (rank == NULL || ranks == NULL)
@@ -337,7 +344,7 @@ static int read_launcher(const struct launcher *launcher, struct pair *pair)
     return 1;
 }
 
-/* Two launchers say something else: the inner one is right, but may be a leftover. */
+/* Reports launchers that contradict each other. The inner one is used, but may be a leftover. */
 static void report_contradictions(const struct launcher *taken, const struct slu_launch *launch)
 {
     const char *text = slu_getenv("PMIX_RANK");
@@ -359,8 +366,8 @@ static void report_contradictions(const struct launcher *taken, const struct slu
     slu_text_restore(&kept);
 }
 
-/* The job of the one that gave the rank: those of others need not be the same in all ranks. */
-static void take_job(const struct launcher *launcher, struct slu_launch *launch)
+/* Takes the job from the launcher that named the rank. Those of others may differ between ranks. */
+static void set_job(const struct launcher *launcher, struct slu_launch *launch)
 {
     const char *job = slu_getenv("SLURM_JOB_ID");
     const char *step = slu_getenv("SLURM_STEP_ID");
@@ -377,7 +384,7 @@ static void take_job(const struct launcher *launcher, struct slu_launch *launch)
     }
     if (job == NULL)
         return;
-    /* Of a long name the end, where the numbers are. */
+    /* Keep the end of a long name, which has the numbers. */
     length = strlen(job);
     if (length >= sizeof launch->job) {
         job += length - (sizeof launch->job - 1);
@@ -386,7 +393,7 @@ static void take_job(const struct launcher *launcher, struct slu_launch *launch)
     memcpy(launch->job, job, length + 1);
 }
 
-/* 1, 0 or -EINVAL. */
+/* Returns 1, 0 or -EINVAL. */
 static int read_launchers(struct slu_launch *launch, const struct launcher **taken)
 {
     for (const struct launcher *launcher = launchers; launcher < launchers + LAUNCHERS;
@@ -402,7 +409,7 @@ static int read_launchers(struct slu_launch *launch, const struct launcher **tak
         snprintf(launch->source, sizeof launch->source, "%s and %s", launcher->rank,
                  launcher->ranks);
         report_contradictions(launcher, launch);
-        take_job(launcher, launch);
+        set_job(launcher, launch);
         launch->launcher = launcher->name;
         *taken = launcher;
         return 1;
@@ -410,7 +417,10 @@ static int read_launchers(struct slu_launch *launch, const struct launcher **tak
     return 0;
 }
 
-/* What the launcher says, or another one that means the same ranks, such as Slurm with PMI. */
+/*
+ * Takes the root from this launcher, or from an outer one with the same ranks, such as Slurm with
+ * PMI.
+ */
 static int find_root(const struct launcher *taken, struct slu_launch *launch)
 {
     for (const struct launcher *launcher = taken; launcher < launchers + LAUNCHERS; launcher++) {
@@ -426,7 +436,7 @@ static int find_root(const struct launcher *taken, struct slu_launch *launch)
     return 0;
 }
 
-/* What a program that nobody started as a rank is told. */
+/* The error of a program that no launcher started. */
 static int fail_unknown(const struct slu_launch *launch)
 {
     if (launch->rank != SLU_RANK_UNKNOWN)
@@ -499,7 +509,7 @@ int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *
     if (error < 0 || launch->kind == SLUICE_EXCHANGE_PMIX)
         return error;
     found = read_own(attr, launch);
-    /* Who says it by hand means it, whatever a launcher's server would say. */
+    /* A rank set by hand takes precedence over the launcher's PMIx server. */
     if (found > 0 && launch->kind == SLUICE_EXCHANGE_AUTO)
         launch->kind = SLUICE_EXCHANGE_TCP;
     if (found == 0 && launch->rank == SLU_RANK_UNKNOWN && launch->ranks == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the environment tells of a process, for the program: the same that an exchange reads. */
+/* Tells a program what its environment says about its launch, by the same rules as an exchange. */
 #include "config.h"
 
 #include <stdio.h>
@@ -8,13 +8,13 @@
 #include "device/choice.h"
 #include "exchange/exchange.h"
 
-/* Of sluice_launch_info in version 0.1. */
+/* The size of sluice_launch_info in version 0.1. */
 #define FIRST_SIZE 504
 
-/* How scripts/launch names its jobs. */
+/* The prefix of job names of scripts/launch. */
 #define OWN_JOB "launch-"
 
-/* sluice-launch sets what others set by hand. */
+/* sluice-launch sets variables that users also set by hand. */
 static const char *name_launcher(const struct slu_launch *launch)
 {
     if (launch->launcher != NULL)

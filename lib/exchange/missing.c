@@ -24,7 +24,7 @@ void slu_exchange_set_missing(struct sluice_exchange *exchange, const bool *miss
             exchange->missing[exchange->missing_count++] = i;
 }
 
-/* The next ranks that follow each other, as "3" or "3-7"; how many they are. */
+/* Writes the next range of ranks, as "3" or "3-7". Returns how many ranks it has. */
 static uint32_t name_range(const uint32_t *ranks, uint32_t count, char text[24])
 {
     uint32_t length = 1;
@@ -38,7 +38,6 @@ static uint32_t name_range(const uint32_t *ranks, uint32_t count, char text[24])
     return length;
 }
 
-/* An exchange that did not open cannot be asked for them: in lines of a log, as "3-7,12". */
 void slu_exchange_log_missing(const struct sluice_exchange *exchange)
 {
     char line[400] = "", range[24];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * munge, where a cluster has it: its daemons share a key, and tell who made a credential.
- * Rank 0 makes a secret and seals it in one that only processes of its own user can open,
- * on any host of the realm; who proves later that he knows it is one of these.
+ * Authentication by munge, on clusters that have it: its daemons share a key, and tell which user
+ * made a credential. Rank 0 makes a secret and seals it in a credential that only processes of its
+ * own user can open, on any host of the realm. A rank that later proves that it knows the secret is
+ * such a process.
  *
- * That a credential is old or was opened before is no harm: it carries a secret that was
- * made for one exchange, and knowing that is what is proved. libmunge is loaded when it is
- * first needed; where its daemon is, it is called in a thread, for it may wait longer than we do.
+ * A credential may be expired or have been opened before: it carries a secret made for one
+ * exchange, and knowing the secret is what a rank proves. libmunge is loaded when it is first
+ * needed. If there is a daemon, a separate thread calls it, because it may wait longer than the
+ * deadline.
  */
 #include "config.h"
 
@@ -21,10 +23,10 @@
 #include "exchange/tcp.h"
 
 #define LIBRARY "libmunge.so.2"
-/* For the daemon of this host, at most. */
+/* The longest wait for the daemon of this host. */
 #define DAEMON_TIME SLUICE_S(5)
 
-/* Of munge.h, whose numbers are those of the so-version. */
+/* From munge.h; the values belong to the so-version. */
 enum { OPT_CIPHER_TYPE = 0, OPT_SOCKET = 8, OPT_UID_RESTRICTION = 9 };
 enum { CIPHER_AES128 = 4 };
 enum { SUCCESS = 0, CRED_EXPIRED = 15, CRED_REWOUND = 16, CRED_REPLAYED = 17 };
@@ -47,7 +49,7 @@ static const struct slu_symbol symbols[] = {
     {"munge_strerror", &munge.describe},
 };
 
-/* What the daemon is asked. */
+/* A request to the daemon. */
 struct request {
     struct slu_async_call call;
     bool seal;
@@ -70,7 +72,7 @@ static int load_library(void)
     return error;
 }
 
-/* On most hosts there is no munge, which is seen without a thread, and nobody is asked. */
+/* Most hosts have no munge. This is found out here, without a thread or a request. */
 static int find_daemon(struct request *request)
 {
     int error = load_library();
@@ -96,7 +98,7 @@ static int seal(struct request *request, void *context)
     size_t length;
     int error = munge.set(context, OPT_UID_RESTRICTION, geteuid());
 
-    /* Never in the clear, whatever the daemon is told to prefer. */
+    /* The credential is always encrypted, whatever the daemon prefers. */
     if (error == SUCCESS)
         error = munge.set(context, OPT_CIPHER_TYPE, (int)CIPHER_AES128);
     if (error == SUCCESS)
@@ -140,7 +142,7 @@ static int unseal(struct request *request, void *context)
     return result;
 }
 
-static int converse(struct request *request)
+static int run_request(struct request *request)
 {
     void *context = munge.create();
     int error = 0;
@@ -155,14 +157,14 @@ static int converse(struct request *request)
     return error;
 }
 
-/* In a thread of its own. */
+/* Runs in a thread of its own. */
 static int run(struct slu_async_call *call)
 {
     slu_fd_go_apart();
-    return converse(slu_container_of(call, struct request, call));
+    return run_request(slu_container_of(call, struct request, call));
 }
 
-/* By the last who holds it, however it ended. */
+/* Called when the last reference is dropped, whatever the result. */
 static void wipe(struct slu_async_call *call)
 {
     struct request *request = slu_container_of(call, struct request, call);
@@ -170,11 +172,13 @@ static void wipe(struct slu_async_call *call)
     explicit_bzero(request->secret, sizeof request->secret);
 }
 
-/* The caller's request, of which it gets the answer. */
-static int ask(struct request *asked, int64_t until)
+/*
+ * Makes the daemon handle the caller's request, within DAEMON_TIME. The answer is in the request.
+ */
+static int call_daemon(struct request *given, int64_t until)
 {
     int64_t limit = slu_after(DAEMON_TIME);
-    int error = find_daemon(asked);
+    int error = find_daemon(given);
     struct request *request;
 
     if (error < 0)
@@ -182,10 +186,12 @@ static int ask(struct request *asked, int64_t until)
     request = malloc(sizeof *request);
     if (request == NULL)
         return slu_fail(ENOMEM, "no memory to ask munge");
-    *request = *asked;
+    *request = *given;
     slu_async_call_init(&request->call);
     request->call.wipe = wipe;
-    /* For what is opened before the thread goes apart, or if it cannot: while we wait. */
+    /*
+     * Guards descriptors that are opened before the thread has its own table, or if it gets none.
+     */
     slu_fd_guard();
     error = slu_async_call_start(&request->call, run);
     if (error == 0)
@@ -193,14 +199,17 @@ static int ask(struct request *asked, int64_t until)
                                     "munge: its daemon does not answer");
     slu_fd_unguard();
     if (error == 0) {
-        memcpy(asked->secret, request->secret, sizeof asked->secret);
-        memcpy(asked->credential, request->credential, sizeof asked->credential);
+        memcpy(given->secret, request->secret, sizeof given->secret);
+        memcpy(given->credential, request->credential, sizeof given->credential);
     }
     slu_async_call_drop(&request->call);
     return error;
 }
 
-/* 1: it is to be used, with this socket, or the usual one if it is empty; 0: not; or -EINVAL. */
+/*
+ * Returns 1 if munge is to be used, with this socket, or the default one if empty; 0 if not; or
+ * -EINVAL.
+ */
 static int read_variable(struct request *request)
 {
     const char *value = NULL;
@@ -234,7 +243,7 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
         return error;
     }
     slu_text_save(&before);
-    error = ask(&request, until);
+    error = call_daemon(&request, until);
     if (error == 0) {
         memcpy(secret, request.secret, sizeof request.secret);
         memcpy(credential, request.credential, sizeof request.credential);
@@ -242,11 +251,11 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
     explicit_bzero(request.secret, sizeof request.secret);
     if (error == 0)
         return 1;
-    /* Whether munge is there is not known: no word of that, nor of others, when time is up. */
+    /* The caller's deadline has passed: whether there is munge is not known. */
     if (error == -ETIMEDOUT && slu_is_late(until))
         return error;
     slu_text_save(&why);
-    /* Who names it means it; else it is not there, as on most hosts. */
+    /* If the user named the socket, its failure is an error. Otherwise munge counts as absent. */
     if (named)
         return slu_fail(error == -ENOMEM ? ENOMEM : EACCES, "%s; SLUICE_MUNGE names this socket",
                         why.bytes);
@@ -267,7 +276,7 @@ int slu_munge_unseal(const char credential[TCP_CREDENTIAL_BYTES], uint8_t secret
     if (strnlen(credential, TCP_CREDENTIAL_BYTES) == TCP_CREDENTIAL_BYTES)
         return slu_fail(EACCES, "munge: the credential of rank 0 is not terminated");
     memcpy(request.credential, credential, TCP_CREDENTIAL_BYTES);
-    error = ask(&request, until);
+    error = call_daemon(&request, until);
     if (error == 0)
         memcpy(secret, request.secret, SLU_SECRET_BYTES);
     explicit_bzero(request.secret, sizeof request.secret);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where rank 0 is, by the launcher's server of PMI-1, as mpiexec of MPICH has it:
- * rank 0 listens, and puts its addresses, its port and a secret under a key, which
- * the others get; all else is of the exchange over TCP.
+ * Finds rank 0 by the launcher's PMI-1 server, as the mpiexec of MPICH has one. Rank 0 listens, and
+ * puts its addresses, its port and a secret under a key, which the other ranks get. The rest is the
+ * exchange over TCP.
  *
- * The server is asked through the socket that PMI_FD names, a line for a line, so
- * that nothing is left in it which MPI, initialised later, would read. Of an MPI
- * that is initialised already it is left alone. "finalize" is said when the process
- * exits, and no sooner: after it the server hears no MPI_Init(), and without it
- * takes the exit for a crash. Who has failed once is out of step with the server.
+ * Requests go through the socket that PMI_FD names, one line for one line, so that nothing is left
+ * in it that a later MPI_Init() would read. If MPI is initialised already, its server is not used.
+ * "finalize" is sent when the process exits: after it the server accepts no MPI_Init(), and without
+ * it the exit would count as a crash. After a failure the process is out of step with the server
+ * and does not use it any more.
  */
 #include "config.h"
 
@@ -34,8 +34,8 @@
 #define PAUSE 5 /* milliseconds */
 
 /*
- * Of the process. It ends with the socket that it began with: MPI_Finalize() closes
- * the descriptor, which may then be that of any file of the program.
+ * The client of this process. It is valid only for the socket that it began with: MPI_Finalize()
+ * closes the descriptor, which may then belong to any file of the program.
  */
 static struct {
     pid_t process; /* that has begun; 0: none */
@@ -43,13 +43,13 @@ static struct {
     dev_t device;
     ino_t inode;
     bool broken;
-    uint32_t exchanges; /* opened so far, in all ranks the same */
+    uint32_t exchanges; /* opened so far, equal in all ranks */
     uint32_t name_max, key_max, value_max;
-    char name[NAME_BYTES]; /* of the space of keys of this job */
+    char name[NAME_BYTES]; /* of the key space of this job */
 } client;
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Of MPI in this process, wherever it is from; it stays so after MPI_Finalize(). */
+/* Finds any MPI in this process. It stays initialized after MPI_Finalize(). */
 static bool mpi_initialized(void)
 {
     int (*function)(int *flag);
@@ -70,7 +70,7 @@ static bool is_same_socket(void)
            status.st_ino == client.inode;
 }
 
-/* The answer may come behind one that was waited for in vain. */
+/* Skips an earlier answer, which may still arrive after its request has timed out. */
 static void end_client(void)
 {
     struct pmi_talk talk = {.fd = client.fd,
@@ -83,7 +83,7 @@ static void end_client(void)
         return;
     if (slu_pmi_send(&talk) < 0)
         return;
-    while (count < sizeof talk.line - 1 && slu_pmi_await(&talk, POLLIN) == 0) {
+    while (count < sizeof talk.line - 1 && slu_pmi_wait(&talk, POLLIN) == 0) {
         ssize_t got = recv(talk.fd, talk.line + count, sizeof talk.line - 1 - count, MSG_DONTWAIT);
 
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -95,7 +95,7 @@ static void end_client(void)
     }
 }
 
-/* The socket that the launcher left to this process. */
+/* Checks the socket that PMI_FD names. */
 static int find_socket(void)
 {
     const char *text = slu_getenv("PMI_FD");
@@ -122,7 +122,8 @@ static int find_socket(void)
 static int greet_server(struct pmi_talk *talk)
 {
     char version[16];
-    int error = slu_pmi_ask(talk, "init", "response_to_init", " pmi_version=1 pmi_subversion=1");
+    int error =
+        slu_pmi_request(talk, "init", "response_to_init", " pmi_version=1 pmi_subversion=1");
 
     if (error == 0)
         error = slu_pmi_word(talk, "pmi_version", version, sizeof version);
@@ -131,7 +132,7 @@ static int greet_server(struct pmi_talk *talk)
     if (error == 0)
         error = slu_pmi_success(talk);
     if (error == 0)
-        error = slu_pmi_ask(talk, "get_maxes", "maxes", "%s", "");
+        error = slu_pmi_request(talk, "get_maxes", "maxes", "%s", "");
     if (error == 0)
         error = slu_pmi_number(talk, "kvsname_max", &client.name_max);
     if (error == 0)
@@ -139,13 +140,13 @@ static int greet_server(struct pmi_talk *talk)
     if (error == 0)
         error = slu_pmi_number(talk, "vallen_max", &client.value_max);
     if (error == 0)
-        error = slu_pmi_ask(talk, "get_my_kvsname", "my_kvsname", "%s", "");
+        error = slu_pmi_request(talk, "get_my_kvsname", "my_kvsname", "%s", "");
     if (error == 0)
         error = slu_pmi_word(talk, "kvsname", client.name, sizeof client.name);
     return error;
 }
 
-/* Once in a process. */
+/* Begins the client, once in a process. */
 static int begin_client(struct pmi_talk *talk)
 {
     int error;
@@ -168,7 +169,7 @@ static int begin_client(struct pmi_talk *talk)
     return greet_server(talk);
 }
 
-/* Whether all ranks are on this host, by a variable of mpiexec. */
+/* Tells whether all ranks are on this host, by a variable of mpiexec. */
 static bool all_are_here(uint32_t ranks)
 {
     const char *text = slu_getenv("MPI_LOCALNRANKS");
@@ -181,7 +182,7 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
 {
     struct slu_host_port place = {.port = "0"};
 
-    /* A name stands for all addresses. */
+    /* A name means all addresses. */
     snprintf(place.host, sizeof place.host, here ? "127.0.0.1" : "this-host");
     launch->listener = slu_tcp_listen(&place, NULL);
     if (launch->listener < 0)
@@ -190,7 +191,10 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
     return 0;
 }
 
-/* "1/PORT/SECRET/ADDRESS,...": as many addresses as the server takes; "-": no secret. */
+/*
+ * Writes "1/PORT/SECRET/ADDRESS,...", with as many addresses as the server accepts, and "-" for no
+ * secret.
+ */
 static int write_value(const struct slu_launch *launch, uint32_t port, bool here, char *value)
 {
     struct slu_address addresses[SLU_ROOTS] = {{.family = 4, .port = 0, .ip = {127, 0, 0, 1}}};
@@ -251,7 +255,7 @@ static int read_addresses(struct slu_launch *launch, char *text, uint32_t port)
     return launch->root_count > 0 ? 0 : -EPROTO;
 }
 
-/* What write_value() wrote. The secret is in it, and so it is in no text. */
+/* Reads what write_value() wrote. No error text quotes it, since it has the secret. */
 static int read_value(struct slu_launch *launch, char *value)
 {
     char *secret = NULL, *addresses = NULL;
@@ -271,7 +275,7 @@ static int read_value(struct slu_launch *launch, char *value)
     return read_addresses(launch, addresses, port);
 }
 
-/* With a file of their own the ranks need no other secret. */
+/* Ranks that have a secret file need no other secret. */
 static int put_root(struct slu_launch *launch, struct pmi_talk *talk, const char *key)
 {
     bool here = all_are_here(launch->ranks);
@@ -286,11 +290,11 @@ static int put_root(struct slu_launch *launch, struct pmi_talk *talk, const char
     if (error == 0)
         error = write_value(launch, port, here, value);
     if (error == 0)
-        error = slu_pmi_ask(talk, "put", "put_result", " kvsname=%s key=%s value=%s", client.name,
-                            key, value);
+        error = slu_pmi_request(talk, "put", "put_result", " kvsname=%s key=%s value=%s",
+                                client.name, key, value);
     if (error == 0)
         error = slu_pmi_success(talk);
-    /* Our own texts name what the others look for. */
+    /* The texts of rank 0 then name the same addresses as those of the others. */
     if (error == 0)
         error = read_value(launch, value);
     explicit_bzero(value, sizeof value);
@@ -300,7 +304,7 @@ static int put_root(struct slu_launch *launch, struct pmi_talk *talk, const char
 static int get_root(struct slu_launch *launch, struct pmi_talk *talk, const char *key)
 {
     char value[VALUE_BYTES];
-    int error = slu_pmi_ask(talk, "get", "get_result", " kvsname=%s key=%s", client.name, key);
+    int error = slu_pmi_request(talk, "get", "get_result", " kvsname=%s key=%s", client.name, key);
 
     if (error == 0)
         error = slu_pmi_success(talk);
@@ -313,7 +317,7 @@ static int get_root(struct slu_launch *launch, struct pmi_talk *talk, const char
     return error;
 }
 
-/* Rank 0 puts, all meet, the others get. */
+/* Rank 0 puts its value, all ranks meet in a barrier, the others get the value. */
 static int meet(struct slu_launch *launch, struct pmi_talk *talk)
 {
     char key[32];
@@ -329,7 +333,7 @@ static int meet(struct slu_launch *launch, struct pmi_talk *talk)
     if (error == 0 && launch->rank == 0)
         error = put_root(launch, talk, key);
     if (error == 0)
-        error = slu_pmi_ask(talk, "barrier_in", "barrier_out", "%s", "");
+        error = slu_pmi_request(talk, "barrier_in", "barrier_out", "%s", "");
     if (error == 0 && launch->rank != 0)
         error = get_root(launch, talk, key);
     if (error < 0 && mine)
@@ -337,18 +341,18 @@ static int meet(struct slu_launch *launch, struct pmi_talk *talk)
     return error;
 }
 
-/* So that a rank of another job, which got our port by chance, is told so. */
+/* Sets a job, so that a rank of another job that got this port by chance is refused. */
 static void take_name(struct slu_launch *launch)
 {
     size_t length = strlen(client.name);
     size_t count = length < sizeof launch->job ? length : sizeof launch->job - 1;
 
-    /* Of a long name the end, where the numbers are. */
+    /* Keep the end of a long name, which has the numbers. */
     if (launch->job[0] == '\0')
         memcpy(launch->job, client.name + (length - count), count);
 }
 
-/* Few threads open exchanges at the same time, and none of them is in a hurry. */
+/* Polls, since few threads open exchanges at the same time. */
 static int take_lock(int64_t until)
 {
     slu_fork_join(&lock);

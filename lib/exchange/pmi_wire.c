@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines of PMI-1: "cmd=...", words "name=value" behind blanks, a newline. Of an
- * answer nothing is believed but what was asked for, and no byte behind it is read.
+ * The lines of PMI-1: "cmd=...", then words "name=value" after blanks, then a newline. Only the
+ * words that the library asked for are used, and no byte behind the line is read.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ static int fail_gone(const struct pmi_talk *talk)
     return slu_fail(ECONNRESET, "PMI: the server hung up at cmd=%s", talk->command);
 }
 
-int slu_pmi_await(const struct pmi_talk *talk, short events)
+int slu_pmi_wait(const struct pmi_talk *talk, short events)
 {
     struct pollfd pollfd = {.fd = talk->fd, .events = events};
     int wait = slu_milliseconds(talk->until);
@@ -50,7 +50,7 @@ int slu_pmi_send(const struct pmi_talk *talk)
         if (done > 0)
             sent += (size_t)done;
         else if (done < 0 && errno == EAGAIN)
-            error = slu_pmi_await(talk, POLLOUT);
+            error = slu_pmi_wait(talk, POLLOUT);
         else if (done == 0 || errno != EINTR)
             error = fail_gone(talk);
         if (error < 0)
@@ -59,7 +59,9 @@ int slu_pmi_send(const struct pmi_talk *talk)
     return 0;
 }
 
-/* Of what came from have on: 1 if it ends the line, 0 if not yet, -EPROTO. */
+/*
+ * Checks the bytes received since have. Returns 1 at the end of the line, 0 before it, or -EPROTO.
+ */
 static int check_text(const struct pmi_talk *talk, size_t have, size_t count)
 {
     for (size_t i = have; i < count; i++) {
@@ -89,7 +91,7 @@ static int receive_line(struct pmi_talk *talk)
             ended = check_text(talk, count, count + (size_t)got);
             count += (size_t)got;
         } else if (got < 0 && errno == EAGAIN) {
-            ended = slu_pmi_await(talk, POLLIN);
+            ended = slu_pmi_wait(talk, POLLIN);
         } else if (got == 0 || errno != EINTR) {
             ended = fail_gone(talk);
         }
@@ -102,7 +104,10 @@ static int receive_line(struct pmi_talk *talk)
                     talk->command, PMI_LINE_BYTES);
 }
 
-/* Of "name=word name=word ...": 0, -ENOENT, or -E2BIG if it does not fit; without a text. */
+/*
+ * Finds a word in "name=word name=word ...". Returns 0, -ENOENT, or -E2BIG if it is too long;
+ * without a text.
+ */
 static int find_word(const char *line, const char *name, char *word, size_t size)
 {
     size_t length = strlen(name);
@@ -160,8 +165,8 @@ int slu_pmi_success(const struct pmi_talk *talk)
                     why);
 }
 
-int slu_pmi_ask(struct pmi_talk *talk, const char *command, const char *kind, const char *format,
-                ...)
+int slu_pmi_request(struct pmi_talk *talk, const char *command, const char *kind,
+                    const char *format, ...)
 {
     char word[64];
     va_list list;

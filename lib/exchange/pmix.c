@@ -2,15 +2,14 @@
 /*
  * An exchange over the launcher's PMIx server.
  *
- * A call is a put, a commit, a fence that collects, and gets of what is then on
- * this host. Its keys are of no other call, for PMIx keeps all that was put until
- * the end of the job. What PMIx has begun cannot be taken back: past the deadline
- * it is left to itself, a fence in PMIx and what would block here in a thread of
- * ours; the server, which is asked for the same limit, may or may not end it. PMIx
+ * A call consists of a put, a commit, a fence that collects, and gets of what is then on this host.
+ * Each call has keys of its own, because PMIx keeps all values until the end of the job. An
+ * operation of PMIx cannot be cancelled. After the deadline a fence continues within PMIx, and a
+ * blocking get in a thread of this library; the server gets the same limit, but may ignore it. PMIx
  * does not tell which ranks were missing.
  *
- * It pairs the fences of a process with those of the others by their order alone,
- * so that a process has one exchange over it at a time.
+ * PMIx matches the fences of processes by their order alone, so a process can have only one
+ * exchange over it at a time.
  */
 #include "config.h"
 
@@ -33,23 +32,23 @@ int slu_pmix_open(struct sluice_exchange *exchange, int64_t until)
 
 #define KEY_BYTES 48
 
-/* The server gives up a little later than we do, whose word it is. */
+/* The server's limit is this many seconds longer, so that this side times out first. */
 #define GRACE 2
 #define NANOSECONDS INT64_C(1000000000)
 
 /* Of the process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool open_now;      /* there is an exchange */
-static uint32_t exchanges; /* opened so far, in all ranks the same */
+static bool open_now;      /* an exchange is open */
+static uint32_t exchanges; /* opened so far, equal in all ranks */
 
 struct pmix_state {
-    pmix_proc_t all; /* ranks of this job */
+    pmix_proc_t all; /* the ranks of this job */
     uint32_t number; /* of the exchange */
     uint32_t calls;
-    struct fence *spare; /* for a call that there is no memory for */
+    struct fence *spare; /* for a call without memory */
 };
 
-/* What each rank puts before its bytes, so that ranks that disagree are found out. */
+/* A header before the bytes of each rank, by which ranks that disagree are detected. */
 struct part {
     uint32_t operation;
     uint32_t reserved;
@@ -59,25 +58,25 @@ struct part {
 /* NO_MEMORY: the rank cannot take part. */
 enum operation { ALLGATHER = 1, ALLTOALL = 2, NO_MEMORY = 3 };
 
-/* A fence under way: held by the caller, and by PMIx until it calls back. */
+/* A fence in progress, referenced by the caller, and by PMIx until it calls back. */
 struct fence {
     struct slu_async_call call;
     pmix_info_t infos[2];
 };
 
-/* What is asked of the server, in a thread of ours. */
-struct question {
+/* A query of the server, which runs in a thread of this library. */
+struct query {
     struct slu_async_call call;
-    int (*run)(struct question *question);
+    int (*run)(struct query *query);
     pmix_proc_t proc;
     int64_t until;
-    uint32_t ranks; /* of the job: told, or asked for */
+    uint32_t ranks; /* of the job: given, or the answer */
 
-    /* Of each rank, bytes from offset of what it put, which must be of this call. */
+    /* From each rank, bytes from offset of what it put, which must be of this call. */
     char key[KEY_BYTES];
     struct part expected;
     size_t offset, bytes;
-    uint8_t *all; /* the caller's, until it leaves */
+    uint8_t *all; /* the caller's, valid while it waits */
 };
 
 static void load_info(pmix_info_t *info, const char *key, pmix_data_type_t type)
@@ -87,7 +86,7 @@ static void load_info(pmix_info_t *info, const char *key, pmix_data_type_t type)
     info->value.type = type;
 }
 
-/* In whole seconds, as PMIx counts; 0: for ever. */
+/* Returns the time left in whole seconds, as PMIx counts; 0: for ever. */
 static int server_limit(int64_t until)
 {
     int64_t left = until - slu_now();
@@ -97,7 +96,7 @@ static int server_limit(int64_t until)
     return (int)(left > 0 ? left / NANOSECONDS : 0) + GRACE;
 }
 
-/* In a thread of PMIx. */
+/* Called in a thread of PMIx. */
 static void end_fence(pmix_status_t status, void *argument)
 {
     struct fence *fence = argument;
@@ -181,8 +180,8 @@ static int publish(const char *key, enum operation operation, const void *own, s
 }
 
 /*
- * The others learn it in this call, or if it is a barrier, which hands over nothing, in the
- * next one that is none. Nobody waits for this fence, and no deadline ends it.
+ * The others learn of it in this call; or if it is a barrier, which reads no values, in the next
+ * call that is not a barrier. This rank does not wait for the fence, and no deadline ends it.
  */
 static void pmix_abandon(struct sluice_exchange *exchange)
 {
@@ -213,56 +212,56 @@ static pmix_status_t get_value(const pmix_proc_t *proc, const char *key, int64_t
     return slu_pmix.get(proc, key, &limit, 1, value);
 }
 
-static struct question *make_question(const struct pmix_state *state,
-                                      int (*run)(struct question *question), int64_t until)
+static struct query *make_query(const struct pmix_state *state, int (*run)(struct query *query),
+                                int64_t until)
 {
-    struct question *question = calloc(1, sizeof *question);
+    struct query *query = calloc(1, sizeof *query);
 
-    if (question == NULL)
+    if (query == NULL)
         return slu_fail_null(ENOMEM, "no memory to ask PMIx");
-    slu_async_call_init(&question->call);
-    question->run = run;
-    question->proc = state->all;
-    question->until = until;
-    return question;
+    slu_async_call_init(&query->call);
+    query->run = run;
+    query->proc = state->all;
+    query->until = until;
+    return query;
 }
 
 static int count_and_run(struct slu_async_call *call)
 {
-    struct question *question = slu_container_of(call, struct question, call);
-    int error = question->run(question);
+    struct query *query = slu_container_of(call, struct query, call);
+    int error = query->run(query);
 
-    slu_pmix_asking--;
+    slu_pmix_queries--;
     return error;
 }
 
-/* In a thread: PMIx_Get() takes its timeout in whole seconds, and may ignore it. */
-static int start_asking(struct question *question)
+/* Starts a thread, because PMIx_Get() takes its timeout in whole seconds, and may ignore it. */
+static int start_query(struct query *query)
 {
     int error;
 
-    slu_pmix_asking++;
-    error = slu_async_call_start(&question->call, count_and_run);
+    slu_pmix_queries++;
+    error = slu_async_call_start(&query->call, count_and_run);
     if (error < 0)
-        slu_pmix_asking--;
+        slu_pmix_queries--;
     return error;
 }
 
-static int await_answer(struct question *question)
+static int await_answer(struct query *query)
 {
-    return slu_async_call_wait(&question->call, question->until,
+    return slu_async_call_wait(&query->call, query->until,
                                "PMIx: its server did not answer before the deadline");
 }
 
-/* The caller's buffer is there as long as it waits. */
-static void hand_over(struct question *question, const pmix_value_t *value)
+/* Copies a part, unless the caller has timed out: its buffer is valid only while it waits. */
+static void copy_part(struct query *query, const pmix_value_t *value)
 {
-    const char *given = value->data.bo.bytes + sizeof question->expected + question->offset;
+    const char *given = value->data.bo.bytes + sizeof query->expected + query->offset;
 
-    pthread_mutex_lock(&question->call.lock);
-    if (!question->call.left && question->bytes > 0)
-        memcpy(question->all + question->proc.rank * question->bytes, given, question->bytes);
-    pthread_mutex_unlock(&question->call.lock);
+    pthread_mutex_lock(&query->call.lock);
+    if (!query->call.left && query->bytes > 0)
+        memcpy(query->all + query->proc.rank * query->bytes, given, query->bytes);
+    pthread_mutex_unlock(&query->call.lock);
 }
 
 static bool is_abandoned(const pmix_value_t *value)
@@ -273,43 +272,43 @@ static bool is_abandoned(const pmix_value_t *value)
            memcmp(value->data.bo.bytes, &part, sizeof part) == 0;
 }
 
-static int collect(struct question *question)
+static int collect(struct query *query)
 {
-    const struct part *expected = &question->expected;
+    const struct part *expected = &query->expected;
     pmix_value_t *value;
-    pmix_status_t status = get_value(&question->proc, question->key, question->until, &value);
+    pmix_status_t status = get_value(&query->proc, query->key, query->until, &value);
     int error = 0;
 
     if (status != PMIX_SUCCESS)
         return slu_pmix_fail("a rank did not give its part", status);
     if (is_abandoned(value))
-        error = slu_fail(ENOMEM, "rank %u has no memory to take part", question->proc.rank);
+        error = slu_fail(ENOMEM, "rank %u has no memory to take part", query->proc.rank);
     else if (value->type != PMIX_BYTE_OBJECT ||
              value->data.bo.size != sizeof *expected + expected->bytes ||
              memcmp(value->data.bo.bytes, expected, sizeof *expected) != 0)
         error = slu_fail(EPROTO, "rank %u made another call, or gave another number of bytes",
-                         question->proc.rank);
+                         query->proc.rank);
     else
-        hand_over(question, value);
+        copy_part(query, value);
     if (value->type == PMIX_BYTE_OBJECT)
         free(value->data.bo.bytes);
     free(value);
     return error;
 }
 
-static int collect_all(struct question *question)
+static int collect_all(struct query *query)
 {
     int error = 0;
 
-    for (uint32_t i = 0; error == 0 && i < question->ranks; i++) {
-        question->proc.rank = i;
-        error = collect(question);
+    for (uint32_t i = 0; error == 0 && i < query->ranks; i++) {
+        query->proc.rank = i;
+        error = collect(query);
     }
     return error;
 }
 
-/* What this rank lacks is said to the others, who wait for it. */
-static int tell_others(struct sluice_exchange *exchange, int error)
+/* If this rank has no memory, reports it to the others, which wait for it. */
+static int report_to_others(struct sluice_exchange *exchange, int error)
 {
     struct slu_text text;
 
@@ -321,47 +320,46 @@ static int tell_others(struct sluice_exchange *exchange, int error)
     return error;
 }
 
-/* Gives, meets the others, and asks for what they gave. */
-static int run_question(struct sluice_exchange *exchange, struct question *question,
-                        const void *own)
+/* Puts the part of this rank, meets the others in a fence, and gets their parts. */
+static int run_query(struct sluice_exchange *exchange, struct query *query, const void *own)
 {
-    const struct part *given = &question->expected;
+    const struct part *given = &query->expected;
     struct pmix_state *state = exchange->state;
     int error;
 
-    name_key(state, question->key);
-    error = tell_others(exchange, publish(question->key, given->operation, own, given->bytes));
+    name_key(state, query->key);
+    error = report_to_others(exchange, publish(query->key, given->operation, own, given->bytes));
     state->calls++;
     if (error == 0)
-        error = meet(state, question->until);
+        error = meet(state, query->until);
     if (error < 0) {
-        slu_async_call_drop(&question->call); /* nobody is asked */
+        slu_async_call_drop(&query->call); /* the query is not started */
         return error;
     }
-    error = tell_others(exchange, start_asking(question));
-    return error == 0 ? await_answer(question) : error;
+    error = report_to_others(exchange, start_query(query));
+    return error == 0 ? await_answer(query) : error;
 }
 
-/* Each rank gives so many bytes; of those of each, the ones from offset are taken. */
+/* Each rank gives `given` bytes. Of those of each, `bytes` from offset on are copied. */
 static int exchange_parts(struct sluice_exchange *exchange, enum operation operation,
                           const void *own, size_t given, size_t offset, void *all, size_t bytes,
                           int64_t until)
 {
-    struct question *question;
+    struct query *query;
     int error = slu_pmix_check_process();
 
     if (error < 0)
         return error;
-    question = make_question(exchange->state, collect_all, until);
-    if (question == NULL)
-        return tell_others(exchange, -ENOMEM);
-    question->ranks = exchange->ranks;
-    question->expected = (struct part){.operation = operation, .bytes = given};
-    question->offset = offset;
-    question->bytes = bytes;
-    question->all = all;
-    error = run_question(exchange, question, own);
-    slu_async_call_drop(&question->call);
+    query = make_query(exchange->state, collect_all, until);
+    if (query == NULL)
+        return report_to_others(exchange, -ENOMEM);
+    query->ranks = exchange->ranks;
+    query->expected = (struct part){.operation = operation, .bytes = given};
+    query->offset = offset;
+    query->bytes = bytes;
+    query->all = all;
+    error = run_query(exchange, query, own);
+    slu_async_call_drop(&query->call);
     return error;
 }
 
@@ -410,40 +408,39 @@ static const struct slu_exchange_provider provider = {
     .close = pmix_close,
 };
 
-/* How many ranks the job has, which only the server says. */
-static int read_ranks(struct question *question)
+/* Reads the number of ranks of the job, which only the server knows. */
+static int read_ranks(struct query *query)
 {
     pmix_value_t *value;
-    pmix_status_t status = get_value(&question->proc, PMIX_JOB_SIZE, question->until, &value);
+    pmix_status_t status = get_value(&query->proc, PMIX_JOB_SIZE, query->until, &value);
 
     if (status != PMIX_SUCCESS)
         return slu_pmix_fail("the server does not tell how many ranks there are", status);
-    question->ranks = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+    query->ranks = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
     free(value);
-    if (question->ranks == 0 || question->ranks > SLUICE_MAX_RANKS ||
-        slu_pmix_self.rank >= question->ranks)
+    if (query->ranks == 0 || query->ranks > SLUICE_MAX_RANKS || slu_pmix_self.rank >= query->ranks)
         return slu_fail(EINVAL, "PMIx: rank %u of %u: there must be 1 to %u ranks",
-                        slu_pmix_self.rank, question->ranks, SLUICE_MAX_RANKS);
+                        slu_pmix_self.rank, query->ranks, SLUICE_MAX_RANKS);
     return 0;
 }
 
-static int ask_ranks(const struct pmix_state *state, uint32_t *ranks, int64_t until)
+static int query_ranks(const struct pmix_state *state, uint32_t *ranks, int64_t until)
 {
-    struct question *question = make_question(state, read_ranks, until);
+    struct query *query = make_query(state, read_ranks, until);
     int error;
 
-    if (question == NULL)
+    if (query == NULL)
         return -ENOMEM;
-    error = start_asking(question);
+    error = start_query(query);
     if (error == 0)
-        error = await_answer(question);
+        error = await_answer(query);
     if (error == 0)
-        *ranks = question->ranks;
-    slu_async_call_drop(&question->call);
+        *ranks = query->ranks;
+    slu_async_call_drop(&query->call);
     return error;
 }
 
-/* The one exchange of the process. */
+/* Fails if the process has an exchange over PMIx already. */
 static int enter(struct pmix_state *state)
 {
     bool busy;
@@ -460,7 +457,10 @@ static int enter(struct pmix_state *state)
     return 0;
 }
 
-/* Whoever gets here meets the others. Who failed before has not been counted by them, either. */
+/*
+ * Numbers the exchange. All ranks that get here meet; an earlier failure is counted by none of
+ * them.
+ */
 static int meet_first(struct pmix_state *state, int64_t until)
 {
     pthread_mutex_lock(&lock);
@@ -498,7 +498,7 @@ int slu_pmix_open(struct sluice_exchange *exchange, int64_t until)
         free(state);
         return error;
     }
-    error = ask_ranks(state, &ranks, until);
+    error = query_ranks(state, &ranks, until);
     if (error == 0)
         error = meet_first(state, until);
     if (error < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libpmix is loaded when it is first needed: a program that nobody started by PMIx has
- * nothing of it. What PMIx_Init() has begun is waited for until a deadline.
+ * Loads libpmix when it is first needed; a program that PMIx did not start has no need of it. Waits
+ * for PMIx_Init() until a deadline.
  */
 #include "config.h"
 
@@ -22,21 +22,21 @@ int slu_pmix_begin(int64_t until)
 
 #include "base/library.h"
 
-/* Its so-version, and so its structs, have been the same since PMIx 3. */
+/* The so-version, and with it the structs, have been the same since PMIx 3. */
 #define LIBRARY "libpmix.so.2"
 
 /*
- * Of the process: one client, which stays until it exits. A rank that ended its
- * client with one exchange and began it again with the next would be missing in
- * between, and some servers then hold a fence without it.
+ * The one client of the process, which stays until the process exits. If a client ended with one
+ * exchange and began again with the next, the rank would be missing in between, and some servers
+ * then complete a fence without it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t asker; /* the process that asked first, which alone takes the lock */
-static bool loaded;         /* for good, for it has threads */
-static bool client;         /* it is there */
-static struct slu_async_call *beginning; /* PMIx_Init() under way */
+static _Atomic pid_t owner;              /* the process that began; only it takes the lock */
+static bool loaded;                      /* for good, since libpmix has threads */
+static bool client;                      /* PMIx_Init() has succeeded */
+static struct slu_async_call *beginning; /* PMIx_Init() in progress, or NULL */
 pmix_proc_t slu_pmix_self;
-_Atomic uint32_t slu_pmix_asking;
+_Atomic uint32_t slu_pmix_queries;
 struct slu_pmix_functions slu_pmix;
 
 static const struct slu_symbol symbols[] = {
@@ -62,16 +62,19 @@ int slu_pmix_fail(const char *what, pmix_status_t status)
 }
 
 /*
- * Who exits without it looks as if it had crashed to the launcher. A forked child has no
- * client, and with a question open PMIx cannot be ended.
+ * Without PMIx_Finalize() the exit looks like a crash to the launcher. A forked child has no
+ * client, and PMIx cannot be finalized during a query.
  */
 static void end_client(void)
 {
-    if (slu_pmix_is_ours() && client && slu_pmix_asking == 0)
+    if (slu_pmix_is_ours() && client && slu_pmix_queries == 0)
         slu_pmix.finalize(NULL, 0);
 }
 
-/* In a thread of its own, for PMIx_Init() knows no limit; PMIx's threads get no signals either. */
+/*
+ * Runs in a thread of its own, because PMIx_Init() has no timeout. PMIx's threads inherit the
+ * blocked signals.
+ */
 static int run_init(struct slu_async_call *call)
 {
     pmix_proc_t proc;
@@ -93,7 +96,7 @@ static int run_init(struct slu_async_call *call)
                     slu_pmix.error_string(status), status);
 }
 
-/* With the lock. */
+/* The lock is held. */
 static int start_init(void)
 {
     static bool registered;
@@ -121,15 +124,15 @@ static int start_init(void)
 
 bool slu_pmix_is_ours(void)
 {
-    return asker == getpid();
+    return owner == getpid();
 }
 
-/* Its threads, and what its lock was about, are those of the process that has it. */
+/* The threads of libpmix, and what the lock protects, belong to the process that began. */
 int slu_pmix_check_process(void)
 {
     pid_t none = 0;
 
-    if (atomic_compare_exchange_strong(&asker, &none, getpid()) || none == getpid())
+    if (atomic_compare_exchange_strong(&owner, &none, getpid()) || none == getpid())
         return 0;
     if (!client && beginning == NULL)
         return slu_fail(ENOENT, "PMIx: no server answered process %d, of which this is a child",
@@ -140,7 +143,7 @@ int slu_pmix_check_process(void)
                     (int)none);
 }
 
-/* Who comes while it begins waits for the same. */
+/* A caller that comes while PMIx_Init() is in progress waits for the same one. */
 static int await_client(int64_t until)
 {
     struct slu_async_call *call = NULL;
@@ -164,9 +167,8 @@ static int await_client(int64_t until)
 }
 
 /*
- * 0, and there is a client. What PMIx_Init() opens is opened under the guard of who waits
- * for it, and not of the thread that calls it: that may never end, and a guard that stays
- * would keep 0, 1 and 2 from the program.
+ * The waiting caller holds the guard for descriptors that PMIx_Init() opens. The thread that runs
+ * it does not: it may never end, and its guard would keep 0, 1 and 2 from the program.
  */
 int slu_pmix_begin(int64_t until)
 {

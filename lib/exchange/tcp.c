@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The provider over TCP: rank 0 and the others have a file each, this is what they share. */
+/* The provider over TCP: what rank 0 (tcp_root.c) and the other ranks (tcp_leaf.c) share. */
 #include "config.h"
 
 #include <stdio.h>
@@ -11,7 +11,10 @@
 #include "base/environment.h"
 #include "exchange/tcp.h"
 
-/* What came and nobody read would make the kernel drop what is still on its way to the peer. */
+/*
+ * Closing a socket with unread bytes would make the kernel drop what is still on its way to the
+ * peer.
+ */
 static void hang_up(struct tcp_link *link)
 {
     uint8_t bytes[4096];
@@ -64,7 +67,7 @@ static int run_barrier(struct sluice_exchange *exchange, int64_t until)
     return run(exchange, &(struct tcp_call){.type = TCP_BARRIER, .until = until});
 }
 
-/* Rank 0 tells the others why: the thread's text. */
+/* Rank 0 sends the thread's text to the others. */
 static void abandon(struct sluice_exchange *exchange)
 {
     struct tcp *tcp = exchange->state;
@@ -95,7 +98,7 @@ static int fail_without_place(const struct tcp *tcp, const struct slu_launch *la
                     other ? launch->tcp_field : "", other ? " is set" : "");
 }
 
-/* One place as it was told, or those that rank 0 has put where all find it. */
+/* Takes the one root that was given, or those that rank 0 published by PMI. */
 static int find_places(struct tcp *tcp, const struct slu_launch *launch)
 {
     snprintf(tcp->root, sizeof tcp->root, "%s",
@@ -114,13 +117,15 @@ static int find_places(struct tcp *tcp, const struct slu_launch *launch)
     return 0;
 }
 
-/* Where nobody gave the ranks a secret, munge lets them have one. */
+/* If the ranks were given no secret, munge can provide one. */
 static int use_munge(struct tcp *tcp, int64_t until)
 {
     uint8_t secret[SLU_SECRET_BYTES];
     int error;
 
-    /* A rank seals one for nobody, to see whether there is munge on its host. */
+    /*
+     * The other ranks seal a secret that is not used, to find out whether their hosts have munge.
+     */
     error = slu_munge_seal(secret, tcp->credential, until);
     if (error > 0) {
         tcp->means = TCP_MEANS_MUNGE;
@@ -130,7 +135,7 @@ static int use_munge(struct tcp *tcp, int64_t until)
     return error;
 }
 
-/* Once in a process, and by one rank of a job: that it is open to all who find it. */
+/* Warns once in a process, and in one rank of a job, that any process can connect. */
 static void warn_unauthenticated(const struct tcp *tcp)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
@@ -157,7 +162,7 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t unt
         error = slu_launch_name_source(slu_secret_read(launch->secret_file, &tcp->secret),
                                        launch->secret_source);
     tcp->means = tcp->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
-    /* A single rank needs nobody. */
+    /* A single rank needs no connection. */
     if (error < 0 || tcp->ranks == 1)
         return error;
     error = slu_proof_init();

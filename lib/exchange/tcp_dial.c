@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How a rank finds rank 0, which may come late: it dials until it is let in, or told why not. */
+/*
+ * Connects a rank to rank 0, which may start late: dials until rank 0 admits or refuses this rank.
+ */
 #include "config.h"
 
 #include <netdb.h>
@@ -10,7 +12,7 @@
 #include "connect/target.h"
 #include "exchange/tcp.h"
 
-/* A name may get its addresses, or others, only when the host of rank 0 has come up. */
+/* A name may resolve, or resolve differently, only once the host of rank 0 is up. */
 #define NO_ADDRESS_TIME SLUICE_MS(500)
 #define NAME_TIME SLUICE_S(2)
 
@@ -19,7 +21,7 @@
 
 struct search {
     struct tcp *tcp;
-    int64_t until, names_at; /* when names are asked for again */
+    int64_t until, names_at; /* names_at: when names are resolved again */
     const char *unknown;     /* why there is no address; static */
     uint8_t hello[TCP_HELLO_BYTES];
     struct slu_target target;
@@ -56,8 +58,8 @@ static int find_addresses(struct search *search)
     return 0;
 }
 
-/* Who is denied, or another one than rank 0 is there, when no address is left to hope for. */
-static int fail_wrong(const struct search *search, uint32_t index)
+/* The error if an address denied this rank, or is not rank 0, and no other address is left. */
+static int fail_refused(const struct search *search, uint32_t index)
 {
     const struct slu_target *target = &search->target;
     const struct slu_target_talk *talk = target->talks[index];
@@ -84,8 +86,11 @@ static int fail_wrong(const struct search *search, uint32_t index)
                     tcp->rank);
 }
 
-/* Where one of many addresses may be that of another host here, all others are to be hoped for. */
-static int check_hope(const struct search *search)
+/*
+ * If there are several places, some may belong to other hosts here: then any other may still
+ * answer.
+ */
+static int check_attempts(const struct search *search)
 {
     const struct slu_dial *dial = &search->target.dial;
     uint32_t wrong = dial->count;
@@ -102,10 +107,11 @@ static int check_hope(const struct search *search)
         if (attempt->error == EACCES || attempt->error == EPROTO)
             wrong = i;
     }
-    return wrong < dial->count && search->tcp->place_count == 1 ? fail_wrong(search, wrong) : AGAIN;
+    return wrong < dial->count && search->tcp->place_count == 1 ? fail_refused(search, wrong)
+                                                                : AGAIN;
 }
 
-/* The secret of rank 0, if that is of our user. */
+/* Opens the credential of rank 0, which works if that is of the same user. */
 static int open_credential(struct search *search)
 {
     struct tcp *tcp = search->tcp;
@@ -127,7 +133,7 @@ static int open_credential(struct search *search)
     return error;
 }
 
-static int hear_refusal(struct search *search)
+static int read_refusal(struct search *search)
 {
     const struct tcp *tcp = search->tcp;
     uint32_t count;
@@ -164,21 +170,21 @@ static int take_root(struct search *search)
     return 0;
 }
 
-/* 0, AGAIN, or an error. */
-static int go_on(struct search *search, enum slu_target_state state)
+/* Returns 0, AGAIN, or an error. */
+static int handle_state(struct search *search, enum slu_target_state state)
 {
     switch (state) {
     case SLU_TARGET_CHALLENGED: {
         int error = open_credential(search);
 
-        return error < 0 ? error : go_on(search, slu_target_prove(&search->target));
+        return error < 0 ? error : handle_state(search, slu_target_prove(&search->target));
     }
     case SLU_TARGET_ADMITTED:
         return take_root(search);
     case SLU_TARGET_REFUSED:
-        return hear_refusal(search);
+        return read_refusal(search);
     default:
-        return check_hope(search);
+        return check_attempts(search);
     }
 }
 
@@ -215,15 +221,15 @@ static int dial(struct search *search)
             if (result < 0)
                 return result;
         }
-        result = go_on(search, slu_target_tick(target, now, &next));
+        result = handle_state(search, slu_target_tick(target, now, &next));
         if (result == AGAIN && target->chosen == SLU_DIAL_MOST)
-            slu_dial_tick(&target->dial, now, &next); /* there is hope as long as there is time */
+            slu_dial_tick(&target->dial, now, &next); /* dial again, until the deadline */
         if (result == AGAIN && slu_is_late(search->until))
             return slu_tcp_fail_without_root(search->tcp, fail_late(search));
         if (result <= 0)
             return result;
         next = target->chosen == SLU_DIAL_MOST ? earlier(next, search->names_at) : next;
-        result = go_on(search, slu_target_wait(target, next));
+        result = handle_state(search, slu_target_wait(target, next));
         if (result <= 0)
             return result;
     }

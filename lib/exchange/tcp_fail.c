@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How rank 0 fails: whatever the reason, it tells all ranks that it still
- * reaches, so that nobody waits for a deadline that is further off.
+ * Fails a call of rank 0, and tells all ranks that can still be reached, so that none waits for a
+ * later deadline.
  */
 #include "config.h"
 
@@ -12,10 +12,10 @@
 
 #include "exchange/tcp.h"
 
-/* Of the ranks that a text names. */
+/* Bytes for the ranks that a text names. */
 #define NAMES 160
 
-/* Who does not take it within the grace is left to itself. */
+/* Ranks that do not take the verdict within TCP_GRACE_TIME are given up. */
 static void send_verdict(struct tcp *tcp, const uint8_t *verdict, size_t bytes)
 {
     int64_t until = slu_after(TCP_GRACE_TIME);
@@ -38,7 +38,7 @@ static void send_verdict(struct tcp *tcp, const uint8_t *verdict, size_t bytes)
     }
 }
 
-/* The thread's text stays. Without memory to say why, that it is over can be seen. */
+/* Keeps the thread's text. Without memory for a verdict, closes the connections. */
 static int fail_all(struct tcp *tcp, int error)
 {
     struct slu_text text;
@@ -71,7 +71,10 @@ int slu_tcp_fail_without_root(struct tcp *tcp, int error)
     return error;
 }
 
-/* "rank 3", "ranks 3, 4 and 5", or "ranks 1, 2, ... and 17 others"; how many they are. */
+/*
+ * Writes "rank 3", "ranks 3, 4 and 5", or "ranks 1, 2, ... and 17 others"; returns how many they
+ * are.
+ */
 static uint32_t name_missing(const struct tcp *tcp, char text[NAMES])
 {
     uint32_t count = 0, named = 0;
@@ -94,7 +97,7 @@ static uint32_t name_missing(const struct tcp *tcp, char text[NAMES])
     return count;
 }
 
-/* "allgather 3", or nothing while all come. */
+/* Writes "allgather 3", or nothing at the start. */
 static const char *name_call(const struct tcp *tcp, char text[64])
 {
     text[0] = '\0';
@@ -109,7 +112,7 @@ int slu_tcp_fail_rank(struct tcp *tcp, uint32_t rank, int error, const char *wor
     char address[SLU_ADDRESS_TEXT], call[64];
 
     memset(tcp->missing, 0, tcp->ranks);
-    /* Who is wrong is there. */
+    /* A rank that sent something wrong is not missing. */
     tcp->missing[rank] = error != EPROTO;
     return fail_all(tcp, slu_fail(error, "%srank %u at %s %s", name_call(tcp, call), rank,
                                   slu_address_text(&tcp->peers[rank].link.peer, address), words));
@@ -121,7 +124,7 @@ int slu_tcp_fail_lost(struct tcp *tcp, uint32_t rank)
     return slu_tcp_fail_rank(tcp, rank, ECONNRESET, "was there and is gone");
 }
 
-/* The words for a rank that was let in, and is missing now; none if there is no such rank. */
+/* Writes what is said of a rank that was admitted and is missing now, or nothing. */
 static const char *name_left(const struct tcp *tcp, char text[128])
 {
     char address[SLU_ADDRESS_TEXT];
@@ -134,7 +137,7 @@ static const char *name_left(const struct tcp *tcp, char text[128])
     return text;
 }
 
-/* A rank that is missing, and was refused as one that has not our secret. */
+/* Fails because a missing rank was refused for not having the secret. */
 static int fail_refused(const struct tcp *tcp, const char *names, uint32_t rank)
 {
     uint32_t means = tcp->peers[rank].means;
@@ -156,7 +159,7 @@ static bool is_scarce(int error)
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
 
-/* While all come. */
+/* Fails at the start. */
 static int fail_start(const struct tcp *tcp, const char *names, uint32_t whose)
 {
     char left[128], root[TCP_ROOT_TEXT];
@@ -176,8 +179,8 @@ static int fail_start(const struct tcp *tcp, const char *names, uint32_t whose)
                         "rank 0 could not accept all ranks: %s; missing: %s",
                         strerrordesc_np(tcp->accept_error), names);
     /*
-     * It is not the others who are to blame, if none of them could find us. Rank 0 itself does not
-     * need its name, which may mean something on their hosts alone: it is not asked for before.
+     * If no rank came at all, the name of the root may be to blame. Rank 0 itself does not need it,
+     * and it may resolve on their hosts alone, so it is resolved only now.
      */
     if (tcp->place_count == 1 && !anybody)
         unknown = slu_tcp_name_error(&tcp->places[0]);
@@ -195,7 +198,7 @@ int slu_tcp_fail_deadline(struct tcp *tcp, uint32_t whose)
     char names[NAMES], call[64];
 
     memset(tcp->missing, 0, tcp->ranks);
-    /* Who has given what was due so far, and has taken its result, is not missing. */
+    /* A rank that has given what was due so far, and has taken its result, is not missing. */
     for (uint32_t i = 1; i < tcp->ranks; i++) {
         const struct tcp_peer *peer = &tcp->peers[i];
 
@@ -213,7 +216,7 @@ int slu_tcp_fail_deadline(struct tcp *tcp, uint32_t whose)
                  tcp->given == tcp->ranks - 1 ? "did not take the result" : "did not come", whose));
 }
 
-/* It had given up when rank 0 came; those that have not called were missing too. */
+/* The rank had given up before rank 0 came. Ranks that have not called yet were missing, too. */
 static int fail_late(struct tcp *tcp, uint32_t rank)
 {
     char names[NAMES], call[64];

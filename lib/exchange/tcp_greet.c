@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rank 0 lets the others in. The door keeps out who does not prove that it knows the
- * secret, if there is one; here those that have are taken for the ranks that they say
- * to be, or refused, alone.
+ * Rank 0 admits the other ranks. The acceptor denies processes that do not prove that they know the
+ * secret, if there is one. Those that do are admitted as the rank that they claim, or refused
+ * without harm to the others.
  *
- * Until all are there, a rank that hangs up is one that has yet to come: it may
- * have waited in vain for a rank 0 that was slow, and have dialed again. What it
- * said on the first connection is then heard as late as the second one is there.
+ * Until all are there, a rank that hangs up may come again: it may have waited in vain for a slow
+ * rank 0, and have dialed again. Its first connection is then noticed no sooner than the second
+ * one.
  */
 #include "config.h"
 
@@ -20,20 +20,22 @@
 #include "connect/negotiation.h"
 #include "exchange/tcp.h"
 
-/* Of two that say to be the same rank: for the end of the first one, should it be on its way. */
-#define HELD_TIME SLUICE_S(1)
-#define HELD 64
+/* If two processes claim the same rank: how long the second waits for the first to hang up. */
+#define HOLD_TIME SLUICE_S(1)
+#define MAX_HELD 64
 #define PAUSE_TIME SLUICE_MS(100)
 #define EVENTS 64
-/* Refusals that the log tells of; there may be one a millisecond. */
+/* The most refusals that are logged, since there may be one a millisecond. */
 #define WARNINGS 16
-/* Batches of events that are looked at once more before all are told who is missing. */
-#define LAST_LOOKS 1024
+/*
+ * After the deadline, the most batches of events that are handled before missing ranks are named.
+ */
+#define LAST_BATCHES 1024
 
-/* epoll knows ranks by themselves, and those at the door above them. */
-#define DOOR (UINT64_C(1) << 32)
+/* epoll data: ranks by their number, places of the acceptor above this. */
+#define PLACES (UINT64_C(1) << 32)
 
-/* One that has proven itself, and waits for a verdict. */
+/* A process that has proven itself, and waits for a verdict. */
 struct newcomer {
     int fd; /* -1: none */
     int64_t since;
@@ -44,13 +46,13 @@ struct newcomer {
 
 struct greeting {
     struct tcp *tcp;
-    struct slu_negotiations offers;
+    struct slu_negotiations negotiations;
     uint32_t warnings;
-    uint32_t joined;     /* ranks */
-    int64_t all_since;   /* they are all there; 0: they are not */
-    int error;           /* of which all fail; 0: none */
-    uint32_t held_count; /* newcomers whose rank is there */
-    struct newcomer held[HELD];
+    uint32_t joined;     /* ranks that are there */
+    int64_t all_since;   /* when the last one joined; 0: not all are there */
+    int error;           /* that fails the exchange; 0: none */
+    uint32_t held_count; /* newcomers whose rank is taken */
+    struct newcomer held[MAX_HELD];
 };
 
 static void warn(struct greeting *greeting, const struct slu_address *address, const char *why)
@@ -62,7 +64,7 @@ static void warn(struct greeting *greeting, const struct slu_address *address, c
                 slu_address_text(address, text), why);
 }
 
-/* It is told why, and the others go on. code: see tcp.h. */
+/* Refuses a newcomer and closes it; the others are not affected. code: see tcp.h. */
 static void refuse(struct greeting *greeting, const struct newcomer *newcomer, uint32_t code,
                    const char *text, const char *why)
 {
@@ -78,10 +80,10 @@ static void refuse(struct greeting *greeting, const struct newcomer *newcomer, u
 }
 
 /*
- * One of our job with another rank or number of ranks than it can have. It is refused alone, and
- * told why: it may be a stranger who knows our words. Should a rank be missing in the
- * end, then all others hear of it, however late they come. But who knows the secret is no
- * stranger: with another number of ranks they cannot become complete, and all hear of it now.
+ * Refuses a process of this job with a wrong rank or number of ranks. It alone is refused, since it
+ * may be a stranger. If a rank is missing in the end, the others learn of this refusal. But a
+ * process that has proven that it knows the secret is no stranger: if it has another number of
+ * ranks, the ranks cannot become complete, and the exchange fails at once.
  */
 static void refuse_rank(struct greeting *greeting, const struct newcomer *newcomer)
 {
@@ -112,7 +114,7 @@ static void refuse_rank(struct greeting *greeting, const struct newcomer *newcom
     }
 }
 
-/* A rank that was let in has hung up: it is one that has yet to come. */
+/* An admitted rank has hung up, and may come again. */
 static void rank_disconnected(struct greeting *greeting, uint32_t rank)
 {
     struct tcp_peer *peer = &greeting->tcp->peers[rank];
@@ -150,7 +152,7 @@ static void join(struct greeting *greeting, const struct newcomer *newcomer)
         greeting->error = slu_tcp_fail(tcp, error);
 }
 
-/* False: another one is there as that rank. last: then it is refused. */
+/* Admits or refuses a newcomer, or returns false if its rank is taken. last: then refuses it. */
 static bool settle(struct greeting *greeting, const struct newcomer *newcomer, bool last)
 {
     struct tcp_peer *peer = &greeting->tcp->peers[newcomer->hello.rank];
@@ -173,7 +175,7 @@ static bool settle(struct greeting *greeting, const struct newcomer *newcomer, b
     return true;
 }
 
-static void judge(struct greeting *greeting, const struct newcomer *newcomer)
+static void check_hello(struct greeting *greeting, const struct newcomer *newcomer)
 {
     const struct tcp *tcp = greeting->tcp;
     const struct tcp_hello *hello = &newcomer->hello;
@@ -193,9 +195,9 @@ static void judge(struct greeting *greeting, const struct newcomer *newcomer)
         refuse_rank(greeting, newcomer);
         return;
     }
-    while (free < HELD && greeting->held[free].fd >= 0)
+    while (free < MAX_HELD && greeting->held[free].fd >= 0)
         free++;
-    if (settle(greeting, newcomer, free == HELD))
+    if (settle(greeting, newcomer, free == MAX_HELD))
         return;
     if (!slu_negotiation_reply(newcomer->fd, &newcomer->session, SLU_REPLY_STANDS, NULL, 0)) {
         slu_fd_close(newcomer->fd);
@@ -205,30 +207,36 @@ static void judge(struct greeting *greeting, const struct newcomer *newcomer)
     greeting->held_count++;
 }
 
-static void stands(struct slu_negotiations *offers, const struct slu_negotiation *offer,
+static void proven(struct slu_negotiations *negotiations, const struct slu_negotiation *negotiation,
                    const struct slu_session *session, int fd)
 {
-    struct greeting *greeting = slu_container_of(offers, struct greeting, offers);
+    struct greeting *greeting = slu_container_of(negotiations, struct greeting, negotiations);
     struct newcomer newcomer = {.fd = fd, .since = slu_now(), .session = *session};
 
     newcomer.address = slu_address_of_peer(fd);
-    if (slu_tcp_hello_decode(slu_negotiation_body(offer), offer->hello.bytes, &newcomer.hello) == 0)
-        judge(greeting, &newcomer);
+    if (slu_tcp_hello_decode(slu_negotiation_body(negotiation), negotiation->hello.bytes,
+                             &newcomer.hello) == 0)
+        check_hello(greeting, &newcomer);
     else
         slu_fd_close(fd);
 }
 
-/* What it says it is nobody knows; but if that rank is missing in the end, this may be why. */
-static void denied(struct slu_negotiations *offers, const struct slu_negotiation *offer, int fd)
+/*
+ * The rank in the hello is not proven. But if that rank is missing in the end, this may be the
+ * reason.
+ */
+static void denied(struct slu_negotiations *negotiations, const struct slu_negotiation *negotiation,
+                   int fd)
 {
-    struct greeting *greeting = slu_container_of(offers, struct greeting, offers);
+    struct greeting *greeting = slu_container_of(negotiations, struct greeting, negotiations);
     struct slu_address address = slu_address_of_peer(fd);
     struct tcp *tcp = greeting->tcp;
-    uint32_t means = offer->hello.means;
+    uint32_t means = negotiation->hello.means;
     char why[120] = "it did not prove that it knows the secret";
     struct tcp_hello hello;
 
-    if (slu_tcp_hello_decode(slu_negotiation_body(offer), offer->hello.bytes, &hello) < 0 ||
+    if (slu_tcp_hello_decode(slu_negotiation_body(negotiation), negotiation->hello.bytes, &hello) <
+            0 ||
         means > TCP_MEANS_MUNGE)
         return;
     if (means == SLU_MEANS_NONE && tcp->means != SLU_MEANS_NONE)
@@ -244,16 +252,17 @@ static void denied(struct slu_negotiations *offers, const struct slu_negotiation
     warn(greeting, &address, why);
 }
 
-static void foreign(struct slu_negotiations *offers, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *negotiations, uint32_t version, int fd)
 {
     struct slu_address address = slu_address_of_peer(fd);
 
     (void)version;
-    warn(slu_container_of(offers, struct greeting, offers), &address, "it speaks another version");
+    warn(slu_container_of(negotiations, struct greeting, negotiations), &address,
+         "it speaks another version");
 }
 
-/* A rank that waits for the others says nothing, unless it gives up. */
-static void hear_joined(struct greeting *greeting, uint32_t rank)
+/* A rank that waits for the others sends nothing, unless it gives up. */
+static void receive_joined(struct greeting *greeting, uint32_t rank)
 {
     struct tcp *tcp = greeting->tcp;
     struct tcp_peer *peer = &tcp->peers[rank];
@@ -269,24 +278,24 @@ static void hear_joined(struct greeting *greeting, uint32_t rank)
     }
 }
 
-/* Those that are held take the place of who has left, or are refused when their time is up. */
+/* Admits held newcomers whose rank has become free, and refuses those that waited for HOLD_TIME. */
 static void settle_held(struct greeting *greeting, bool last)
 {
     int64_t now = slu_now();
 
-    for (uint32_t i = 0; i < HELD && greeting->held_count > 0; i++) {
+    for (uint32_t i = 0; i < MAX_HELD && greeting->held_count > 0; i++) {
         struct newcomer *newcomer = &greeting->held[i];
 
         if (newcomer->fd < 0 ||
-            !settle(greeting, newcomer, last || now - newcomer->since >= HELD_TIME))
+            !settle(greeting, newcomer, last || now - newcomer->since >= HOLD_TIME))
             continue;
         newcomer->fd = -1;
         greeting->held_count--;
     }
 }
 
-/* Waits for a while, and handles what there is; how many events, or the error of which all fail. */
-static int look(struct greeting *greeting, int milliseconds)
+/* Waits for events and handles them. Returns how many, or the error that fails the exchange. */
+static int handle_events(struct greeting *greeting, int milliseconds)
 {
     struct tcp *tcp = greeting->tcp;
     struct epoll_event events[EVENTS];
@@ -297,25 +306,26 @@ static int look(struct greeting *greeting, int milliseconds)
             tcp, slu_fail(errno, "rank 0 cannot wait for its connections: epoll_wait(2): %s",
                           strerrordesc_np(errno)));
     for (int i = 0; i < count && greeting->error == 0; i++) {
-        if (events[i].data.u64 >= DOOR)
-            slu_acceptor_event(&greeting->offers.acceptor, (uint32_t)(events[i].data.u64 - DOOR));
+        if (events[i].data.u64 >= PLACES)
+            slu_acceptor_event(&greeting->negotiations.acceptor,
+                               (uint32_t)(events[i].data.u64 - PLACES));
         else
-            hear_joined(greeting, (uint32_t)events[i].data.u64);
+            receive_joined(greeting, (uint32_t)events[i].data.u64);
     }
-    slu_acceptor_tick(&greeting->offers.acceptor, slu_now());
+    slu_acceptor_tick(&greeting->negotiations.acceptor, slu_now());
     return greeting->error < 0 ? greeting->error : count > 0 ? count : 0;
 }
 
 /*
- * That all are still there: what hangs up later has heard us, and is to be lost. Who says to be
- * one of them once more gets no more of their time than the first of its kind.
+ * Checks that all ranks are still there: one that hangs up later counts as lost. Held newcomers
+ * delay this by HOLD_TIME at most, after the last rank joined.
  */
-static bool is_complete(struct greeting *greeting)
+static bool all_joined(struct greeting *greeting)
 {
     const struct tcp *tcp = greeting->tcp;
 
     if (greeting->joined < tcp->ranks - 1 ||
-        (greeting->held_count > 0 && slu_now() - greeting->all_since < HELD_TIME))
+        (greeting->held_count > 0 && slu_now() - greeting->all_since < HOLD_TIME))
         return false;
     for (uint32_t i = 1; i < tcp->ranks; i++)
         if (slu_stream_ended(tcp->peers[i].link.fd))
@@ -326,17 +336,19 @@ static bool is_complete(struct greeting *greeting)
 static int greet(struct greeting *greeting, int64_t until)
 {
     struct tcp *tcp = greeting->tcp;
-    const struct slu_acceptor *acceptor = &greeting->offers.acceptor;
+    const struct slu_acceptor *acceptor = &greeting->negotiations.acceptor;
 
-    while (!is_complete(greeting)) {
+    while (!all_joined(greeting)) {
         bool busy = greeting->held_count > 0 || slu_acceptor_is_busy(acceptor);
         int64_t soon = slu_after(PAUSE_TIME);
-        int count = look(greeting, slu_milliseconds(busy && soon < until ? soon : until));
+        int count = handle_events(greeting, slu_milliseconds(busy && soon < until ? soon : until));
         bool over = slu_is_late(until) || tcp->interrupted > 0;
 
-        /* Who is at the door is not missing, however late we look. */
-        for (int i = 0; over && i < LAST_LOOKS && count > 0; i++)
-            count = look(greeting, 0);
+        /*
+         * Ranks that are already connecting are not missing, even if rank 0 is late to serve them.
+         */
+        for (int i = 0; over && i < LAST_BATCHES && count > 0; i++)
+            count = handle_events(greeting, 0);
         if (count >= 0)
             settle_held(greeting, slu_is_late(until));
         if (count < 0 || greeting->error < 0)
@@ -344,28 +356,28 @@ static int greet(struct greeting *greeting, int64_t until)
         tcp->accept_error = acceptor->starved;
         if (tcp->interrupted > 0)
             return slu_tcp_fail_interrupted(tcp, false);
-        if (over && !is_complete(greeting))
+        if (over && !all_joined(greeting))
             return slu_tcp_fail_deadline(tcp, 0);
     }
     settle_held(greeting, true);
     return greeting->error;
 }
 
-static void open_door(struct greeting *greeting)
+static void init_negotiations(struct greeting *greeting)
 {
-    struct slu_negotiations *offers = &greeting->offers;
+    struct slu_negotiations *negotiations = &greeting->negotiations;
     struct tcp *tcp = greeting->tcp;
 
-    slu_negotiations_init(offers, tcp->epoll, DOOR);
-    offers->purpose = SLU_PURPOSE_EXCHANGE;
-    offers->means = tcp->means;
-    offers->secret = tcp->secret.bytes;
-    offers->secret_bytes = tcp->secret.count;
-    offers->answer = tcp->credential;
-    offers->answer_bytes = tcp->means == TCP_MEANS_MUNGE ? TCP_CREDENTIAL_BYTES : 0;
-    offers->stands = stands;
-    offers->denied = denied;
-    offers->foreign = foreign;
+    slu_negotiations_init(negotiations, tcp->epoll, PLACES);
+    negotiations->purpose = SLU_PURPOSE_EXCHANGE;
+    negotiations->means = tcp->means;
+    negotiations->secret = tcp->secret.bytes;
+    negotiations->secret_bytes = tcp->secret.count;
+    negotiations->answer = tcp->credential;
+    negotiations->answer_bytes = tcp->means == TCP_MEANS_MUNGE ? TCP_CREDENTIAL_BYTES : 0;
+    negotiations->stands = proven;
+    negotiations->denied = denied;
+    negotiations->foreign = foreign;
 }
 
 int slu_tcp_greet_all(struct tcp *tcp, int64_t until)
@@ -373,19 +385,19 @@ int slu_tcp_greet_all(struct tcp *tcp, int64_t until)
     struct greeting *greeting;
     int error;
 
-    /* A single rank needs nobody. */
+    /* A single rank needs no connection. */
     if (tcp->ranks == 1)
         return 0;
     greeting = calloc(1, sizeof *greeting);
     if (greeting == NULL)
         return slu_fail(ENOMEM, "no memory to let other ranks in");
     greeting->tcp = tcp;
-    for (uint32_t i = 0; i < HELD; i++)
+    for (uint32_t i = 0; i < MAX_HELD; i++)
         greeting->held[i].fd = -1;
-    open_door(greeting);
+    init_negotiations(greeting);
     error = slu_tcp_listen_root(tcp);
     if (error == 0) {
-        int added = slu_acceptor_add(&greeting->offers.acceptor, tcp->listener);
+        int added = slu_acceptor_add(&greeting->negotiations.acceptor, tcp->listener);
 
         tcp->listener = -1;
         error = added == 0
@@ -393,8 +405,8 @@ int slu_tcp_greet_all(struct tcp *tcp, int64_t until)
                     : slu_fail(-added, "rank 0 cannot watch the socket that it listens at: %s",
                                strerrordesc_np(-added));
     }
-    slu_acceptor_close(&greeting->offers.acceptor);
-    for (uint32_t i = 0; i < HELD; i++)
+    slu_acceptor_close(&greeting->negotiations.acceptor);
+    for (uint32_t i = 0; i < MAX_HELD; i++)
         if (greeting->held[i].fd >= 0)
             slu_fd_close(greeting->held[i].fd);
     free(greeting);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls as the other ranks see them. Each says what it gives, and hears its result
- * or why there is none. A rank whose deadline has passed says so, and waits a moment
- * for who was missing.
+ * Calls of all ranks but rank 0. Each sends what it gives, and receives the result or an error. A
+ * rank whose deadline has passed says so, and waits TCP_GRACE_TIME for rank 0 to name the missing
+ * ranks.
  */
 #include "config.h"
 
@@ -16,8 +16,8 @@ static int fail_gone(struct tcp *tcp)
     return slu_tcp_fail_without_root(tcp, slu_fail(ECONNRESET, "rank 0 at %s is gone", tcp->root));
 }
 
-/* What follows the head of a verdict, which is of a length that is possible. */
-static int hear_verdict(struct tcp *tcp, size_t count)
+/* Receives what follows the head of a verdict, whose length was checked. */
+static int receive_verdict(struct tcp *tcp, size_t count)
 {
     uint8_t *bytes = malloc(count);
     int error;
@@ -48,7 +48,7 @@ static int check_reply(struct tcp *tcp, const uint8_t head[TCP_FRAME_BYTES],
     if (slu_tcp_frame_decode(head, &frame) < 0)
         return slu_fail(EPROTO, "rank 0 at %s sent something that is not a frame", tcp->root);
     if (frame.type == TCP_VERDICT && slu_tcp_verdict_possible(frame.bytes, tcp->ranks))
-        return hear_verdict(tcp, (size_t)frame.bytes);
+        return receive_verdict(tcp, (size_t)frame.bytes);
     if (frame.type != call->type || frame.sequence != tcp->sequence || frame.bytes != call->bytes)
         return slu_fail(EPROTO,
                         "rank 0 at %s answers %s of %zu byte%s, call %llu, with %s of %llu byte%s, "
@@ -61,10 +61,11 @@ static int check_reply(struct tcp *tcp, const uint8_t head[TCP_FRAME_BYTES],
 }
 
 /*
- * The deadline has passed: rank 0 is told, if it takes what we say, and says who
- * was missing. Its result comes too late, for it will have been told.
+ * After the deadline, tells rank 0, if the connection takes it, and receives who was missing. A
+ * result that comes now is too late, because rank 0 learns of the timeout.
  */
-static int give_up(struct tcp *tcp, uint8_t head[TCP_FRAME_BYTES], const struct tcp_call *call)
+static int report_timeout(struct tcp *tcp, uint8_t head[TCP_FRAME_BYTES],
+                          const struct tcp_call *call)
 {
     struct tcp_frame frame = {.type = TCP_GAVE_UP, .sequence = tcp->sequence};
     uint8_t bytes[TCP_FRAME_BYTES];
@@ -89,8 +90,8 @@ static int give_up(struct tcp *tcp, uint8_t head[TCP_FRAME_BYTES], const struct 
                           tcp->rank, slu_tcp_type_name(call->type));
 }
 
-/* The call is queued: hears the head of what comes back, and the rest into from. */
-static int hear(struct tcp *tcp, const struct tcp_call *call, size_t count)
+/* The call is queued. Receives the head of the reply, and the rest to call->from. */
+static int receive_result(struct tcp *tcp, const struct tcp_call *call, size_t count)
 {
     uint8_t head[TCP_FRAME_BYTES];
     int error = 0;
@@ -100,7 +101,7 @@ static int hear(struct tcp *tcp, const struct tcp_call *call, size_t count)
     while (error == 0 && tcp->link.want > 0)
         error = slu_tcp_link_step(&tcp->link, call->until);
     if (error == -ETIMEDOUT)
-        return give_up(tcp, head, call);
+        return report_timeout(tcp, head, call);
     if (error < 0)
         return fail_gone(tcp);
     error = check_reply(tcp, head, call);
@@ -122,7 +123,7 @@ int slu_tcp_leaf_open(struct tcp *tcp, int64_t until)
     struct tcp_call start = {.type = TCP_STARTED, .until = until};
     int error = slu_tcp_find_root(tcp, until);
 
-    return error < 0 ? error : hear(tcp, &start, 0);
+    return error < 0 ? error : receive_result(tcp, &start, 0);
 }
 
 int slu_tcp_leaf_call(struct tcp *tcp, const struct tcp_call *call)
@@ -135,14 +136,14 @@ int slu_tcp_leaf_call(struct tcp *tcp, const struct tcp_call *call)
     slu_tcp_frame_encode(&frame, head);
     slu_tcp_link_queue(&tcp->link, head, sizeof head);
     slu_tcp_link_queue(&tcp->link, call->to, call->type == TCP_ALLTOALL ? all : call->bytes);
-    error = hear(tcp, call, all);
-    /* Rank 0 must not wait for the rest of what we were about to give. */
+    error = receive_result(tcp, call, all);
+    /* Otherwise rank 0 would wait for the rest of what this rank gives. */
     if (error < 0)
         slu_tcp_link_close(&tcp->link);
     return error;
 }
 
-/* Rank 0 says it to all, as soon as it comes to this call. */
+/* Rank 0 tells all ranks when it comes to this call. */
 void slu_tcp_leaf_abandon(struct tcp *tcp)
 {
     struct tcp_frame frame = {.type = TCP_NO_MEMORY, .sequence = ++tcp->sequence};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection, which takes and gives what the socket does, and never blocks. */
+/* Connections that send and receive what the socket allows, and never block. */
 #include "config.h"
 
 #include <poll.h>
@@ -75,7 +75,7 @@ int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data)
     struct epoll_event event = {.events = events, .data.u64 = data};
     int what = events == 0 ? EPOLL_CTL_DEL : link->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 
-    /* Without events it is taken out: epoll would tell of a lost one without end. */
+    /* Without events the socket is removed, since epoll would report a lost one again and again. */
     if (events == link->events)
         return 0;
     if (epoll_ctl(epoll, what, link->fd, &event) != 0)
@@ -97,11 +97,11 @@ int slu_tcp_link_step(struct tcp_link *link, int64_t until)
         return errno == EINTR ? 0 : -errno;
     if (ready == 0)
         return wait == 0 ? -ETIMEDOUT : 0;
-    /* What rank 0 said before it left is worth more than what it does not take. */
+    /* Rank 0 may have sent a verdict before it closed: receive that, even if sending fails. */
     if (link->out_count > 0 && slu_tcp_link_send(link) < 0)
         link->out_count = 0;
     error = slu_tcp_link_receive(link);
-    /* However steadily it comes: the time was up before. */
+    /* Bytes that keep coming do not extend the deadline. */
     if (error == 0 && wait == 0 && (link->want > 0 || link->out_count > 0))
         return -ETIMEDOUT;
     return error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where rank 0 listens, and what it must have before: file descriptors, and a port. */
+/* Listening of rank 0, and the check that it has enough file descriptors. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -17,12 +17,12 @@
 #include "connect/stream.h"
 #include "exchange/tcp.h"
 
-/* For localhost; and for what is only to make a text better. */
+/* To resolve localhost, and names for error texts. */
 #define NAME_TIME SLUICE_S(1)
 
 /*
- * A name is for the others to find us by; on this host it often means a loopback
- * address, at which they would not. So it stands for all addresses.
+ * A name is meant for the other ranks. On this host it often resolves to a loopback address, where
+ * they cannot connect. So a name means all addresses of this host.
  */
 static bool is_for_all(const char *host)
 {
@@ -32,7 +32,7 @@ static bool is_for_all(const char *host)
            strchr(host, '%') == NULL && strcmp(host, "localhost") != 0;
 }
 
-/* What is left is a root that is not on this host, or a port that is not ours to have. */
+/* The other errors mean a root that is not on this host, or a port that this user may not use. */
 static int fail_listen(const struct slu_host_port *place, int error, const char *source)
 {
     if (error == EADDRINUSE && source != NULL)
@@ -64,7 +64,7 @@ const char *slu_tcp_name_error(const struct slu_host_port *place)
     return error == -ENOENT ? why : NULL;
 }
 
-/* The first of its addresses that can be had. */
+/* Listens at the first of its addresses that can be bound. */
 static int listen_at(const struct slu_host_port *place)
 {
     struct slu_address addresses[SLU_DIAL_MOST];
@@ -91,7 +91,9 @@ int slu_tcp_listen(const struct slu_host_port *place, const char *source)
     return fd < 0 ? fail_listen(place, -fd, source) : fd;
 }
 
-/* File descriptors in use below the limit; all of them if there is none to count with. */
+/*
+ * Counts file descriptors in use below the limit. Returns the limit if none is left to count with.
+ */
 static uint64_t count_used(uint64_t limit)
 {
     DIR *directory = slu_fd_read_folder("/proc/self/fd");
@@ -110,7 +112,7 @@ static uint64_t count_used(uint64_t limit)
     return used;
 }
 
-/* Better now than when all but a few are there: each rank takes a file descriptor. */
+/* Each rank takes a file descriptor. Failing now is better than when most ranks have come. */
 static int check_limit(const struct tcp *tcp)
 {
     struct rlimit limit;
@@ -140,7 +142,7 @@ int slu_tcp_listen_root(struct tcp *tcp)
     return 0;
 }
 
-/* Small frames go at once; a host that is gone is noticed though nobody sends. */
+/* Small frames are sent at once. Keep-alive notices a lost host even if no rank sends. */
 void slu_tcp_set_options(int fd)
 {
     int one = 1, idle = 10, interval = 5, count = 3;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls as rank 0 sees them. It collects what all ranks give, and sends it out;
- * who is slow or gone holds up the call, which needs him, but nothing else. A
- * rank may be one call ahead: its header is read then, and nothing more.
+ * Calls of rank 0, which collects what all ranks give, and sends the result to all. A slow rank
+ * holds up the call, which needs its part, but nothing else. A rank may be one call ahead: then
+ * only its header is read.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "exchange/tcp.h"
 
 #define EVENTS 64
-/* What an alltoall holds at once, twice; it goes about in rounds of some ranks. */
+/* The bytes of an alltoall that are held at once, twice: it takes rounds of some ranks each. */
 #define ROUND_BYTES ((size_t)16 << 20)
 
 /* Rank i gives size bytes, which go to into + i * size. */
@@ -23,7 +23,7 @@ struct round {
     size_t size;
 };
 
-/* Its next bytes have a place now. */
+/* Reads the next bytes of a rank into the round. */
 static void await_bytes(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
@@ -34,7 +34,7 @@ static void await_bytes(struct tcp *tcp, uint32_t rank, const struct round *roun
     peer->later -= round->size;
 }
 
-/* Compares a header with our own call. */
+/* Compares a header with the call of rank 0. */
 static int take_header(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
@@ -44,7 +44,7 @@ static int take_header(struct tcp *tcp, uint32_t rank, const struct round *round
     if (slu_tcp_frame_decode(peer->header, &frame) < 0 || frame.type == TCP_STARTED ||
         frame.type == TCP_VERDICT)
         return slu_tcp_fail_rank(tcp, rank, EPROTO, "sent something unexpected");
-    /* It gave up a call whose result was on its way, and makes no other one. */
+    /* The rank gave up a call whose result was on its way, and makes no other one. */
     if (frame.type == TCP_GAVE_UP)
         return slu_tcp_fail_lost(tcp, rank);
     if (frame.type == TCP_NO_MEMORY)
@@ -64,7 +64,7 @@ static int take_header(struct tcp *tcp, uint32_t rank, const struct round *round
     return 0;
 }
 
-/* The stage has all it waited for. */
+/* Continues once all bytes of a stage have come. */
 static int advance(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
@@ -73,7 +73,7 @@ static int advance(struct tcp *tcp, uint32_t rank, const struct round *round)
         peer->stage = TCP_HEADED;
         if (!peer->called)
             return take_header(tcp, rank, round);
-        /* Before it has its result it makes no other call; what others gave is read first. */
+        /* A rank sends no other call before it has its result. Read what the others gave first. */
         if ((!peer->answered || peer->link.out_count > 0) && tcp->interrupted == 0)
             tcp->interrupted = rank;
         return 0;
@@ -87,8 +87,8 @@ static int advance(struct tcp *tcp, uint32_t rank, const struct round *round)
     return 0;
 }
 
-/* Who has given and has been answered may leave. */
-static int lose(struct tcp *tcp, uint32_t rank)
+/* A rank that has given all and was answered may leave. */
+static int handle_loss(struct tcp *tcp, uint32_t rank)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
 
@@ -99,7 +99,7 @@ static int lose(struct tcp *tcp, uint32_t rank)
     return 0;
 }
 
-/* Sends, hears, and goes on as far as it can. */
+/* Sends and receives for one rank, as far as possible. */
 static int serve_peer(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
@@ -109,11 +109,11 @@ static int serve_peer(struct tcp *tcp, uint32_t rank, const struct round *round)
     if (peer->link.fd < 0)
         return 0;
     if (slu_tcp_link_send(&peer->link) < 0)
-        return lose(tcp, rank);
+        return handle_loss(tcp, rank);
     tcp->unsent -= unsent && peer->link.out_count == 0;
     for (;;) {
         if (slu_tcp_link_receive(&peer->link) < 0)
-            return lose(tcp, rank);
+            return handle_loss(tcp, rank);
         if (peer->link.want > 0 || peer->stage == TCP_HEADED || peer->stage == TCP_WAITING)
             break;
         error = advance(tcp, rank, round);
@@ -129,7 +129,7 @@ static bool is_over(const struct tcp *tcp)
     return tcp->interrupted > 0 || (tcp->given == tcp->ranks - 1 && tcp->unsent == 0);
 }
 
-/* Until all have given, and all results have been sent. */
+/* Runs until all ranks have given, and all results have been sent. */
 static int serve_all(struct tcp *tcp, const struct round *round)
 {
     while (!is_over(tcp)) {
@@ -152,7 +152,7 @@ static int serve_all(struct tcp *tcp, const struct round *round)
     return tcp->interrupted > 0 ? slu_tcp_fail_interrupted(tcp, false) : 0;
 }
 
-/* All ranks give the bytes of a round. */
+/* Collects the bytes of a round from all ranks. */
 static int collect(struct tcp *tcp, const struct round *round)
 {
     bool first = tcp->ranks > 1 && !tcp->peers[1].called;
@@ -212,45 +212,45 @@ static int run_allgather(struct tcp *tcp, const struct tcp_call *call)
     return error < 0 ? error : answer_all(tcp, call->from, call->bytes * tcp->ranks, &round);
 }
 
-/* What all gave for the ranks from first on, count of them: to each what is its own. */
-static void turn(const struct tcp *tcp, const struct round *round, uint32_t first, uint32_t count,
-                 uint8_t *turned)
+/* Arranges what all gave for count ranks from first on, so that the part of each is contiguous. */
+static void transpose(const struct tcp *tcp, const struct round *round, uint32_t first,
+                      uint32_t count, uint8_t *transposed)
 {
     size_t bytes = round->call->bytes;
 
     memcpy(round->into, round->call->to + first * bytes, count * bytes);
     for (size_t from = 0; from < tcp->ranks; from++)
         for (size_t to = 0; to < count; to++)
-            memcpy(turned + (to * tcp->ranks + from) * bytes,
+            memcpy(transposed + (to * tcp->ranks + from) * bytes,
                    round->into + (from * count + to) * bytes, bytes);
 }
 
 static int run_round(struct tcp *tcp, const struct round *round, uint32_t first, uint32_t count,
-                     uint8_t *turned)
+                     uint8_t *transposed)
 {
     size_t block = round->call->bytes * tcp->ranks;
     int error = collect(tcp, round);
 
     if (error < 0)
         return error;
-    turn(tcp, round, first, count, turned);
+    transpose(tcp, round, first, count, transposed);
     if (first == 0)
-        memcpy(round->call->from, turned, block);
+        memcpy(round->call->from, transposed, block);
     for (uint32_t i = first == 0; i < count && error == 0; i++)
-        error = answer(tcp, first + i, turned + i * block, block, round);
+        error = answer(tcp, first + i, transposed + i * block, block, round);
     return error < 0 ? error : serve_all(tcp, round);
 }
 
 static int run_alltoall(struct tcp *tcp, const struct tcp_call *call)
 {
     size_t most = ROUND_BYTES / tcp->ranks / call->bytes;
-    uint8_t *into, *turned;
+    uint8_t *into, *transposed;
     int error = 0;
 
     most = most == 0 ? 1 : slu_least(most, tcp->ranks);
     into = calloc(most * tcp->ranks, call->bytes);
-    turned = calloc(most * tcp->ranks, call->bytes);
-    if (into == NULL || turned == NULL)
+    transposed = calloc(most * tcp->ranks, call->bytes);
+    if (into == NULL || transposed == NULL)
         error = slu_tcp_fail(tcp, slu_fail(ENOMEM,
                                            "rank 0 has no memory for an alltoall of %zu bytes "
                                            "among %u ranks",
@@ -259,10 +259,10 @@ static int run_alltoall(struct tcp *tcp, const struct tcp_call *call)
         uint32_t count = (uint32_t)slu_least(most, tcp->ranks - first);
         struct round round = {call, into, count * call->bytes};
 
-        error = run_round(tcp, &round, first, count, turned);
+        error = run_round(tcp, &round, first, count, transposed);
     }
     free(into);
-    free(turned);
+    free(transposed);
     return error;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What error texts of the exchange over TCP say of means and of the root. */
+/* Parts of error texts of the exchange over TCP. */
 #include "config.h"
 
 #include <stdio.h>

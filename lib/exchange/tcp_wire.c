@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes over the wire: decoding believes nothing, and reads only what is there. */
+/* The wire format. Decoding checks every field, and reads no byte that is not there. */
 #include "config.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ const char *slu_tcp_type_name(uint8_t type)
     return type < sizeof names / sizeof names[0] && names[type] != NULL ? names[type] : "nothing";
 }
 
-/* errno values are not the same everywhere: their place in this list is what is sent. */
+/* errno values differ between systems, so the place in this list is sent. */
 static const int wire_errors[] = {EPROTO, ETIMEDOUT, ECONNRESET, EEXIST, EACCES, ENOMEM, EMFILE};
 #define WIRE_ERRORS (sizeof wire_errors / sizeof wire_errors[0])
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The provider that is the program's own functions. They are called from the
- * thread that uses the exchange, and from no other.
+ * A provider made of the program's own functions. They are called only from the thread that uses
+ * the exchange.
  */
 #include "config.h"
 
@@ -17,15 +17,15 @@
     (offsetof(struct sluice_exchange_provider, close) + sizeof(void (*)(void *)))
 
 struct own {
-    struct slu_exchange_provider table; /* has what the program has */
+    struct slu_exchange_provider table; /* has the functions that the program has */
     struct sluice_exchange_provider given;
     void *argument;
-    uint8_t room[]; /* for a byte of each rank, if there is no barrier */
+    uint8_t room[]; /* one byte for each rank, if there is no barrier */
 };
 
 /*
- * The program's functions take a relative time. It is never 0, with which one that ends
- * in a call of another exchange would say nothing to the others, who wait for it.
+ * Returns the relative time that the program's functions take. It is never 0: an exchange of sluice
+ * that they may call would not tell the other ranks, which wait, that the time is up.
  */
 static int64_t left_until(int64_t until)
 {
@@ -36,7 +36,7 @@ static int64_t left_until(int64_t until)
     return until > now ? until - now : 1;
 }
 
-/* The program's errors have no text of ours. */
+/* Adds a text, which the program's errors do not have. */
 static int name_error(const char *function, int error)
 {
     if (error == 0)
@@ -61,7 +61,10 @@ static int gather_bytes(const struct own *own, const void *bytes, void *all, siz
     return name_error("allgather", error);
 }
 
-/* An allgather of no bytes is none: functions such as MPI_Allgather() need not wait then. */
+/*
+ * An allgather of no bytes becomes a barrier, since functions such as MPI_Allgather() then need not
+ * wait.
+ */
 static int call_barrier(struct sluice_exchange *exchange, int64_t until)
 {
     struct own *own = exchange->state;
@@ -124,7 +127,7 @@ static int check_provider(const struct sluice_exchange_provider *known, uint32_t
     return 0;
 }
 
-/* All that its calls need of memory is there before one of them begins. */
+/* Allocates all memory that calls will need. */
 static struct own *make_own(const struct sluice_exchange_provider *known, void *argument,
                             uint32_t ranks)
 {
