@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Something is done, or its deadline passes: who waits sees one of both, and what is
- * done afterwards is seen by nobody.
+ * An operation of another thread, awaited until a deadline. The waiter gets whichever comes first,
+ * the result or the timeout. A result that comes after the timeout is discarded.
  */
 #include "config.h"
 
@@ -29,9 +29,9 @@ void slu_async_call_init(struct slu_async_call *call)
     pthread_cond_init(&call->ended_now, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&call->lock, NULL);
-    call->holds = 2;
+    call->references = 2;
     call->ended = false;
-    call->left = false;
+    call->abandoned = false;
     call->wipe = NULL;
     call->error = 0;
 }
@@ -39,7 +39,7 @@ void slu_async_call_init(struct slu_async_call *call)
 void slu_async_call_hold(struct slu_async_call *call)
 {
     pthread_mutex_lock(&call->lock);
-    call->holds++;
+    call->references++;
     pthread_mutex_unlock(&call->lock);
 }
 
@@ -48,7 +48,7 @@ void slu_async_call_drop(struct slu_async_call *call)
     bool last;
 
     pthread_mutex_lock(&call->lock);
-    last = --call->holds == 0;
+    last = --call->references == 0;
     pthread_mutex_unlock(&call->lock);
     if (!last)
         return;
@@ -68,7 +68,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* What it creates in turn has its signals blocked as well. */
+/* Signals are blocked before the thread is created, so threads that it creates inherit that. */
 static int create_thread(struct start *start)
 {
     pthread_attr_t attr;
@@ -114,7 +114,7 @@ void slu_async_call_end(struct slu_async_call *call, int error)
     slu_async_call_drop(call);
 }
 
-/* Whether it is done by then; the lock is held. */
+/* Waits with the lock held. Returns whether the operation has ended. */
 static bool wait_until(struct slu_async_call *call, int64_t until)
 {
     do {
@@ -137,7 +137,7 @@ int slu_async_call_wait(struct slu_async_call *call, int64_t until, const char *
         if (error < 0)
             slu_text_restore(&call->text);
     } else {
-        call->left = true;
+        call->abandoned = true;
         error = slu_fail(ETIMEDOUT, "%s", late);
     }
     pthread_mutex_unlock(&call->lock);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs of attributes and of information begin with their size, so that
- * programs and libraries of different versions agree. Of attributes, what an
- * older program does not know is zero, and what an older library does not know
- * must be zero. Of information, an older program gets what it knows, and what
- * an older library does not know becomes zero.
+ * Structs of attributes and of information begin with their size, so that programs and libraries of
+ * different versions work together. In attributes, fields that an older program does not know are
+ * zero, and fields that an older library does not know must be zero. Of information, an older
+ * program gets the fields it knows, and fields that an older library does not know become zero.
  */
 #include "config.h"
 

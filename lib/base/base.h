@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ground floor: what all parts of the library share. Each file of this folder
- * includes what it stands on by name; those above it may include all at once.
+ * What all parts of the library share. Files of this folder include by name what they depend on;
+ * files of other folders may include all at once by this header.
  *
- *   macros, bytes, clock, interrupt, probe, uncancelled  stand on nothing
- *   error, words, descriptor   on these
- *   random, environment        on error
- *   called                     on descriptor
- *   log                        on environment and called
- *   misuse, spelling           on log
- *   attr, fork                 on misuse, and on log and descriptor
- *   object, awaited            on fork
+ *   macros, bytes, clock, interrupt, probe, uncancelled  depend on nothing
+ *   error, thread_text, descriptor   on these
+ *   random, environment, library     on error
+ *   caller_name                      on descriptor
+ *   log                              on environment and caller_name
+ *   misuse, env_check                on log
+ *   attr, fork                       on misuse, log and descriptor
+ *   object, async_call               on fork
  */
 #ifndef SLU_BASE_H
 #define SLU_BASE_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in network byte order, of 1 to 8 bytes, and checksums. */
+/* Numbers of 1 to 8 bytes in network byte order, and checksums. */
 #ifndef SLU_BYTES_H
 #define SLU_BYTES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each of the two returns where the next number is. */
+/* Both return the place of the next number. */
 static inline uint8_t *slu_put(uint8_t *at, uint64_t value, int bytes)
 {
     for (int i = bytes - 1; i >= 0; i--)
@@ -22,7 +22,7 @@ static inline const uint8_t *slu_get(const uint8_t *at, uint64_t *value, int byt
     return at;
 }
 
-/* FNV-1a, against accidents and not against attackers: begins with the basis, and adds to it. */
+/* FNV-1a, against accidents and not against attackers. Starts with the basis. */
 #define SLU_HASH_BASIS UINT32_C(2166136261)
 
 static inline uint32_t slu_hash(uint32_t hash, uint32_t value)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name of the public function that the program called, found from where the
- * thread is, at no cost to calls that have nothing to tell. Guarantee: what is
- * given is that name, or none. Inner functions leave their frames on the stack,
- * for the library is built without tail calls: see configure.ac.
+ * Finds the name of the public function that the program called, from the frames on the thread's
+ * stack, so that calls without an error pay nothing. The name is right, or there is none. Inner
+ * functions leave their frames on the stack because the library is built without tail calls: see
+ * configure.ac.
  */
 #include "config.h"
 
@@ -16,15 +16,15 @@
 
 #include "base/descriptor.h"
 
-#define MOST_FRAMES 64 /* of the library and one of the program */
+#define MOST_FRAMES 64 /* of the library, and one of the program */
 
-/* How many functions that the program gave us the thread is in. */
+/* How many functions that the program provided, such as callbacks, the thread is in. */
 static _Thread_local int program_depth;
 
-/* It tells where the library is. */
+/* Its address is in the library. */
 static const char here;
 
-/* A call may be the last instruction of its function: what returns there is behind it. */
+/* A return address may lie behind its function, if the call was the last instruction. */
 static bool find(const void *returns_to, Dl_info *found)
 {
     return dladdr((const char *)returns_to - 1, found) != 0;
@@ -41,12 +41,12 @@ void slu_program_leave(void)
 }
 
 /*
- * Public functions call one another: the one that counts is the first, whose
- * caller is not ours. A function that the program gave us, and that calls us, may
- * have left no frame if it does nothing after it; so within those only a lone
- * public function is sure. Only a shared library has the names of its functions,
- * and of none but those that are public: where a program has the archive in it,
- * the last frame that seems ours is main() or its like.
+ * Public functions call one another, so the first one counts: the one whose caller is outside of
+ * the library. A function of the program that calls the library may have left no frame, if it does
+ * nothing after the call; so within such functions the name is certain only if there is one public
+ * function on the stack. Only a shared library has names of its functions, and only of public ones;
+ * if a program contains the archive, the last frame that seems to be the library's is main() or the
+ * like.
  */
 const char *slu_caller_name(void)
 {
@@ -63,7 +63,7 @@ const char *slu_caller_name(void)
     slu_fd_unguard();
     if (dladdr(&here, &own) == 0)
         return NULL;
-    /* Sanitizers put themselves between us and the C library. */
+    /* Skip frames of sanitizers, which intercept calls of the C library. */
     while (first < count && (!find(frames[first], &frame) || frame.dli_fbase != own.dli_fbase))
         first++;
     for (int i = first; i < count; i++) {

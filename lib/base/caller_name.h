@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which public function the program called, and where it is in functions of its own. */
+/* The name of the public function that the program called. */
 #ifndef SLU_CALLER_NAME_H
 #define SLU_CALLER_NAME_H
 
-/* Its name, static; NULL if it cannot be told for sure. Slow; it takes memory, and opens files. */
+/* Returns the name, static; NULL if it is not certain. Slow; allocates memory and opens files. */
 const char *slu_caller_name(void);
-/* Around each call of a function that the program gave us. */
+/* Called before and after each function that the program provided. */
 void slu_program_enter(void);
 void slu_program_leave(void);
 

@@ -8,11 +8,11 @@
 #include <sluice/time.h>
 
 int64_t slu_now(void);
-/* A relative time as an absolute one. */
+/* Returns the absolute time of a relative one. */
 int64_t slu_after(int64_t relative);
 /*
- * From now until then in milliseconds, rounded up, for poll(2); -1: for ever. 0 if such a wait
- * is over, and never more than it may sleep.
+ * Returns the time left in milliseconds, rounded up, for poll(2); -1: for ever. 0 if the wait is
+ * over, and never more than slu_sleep_until() allows.
  */
 int slu_milliseconds(int64_t until);
 

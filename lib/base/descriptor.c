@@ -22,27 +22,26 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Those of the standard streams, which anybody may write to. */
+/* Descriptors of the standard streams, which any code may write to. */
 #define STANDARD 3
 #define WORD 64
 
-/* Of Linux 5.9; C libraries learned of it later. */
+/* Since Linux 5.9; older C libraries do not define it. */
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2U
 #endif
 
 /*
- * Taken for as long as a system call that makes or closes one that is kept, none
- * of which waits for anything, and by fork(2): a child knows exactly which of its
- * descriptors are ours.
+ * Held during each system call that makes or closes a kept descriptor, none of which blocks, and by
+ * fork(2). So a child knows exactly which of its descriptors belong to the library.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *kept; /* a bit for each descriptor */
+static uint64_t *kept; /* one bit for each descriptor */
 static size_t kept_words;
 static unsigned guards;
 static bool placeholder[STANDARD];
 
-/* One call tells of all three. It says "closed" of a placeholder, too, and then each is asked. */
+/* Checks all three by one call. It also reports placeholders as closed; then each is checked. */
 static bool has_standard(void)
 {
     struct pollfd fds[STANDARD] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
@@ -52,8 +51,8 @@ static bool has_standard(void)
 }
 
 /*
- * A descriptor of O_PATH answers EBADF to who reads or writes it, as one that
- * is closed does. Where none is to be had, lift() is what is left.
+ * Reading or writing an O_PATH descriptor gives EBADF, as a closed one does. If none can be opened,
+ * lift() still moves descriptors away from 0, 1 and 2.
  */
 static void take_standard(void)
 {
@@ -72,7 +71,7 @@ static void take_standard(void)
     }
 }
 
-/* The program may have put something of its own there meanwhile, which stays. */
+/* The program may have opened something of its own there meanwhile, which is left alone. */
 static void give_standard(void)
 {
     for (int i = 0; i < STANDARD; i++) {
@@ -84,7 +83,7 @@ static void give_standard(void)
     }
 }
 
-/* The caller has the lock. */
+/* The caller holds the lock. */
 static void guard(void)
 {
     int saved = errno;
@@ -103,7 +102,10 @@ static void unguard(void)
     errno = saved;
 }
 
-/* What the program closed after the guard was set may have come back as ours. */
+/*
+ * Moves a descriptor away from 0, 1 and 2, if the program closed one of them after the guard was
+ * set.
+ */
 static int lift(int fd)
 {
     int lifted, err;
@@ -111,7 +113,7 @@ static int lift(int fd)
     if (fd < 0 || fd >= STANDARD)
         return fd;
     lifted = fcntl(fd, F_DUPFD_CLOEXEC, STANDARD);
-    err = errno == EINVAL ? EMFILE : errno; /* a limit so low that there is no other */
+    err = errno == EINVAL ? EMFILE : errno; /* the limit is so low that there is no other */
     close(fd);
     errno = err;
     return lifted;
@@ -151,7 +153,7 @@ static void begin(void)
     guard();
 }
 
-/* fd was made since begin(), or could not be, with errno. It is kept. */
+/* Keeps fd, which was made since begin(). If that failed, fd is negative and errno set. */
 static int end(int fd)
 {
     fd = lift(fd);
@@ -216,7 +218,7 @@ int slu_fd_duplicate(int fd)
     return end(fcntl(fd, F_DUPFD_CLOEXEC, STANDARD));
 }
 
-/* The first is returned, the others are closed; -1: there was none. */
+/* Returns the first descriptor and closes the others; -1 if there was none. */
 static int take_passed(struct msghdr *message)
 {
     int taken = -1;
@@ -304,7 +306,7 @@ void slu_fd_disown(int fd)
     pthread_mutex_unlock(&lock);
 }
 
-/* Without the lock: a path may be that of a server that does not answer. */
+/* Without the lock, since opening a path may block, for example on a network file system. */
 int slu_fd_open(const char *path, int flags)
 {
     SLU_UNCANCELLED_BLOCK;
@@ -371,13 +373,13 @@ void slu_fd_unguard(void)
     pthread_mutex_unlock(&lock);
 }
 
-void slu_fd_go_apart(void)
+void slu_fd_unshare(void)
 {
     SLU_UNCANCELLED_BLOCK;
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) != 0)
         return;
-    /* For who writes of an error to where he expects a stream. */
+    /* For code that writes errors to a standard stream. */
     for (int i = 0; i < STANDARD; i++)
         open("/", O_PATH | O_CLOEXEC);
 #endif

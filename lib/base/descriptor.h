@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors of our own. Guarantee: none of them is 0, 1 or 2, also in a
- * program that closed its standard streams, whose next line of output would
- * otherwise go to a peer; all are closed by exec(3); and those that are kept
- * are closed in a child of fork(2), so that a connection ends with its owner.
+ * Descriptors of the library. None of them is 0, 1 or 2, even in a program that closed its standard
+ * streams: its next line of output would otherwise go to a peer. All are closed by exec(3). Those
+ * that are kept are closed in a child of fork(2), so that a connection ends with its owner.
  *
- * Nothing else in the library makes a descriptor, and tests/check-style.sh
- * looks for it. All of these return -1 or NULL with errno, and take no memory
- * that is not told of.
+ * No other code of the library makes descriptors; tests/check-style.sh checks that. All functions
+ * return -1 or NULL with errno, and allocate only the memory that is mentioned.
  */
 #ifndef SLU_DESCRIPTOR_H
 #define SLU_DESCRIPTOR_H
@@ -20,67 +18,69 @@
 
 struct ifaddrs;
 
-/* These are kept: slu_fd_close() closes them. */
+/* These make kept descriptors, which slu_fd_close() closes. */
 int slu_fd_stream(int family); /* a TCP socket that does not block */
 int slu_fd_accept(int listener, struct sockaddr *address, socklen_t *length); /* likewise */
 int slu_fd_epoll(void);
 int slu_fd_event(void);                              /* an eventfd that does not block */
 int slu_fd_timer(void);                              /* a timerfd that does not block */
-int slu_fd_memory(const char *name, unsigned flags); /* a memfd; flags beside MFD_CLOEXEC */
-int slu_fd_duplicate(int fd);                        /* of the program's */
+int slu_fd_memory(const char *name, unsigned flags); /* a memfd; flags are added to MFD_CLOEXEC */
+int slu_fd_duplicate(int fd);                        /* of a descriptor of the program */
 /*
- * recv(2) from a Unix socket, without waiting, and the descriptor that came with the bytes,
- * or -1. What else came is closed.
+ * Receives from a Unix socket by recv(2), without blocking, and sets *fd to the descriptor that
+ * came with the bytes, or -1. Further descriptors are closed.
  */
 ssize_t slu_fd_receive(int socket, void *bytes, size_t size, int *fd);
 /* Keeps errno. */
 void slu_fd_close(int fd);
 
 /*
- * Another library has made this one for us, and closes it. It is kept until it
- * is let go, which comes first. 0, or -1 and ENOMEM; fd may be -1, for none.
+ * Keeps a descriptor that another library made and closes. slu_fd_disown() must come before it is
+ * closed. Returns 0, or -1 with ENOMEM. fd may be -1, for none.
  */
 int slu_fd_adopt(int fd);
 void slu_fd_disown(int fd);
 
 /*
- * To read something, and then close(2), fclose(3), closedir(3). flags beside O_CLOEXEC.
- * Whatever that waits for, nobody else does.
+ * Open something to read; the caller closes it by close(2), fclose(3) or closedir(3). flags are
+ * added to O_CLOEXEC. No lock is held while the system call blocks.
  */
 int slu_fd_open(const char *path, int flags);
 FILE *slu_fd_read_file(const char *path);
 DIR *slu_fd_read_folder(const char *path);
-/* What a small file of the kernel begins with, as a string; empty if there is no such file. */
+/* Reads the beginning of a small file of the kernel as a string; empty if there is no such file. */
 void slu_fd_read_text(const char *path, char *text, size_t size);
 
 /*
- * Between these two, 0, 1 and 2 are taken if they were free, so that no other
- * library gets them for us: what stands there meanwhile can neither be read nor
- * written, as if it were closed. They may be nested, and from any thread, but are
- * not for what may never end: a program that closed them to open others in their
- * place would not get these.
+ * Between these two calls, 0, 1 and 2 are occupied if they were free, so that no other library gets
+ * them. Reading or writing them fails meanwhile, as if they were closed. Calls may be nested, and
+ * come from any thread. They must not surround what may never end: a program that closes standard
+ * streams to open others in their place would not get these numbers.
  */
 void slu_fd_guard(void);
 void slu_fd_unguard(void);
 
 /*
- * From now on the calling thread, which has to be one of ours, has descriptors of its
- * own, and none of the process, if the kernel can do that (Linux 5.9): what other
- * libraries open in it needs no guard. It calls nothing of this file any more.
+ * Gives the calling thread, which must be one of the library, a descriptor table of its own without
+ * the descriptors of the process, if the kernel can (Linux 5.9). What other libraries open in it
+ * then needs no guard. The thread must not call any function of this file afterwards.
  */
-void slu_fd_go_apart(void);
+void slu_fd_unshare(void);
 
-/* getaddrinfo(3) and getifaddrs(3), guarded. */
+/* getaddrinfo(3) and getifaddrs(3) with a guard. */
 int slu_fd_find_addresses(const char *host, const char *port, const struct addrinfo *hints,
                           struct addrinfo **list);
 int slu_fd_list_interfaces(struct ifaddrs **list);
-/* if_indextoname(3) and pthread_setname_np(3), which open something for a moment, likewise. */
+/*
+ * if_indextoname(3) and pthread_setname_np(3) with a guard, since they open a descriptor for a
+ * moment.
+ */
 const char *slu_fd_interface_name(unsigned index, char *name);
 void slu_fd_name_thread(pthread_t thread, const char *name);
 
 /*
- * Around fork(2). Before it nobody is amid making or closing one; the child
- * closes all that are kept, and makes no other use of them.
+ * Called around fork(2), so that no thread is making or closing a kept descriptor during it. The
+ * child closes all kept descriptors and does not use them otherwise.
  */
 void slu_fd_before_fork(void);
 void slu_fd_in_parent(void);

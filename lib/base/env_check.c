@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who misspells a variable of the library, or a word in one, is told so. Tests and
- * tools have variables of their own, which are let be.
+ * Reports misspelt variables of the library, and invalid choices in them. Variables of tests and
+ * tools are left alone.
  */
 #include "config.h"
 
@@ -19,16 +19,16 @@
 #define PREFIX "SLUICE_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
 
-/* No name of the table is longer; a longer one is nowhere near. */
+/* No name in the table is longer. A longer name is not similar to any. */
 #define LONGEST 31
 /*
- * Two slips of the keyboard, and in a third of the letters after the prefix at most:
- * more make another name.
+ * At most two typing errors, and at most one in three letters after the prefix: more make another
+ * name.
  */
 #define NEAR 2
 #define NEAR_SHARE 3
 
-/* Of the tests, the tools and the bindings, which have no place in the table of the library. */
+/* Of tests, tools and bindings, which are not in the table of the library. */
 static const char *const foreign[] = {"SLUICE_FAKE_", "SLUICE_FUZZ_",
                                       "SLUICE_LIBRARY=", "SLUICE_TEST_"};
 
@@ -66,8 +66,8 @@ uint32_t slu_env_choice(enum slu_variable variable)
 }
 
 /*
- * How many letters must be put in, left out, changed, or take the place of their neighbour, to
- * make the one of the other: the optimal string alignment distance.
+ * Returns how many letters must be inserted, removed, changed or swapped with a neighbour to turn
+ * one text into the other: the optimal string alignment distance.
  */
 static size_t edit_distance(const char *from, size_t length, const char *to)
 {
@@ -143,7 +143,7 @@ char **slu_env_next_unknown(char **entry, const char **meant)
 
 void slu_env_check_names(void)
 {
-    /* Not pthread_once(): the program's log function may come back here. */
+    /* Not pthread_once(): the program's log function may call the library again. */
     static atomic_flag checked = ATOMIC_FLAG_INIT;
     const char *meant;
 

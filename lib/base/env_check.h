@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables of the environment that are misspelt, and words in them: the log tells. */
+/* Checks of the environment that report misspelt variables and invalid choices to the log. */
 #ifndef SLU_ENV_CHECK_H
 #define SLU_ENV_CHECK_H
 
@@ -9,21 +9,21 @@
 #include "base/environment.h"
 
 /*
- * The place of the value among the words of the variable, or its default; a word that is
- * none is logged as an error.
+ * Returns the index of the variable's value among its choices, or the default. Logs an invalid one
+ * as an error.
  */
 uint32_t slu_env_choice(enum slu_variable variable);
 
-/* "a, b or c": what one of words may be. */
+/* Writes the choices of a variable, as "a, b or c". */
 void slu_env_list_choices(enum slu_variable variable, char *text, size_t size);
 
 /*
- * The next SLUICE_* of the environment, from this entry on, that is not known, and the name that
- * was probably meant, or NULL. NULL: there is none any more.
+ * Returns the next unknown SLUICE_* in the environment, from this entry on, and sets *meant to the
+ * name that was probably intended, or NULL. Returns NULL if there is none.
  */
 char **slu_env_next_unknown(char **entry, const char **meant);
 
-/* Once in a process: warns of each SLUICE_* that is not known, and names the nearest one. */
+/* Once in a process, warns of each unknown SLUICE_*, and names the most similar known one. */
 void slu_env_check_names(void);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The environment: one table of the variables that the library has, and how they
- * are read.
- */
+/* The table of the variables that the library knows, and how they are read. */
 #include "config.h"
 
 #include "base/environment.h"
@@ -16,72 +13,72 @@
 
 #include "base/error.h"
 
-/* One of the words; a number of low to high; or a text of up to high bytes. */
+/* A choice of words; a number of low to high; or a text of at most high bytes. */
 struct variable {
     const char *name;
-    const char *what; /* it is for */
+    const char *purpose;
     uint32_t low, high;
-    const char *words[6];
-    uint32_t preset;       /* the place of the default among the words; all others have none */
-    const char *otherwise; /* what counts where it is not set, in words; NULL: that word */
+    const char *choices[6];
+    uint32_t preset;          /* index of the default among the choices; 0 for other kinds */
+    const char *default_text; /* the default as shown to users; NULL: the default choice */
 };
 
 static const struct variable table[SLU_ENV_COUNT] = {
     [SLU_ENV_DEVICE] = {.name = "SLUICE_DEVICE",
-                        .what = "the devices to choose from",
+                        .purpose = "the devices to choose from",
                         .high = 4095,
-                        .otherwise = "the nearest"},
+                        .default_text = "the nearest"},
     [SLU_ENV_EXCHANGE] = {.name = "SLUICE_EXCHANGE",
-                          .what = "what carries an exchange",
-                          .words = {"auto", "tcp", "pmix"}},
+                          .purpose = "what carries an exchange",
+                          .choices = {"auto", "tcp", "pmix"}},
     [SLU_ENV_HOST_FILE] = {.name = "SLUICE_HOST_FILE",
-                           .what = "the file of all hosts",
+                           .purpose = "the file of all hosts",
                            .high = PATH_MAX - 1,
-                           .otherwise = "none"},
+                           .default_text = "none"},
     [SLU_ENV_JOB] = {.name = "SLUICE_JOB",
-                     .what = "the name of the job",
+                     .purpose = "the name of the job",
                      .high = 63,
-                     .otherwise = "the launcher's"},
+                     .default_text = "the launcher's"},
     [SLU_ENV_LOCAL_RANK] = {.name = "SLUICE_LOCAL_RANK",
-                            .what = "the rank of this process on its host",
+                            .purpose = "the rank of this process on its host",
                             .high = SLUICE_MAX_RANKS - 1,
-                            .otherwise = "the launcher's"},
+                            .default_text = "the launcher's"},
     [SLU_ENV_LOG] = {.name = "SLUICE_LOG",
-                     .what = "how much is logged",
-                     .words = {"none", "error", "warn", "info", "debug"},
+                     .purpose = "how much is logged",
+                     .choices = {"none", "error", "warn", "info", "debug"},
                      .preset = SLUICE_LOG_WARN},
     [SLU_ENV_MISUSE] = {.name = "SLUICE_MISUSE",
-                        .what = "what a mistake of the program does",
-                        .words = {"abort"},
-                        .otherwise = "none"},
+                        .purpose = "what a mistake of the program does",
+                        .choices = {"abort"},
+                        .default_text = "none"},
     [SLU_ENV_MUNGE] = {.name = "SLUICE_MUNGE",
-                       .what = "the socket of munge, or no",
+                       .purpose = "the socket of munge, or no",
                        .high = 107,
-                       .otherwise = "where it is found"},
+                       .default_text = "where it is found"},
     [SLU_ENV_RANK] = {.name = "SLUICE_RANK",
-                      .what = "the rank of this process",
+                      .purpose = "the rank of this process",
                       .high = SLUICE_MAX_RANKS - 1,
-                      .otherwise = "the launcher's"},
+                      .default_text = "the launcher's"},
     [SLU_ENV_RANKS] = {.name = "SLUICE_RANKS",
-                       .what = "the number of ranks",
+                       .purpose = "the number of ranks",
                        .low = 1,
                        .high = SLUICE_MAX_RANKS,
-                       .otherwise = "the launcher's"},
+                       .default_text = "the launcher's"},
     [SLU_ENV_ROOT] = {.name = "SLUICE_ROOT",
-                      .what = "host:port of rank 0",
+                      .purpose = "host:port of rank 0",
                       .high = 255,
-                      .otherwise = "the launcher's"},
+                      .default_text = "the launcher's"},
     [SLU_ENV_SECRET_FILE] = {.name = "SLUICE_SECRET_FILE",
-                             .what = "the file of the secret",
+                             .purpose = "the file of the secret",
                              .high = PATH_MAX - 1,
-                             .otherwise = "none"},
+                             .default_text = "none"},
     [SLU_ENV_TCP_ADDRESS] = {.name = "SLUICE_TCP_ADDRESS",
-                             .what = "where soft listens",
+                             .purpose = "where soft listens",
                              .high = NAME_MAX,
-                             .otherwise = "all addresses"},
+                             .default_text = "all addresses"},
     [SLU_ENV_WIRE] = {.name = "SLUICE_WIRE",
-                      .what = "what carries soft between processes",
-                      .words = {"auto", "tcp", "shm"}},
+                      .purpose = "what carries soft between processes",
+                      .choices = {"auto", "tcp", "shm"}},
 };
 
 const char *slu_env_name(enum slu_variable variable)
@@ -91,20 +88,20 @@ const char *slu_env_name(enum slu_variable variable)
 
 const char *slu_env_purpose(enum slu_variable variable)
 {
-    return table[variable].what;
+    return table[variable].purpose;
 }
 
 const char *const *slu_env_choices(enum slu_variable variable, uint32_t *preset)
 {
     *preset = table[variable].preset;
-    return table[variable].words;
+    return table[variable].choices;
 }
 
 const char *slu_env_default(enum slu_variable variable)
 {
     const struct variable *known = &table[variable];
 
-    return known->otherwise != NULL ? known->otherwise : known->words[known->preset];
+    return known->default_text != NULL ? known->default_text : known->choices[known->preset];
 }
 
 void slu_env_range(enum slu_variable variable, uint32_t *low, uint32_t *high)
@@ -127,7 +124,7 @@ const char *slu_env_value(enum slu_variable variable)
 
 int slu_env_find_choice(enum slu_variable variable, const char *value)
 {
-    const char *const *words = table[variable].words;
+    const char *const *words = table[variable].choices;
 
     for (int i = 0; words[i] != NULL; i++)
         if (strcmp(words[i], value) == 0)
@@ -164,7 +161,7 @@ int slu_env_number(enum slu_variable variable, uint32_t *value)
     if (slu_parse_number(text, known->low, known->high, value) == 0)
         return 1;
     return slu_fail(EINVAL, "%s (%s) is '%.64s', must be a number of %u to %u", known->name,
-                    known->what, text, known->low, known->high);
+                    known->purpose, text, known->low, known->high);
 }
 
 int slu_env_text(enum slu_variable variable, const char **value)
@@ -176,7 +173,7 @@ int slu_env_text(enum slu_variable variable, const char **value)
         return 0;
     if (strlen(text) > known->high)
         return slu_fail(EINVAL, "%s (%s) has %zu bytes, can have at most %u", known->name,
-                        known->what, strlen(text), known->high);
+                        known->purpose, strlen(text), known->high);
     *value = text;
     return 1;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's own variables of the environment, SLUICE_*: all of them stand in
- * the one table of environment.c, with what they may be. sluice_environment(7)
- * describes them.
+ * The library's environment variables, SLUICE_*. All are in the table of environment.c, with their
+ * allowed values. sluice_environment(7) describes them.
  */
 #ifndef SLU_ENVIRONMENT_H
 #define SLU_ENVIRONMENT_H
@@ -29,32 +28,33 @@ enum slu_variable {
 };
 
 const char *slu_env_name(enum slu_variable variable);
-/* It is for this. */
+/* Returns what the variable is for. */
 const char *slu_env_purpose(enum slu_variable variable);
-/* What it may be, up to a NULL, and the place of its default. Of one of words. */
+/*
+ * Returns the choices of a variable, ended by NULL, and sets *preset to the index of the default.
+ */
 const char *const *slu_env_choices(enum slu_variable variable, uint32_t *preset);
 
-/* What counts where it is not set, in words. */
+/* Returns the default, as shown to users. */
 const char *slu_env_default(enum slu_variable variable);
-/* Of a number its bounds; of a text the second is its most bytes. */
+/* Sets the bounds of a number; of a text, *high is the most bytes. */
 void slu_env_range(enum slu_variable variable, uint32_t *low, uint32_t *high);
 
-/* A variable of any name: what is set to nothing counts as not set, which is NULL. */
+/* Read a variable. One that is set to nothing counts as not set, and gives NULL. */
 const char *slu_getenv(const char *name);
 const char *slu_env_value(enum slu_variable variable);
 
-/* The place of this value among the words of the variable, or -1. It never logs. */
+/* Returns the index of a value among the choices of the variable, or -1. Never logs. */
 int slu_env_find_choice(enum slu_variable variable, const char *value);
 
 /*
- * Those without a sane default: 1 and the value, 0 (not set), or -EINVAL with a text
- * that names variable, value and what is allowed. A text is no longer than the table
- * allows.
+ * Read variables that have no sensible default. Return 1 and the value, 0 if it is not set, or
+ * -EINVAL with a text that names variable, value and what is allowed.
  */
 int slu_env_number(enum slu_variable variable, uint32_t *value);
 int slu_env_text(enum slu_variable variable, const char **value);
 
-/* Decimal digits and nothing else, of low to high: 0, or -EINVAL without a text. */
+/* Parses decimal digits and nothing else, of low to high. Returns 0, or -EINVAL without a text. */
 int slu_parse_number(const char *text, uint32_t low, uint32_t high, uint32_t *value);
 
 #endif

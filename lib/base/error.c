@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors in words: the text of a thread's last failure, the names of statuses
- * and classes, and the mapping of the one to the other, which is the same on
- * every transport.
+ * The text of a thread's last failure, the names of statuses and classes, and the mapping from
+ * statuses to classes, which is the same on every transport.
  */
 #include "config.h"
 
@@ -18,14 +17,14 @@
 
 void slu_set_text(const char *format, va_list arguments)
 {
-    struct slu_thread_text *words = slu_thread_text();
+    struct slu_thread_text *texts = slu_thread_text();
 
-    if (words == NULL)
+    if (texts == NULL)
         return;
-    if (!words->continues)
-        words->last.first[0] = '\0';
-    words->continues = false;
-    vsnprintf(words->last.bytes, sizeof words->last.bytes, format, arguments);
+    if (!texts->continues)
+        texts->last.first[0] = '\0';
+    texts->continues = false;
+    vsnprintf(texts->last.bytes, sizeof texts->last.bytes, format, arguments);
 }
 
 int slu_fail(int err, const char *format, ...)
@@ -52,65 +51,65 @@ void *slu_fail_null(int err, const char *format, ...)
 
 void *slu_none(int error)
 {
-    struct slu_thread_text *words = slu_thread_text();
+    struct slu_thread_text *texts = slu_thread_text();
 
-    if (words != NULL && words->last.first[0] == '\0')
-        memcpy(words->last.first, words->last.bytes, sizeof words->last.first);
+    if (texts != NULL && texts->last.first[0] == '\0')
+        memcpy(texts->last.first, texts->last.bytes, sizeof texts->last.first);
     errno = -error;
     return NULL;
 }
 
 void slu_made(void)
 {
-    struct slu_thread_text *words = slu_thread_text_if_any();
+    struct slu_thread_text *texts = slu_thread_text_if_any();
 
-    if (words != NULL)
-        words->last.first[0] = '\0';
+    if (texts != NULL)
+        texts->last.first[0] = '\0';
 }
 
 const char *slu_first_failure(void)
 {
-    const struct slu_thread_text *words = slu_thread_text_if_any();
+    const struct slu_thread_text *texts = slu_thread_text_if_any();
 
-    return words != NULL && words->last.first[0] != '\0' ? words->last.first : NULL;
+    return texts != NULL && texts->last.first[0] != '\0' ? texts->last.first : NULL;
 }
 
 /*
- * A program that looks at no result asks for one object after the other, and uses them:
- * the first text counts.
+ * A program that checks no result makes one object after the other, and uses them. The first
+ * failure is the one that explains the rest.
  */
 const char *slu_earlier_failure(void)
 {
-    struct slu_thread_text *words = slu_thread_text_if_any();
+    struct slu_thread_text *texts = slu_thread_text_if_any();
 
-    if (words == NULL || words->last.first[0] == '\0')
+    if (texts == NULL || texts->last.first[0] == '\0')
         return "";
-    words->continues = true;
-    snprintf(words->hint, sizeof words->hint, "%s%s", SLU_TEXT_EARLIER, words->last.first);
-    return words->hint;
+    texts->continues = true;
+    snprintf(texts->hint, sizeof texts->hint, "%s%s", SLU_TEXT_EARLIER, texts->last.first);
+    return texts->hint;
 }
 
 const char *sluice_last_error(void)
 {
-    const struct slu_thread_text *words = slu_thread_text_if_any();
+    const struct slu_thread_text *texts = slu_thread_text_if_any();
 
-    return words != NULL ? words->last.bytes : slu_thread_text_missing();
+    return texts != NULL ? texts->last.bytes : slu_thread_text_missing();
 }
 
 void slu_text_save(struct slu_text *text)
 {
-    const struct slu_thread_text *words = slu_thread_text_if_any();
+    const struct slu_thread_text *texts = slu_thread_text_if_any();
 
-    *text = words != NULL ? words->last : (struct slu_text){.bytes = ""};
+    *text = texts != NULL ? texts->last : (struct slu_text){.bytes = ""};
 }
 
 void slu_text_restore(const struct slu_text *text)
 {
-    struct slu_thread_text *words =
+    struct slu_thread_text *texts =
         text->bytes[0] != '\0' ? slu_thread_text() : slu_thread_text_if_any();
 
-    if (words != NULL)
-        words->last = *text;
+    if (texts != NULL)
+        texts->last = *text;
 }
 
 /* In the order of enum ibv_wc_status. */

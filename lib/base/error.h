@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors in words: the text of a thread's last failure, and the class of each status.
- * sluice_errors(7) lists what calls return.
+ * The text of a thread's last failure, and the class of each status. sluice_errors(7) lists the
+ * errors of calls.
  */
 #ifndef SLU_ERROR_H
 #define SLU_ERROR_H
@@ -17,55 +17,59 @@
 
 /* Sets the thread's text and returns -err. err is positive. */
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
-/* The same for constructors: sets errno as well and returns NULL. */
+/* The same for constructors: also sets errno, and returns NULL. */
 void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
-/* For constructors, after what failed has set the text: errno by its negative value, and NULL. */
+/*
+ * For constructors, after the failing call has set the text: sets errno from error, and returns
+ * NULL.
+ */
 void *slu_none(int error);
-/* A constructor has made its object: no failure before it explains a NULL after it. */
+/* Called by a constructor that succeeded. Earlier failures then no longer explain a later NULL. */
 void slu_made(void);
-/* At the head of a call that promises so: whatever happens in its block, errno stays as it was. */
+/* Restores errno at the end of the block, for calls that promise to keep it. */
 #define SLU_KEEP_ERRNO \
     __attribute__((cleanup(slu_errno_restore), unused)) const int slu_kept_errno = errno
 static inline void slu_errno_restore(const int *kept)
 {
     errno = *kept;
 }
-/* For those that do more with it: the text, and nothing else. */
+/* Sets the thread's text and does nothing else. */
 void slu_set_text(const char *format, va_list arguments);
 /*
- * For the end of a text that tells of NULL in place of an object, and is set next: if
- * the thread's last failure was of a constructor, "; earlier: " and the text of the
- * first one, which is then kept for further NULLs; or "".
+ * Returns the end of a text about NULL in place of an object: if the thread's last failure was of a
+ * constructor, "; earlier: " and the text of the first one; or "". The caller must set the text
+ * next. The first text is then kept for further NULLs.
  */
 const char *slu_earlier_failure(void);
-/* For a NULL that may be meant: the text of that first one, or NULL if there is none. */
+/* Returns that first text, or NULL if there is none; for a NULL that may be intended. */
 const char *slu_first_failure(void);
 /*
- * What a call returns for an errno value (negative) of a driver or of the system
- * whose own list is closed: a value of sluice_channel_prepare(3), EIO if no other
- * fits. The text has the words of the original.
+ * Maps an errno value (negative) of a driver or the system to one that sluice_channel_prepare(3)
+ * documents; -EIO if no other fits. The text still names the original.
  */
 int slu_listed(int error);
-/* Whether the system does not let this process make a call, as in a sandbox. */
+/* Tells whether the system forbids this process to make a call, as in a sandbox. */
 static inline bool slu_is_refusal(int err)
 {
     return err == EPERM || err == EACCES || err == ENOSYS;
 }
 #define SLU_TEXT_BYTES 320
-/* The thread's text, for calls that must clean up after a failure without losing its words. */
+/* The thread's text, saved by calls that clean up after a failure. */
 struct slu_text {
     char bytes[SLU_TEXT_BYTES];
-    /* Of the first constructor that returned NULL, if bytes is of what came of it; or "". */
+    /*
+     * the text of the first constructor that returned NULL, if bytes is about a consequence; or ""
+     */
     char first[SLU_TEXT_BYTES];
 };
 void slu_text_save(struct slu_text *text);
 void slu_text_restore(const struct slu_text *text);
-/* Of enum sluice_error_class. */
+/* The number of values of enum sluice_error_class. */
 #define SLU_CLASSES 9
-/* Class of a status of an operation, and errno value (negative) of a class. */
+/* Return the class of a status of an operation, and the errno value (negative) of a class. */
 enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode);
 int slu_class_error(enum sluice_error_class error_class);
-/* What to try, in words. Static; never NULL. */
+/* Returns what to try, for texts. Static; never NULL. */
 const char *slu_class_hint(enum sluice_error_class error_class);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is left of the library in a child of fork(2). Guarantee: the child can
- * do nothing to what its parent has, and makes objects of its own as if it
- * were the first to.
+ * The library in a child of fork(2). The child cannot affect its parent's objects, and can make its
+ * own as if it were the first to use the library.
  *
- * The magic words of objects lie in a page that the kernel wipes for a child,
- * and are other ones there, so that no object of the parent is one. The rest is
- * the work of three handlers: nobody is amid what the child could not end, and
- * the child closes its copies of our descriptors.
+ * The magic words of objects lie in a page that the kernel wipes in a child, which then sets other
+ * words, so no object of the parent is valid there. Three handlers do the rest: they hold the locks
+ * during fork(2), so that the child finds consistent data, and the child closes its copies of the
+ * library's descriptors.
  */
 #include "config.h"
 
@@ -24,23 +23,23 @@
 #include "base/object.h"
 #include "base/random.h"
 
-/* Of Linux 4.14; C libraries learned of it later. */
+/* Since Linux 4.14; older C libraries do not define it. */
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
 
 union slu_living_page slu_living_page;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the next */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of locks */
 static struct slu_fork_lock *locks;
-static uint32_t generation; /* children of children up to here */
+static uint32_t generation; /* number of forks between the first process and this one */
 static atomic_bool used;    /* by this process */
-static bool inherited;      /* its parent, or one before, used the library */
-static int unprepared;      /* an errno value: there are no handlers */
+static bool inherited;      /* an ancestor of this process used the library */
+static int unprepared;      /* errno value if the handlers could not be set */
 
 static void begin_life(void)
 {
-    /* Objects of each generation have others: letters that change, and the kind. */
+    /* Each generation has its own words: letters that change, and the kind. */
     for (uint32_t i = 0; i < SLU_KINDS; i++)
         slu_living.magic[i] = UINT32_C(0x534c4300) + (generation << 16) + i + 1;
 }
@@ -74,7 +73,7 @@ static void in_child(void)
     slu_fd_in_child();
     slu_log_in_child();
     for (struct slu_fork_lock *at = locks; at != NULL; at = at->next) {
-        /* Ours since before_fork(), or perhaps that of a thread that is not here. */
+        /* Locked since before_fork(), or else perhaps by a thread that does not exist here. */
         if (at->waits)
             pthread_mutex_unlock(&at->lock);
         else
@@ -95,8 +94,8 @@ void slu_fork_join(struct slu_fork_lock *joining)
 }
 
 /*
- * Before anything is made, and before a lock of ours is taken that fork(2) does
- * not know of. Without the advice only the handlers tell a child from its parent.
+ * Runs before any lock of the library is taken. Without MADV_WIPEONFORK only the handlers tell a
+ * child from its parent.
  */
 static __attribute__((constructor)) void begin_process(void)
 {
@@ -127,7 +126,7 @@ const void *slu_process_token(void)
 
 int slu_fork_prepare(void)
 {
-    /* A child of clone(2), of which no handler was told. */
+    /* A child of clone(2), for which no handler ran. */
     if (slu_living.magic[0] == 0) {
         generation++;
         inherited = true;

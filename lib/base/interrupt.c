@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The flag by which a program ends calls of a thread that wait for other processes. Such a wait
- * never sleeps for longer than FLAG_TIME without a look at it.
+ * reads the flag at least every FLAG_TIME.
  */
 #include "config.h"
 
@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 
-/* A wait of a thread that has a flag looks at it this often. */
+/* How often a wait reads the flag of its thread. */
 #define FLAG_TIME SLUICE_MS(20)
 
-/* The flag is the program's, which changes it in another thread or in a signal handler. */
+/* Owned by the program, which sets it in another thread or in a signal handler. */
 static _Thread_local const volatile int *interrupt;
 
 void sluice_interrupt_set(const volatile int *flag)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A shared library that is loaded when it is first needed, and stays. */
+/* Loading of shared libraries when they are first needed. They stay loaded. */
 #ifndef SLU_LIBRARY_H
 #define SLU_LIBRARY_H
 
@@ -7,10 +7,13 @@
 
 struct slu_symbol {
     const char *name;
-    void *function; /* the address of a pointer to it */
+    void *function; /* address of the function pointer to set */
 };
 
-/* Sets all functions: 0; or -EOPNOTSUPP with a text of whose it is, and nothing is loaded. */
+/*
+ * Loads a library and sets all function pointers. Returns 0, or -EOPNOTSUPP with a text that begins
+ * with whose; then nothing is loaded.
+ */
 int slu_library_load(const char *whose, const char *file, const struct slu_symbol *symbols,
                      size_t count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The log: one line at a time, to the program's function or to stderr. */
+/* The log: one line at a time, to the program's function or to standard error. */
 #include "config.h"
 
 #include "base/log.h"
@@ -21,25 +21,25 @@
 static const char *const level_names[SLU_LOG_LEVELS] = {"none", "error", "warn", "info", "debug"};
 
 /*
- * The lock is held while a line is given out, so that two never mix; no fork(2)
- * waits for it, for a function of the program may take its time, and may fork.
+ * Held while a line is written, so that two never mix. fork(2) does not wait for it, since a log
+ * function of the program may take long, and may fork.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local bool giving; /* this thread holds it */
-/* Taken while the next ones are changed, with the lock. */
+static _Thread_local bool writing; /* this thread holds the lock */
+/* Held, with the lock, while the variables below are changed. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t threshold = SLUICE_LOG_WARN;
 static sluice_log_function function;
 static void *function_user;
-static _Atomic int64_t rank = -1; /* or it is not known */
+static _Atomic int64_t rank = -1; /* -1: not known */
 static char host[65];
-/* Places that have held lines back once: they stay, since each is for ever. */
+/* Places that have held back a line. They are never removed, since places are static. */
 static _Atomic(struct slu_log_place *) listed;
 
 /*
- * By one write(2), so that lines of several processes do not mix, and not by
- * dprintf(3), which loses its buffer if standard error is closed.
+ * Writes a line by one write(2), so that lines of several processes do not mix. dprintf(3) would
+ * lose its buffer if standard error is closed.
  */
 void slu_say(const char *format, ...)
 {
@@ -59,7 +59,7 @@ void slu_say(const char *format, ...)
         ;
 }
 
-/* What is known better than by the environment stays: it is read when it is first needed. */
+/* Read when it is first needed. A rank that was set before takes precedence. */
 static void read_environment(void)
 {
     int saved = errno;
@@ -85,8 +85,8 @@ void slu_log_set_rank(uint32_t new_rank)
     atomic_store(&rank, (int64_t)new_rank);
 }
 
-/* The lock is held. Lines of many processes can be told apart when they are put together. */
-static void give_out(uint32_t level, const char *line)
+/* The lock is held. Host, process and rank tell lines of many processes apart. */
+static void write_line(uint32_t level, const char *line)
 {
     char ranked[32] = "";
     int64_t known = atomic_load(&rank);
@@ -102,8 +102,8 @@ static void give_out(uint32_t level, const char *line)
     slu_say("sluice: %s: %s pid %ld%s: %s", level_names[level], host, (long)getpid(), ranked, line);
 }
 
-/* The lock is held: tells how many lines of the place were held back, if any were. */
-static void tell_more(struct slu_log_place *place, int64_t since, int64_t now)
+/* Logs how many lines of a place were held back, if any. The lock is held. */
+static void report_held_back(struct slu_log_place *place, int64_t since, int64_t now)
 {
     uint64_t more = atomic_exchange(&place->more, 0);
     char line[240];
@@ -112,17 +112,17 @@ static void tell_more(struct slu_log_place *place, int64_t since, int64_t now)
         return;
     snprintf(line, sizeof line, "%llu more like this in %.1f s: %s", (unsigned long long)more,
              (double)(now - since) / 1e9, place->text);
-    give_out(place->level, line);
+    write_line(place->level, line);
 }
 
-/* Places whose flood has lasted that long, of which no line may come any more that tells it. */
-static void tell_all(int64_t now, int64_t least)
+/* Does so for all places whose period has lasted this long, since they may never log again. */
+static void report_all_held_back(int64_t now, int64_t least)
 {
     for (struct slu_log_place *at = atomic_load(&listed); at != NULL; at = at->next) {
         int64_t since = atomic_load(&at->since);
 
         if (now - since >= least)
-            tell_more(at, since, now);
+            report_held_back(at, since, now);
     }
 }
 
@@ -132,10 +132,13 @@ void slu_log_set(enum sluice_log_level level, sluice_log_function new_function, 
 
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
-    /* Whoever heard of the others hears of these. */
-    giving = true;
-    tell_all(slu_now(), 0);
-    giving = false;
+    /*
+     * The old function got the first lines of a place, so it also gets the number of those held
+     * back.
+     */
+    writing = true;
+    report_all_held_back(slu_now(), 0);
+    writing = false;
     pthread_mutex_lock(&changing);
     atomic_store(&threshold, (uint32_t)level);
     function = new_function;
@@ -156,10 +159,10 @@ static void hold_back(struct slu_log_place *place)
 }
 
 /*
- * Whether a line may pass: the first of each period and a few more, and whatever is an
- * error. *since is when the period began in which what is not told yet was held back.
+ * Tells whether a line may pass: the first ones of each period, and every error. *since is set to
+ * the begin of the period whose held back lines have not been reported.
  */
-static bool passes(struct slu_log_place *place, uint32_t level, int64_t now, int64_t *since)
+static bool may_pass(struct slu_log_place *place, uint32_t level, int64_t now, int64_t *since)
 {
     bool expired;
 
@@ -183,7 +186,7 @@ void slu_log_at(struct slu_log_place *place, enum sluice_log_level level, const 
     if ((uint32_t)level > atomic_load(&threshold))
         return;
     now = slu_now();
-    if (!passes(place, level, now, &since)) {
+    if (!may_pass(place, level, now, &since)) {
         hold_back(place);
         return;
     }
@@ -191,14 +194,14 @@ void slu_log_at(struct slu_log_place *place, enum sluice_log_level level, const 
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     pthread_mutex_lock(&lock);
-    giving = true;
+    writing = true;
     if (now - since >= SLU_LOG_PERIOD)
-        tell_more(place, since, now);
-    tell_all(now, SLU_LOG_PERIOD);
-    give_out(level, line);
+        report_held_back(place, since, now);
+    report_all_held_back(now, SLU_LOG_PERIOD);
+    write_line(level, line);
     place->level = level;
     snprintf(place->text, sizeof place->text, "%.119s", line);
-    giving = false;
+    writing = false;
     pthread_mutex_unlock(&lock);
     errno = saved;
 }
@@ -213,13 +216,13 @@ void slu_log_in_parent(void)
     pthread_mutex_unlock(&changing);
 }
 
-/* Another thread that was giving out a line is not there to end it. */
+/* A thread that was writing a line does not exist in the child. */
 void slu_log_in_child(void)
 {
     pthread_mutex_unlock(&changing);
-    if (!giving)
+    if (!writing)
         pthread_mutex_init(&lock, NULL);
-    /* What the parent held back it tells itself. */
+    /* The parent itself reports what it held back. */
     for (struct slu_log_place *at = atomic_load(&listed); at != NULL; at = at->next)
         atomic_store(&at->more, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compiler is told, and small change. */
+/* Attributes for the compiler, and small helpers. */
 #ifndef SLU_MACROS_H
 #define SLU_MACROS_H
 
@@ -17,7 +17,7 @@ static inline size_t slu_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* For texts: the end of a noun of which there are so many. */
+/* For texts: the plural ending of a noun. */
 #define SLU_S(count) ((count) == 1 ? "" : "s")
 
 #endif

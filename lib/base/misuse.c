@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes of the program: told as every failure is, or the end of it, as SLUICE_MISUSE says. */
+/*
+ * Mistakes of the program. They are reported as other failures are, or abort, as SLUICE_MISUSE
+ * says.
+ */
 #include "config.h"
 
 #include "base/misuse.h"
@@ -17,7 +20,7 @@
 #include "base/probe.h"
 
 static bool misuse_aborts;
-static char misuse_ignored[64]; /* a value that is not known; empty: none */
+static char misuse_ignored[64]; /* an unknown value of SLUICE_MISUSE; empty: none */
 
 static void read_environment(void)
 {
@@ -30,7 +33,7 @@ static void read_environment(void)
         snprintf(misuse_ignored, sizeof misuse_ignored, "%s", value);
 }
 
-/* Once, of the first misuse, whose text stays whatever the program does with the line. */
+/* Logs an unknown value of SLUICE_MISUSE once, at the first misuse, and keeps the thread's text. */
 static void log_ignored(void)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
@@ -43,19 +46,19 @@ static void log_ignored(void)
     slu_text_restore(&text);
 }
 
-/* What was just set as the text is a mistake of the program: stops here if it is so wished. */
+/* Aborts if SLUICE_MISUSE asks for it. The thread's text describes the mistake. */
 static void stop_at_misuse(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const char *called;
+    const char *name;
 
     pthread_once(&once, read_environment);
     if (misuse_ignored[0] != '\0')
         log_ignored();
     if (!misuse_aborts)
         return;
-    called = slu_caller_name();
-    slu_say("sluice: misuse: %s%s%s", called != NULL ? called : "", called != NULL ? ": " : "",
+    name = slu_caller_name();
+    slu_say("sluice: misuse: %s%s%s", name != NULL ? name : "", name != NULL ? ": " : "",
             sluice_last_error());
     abort();
 }
@@ -84,7 +87,7 @@ void *slu_misuse_null(int err, const char *format, ...)
     return slu_none(-err);
 }
 
-/* Of the log, which a mistake is told to. */
+/* Here and not in log.c, because misuse depends on the log. */
 int sluice_log_set(uint32_t level, sluice_log_function function, void *user)
 {
     if (level >= SLU_LOG_LEVELS)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Failing of mistakes of the program. */
+/* Failures by mistakes of the program. */
 #ifndef SLU_MISUSE_H
 #define SLU_MISUSE_H
 
 #include "base/macros.h"
 
 /*
- * slu_fail() and slu_fail_null() for mistakes of the program, which no device, peer or
- * load can cause or cure; with SLUICE_MISUSE=abort they do not return, but name the call.
- * sluice_errors(7) lists them.
+ * slu_fail() and slu_fail_null() for mistakes of the program, which no device, peer or load can
+ * cause or cure. With SLUICE_MISUSE=abort they do not return, but name the call. sluice_errors(7)
+ * lists them.
  */
 int slu_misuse(int err, const char *format, ...) SLU_PRINTF(2, 3);
 void *slu_misuse_null(int err, const char *format, ...) SLU_PRINTF(2, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether what a program gives us is an object, and what to say if it is none. */
+/* Checks whether what a program passes is an object, and explains if it is not. */
 #include "config.h"
 
 #include "base/object.h"

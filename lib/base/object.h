@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is common to all that a program holds: the first word tells whether it is there. */
+/*
+ * What all objects of a program have in common: the first word tells whether the object is valid.
+ */
 #ifndef SLU_OBJECT_H
 #define SLU_OBJECT_H
 
@@ -36,9 +38,8 @@ enum slu_kind {
 };
 
 /*
- * What is of this process and not of its parent: a child of fork(2) finds it
- * wiped, without being asked. The page is its own; if those of the machine are
- * larger, fork.c does it alone.
+ * State of this process that a child of fork(2) must not inherit: the kernel wipes the page in the
+ * child. It is a page of its own. If the machine has larger pages, fork.c wipes it alone.
  */
 #if defined(__x86_64__)
 #define SLU_LIVING_BYTES 4096
@@ -50,10 +51,10 @@ enum slu_kind {
 #define SLU_TOKEN_BYTES 16
 struct slu_living {
     uint32_t magic[SLU_KINDS];
-    uint32_t free_place; /* these three are lib/scope/name.c's */
+    uint32_t free_place; /* these three are used by lib/scope/name.c */
     uint32_t place_count;
     _Atomic(void *) places[SLU_PLACE_LEVELS];
-    struct sluice_pd *pds; /* lib/device/pd.c's: all of them */
+    struct sluice_pd *pds; /* list of all, used by lib/device/pd.c */
     bool has_token;
     uint8_t token[SLU_TOKEN_BYTES]; /* slu_process_token() */
 };
@@ -65,9 +66,9 @@ extern union slu_living_page slu_living_page;
 #define slu_living slu_living_page.living
 
 /*
- * First word of every object a program holds. It catches what the compiler
- * cannot follow: pointers kept in arrays, a wrong cast, an object used after
- * its end (best effort); and objects of the process that forked this one.
+ * The first word of every object. It catches what the compiler cannot: pointers kept in arrays, a
+ * wrong cast, an object used after its end (best effort), and objects of the process that forked
+ * this one.
  */
 #define SLU_MAGIC_CONTEXT (slu_living.magic[SLU_CONTEXT])
 #define SLU_MAGIC_PD (slu_living.magic[SLU_PD])
@@ -94,17 +95,17 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 /*
- * For the end of a text of what is no object, and that text is set next: why it may
- * be none, or "". Of NULL that is slu_earlier_failure(), of something else that it may
- * be of the process that forked this one.
+ * Returns the end of a text about an invalid object: why it may be invalid, or "". The caller must
+ * set the text next. For NULL this is slu_earlier_failure(); otherwise the object may belong to the
+ * process that forked this one.
  */
 const char *slu_none_hint(const void *object);
 /*
- * For calls that end an object and return nothing: whether there is one, by its
- * first word. NULL is none; something else is a misuse.
+ * Tells whether there is an object of this kind, for calls that end it and return nothing. NULL is
+ * no object; anything else that is invalid is a misuse.
  */
 bool slu_may_end(const void *object, uint32_t magic, const char *what);
-/* It belongs to a node: to end it is a misuse, too. */
+/* Reports a misuse: the object belongs to a node, so the program must not end it. */
 void slu_refuse_owned(const char *what);
 
 #endif

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes: places that bpftrace, perf and gdb can stop at, while the program runs, by a name that
- * stays, sluice:post for one. Each is one instruction that does nothing, and a note in the
- * file of the library that says where it is and where its arguments are. These are what is
- * at hand there: nothing is computed for a probe. Without <sys/sdt.h> there are none, and
- * nothing is left of them.
+ * Probes: places where bpftrace, perf and gdb can stop a running program, by stable names such as
+ * sluice:post. Each is one no-op instruction, and a note in the library's file with its address and
+ * where its arguments are. The arguments are values that are at hand there; nothing is computed for
+ * a probe. Without <sys/sdt.h> there are no probes, and they cost nothing.
  *
- * The table is all there are; sluice_tracing(7) tells what they mean, and
- * tests/check-probes.sh compares both with the notes. Whoever lists them may include this
- * header alone.
+ * The table has all of them. sluice_tracing(7) explains them, and tests/check-probes.sh compares
+ * both with the notes. This header is self-contained, so that tools can list the probes without the
+ * rest of the library.
  */
 #ifndef SLU_PROBE_H
 #define SLU_PROBE_H
 
-/* Each with its arguments, in order. */
+/* Names of the probes, with their arguments in order. */
 #define SLU_PROBES(PROBE)                                     \
     PROBE(post, "channel, id")                                \
     PROBE(completion, "channel, id, opcode, bytes, status")   \
@@ -27,7 +26,7 @@
     PROBE(failure, "error, text")
 
 #ifdef HAVE_PROBES
-/* Told that it may take memory, clang copies to memory what is in a register. */
+/* If the constraint allows memory, clang first copies to memory what is in a register. */
 #ifdef __clang__
 #define STAP_SDT_ARG_CONSTRAINT nr
 #endif

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* From getrandom(2); 0 or a negative errno. */
+/* Fills bytes by getrandom(2). Returns 0, or a negative errno value with a text. */
 int slu_random(void *bytes, size_t count);
 
 #endif

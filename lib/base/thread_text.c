@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words of the first threads that fail are in the library, those of further threads in memory.
- * A thread that ends gives them back.
+ * The texts of the first threads that fail are in static memory, those of further threads are
+ * allocated. A thread that ends gives its texts back.
  */
 #include "config.h"
 
@@ -11,24 +11,24 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define OWN_WORDS 16
+#define STATIC_TEXTS 16
 
-static struct slu_thread_text own[OWN_WORDS];
-static atomic_bool taken[OWN_WORDS];
+static struct slu_thread_text own[STATIC_TEXTS];
+static atomic_bool taken[STATIC_TEXTS];
 static pthread_key_t key;
 static bool has_key;
 
-/* Those of a thread for which there was no memory. */
+/* Stands for the texts of a thread for which there was no memory. */
 static struct slu_thread_text none;
 
-static _Thread_local struct slu_thread_text *words;
+static _Thread_local struct slu_thread_text *texts;
 
 static void give_back(void *argument)
 {
     const struct slu_thread_text *given = argument;
 
-    words = NULL;
-    for (uint32_t i = 0; i < OWN_WORDS; i++) {
+    texts = NULL;
+    for (uint32_t i = 0; i < STATIC_TEXTS; i++) {
         if (given == &own[i]) {
             atomic_store_explicit(&taken[i], false, memory_order_release);
             return;
@@ -37,7 +37,7 @@ static void give_back(void *argument)
     free(argument);
 }
 
-/* Without a key the words of threads that end are lost. */
+/* Without a key the texts of threads that end are leaked. */
 static __attribute__((constructor)) void make_key(void)
 {
     has_key = pthread_key_create(&key, give_back) == 0;
@@ -45,25 +45,25 @@ static __attribute__((constructor)) void make_key(void)
 
 static struct slu_thread_text *take(void)
 {
-    for (uint32_t i = 0; i < OWN_WORDS; i++) {
+    for (uint32_t i = 0; i < STATIC_TEXTS; i++) {
         if (!atomic_exchange_explicit(&taken[i], true, memory_order_acquire)) {
             own[i] = (struct slu_thread_text){.continues = false};
             return &own[i];
         }
     }
-    return calloc(1, sizeof *words);
+    return calloc(1, sizeof *texts);
 }
 
 struct slu_thread_text *slu_thread_text(void)
 {
     int saved = errno;
 
-    if (words == NULL || words == &none) {
+    if (texts == NULL || texts == &none) {
         struct slu_thread_text *made = take();
 
         if (made != NULL && has_key)
             (void)pthread_setspecific(key, made);
-        words = made != NULL ? made : &none;
+        texts = made != NULL ? made : &none;
         errno = saved;
     }
     return slu_thread_text_if_any();
@@ -71,10 +71,10 @@ struct slu_thread_text *slu_thread_text(void)
 
 struct slu_thread_text *slu_thread_text_if_any(void)
 {
-    return words != &none ? words : NULL;
+    return texts != &none ? texts : NULL;
 }
 
 const char *slu_thread_text_missing(void)
 {
-    return words == &none ? "there is no memory for the text of the error" : "";
+    return texts == &none ? "there is no memory for the text of the error" : "";
 }

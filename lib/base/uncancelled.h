@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No call of the library is a cancellation point of pthread_cancel(3): a thread that ended amid
- * one would keep its locks and its queues for ever. A thread that is cancelled meanwhile ends at
- * its next cancellation point after the call.
+ * No call of the library is a cancellation point of pthread_cancel(3): a thread that ended within
+ * one would keep its locks and queues for ever. A thread that is cancelled during a call ends at
+ * its next cancellation point after it.
  */
 #ifndef SLU_UNCANCELLED_H
 #define SLU_UNCANCELLED_H
@@ -22,12 +22,12 @@ static inline void slu_cancel_restore(const int *state)
     pthread_setcancelstate(*state, NULL);
 }
 
-/* At the head of a function: from here to its end nothing is a cancellation point. */
+/* At the head of a function: disables cancellation until its end. */
 #define SLU_UNCANCELLED_BLOCK                                                       \
     __attribute__((cleanup(slu_cancel_restore), unused)) const int slu_kept_state = \
         slu_cancel_hold()
 
-/* Around one call of the system, on paths that are often without any. */
+/* Around one system call, on paths that often make none. */
 #define SLU_UNCANCELLED(call)  \
     __extension__({            \
         SLU_UNCANCELLED_BLOCK; \

@@ -73,7 +73,7 @@ static int check_whole(const struct sluice_exchange *exchange, int64_t deadline)
         return slu_fail(ENOTCONN, "a call of this exchange has failed before: close it, and open "
                                   "a new one in all ranks");
     if (deadline == 0)
-        return slu_fail(ETIMEDOUT, "the deadline is 0: no rank was told of this call");
+        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was sent to other ranks");
     return 0;
 }
 
@@ -183,7 +183,7 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
     if (error < 0)
         return error;
     if (deadline == 0)
-        return slu_fail(ETIMEDOUT, "the deadline is 0: no other rank was looked for");
+        return slu_fail(ETIMEDOUT, "the deadline is 0: no other rank was contacted");
     exchange->rank = launch.rank;
     exchange->ranks = launch.ranks;
     /* Over PMIx, only the server knows rank and ranks, and has not been queried yet. */

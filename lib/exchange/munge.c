@@ -160,7 +160,7 @@ static int run_request(struct request *request)
 /* Runs in a thread of its own. */
 static int run(struct slu_async_call *call)
 {
-    slu_fd_go_apart();
+    slu_fd_unshare();
     return run_request(slu_container_of(call, struct request, call));
 }
 

@@ -259,7 +259,7 @@ static void copy_part(struct query *query, const pmix_value_t *value)
     const char *given = value->data.bo.bytes + sizeof query->expected + query->offset;
 
     pthread_mutex_lock(&query->call.lock);
-    if (!query->call.left && query->bytes > 0)
+    if (!query->call.abandoned && query->bytes > 0)
         memcpy(query->all + query->proc.rank * query->bytes, given, query->bytes);
     pthread_mutex_unlock(&query->call.lock);
 }

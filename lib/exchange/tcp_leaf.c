@@ -23,7 +23,7 @@ static int receive_verdict(struct tcp *tcp, size_t count)
     int error;
 
     if (bytes == NULL)
-        return slu_fail(ENOMEM, "no memory to hear why the ranks failed");
+        return slu_fail(ENOMEM, "no memory for the reason why the ranks failed");
     tcp->link.in = bytes;
     tcp->link.want = count;
     tcp->link.out_count = 0;

@@ -21,7 +21,7 @@ int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_
                                   "on must call sluice_node_barrier_reset(); those that end, "
                                   "sluice_node_close()");
     if (deadline == 0 && count > 1)
-        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
+        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was sent to other ranks");
     return 0;
 }
 

@@ -192,7 +192,7 @@ static int find_rank(struct opening *opening, int64_t deadline, char device[64])
     if (opening->exchange != NULL)
         error = sluice_exchange_query(opening->exchange, &info);
     if (error == 0 && deadline == 0)
-        error = slu_fail(ETIMEDOUT, "the deadline is 0: no rank was told of this node");
+        error = slu_fail(ETIMEDOUT, "the deadline is 0: nothing was sent to other ranks");
     if (error == 0 && opening->exchange == NULL) {
         opening->own.exchange = sluice_exchange_open(NULL, time_left(opening, 0));
         opening->exchange = opening->own.exchange;
