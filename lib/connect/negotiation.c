@@ -139,7 +139,7 @@ static enum slu_heard hear_proof(struct slu_negotiations *offers, struct slu_neg
     proves = offers->means == SLU_MEANS_NONE || slu_session_proves(&session, conn->talk.bytes);
     if (proves) {
         epoll_ctl(offers->acceptor.epoll, EPOLL_CTL_DEL, conn->talk.fd, NULL);
-        offers->stands(offers, offer, &session, conn->talk.fd);
+        offers->proven(offers, offer, &session, conn->talk.fd);
     } else {
         if (offers->denied != NULL)
             offers->denied(offers, offer, conn->talk.fd);

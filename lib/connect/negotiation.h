@@ -40,7 +40,7 @@ struct slu_negotiations {
      * It stands, and is to be told: fd is the callee's, in no epoll set, and does not block.
      * So is the session; offer ends with the call.
      */
-    void (*stands)(struct slu_negotiations *offers, const struct slu_negotiation *offer,
+    void (*proven)(struct slu_negotiations *offers, const struct slu_negotiation *offer,
                    const struct slu_session *session, int fd);
     /* For the record, may be NULL: a whole hello of other means, or a proof that is none. */
     void (*denied)(struct slu_negotiations *offers, const struct slu_negotiation *offer, int fd);

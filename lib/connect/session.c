@@ -118,7 +118,7 @@ int slu_reply_read(const uint8_t head[SLU_REPLY_BYTES], uint32_t *count)
         return -1;
     if (word == SLU_REPLY_DENIED)
         return bytes == 0 ? SLU_REPLY_DENIED : -1;
-    return word >= SLU_REPLY_STANDS ? (int)word : -1;
+    return word >= SLU_REPLY_PENDING ? (int)word : -1;
 }
 
 bool slu_reply_proves(const struct slu_session *session, const uint8_t *reply, uint32_t count)

@@ -49,7 +49,7 @@ enum slu_reply_code {
     SLU_REPLY_DENIED = 1,   /* an answer or a reply, without a proof */
     SLU_REPLY_VERSION = 2,  /* an answer: we speak the version of its head */
     SLU_REPLY_PURPOSE = 3,  /* an answer: this is no listener of that kind */
-    SLU_REPLY_STANDS = 4,   /* a reply: proven, and the verdict follows later */
+    SLU_REPLY_PENDING = 4,  /* a reply: proven, and the verdict follows later */
     SLU_REPLY_ADMITTED = 5, /* a verdict; the body is the user's */
     SLU_REPLY_REFUSED = 6,  /* a verdict; the body is the user's: why */
     SLU_REPLY_BUSY = 7      /* a verdict: try again */

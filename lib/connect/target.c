@@ -41,7 +41,7 @@ static void fail(struct slu_target *target, uint32_t index, int error, const cha
     if (index != target->chosen)
         return;
     target->chosen = SLU_DIAL_MOST;
-    target->stands = false;
+    target->proven = false;
 }
 
 static bool say(const struct slu_target *target, uint32_t index, const void *bytes, uint32_t count)
@@ -149,7 +149,7 @@ static bool check_head(struct slu_target *target, uint32_t index, const uint8_t 
 static void stand(struct slu_target *target, uint32_t index)
 {
     target->chosen = index;
-    target->stands = true;
+    target->proven = true;
     for (uint32_t i = 0; i < target->dial.count; i++)
         if (i != index && target->dial.attempts[i].state != SLU_DIAL_NONE)
             slu_dial_fail(&target->dial, i, ECANCELED, "another address was faster");
@@ -163,7 +163,7 @@ static enum slu_target_state judge(struct slu_target *target, uint32_t index, in
 
     if (word == SLU_REPLY_DENIED && due) {
         fail(target, index, EACCES, "it denied us: its secret is another one");
-    } else if (word < 0 || (word == SLU_REPLY_STANDS && !due)) {
+    } else if (word < 0 || (word == SLU_REPLY_PENDING && !due)) {
         fail(target, index, EPROTO, "what answers is no listener of sluice");
     } else if (!slu_reply_proves(&talk->session, talk->bytes, talk->want - SLU_REPLY_BYTES)) {
         fail(target, index, EACCES, "it does not know our secret");
@@ -172,12 +172,12 @@ static enum slu_target_state judge(struct slu_target *target, uint32_t index, in
     } else {
         if (due)
             stand(target, index);
-        if (word != SLU_REPLY_STANDS)
+        if (word != SLU_REPLY_PENDING)
             return word == SLU_REPLY_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
         talk->stage = STAGE_VERDICT;
         talk->got = 0;
         talk->want = SLU_REPLY_BYTES;
-        return SLU_TARGET_STANDS;
+        return SLU_TARGET_PENDING;
     }
     return SLU_TARGET_ON;
 }
@@ -227,7 +227,7 @@ enum slu_target_state slu_target_prove(struct slu_target *target)
 static bool may_choose(const struct slu_target *target, int64_t now)
 {
     return target->chosen == SLU_DIAL_MOST ||
-           (!target->stands && target->talks[target->chosen]->stage == STAGE_REPLY &&
+           (!target->proven && target->talks[target->chosen]->stage == STAGE_REPLY &&
             now - target->talks[target->chosen]->since >= PROOF_TIME);
 }
 
@@ -323,7 +323,7 @@ enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, in
 {
     static const int final[] = {EACCES, EPROTO, ECONNREFUSED};
 
-    if (target->stands)
+    if (target->proven)
         return SLU_TARGET_ON;
     for (uint32_t i = 0; i < target->dial.count; i++) {
         enum slu_target_state state = look(target, i, now, next);

@@ -28,7 +28,7 @@ struct slu_target_talk {
 enum slu_target_state {
     SLU_TARGET_ON,         /* nothing new */
     SLU_TARGET_CHALLENGED, /* of .ask: an answer is there; set the secret, slu_target_prove() */
-    SLU_TARGET_STANDS,     /* it has proven itself; its verdict comes later */
+    SLU_TARGET_PENDING,    /* it has proven itself; its verdict comes later */
     SLU_TARGET_ADMITTED,   /* its verdict: slu_target_take() */
     SLU_TARGET_REFUSED,    /* its verdict: why is in the body */
     SLU_TARGET_HOPELESS    /* each address denies us, or is no listener of ours */
@@ -46,7 +46,7 @@ struct slu_target {
     bool ask;        /* the secret depends on the answer, as that of munge */
     bool not_there;  /* who refuses at all addresses is not there: HOPELESS; else dialed again */
     uint32_t chosen; /* of what wait() and prove() tell: the attempt; SLU_DIAL_MOST: none */
-    bool stands;     /* chosen has proven itself, and nobody else is dialed any more */
+    bool proven;     /* chosen has proven itself, and nobody else is dialed any more */
     uint32_t other_means; /* of the last that differed; for words */
     uint32_t other_version;
     struct slu_target_talk *talks[SLU_DIAL_MOST]; /* NULL: never up */

@@ -199,7 +199,7 @@ static void check_hello(struct greeting *greeting, const struct newcomer *newcom
         free++;
     if (settle(greeting, newcomer, free == MAX_HELD))
         return;
-    if (!slu_negotiation_reply(newcomer->fd, &newcomer->session, SLU_REPLY_STANDS, NULL, 0)) {
+    if (!slu_negotiation_reply(newcomer->fd, &newcomer->session, SLU_REPLY_PENDING, NULL, 0)) {
         slu_fd_close(newcomer->fd);
         return;
     }
@@ -375,7 +375,7 @@ static void init_negotiations(struct greeting *greeting)
     negotiations->secret_bytes = tcp->secret.count;
     negotiations->answer = tcp->credential;
     negotiations->answer_bytes = tcp->means == TCP_MEANS_MUNGE ? TCP_CREDENTIAL_BYTES : 0;
-    negotiations->stands = proven;
+    negotiations->proven = proven;
     negotiations->denied = denied;
     negotiations->foreign = foreign;
 }

@@ -116,7 +116,7 @@ static int fail_target(const struct call *call, bool late)
     char why[220], text[SLU_ADDRESS_TEXT];
     int error = slu_target_explain(&call->target, why, sizeof why);
 
-    if (late && call->target.stands)
+    if (late && call->target.proven)
         return slu_fail(
             ETIMEDOUT, "%.64s (%s) did not let us in before the deadline", call->name,
             slu_address_text(&call->target.dial.attempts[call->target.chosen].address, text));

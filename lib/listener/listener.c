@@ -96,7 +96,7 @@ static void stands(struct slu_negotiations *offers, const struct slu_negotiation
     /* It may have said all it had to say, and have left, before anybody listened. */
     if (incoming == NULL ||
         !read_hello(slu_negotiation_body(offer), offer->hello.bytes, incoming) ||
-        slu_stream_ended(fd) || !slu_negotiation_reply(fd, session, SLU_REPLY_STANDS, NULL, 0) ||
+        slu_stream_ended(fd) || !slu_negotiation_reply(fd, session, SLU_REPLY_PENDING, NULL, 0) ||
         slu_listener_watch(listener, fd, EPOLLIN | EPOLLRDHUP, INCOMING_TAG + ++listener->last_id) <
             0) {
         slu_fd_close(fd);
@@ -142,7 +142,7 @@ int slu_listener_start(struct sluice_listener *listener)
     offers->means = listener->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
     offers->secret = listener->secret.bytes;
     offers->secret_bytes = listener->secret.count;
-    offers->stands = stands;
+    offers->proven = stands;
     offers->denied = denied;
     offers->foreign = foreign;
     error = slu_listener_watch(listener, listener->event, EPOLLIN, EVENT_TAG);

@@ -51,7 +51,7 @@ static void stands(struct slu_negotiations *offers, const struct slu_negotiation
 {
     (void)offers;
     require(scene.stood < 8, "too many stand");
-    enum slu_reply_code word = scene.at_once ? SLU_REPLY_ADMITTED : SLU_REPLY_STANDS;
+    enum slu_reply_code word = scene.at_once ? SLU_REPLY_ADMITTED : SLU_REPLY_PENDING;
     require(slu_negotiation_reply(fd, session, word, "now", scene.at_once ? 3 : 0), "not taken");
     scene.fds[scene.stood] = fd;
     scene.sessions[scene.stood++] = *session;
@@ -95,7 +95,7 @@ static void open_scene(void)
     scene.offers->means = scene.target->means = SLU_MEANS_SECRET;
     scene.offers->secret = scene.target->secret = secret;
     scene.offers->secret_bytes = scene.target->secret_bytes = sizeof(secret);
-    scene.offers->stands = stands;
+    scene.offers->proven = stands;
     scene.offers->denied = denied;
     scene.offers->foreign = foreign;
 }
@@ -138,7 +138,7 @@ static void run_until(enum slu_target_state wanted)
     do {
         state = step();
         require(span_since(begin).fair < SLUICE_S(30), "state %d never came", (int)wanted);
-    } while (state == SLU_TARGET_ON || (state == SLU_TARGET_STANDS && wanted != state));
+    } while (state == SLU_TARGET_ON || (state == SLU_TARGET_PENDING && wanted != state));
     require(state == wanted, "it is %d", (int)state);
 }
 
@@ -171,7 +171,7 @@ TEST(who_knows_the_secret_is_let_in, .times = 2)
     const uint8_t *heard = slu_target_answer(scene.target, &bytes);
     require(bytes == scene.offers->answer_bytes && memcmp(heard, answer, bytes) == 0, "%u", bytes);
     require_result(slu_target_prove(scene.target), SLU_TARGET_ON);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     /* What it is told next does not wait until the other side has acknowledged what was told. */
     int no_delay = 0;
     socklen_t size = sizeof(no_delay);
@@ -199,7 +199,7 @@ TEST(who_is_refused_hears_why)
     uint32_t bytes;
     open_scene();
     slu_dial_add(&scene.target->dial, &scene.address);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     give(SLU_REPLY_REFUSED, "not today");
     run_until(SLU_TARGET_REFUSED);
     const uint8_t *why = slu_target_verdict(scene.target, &bytes);
@@ -212,9 +212,9 @@ TEST(who_is_to_wait_comes_again)
 {
     open_scene();
     slu_dial_add(&scene.target->dial, &scene.address);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     give(SLU_REPLY_BUSY, "");
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     require(scene.stood == 2, "%u", scene.stood);
     give(SLU_REPLY_ADMITTED, "");
     run_until(SLU_TARGET_ADMITTED);
@@ -267,7 +267,7 @@ TEST(who_is_let_in_at_once, .times = 2)
     run_until(SLU_TARGET_ADMITTED);
     const uint8_t *heard = slu_target_verdict(scene.target, &bytes);
     require(bytes == 3 && memcmp(heard, "now", 3) == 0, "%u bytes", bytes);
-    require(scene.stood == 1 && scene.target->stands, "%u stand", scene.stood);
+    require(scene.stood == 1 && scene.target->proven, "%u stand", scene.stood);
     close_scene();
 }
 
@@ -285,7 +285,7 @@ TEST(nothing_is_proven_without_a_secret, .times = 2)
         slu_dial_add(&scene.target->dial, &silent);
     }
     slu_dial_add(&scene.target->dial, &scene.address);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     give(SLU_REPLY_ADMITTED, "");
     run_until(SLU_TARGET_ADMITTED);
     require(scene.stood == 1, "%u stand", scene.stood);
@@ -308,7 +308,7 @@ TEST(other_addresses_hold_up_nobody)
     slu_dial_add(&scene.target->dial, &nobody);
     slu_dial_add(&scene.target->dial, &scene.address);
     begin = span_begin();
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     require_took(span_since(begin), 0, SLUICE_S(4));
     require(scene.stood == 1, "%u", scene.stood);
     slu_fd_close(listener);
@@ -369,7 +369,7 @@ TEST(words_that_are_said_again)
         require(ask_raw(fd, proof, sizeof(proof), reply, sizeof(reply)) == sizeof(reply), "none");
         uint32_t count;
         int word = slu_reply_read(reply, &count);
-        require(word == (times == 0 ? SLU_REPLY_STANDS : SLU_REPLY_DENIED), "time %d: word %d",
+        require(word == (times == 0 ? SLU_REPLY_PENDING : SLU_REPLY_DENIED), "time %d: word %d",
                 times, word);
         close(fd);
     }
@@ -462,7 +462,7 @@ TEST(strangers_take_no_time, .times = 3)
     }
     struct span begin = span_begin();
     slu_dial_add(&scene.target->dial, &scene.address);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     require_took(span_since(begin), 0, SLUICE_S(1));
     for (int i = 0; i < STRANGERS; i++) {
         close(fds[i]);
@@ -488,7 +488,7 @@ TEST(strangers_take_no_descriptors)
     }
     require(scene.offers->acceptor.count <= 16, "%u places", scene.offers->acceptor.count);
     slu_dial_add(&scene.target->dial, &scene.address);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_PENDING);
     for (int i = 0; i < 200; i++) {
         close(fds[i]);
     }

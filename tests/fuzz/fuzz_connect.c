@@ -217,7 +217,7 @@ static void try_listening(struct fuzz_input *input)
     offers.secret_bytes = has_secret() ? sizeof(secret) : 0;
     offers.answer = body;
     offers.answer_bytes = BODY_BYTES;
-    offers.stands = stands;
+    offers.proven = stands;
     hold(slu_acceptor_add(&offers.acceptor, own) == 0, "it does not listen");
     choose_talk(0);
     while (input->left > 0) {
@@ -280,7 +280,7 @@ static bool reply_session(const struct fuzz_talk *talk, size_t *answer, struct s
 static size_t make_listener_words(struct fuzz_talk *talk, unsigned argument)
 {
     static const enum slu_reply_code words[] = {
-        SLU_REPLY_ADMITTED, SLU_REPLY_STANDS, SLU_REPLY_REFUSED, SLU_REPLY_BUSY, SLU_REPLY_DENIED};
+        SLU_REPLY_ADMITTED, SLU_REPLY_PENDING, SLU_REPLY_REFUSED, SLU_REPLY_BUSY, SLU_REPLY_DENIED};
     enum slu_reply_code word = words[argument % 5];
     struct slu_session session;
     size_t answer;
@@ -313,17 +313,17 @@ static void check_verdict(enum slu_target_state state)
     word = slu_reply_read(talk->said + at, &count);
     hold(at + SLU_REPLY_BYTES + count <= talk->said_count, "no whole reply");
     hold(slu_reply_proves(&session, talk->said + at, count), "it did not prove itself");
-    if (state != SLU_TARGET_STANDS && word == SLU_REPLY_STANDS) {
+    if (state != SLU_TARGET_PENDING && word == SLU_REPLY_PENDING) {
         at += SLU_REPLY_BYTES + count;
         word = slu_reply_read(talk->said + at, &count);
         hold(at + SLU_REPLY_BYTES + count <= talk->said_count, "no whole verdict");
         hold(slu_reply_proves(&session, talk->said + at, count), "its verdict is not proven");
     }
-    hold(word == (state == SLU_TARGET_STANDS     ? SLU_REPLY_STANDS
+    hold(word == (state == SLU_TARGET_PENDING    ? SLU_REPLY_PENDING
                   : state == SLU_TARGET_ADMITTED ? SLU_REPLY_ADMITTED
                                                  : SLU_REPLY_REFUSED),
          "%d", word);
-    if (state != SLU_TARGET_STANDS) {
+    if (state != SLU_TARGET_PENDING) {
         const uint8_t *verdict = slu_target_verdict(&target, &told);
         hold(told == count && memcmp(verdict, talk->said + at + SLU_REPLY_BYTES, count) == 0,
              "%u bytes, not %u", told, count);
@@ -344,10 +344,11 @@ static bool look_at_target(void)
     if (state == SLU_TARGET_ON) {
         state = slu_target_wait(&target, 0);
     }
-    if (state == SLU_TARGET_STANDS || state == SLU_TARGET_ADMITTED || state == SLU_TARGET_REFUSED) {
+    if (state == SLU_TARGET_PENDING || state == SLU_TARGET_ADMITTED ||
+        state == SLU_TARGET_REFUSED) {
         check_verdict(state);
     }
-    return state != SLU_TARGET_ON && state != SLU_TARGET_STANDS;
+    return state != SLU_TARGET_ON && state != SLU_TARGET_PENDING;
 }
 
 static void try_dialing(struct fuzz_input *input)
