@@ -91,9 +91,9 @@ printf 'another secret, and of nobody else at all\n' >"$tmp/other"
 chmod 600 "$tmp/secret" "$tmp/other"
 check 'the server listens with a secret' start 127.0.0.1:0 env SLUICE_SECRET_FILE="$tmp/secret"
 check 'who knows it is let in' says env SLUICE_SECRET_FILE="$tmp/secret" "$tmp/client" "localhost:$port"
-check 'who knows another one is not' fails 'its secret is another one' \
+check 'who knows another one is not' fails 'its secret differs' \
   env SLUICE_SECRET_FILE="$tmp/other" "$tmp/client" "127.0.0.1:$port"
-check 'nor is who knows none' fails 'it wants a secret' "$tmp/client" "127.0.0.1:$port"
+check 'nor is who knows none' fails 'it requires a secret' "$tmp/client" "127.0.0.1:$port"
 stop_server
 check 'nobody listens there any more' fails 'refused' "$tmp/client" "127.0.0.1:$port"
 

@@ -12,21 +12,23 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 
-/* For all that is said before a connection is believed. */
+/* The most time for all that a connection sends before it is believed. */
 #define TALK_TIME SLUICE_S(10)
 #define KNOWN_TIME SLUICE_S(1)
-/* Before it nobody makes room because of its age. */
+/* Younger connections are not evicted by age, but at random. */
 #define YOUNG_TIME SLUICE_MS(10)
-/* The silent ones have at least this part of the places, if they want it. */
+/* Silent connections can have at least one in this many places. */
 #define SILENT_SHARE 4
 #define PAUSE_TIME SLUICE_MS(100)
-/* Connections taken in one go, so that others have their turn. */
+/* The most connections accepted in one go, so that other work has its turn. */
 #define ACCEPTS 64
-/* Connections that ended before they were taken, one after the other; more are no accident. */
+/*
+ * The most connections in a row that end before they are accepted; more than that is no accident.
+ */
 #define ENDED_MOST 1024
 #define FEWEST_PLACES 4
 
-/* Of those that have a place. */
+/* Kinds of connections that have a place. */
 enum kind { SILENT, SPOKE, KNOWN, KINDS };
 
 static uint32_t count_places(void)
@@ -73,7 +75,10 @@ int slu_acceptor_add(struct slu_acceptor *acceptor, int listener)
             continue;
         acceptor->listeners[i] = listener;
         acceptor->is_unix[i] = is_unix_socket(listener);
-        /* Who is accepted inherits it: an answer behind an answer waits for no acknowledgement. */
+        /*
+         * Accepted sockets inherit it, so that an answer does not wait for an acknowledgement of
+         * the one before.
+         */
         if (!acceptor->is_unix[i])
             slu_stream_no_delay(listener);
         return watch(acceptor, EPOLL_CTL_ADD, listener, EPOLLIN, SLU_PLACES + i);
@@ -82,7 +87,7 @@ int slu_acceptor_add(struct slu_acceptor *acceptor, int listener)
     return -ENOSPC;
 }
 
-/* close(2) alone does not do it while a forked child has the descriptor as well. */
+/* close(2) alone does not remove it while a forked child has the descriptor, too. */
 static void unwatch(const struct slu_acceptor *acceptor, int fd)
 {
     epoll_ctl(acceptor->epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -127,7 +132,9 @@ static enum kind kind_of(const struct slu_pending_conn *conn)
     return conn->known ? KNOWN : conn->spoke ? SPOKE : SILENT;
 }
 
-/* Whether one that comes would have a place: known ones make none before their time. */
+/*
+ * Tells whether a new connection would get a place. Known ones are not evicted within KNOWN_TIME.
+ */
 static bool has_place(const struct slu_acceptor *acceptor, int64_t now)
 {
     for (uint32_t i = 0; i < acceptor->places; i++) {
@@ -140,8 +147,8 @@ static bool has_place(const struct slu_acceptor *acceptor, int64_t now)
 }
 
 /*
- * One of this kind, of which there is one, whichever it is: where all are young each has its
- * chance, however many come and however far away it is.
+ * Picks any connection of this kind, of which there must be one. Where all are young, picking at
+ * random gives each a chance, however many come and however far away they are.
  */
 static struct slu_pending_conn *draw(struct slu_acceptor *acceptor, enum kind kind)
 {
@@ -155,8 +162,9 @@ static struct slu_pending_conn *draw(struct slu_acceptor *acceptor, enum kind ki
 }
 
 /*
- * A free place, or who makes room: of the silent ones and of those that spoke, who may say
- * again what was recorded, neither can take the places of all others. There is one.
+ * Finds a free place, or the connection to evict. Silent connections, and those that spoke, which
+ * may replay a recorded hello, cannot take the places of all others. There must be a place: see
+ * has_place().
  */
 static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, bool speaks, int64_t now)
 {
@@ -182,7 +190,7 @@ static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, bool s
                                                                    : draw(acceptor, kind);
 }
 
-/* Whoever speaks another language is told from the first bytes. */
+/* Tells from the first bytes whether a connection can speak this protocol. */
 static bool is_possible(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 {
     const struct slu_talk *talk = &conn->talk;
@@ -196,7 +204,7 @@ static bool is_possible(const struct slu_acceptor *acceptor, struct slu_pending_
     return true;
 }
 
-static void hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+static void receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 {
     enum slu_talk_state state;
 
@@ -217,8 +225,8 @@ static void hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 }
 
 /*
- * Nothing more can be opened: a stranger that says nothing makes room for whoever waits, who
- * may have something to say. False: there is none.
+ * If no descriptor is left, drops the oldest connection that has proven nothing, in favour of those
+ * that wait to be accepted. Returns false if there is none.
  */
 static bool make_room(struct slu_acceptor *acceptor, int64_t now)
 {
@@ -242,8 +250,8 @@ static bool lacks_resources(int error)
 }
 
 /*
- * None can be accepted now, and the kernel goes on saying that there are some: they wait for
- * PAUSE_TIME.
+ * Pauses for PAUSE_TIME, during which connections wait: none can be accepted now, but the kernel
+ * would go on reporting them.
  */
 static void pause_for(struct slu_acceptor *acceptor, int error)
 {
@@ -254,7 +262,7 @@ static void pause_for(struct slu_acceptor *acceptor, int error)
     watch_listeners(acceptor, true);
 }
 
-/* No connection was accepted. True: there may be others at once. */
+/* Handles a failed accept. Returns true if another one may succeed at once. */
 static bool goes_on(struct slu_acceptor *acceptor, int error, int64_t now)
 {
     if (error == EAGAIN)
@@ -267,7 +275,7 @@ static bool goes_on(struct slu_acceptor *acceptor, int error, int64_t now)
     return false;
 }
 
-/* Accepts one. False: there are no more, or no more now. */
+/* Accepts a connection. Returns false if there are no more, or none can be accepted now. */
 static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
 {
     int64_t now = slu_now();
@@ -298,7 +306,7 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
     if (watch(acceptor, EPOLL_CTL_ADD, fd, EPOLLIN, (uint32_t)(conn - acceptor->conns)) < 0)
         drop(acceptor, conn);
     else
-        hear(acceptor, conn); /* the hello is often there already */
+        receive(acceptor, conn); /* the hello is often here already */
     return true;
 }
 
@@ -307,13 +315,13 @@ void slu_acceptor_event(struct slu_acceptor *acceptor, uint32_t data)
     if (data >= SLU_PLACES) {
         uint32_t listener = data - SLU_PLACES;
 
-        /* Once for all of them, and not for each. */
+        /* One guard for all of them. */
         slu_fd_guard();
         for (int i = 0; i < ACCEPTS && accept_one(acceptor, listener); i++)
             ;
         slu_fd_unguard();
     } else if (acceptor->conns[data].talk.fd >= 0) {
-        hear(acceptor, &acceptor->conns[data]);
+        receive(acceptor, &acceptor->conns[data]);
     }
 }
 

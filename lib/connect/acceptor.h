@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Letting connections in: those that have not proven anything yet have a place each, of
- * which there are few, for they cost a descriptor. If all places are taken when somebody
- * comes, another one makes room: of those that are silent, or of those that said all that can
- * be said without a proof, which may be what was recorded; neither can take the places of the
- * others. Of a kind the oldest goes, and before it is 10 ms old any of them, so that whoever
- * says at once what is expected of it has its chance however many come. A stranger that keeps
- * thousands of connections gets as many closed. Who has shown that it knows the key of a
- * listener has a second before it makes room.
+ * Admission of connections. Each connection that has not proven anything yet takes one of a few
+ * places, since it costs a descriptor. If all places are taken when another one comes, one is
+ * evicted: a silent one, or one that has sent all that can be sent without a proof, which may be a
+ * replay. Neither kind can take the places of the other. Of a kind the oldest is evicted; if that
+ * is younger than 10 ms, any of them. So a peer that sends at once what is expected has its chance,
+ * however many come, and a stranger that opens thousands of connections has as many closed. A peer
+ * that has shown that it knows the key of a listener is not evicted for a second.
  *
  * An acceptor belongs to one thread at a time, which has an epoll set for it.
  */
@@ -22,49 +21,51 @@
 struct slu_pending_conn {
     struct slu_talk talk;
     int64_t since;
-    bool known;    /* it has shown that it knows the key of the listener, as few others have */
-    bool spoke;    /* it has said all that can be said without a proof */
-    bool begun;    /* as it must: what it says next may replace that in the talk */
-    bool is_unix;  /* came over a Unix socket */
-    uint8_t stage; /* the user's; 0 at first */
+    bool known;    /* it has shown that it knows the key of the listener */
+    bool spoke;    /* it has sent all that can be sent without a proof */
+    bool begun;    /* it began with the magic, which later bytes may overwrite in talk */
+    bool is_unix;  /* it came over a Unix socket */
+    uint8_t stage; /* of the user; 0 at first */
 };
 
 enum slu_heard {
     SLU_HEARD_MORE,  /* talk.want says how much is to come */
-    SLU_HEARD_TAKEN, /* its socket is the callee's now, and still in the epoll set */
+    SLU_HEARD_TAKEN, /* the callee owns the socket, which is still in the epoll set */
     SLU_HEARD_DROP   /* close it */
 };
 
 struct slu_acceptor {
-    /* All that was wanted of it is there. */
+    /* Called when all wanted bytes have come. */
     enum slu_heard (*hear)(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
-    uint32_t places; /* that are used: fewer than there are if the process may open few files */
-    /* How much a connection is to say first, and how that must begin. */
+    uint32_t places; /* in use: fewer than SLU_PLACES if the process may open few files */
+    /* How many bytes a connection must send first, and how they must begin. */
     uint32_t hello, magic_bytes;
     const uint8_t *magic;
     int epoll;
-    uint64_t tag; /* of the data of events: this, and below 2^32 what is its own */
+    uint64_t tag; /* events have this as data, plus a number below 2^32 */
     int listeners[SLU_LISTENERS];
     bool is_unix[SLU_LISTENERS];
     uint32_t count;
-    bool paused;    /* no listener is watched */
-    int starved;    /* nothing can be accepted, and that was said: a positive errno */
-    uint32_t ended; /* connections before they were accepted, since the last that was */
+    bool paused;    /* the listeners are not watched */
+    int starved;    /* errno value of a failed accept that was logged; 0: none */
+    uint32_t ended; /* connections in a row that ended before they were accepted */
     int64_t pause_since;
-    uint32_t drawn; /* the last of numbers that are as good as random here */
+    uint32_t drawn; /* the last pseudo-random number */
     struct slu_pending_conn conns[SLU_PLACES];
 };
 
-/* Of the files that the process may have open, strangers get no more than a quarter. */
+/* Strangers get no more than a quarter of the files that the process may open. */
 void slu_acceptor_init(struct slu_acceptor *acceptor, int epoll, uint64_t tag);
-/* Takes a listening socket: 0, or a negative errno without a text; the socket is taken anyway. */
+/*
+ * Takes a listening socket, even if it fails. Returns 0, or a negative errno value without a text.
+ */
 int slu_acceptor_add(struct slu_acceptor *acceptor, int listener);
 void slu_acceptor_close(struct slu_acceptor *acceptor);
-/* All that have a place lose it. */
+/* Drops all connections that have a place. */
 void slu_acceptor_clear(struct slu_acceptor *acceptor);
-/* Something happened: data is that of the event, without the tag. */
+/* Handles an event. data is that of the event, without the tag. */
 void slu_acceptor_event(struct slu_acceptor *acceptor, uint32_t data);
-/* Drops those who have taken too long; false: it needs no further look. */
+/* Drops connections that have taken too long. Returns false if no further tick is needed. */
 bool slu_acceptor_tick(struct slu_acceptor *acceptor, int64_t now);
 bool slu_acceptor_is_busy(const struct slu_acceptor *acceptor);
 

@@ -14,11 +14,11 @@
 #include "base/descriptor.h"
 #include "base/macros.h"
 
-/* What a host knows of a name. */
-struct question {
+/* A query for the addresses of a host name. */
+struct query {
     struct slu_async_call call;
-    struct slu_host_port where;
-    int result; /* as of getaddrinfo(3) */
+    struct slu_host_port place;
+    int result; /* of getaddrinfo(3) */
     struct addrinfo *list;
 };
 
@@ -35,13 +35,13 @@ static bool is_port(const char *text, long least)
     return port >= least && port <= 65535;
 }
 
-int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *where)
+int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *place)
 {
     const char *host = text;
     const char *colon = strrchr(text, ':');
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
 
-    if (colon == NULL || length >= sizeof where->host)
+    if (colon == NULL || length >= sizeof place->host)
         return -EINVAL;
     if (length > 2 && text[0] == '[' && colon[-1] == ']') {
         host++;
@@ -55,68 +55,68 @@ int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *wh
         return -EINVAL;
     if (!is_port(colon + 1, (may & SLU_HOST_PORT_LISTEN) != 0 ? 0 : 1))
         return is_number(colon + 1) ? -ERANGE : -EINVAL;
-    memcpy(where->host, host, length);
-    where->host[length] = '\0';
-    snprintf(where->port, sizeof where->port, "%.5s", colon + 1);
+    memcpy(place->host, host, length);
+    place->host[length] = '\0';
+    snprintf(place->port, sizeof place->port, "%.5s", colon + 1);
     return 0;
 }
 
-static int look_up(const struct slu_host_port *where, int flags, struct addrinfo **list)
+static int resolve(const struct slu_host_port *place, int flags, struct addrinfo **list)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
 
     *list = NULL;
-    return slu_fd_find_addresses(where->host, where->port, &hints, list);
+    return slu_fd_find_addresses(place->host, place->port, &hints, list);
 }
 
-/* In a thread of its own: a name server may not answer for long. */
-static int answer(struct slu_async_call *call)
+/* Runs in a thread of its own, because a name server may take long to answer. */
+static int run_query(struct slu_async_call *call)
 {
-    struct question *question = slu_container_of(call, struct question, call);
+    struct query *query = slu_container_of(call, struct query, call);
 
-    question->result = look_up(&question->where, 0, &question->list);
+    query->result = resolve(&query->place, 0, &query->list);
     return 0;
 }
 
-/* An answer that came too late, or that nobody could hear. */
-static void forget_answer(struct slu_async_call *call)
+/* Frees an answer that came after the deadline. */
+static void free_answer(struct slu_async_call *call)
 {
-    struct question *question = slu_container_of(call, struct question, call);
+    struct query *query = slu_container_of(call, struct query, call);
 
-    if (question->list != NULL)
-        freeaddrinfo(question->list);
+    if (query->list != NULL)
+        freeaddrinfo(query->list);
 }
 
-int slu_host_port_resolve(const struct slu_host_port *where, int64_t until, struct addrinfo **list,
+int slu_host_port_resolve(const struct slu_host_port *place, int64_t until, struct addrinfo **list,
                           const char **why)
 {
     static const char silent[] = "no name server has answered in time";
-    struct question *question;
+    struct query *query;
     int error;
 
     *why = NULL;
-    if (look_up(where, AI_NUMERICHOST, list) == 0)
+    if (resolve(place, AI_NUMERICHOST, list) == 0)
         return 0;
-    question = malloc(sizeof *question);
-    if (question == NULL)
-        return slu_fail(ENOMEM, "no memory to look for %.128s", where->host);
-    question->where = *where;
-    question->list = NULL;
-    slu_async_call_init(&question->call);
-    question->call.wipe = forget_answer;
-    error = slu_async_call_start(&question->call, answer);
+    query = malloc(sizeof *query);
+    if (query == NULL)
+        return slu_fail(ENOMEM, "no memory to look for %.128s", place->host);
+    query->place = *place;
+    query->list = NULL;
+    slu_async_call_init(&query->call);
+    query->call.wipe = free_answer;
+    error = slu_async_call_start(&query->call, run_query);
     if (error == 0)
-        error = slu_async_call_wait(&question->call, until, silent);
+        error = slu_async_call_wait(&query->call, until, silent);
     if (error == -ETIMEDOUT) {
         *why = silent;
-    } else if (error == 0 && question->result != 0) {
-        *why = gai_strerror(question->result);
+    } else if (error == 0 && query->result != 0) {
+        *why = gai_strerror(query->result);
         error = -ENOENT;
     } else if (error == 0) {
-        *list = question->list;
-        question->list = NULL;
+        *list = query->list;
+        query->list = NULL;
     }
-    slu_async_call_drop(&question->call);
+    slu_async_call_drop(&query->call);
     return error;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections over rdma_cm: their steps, and what their events make of them. */
+/* Connections over rdma_cm: their steps, and how events change their states. */
 #include "config.h"
 
 #include "connect/cm.h"
@@ -15,12 +15,12 @@
 #include "base/descriptor.h"
 #include "transport/verbs/verbs.h"
 
-/* Reasons of a rejection, as the CM of InfiniBand numbers them. */
+/* Reasons of a rejection, with the numbers of the InfiniBand CM. */
 enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_STALE = 10, REJ_CONSUMER = 28 };
-/* One lookup of ours takes no longer, so that another address has its turn. */
+/* The longest lookup in milliseconds, so that other addresses have their turn. */
 #define LOOKUP_MOST 10000
 
-/* librdmacm opens a device when it first needs it. */
+/* Guards librdmacm, which opens a device when it first needs it. */
 static void begin(void)
 {
     slu_verbs_lock();
@@ -99,22 +99,22 @@ static void end_with(struct slu_cm *cm, int error, const char *format, ...)
     va_end(arguments);
 }
 
-static void keep_said(struct slu_cm *cm, const struct rdma_conn_param *conn)
+static void keep_data(struct slu_cm *cm, const struct rdma_conn_param *conn)
 {
     uint32_t count = conn->private_data != NULL ? conn->private_data_len : 0;
 
     cm->said_bytes = count <= sizeof cm->said ? count : sizeof cm->said;
     if (cm->said_bytes > 0)
         memcpy(cm->said, conn->private_data, cm->said_bytes);
-    /* As it is told here: what we may have in flight, and what it may. */
+    /* As seen from here: the reads that this side may have in flight, and those of the peer. */
     cm->reads = conn->initiator_depth;
     cm->remote_reads = conn->responder_resources;
 }
 
-/* iWARP has an errno in place of a number. */
+/* iWARP reports an errno value in place of a reason. */
 static void apply_rejection(struct slu_cm *cm, const struct rdma_cm_event *event)
 {
-    keep_said(cm, &event->param.conn);
+    keep_data(cm, &event->param.conn);
     switch (event->status) {
     case REJ_CONSUMER:
         cm->reason = SLU_CM_REASON_REJECTED;
@@ -123,14 +123,14 @@ static void apply_rejection(struct slu_cm *cm, const struct rdma_cm_event *event
     case REJ_NO_SERVICE:
     case -ECONNREFUSED:
         cm->reason = SLU_CM_REASON_NOBODY;
-        end_with(cm, ECONNREFUSED, "nobody listens there");
+        end_with(cm, ECONNREFUSED, "no process listens there");
         break;
     case REJ_STALE:
         cm->reason = SLU_CM_REASON_STALE;
-        end_with(cm, ECONNREFUSED, "it has an older connection still");
+        end_with(cm, ECONNREFUSED, "it still has an older connection");
         break;
     case REJ_TIMEOUT:
-        end_with(cm, ECONNRESET, "it waited in vain for an answer, or left");
+        end_with(cm, ECONNRESET, "it timed out waiting for an answer, or left");
         break;
     default:
         end_with(cm, ECONNREFUSED, "its connection manager rejected it (reason %d)", event->status);
@@ -142,7 +142,7 @@ static int positive(int status)
     return status < 0 ? -status : status > 0 ? status : EIO;
 }
 
-/* Nothing comes after the end. */
+/* SLU_CM_ENDED is final. */
 static void go_to(struct slu_cm *cm, enum slu_cm_state state)
 {
     if (cm->state != SLU_CM_ENDED)
@@ -159,7 +159,7 @@ static void apply(struct slu_cm *cm, const struct rdma_cm_event *event)
         go_to(cm, SLU_CM_ROUTED);
         break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        keep_said(cm, &event->param.conn);
+        keep_data(cm, &event->param.conn);
         go_to(cm, SLU_CM_ANSWERED);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
@@ -191,7 +191,7 @@ static void apply(struct slu_cm *cm, const struct rdma_cm_event *event)
     }
 }
 
-/* Of a request: an object for the new id, before anything else can be known of it. */
+/* Makes an object for the new id of a request, before any other event of it can be read. */
 static struct slu_cm *receive_request(const struct rdma_cm_event *event)
 {
     struct slu_cm *cm = calloc(1, sizeof *cm);
@@ -201,19 +201,20 @@ static struct slu_cm *receive_request(const struct rdma_cm_event *event)
     cm->id = event->id;
     cm->id->context = cm;
     cm->state = SLU_CM_ASKED;
-    keep_said(cm, &event->param.conn);
+    keep_data(cm, &event->param.conn);
     return cm;
 }
 
-/* Whoever is not heard of any more gets no answer: the other side is told at once. */
+/* Rejects a request that nothing will answer, so that the other side learns it at once. */
 static void drop_request(struct rdma_cm_id *id)
 {
     slu_rdma.reject(id, NULL, 0);
     slu_rdma.destroy_id(id);
 }
 
-/* NULL: it is of an id that listens. */
-static void tell(const struct rdma_cm_event *event, struct slu_cm *cm, struct slu_cm_reader *reader)
+/* cm is NULL for an id that listens. */
+static void dispatch(const struct rdma_cm_event *event, struct slu_cm *cm,
+                     struct slu_cm_reader *reader)
 {
     if (cm != NULL) {
         apply(cm, event);
@@ -231,7 +232,7 @@ static void handle(struct rdma_cm_event *event, struct slu_cm_reader *reader)
     struct slu_cm *cm = request ? receive_request(event) : id->context;
 
     if (!request) {
-        tell(event, cm, reader);
+        dispatch(event, cm, reader);
         slu_rdma.ack_cm_event(event);
         return;
     }
@@ -300,7 +301,7 @@ static int lookup_time(int64_t until)
     return time < 0 || time > LOOKUP_MOST ? LOOKUP_MOST : time > 0 ? time : 1;
 }
 
-/* A step that rdma_cm does not even begin. */
+/* Fails with a text because rdma_cm did not start a step. */
 static int fail_step(const char *what)
 {
     switch (errno) {
@@ -335,7 +336,7 @@ int slu_cm_route(struct slu_cm *cm, int64_t until)
 
 int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param)
 {
-    return slu_rdma.connect(cm->id, param) == 0 ? 0 : fail_step("ask it");
+    return slu_rdma.connect(cm->id, param) == 0 ? 0 : fail_step("send a request to it");
 }
 
 int slu_cm_confirm(struct slu_cm *cm)
@@ -346,7 +347,7 @@ int slu_cm_confirm(struct slu_cm *cm)
     return 0;
 }
 
-/* The kernel has EINVAL for a step that its connection is no longer there for. */
+/* The kernel returns EINVAL for an id whose connection is gone. */
 bool slu_cm_has_ended(struct slu_cm *cm)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
@@ -354,7 +355,7 @@ bool slu_cm_has_ended(struct slu_cm *cm)
 
     if (cm->state == SLU_CM_ASKED && slu_rdma.init_qp_attr(cm->id, &attr, &mask) != 0 &&
         errno == EINVAL)
-        end_with(cm, ECONNRESET, "rdma_cm has nobody to answer any more");
+        end_with(cm, ECONNRESET, "the peer has left (rdma_cm)");
     errno = saved;
     return cm->state == SLU_CM_ENDED;
 }
@@ -362,7 +363,7 @@ bool slu_cm_has_ended(struct slu_cm *cm)
 int slu_cm_answer(struct slu_cm *cm, struct rdma_conn_param *param)
 {
     if (slu_rdma.accept(cm->id, param) != 0) {
-        /* librdmacm has EINVAL for what it does not like of the answer as well. */
+        /* librdmacm also returns EINVAL for an answer that it does not accept. */
         if (errno == EINVAL)
             slu_cm_has_ended(cm);
         return fail_step("answer it");
@@ -379,7 +380,9 @@ void slu_cm_reject(struct slu_cm *cm, const char *reason)
 
 int slu_cm_move(struct slu_cm *cm, struct rdma_event_channel *events)
 {
-    return slu_rdma.migrate_id(cm->id, events) == 0 ? 0 : fail_step("hand the connection on");
+    return slu_rdma.migrate_id(cm->id, events) == 0
+               ? 0
+               : fail_step("move the connection to other events");
 }
 
 void slu_cm_disconnect(struct slu_cm *cm)

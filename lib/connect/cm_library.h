@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * librdmacm, which is loaded when an address first asks for it: a program that has none
- * pays nothing, and needs it nowhere. The functions have the names that rdma_cma.h gives
- * them behind rdma_.
+ * librdmacm, which is loaded when an address first needs it, so that programs without rdma_cm do
+ * not depend on it. Functions have the names of rdma_cma.h without rdma_.
  */
 #ifndef SLU_CONNECT_CM_LIBRARY_H
 #define SLU_CONNECT_CM_LIBRARY_H
@@ -33,7 +32,10 @@ struct slu_cm_library {
 
 extern struct slu_cm_library slu_rdma;
 
-/* Once it has succeeded, the functions are there: 0, or -EOPNOTSUPP with a text. */
+/*
+ * Loads the library. Returns 0, after which the functions can be called, or -EOPNOTSUPP with a
+ * text.
+ */
 int slu_cm_load(void);
 
 #endif

@@ -12,13 +12,14 @@
 #include "base/descriptor.h"
 #include "connect/stream.h"
 
-/* The next address waits so long for the one before it. */
+/* How long each address waits for the one before it. */
 #define STAGGER_TIME SLUICE_MS(250)
-/* One that connects has so long, while others are tried. */
+/* The longest connect, while other addresses are tried. */
 #define CONNECT_TIME SLUICE_S(10)
 /*
- * Pauses before the same address is dialed again: the first, doubled so often. Ranks of one host
- * begin together, and who dials first finds nobody for less than a millisecond.
+ * The first pause before the same address is dialed again, and how often it is doubled. Ranks of
+ * one host start together, so the first attempt often comes less than a millisecond before the peer
+ * listens.
  */
 #define PAUSE_TIME SLUICE_MS(1)
 #define PAUSE_DOUBLINGS 8
@@ -77,7 +78,7 @@ void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char 
     attempt->why = why;
     attempt->next = now + pause_of(attempt);
     attempt->failures++;
-    /* The next address has waited for this one. */
+    /* The next address was waiting for this one. */
     for (uint32_t i = 0; i < dial->count; i++) {
         struct slu_dial_attempt *other = &dial->attempts[i];
 
@@ -89,7 +90,7 @@ void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char 
     }
 }
 
-/* 1: it is connected; 0: not yet; or why not. */
+/* Returns 1 if the socket is connected, 0 if not yet, or a negative errno value. */
 static int finish_connect(int fd)
 {
     struct sockaddr_storage own = {0}, peer = {0};
@@ -97,7 +98,7 @@ static int finish_connect(int fd)
 
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_length) != 0)
         return -slu_stream_error(fd);
-    /* A port at which nobody listens may be connected with itself. */
+    /* A socket can connect to itself if no process listens at its port. */
     if (getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 && own_length == peer_length &&
         memcmp(&own, &peer, own_length) == 0)
         return -ECONNREFUSED;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dialing somebody who has several addresses: one after the other, each while those before
- * it have not answered yet, so that no silent one holds up another. An address that fails
- * lets the next one begin at once, and is dialed again after a pause, which grows.
+ * Dials a peer that has several addresses, one after the other. Each is tried while those before it
+ * have not answered yet, so that a silent address does not hold up the others. If an address fails,
+ * the next one starts at once, and the failed one is dialed again after pauses that grow.
  *
- * It belongs to one thread at a time.
+ * A dial belongs to one thread at a time.
  */
 #ifndef SLU_CONNECT_DIAL_H
 #define SLU_CONNECT_DIAL_H
@@ -15,16 +15,16 @@
 
 enum slu_dial_state {
     SLU_DIAL_NONE,       /* no socket */
-    SLU_DIAL_CONNECTING, /* connect(2) is under way */
-    SLU_DIAL_UP          /* connected: what is said there is the user's */
+    SLU_DIAL_CONNECTING, /* connect(2) is in progress */
+    SLU_DIAL_UP          /* connected; the user sends and receives */
 };
 
 struct slu_dial_attempt {
     struct slu_address address;
     int fd; /* -1: none */
     enum slu_dial_state state;
-    int error;       /* why it failed last, a positive errno; 0: it has not */
-    const char *why; /* in words, static; NULL: those of the errno */
+    int error;       /* errno value of the last failure; 0: none */
+    const char *why; /* the reason as text, static; NULL: that of the errno value */
     uint32_t failures;
     int64_t since, next;
 };
@@ -34,25 +34,31 @@ struct slu_dial {
     struct slu_dial_attempt attempts[SLU_DIAL_MOST];
 };
 
-/* One more address; those that are too many, or there already, are left out. */
+/* Adds an address, unless it is there already, or SLU_DIAL_MOST are. */
 void slu_dial_add(struct slu_dial *dial, const struct slu_address *address);
-/* Closes what is not taken. */
+/* Closes all sockets that were not taken. */
 void slu_dial_end(struct slu_dial *dial);
 
-/* Dials who is due, and fails who has taken too long to connect. *next: when it is due again. */
+/*
+ * Dials addresses that are due, and fails those that take too long. Lowers *next to when it is due
+ * again.
+ */
 void slu_dial_tick(struct slu_dial *dial, int64_t now, int64_t *next);
-/* Waits until then at most: which attempts have news, a bit for each. */
+/* Waits until then at most. Returns a bit for each attempt that has an event. */
 uint32_t slu_dial_wait(const struct slu_dial *dial, int64_t until);
-/* News of an attempt: true if it is up, now or before. */
+/* Handles an event of an attempt. Returns true if it is connected. */
 bool slu_dial_event(struct slu_dial *dial, uint32_t index);
-/* One that is up leads nowhere, or is to be given up; why is static, or NULL. */
+/* Fails a connected attempt that leads nowhere, or is not needed; why is static, or NULL. */
 void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char *why);
-/* The socket of one that is up, which is the caller's from now on. */
+/* Returns the socket of a connected attempt, which the caller owns from now on. */
 int slu_dial_take(struct slu_dial *dial, uint32_t index);
 
-/* Whether all have failed with one of these errors, 0 for none, and nothing is under way. */
+/*
+ * Tells whether all have failed with one of these errors (0: with none), and no attempt is in
+ * progress.
+ */
 bool slu_dial_all_failed(const struct slu_dial *dial, const int *errors, uint32_t count);
-/* "192.0.2.1:7471: Connection refused; [::1]:7471: no answer", as much as there is room for. */
+/* Writes "192.0.2.1:7471: Connection refused; [::1]:7471: no answer", cut to size. */
 void slu_dial_explain(const struct slu_dial *dial, char *text, size_t size);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What two sides say to each other before either believes anything: who dials says
- * hello, the acceptor answers with a challenge or a denial, and then each gives its proof.
+ * The handshake of the soft transport, before either side trusts the other. The dialer sends a
+ * hello, the acceptor answers with a challenge or a denial, and then each sends its proof.
  *
  *   hello      magic, version; target and own number (4 each); challenge; proof
  *   challenge  magic, version; verdict (4), zero (4); challenge; proof
  *   denial     the first 16 bytes of a challenge, with another verdict
- *   proofs     of the dialer, then of the acceptor, then of the dialer that it is this one
+ *   proofs     of the dialer, then of the acceptor, then the dialer's choice of this connection
  *
- * The proof in hello and challenge is of the key of the target, which the acceptor has
- * before it knows who will come; an acceptor answers nobody who lacks it but with a denial,
- * which is the same whether there is such a target or not. The other proofs are of the
- * keys of both, and of all that identifies them.
+ * The proofs in hello and challenge use the key of the target, which the acceptor has before it
+ * knows who will come. A dialer that lacks the key gets only a denial, which is the same whether
+ * there is such a target or not. The other proofs use the keys of both sides, and cover all that
+ * identifies them.
  *
- * Both may dial, and several connections may get so far: the side that leads, of which
- * there is one, takes the first and says so. An acceptor that leads does so with its
- * proof; a dialer that leads says it in a third proof; the other follows.
+ * Both sides may dial, so several connections may come this far. One of the sides leads: it takes
+ * the first connection and tells the other one, which follows. A leading acceptor does so by its
+ * proof, a leading dialer by a third proof.
  */
 #ifndef SLU_CONNECT_GREETING_H
 #define SLU_CONNECT_GREETING_H
@@ -34,7 +34,7 @@ struct slu_hello {
     uint32_t target, own;
 };
 
-/* What is proven beside what was said: of a side its key and its name, each as it must be. */
+/* The key and the name of a side, which the proofs cover beside the messages. */
 #define SLU_SIDE_KEY 16
 #define SLU_SIDE_NAME 64
 struct slu_side {
@@ -42,26 +42,26 @@ struct slu_side {
     uint8_t name[SLU_SIDE_NAME];
 };
 
-/* The dialer's words: a hello with a fresh challenge; 0, or an error with a text. */
+/* Makes the dialer's hello with a fresh challenge. Returns 0, or an error with a text. */
 int slu_hello_make(const struct slu_hello *hello, const uint8_t target_key[SLU_SIDE_KEY],
                    uint8_t bytes[SLU_HELLO_BYTES]);
-/* How it begins. */
+/* The first bytes of a hello. */
 #define SLU_HELLO_MAGIC_BYTES 8
 extern const uint8_t slu_hello_magic[SLU_HELLO_MAGIC_BYTES];
 void slu_hello_read(const uint8_t bytes[SLU_HELLO_BYTES], struct slu_hello *hello);
-/* Whether whoever said it knows the key. */
+/* Tells whether the sender of a hello knows the key. */
 bool slu_hello_proves(const uint8_t bytes[SLU_HELLO_BYTES], const uint8_t key[SLU_SIDE_KEY]);
 
-/* The acceptor's: a challenge behind the hello, or a denial of 16 bytes. */
+/* Make the acceptor's answer: a challenge behind the hello, or a denial of 16 bytes. */
 int slu_answer_make(uint8_t said[SLU_HELLO_BYTES + SLU_ANSWER_BYTES],
                     const uint8_t key[SLU_SIDE_KEY]);
 void slu_denial_make(uint8_t bytes[SLU_DENIAL_BYTES]);
-/* What these 16 bytes begin: an enum slu_verdict, or -1 for anything else. */
+/* Returns the enum slu_verdict in these first 16 bytes, or -1 for anything else. */
 int slu_answer_verdict(const uint8_t bytes[SLU_DENIAL_BYTES]);
 bool slu_answer_proves(const uint8_t said[SLU_HELLO_BYTES + SLU_ANSWER_BYTES],
                        const uint8_t key[SLU_SIDE_KEY]);
 
-/* Over what was said, hello and challenge. */
+/* The proofs over hello and challenge. */
 enum slu_proof_part { SLU_PROOF_DIALER, SLU_PROOF_ACCEPTOR, SLU_PROOF_CHOICE };
 void slu_greeting_prove(const uint8_t said[SLU_HELLO_BYTES + SLU_ANSWER_BYTES],
                         enum slu_proof_part part, const struct slu_side *dialer,

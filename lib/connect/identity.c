@@ -18,7 +18,7 @@
 #include "base/descriptor.h"
 #include "base/fork.h"
 
-/* The 22nd field of /proc/PID/stat, and the 20th behind the name, which may have blanks. */
+/* Field 22 of /proc/PID/stat: the 20th after the name, which may contain blanks. */
 #define START_FIELD 20
 
 static void read_host(uint8_t host[16])
@@ -58,9 +58,10 @@ static uint64_t read_start(const char *path)
 }
 
 /*
- * What the time namespace of this process adds to times since the host's start, in ticks, as in
- * /proc: a process that was restored elsewhere has one (Linux 5.6, time_namespaces(7)). False:
- * it is not known, because only the children of this process will have the namespace of the file.
+ * Reads by how many ticks the time namespace of this process shifts the start times in /proc. Only
+ * a process that was restored elsewhere has such a shift (Linux 5.6, time_namespaces(7)). Returns
+ * false if it is not known, because the file describes the namespace of children, and this process
+ * is not in that one.
  */
 static bool read_shift(int64_t *shift)
 {
@@ -78,10 +79,10 @@ static bool read_shift(int64_t *shift)
            read_namespace("/proc/self/ns/time_for_children");
 }
 
-/* The same, read once in a process; several threads at once read the same. */
+/* Reads the shift once in a process. Several threads at once read the same value. */
 static bool find_shift(int64_t *shift)
 {
-    static atomic_uint reader; /* the generation of the process that has read it, and 1 */
+    static atomic_uint reader; /* generation of the process that has read it, plus 1 */
     static _Atomic(int64_t) found;
     static atomic_bool known;
     uint32_t own = slu_fork_generation() + 1;
@@ -97,7 +98,7 @@ static bool find_shift(int64_t *shift)
     return atomic_load(&known);
 }
 
-/* When a process began, as the first time namespace has it; 0: it is not known. */
+/* Returns when a process began, by the clock of the first time namespace; 0 if not known. */
 static uint64_t began(const char *path)
 {
     uint64_t start = read_start(path);
@@ -128,7 +129,7 @@ bool slu_identity_near(const struct slu_identity *a, const struct slu_identity *
            a->processes != 0 && a->processes == b->processes;
 }
 
-/* A number of a process is used again once it is gone; when it began tells the two apart. */
+/* A process id is used again after its process has ended. The start time tells the two apart. */
 static bool began_then(const struct slu_identity *identity)
 {
     char path[40];
@@ -138,7 +139,9 @@ static bool began_then(const struct slu_identity *identity)
         return true;
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", identity->pid);
     start = began(path);
-    /* Those of other users can be hidden; and a namespace may add a part of a tick. */
+    /*
+     * The file of another user's process may be hidden; and a namespace may add a part of a tick.
+     */
     return start == 0 || start - identity->start + 1 <= 2;
 }
 

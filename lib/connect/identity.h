@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which process this is, in words that another process of the host can check. Two
- * processes are near each other if they run under the same kernel and see the same
- * network, users and processes: they meet over a Unix socket, whose other end the
- * kernel names, and over nothing else. All others meet over TCP, where a proof of the
- * key is all that there is.
+ * The identity of a process, which another process of the host can check. Two processes are near
+ * each other if they run under the same kernel and see the same network, users and processes. Near
+ * processes connect only over a Unix socket, for which the kernel names the other end. All others
+ * connect over TCP, where the proof of the key is the only check.
  */
 #ifndef SLU_CONNECT_IDENTITY_H
 #define SLU_CONNECT_IDENTITY_H
@@ -16,27 +15,30 @@
 
 struct slu_identity {
     uint8_t host[16]; /* boot id */
-    uint64_t network; /* namespaces: an inode each; 0 is equal to nothing */
+    uint64_t network; /* an inode for each namespace; 0 is equal to nothing */
     uint64_t users;
     uint64_t processes;
-    uint64_t start; /* of the process, in ticks since the host's, whatever its time namespace */
+    uint64_t start; /* of the process, in ticks since the host started, in any time namespace */
     uint32_t pid;
     uint32_t uid; /* effective */
 };
 
-/* Of this process; what cannot be found out is 0, and but for the start near to nobody then. */
+/*
+ * Identifies this process. A part that cannot be found out is 0; unless that is the start, it is
+ * near to no process.
+ */
 void slu_identity_of_self(struct slu_identity *identity);
 
-/* Whether the loopback of one is that of the other, and whether they are near. */
+/* Tell whether the two share a loopback interface, and whether they are near. */
 bool slu_identity_same_network(const struct slu_identity *a, const struct slu_identity *b);
 bool slu_identity_near(const struct slu_identity *a, const struct slu_identity *b);
 
-/* Whether the process at the other end of a connected Unix socket is this one. */
+/* Tells whether this process is at the other end of a connected Unix socket. */
 bool slu_identity_holds(const struct slu_identity *identity, int fd);
 
 /*
- * The address of a Unix socket, in no file system. Its name is no secret: all can read it
- * in /proc/net/unix, and what speaks there is judged by what the kernel says of it.
+ * Writes the address of a Unix socket, which is in no file system. Its name is not secret: it can
+ * be read in /proc/net/unix. So the peer is judged by what the kernel says about it.
  */
 socklen_t slu_identity_name(uint64_t listener, struct sockaddr_un *address);
 

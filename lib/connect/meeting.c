@@ -11,22 +11,28 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 
-/* Who does not lead waits so long; so does the next address for the one before it. */
+/*
+ * How long the side that does not lead waits before it dials, and each address for the one before
+ * it.
+ */
 #define FOLLOW_TIME SLUICE_MS(200)
 #define STAGGER_TIME SLUICE_MS(250)
-/* One that connects or is silent has so long, while others are tried. */
+/* How long an attempt may connect or be silent, while others are tried. */
 #define SILENT_TIME SLUICE_S(10)
-/* One that was reached and does not choose: others are tried from then on. */
+/* How long a peer may take to choose, once reached, before other addresses are tried. */
 #define CHOICE_TIME SLUICE_S(1)
 #define STANDING_MOST 2
-/* Pauses before the same address is dialed again: the first, doubled so often. */
+/* The first pause before the same address is dialed again, and how often it is doubled. */
 #define PAUSE_TIME SLUICE_MS(50)
 #define SHORT_PAUSE_TIME SLUICE_MS(10)
 #define PAUSE_DOUBLINGS 3
 #define LONG_PAUSE_TIME SLUICE_S(5)
-/* The queue of a Unix socket is full: it does not wait for room, as TCP does. */
+/*
+ * A pause if the backlog of a Unix socket is full: connect(2) fails then, and does not wait as TCP
+ * does.
+ */
 #define FULL_PAUSE_TIME SLUICE_MS(1)
-/* Before a peer that was never reached is lost. */
+/* How long a peer that was never reached may be absent, or away, before it is lost. */
 #define ABSENT_TIME SLUICE_S(5)
 #define AWAY_TIME SLUICE_S(60)
 
@@ -51,7 +57,9 @@ static void add_address(struct slu_meeting *meeting, const struct slu_address *a
     meeting->attempts[meeting->attempt_count++].address = *address;
 }
 
-/* On one network the loopback works whatever becomes of the interfaces, if it is listened at. */
+/*
+ * In one network, the loopback works whatever happens to the interfaces, if the peer listens there.
+ */
 static void list_addresses(struct slu_meeting *meeting)
 {
     const struct slu_address *given = meeting->peer.addresses;
@@ -110,7 +118,7 @@ static int watch(const struct slu_meeting *meeting, int what, int fd, uint32_t e
     return epoll_ctl(meeting->epoll, what, fd, &event);
 }
 
-/* This one it is. */
+/* Takes this connection and drops all others. */
 static enum slu_meeting_state take(struct slu_meeting *meeting, struct slu_talk *talk, int *fd)
 {
     epoll_ctl(meeting->epoll, EPOLL_CTL_DEL, talk->fd, NULL);
@@ -122,7 +130,7 @@ static enum slu_meeting_state take(struct slu_meeting *meeting, struct slu_talk 
 
 /* Guests. */
 
-/* Whether it is at a place from which the peer comes. */
+/* Tells whether the other end is where the peer can be. */
 static bool is_in_place(const struct slu_meeting *meeting, int fd, bool is_unix)
 {
     if (is_unix != meeting->near)
@@ -132,8 +140,8 @@ static bool is_in_place(const struct slu_meeting *meeting, int fd, bool is_unix)
     return meeting->same_network || !slu_stream_is_local(fd);
 }
 
-static bool say_proof(const struct slu_meeting *meeting, const struct slu_talk *talk,
-                      enum slu_proof_part part, bool dialed)
+static bool send_proof(const struct slu_meeting *meeting, const struct slu_talk *talk,
+                       enum slu_proof_part part, bool dialed)
 {
     uint8_t proof[SLU_PROOF_BYTES];
 
@@ -166,8 +174,8 @@ static enum slu_meeting_state follow(struct slu_meeting *meeting, struct slu_gue
     return SLU_MEETING_ON;
 }
 
-/* The peer is known: is it this one? */
-static enum slu_meeting_state judge_guest(struct slu_meeting *meeting, struct slu_guest *guest,
+/* Checks whether a guest is the peer, which is known now. */
+static enum slu_meeting_state check_guest(struct slu_meeting *meeting, struct slu_guest *guest,
                                           int *fd)
 {
     struct slu_hello hello;
@@ -177,8 +185,8 @@ static enum slu_meeting_state judge_guest(struct slu_meeting *meeting, struct sl
         !is_in_place(meeting, guest->talk.fd, guest->is_unix) ||
         !is_proven(meeting, &guest->talk, SLU_PROOF_DIALER, false) ||
         slu_stream_ended(guest->talk.fd) ||
-        !say_proof(meeting, &guest->talk, SLU_PROOF_ACCEPTOR, false)) {
-        slu_log(SLUICE_LOG_DEBUG, "dropped a connection that is not of our peer");
+        !send_proof(meeting, &guest->talk, SLU_PROOF_ACCEPTOR, false)) {
+        slu_log(SLUICE_LOG_DEBUG, "dropped a connection that is not from the peer");
         drop(meeting, &guest->talk);
         return SLU_MEETING_ON;
     }
@@ -190,7 +198,7 @@ static enum slu_meeting_state judge_guest(struct slu_meeting *meeting, struct sl
     return follow(meeting, guest, fd);
 }
 
-static struct slu_guest *find_seat(struct slu_meeting *meeting)
+static struct slu_guest *find_guest_place(struct slu_meeting *meeting)
 {
     struct slu_guest *first = &meeting->guests[0];
 
@@ -211,20 +219,20 @@ static struct slu_guest *find_seat(struct slu_meeting *meeting)
 enum slu_meeting_state slu_meeting_welcome(struct slu_meeting *meeting,
                                            const struct slu_pending_conn *conn, int *fd)
 {
-    struct slu_guest *guest = find_seat(meeting);
+    struct slu_guest *guest = find_guest_place(meeting);
 
     *guest = (struct slu_guest){.talk = conn->talk, .since = slu_now(), .is_unix = conn->is_unix};
-    /* It is in the set as one of the acceptor's. */
+    /* The acceptor has added it to the set. */
     if (watch(meeting, EPOLL_CTL_MOD, guest->talk.fd, EPOLLIN,
               SLU_MEETING_ADDRESSES + (uint32_t)(guest - meeting->guests)) != 0) {
         drop(meeting, &guest->talk);
         return SLU_MEETING_ON;
     }
-    return meeting->known ? judge_guest(meeting, guest, fd) : SLU_MEETING_ON;
+    return meeting->known ? check_guest(meeting, guest, fd) : SLU_MEETING_ON;
 }
 
-static enum slu_meeting_state hear_guest(struct slu_meeting *meeting, struct slu_guest *guest,
-                                         int *fd)
+static enum slu_meeting_state receive_guest(struct slu_meeting *meeting, struct slu_guest *guest,
+                                            int *fd)
 {
     uint8_t byte;
 
@@ -232,7 +240,7 @@ static enum slu_meeting_state hear_guest(struct slu_meeting *meeting, struct slu
         return SLU_MEETING_ON;
     if (guest->proven)
         return follow(meeting, guest, fd);
-    /* Until it is answered it has nothing to say but the end. */
+    /* Before it is answered, a guest sends nothing, so an event means its end. */
     if (recv(guest->talk.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
         (errno != EAGAIN && errno != EINTR))
         drop(meeting, &guest->talk);
@@ -256,7 +264,7 @@ static void end_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt
     attempt->next = now + ((hung_up ? SHORT_PAUSE_TIME : PAUSE_TIME) << doublings);
     if (outcome == SLU_OUTCOME_AWAY && attempt->failures > PAUSE_DOUBLINGS)
         attempt->next = now + LONG_PAUSE_TIME;
-    /* The next address has waited for this one. */
+    /* The next address was waiting for this one. */
     for (struct slu_attempt *other = meeting->attempts; other < end; other++) {
         if (other->outcome != SLU_OUTCOME_NONE || other->state != SLU_ATTEMPT_NONE)
             continue;
@@ -282,13 +290,13 @@ static enum slu_outcome outcome_of(struct slu_meeting *meeting, int error)
     return error == EAGAIN ? SLU_OUTCOME_UNSURE : SLU_OUTCOME_AWAY;
 }
 
-static void say_hello(struct slu_meeting *meeting, struct slu_attempt *attempt)
+static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt)
 {
     struct slu_hello hello = {meeting->peer.number, meeting->number};
     int fd = attempt->talk.fd;
 
     if (!is_in_place(meeting, fd, meeting->near)) {
-        slu_log(SLUICE_LOG_INFO, "somebody else is at an address of a peer");
+        slu_log(SLUICE_LOG_INFO, "another process listens at an address of a peer");
         end_attempt(meeting, attempt, SLU_OUTCOME_REFUSED);
         return;
     }
@@ -303,8 +311,8 @@ static void say_hello(struct slu_meeting *meeting, struct slu_attempt *attempt)
     watch(meeting, EPOLL_CTL_MOD, fd, EPOLLIN, (uint32_t)(attempt - meeting->attempts));
 }
 
-/* 16 bytes of the answer, or all of it. */
-static void hear_answer(struct slu_meeting *meeting, struct slu_attempt *attempt)
+/* Handles the first 16 bytes of the answer, or all of it. */
+static void receive_answer(struct slu_meeting *meeting, struct slu_attempt *attempt)
 {
     struct slu_talk *talk = &attempt->talk;
     int verdict = slu_answer_verdict(talk->bytes + SLU_HELLO_BYTES);
@@ -315,7 +323,7 @@ static void hear_answer(struct slu_meeting *meeting, struct slu_attempt *attempt
     } else if (talk->want < SAID_BYTES) {
         talk->want = SAID_BYTES;
     } else if (!slu_answer_proves(talk->bytes, meeting->peer.side.key) ||
-               !say_proof(meeting, talk, SLU_PROOF_DIALER, true)) {
+               !send_proof(meeting, talk, SLU_PROOF_DIALER, true)) {
         end_attempt(meeting, attempt, SLU_OUTCOME_HUNG_UP);
     } else {
         meeting->reached = true;
@@ -326,17 +334,17 @@ static void hear_answer(struct slu_meeting *meeting, struct slu_attempt *attempt
     }
 }
 
-static enum slu_meeting_state hear_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt,
-                                           int *fd)
+static enum slu_meeting_state receive_attempt(struct slu_meeting *meeting,
+                                              struct slu_attempt *attempt, int *fd)
 {
     struct slu_talk *talk = &attempt->talk;
     enum slu_talk_state state = SLU_TALK_MORE;
 
     while (talk->fd >= 0 && (state = slu_talk_hear(talk)) == SLU_TALK_WHOLE) {
         if (attempt->state == SLU_ATTEMPT_ASKING) {
-            hear_answer(meeting, attempt);
+            receive_answer(meeting, attempt);
         } else if (is_proven(meeting, talk, SLU_PROOF_ACCEPTOR, true) &&
-                   (!meeting->leads || say_proof(meeting, talk, SLU_PROOF_CHOICE, true))) {
+                   (!meeting->leads || send_proof(meeting, talk, SLU_PROOF_CHOICE, true))) {
             return take(meeting, talk, fd);
         } else {
             end_attempt(meeting, attempt, SLU_OUTCOME_HUNG_UP);
@@ -347,7 +355,7 @@ static enum slu_meeting_state hear_attempt(struct slu_meeting *meeting, struct s
     return SLU_MEETING_ON;
 }
 
-/* A socket is connected once it has a peer. */
+/* A socket has a peer once it is connected. */
 static bool is_connecting(int fd)
 {
     struct sockaddr_storage peer;
@@ -363,7 +371,7 @@ static void connected(struct slu_meeting *meeting, struct slu_attempt *attempt)
     if (error != 0)
         end_attempt(meeting, attempt, outcome_of(meeting, error));
     else if (!is_connecting(attempt->talk.fd))
-        say_hello(meeting, attempt);
+        send_hello(meeting, attempt);
 }
 
 static void begin_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt, int64_t now)
@@ -387,7 +395,7 @@ static void begin_attempt(struct slu_meeting *meeting, struct slu_attempt *attem
     if (watch(meeting, EPOLL_CTL_ADD, fd, EPOLLOUT, (uint32_t)(attempt - meeting->attempts)) != 0)
         end_attempt(meeting, attempt, SLU_OUTCOME_UNSURE);
     else if (here)
-        say_hello(meeting, attempt);
+        send_hello(meeting, attempt);
 }
 
 enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t slot, int *fd)
@@ -397,13 +405,13 @@ enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t s
     if (slot >= SLU_MEETING_ADDRESSES + SLU_MEETING_GUESTS)
         return SLU_MEETING_ON;
     if (slot >= SLU_MEETING_ADDRESSES)
-        return hear_guest(meeting, &meeting->guests[slot - SLU_MEETING_ADDRESSES], fd);
+        return receive_guest(meeting, &meeting->guests[slot - SLU_MEETING_ADDRESSES], fd);
     attempt = &meeting->attempts[slot];
-    /* The event may be late, and of another socket. */
+    /* A late event may be of an earlier socket. */
     if (attempt->state == SLU_ATTEMPT_CONNECTING)
         connected(meeting, attempt);
     else if (attempt->state != SLU_ATTEMPT_NONE)
-        return hear_attempt(meeting, attempt, fd);
+        return receive_attempt(meeting, attempt, fd);
     return SLU_MEETING_ON;
 }
 
@@ -434,7 +442,7 @@ static bool has_passed(int64_t since, int64_t time, int64_t now, int64_t *next)
     return now - since >= time;
 }
 
-/* Whether there is no more hope. */
+/* Tells whether the peer is lost. */
 static bool is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next)
 {
     bool refused = true, absent = true, away = true;
@@ -445,7 +453,7 @@ static bool is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next)
 
         if (attempt->state != SLU_ATTEMPT_NONE && attempt->state != SLU_ATTEMPT_STANDING &&
             outcome != SLU_OUTCOME_NONE && outcome != SLU_OUTCOME_UNSURE)
-            refused = false; /* it is being tried again, and may have come meanwhile */
+            refused = false; /* it is being dialed again, and may have come meanwhile */
         if (outcome == SLU_OUTCOME_NONE || outcome == SLU_OUTCOME_UNSURE ||
             attempt->state == SLU_ATTEMPT_STANDING)
             refused = absent = away = false;
@@ -462,7 +470,7 @@ static bool is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next)
            has_passed(meeting->away_since, AWAY_TIME, now, next);
 }
 
-/* Those that are under way and were reached, of which enough may hold up all others. */
+/* Tells whether attempts that have reached the peer hold up all others. */
 static bool is_standing(const struct slu_meeting *meeting, int64_t now)
 {
     uint32_t standing = 0;
@@ -510,7 +518,7 @@ enum slu_meeting_state slu_meeting_tick(struct slu_meeting *meeting, int64_t now
         return SLU_MEETING_ON;
     for (uint32_t i = 0; meeting->fresh && i < SLU_MEETING_GUESTS; i++)
         if (meeting->guests[i].talk.fd >= 0 && !meeting->guests[i].proven &&
-            judge_guest(meeting, &meeting->guests[i], fd) == SLU_MEETING_MET)
+            check_guest(meeting, &meeting->guests[i], fd) == SLU_MEETING_MET)
             return SLU_MEETING_MET;
     meeting->fresh = false;
     for (uint32_t i = 0; i < meeting->attempt_count; i++)

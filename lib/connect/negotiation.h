@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whoever listens at an address: an acceptor whose strangers say hello, hear a challenge,
- * and prove that they know the secret. Who has proven it stands: its socket goes to the
- * user, who then gives a verdict, or tells it that it stands and gives the verdict later. Who
- * has not is denied, and hears nothing.
+ * The listener's side of a connect by address: an acceptor whose peers send a hello, receive a
+ * challenge, and prove that they know the secret. The socket of a peer that has proven it goes to
+ * the user, who sends a verdict; or first a reply that the verdict is pending. All others are
+ * denied, without a reason.
  *
- * A hello proves nothing, and so is worth nothing when it is said again: all who have not
- * proven themselves compete for the places of the acceptor, those who spoke before those
- * who are silent, and then by age. Nobody who stands has a place.
+ * A hello proves nothing, so a replayed one gains nothing. All peers that have not proven
+ * themselves compete for the places of the acceptor: those that spoke before those that are silent,
+ * and then by age. A proven peer has no place any more.
  */
 #ifndef SLU_CONNECT_NEGOTIATION_H
 #define SLU_CONNECT_NEGOTIATION_H
@@ -15,47 +15,51 @@
 #include "connect/acceptor.h"
 #include "connect/session.h"
 
-/* Of somebody at a place: all that was said. */
+/* What a peer at a place has sent. */
 struct slu_negotiation {
     struct slu_head hello;
-    uint32_t hello_bytes, said_bytes; /* head and body; and with our answer */
+    uint32_t hello_bytes, said_bytes; /* of hello head and body; and with the answer */
     uint8_t said[SLU_SAID_BYTES];
 };
 
-/* The body of a hello. */
-static inline const uint8_t *slu_negotiation_body(const struct slu_negotiation *offer)
+/* Returns the body of a hello. */
+static inline const uint8_t *slu_negotiation_body(const struct slu_negotiation *negotiation)
 {
-    return offer->said + SLU_HEAD_BYTES;
+    return negotiation->said + SLU_HEAD_BYTES;
 }
 
 struct slu_negotiations {
-    struct slu_acceptor acceptor; /* the user adds listeners, hands on events, ticks, closes it */
+    struct slu_acceptor acceptor; /* the user adds listeners, passes events and ticks, closes it */
     enum slu_purpose purpose;
     uint32_t means;
-    const uint8_t *secret; /* the user's; NULL: there is none */
+    const uint8_t *secret; /* of the user; NULL: none */
     size_t secret_bytes;
-    const void *answer; /* the user's body of each answer, SLU_BODY_BYTES at most */
+    const void *answer; /* body of each answer, of the user, SLU_BODY_BYTES at most */
     uint32_t answer_bytes;
     /*
-     * It stands, and is to be told: fd is the callee's, in no epoll set, and does not block.
-     * So is the session; offer ends with the call.
+     * The peer has proven itself and waits for a reply. The callee owns fd, which is in no epoll
+     * set and does not block, and the session. negotiation is valid during the call.
      */
-    void (*proven)(struct slu_negotiations *offers, const struct slu_negotiation *offer,
+    void (*proven)(struct slu_negotiations *negotiations, const struct slu_negotiation *negotiation,
                    const struct slu_session *session, int fd);
-    /* For the record, may be NULL: a whole hello of other means, or a proof that is none. */
-    void (*denied)(struct slu_negotiations *offers, const struct slu_negotiation *offer, int fd);
-    /* The same: a hello of that version. */
-    void (*foreign)(struct slu_negotiations *offers, uint32_t version, int fd);
+    /* A complete hello had other means, or a proof was wrong. For logs; may be NULL. */
+    void (*denied)(struct slu_negotiations *negotiations, const struct slu_negotiation *negotiation,
+                   int fd);
+    /* A hello had this other version. For logs; may be NULL. */
+    void (*foreign)(struct slu_negotiations *negotiations, uint32_t version, int fd);
     struct slu_negotiation at[SLU_PLACES];
 };
 
-/* The struct is large. The user sets purpose, means, secret, answer and calls afterwards. */
-void slu_negotiations_init(struct slu_negotiations *offers, int epoll, uint64_t tag);
+/*
+ * Initializes the struct, which is large. The user then sets purpose, means, secret, answer and
+ * callbacks.
+ */
+void slu_negotiations_init(struct slu_negotiations *negotiations, int epoll, uint64_t tag);
 
 /*
- * To somebody who stands a verdict: ADMITTED, REFUSED or BUSY, once; or STANDS, at once, if it
- * comes later. False: the other side has gone or takes nothing, and the socket is to be closed.
- * Text of a refusal: the body.
+ * Sends a proven peer its verdict, ADMITTED, REFUSED or BUSY, once; or at once PENDING, if the
+ * verdict comes later. Returns false if the peer has gone or takes nothing; the caller then closes
+ * the socket. The body of a refusal is its text.
  */
 bool slu_negotiation_reply(int fd, const struct slu_session *session, enum slu_reply_code word,
                            const void *body, uint32_t count);

@@ -14,8 +14,8 @@
 #define LABEL_BYTES 16
 
 /*
- * libsodium has a lock of its own, which sodium_init() takes each time: a child of fork(2)
- * would wait for ever for a thread that is not there.
+ * sodium_init() takes a lock of libsodium each time. In a child of fork(2) that could belong to a
+ * thread that does not exist there, so this lock surrounds it.
  */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 static atomic_bool ready;

@@ -19,11 +19,10 @@ static int check_file(int fd, const char *path)
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return slu_fail(errno, "cannot look at the secret %.128s: %s", path,
-                        strerrordesc_np(errno));
+        return slu_fail(errno, "cannot check the secret %.128s: %s", path, strerrordesc_np(errno));
     if (!S_ISREG(status.st_mode))
         return slu_fail(EACCES, "the secret %.128s is not a regular file", path);
-    /* What another user wrote is known to him, and can be changed by him. Root can do both. */
+    /* A file of another user can be read and changed by that user. Root can do both anyway. */
     if (status.st_uid != geteuid() && status.st_uid != 0)
         return slu_fail(EACCES,
                         "the secret %.128s belongs to user %u: it must belong to user %u, as whom "
@@ -40,7 +39,7 @@ static int check_file(int fd, const char *path)
     return 0;
 }
 
-/* One byte more than it may have is room to see that it has grown. */
+/* Reads one byte more than allowed, to notice a file that has grown. */
 static int read_file(int fd, const char *path, struct slu_secret *secret)
 {
     while (secret->count <= SLU_SECRET_MAX) {
@@ -70,7 +69,7 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
     error = slu_proof_init();
     if (error < 0)
         return error;
-    /* O_NONBLOCK is for what is no file: to open a pipe would wait for its other end. */
+    /* With O_NONBLOCK, opening a pipe does not wait for its other end. */
     fd = slu_fd_open(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return slu_fail(errno == EACCES || errno == EPERM ? EACCES : EINVAL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both sides of a connection know and nobody else: read from a file that nobody
- * else may read, or given; never sent, only used to prove and to seal.
+ * A secret that only the two sides of a connection know. It is read from a file that no other user
+ * can read, or given by the caller. It is never sent, only used for proofs and to seal.
  */
 #ifndef SLU_CONNECT_SECRET_H
 #define SLU_CONNECT_SECRET_H
@@ -13,13 +13,19 @@
 #define SLU_SECRET_MAX 4096
 
 struct slu_secret {
-    uint8_t *bytes; /* NULL: there is none */
+    uint8_t *bytes; /* NULL: none */
     size_t count;
 };
 
-/* 0, or with a text -EACCES (others may read it), -EINVAL, -EOPNOTSUPP, ... Path empty: none. */
+/*
+ * Reads a file; an empty path means no secret. Returns 0, or with a text -EACCES (others may read
+ * it), -EINVAL, -EOPNOTSUPP or another error.
+ */
 int slu_secret_read(const char *path, struct slu_secret *secret);
-/* Of bytes, SLU_SECRET_MAX at most: 0, -ENOMEM, -EOPNOTSUPP; forget it in each case. */
+/*
+ * Copies at most SLU_SECRET_MAX bytes. Returns 0, -ENOMEM or -EOPNOTSUPP; slu_secret_forget() is
+ * needed in each case.
+ */
 int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret);
 void slu_secret_forget(struct slu_secret *secret);
 

@@ -129,7 +129,7 @@ bool slu_reply_proves(const struct slu_session *session, const uint8_t *reply, u
     return slu_proof_equal(wanted, reply + SLU_REPLY_BYTES - SLU_PROOF_BYTES, SLU_PROOF_BYTES);
 }
 
-/* Its own key for each label, so that the nonce can be zero. */
+/* Each label has its own key, so the nonce can be zero. */
 static void make_seal_key(const struct slu_session *session, const char *label,
                           uint8_t key[SLU_PROOF_BYTES])
 {

@@ -15,7 +15,10 @@
 #include "connect/identity.h"
 
 #define BACKLOG 4096
-/* An address that swallows everything is given up after 7 s, not the system's 2 minutes. */
+/*
+ * A connect to an address that drops all packets fails after 7 s, and not after the system's 2
+ * minutes.
+ */
 #define SYN_RETRIES 2
 
 int slu_stream_hear(int fd, uint8_t **bytes, size_t *count)
@@ -217,7 +220,7 @@ void slu_stream_no_delay(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* The bytes of an IPv4 address are those of its mapped form. */
+/* An IPv4 address is compared by the bytes of its mapped form. */
 static bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     if (a->ss_family != b->ss_family)
@@ -243,7 +246,7 @@ bool slu_stream_is_local(int fd)
     struct sockaddr_storage own, other;
     socklen_t own_length = sizeof own, other_length = sizeof other;
 
-    /* What is sent to an address of one's own comes from it. */
+    /* A packet to an address of this host has that address as its source. */
     return getsockname(fd, (struct sockaddr *)&own, &own_length) != 0 ||
            getpeername(fd, (struct sockaddr *)&other, &other_length) != 0 ||
            same_ip(&own, &other) || is_loopback(&other);
@@ -257,7 +260,7 @@ bool slu_stream_ended(int fd)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Those of a family, 4 or 6, behind the first count; how many there are then. */
+/* Appends the addresses of a family, 4 or 6, behind the first count. Returns the new count. */
 static uint32_t take_family(const struct ifaddrs *list, uint16_t family, uint16_t port,
                             struct slu_address *addresses, uint32_t count, uint32_t most)
 {
@@ -268,7 +271,7 @@ static uint32_t take_family(const struct ifaddrs *list, uint16_t family, uint16_
             (list->ifa_flags & IFF_LOOPBACK) != 0)
             continue;
         address = slu_address_of(list->ifa_addr);
-        /* An IPv6 address of the link means nothing without the interface. */
+        /* A link-local IPv6 address means nothing to others, without the interface. */
         if (address.family != family ||
             (family == 6 && address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80))
             continue;

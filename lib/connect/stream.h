@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets on their way to become connections: addresses, and what is heard before
- * there is any trust. Nothing here blocks.
+ * Sockets before a connection is trusted: addresses, listening, dialing, and the bytes of the
+ * handshake. No function blocks.
  */
 #ifndef SLU_CONNECT_STREAM_H
 #define SLU_CONNECT_STREAM_H
@@ -12,10 +12,13 @@
 
 #include "endpoint/endpoint.h"
 
-/* The longest that is said before a side is believed: a hello, a challenge and a proof. */
+/* The longest handshake before a side is believed: a hello, a challenge and a proof. */
 #define SLU_TALK_BYTES 256
 
-/* What a stranger has said, and how much he is to say; never a length that he told. */
+/*
+ * Bytes from a peer that is not trusted, and how many to receive; never a length that the peer
+ * sent.
+ */
 struct slu_talk {
     int fd; /* -1: none */
     uint32_t got, want;
@@ -23,42 +26,48 @@ struct slu_talk {
 };
 
 /*
- * What is there, up to *count bytes, by which both are moved on: 0, whether or not that was
- * all; or a negative errno, and there will be no more.
+ * Receives what is there, up to *count bytes, and advances both. Returns 0, even if more is to
+ * come; or a negative errno value if no more will come.
  */
 int slu_stream_hear(int fd, uint8_t **bytes, size_t *count);
 
-/* SLU_TALK_MORE: not all of it yet. SLU_TALK_ENDED: there will be no more. */
+/* SLU_TALK_MORE: more is to come. SLU_TALK_ENDED: no more will come. */
 enum slu_talk_state { SLU_TALK_MORE, SLU_TALK_WHOLE, SLU_TALK_ENDED };
 enum slu_talk_state slu_talk_hear(struct slu_talk *talk);
-/* What fits a fresh socket: all goes, or false. */
+/* Sends all, or returns false. Use it only for what fits the buffer of a new socket. */
 bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count);
-/* The same, in one packet with what is said next, which must be at once. */
+/* The same, in one packet with the next bytes, which must follow at once. */
 bool slu_talk_begin(const struct slu_talk *talk, const void *bytes, uint32_t count);
-/* Ends it at once: neither side keeps anything of it. */
+/* Closes the socket. */
 void slu_talk_close(struct slu_talk *talk);
 
-/* Listening sockets at an ephemeral port, or a negative errno. Family 0 of the address: all. */
+/*
+ * Listen at an ephemeral port. Return a socket, or a negative errno value. Family 0 of the address:
+ * all addresses.
+ */
 int slu_stream_listen(const struct slu_address *address, bool ipv6);
-/* At a port that may have been used a moment ago; [::] is of both families. */
+/* Listens at a port that may have been in use until just now. [::] listens for both families. */
 int slu_stream_listen_again(const struct slu_address *address);
-/* The same at all addresses, of IPv4 alone where there is no IPv6. */
+/* Listens at all addresses, of IPv4 only if there is no IPv6. */
 int slu_stream_listen_all(uint16_t port);
-int slu_stream_listen_here(uint64_t listener); /* a Unix socket of that name */
+int slu_stream_listen_here(uint64_t listener); /* a Unix socket of this name */
 uint16_t slu_stream_port(int fd);
-/* Begins to connect: a socket, or a negative errno; -EAGAIN: the other has no room now. */
+/*
+ * Begin to connect. Return a socket, or a negative errno value; -EAGAIN: the backlog of the peer is
+ * full.
+ */
 int slu_stream_dial(const struct slu_address *address);
 int slu_stream_dial_here(uint64_t listener);
-int slu_stream_error(int fd); /* a positive errno; 0: none */
+int slu_stream_error(int fd); /* a positive errno value; 0: none */
 void slu_stream_no_delay(int fd);
-/* Whether the other end of a TCP connection is an address of this network itself. */
+/* Tells whether the other end of a TCP connection is an address of this host. */
 bool slu_stream_is_local(int fd);
-/* Whether the peer has ended, and all that it said before was read. */
+/* Tells whether the peer has closed, and all its bytes were read. */
 bool slu_stream_ended(int fd);
 
 /*
- * Addresses of this host, for others, those of IPv4 first; how many. That of the loopback stands
- * for a host without a network.
+ * Lists the addresses of this host for others, IPv4 first. Returns how many. A host without a
+ * network has the loopback address.
  */
 uint32_t slu_stream_addresses(struct slu_address *addresses, uint32_t most, bool with_ipv6,
                               uint16_t port);

@@ -11,9 +11,12 @@
 #include "base/clock.h"
 #include "connect/stream.h"
 
-/* For an answer, while others are tried. */
+/* The longest wait for an answer, while other addresses are tried. */
 #define ANSWER_TIME SLUICE_S(10)
-/* Whoever was told our proof and has not proven itself: others are told it from then on. */
+/*
+ * How long a listener that received the proof may take to prove itself, before the proof is sent to
+ * another one.
+ */
 #define PROOF_TIME SLUICE_S(1)
 
 enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_READY, STAGE_REPLY, STAGE_VERDICT };
@@ -44,14 +47,15 @@ static void fail(struct slu_target *target, uint32_t index, int error, const cha
     target->proven = false;
 }
 
-static bool say(const struct slu_target *target, uint32_t index, const void *bytes, uint32_t count)
+static bool send_bytes(const struct slu_target *target, uint32_t index, const void *bytes,
+                       uint32_t count)
 {
     struct slu_talk talk = {.fd = target->dial.attempts[index].fd};
 
     return slu_talk_say(&talk, bytes, count);
 }
 
-static void say_hello(struct slu_target *target, uint32_t index)
+static void send_hello(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = target->talks[index];
     uint32_t count = SLU_HEAD_BYTES + target->body_bytes;
@@ -68,7 +72,7 @@ static void say_hello(struct slu_target *target, uint32_t index)
         return;
     }
     talk->stage = STAGE_FIRST;
-    talk->told = target->means == SLU_MEANS_NONE && target->dial.count == 1;
+    talk->proof_sent = target->means == SLU_MEANS_NONE && target->dial.count == 1;
     talk->got = 0;
     talk->want = SLU_HEAD_FIRST;
     talk->said_bytes = count;
@@ -78,17 +82,17 @@ static void say_hello(struct slu_target *target, uint32_t index)
     }
     if (head.bytes > 0)
         memcpy(talk->bytes + SLU_HEAD_BYTES, target->body, head.bytes);
-    /* The answer, of which nothing is there yet, has room for it. */
-    if (talk->told) {
+    /* The buffer of the answer, which is still empty, has room for it. */
+    if (talk->proof_sent) {
         memset(talk->bytes + count, 0, SLU_PROOF_BYTES);
         count += SLU_PROOF_BYTES;
     }
-    if (!say(target, index, talk->bytes, count))
+    if (!send_bytes(target, index, talk->bytes, count))
         fail(target, index, ECONNRESET, "it hung up");
 }
 
-/* More of what is wanted; 1: all is there, 0: not yet, -1: there will be no more. */
-static int hear(struct slu_target *target, uint32_t index, uint8_t *bytes)
+/* Receives wanted bytes. Returns 1 if all have come, 0 if not yet, or -1 if no more will come. */
+static int receive(struct slu_target *target, uint32_t index, uint8_t *bytes)
 {
     struct slu_target_talk *talk = target->talks[index];
     uint8_t *at = bytes + talk->got;
@@ -99,54 +103,54 @@ static int hear(struct slu_target *target, uint32_t index, uint8_t *bytes)
     return error < 0 ? -1 : left == 0;
 }
 
-/* The first 16 bytes of an answer: whether there can be more. */
+/* Checks the first 16 bytes of an answer. Returns false if it ends here. */
 static bool check_first(struct slu_target *target, uint32_t index, const uint8_t *bytes)
 {
     struct slu_head head;
 
     if (!slu_head_first(slu_session_answer_magic, bytes, &head)) {
-        fail(target, index, EPROTO, "what answers is no listener of sluice");
+        fail(target, index, EPROTO, "what answers is not a listener of sluice");
     } else if (head.version != SLU_SESSION_VERSION) {
         target->other_version = head.version;
         fail(target, index, EPROTO, "it speaks another version");
     } else if (head.word == SLU_REPLY_PURPOSE) {
-        fail(target, index, EPROTO, "it listens for something else");
+        fail(target, index, EPROTO, "it listens for another purpose");
     } else if (head.word != SLU_REPLY_GO_ON && head.word != SLU_REPLY_DENIED) {
-        fail(target, index, EPROTO, "what answers is no listener of sluice");
+        fail(target, index, EPROTO, "what answers is not a listener of sluice");
     } else {
         return true;
     }
     return false;
 }
 
-static const char *means_words(const struct slu_target *target, uint32_t other)
+static const char *means_text(const struct slu_target *target, uint32_t other)
 {
     if (target->means == SLU_MEANS_NONE)
-        return "it wants a secret, and we have none";
-    return other == SLU_MEANS_NONE ? "it has no secret, and we have one"
+        return "it requires a secret, and this side has none";
+    return other == SLU_MEANS_NONE ? "it has no secret, and this side has one"
                                    : "its secret is of another kind";
 }
 
-/* All of the head. */
+/* Checks a whole head. */
 static bool check_head(struct slu_target *target, uint32_t index, const uint8_t *bytes)
 {
     struct slu_target_talk *talk = target->talks[index];
 
     if (!slu_head_read(bytes, &talk->answer)) {
-        fail(target, index, EPROTO, "what answers is no listener of sluice");
+        fail(target, index, EPROTO, "what answers is not a listener of sluice");
     } else if (talk->answer.means != target->means) {
         target->other_means = talk->answer.means;
-        fail(target, index, EACCES, means_words(target, talk->answer.means));
+        fail(target, index, EACCES, means_text(target, talk->answer.means));
     } else if (talk->answer.word != SLU_REPLY_GO_ON) {
-        fail(target, index, EACCES, "it denied us");
+        fail(target, index, EACCES, "it denied the connection");
     } else {
         return true;
     }
     return false;
 }
 
-/* It has proven itself: nobody else is needed. */
-static void stand(struct slu_target *target, uint32_t index)
+/* The listener has proven itself, so the other attempts are given up. */
+static void set_proven(struct slu_target *target, uint32_t index)
 {
     target->chosen = index;
     target->proven = true;
@@ -155,23 +159,23 @@ static void stand(struct slu_target *target, uint32_t index)
             slu_dial_fail(&target->dial, i, ECANCELED, "another address was faster");
 }
 
-/* A whole reply: a verdict, or that it comes later. */
-static enum slu_target_state judge(struct slu_target *target, uint32_t index, int word)
+/* Handles a whole reply: a verdict, or that it is pending. */
+static enum slu_target_state handle_reply(struct slu_target *target, uint32_t index, int word)
 {
     struct slu_target_talk *talk = target->talks[index];
     bool due = talk->stage == STAGE_REPLY;
 
     if (word == SLU_REPLY_DENIED && due) {
-        fail(target, index, EACCES, "it denied us: its secret is another one");
+        fail(target, index, EACCES, "it denied the connection: its secret differs");
     } else if (word < 0 || (word == SLU_REPLY_PENDING && !due)) {
-        fail(target, index, EPROTO, "what answers is no listener of sluice");
+        fail(target, index, EPROTO, "what answers is not a listener of sluice");
     } else if (!slu_reply_proves(&talk->session, talk->bytes, talk->want - SLU_REPLY_BYTES)) {
-        fail(target, index, EACCES, "it does not know our secret");
+        fail(target, index, EACCES, "it does not know the secret");
     } else if (word == SLU_REPLY_BUSY) {
-        fail(target, index, EAGAIN, "too many wait there");
+        fail(target, index, EAGAIN, "its queue is full");
     } else {
         if (due)
-            stand(target, index);
+            set_proven(target, index);
         if (word != SLU_REPLY_PENDING)
             return word == SLU_REPLY_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
         talk->stage = STAGE_VERDICT;
@@ -182,21 +186,21 @@ static enum slu_target_state judge(struct slu_target *target, uint32_t index, in
     return SLU_TARGET_ON;
 }
 
-static enum slu_target_state hear_reply(struct slu_target *target, uint32_t index)
+static enum slu_target_state receive_reply(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = target->talks[index];
     uint32_t count;
-    int heard;
+    int received;
 
-    while ((heard = hear(target, index, talk->bytes)) == 1) {
+    while ((received = receive(target, index, talk->bytes)) == 1) {
         int word = slu_reply_read(talk->bytes, &count);
 
-        /* The verdict may be there already: the user looks again. */
+        /* If the verdict has come already, the next call of the user reads it. */
         if (word < 0 || talk->want == SLU_REPLY_BYTES + count)
-            return judge(target, index, word);
+            return handle_reply(target, index, word);
         talk->want = SLU_REPLY_BYTES + count;
     }
-    if (heard < 0)
+    if (received < 0)
         fail(target, index, ECONNRESET, "it hung up");
     return SLU_TARGET_ON;
 }
@@ -215,15 +219,15 @@ enum slu_target_state slu_target_prove(struct slu_target *target)
     talk->got = 0;
     talk->want = SLU_REPLY_BYTES;
     talk->since = slu_now();
-    /* The reply came with the answer, then. */
-    if (talk->told)
-        return hear_reply(target, index);
-    if (!say(target, index, proof, sizeof proof))
+    /* The proof went with the hello, so the reply may come with the answer. */
+    if (talk->proof_sent)
+        return receive_reply(target, index);
+    if (!send_bytes(target, index, proof, sizeof proof))
         fail(target, index, ECONNRESET, "it hung up");
     return SLU_TARGET_ON;
 }
 
-/* Whether one more may be told our proof. */
+/* Tells whether the proof may be sent to one more listener. */
 static bool may_choose(const struct slu_target *target, int64_t now)
 {
     return target->chosen == SLU_DIAL_MOST ||
@@ -239,46 +243,46 @@ static enum slu_target_state choose(struct slu_target *target, uint32_t index)
     return target->ask ? SLU_TARGET_CHALLENGED : slu_target_prove(target);
 }
 
-/* Answer and body: in turn the first bytes, the head and the body. */
-static enum slu_target_state hear_answer(struct slu_target *target, uint32_t index)
+/* Receives the answer in three stages: the first bytes, the head and the body. */
+static enum slu_target_state receive_answer(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = target->talks[index];
     uint8_t *answer = talk->bytes + talk->said_bytes;
-    int heard;
+    int received;
 
-    while ((heard = hear(target, index, answer)) == 1 && talk->stage < STAGE_BODY) {
+    while ((received = receive(target, index, answer)) == 1 && talk->stage < STAGE_BODY) {
         if (talk->stage == STAGE_FIRST ? !check_first(target, index, answer)
                                        : !check_head(target, index, answer))
             return SLU_TARGET_ON;
         talk->want = SLU_HEAD_BYTES + (talk->stage == STAGE_HEAD ? talk->answer.bytes : 0);
         talk->stage++;
     }
-    if (heard < 0) {
+    if (received < 0) {
         fail(target, index, ECONNRESET, "it hung up");
         return SLU_TARGET_ON;
     }
-    if (heard == 0)
+    if (received == 0)
         return SLU_TARGET_ON;
     talk->said_bytes += talk->want;
     talk->stage = STAGE_READY;
     return choose(target, index);
 }
 
-static enum slu_target_state hear_news(struct slu_target *target, uint32_t index)
+static enum slu_target_state handle_news(struct slu_target *target, uint32_t index)
 {
     bool was_up = index < target->dial.count && target->dial.attempts[index].state == SLU_DIAL_UP;
 
     if (!slu_dial_event(&target->dial, index))
         return SLU_TARGET_ON;
     if (!was_up) {
-        say_hello(target, index);
+        send_hello(target, index);
         return SLU_TARGET_ON;
     }
     if (target->talks[index]->stage < STAGE_READY)
-        return hear_answer(target, index);
+        return receive_answer(target, index);
     if (target->talks[index]->stage > STAGE_READY)
-        return hear_reply(target, index);
-    /* It waits for its turn, and has nothing to say but the end. */
+        return receive_reply(target, index);
+    /* An attempt that waits for its turn receives nothing, so an event means its end. */
     fail(target, index, ECONNRESET, "it hung up");
     return SLU_TARGET_ON;
 }
@@ -290,13 +294,13 @@ enum slu_target_state slu_target_wait(struct slu_target *target, int64_t until)
 
     for (uint32_t i = 0; i < target->dial.count && state == SLU_TARGET_ON; i++)
         if ((news & (UINT32_C(1) << i)) != 0)
-            state = hear_news(target, i);
+            state = handle_news(target, i);
     return state;
 }
 
-/* Those that say nothing, and those whose turn it is. */
-static enum slu_target_state look(struct slu_target *target, uint32_t index, int64_t now,
-                                  int64_t *next)
+/* Fails an attempt that is silent, and continues one whose turn it is. */
+static enum slu_target_state check_attempt(struct slu_target *target, uint32_t index, int64_t now,
+                                           int64_t *next)
 {
     const struct slu_target_talk *talk = target->talks[index];
     int64_t late;
@@ -313,7 +317,7 @@ static enum slu_target_state look(struct slu_target *target, uint32_t index, int
     if (talk->stage == STAGE_READY)
         return SLU_TARGET_ON;
     if (now >= late)
-        fail(target, index, ETIMEDOUT, "it says nothing");
+        fail(target, index, ETIMEDOUT, "it sends nothing");
     else if (late < *next)
         *next = late;
     return SLU_TARGET_ON;
@@ -326,7 +330,7 @@ enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, in
     if (target->proven)
         return SLU_TARGET_ON;
     for (uint32_t i = 0; i < target->dial.count; i++) {
-        enum slu_target_state state = look(target, i, now, next);
+        enum slu_target_state state = check_attempt(target, i, now, next);
 
         if (state != SLU_TARGET_ON)
             return state;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whoever dials somebody that listens with an offer. All addresses are dialed as dial.h
- * says, and whoever answers there is told a hello. The first that answers rightly is told
- * our proof; another one only if that one has not proven itself within a second, so that
- * the listener sees one of us and no stranger at an address holds us up. Who has proven
- * itself gives a verdict when it likes.
+ * The dialer's side of a connect by address. All addresses are dialed as dial.h says, and each
+ * listener that accepts gets a hello. The first listener with a right answer gets the proof.
+ * Another one gets it only if that one has not proven itself within PROOF_TIME, so that the
+ * listener sees this dialer once, and a stranger at one address does not hold up the rest. A
+ * listener that has proven itself may take its time for the verdict.
  *
- * Without a secret the first that answers is believed; a single address is told so at once.
+ * Without a secret the first answer is believed. If there is a single address, the proof goes with
+ * the hello.
  */
 #ifndef SLU_CONNECT_TARGET_H
 #define SLU_CONNECT_TARGET_H
@@ -16,63 +17,66 @@
 
 struct slu_target_talk {
     uint8_t stage;
-    bool told;          /* our proof, which is none, with the hello */
-    uint32_t got, want; /* of what is heard next */
+    bool proof_sent;    /* the proof, of zeros, went with the hello */
+    uint32_t got, want; /* of what is received next */
     uint32_t said_bytes;
-    int64_t since; /* it was told our proof */
+    int64_t since; /* when the proof was sent */
     struct slu_head answer;
     struct slu_session session;
-    uint8_t bytes[]; /* all of hello and answer; once they are proven, a reply */
+    uint8_t bytes[]; /* hello and answer; once they are proven, a reply */
 };
 
 enum slu_target_state {
     SLU_TARGET_ON,         /* nothing new */
-    SLU_TARGET_CHALLENGED, /* of .ask: an answer is there; set the secret, slu_target_prove() */
-    SLU_TARGET_PENDING,    /* it has proven itself; its verdict comes later */
-    SLU_TARGET_ADMITTED,   /* its verdict: slu_target_take() */
-    SLU_TARGET_REFUSED,    /* its verdict: why is in the body */
-    SLU_TARGET_HOPELESS    /* each address denies us, or is no listener of ours */
+    SLU_TARGET_CHALLENGED, /* with .ask: set the secret for the answer, slu_target_prove() */
+    SLU_TARGET_PENDING,    /* the listener has proven itself; its verdict comes later */
+    SLU_TARGET_ADMITTED,   /* verdict: call slu_target_take() */
+    SLU_TARGET_REFUSED,    /* verdict: the reason is in the body */
+    SLU_TARGET_HOPELESS    /* each address denied this dialer, or is no suitable listener */
 };
 
-/* The user sets what is up to body before the first tick. */
+/* The user sets all up to body_bytes before the first tick. */
 struct slu_target {
     struct slu_dial dial;
     enum slu_purpose purpose;
     uint32_t means;
-    const uint8_t *secret; /* the user's; NULL: there is none */
+    const uint8_t *secret; /* of the user; NULL: none */
     size_t secret_bytes;
-    const void *body; /* the user's body of each hello, SLU_BODY_BYTES at most */
+    const void *body; /* body of each hello, of the user, SLU_BODY_BYTES at most */
     uint32_t body_bytes;
-    bool ask;        /* the secret depends on the answer, as that of munge */
-    bool not_there;  /* who refuses at all addresses is not there: HOPELESS; else dialed again */
-    uint32_t chosen; /* of what wait() and prove() tell: the attempt; SLU_DIAL_MOST: none */
-    bool proven;     /* chosen has proven itself, and nobody else is dialed any more */
-    uint32_t other_means; /* of the last that differed; for words */
+    bool ask;             /* the secret depends on the answer, as with munge */
+    bool not_there;       /* if all addresses refuse: HOPELESS; otherwise they are dialed again */
+    uint32_t chosen;      /* attempt that the state is about; SLU_DIAL_MOST: none */
+    bool proven;          /* chosen has proven itself, and no other is dialed */
+    uint32_t other_means; /* of the last that differed, for texts */
     uint32_t other_version;
-    struct slu_target_talk *talks[SLU_DIAL_MOST]; /* NULL: never up */
+    struct slu_target_talk *talks[SLU_DIAL_MOST]; /* NULL: never connected */
 };
 
 void slu_target_init(struct slu_target *target);
-/* Closes all but what was taken. */
+/* Closes all sockets that were not taken. */
 void slu_target_end(struct slu_target *target);
-/* *next: when it is due again. */
+/* Lowers *next to when it is due again. */
 enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, int64_t *next);
-/* Waits until then at most for the others, and goes on with them as far as the first news. */
+/* Waits for the peers until then at most, and handles events up to the first new state. */
 enum slu_target_state slu_target_wait(struct slu_target *target, int64_t until);
-/* Goes on with who was CHALLENGED. */
+/* Continues with the attempt that was CHALLENGED. */
 enum slu_target_state slu_target_prove(struct slu_target *target);
-/* It is not who we look for: dials on. error and why are as of slu_dial_fail(). */
+/*
+ * Gives up the chosen listener, which is the wrong one, and continues. error and why as for
+ * slu_dial_fail().
+ */
 void slu_target_pass(struct slu_target *target, int error, const char *why);
 
-/* Of the chosen: the body of its answer, until that is proven, and of its verdict. */
+/* Return the body of the chosen listener's answer, valid until it is proven, and of its verdict. */
 const uint8_t *slu_target_answer(const struct slu_target *target, uint32_t *count);
 const uint8_t *slu_target_verdict(const struct slu_target *target, uint32_t *count);
-/* The socket, which is the caller's, and ends the rest. */
+/* Returns the socket, which the caller then owns, and ends the rest. */
 int slu_target_take(struct slu_target *target, struct slu_session *session);
 
 /*
- * Why it is HOPELESS, or late: -EACCES, -EPROTO, -ECONNREFUSED or -ETIMEDOUT without a text,
- * and the words of each address.
+ * Returns why it is HOPELESS or late: -EACCES, -EPROTO, -ECONNREFUSED or -ETIMEDOUT, without
+ * setting the thread's text. Writes the reason of each address.
  */
 int slu_target_explain(const struct slu_target *target, char *text, size_t size);
 

@@ -208,7 +208,7 @@ static const struct {
     int own, theirs; /* secrets; -1: none */
     const char *words;
 } mismatches[] = {
-    {0, 1, "its secret is another one"}, {0, -1, "it wants a secret"}, {-1, 0, "it has no secret"}};
+    {0, 1, "its secret differs"}, {0, -1, "it requires a secret"}, {-1, 0, "it has no secret"}};
 
 /* The listener goes on, and lets in who knows its secret. */
 TEST(secrets_that_differ, .times = COUNT(mismatches))

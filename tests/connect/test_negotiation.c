@@ -229,11 +229,11 @@ static const struct {
     int error;
     const char *words;
 } strangers[] = {
-    {"another secret", 1, 1, false, SLU_PURPOSE_CONNECT, -EACCES, "its secret is another one"},
+    {"another secret", 1, 1, false, SLU_PURPOSE_CONNECT, -EACCES, "its secret differs"},
     {"a secret for none", 0, 1, true, SLU_PURPOSE_CONNECT, -EACCES, "it has no secret"},
-    {"none for a secret", 1, 0, true, SLU_PURPOSE_CONNECT, -EACCES, "it wants a secret"},
+    {"none for a secret", 1, 0, true, SLU_PURPOSE_CONNECT, -EACCES, "it requires a secret"},
     {"other means", 2, 1, true, SLU_PURPOSE_CONNECT, -EACCES, "of another kind"},
-    {"another purpose", 1, 1, true, SLU_PURPOSE_EXCHANGE, -EPROTO, "for something else"},
+    {"another purpose", 1, 1, true, SLU_PURPOSE_EXCHANGE, -EPROTO, "for another purpose"},
 };
 
 TEST(who_does_not_is_denied, .times = COUNT(strangers))

@@ -206,7 +206,7 @@ TEST(mistakes_are_named, .unless = has_no_rdmacm)
                  EINVAL, "takes 56");
     options.own = NULL;
     require_null(sluice_connect("rdmacm:" HOST ":1", sides.pds[0], NULL, &options, DEADLINE),
-                 ECONNREFUSED, "nobody listens");
+                 ECONNREFUSED, "no process listens");
     sides_close(&sides);
 }
 
