@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The ground floor, which everything stands on: base.h says in which order. One source
-# or header a line, sorted.
+# What all parts of the library share; base.h has the order of dependencies. One source or
+# header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/async_call.c \
 	%D%/async_call.h \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The door. One source or header a line, sorted.
+# Connecting. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/acceptor.c \
 	%D%/acceptor.h \
@@ -26,7 +26,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/target.c \
 	%D%/target.h
 EXTRA_DIST += %D%/README.md
-# The second way to meet, over rdma_cm.
+# Connections over rdma_cm.
 if RDMACM
 lib_libsluice_la_SOURCES += \
 	%D%/cm.c \

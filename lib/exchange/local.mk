@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# How the ranks of a program find each other. One source or header a line, sorted.
+# Exchanges, by which the ranks of a program find each other. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/exchange.c \
 	%D%/exchange.h \

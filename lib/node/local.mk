@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Ranks, connected to all ranks, and barriers. One source or header a line, sorted.
+# Nodes: connections between all ranks, barriers and gathers. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/abort.c \
 	%D%/abort_reason.c \
