@@ -498,6 +498,6 @@ TEST(strangers_take_no_descriptors)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"offer", WIRE_SELF, 60}};
-    return run_groups("offer", groups, COUNT(groups));
+    static const struct tests groups[] = {{"negotiation", WIRE_SELF, 60}};
+    return run_groups("negotiation", groups, COUNT(groups));
 }

@@ -94,7 +94,7 @@ static void call_without_time(struct party *party)
     uint32_t rank, ranks;
     for (uint32_t i = 0; i <= party->attr.rank; i++) {
         require_error(sluice_exchange_alltoall(party->exchange, to, from, 8, 0), -ETIMEDOUT, "0");
-        require_error(sluice_exchange_barrier(party->exchange, 0), -ETIMEDOUT, "no rank was told");
+        require_error(sluice_exchange_barrier(party->exchange, 0), -ETIMEDOUT, "nothing was sent");
         require_error(sluice_exchange_locality(party->exchange, &rank, &ranks, 0), -ETIMEDOUT, "0");
     }
     party_calls(party, 100);

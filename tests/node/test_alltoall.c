@@ -90,7 +90,7 @@ static void trade_without_time(struct ranks *ranks, uint32_t rank)
         require(all[0] == 7, "%u", all[0]);
         return;
     }
-    require_error(result, -ETIMEDOUT, "deadline 0 nothing was said");
+    require_error(result, -ETIMEDOUT, "deadline 0 nothing was sent");
     trade(ranks, rank, 16, 0, false);
 }
 

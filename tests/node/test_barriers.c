@@ -211,9 +211,9 @@ static void come_without_time(struct ranks *ranks, uint32_t rank)
     for (uint32_t turn = 1; turn <= 3; turn++) {
         if (rank == turn) {
             require_error(sluice_node_barrier(ranks->nodes[rank], NULL, 0, turn, 0), -ETIMEDOUT,
-                          "deadline 0 nothing was said");
+                          "deadline 0 nothing was sent");
             require_error(sluice_node_shutdown(ranks->nodes[rank], 0), -ETIMEDOUT,
-                          "deadline 0 nothing was said");
+                          "deadline 0 nothing was sent");
         }
         pass(ranks, rank, NULL, ranks->count, turn, turn);
     }

@@ -136,7 +136,7 @@ static void wait_in_a_ring(struct ranks *ranks, uint32_t rank)
     struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
         require_error(sluice_node_barrier(node, groups[0], 2, 0, SLUICE_MS(1500)), -ETIMEDOUT,
-                      "heard rank 1 2 ranks may itself have waited");
+                      "rank 1 sent nothing 2 ranks may itself have waited");
     } else {
         require_error(sluice_node_barrier(node, groups[rank], 2, 0, DEADLINE), -ECANCELED,
                       "rank 0 gave up");
@@ -156,7 +156,7 @@ static void miss_without_reads(struct ranks *ranks, uint32_t rank)
     struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
         require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, SLUICE_MS(1000)),
-                      -ETIMEDOUT, "heard rank 1 4 ranks may itself have waited");
+                      -ETIMEDOUT, "rank 1 sent nothing 4 ranks may itself have waited");
     } else if (rank < 3) {
         require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, DEADLINE), -ECANCELED,
                       "rank 0 gave up");

@@ -74,9 +74,9 @@ static void give_without_time(struct ranks *ranks, uint32_t rank)
     for (uint32_t turn = 0; turn < ranks->count; turn++) {
         if (rank == turn) {
             require_error(sluice_node_allgather(ranks->nodes[rank], &own, all, 1, 0), -ETIMEDOUT,
-                          "deadline 0 nothing was said");
+                          "deadline 0 nothing was sent");
             require_error(sluice_node_share_mr(ranks->nodes[rank], NULL, remotes, 0), -ETIMEDOUT,
-                          "deadline 0 nothing was said");
+                          "deadline 0 nothing was sent");
         }
         give(ranks, rank, 16, turn, false);
     }

@@ -91,7 +91,7 @@ static void open_without_time(struct party *party)
 {
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
-    require_null(sluice_node_open(pd, party->exchange, NULL, 0), ETIMEDOUT, "0 no rank was told");
+    require_null(sluice_node_open(pd, party->exchange, NULL, 0), ETIMEDOUT, "0 nothing was sent");
     struct sluice_node *node = sluice_node_open(pd, party->exchange, NULL, LONG);
     require(node, "rank %u: %s", party->attr.rank, sluice_last_error());
     require_ok(sluice_node_shutdown(node, LONG));
