@@ -87,7 +87,7 @@ void slu_agent_leave(struct sluice_agent *agent)
     if (agent->closed)
         pthread_cond_broadcast(&agent->changed);
     else
-        slu_agent_settle(agent);
+        slu_agent_arm_for_sleeper(agent);
     unlock_and_drop(agent);
 }
 
@@ -252,7 +252,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     agent->next_due = SLUICE_FOREVER;
     TAILQ_INIT(&agent->peers);
     TAILQ_INIT(&agent->fresh);
-    TAILQ_INIT(&agent->bearing);
+    TAILQ_INIT(&agent->readable);
     TAILQ_INIT(&agent->offering);
     TAILQ_INIT(&agent->returning);
     TAILQ_INIT(&agent->kept);
@@ -362,18 +362,18 @@ static bool all_quiet(void *argument)
     struct sluice_agent_peer *peer;
 
     TAILQ_FOREACH(peer, &agent->peers, links)
-    if (!slu_agent_quiet(peer))
+    if (!slu_agent_is_flushed(peer))
         return false;
     return true;
 }
 
-static void say_goodbye(struct sluice_agent *agent)
+static void send_goodbyes(struct sluice_agent *agent)
 {
     struct sluice_agent_peer *peer;
 
     TAILQ_FOREACH(peer, &agent->peers, links)
     {
-        peer->say_bye = true;
+        peer->must_send_bye = true;
         slu_agent_touch(peer);
     }
     (void)slu_agent_await(agent, all_quiet, agent, slu_after(FAREWELL_TIME), false);
@@ -389,7 +389,7 @@ void sluice_agent_close(struct sluice_agent *agent)
         return;
     slu_agent_enter(agent);
     agent->magic = SLU_MAGIC_DEAD;
-    say_goodbye(agent);
+    send_goodbyes(agent);
     agent->closed = agent->ending = true;
     slu_agent_end_spares(agent);
     while ((peer = TAILQ_FIRST(&agent->peers)) != NULL)
@@ -400,7 +400,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     pthread_cond_broadcast(&agent->changed);
     pthread_cond_broadcast(&agent->helper.turn);
     atomic_fetch_add(&agent->wakes, 1);
-    slu_agent_rouse(agent);
+    slu_agent_wake_sleeper(agent);
     while (agent->inside > 1)
         pthread_cond_wait(&agent->changed, &agent->lock);
     agent->ending = false;

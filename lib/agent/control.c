@@ -20,10 +20,10 @@
 
 #define COMPLETIONS 16
 /* In the user data of a completion. */
-#define OF_A_SEND (UINT64_C(1) << 32)
+#define SEND_BIT (UINT64_C(1) << 32)
 /* A peer to which nothing was said for so long gets a word, by which its end is noticed. */
-#define SIGN_TIME SLUICE_S(5)
-#define SIGN_STEP SLUICE_S(1)
+#define HEARTBEAT_TIME SLUICE_S(5)
+#define HEARTBEAT_STEP SLUICE_S(1)
 
 static const bool counted[SLU_AGENT_TYPES] = {
     [SLU_AGENT_ALLOC] = true,    [SLU_AGENT_RELEASE] = true,  [SLU_AGENT_HAND] = true,
@@ -53,7 +53,7 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
         .opcode = opcode,
         .sge_count = 1,
         .sge = slot_sge(peer, slot, length),
-        .user_data = slot | (opcode == SLUICE_OP_SEND ? OF_A_SEND : 0),
+        .user_data = slot | (opcode == SLUICE_OP_SEND ? SEND_BIT : 0),
     };
     int posted = sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
 
@@ -73,7 +73,7 @@ static void lose_control(struct sluice_agent_peer *peer, int error)
 
     peer->agent->info.oversized +=
         known && first.error_class == SLUICE_CLASS_TRUNCATED && first.opcode == SLUICE_OP_RECEIVE;
-    if (peer->said_bye)
+    if (peer->sent_bye)
         slu_agent_lose(peer, 0, "we have left it");
     else if (known)
         slu_agent_lose(peer, first.error, "%.220s", first.text);
@@ -121,7 +121,7 @@ void slu_agent_control_close(struct sluice_agent_peer *peer)
     peer->control = NULL;
     slu_agent_end_staging(peer);
     if (peer->slab != NULL)
-        slu_agent_spare(peer->agent, peer->slab);
+        slu_agent_keep_spare(peer->agent, peer->slab);
     peer->slab = NULL;
     free(peer->free_sends);
     free(peer->pending);
@@ -132,8 +132,8 @@ void slu_agent_control_close(struct sluice_agent_peer *peer)
 
 /* Saying. */
 
-void slu_agent_say(struct sluice_agent_peer *peer, struct slu_agent_message *message,
-                   const void *bytes)
+void slu_agent_control_send(struct sluice_agent_peer *peer, struct slu_agent_message *message,
+                            const void *bytes)
 {
     uint32_t slot, length;
     uint8_t *at;
@@ -143,14 +143,14 @@ void slu_agent_say(struct sluice_agent_peer *peer, struct slu_agent_message *mes
         return;
     slot = peer->free_sends[--peer->free_count];
     at = peer->bytes + (size_t)slot * peer->slot_bytes;
-    message->taken = peer->told_taken = peer->taken;
-    message->received = peer->told_received = peer->received;
-    message->received_bytes = peer->told_received_bytes = peer->received_bytes;
+    message->taken = peer->reported_taken = peer->taken;
+    message->received = peer->reported_received = peer->received;
+    message->received_bytes = peer->reported_received_bytes = peer->received_bytes;
     length = slu_agent_message_write(message, at);
     if (message->type == SLU_AGENT_TEXT && message->length > 0)
         memcpy(at + SLU_AGENT_HEAD, bytes, message->length);
     peer->sent += counted[message->type];
-    peer->last_said = slu_now();
+    peer->last_sent = slu_now();
     error = post(peer, SLUICE_OP_SEND, slot, length);
     /* Who calls may be amid what has come: it is lost once the rest of that is heard. */
     if (error < 0 && peer->failed == 0)
@@ -166,34 +166,34 @@ void slu_agent_answer(struct sluice_agent_peer *peer, uint64_t id, uint32_t code
 
         memcpy(message.words, words, count);
     }
-    slu_agent_say(peer, &message, NULL);
+    slu_agent_control_send(peer, &message, NULL);
 }
 
-void slu_agent_owe(struct sluice_agent_peer *peer, uint64_t id, uint32_t code)
+void slu_agent_queue_answer(struct sluice_agent_peer *peer, uint64_t id, uint32_t code)
 {
     if (peer->state == SLU_AGENT_OVER)
         return;
-    if (peer->owed_count == SLU_AGENT_WAITS) {
+    if (peer->answer_count == SLU_AGENT_WAITS) {
         slu_agent_lose(peer, -EPROTO, "it asked for more than it can have answered");
         return;
     }
-    peer->owed[peer->owed_count].id = id;
-    peer->owed[peer->owed_count++].code = code;
-    slu_agent_control_say(peer);
+    peer->answers[peer->answer_count].id = id;
+    peer->answers[peer->answer_count++].code = code;
+    slu_agent_control_flush(peer);
 }
 
-static void say_owed(struct sluice_agent_peer *peer)
+static void send_queued_answers(struct sluice_agent_peer *peer)
 {
-    while (peer->owed_count > 0 && peer->free_count > 0) {
-        uint64_t id = peer->owed[0].id;
-        uint32_t code = peer->owed[0].code;
+    while (peer->answer_count > 0 && peer->free_count > 0) {
+        uint64_t id = peer->answers[0].id;
+        uint32_t code = peer->answers[0].code;
 
-        memmove(peer->owed, peer->owed + 1, --peer->owed_count * sizeof *peer->owed);
+        memmove(peer->answers, peer->answers + 1, --peer->answer_count * sizeof *peer->answers);
         slu_agent_answer(peer, id, code, NULL);
     }
 }
 
-bool slu_agent_may_ask(const struct sluice_agent_peer *peer)
+bool slu_agent_may_request(const struct sluice_agent_peer *peer)
 {
     return peer->state == SLU_AGENT_OPEN && peer->free_count > SLU_AGENT_RESERVE &&
            peer->sent - peer->sent_taken < peer->hello.window;
@@ -205,7 +205,7 @@ bool slu_agent_may_post(const struct sluice_agent_peer *peer, uint64_t bytes)
            peer->posted_bytes - peer->posted_received_bytes + bytes <= peer->hello.waiting_bytes;
 }
 
-static void say_hello(struct sluice_agent_peer *peer)
+static void send_hello(struct sluice_agent_peer *peer)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
     struct slu_agent_message message = {
@@ -222,93 +222,93 @@ static void say_hello(struct sluice_agent_peer *peer)
         .endpoint = peer->data.own,
     };
 
-    peer->data.say_reset = false;
-    slu_agent_say(peer, &message, NULL);
+    peer->data.must_send_reset = false;
+    slu_agent_control_send(peer, &message, NULL);
 }
 
-static void say_reset(struct sluice_agent_peer *peer)
+static void send_reset(struct sluice_agent_peer *peer)
 {
     struct slu_agent_message message = {.type = SLU_AGENT_RESET,
                                         .generation = peer->data.generation,
                                         .endpoint = peer->data.own,
-                                        .remote = peer->data.amiss};
+                                        .remote = peer->data.failed_remote};
 
-    peer->data.say_reset = false;
-    peer->data.amiss = (struct sluice_remote_mr){0};
-    slu_agent_say(peer, &message, NULL);
+    peer->data.must_send_reset = false;
+    peer->data.failed_remote = (struct sluice_remote_mr){0};
+    slu_agent_control_send(peer, &message, NULL);
 }
 
-static void say_plain(struct sluice_agent_peer *peer, uint32_t type)
+static void send_plain(struct sluice_agent_peer *peer, uint32_t type)
 {
     struct slu_agent_message message = {.type = type};
 
     if (type == SLU_AGENT_READY)
         message.generation = peer->data.generation;
-    slu_agent_say(peer, &message, NULL);
+    slu_agent_control_send(peer, &message, NULL);
 }
 
 /* By what it was told its program may have to wait, and need not since ours has received. */
-static bool owes_room(const struct sluice_agent_peer *peer)
+static bool room_is_due(const struct sluice_agent_peer *peer)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
 
-    return peer->received != peer->told_received &&
-           (peer->arrived - peer->told_received >= attr->max_waiting ||
-            peer->arrived_bytes - peer->told_received_bytes + peer->eager >
+    return peer->received != peer->reported_received &&
+           (peer->arrived - peer->reported_received >= attr->max_waiting ||
+            peer->arrived_bytes - peer->reported_received_bytes + peer->eager >
                 attr->max_waiting_bytes);
 }
 
 /* Half of what the other side may have on its way was taken since it was told. */
-static bool owes_credit(const struct sluice_agent_peer *peer)
+static bool credit_is_due(const struct sluice_agent_peer *peer)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
 
-    return peer->taken - peer->told_taken >= attr->window / 2 ||
-           peer->received - peer->told_received >= (attr->max_waiting + 1) / 2 ||
-           peer->received_bytes - peer->told_received_bytes >= attr->max_waiting_bytes / 2 ||
-           owes_room(peer);
+    return peer->taken - peer->reported_taken >= attr->window / 2 ||
+           peer->received - peer->reported_received >= (attr->max_waiting + 1) / 2 ||
+           peer->received_bytes - peer->reported_received_bytes >= attr->max_waiting_bytes / 2 ||
+           room_is_due(peer);
 }
 
-static bool owes_sign(const struct sluice_agent_peer *peer)
+static bool heartbeat_is_due(const struct sluice_agent_peer *peer)
 {
-    return !peer->pinged && slu_now() - peer->last_said >= SIGN_TIME;
+    return !peer->pinged && slu_now() - peer->last_sent >= HEARTBEAT_TIME;
 }
 
 /* Of all peers at once, in a whole second: whenever any is due, all are looked at. */
-static int64_t sign_due(const struct sluice_agent_peer *peer)
+static int64_t heartbeat_due(const struct sluice_agent_peer *peer)
 {
-    int64_t due = peer->last_said + SIGN_TIME + SIGN_STEP - 1;
+    int64_t due = peer->last_sent + HEARTBEAT_TIME + HEARTBEAT_STEP - 1;
 
-    return due - due % SIGN_STEP;
+    return due - due % HEARTBEAT_STEP;
 }
 
-void slu_agent_control_say(struct sluice_agent_peer *peer)
+void slu_agent_control_flush(struct sluice_agent_peer *peer)
 {
-    say_owed(peer);
-    if (peer->data.say_reset && peer->free_count > 0) {
+    send_queued_answers(peer);
+    if (peer->data.must_send_reset && peer->free_count > 0) {
         if (peer->data.generation == 1)
-            say_hello(peer);
+            send_hello(peer);
         else
-            say_reset(peer);
+            send_reset(peer);
     }
-    if (peer->data.say_ready && !peer->data.say_reset && peer->free_count > 0) {
-        peer->data.say_ready = false;
-        say_plain(peer, SLU_AGENT_READY);
+    if (peer->data.must_send_ready && !peer->data.must_send_reset && peer->free_count > 0) {
+        peer->data.must_send_ready = false;
+        send_plain(peer, SLU_AGENT_READY);
     }
     if (peer->free_count > 0 && peer->state == SLU_AGENT_OPEN) {
-        if (owes_credit(peer)) {
-            say_plain(peer, SLU_AGENT_CREDIT);
-        } else if (owes_sign(peer)) {
+        if (credit_is_due(peer)) {
+            send_plain(peer, SLU_AGENT_CREDIT);
+        } else if (heartbeat_is_due(peer)) {
             peer->pinged = true;
-            say_plain(peer, SLU_AGENT_CREDIT);
+            send_plain(peer, SLU_AGENT_CREDIT);
         }
     }
-    if (peer->say_bye && !peer->said_bye && peer->free_count > 0) {
-        peer->said_bye = true;
-        say_plain(peer, SLU_AGENT_BYE);
+    if (peer->must_send_bye && !peer->sent_bye && peer->free_count > 0) {
+        peer->sent_bye = true;
+        send_plain(peer, SLU_AGENT_BYE);
     }
     if (!peer->pinged)
-        slu_agent_due(peer->agent, sign_due(peer));
+        slu_agent_due(peer->agent, heartbeat_due(peer));
 }
 
 /* Hearing. */
@@ -323,7 +323,7 @@ static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint64_t length)
 }
 
 /* One needs at most one answer, for which there is a slot; last: for none is a slot needed. */
-static void hear_pending(struct sluice_agent_peer *peer, bool last)
+static void handle_pending(struct sluice_agent_peer *peer, bool last)
 {
     while (peer->state != SLU_AGENT_OVER && peer->pending_count > 0 &&
            (last || peer->free_count > 0)) {
@@ -333,7 +333,7 @@ static void hear_pending(struct sluice_agent_peer *peer, bool last)
 
         peer->first_pending = (peer->first_pending + 1) % peer->receives;
         peer->pending_count--;
-        slu_agent_hear(peer, peer->bytes + (size_t)slot * peer->slot_bytes, length);
+        slu_agent_handle(peer, peer->bytes + (size_t)slot * peer->slot_bytes, length);
         if (peer->state == SLU_AGENT_OVER || last)
             continue;
         error = post(peer, SLUICE_OP_RECEIVE, slot, peer->slot_bytes);
@@ -348,7 +348,7 @@ static void take(struct sluice_agent_peer *peer, const struct sluice_completion 
 
     if (done->error < 0)
         peer->failed = peer->failed < 0 ? peer->failed : done->error;
-    else if ((done->user_data & OF_A_SEND) != 0)
+    else if ((done->user_data & SEND_BIT) != 0)
         peer->free_sends[peer->free_count++] = slot;
     else
         keep(peer, slot, done->bytes);
@@ -374,7 +374,7 @@ static void fail(struct sluice_agent_peer *peer)
 {
     while (take_some(peer) == COMPLETIONS)
         continue;
-    hear_pending(peer, true);
+    handle_pending(peer, true);
     if (peer->state != SLU_AGENT_OVER)
         lose_control(peer, peer->failed);
 }
@@ -387,7 +387,7 @@ bool slu_agent_control_poll(struct sluice_agent_peer *peer)
     do {
         count = take_some(peer);
         some |= count > 0;
-        hear_pending(peer, false);
+        handle_pending(peer, false);
     } while (count == COMPLETIONS && peer->state != SLU_AGENT_OVER && peer->failed == 0);
     if (peer->state == SLU_AGENT_OVER)
         return some;

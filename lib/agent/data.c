@@ -21,7 +21,7 @@
  * whose work is on its way still when the other begins, lets it end first: to make the pair anew
  * would take from either the news of why it failed.
  */
-#define NEWS_TIME SLUICE_S(5)
+#define CAUSE_TIME SLUICE_S(5)
 /* With keepalive: who did not answer on this pair has to do it on the other one. */
 #define LEAST_PATIENCE SLUICE_S(1)
 /* Likewise: how late one may be that has yet to say that it is connected. */
@@ -44,7 +44,7 @@ int slu_agent_data_open(struct sluice_agent_peer *peer)
         return index;
     data->state = SLU_AGENT_DATA_MADE;
     data->generation = 1;
-    data->say_reset = true;
+    data->must_send_reset = true;
     data->since = slu_now();
     return 0;
 }
@@ -89,7 +89,7 @@ void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_
         return;
     }
     data->state = SLU_AGENT_DATA_CONNECTED;
-    data->say_ready = true;
+    data->must_send_ready = true;
 }
 
 /* Makes our end of the next generation; false: it is too early, or cannot be done now. */
@@ -115,16 +115,16 @@ static bool make_anew(struct sluice_agent_peer *peer)
     }
     data->state = SLU_AGENT_DATA_MADE;
     data->generation++;
-    data->say_reset = true;
-    data->say_ready = false;
+    data->must_send_reset = true;
+    data->must_send_ready = false;
     data->ours = false;
     data->patience = 0;
     data->since = now;
     peer->reconnects++;
     peer->agent->info.reconnects++;
     /* A long message of it that is being read makes room now. */
-    if (peer->is_bearing)
-        slu_agent_tell_of_room(peer->agent);
+    if (peer->is_readable)
+        slu_agent_notify_room(peer->agent);
     return true;
 }
 
@@ -139,12 +139,12 @@ bool slu_agent_data_end(struct sluice_agent_peer *peer)
 }
 
 /* Whether there may still be news, which are waited for. */
-static bool awaits_news(struct sluice_agent_peer *peer)
+static bool awaits_cause(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
 
     if (data->patience == 0)
-        data->patience = slu_after(NEWS_TIME);
+        data->patience = slu_after(CAUSE_TIME);
     if (slu_now() >= data->patience)
         return false;
     slu_agent_due(peer->agent, data->patience);
@@ -159,7 +159,7 @@ static bool begin_anew(struct sluice_agent_peer *peer)
     if (sluice_multichannel_peer_error(peer->data.wire, 0, &first) == 1)
         peer->data.lost_peer = first.error_class == SLUICE_CLASS_PEER_LOST;
     /* Who is silent, or has begun, has no news for us. */
-    if (!peer->data.ours && !peer->data.lost_peer && awaits_news(peer))
+    if (!peer->data.ours && !peer->data.lost_peer && awaits_cause(peer))
         return false;
     if (!make_anew(peer))
         return false;
@@ -169,13 +169,13 @@ static bool begin_anew(struct sluice_agent_peer *peer)
 }
 
 /* The other side has made its end of a generation that we have, too. */
-static void follow(struct sluice_agent_peer *peer)
+static void follow_reset(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
     struct sluice_endpoint remote = data->remote;
     bool next = data->remote_generation == data->generation + 1;
 
-    if (next && data->transfers > 0 && awaits_news(peer))
+    if (next && data->transfers > 0 && awaits_cause(peer))
         return;
     if (next && !make_anew(peer))
         return;
@@ -183,7 +183,7 @@ static void follow(struct sluice_agent_peer *peer)
     slu_agent_data_connect(peer, &remote);
 }
 
-void slu_agent_hear_reset(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_reset(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct slu_agent_data *data = &peer->data;
     bool meets = message->generation == data->generation && data->state == SLU_AGENT_DATA_MADE;
@@ -194,13 +194,13 @@ void slu_agent_hear_reset(struct sluice_agent_peer *peer, const struct slu_agent
         return;
     }
     if (message->remote.length > 0)
-        slu_agent_tell_late(peer, &message->remote);
+        slu_agent_log_late_use(peer, &message->remote);
     data->remote = message->endpoint;
     data->remote_generation = message->generation;
-    follow(peer);
+    follow_reset(peer);
 }
 
-void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_ready(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct slu_agent_data *data = &peer->data;
 
@@ -217,7 +217,7 @@ void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent
     if (sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_READY)
         slu_peer_heard(&data->wire->base.engine->peers[0]);
     /* Now its next message is to be had, if it is a long one. */
-    peer->agent->news |= peer->is_bearing;
+    peer->agent->news |= peer->is_readable;
 }
 
 /* A peer that was silent there, or never came there, and does not answer here either. */
@@ -239,7 +239,7 @@ static void lose_silent(struct sluice_agent_peer *peer)
 
 bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
 {
-    return peer->is_stirred || peer->data.transfers > 0 || peer->being_read > 0 ||
+    return peer->needs_service || peer->data.transfers > 0 || peer->being_read > 0 ||
            peer->data.state != SLU_AGENT_DATA_READY || peer->agent->attr.keepalive != 0;
 }
 
@@ -256,7 +256,7 @@ bool slu_agent_data_progress(struct sluice_agent_peer *peer)
     bool some = false;
 
     if (data->remote_generation != 0)
-        follow(peer);
+        follow_reset(peer);
     else if (slu_agent_data_failed(peer))
         some |= begin_anew(peer);
     if (peer->state == SLU_AGENT_OPEN)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The helper of an agent: a thread that serves peers while the program is elsewhere. Guarantee:
- * whatever comes is served by an event if the program is away, and no later than LONGEST after
+ * whatever comes is served by an event if the program is away, and no later than LONGEST_PAUSE after
  * the last call otherwise; and calls that follow each other wake no thread.
  *
  * While the program is away, the helper spins for a moment after each event, and then sleeps on
  * the set with all channels armed. Once the program calls, its own calls serve the peers: arming
  * channels at the end of each, and waking the helper for each message, would take many times as
  * long as the message. So the helper dozes, and nothing is armed for it. It looks after 20 us, 40
- * us and so on up to LONGEST, and serves again when there was no call since it looked last. If a
+ * us and so on up to LONGEST_PAUSE, and serves again when there was no call since it looked last. If a
  * call sleeps on the set, the helper dozes without a limit, until a call gives up the lock.
  */
 #include "config.h"
@@ -20,8 +20,8 @@
 #include "agent/agent.h"
 #include "base/descriptor.h"
 
-#define FIRST_LOOK SLUICE_US(20)
-#define LONGEST SLUICE_US(320)
+#define FIRST_PAUSE SLUICE_US(20)
+#define LONGEST_PAUSE SLUICE_US(320)
 /* Calls that arm channels as often as this are worth a wake of the helper, which dozes then. */
 #define OFTEN SLUICE_US(100)
 #define NANOSECONDS INT64_C(1000000000)
@@ -34,19 +34,19 @@ void slu_agent_unpark_helper(struct sluice_agent *agent)
     pthread_cond_signal(&agent->helper.turn);
 }
 
-bool slu_agent_helper_looks(struct sluice_agent *agent)
+bool slu_agent_helper_polls(struct sluice_agent *agent)
 {
     struct slu_agent_helper *helper = &agent->helper;
     int64_t now, last = helper->armed;
 
-    if (!helper->sleeps || helper->roused)
+    if (!helper->sleeps || helper->woken)
         return helper->sleeps;
     now = slu_now();
     helper->armed = now;
     if (now - last > OFTEN)
         return false;
-    helper->roused = true;
-    slu_agent_rouse(agent);
+    helper->woken = true;
+    slu_agent_wake_sleeper(agent);
     return true;
 }
 
@@ -55,7 +55,7 @@ static void doze(struct sluice_agent *agent, int64_t until)
 {
     const struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
 
-    slu_agent_settle(agent);
+    slu_agent_arm_for_sleeper(agent);
     if (!agent->driven) {
         pthread_cond_timedwait(&agent->helper.turn, &agent->lock, &limit);
         return;
@@ -69,13 +69,13 @@ static void doze(struct sluice_agent *agent, int64_t until)
 /* While the program calls. */
 static void doze_through(struct sluice_agent *agent)
 {
-    int64_t pause = FIRST_LOOK;
+    int64_t pause = FIRST_PAUSE;
     uint64_t seen;
 
     do {
         seen = agent->helper.calls;
         doze(agent, slu_now() + pause);
-        pause = pause < LONGEST ? pause * 2 : LONGEST;
+        pause = pause < LONGEST_PAUSE ? pause * 2 : LONGEST_PAUSE;
     } while (!agent->closed && (agent->helper.calls != seen || agent->driven));
 }
 
@@ -83,7 +83,7 @@ static void sleep_on_set(struct sluice_agent *agent)
 {
     agent->helper.sleeps = true;
     slu_agent_sleep(agent, SLUICE_FOREVER);
-    agent->helper.sleeps = agent->helper.roused = false;
+    agent->helper.sleeps = agent->helper.woken = false;
 }
 
 /* Until the program calls. */

@@ -33,7 +33,7 @@ void slu_agent_free_message(struct sluice_agent_message *message)
     message->magic = SLU_MAGIC_DEAD;
     slu_agent_unreserve(message);
     if (message->mr != NULL)
-        slu_agent_spare(message->peer->agent, message->mr);
+        slu_agent_keep_spare(message->peer->agent, message->mr);
     slu_agent_peer_drop(message->peer);
     free(message);
 }
@@ -47,23 +47,23 @@ static uint64_t waiting_bytes(const struct sluice_agent_message *message)
 static void add_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
 {
     TAILQ_INSERT_TAIL(&peer->messages, message, links);
-    slu_agent_peer_bears(peer);
+    slu_agent_peer_set_readable(peer);
 }
 
 void slu_agent_remove_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
 {
     TAILQ_REMOVE(&peer->messages, message, links);
     if (TAILQ_EMPTY(&peer->messages))
-        slu_agent_peer_bore(peer);
+        slu_agent_peer_clear_readable(peer);
 }
 
 /* Hearing. */
 
-void slu_agent_hear_message(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
+void slu_agent_handle_message(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
 {
     struct sluice_agent_message *message;
 
-    if (!slu_agent_arrive(peer, heard->length))
+    if (!slu_agent_count_arrival(peer, heard->length))
         return;
     message = make_message(peer, heard->length, heard->length);
     if (message == NULL) {
@@ -75,12 +75,13 @@ void slu_agent_hear_message(struct sluice_agent_peer *peer, const struct slu_age
     add_message(peer, message);
 }
 
-void slu_agent_hear_announce(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
+void slu_agent_handle_announce(struct sluice_agent_peer *peer,
+                               const struct slu_agent_message *heard)
 {
     struct sluice_agent *agent = peer->agent;
     struct sluice_agent_message *message;
 
-    if (!slu_agent_arrive(peer, 0)) {
+    if (!slu_agent_count_arrival(peer, 0)) {
         slu_agent_answer(peer, heard->id, SLU_AGENT_BUSY, "too much waits to be received");
         return;
     }
@@ -101,10 +102,11 @@ void slu_agent_hear_announce(struct sluice_agent_peer *peer, const struct slu_ag
     add_message(peer, message);
 }
 
-void slu_agent_hear_withdraw(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
+void slu_agent_handle_withdraw(struct sluice_agent_peer *peer,
+                               const struct slu_agent_message *heard)
 {
     struct sluice_agent_message *message;
-    const struct slu_agent_reading *reading;
+    const struct slu_agent_long_receive *reading;
 
     TAILQ_FOREACH(message, &peer->messages, links)
     if (message->announced == heard->id)
@@ -114,9 +116,9 @@ void slu_agent_hear_withdraw(struct sluice_agent_peer *peer, const struct slu_ag
     message->withdrawn = true;
     reading = message->reading;
     /* All the rest is on its way already: it may come to its end. */
-    if (reading != NULL && reading->flying > 0 && !reading->broken &&
+    if (reading != NULL && reading->in_flight > 0 && !reading->broken &&
         reading->posted == message->length) {
-        slu_agent_bound(message);
+        slu_agent_limit_read(message);
         return;
     }
     slu_agent_remove_message(peer, message);
@@ -162,7 +164,8 @@ static bool can_post(void *argument)
     const struct posting *posting = argument;
 
     return posting->peer->state == SLU_AGENT_OVER ||
-           (slu_agent_may_ask(posting->peer) && slu_agent_may_post(posting->peer, posting->bytes));
+           (slu_agent_may_request(posting->peer) &&
+            slu_agent_may_post(posting->peer, posting->bytes));
 }
 
 static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_t length,
@@ -185,7 +188,7 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
         return error;
     peer->posted++;
     peer->posted_bytes += length;
-    slu_agent_say(peer, &message, bytes);
+    slu_agent_control_send(peer, &message, bytes);
     return 0;
 }
 
@@ -215,7 +218,7 @@ static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, b
 
     sluice_mr_remote(source, &message.remote);
     message.remote.length = length;
-    error = slu_agent_ask(peer, &message, until, &wait);
+    error = slu_agent_request(peer, &message, until, &wait);
     if (error < 0) {
         (void)sluice_mr_release(source, NULL, NULL);
         return error;
@@ -285,7 +288,7 @@ int sluice_agent_flush(struct sluice_agent_peer *peer, int64_t timeout)
     if (error < 0)
         return error;
     slu_agent_enter(peer->agent);
-    error = slu_agent_await(peer->agent, slu_agent_quiet, peer, slu_after(timeout), true);
+    error = slu_agent_await(peer->agent, slu_agent_is_flushed, peer, slu_after(timeout), true);
     if (error == 0)
         error = slu_agent_peer_check(peer);
     if (error == -ETIMEDOUT)
@@ -308,10 +311,10 @@ static struct sluice_agent_message *next_of_any(const struct sluice_agent *agent
 {
     struct sluice_agent_peer *peer;
 
-    TAILQ_FOREACH(peer, &agent->bearing, bearing)
+    TAILQ_FOREACH(peer, &agent->readable, readable)
     if (TAILQ_FIRST(&peer->messages)->announced == 0)
         return TAILQ_FIRST(&peer->messages);
-    TAILQ_FOREACH(peer, &agent->bearing, bearing)
+    TAILQ_FOREACH(peer, &agent->readable, readable)
     if (slu_agent_may_read(TAILQ_FIRST(&peer->messages)))
         return TAILQ_FIRST(&peer->messages);
     return NULL;

@@ -3,21 +3,21 @@
 lib_libsluice_la_SOURCES += \
 	%D%/agent.c \
 	%D%/agent.h \
-	%D%/asked.c \
+	%D%/connect.c \
 	%D%/control.c \
+	%D%/control_receive.c \
 	%D%/data.c \
-	%D%/drive.c \
-	%D%/hand.c \
-	%D%/heard.c \
-	%D%/held.c \
+	%D%/handover.c \
 	%D%/helper.c \
 	%D%/inbox.c \
-	%D%/meeting.c \
+	%D%/long_receive.c \
 	%D%/message.c \
 	%D%/message.h \
 	%D%/peer.c \
-	%D%/reading.c \
+	%D%/progress.c \
 	%D%/regions.c \
+	%D%/remote_regions.c \
+	%D%/requests.c \
 	%D%/staging.c \
 	%D%/staging.h \
 	%D%/transfer.c

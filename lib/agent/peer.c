@@ -66,16 +66,16 @@ int slu_agent_peer_check(const struct sluice_agent_peer *peer)
     return slu_fail(ENOTCONN, "peer %s is lost: %s", peer->address, peer->why);
 }
 
-void slu_agent_peer_bears(struct sluice_agent_peer *peer)
+void slu_agent_peer_set_readable(struct sluice_agent_peer *peer)
 {
     peer->agent->news = true;
-    if (peer->is_bearing)
+    if (peer->is_readable)
         return;
-    peer->is_bearing = true;
-    TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
+    peer->is_readable = true;
+    TAILQ_INSERT_TAIL(&peer->agent->readable, peer, readable);
 }
 
-bool slu_agent_has_left_much(const struct sluice_agent *agent)
+bool slu_agent_left_is_full(const struct sluice_agent *agent)
 {
     return agent->info.left_bytes >= agent->attr.max_left_bytes;
 }
@@ -88,12 +88,12 @@ static void keep_no_more(struct sluice_agent_peer *peer)
     slu_agent_peer_drop(peer);
 }
 
-void slu_agent_peer_bore(struct sluice_agent_peer *peer)
+void slu_agent_peer_clear_readable(struct sluice_agent_peer *peer)
 {
-    if (!peer->is_bearing)
+    if (!peer->is_readable)
         return;
-    peer->is_bearing = false;
-    TAILQ_REMOVE(&peer->agent->bearing, peer, bearing);
+    peer->is_readable = false;
+    TAILQ_REMOVE(&peer->agent->readable, peer, readable);
     if (peer->is_kept)
         keep_no_more(peer);
 }
@@ -223,7 +223,7 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
     peer->control = control;
     peer->came = came;
     peer->state = SLU_AGENT_GREETING;
-    peer->since = peer->last_said = slu_now();
+    peer->since = peer->last_sent = slu_now();
     init_lists(peer);
     TAILQ_INSERT_TAIL(&agent->peers, peer, links);
     agent->connected++;
@@ -236,7 +236,7 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
     slu_agent_due(agent, peer->since + GREETING_TIME);
     /* Who has come may have gone already, and then it is lost by this. */
     slu_agent_peer_hold(peer);
-    slu_agent_control_say(peer);
+    slu_agent_control_flush(peer);
     error = slu_agent_peer_check(peer);
     slu_agent_peer_drop(peer);
     return error == 0 ? peer : slu_none(error);
@@ -267,13 +267,13 @@ static void unwatch(struct sluice_agent_peer *peer)
 static void keep(struct sluice_agent_peer *peer)
 {
     struct sluice_agent *agent = peer->agent;
-    bool full = slu_agent_has_left_much(agent);
+    bool full = slu_agent_left_is_full(agent);
 
     TAILQ_INSERT_TAIL(&agent->kept, peer, links);
     peer->is_kept = true;
     peer->kept_bytes = sizeof *peer + slu_agent_count_messages(peer);
     agent->info.left_bytes += peer->kept_bytes;
-    if (!full && slu_agent_has_left_much(agent))
+    if (!full && slu_agent_left_is_full(agent))
         slu_log(SLUICE_LOG_WARN,
                 "agent: nobody is let in any more: messages of peers that have left wait to be "
                 "received, %llu bytes with their peers: max_left_bytes is %llu",
@@ -291,7 +291,7 @@ static void part(struct sluice_agent_peer *peer)
     if (peer->is_fresh)
         TAILQ_REMOVE(&agent->fresh, peer, fresh);
     peer->is_fresh = false;
-    if (!peer->is_bearing || peer->is_held) {
+    if (!peer->is_readable || peer->is_held) {
         slu_agent_peer_drop(peer);
         return;
     }
@@ -321,7 +321,7 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     slu_agent_end_held(peer);
     slu_agent_end_messages(peer, false);
     slu_agent_end_dropped(peer);
-    slu_agent_tell(agent);
+    slu_agent_notify(agent);
     /* Who called has one, or is the agent. */
     part(peer);
 }
@@ -335,24 +335,24 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     changed = slu_agent_control_poll(peer);
     if (peer->state != SLU_AGENT_OVER && slu_agent_uses_data(peer))
         changed |= slu_agent_data_poll(peer);
-    if (!changed && !peer->is_stirred && !slu_agent_data_failed(peer))
+    if (!changed && !peer->needs_service && !slu_agent_data_failed(peer))
         return false;
-    peer->is_stirred = false;
+    peer->needs_service = false;
     if (peer->state != SLU_AGENT_OVER)
         changed |= slu_agent_data_progress(peer);
     if (peer->state == SLU_AGENT_OPEN) {
         slu_agent_expire(peer);
-        changed |= slu_agent_work(peer);
+        changed |= slu_agent_run_jobs(peer);
     }
     if (peer->state == SLU_AGENT_OPEN)
-        changed |= slu_agent_read_on(peer);
+        changed |= slu_agent_continue_reads(peer);
     if (peer->state == SLU_AGENT_OPEN) {
-        slu_agent_tell_revoked(peer);
+        slu_agent_notify_revoked(peer);
         slu_agent_clean_waits(peer);
         slu_agent_clean_held(peer);
     }
     if (peer->state != SLU_AGENT_OVER)
-        slu_agent_control_say(peer);
+        slu_agent_control_flush(peer);
     if (peer->state == SLU_AGENT_GREETING) {
         if (slu_now() - peer->since >= GREETING_TIME)
             slu_agent_lose(peer, -ETIMEDOUT, "it did not greet: it may be no agent");
@@ -362,13 +362,13 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     return changed || peer->state == SLU_AGENT_OVER;
 }
 
-bool slu_agent_quiet(void *argument)
+bool slu_agent_is_flushed(void *argument)
 {
     const struct sluice_agent_peer *peer = argument;
 
     return peer->state == SLU_AGENT_OVER ||
-           (peer->free_count == peer->sends && peer->said_bye == peer->say_bye &&
-            peer->owed_count == 0);
+           (peer->free_count == peer->sends && peer->sent_bye == peer->must_send_bye &&
+            peer->answer_count == 0);
 }
 
 void sluice_agent_peer_close(struct sluice_agent_peer *peer)
@@ -387,9 +387,9 @@ void sluice_agent_peer_close(struct sluice_agent_peer *peer)
         return;
     }
     peer->is_held = false;
-    peer->say_bye = true;
+    peer->must_send_bye = true;
     slu_agent_touch(peer);
-    (void)slu_agent_await(agent, slu_agent_quiet, peer, slu_after(FAREWELL_TIME), false);
+    (void)slu_agent_await(agent, slu_agent_is_flushed, peer, slu_after(FAREWELL_TIME), false);
     slu_agent_end_messages(peer, true);
     slu_agent_lose(peer, 0, "we have left it");
     slu_agent_peer_drop(peer);

@@ -140,19 +140,19 @@ void slu_agent_revoke(struct sluice_agent_peer *peer, struct slu_agent_region *r
     remove_region(peer, region, false);
     end_memory(peer, region);
     LIST_INSERT_HEAD(&peer->revoked, region, links);
-    slu_agent_tell_revoked(peer);
+    slu_agent_notify_revoked(peer);
 }
 
-void slu_agent_tell_revoked(struct sluice_agent_peer *peer)
+void slu_agent_notify_revoked(struct sluice_agent_peer *peer)
 {
     struct slu_agent_region *region;
 
-    while ((region = LIST_FIRST(&peer->revoked)) != NULL && slu_agent_may_ask(peer)) {
+    while ((region = LIST_FIRST(&peer->revoked)) != NULL && slu_agent_may_request(peer)) {
         struct slu_agent_message message = {.type = SLU_AGENT_REVOKE, .region = region->id};
 
         LIST_REMOVE(region, links);
         free(region);
-        slu_agent_say(peer, &message, NULL);
+        slu_agent_control_send(peer, &message, NULL);
     }
 }
 
@@ -204,20 +204,21 @@ void slu_agent_expire(struct sluice_agent_peer *peer)
     }
 }
 
-static bool names(const struct slu_agent_past *past, const struct sluice_remote_mr *amiss)
+static bool names(const struct slu_agent_past *past, const struct sluice_remote_mr *failed_remote)
 {
-    return past->remote.rkey == amiss->rkey && amiss->addr >= past->remote.addr &&
-           amiss->addr - past->remote.addr <= past->remote.length;
+    return past->remote.rkey == failed_remote->rkey && failed_remote->addr >= past->remote.addr &&
+           failed_remote->addr - past->remote.addr <= past->remote.length;
 }
 
-void slu_agent_tell_late(struct sluice_agent_peer *peer, const struct sluice_remote_mr *amiss)
+void slu_agent_log_late_use(struct sluice_agent_peer *peer,
+                            const struct sluice_remote_mr *failed_remote)
 {
     uint32_t count = peer->past_count < SLU_AGENT_PAST ? peer->past_count : SLU_AGENT_PAST;
 
     for (uint32_t i = 1; i <= count; i++) {
         const struct slu_agent_past *past = &peer->past[(peer->past_count - i) % SLU_AGENT_PAST];
 
-        if (!names(past, amiss))
+        if (!names(past, failed_remote))
             continue;
         peer->agent->info.late++;
         slu_log(SLUICE_LOG_WARN,
@@ -264,7 +265,7 @@ static int64_t allow_lease(const struct sluice_agent_attr *attr, int64_t lease)
     return lease == 0 || lease > attr->max_lease ? attr->max_lease : lease;
 }
 
-void slu_agent_hear_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
     uint64_t pages = whole_pages(message->bytes);
@@ -344,7 +345,7 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
     peer->agent->info.allocated++;
     message.remote = region->remote;
     message.region = region->id;
-    slu_agent_say(peer, &message, NULL);
+    slu_agent_control_send(peer, &message, NULL);
 }
 
 /* The program has it from now on, if it wants it: until then its pages count as they did. */
@@ -396,7 +397,7 @@ static void answer_job(struct sluice_agent_peer *peer, struct slu_agent_job *job
     free(job);
 }
 
-bool slu_agent_work(struct sluice_agent_peer *peer)
+bool slu_agent_run_jobs(struct sluice_agent_peer *peer)
 {
     struct sluice_agent *agent = peer->agent;
     struct slu_agent_job *job;
@@ -411,7 +412,7 @@ bool slu_agent_work(struct sluice_agent_peer *peer)
         some = true;
         if (!job->begun) {
             job->begun = true;
-            slu_agent_settle(agent);
+            slu_agent_arm_for_sleeper(agent);
             pthread_mutex_unlock(&agent->lock);
             do_job(agent->pd, job);
             pthread_mutex_lock(&agent->lock);
@@ -427,7 +428,7 @@ bool slu_agent_work(struct sluice_agent_peer *peer)
 }
 
 /* Renewing: how long the program's own memory is lent is the program's to say. */
-void slu_agent_hear_renew(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_renew(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
     struct slu_agent_message answer = {
@@ -449,13 +450,14 @@ void slu_agent_hear_renew(struct sluice_agent_peer *peer, const struct slu_agent
         slu_agent_lend(peer, region, answer.lease);
         if (region->expires < before)
             region->expires = before;
-        slu_agent_say(peer, &answer, NULL);
+        slu_agent_control_send(peer, &answer, NULL);
     }
 }
 
 /* Giving back. */
 
-void slu_agent_hear_release(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_release(struct sluice_agent_peer *peer,
+                              const struct slu_agent_message *message)
 {
     struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
 
@@ -476,19 +478,20 @@ static void refuse_return(struct sluice_agent_peer *peer, const struct slu_agent
     slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region is over");
 }
 
-void slu_agent_hear_return(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_return(struct sluice_agent_peer *peer,
+                             const struct slu_agent_message *message)
 {
     struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
     struct slu_agent_job *job;
 
     if (region == NULL) {
         /* It has counted as one that waits, for who sent it. */
-        if (slu_agent_arrive(peer, 0))
+        if (slu_agent_count_arrival(peer, 0))
             slu_agent_received(peer, 0);
         refuse_return(peer, message);
         return;
     }
-    if (!slu_agent_arrive(peer, 0)) {
+    if (!slu_agent_count_arrival(peer, 0)) {
         slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "too much waits to be received");
         return;
     }

@@ -95,9 +95,9 @@ void slu_agent_transferred(struct sluice_agent_peer *peer,
     peer->data.transfers--;
     peer->data.ours |= completion->error < 0;
     if (completion->error_class == SLUICE_CLASS_ACCESS)
-        peer->data.amiss = posted->remote;
+        peer->data.failed_remote = posted->remote;
     posted->ended(peer, posted, completion);
-    slu_agent_tell(peer->agent);
+    slu_agent_notify(peer->agent);
 }
 
 static void end_item(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,

@@ -4,7 +4,7 @@
 
 #include "agent/agent.h"
 
-bool slu_agent_arrive(struct sluice_agent_peer *peer, uint64_t bytes)
+bool slu_agent_count_arrival(struct sluice_agent_peer *peer, uint64_t bytes)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
 
@@ -22,10 +22,10 @@ void slu_agent_received(struct sluice_agent_peer *peer, uint64_t bytes)
 {
     peer->received++;
     peer->received_bytes += bytes;
-    slu_agent_control_say(peer);
+    slu_agent_control_flush(peer);
 }
 
-static void hear_hello(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+static void handle_hello(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct sluice_agent *agent = peer->agent;
 
@@ -41,37 +41,37 @@ static void hear_hello(struct sluice_agent_peer *peer, const struct slu_agent_me
     agent->news = true;
 }
 
-static void hear_nothing(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+static void ignore(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     (void)peer;
     (void)message;
 }
 
-static void hear_bye(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+static void handle_bye(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     (void)message;
     slu_agent_lose(peer, 0, "it has left");
 }
 
-static void (*const hear[SLU_AGENT_TYPES])(struct sluice_agent_peer *peer,
-                                           const struct slu_agent_message *message) = {
-    [SLU_AGENT_HELLO] = hear_hello,
-    [SLU_AGENT_ALLOC] = slu_agent_hear_alloc,
-    [SLU_AGENT_RELEASE] = slu_agent_hear_release,
-    [SLU_AGENT_HAND] = slu_agent_hear_hand,
-    [SLU_AGENT_RETURN] = slu_agent_hear_return,
-    [SLU_AGENT_ANNOUNCE] = slu_agent_hear_announce,
-    [SLU_AGENT_ALLOCATED] = slu_agent_answered,
-    [SLU_AGENT_DONE] = slu_agent_answered,
-    [SLU_AGENT_TEXT] = slu_agent_hear_message,
-    [SLU_AGENT_WITHDRAW] = slu_agent_hear_withdraw,
-    [SLU_AGENT_REVOKE] = slu_agent_hear_revoke,
-    [SLU_AGENT_CREDIT] = hear_nothing,
-    [SLU_AGENT_RESET] = slu_agent_hear_reset,
-    [SLU_AGENT_READY] = slu_agent_hear_ready,
-    [SLU_AGENT_BYE] = hear_bye,
-    [SLU_AGENT_RENEW] = slu_agent_hear_renew,
-    [SLU_AGENT_RENEWED] = slu_agent_answered,
+static void (*const handlers[SLU_AGENT_TYPES])(struct sluice_agent_peer *peer,
+                                               const struct slu_agent_message *message) = {
+    [SLU_AGENT_HELLO] = handle_hello,
+    [SLU_AGENT_ALLOC] = slu_agent_handle_alloc,
+    [SLU_AGENT_RELEASE] = slu_agent_handle_release,
+    [SLU_AGENT_HAND] = slu_agent_handle_hand,
+    [SLU_AGENT_RETURN] = slu_agent_handle_return,
+    [SLU_AGENT_ANNOUNCE] = slu_agent_handle_announce,
+    [SLU_AGENT_ALLOCATED] = slu_agent_handle_answer,
+    [SLU_AGENT_DONE] = slu_agent_handle_answer,
+    [SLU_AGENT_TEXT] = slu_agent_handle_message,
+    [SLU_AGENT_WITHDRAW] = slu_agent_handle_withdraw,
+    [SLU_AGENT_REVOKE] = slu_agent_handle_revoke,
+    [SLU_AGENT_CREDIT] = ignore,
+    [SLU_AGENT_RESET] = slu_agent_handle_reset,
+    [SLU_AGENT_READY] = slu_agent_handle_ready,
+    [SLU_AGENT_BYE] = handle_bye,
+    [SLU_AGENT_RENEW] = slu_agent_handle_renew,
+    [SLU_AGENT_RENEWED] = slu_agent_handle_answer,
 };
 
 /* What it says it has taken must have been on its way. */
@@ -88,7 +88,7 @@ static bool take_credit(struct sluice_agent_peer *peer, const struct slu_agent_m
     return true;
 }
 
-void slu_agent_hear(struct sluice_agent_peer *peer, const uint8_t *bytes, uint32_t count)
+void slu_agent_handle(struct sluice_agent_peer *peer, const uint8_t *bytes, uint32_t count)
 {
     struct sluice_agent_info *info = &peer->agent->info;
     struct slu_agent_message message;
@@ -107,5 +107,5 @@ void slu_agent_hear(struct sluice_agent_peer *peer, const uint8_t *bytes, uint32
         return;
     }
     peer->taken += slu_agent_is_counted(message.type);
-    hear[message.type](peer, &message);
+    handlers[message.type](peer, &message);
 }

@@ -71,7 +71,7 @@ static int hand_over(struct sluice_agent_peer *peer, struct slu_agent_region *re
     }
     slu_agent_add_region(peer, region);
     message.region = *id = region->id;
-    error = slu_agent_ask_and_wait(peer, &message, until);
+    error = slu_agent_request_and_wait(peer, &message, until);
     region = slu_agent_find_region(peer, *id);
     if (error < 0 && region != NULL)
         slu_agent_revoke(peer, region);

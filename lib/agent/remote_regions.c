@@ -132,7 +132,7 @@ static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, i
     struct slu_agent_message message = {
         .type = SLU_AGENT_ALLOC, .bytes = length, .access = mr->access, .lease = lease};
     struct slu_agent_wait *wait;
-    int error = slu_agent_ask(peer, &message, until, &wait);
+    int error = slu_agent_request(peer, &message, until, &wait);
 
     if (error < 0)
         return error;
@@ -208,7 +208,7 @@ static int renew(struct sluice_agent_mr *mr, int64_t lease, int64_t until)
     int error = check_renewal(mr);
 
     if (error == 0)
-        error = slu_agent_ask(peer, &message, until, &wait);
+        error = slu_agent_request(peer, &message, until, &wait);
     if (error < 0)
         return error;
     error = slu_agent_wait_for(peer, wait, until);
@@ -258,7 +258,7 @@ static int send_back(struct sluice_agent_mr *mr, uint32_t type, int64_t until, b
                          (unsigned long long)mr->id, peer->address,
                          mr->over ? "its owner took it back" : "its lease is over");
     if (error == 0)
-        error = slu_agent_ask(peer, &message, until, &wait);
+        error = slu_agent_request(peer, &message, until, &wait);
     if (error < 0)
         return error;
     *asked = true;
@@ -277,7 +277,7 @@ void slu_agent_clean_held(struct sluice_agent_peer *peer)
     while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
         struct slu_agent_message message = {.type = SLU_AGENT_RELEASE, .region = mr->id};
 
-        if (!slu_agent_ask_nobody(peer, &message))
+        if (!slu_agent_request_detached(peer, &message))
             return;
         TAILQ_REMOVE(&peer->unwanted, mr, links);
         free_mr(mr);
@@ -346,11 +346,11 @@ int sluice_agent_mr_query(struct sluice_agent_mr *mr, struct sluice_agent_mr_inf
 
 /* What a peer hands over. */
 
-void slu_agent_hear_hand(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_hand(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct sluice_agent_mr *mr;
 
-    if (!slu_agent_arrive(peer, 0)) {
+    if (!slu_agent_count_arrival(peer, 0)) {
         slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "too much waits to be received");
         return;
     }
@@ -371,7 +371,8 @@ void slu_agent_hear_hand(struct sluice_agent_peer *peer, const struct slu_agent_
     slu_agent_answer(peer, message->id, SLU_AGENT_OK, NULL);
 }
 
-void slu_agent_hear_revoke(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_revoke(struct sluice_agent_peer *peer,
+                             const struct slu_agent_message *message)
 {
     struct sluice_agent_mr *mr;
 

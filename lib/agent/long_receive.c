@@ -32,12 +32,12 @@ static int64_t time_for(uint64_t bytes)
                                : SLUICE_FOREVER;
 }
 
-void slu_agent_tell_of_room(struct sluice_agent *agent)
+void slu_agent_notify_room(struct sluice_agent *agent)
 {
     agent->news = true;
-    slu_agent_tell(agent);
+    slu_agent_notify(agent);
     if (agent->driven || agent->watched)
-        slu_agent_rouse(agent);
+        slu_agent_wake_sleeper(agent);
 }
 
 void slu_agent_unreserve(struct sluice_agent_message *message)
@@ -48,18 +48,18 @@ void slu_agent_unreserve(struct sluice_agent_message *message)
         return;
     agent->reading_bytes -= message->reserved;
     message->reserved = 0;
-    slu_agent_tell_of_room(agent);
+    slu_agent_notify_room(agent);
 }
 
 void slu_agent_end_turn(struct sluice_agent_peer *peer)
 {
-    if (!peer->is_bearing)
+    if (!peer->is_readable)
         return;
-    TAILQ_REMOVE(&peer->agent->bearing, peer, bearing);
-    TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
+    TAILQ_REMOVE(&peer->agent->readable, peer, readable);
+    TAILQ_INSERT_TAIL(&peer->agent->readable, peer, readable);
 }
 
-void slu_agent_spare(struct sluice_agent *agent, struct sluice_mr *mr)
+void slu_agent_keep_spare(struct sluice_agent *agent, struct sluice_mr *mr)
 {
     uint32_t at = 0;
 
@@ -103,10 +103,10 @@ struct sluice_mr *slu_agent_take_spare(struct sluice_agent *agent, uint64_t leng
 /* What was read of it is lost; nothing of it is on its way. */
 static void give_memory_up(struct sluice_agent_message *message)
 {
-    struct slu_agent_reading *reading = message->reading;
+    struct slu_agent_long_receive *reading = message->reading;
 
     if (reading->mr != NULL)
-        slu_agent_spare(message->peer->agent, reading->mr);
+        slu_agent_keep_spare(message->peer->agent, reading->mr);
     reading->mr = NULL;
     slu_agent_unreserve(message);
 }
@@ -120,9 +120,10 @@ static void end_reading(struct sluice_agent_message *message)
     message->reading = NULL;
 }
 
-static bool is_flying(const struct sluice_agent_message *message)
+static bool is_in_flight(const struct sluice_agent_message *message)
 {
-    return message->reading != NULL && (message->reading->making || message->reading->flying > 0);
+    return message->reading != NULL &&
+           (message->reading->making || message->reading->in_flight > 0);
 }
 
 /* Ends that are not the program's. */
@@ -139,14 +140,14 @@ static void finish_drop(struct sluice_agent_message *message)
     slu_agent_free_message(message);
     if (told && peer->state != SLU_AGENT_OVER) {
         slu_agent_received(peer, 0);
-        slu_agent_owe(peer, id, SLU_AGENT_CANCELLED);
+        slu_agent_queue_answer(peer, id, SLU_AGENT_CANCELLED);
     }
     slu_agent_peer_drop(peer);
 }
 
-void slu_agent_bound(struct sluice_agent_message *message)
+void slu_agent_limit_read(struct sluice_agent_message *message)
 {
-    struct slu_agent_reading *reading = message->reading;
+    struct slu_agent_long_receive *reading = message->reading;
 
     if (reading->bound == 0)
         reading->bound = time_for(reading->posted - reading->done);
@@ -155,12 +156,12 @@ void slu_agent_bound(struct sluice_agent_message *message)
 
 void slu_agent_drop_message(struct sluice_agent_message *message)
 {
-    if (!is_flying(message)) {
+    if (!is_in_flight(message)) {
         finish_drop(message);
         return;
     }
     message->dropped = true;
-    slu_agent_bound(message);
+    slu_agent_limit_read(message);
     TAILQ_INSERT_TAIL(&message->peer->dropped, message, links);
 }
 
@@ -171,7 +172,7 @@ bool slu_agent_end_dropped(struct sluice_agent_peer *peer)
 
     do {
         TAILQ_FOREACH(message, &peer->dropped, links)
-        if (!is_flying(message))
+        if (!is_in_flight(message))
             break;
         if (message != NULL) {
             TAILQ_REMOVE(&peer->dropped, message, links);
@@ -181,14 +182,14 @@ bool slu_agent_end_dropped(struct sluice_agent_peer *peer)
     } while (message != NULL);
     /* Its next one may be read now. */
     if (some)
-        slu_agent_tell_of_room(peer->agent);
+        slu_agent_notify_room(peer->agent);
     return some;
 }
 
 /* Its time is over: the pair goes, and what is on its way. Else somebody has to look then. */
 static bool is_over(const struct sluice_agent_message *message)
 {
-    if (message == NULL || message->reading == NULL || message->reading->flying == 0 ||
+    if (message == NULL || message->reading == NULL || message->reading->in_flight == 0 ||
         message->reading->bound == 0)
         return false;
     if (slu_now() >= message->reading->bound)
@@ -208,7 +209,7 @@ static bool end_overdue(struct sluice_agent_peer *peer)
 /* It holds room, and nothing can be read of it now. */
 static bool is_stalled(const struct sluice_agent_message *message)
 {
-    return message->reserved > 0 && !is_flying(message) &&
+    return message->reserved > 0 && !is_in_flight(message) &&
            message->peer->data.state != SLU_AGENT_DATA_READY;
 }
 
@@ -217,7 +218,7 @@ static uint64_t stalled_bytes(const struct sluice_agent *agent)
     const struct sluice_agent_peer *peer;
     uint64_t bytes = 0;
 
-    TAILQ_FOREACH(peer, &agent->bearing, bearing)
+    TAILQ_FOREACH(peer, &agent->readable, readable)
     if (is_stalled(TAILQ_FIRST(&peer->messages)))
         bytes += TAILQ_FIRST(&peer->messages)->reserved;
     return bytes;
@@ -251,8 +252,8 @@ static void make_room(struct sluice_agent *agent, uint64_t length)
 
     if (fits(agent, length, 0))
         return;
-    for (peer = TAILQ_FIRST(&agent->bearing); peer != NULL; peer = next) {
-        next = TAILQ_NEXT(peer, bearing);
+    for (peer = TAILQ_FIRST(&agent->readable); peer != NULL; peer = next) {
+        next = TAILQ_NEXT(peer, readable);
         if (!is_stalled(TAILQ_FIRST(&peer->messages)))
             continue;
         end_reading(TAILQ_FIRST(&peer->messages));
@@ -262,7 +263,7 @@ static void make_room(struct sluice_agent *agent, uint64_t length)
 
 /* Beginning. */
 
-static int tell_failed(struct sluice_agent_message *message)
+static int return_failure(struct sluice_agent_message *message)
 {
     int error = slu_fail(-message->reading->error, "%s", message->reading->text);
 
@@ -296,7 +297,7 @@ static int make_memory(struct sluice_agent_message *message)
     if (message->reading->mr != NULL)
         return 0;
     message->reading->making = true;
-    slu_agent_settle(agent);
+    slu_agent_arm_for_sleeper(agent);
     pthread_mutex_unlock(&agent->lock);
     mr = sluice_mr_alloc(agent->pd, (size_t)message->length, SLUICE_ACCESS_LOCAL_WRITE);
     error = mr == NULL ? -errno : 0;
@@ -312,7 +313,7 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
     int error;
 
     if (message->reading != NULL && !of_any)
-        return tell_failed(message);
+        return return_failure(message);
     end_reading(message);
     message->reading = calloc(1, sizeof *message->reading);
     if (message->reading == NULL)
@@ -332,7 +333,7 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
     } else if (error < 0) {
         end_reading(message);
         slu_agent_end_turn(peer);
-        slu_agent_tell(peer->agent);
+        slu_agent_notify(peer->agent);
     }
     slu_agent_touch(peer);
     slu_agent_peer_drop(peer);
@@ -341,7 +342,7 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
 
 /* Going on. */
 
-static void note_failure(struct sluice_agent_peer *peer, struct slu_agent_reading *reading,
+static void note_failure(struct sluice_agent_peer *peer, struct slu_agent_long_receive *reading,
                          const struct sluice_completion *completion)
 {
     reading->broken = true;
@@ -360,17 +361,17 @@ static void end_piece(struct sluice_agent_peer *peer, struct slu_agent_posted *p
                       const struct sluice_completion *completion)
 {
     struct slu_agent_piece *piece = (struct slu_agent_piece *)posted;
-    struct slu_agent_reading *reading = piece->message->reading;
+    struct slu_agent_long_receive *reading = piece->message->reading;
 
     if (completion->error == 0)
         reading->done += piece->length;
     else
         note_failure(peer, reading, completion);
-    reading->flying--;
+    reading->in_flight--;
     piece->message = NULL;
 }
 
-static struct slu_agent_piece *free_piece(struct slu_agent_reading *reading)
+static struct slu_agent_piece *free_piece(struct slu_agent_long_receive *reading)
 {
     for (uint32_t i = 0; i < SLU_AGENT_PIECES; i++)
         if (reading->pieces[i].message == NULL)
@@ -381,7 +382,7 @@ static struct slu_agent_piece *free_piece(struct slu_agent_reading *reading)
 /* As slu_agent_post(). */
 static int post_piece(struct sluice_agent_message *message, struct slu_agent_piece *piece)
 {
-    struct slu_agent_reading *reading = message->reading;
+    struct slu_agent_long_receive *reading = message->reading;
     uint64_t left = message->length - reading->posted, length = left < PIECE ? left : PIECE;
     struct sluice_request request = {.opcode = SLUICE_OP_READ,
                                      .sge_count = 1,
@@ -400,7 +401,7 @@ static int post_piece(struct sluice_agent_message *message, struct slu_agent_pie
     if (posted != 1)
         return posted;
     piece->message = message;
-    reading->flying++;
+    reading->in_flight++;
     reading->posted += length;
     return 1;
 }
@@ -408,7 +409,7 @@ static int post_piece(struct sluice_agent_message *message, struct slu_agent_pie
 /* Whether any was posted. */
 static bool post_pieces(struct sluice_agent_message *message)
 {
-    struct slu_agent_reading *reading = message->reading;
+    struct slu_agent_long_receive *reading = message->reading;
     uint64_t before = reading->posted;
     struct slu_agent_piece *piece;
     int posted = 1;
@@ -440,13 +441,13 @@ static void make_whole(struct sluice_agent_message *message)
     free(message->reading);
     message->reading = NULL;
     peer->agent->news = true;
-    slu_agent_owe(peer, id, SLU_AGENT_OK);
+    slu_agent_queue_answer(peer, id, SLU_AGENT_OK);
 }
 
 /* Nothing of it is on its way: true, it goes on from there. */
-static bool mend(struct sluice_agent_message *message)
+static bool resume(struct sluice_agent_message *message)
 {
-    struct slu_agent_reading *reading = message->reading;
+    struct slu_agent_long_receive *reading = message->reading;
     struct sluice_agent_peer *peer = message->peer;
 
     if (reading->gone || message->withdrawn) {
@@ -489,10 +490,10 @@ static bool end_pause(struct sluice_agent_message *message)
     return true;
 }
 
-bool slu_agent_read_on(struct sluice_agent_peer *peer)
+bool slu_agent_continue_reads(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_message *message;
-    struct slu_agent_reading *reading;
+    struct slu_agent_long_receive *reading;
     bool some = slu_agent_end_dropped(peer);
 
     if (peer->state == SLU_AGENT_OPEN && end_overdue(peer))
@@ -506,7 +507,7 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer)
     /* A piece that is read in memory of this host is complete as soon as it is posted. */
     if (!reading->broken && post_pieces(message))
         (void)slu_agent_data_poll(peer);
-    if (reading->flying > 0)
+    if (reading->in_flight > 0)
         return some;
     if (reading->done == message->length) {
         make_whole(message);
@@ -514,7 +515,7 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer)
     }
     if (!reading->broken)
         return some;
-    if (mend(message))
+    if (resume(message))
         (void)post_pieces(message);
     return true;
 }

@@ -25,7 +25,7 @@
 /* A yield that took longer went to somebody, and if longer than a turn to one that computes. */
 #define EMPTY_YIELD SLUICE_US(2)
 #define LONG_TURN SLUICE_MS(1)
-#define LOOK_TIME SLUICE_MS(1)
+#define POLL_TIME SLUICE_MS(1)
 #define EVENTS 32
 #define NANOSECONDS INT64_C(1000000000)
 
@@ -53,17 +53,17 @@ void slu_agent_unarm(struct sluice_agent_peer *peer)
 
 void slu_agent_touch(struct sluice_agent_peer *peer)
 {
-    peer->is_stirred = true;
+    peer->needs_service = true;
     slu_agent_unarm(peer);
 }
 
-void slu_agent_tell(struct sluice_agent *agent)
+void slu_agent_notify(struct sluice_agent *agent)
 {
     if (agent->followers > 0)
         pthread_cond_broadcast(&agent->changed);
 }
 
-void slu_agent_rouse(const struct sluice_agent *agent)
+void slu_agent_wake_sleeper(const struct sluice_agent *agent)
 {
     const uint64_t one = 1;
 
@@ -92,7 +92,7 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
 }
 
 /* What the set has now; or until then, without the lock. */
-static void look(struct sluice_agent *agent, int64_t until)
+static void poll_set(struct sluice_agent *agent, int64_t until)
 {
     struct epoll_event events[EVENTS];
     bool sleeps = until != 0;
@@ -113,7 +113,7 @@ static void look(struct sluice_agent *agent, int64_t until)
     for (int i = 0; i < count; i++)
         note_event(agent, events[i].data.u64);
     if (sleeps)
-        slu_agent_tell(agent);
+        slu_agent_notify(agent);
 }
 
 /* Those whose time has come. */
@@ -133,7 +133,7 @@ static bool is_late(const struct sluice_agent *agent)
 {
     int64_t now = slu_now();
 
-    return now - agent->looked > LOOK_TIME || now >= agent->next_due;
+    return now - agent->looked > POLL_TIME || now >= agent->next_due;
 }
 
 bool slu_agent_serve_one(struct sluice_agent_peer *peer)
@@ -144,7 +144,7 @@ bool slu_agent_serve_one(struct sluice_agent_peer *peer)
         return false;
     slu_agent_peer_hold(peer);
     if (slu_agent_peer_progress(peer))
-        slu_agent_tell(agent);
+        slu_agent_notify(agent);
     slu_agent_peer_drop(peer);
     return true;
 }
@@ -155,8 +155,8 @@ bool slu_agent_progress(struct sluice_agent *agent)
     bool changed = false;
     int64_t now = slu_now();
 
-    if (now - agent->looked > LOOK_TIME && !agent->driven)
-        look(agent, 0);
+    if (now - agent->looked > POLL_TIME && !agent->driven)
+        poll_set(agent, 0);
     touch_due(agent, now);
     if (agent->listener_ready)
         slu_agent_accept(agent);
@@ -171,7 +171,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
         slu_agent_peer_drop(peer);
     }
     if (changed)
-        slu_agent_tell(agent);
+        slu_agent_notify(agent);
     return changed;
 }
 
@@ -208,19 +208,19 @@ int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
     return busy;
 }
 
-void slu_agent_settle(struct sluice_agent *agent)
+void slu_agent_arm_for_sleeper(struct sluice_agent *agent)
 {
     int64_t due;
 
     slu_agent_unpark_helper(agent);
-    if (!agent->watched && (!agent->driven || slu_agent_helper_looks(agent)))
+    if (!agent->watched && (!agent->driven || slu_agent_helper_polls(agent)))
         return;
     if (slu_agent_arm_all(agent, &due) != 0 || due < agent->sleeps_until)
-        slu_agent_rouse(agent);
+        slu_agent_wake_sleeper(agent);
 }
 
 /* Until somebody has done something, or then. */
-static void follow(struct sluice_agent *agent, int64_t until)
+static void wait_for_change(struct sluice_agent *agent, int64_t until)
 {
     struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
 
@@ -236,16 +236,16 @@ void slu_agent_sleep(struct sluice_agent *agent, int64_t until)
     if (slu_agent_arm_all(agent, &due) != 0)
         return;
     if (!agent->driven) {
-        look(agent, earlier(until, due));
+        poll_set(agent, earlier(until, due));
         return;
     }
     if (due < agent->sleeps_until)
-        slu_agent_rouse(agent);
-    follow(agent, slu_sleep_until(until));
+        slu_agent_wake_sleeper(agent);
+    wait_for_change(agent, slu_sleep_until(until));
 }
 
 /* Whether that took no longer than a thread has the processor that computes. */
-static bool give_way(struct sluice_agent *agent, int64_t *begun, int64_t now)
+static bool yield_processor(struct sluice_agent *agent, int64_t *begun, int64_t now)
 {
     int64_t took;
 
@@ -267,7 +267,7 @@ bool slu_agent_spin(struct sluice_agent *agent, int64_t *begun, int64_t now)
         return false;
     if (spent < HOT_TIME && !agent->crowded)
         return true;
-    if (!give_way(agent, begun, now))
+    if (!yield_processor(agent, begun, now))
         *begun = 0;
     return true;
 }
@@ -299,7 +299,7 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
         if (late) {
             looked = true;
             if (!agent->driven)
-                look(agent, 0);
+                poll_set(agent, 0);
         } else {
             begun = some ? now : begun;
             if (!slu_agent_spin(agent, &begun, now))
@@ -336,7 +336,7 @@ int sluice_agent_arm(struct sluice_agent *agent, int64_t *due)
     agent->watched = false;
     do {
         if (!agent->driven)
-            look(agent, 0);
+            poll_set(agent, 0);
         slu_agent_progress(agent);
         result = take_news(agent);
     } while (result == 0 && slu_agent_arm_all(agent, &when) != 0);
@@ -359,7 +359,7 @@ int sluice_agent_progress(struct sluice_agent *agent)
         return slu_not_an_agent(agent);
     slu_agent_enter(agent);
     if (!agent->driven)
-        look(agent, 0);
+        poll_set(agent, 0);
     slu_agent_progress(agent);
     result = agent->news;
     slu_agent_leave(agent);
@@ -373,6 +373,6 @@ int sluice_agent_wake(struct sluice_agent *agent)
     if (!slu_is_agent(agent))
         return slu_not_an_agent(agent);
     atomic_fetch_add(&agent->wakes, 1);
-    slu_agent_rouse(agent);
+    slu_agent_wake_sleeper(agent);
     return 0;
 }

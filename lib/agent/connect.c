@@ -11,11 +11,11 @@
 /* Those who come to our listener. */
 
 /* NULL: nobody is kept out. */
-static const char *why_not(const struct sluice_agent *agent)
+static const char *refusal_reason(const struct sluice_agent *agent)
 {
     if (agent->connected >= agent->attr.max_peers)
         return "the agent has as many peers as it takes";
-    if (slu_agent_has_left_much(agent))
+    if (slu_agent_left_is_full(agent))
         return "the agent has as many messages of peers that have left as it keeps";
     return NULL;
 }
@@ -46,11 +46,11 @@ void slu_agent_accept(struct sluice_agent *agent)
     agent->accepting = true;
     slu_text_save(&text);
     do {
-        const char *why = why_not(agent);
+        const char *why = refusal_reason(agent);
         uint64_t refused = 0;
 
         agent->listener_ready = false;
-        slu_agent_settle(agent);
+        slu_agent_arm_for_sleeper(agent);
         pthread_mutex_unlock(&agent->lock);
         channel = let_in(agent, why, &refused);
         if (channel == NULL && errno != ETIMEDOUT && why == NULL)
@@ -141,7 +141,7 @@ static int dial(struct sluice_agent *agent, const char *address,
     if (agent->connected >= agent->attr.max_peers)
         return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
                         agent->attr.max_peers);
-    slu_agent_settle(agent);
+    slu_agent_arm_for_sleeper(agent);
     pthread_mutex_unlock(&agent->lock);
     channel = sluice_connect(address, agent->pd, &agent->control_attr, options,
                              until == SLUICE_FOREVER ? until

@@ -38,7 +38,7 @@ static bool can_ask(void *argument)
 
     if (asking->peer->state == SLU_AGENT_OVER)
         return true;
-    if (!slu_agent_may_ask(asking->peer) ||
+    if (!slu_agent_may_request(asking->peer) ||
         (is_posted(asking->type) && !slu_agent_may_post(asking->peer, 0)))
         return false;
     asking->wait = find_wait(asking->peer, 0);
@@ -52,8 +52,8 @@ static bool is_answered(void *argument)
     return wait->done;
 }
 
-int slu_agent_ask(struct sluice_agent_peer *peer, struct slu_agent_message *message, int64_t until,
-                  struct slu_agent_wait **wait)
+int slu_agent_request(struct sluice_agent_peer *peer, struct slu_agent_message *message,
+                      int64_t until, struct slu_agent_wait **wait)
 {
     struct asking asking = {.peer = peer, .type = message->type};
     int error = slu_agent_serve_one(peer) && can_ask(&asking)
@@ -74,7 +74,7 @@ int slu_agent_ask(struct sluice_agent_peer *peer, struct slu_agent_message *mess
         (struct slu_agent_wait){.id = message->id, .type = message->type, .asked = slu_now()};
     *wait = asking.wait;
     peer->posted += is_posted(message->type);
-    slu_agent_say(peer, message, NULL);
+    slu_agent_control_send(peer, message, NULL);
     return 0;
 }
 
@@ -89,9 +89,9 @@ static bool withdraw(struct sluice_agent_peer *peer, const struct slu_agent_wait
 {
     struct slu_agent_message message = {.type = SLU_AGENT_WITHDRAW, .id = wait->id};
 
-    if (!slu_agent_may_ask(peer))
+    if (!slu_agent_may_request(peer))
         return false;
-    slu_agent_say(peer, &message, NULL);
+    slu_agent_control_send(peer, &message, NULL);
     return true;
 }
 
@@ -132,11 +132,11 @@ void slu_agent_wait_end(struct slu_agent_wait *wait)
     *wait = (struct slu_agent_wait){.id = 0};
 }
 
-int slu_agent_ask_and_wait(struct sluice_agent_peer *peer, struct slu_agent_message *message,
-                           int64_t until)
+int slu_agent_request_and_wait(struct sluice_agent_peer *peer, struct slu_agent_message *message,
+                               int64_t until)
 {
     struct slu_agent_wait *wait;
-    int error = slu_agent_ask(peer, message, until, &wait);
+    int error = slu_agent_request(peer, message, until, &wait);
 
     if (error < 0)
         return error;
@@ -183,7 +183,7 @@ static bool is_end_of(uint32_t type, uint32_t code)
 }
 
 /* What was promised to nobody any more is given back in the same place. */
-static void answer_abandoned(struct slu_agent_wait *wait, const struct slu_agent_message *message)
+static void settle_abandoned(struct slu_agent_wait *wait, const struct slu_agent_message *message)
 {
     bool came = message->type == SLU_AGENT_ALLOCATED && wait->type == SLU_AGENT_ALLOC;
 
@@ -204,7 +204,8 @@ static bool is_answer_to(uint32_t type, const struct slu_agent_message *message)
            (message->type == SLU_AGENT_DONE && message->code != SLU_AGENT_OK);
 }
 
-void slu_agent_answered(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+void slu_agent_handle_answer(struct sluice_agent_peer *peer,
+                             const struct slu_agent_message *message)
 {
     struct slu_agent_wait *wait = find_wait(peer, message->id);
 
@@ -213,7 +214,7 @@ void slu_agent_answered(struct sluice_agent_peer *peer, const struct slu_agent_m
         return;
     }
     if (wait->abandoned) {
-        answer_abandoned(wait, message);
+        settle_abandoned(wait, message);
         slu_agent_touch(peer);
         return;
     }
@@ -229,15 +230,15 @@ void slu_agent_answered(struct sluice_agent_peer *peer, const struct slu_agent_m
                          "an error that its request cannot have");
 }
 
-bool slu_agent_ask_nobody(struct sluice_agent_peer *peer, struct slu_agent_message *message)
+bool slu_agent_request_detached(struct sluice_agent_peer *peer, struct slu_agent_message *message)
 {
-    struct slu_agent_wait *wait = slu_agent_may_ask(peer) ? find_wait(peer, 0) : NULL;
+    struct slu_agent_wait *wait = slu_agent_may_request(peer) ? find_wait(peer, 0) : NULL;
 
     if (wait == NULL)
         return false;
     message->id = ++peer->last_id;
     *wait = (struct slu_agent_wait){.id = message->id, .type = message->type, .abandoned = true};
-    slu_agent_say(peer, message, NULL);
+    slu_agent_control_send(peer, message, NULL);
     return true;
 }
 
@@ -246,7 +247,7 @@ void slu_agent_clean_waits(struct sluice_agent_peer *peer)
     for (uint32_t i = 0; i < SLU_AGENT_WAITS; i++) {
         struct slu_agent_wait *wait = &peer->waits[i];
 
-        if (wait->id == 0 || !slu_agent_may_ask(peer))
+        if (wait->id == 0 || !slu_agent_may_request(peer))
             continue;
         if (wait->withdraw)
             wait->withdraw = !withdraw(peer, wait);
@@ -255,7 +256,7 @@ void slu_agent_clean_waits(struct sluice_agent_peer *peer)
                                                 .region = wait->give_back};
 
             wait->id = 0;
-            (void)slu_agent_ask_nobody(peer, &message);
+            (void)slu_agent_request_detached(peer, &message);
         }
     }
 }
