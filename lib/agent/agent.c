@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent itself: what it is made with, and its end. */
+/* The agent itself: attributes, listening and closing. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define FIRST_SIZE 88
 #define FIRST_INFO_SIZE 144
 #define FAREWELL_TIME SLUICE_S(1)
-/* What the set names the agent's own. */
+/* Names of the agent's own descriptors in its epoll set; also in progress.c. */
 #define EVENT_WAKE UINT64_MAX
 #define EVENT_LISTENER (UINT64_MAX - 1)
 
@@ -71,7 +71,7 @@ static void free_agent(struct sluice_agent *agent)
     free(agent);
 }
 
-/* Gives up the lock, and then it may be gone. */
+/* Gives up the lock; the agent may be freed afterwards. */
 static void unlock_and_drop(struct sluice_agent *agent)
 {
     bool last = --agent->references == 0;
@@ -91,7 +91,7 @@ void slu_agent_leave(struct sluice_agent *agent)
     unlock_and_drop(agent);
 }
 
-/* What it is made with. */
+/* Attributes. */
 
 static int check_range(uint64_t value, uint64_t least, uint64_t most, const char *name)
 {
@@ -231,7 +231,8 @@ static int open_fds(struct sluice_agent *agent)
     agent->epoll = slu_fd_epoll();
     agent->event = slu_fd_event();
     if (agent->epoll < 0 || agent->event < 0)
-        return slu_fail(EMFILE, "no descriptors for an agent: %s", strerrordesc_np(errno));
+        return slu_fail(EMFILE, "the descriptors of an agent cannot be made: %s",
+                        strerrordesc_np(errno));
     return watch(agent, agent->event, EVENT_WAKE);
 }
 
@@ -354,7 +355,7 @@ int sluice_agent_query(struct sluice_agent *agent, struct sluice_agent_info *inf
     return 0;
 }
 
-/* The end. */
+/* Closing. */
 
 static bool all_quiet(void *argument)
 {
@@ -394,7 +395,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     slu_agent_end_spares(agent);
     while ((peer = TAILQ_FIRST(&agent->peers)) != NULL)
         slu_agent_lose(peer, 0, "our agent was closed");
-    /* Messages that nobody gets any more: they hold their peers, and these the agent. */
+    /* The program can no longer receive these messages; they hold references to their peers. */
     while ((peer = TAILQ_FIRST(&agent->kept)) != NULL)
         slu_agent_end_messages(peer, true);
     pthread_cond_broadcast(&agent->changed);
@@ -411,7 +412,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     }
     sluice_listener_close(agent->listener);
     agent->listener = NULL;
-    /* What peers have of it keeps its memory; its descriptors it needs no more. */
+    /* Peers that the program still holds keep the agent's memory until they are closed. */
     agent->references--;
     slu_agent_leave(agent);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How an agent and its peers come together: letting in those that come to the listener, and
- * connecting to others. Guarantee: the lock is given up while either takes long.
+ * Accepting peers from the listener, and connecting to others. Guarantee: the lock is given up
+ * while either takes long.
  */
 #include "config.h"
 
 #include "agent/agent.h"
 #include "listener/listener.h"
 
-/* Those who come to our listener. */
+/* Accepting. */
 
-/* NULL: nobody is kept out. */
+/* Returns why new peers are refused now; NULL: they are accepted. */
 static const char *refusal_reason(const struct sluice_agent *agent)
 {
     if (agent->connected >= agent->attr.max_peers)
@@ -20,7 +20,7 @@ static const char *refusal_reason(const struct sluice_agent *agent)
     return NULL;
 }
 
-/* Without the lock. Adds to *refused. */
+/* Accepts one connection, or refuses all with why. Called without the lock. */
 static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why, uint64_t *refused)
 {
     struct sluice_incoming *incoming;
@@ -31,7 +31,7 @@ static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why
         sluice_incoming_refuse(incoming, why);
         (*refused)++;
     }
-    /* Others came with the last that was let in. */
+    /* Connections that the listener had begun to accept are refused as well. */
     *refused += slu_accept_end(agent->listener, why);
     return NULL;
 }
@@ -54,7 +54,7 @@ void slu_agent_accept(struct sluice_agent *agent)
         pthread_mutex_unlock(&agent->lock);
         channel = let_in(agent, why, &refused);
         if (channel == NULL && errno != ETIMEDOUT && why == NULL)
-            slu_log(SLUICE_LOG_WARN, "agent: nobody can be let in: %s", sluice_last_error());
+            slu_log(SLUICE_LOG_WARN, "agent: a peer cannot be accepted: %s", sluice_last_error());
         pthread_mutex_lock(&agent->lock);
         agent->info.turned_away += refused;
         if (channel != NULL && agent->closed)
@@ -96,7 +96,7 @@ struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int
         peer->is_held = true;
         slu_agent_peer_hold(peer);
     } else if (error == -ETIMEDOUT) {
-        error = slu_fail(ETIMEDOUT, "nobody has connected to the agent yet");
+        error = slu_fail(ETIMEDOUT, "no peer has connected to the agent yet");
     }
     slu_agent_leave(agent);
     if (error < 0)
@@ -105,7 +105,7 @@ struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int
     return peer;
 }
 
-/* Those to whom we go. */
+/* Connecting. */
 
 static bool has_greeted(void *argument)
 {
@@ -128,7 +128,7 @@ static int check_options(const struct sluice_connect_attr *given,
     return 0;
 }
 
-/* Without the lock until there is a channel. */
+/* Connects, without the lock, and waits for the greeting. */
 static int dial(struct sluice_agent *agent, const char *address,
                 const struct sluice_connect_attr *options, int64_t until,
                 struct sluice_agent_peer **made)
@@ -158,7 +158,7 @@ static int dial(struct sluice_agent *agent, const char *address,
     slu_agent_peer_hold(peer);
     error = slu_agent_await(agent, has_greeted, peer, until, true);
     if (error == -ETIMEDOUT)
-        error = slu_fail(ETIMEDOUT, "%s has not greeted until the deadline: it may be no agent",
+        error = slu_fail(ETIMEDOUT, "%s sent no greeting before the deadline: is it an agent?",
                          peer->address);
     if (error == 0)
         error = slu_agent_peer_check(peer);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control queue pair of a peer. Guarantees: there is a receive for whatever a peer may say
- * to us, so that none of ours holds its queue up; and nothing of a peer's makes memory grow.
+ * The control queue pair of a peer. Guarantees: a receive is posted for every message the peer
+ * may send, so its queue is never held up; and no message of a peer makes memory grow.
  *
- * What a program asks is counted, and the peer says how many it has taken: it has a window of
- * them. Answers need no place in it, since who asks has receives for all the answers that may
- * come; so two sides that are both at the end of their windows still get on. What came and may
- * need an answer waits until there is a slot to send it from.
+ * Requests of a program are counted against a window, and the peer reports how many it has taken.
+ * Answers are outside the window: each side has receives for all answers to its own requests. So
+ * two sides whose windows are both full still make progress. A received message that may need an
+ * answer is handled once a send slot is free.
  */
 #include "config.h"
 
@@ -19,9 +19,9 @@
 #include "engine/engine.h"
 
 #define COMPLETIONS 16
-/* In the user data of a completion. */
+/* Set in the user data of sends; the rest of it is the slot. */
 #define SEND_BIT (UINT64_C(1) << 32)
-/* A peer to which nothing was said for so long gets a word, by which its end is noticed. */
+/* A peer that was sent nothing for this long is sent a heartbeat, which detects its loss. */
 #define HEARTBEAT_TIME SLUICE_S(5)
 #define HEARTBEAT_STEP SLUICE_S(1)
 
@@ -46,7 +46,6 @@ static struct sluice_sge slot_sge(const struct sluice_agent_peer *peer, uint32_t
     };
 }
 
-/* 0, or what the channel says. */
 static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, uint32_t length)
 {
     struct sluice_request request = {
@@ -62,9 +61,9 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
 }
 
 /*
- * The first error of the channel is why; unless the other side only went because we go. Whether
- * it is a message that is longer than any of ours is told by that error, too: its receive need
- * not have been taken, since a request of ours may fail for the same reason and be seen before.
+ * Loses a peer with the first error of its channel as the reason, unless the channel failed only
+ * because this side said goodbye. An oversized message is counted by that error as well: the
+ * failed receive may not have been polled yet if a send of ours failed for the same reason.
  */
 static void lose_control(struct sluice_agent_peer *peer, int error)
 {
@@ -130,7 +129,7 @@ void slu_agent_control_close(struct sluice_agent_peer *peer)
     peer->free_count = peer->pending_count = 0;
 }
 
-/* Saying. */
+/* Sending. */
 
 void slu_agent_control_send(struct sluice_agent_peer *peer, struct slu_agent_message *message,
                             const void *bytes)
@@ -152,7 +151,7 @@ void slu_agent_control_send(struct sluice_agent_peer *peer, struct slu_agent_mes
     peer->sent += counted[message->type];
     peer->last_sent = slu_now();
     error = post(peer, SLUICE_OP_SEND, slot, length);
-    /* Who calls may be amid what has come: it is lost once the rest of that is heard. */
+    /* The caller may be handling received messages: the peer is lost after the rest of these. */
     if (error < 0 && peer->failed == 0)
         peer->failed = error;
 }
@@ -174,7 +173,7 @@ void slu_agent_queue_answer(struct sluice_agent_peer *peer, uint64_t id, uint32_
     if (peer->state == SLU_AGENT_OVER)
         return;
     if (peer->answer_count == SLU_AGENT_WAITS) {
-        slu_agent_lose(peer, -EPROTO, "it asked for more than it can have answered");
+        slu_agent_lose(peer, -EPROTO, "it has more than %d requests unanswered", SLU_AGENT_WAITS);
         return;
     }
     peer->answers[peer->answer_count].id = id;
@@ -247,7 +246,10 @@ static void send_plain(struct sluice_agent_peer *peer, uint32_t type)
     slu_agent_control_send(peer, &message, NULL);
 }
 
-/* By what it was told its program may have to wait, and need not since ours has received. */
+/*
+ * Returns whether the peer, by our last report, has no room to send a message, though our program
+ * has received some since.
+ */
 static bool room_is_due(const struct sluice_agent_peer *peer)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
@@ -258,7 +260,7 @@ static bool room_is_due(const struct sluice_agent_peer *peer)
                 attr->max_waiting_bytes);
 }
 
-/* Half of what the other side may have on its way was taken since it was told. */
+/* Returns whether half of the window, or of the room for waiting messages, is unreported. */
 static bool credit_is_due(const struct sluice_agent_peer *peer)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
@@ -274,7 +276,7 @@ static bool heartbeat_is_due(const struct sluice_agent_peer *peer)
     return !peer->pinged && slu_now() - peer->last_sent >= HEARTBEAT_TIME;
 }
 
-/* Of all peers at once, in a whole second: whenever any is due, all are looked at. */
+/* Returns the due time rounded up to a whole second, because all peers are served at each. */
 static int64_t heartbeat_due(const struct sluice_agent_peer *peer)
 {
     int64_t due = peer->last_sent + HEARTBEAT_TIME + HEARTBEAT_STEP - 1;
@@ -311,7 +313,7 @@ void slu_agent_control_flush(struct sluice_agent_peer *peer)
         slu_agent_due(peer->agent, heartbeat_due(peer));
 }
 
-/* Hearing. */
+/* Receiving. */
 
 static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint64_t length)
 {
@@ -322,7 +324,10 @@ static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint64_t length)
     peer->pinged = false;
 }
 
-/* One needs at most one answer, for which there is a slot; last: for none is a slot needed. */
+/*
+ * Handles received messages while there is a free send slot, since each may need one answer. With
+ * last, handles all of them, and reposts no receives.
+ */
 static void handle_pending(struct sluice_agent_peer *peer, bool last)
 {
     while (peer->state != SLU_AGENT_OVER && peer->pending_count > 0 &&
@@ -354,7 +359,7 @@ static void take(struct sluice_agent_peer *peer, const struct sluice_completion 
         keep(peer, slot, done->bytes);
 }
 
-/* How many have come; fewer than COMPLETIONS: that was all. */
+/* Returns the number of completions; fewer than COMPLETIONS if there are no more. */
 static int take_some(struct sluice_agent_peer *peer)
 {
     struct sluice_completion completions[COMPLETIONS];
@@ -367,8 +372,8 @@ static int take_some(struct sluice_agent_peer *peer)
 }
 
 /*
- * The queue pair has failed, maybe since the other side has left it. What came before is taken
- * and heard first: who sent it was told that it has arrived; and it may say why.
+ * Loses a peer whose queue pair failed, perhaps because the peer closed it. Messages that came
+ * before are handled first: their sends completed at the peer, and one may be its goodbye.
  */
 static void fail(struct sluice_agent_peer *peer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a peer says. Guarantee: what is not as it must be changes nothing, and is counted. */
+/* Handles control messages of a peer. A malformed message is counted and otherwise ignored. */
 #include "config.h"
 
 #include "agent/agent.h"
@@ -74,7 +74,7 @@ static void (*const handlers[SLU_AGENT_TYPES])(struct sluice_agent_peer *peer,
     [SLU_AGENT_RENEWED] = slu_agent_handle_answer,
 };
 
-/* What it says it has taken must have been on its way. */
+/* Takes the credit in a message. Returns false if the peer reports more than it was sent. */
 static bool take_credit(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     if (message->taken - peer->sent_taken > peer->sent - peer->sent_taken ||
@@ -99,11 +99,11 @@ void slu_agent_handle(struct sluice_agent_peer *peer, const uint8_t *bytes, uint
         return;
     }
     if (error < 0 || !take_credit(peer, &message)) {
-        slu_agent_refuse(peer, &info->malformed, "a message that has no form of ours");
+        slu_agent_refuse(peer, &info->malformed, "a malformed message");
         return;
     }
     if ((message.type == SLU_AGENT_HELLO) != (peer->state == SLU_AGENT_GREETING)) {
-        slu_agent_refuse(peer, &info->unasked, "a greeting too many, or none");
+        slu_agent_refuse(peer, &info->unasked, "a second greeting, or none");
         return;
     }
     peer->taken += slu_agent_is_counted(message.type);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data queue pair of a peer. Each time that it is made it has a generation, which is one
- * more than that before; both sides say theirs over the control queue pair, with its endpoint,
- * and then that they are connected. A side that finds the pair failed begins with the next
- * generation, and the other one follows; if both begin at once, they meet there. Work is posted
- * once both are connected.
+ * The data queue pair of a peer. Each reset begins a new generation, numbered one higher. Over
+ * the control queue pair both sides send their generation with its endpoint, and then confirm
+ * that they are connected. A side that finds the pair failed begins the next generation, and the
+ * other one follows. If both begin at once, they use the same generation. Requests are posted
+ * once both sides are connected.
  *
- * It is made at most ten times a second, so that a peer that fails it all the time costs little.
+ * It is reset at most ten times a second, so that a peer that keeps failing it costs little.
  */
 #include "config.h"
 
@@ -17,14 +17,14 @@
 #define COMPLETIONS 16
 #define LEAST_GAP SLUICE_MS(100)
 /*
- * A side whose own work did not fail leaves it to the other one to begin, for so long; and one
- * whose work is on its way still when the other begins, lets it end first: to make the pair anew
- * would take from either the news of why it failed.
+ * A side whose own requests did not fail waits this long for the other one to begin. A side that
+ * has requests in flight when the other one begins lets them complete first. A reset would lose
+ * the error that tells why the pair failed.
  */
 #define CAUSE_TIME SLUICE_S(5)
-/* With keepalive: who did not answer on this pair has to do it on the other one. */
+/* With keepalive: a peer that does not answer on this pair must reset it at least this fast. */
 #define LEAST_PATIENCE SLUICE_S(1)
-/* Likewise: how late one may be that has yet to say that it is connected. */
+/* Likewise, added for a peer that was not silent before: it need only confirm its connection. */
 #define LATE_TIME SLUICE_S(10)
 
 int slu_agent_data_open(struct sluice_agent_peer *peer)
@@ -65,7 +65,7 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer)
     return some;
 }
 
-/* What is on its way ends cancelled, and is told of. */
+/* Removing the peer cancels the requests in flight; the poll hands out their completions. */
 void slu_agent_data_close(struct sluice_agent_peer *peer)
 {
     if (peer->data.wire == NULL)
@@ -92,7 +92,7 @@ void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_
     data->must_send_ready = true;
 }
 
-/* Makes our end of the next generation; false: it is too early, or cannot be done now. */
+/* Makes our end of the next generation. Returns false if it is too early, or has failed. */
 static bool make_anew(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
@@ -108,7 +108,7 @@ static bool make_anew(struct sluice_agent_peer *peer)
     slu_agent_touch(peer);
     slu_agent_data_poll(peer);
     if (error < 0) {
-        slu_log(SLUICE_LOG_WARN, "agent: the data queue pair to %s cannot be made anew yet: %s",
+        slu_log(SLUICE_LOG_WARN, "agent: the data queue pair to %s cannot be reset yet: %s",
                 peer->address, sluice_last_error());
         slu_agent_due(peer->agent, data->earliest);
         return false;
@@ -122,7 +122,7 @@ static bool make_anew(struct sluice_agent_peer *peer)
     data->since = now;
     peer->reconnects++;
     peer->agent->info.reconnects++;
-    /* A long message of it that is being read makes room now. */
+    /* A long message that is being read from this peer may now give its room to others. */
     if (peer->is_readable)
         slu_agent_notify_room(peer->agent);
     return true;
@@ -133,12 +133,12 @@ bool slu_agent_data_end(struct sluice_agent_peer *peer)
     if (peer->data.state != SLU_AGENT_DATA_READY || !make_anew(peer))
         return false;
     slu_log(SLUICE_LOG_INFO,
-            "agent: the data queue pair to %s is made anew: it was silent for too long",
+            "agent: the data queue pair to %s is reset: a read of a message took too long",
             peer->address);
     return true;
 }
 
-/* Whether there may still be news, which are waited for. */
+/* Returns whether to wait longer for the cause of a failure; the first call begins the wait. */
 static bool awaits_cause(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
@@ -151,24 +151,24 @@ static bool awaits_cause(struct sluice_agent_peer *peer)
     return true;
 }
 
-/* It has failed: by what, is known before it is made anew. */
+/* Resets a failed queue pair, once its cause is known or was waited for. */
 static bool begin_anew(struct sluice_agent_peer *peer)
 {
     struct sluice_error first = {.size = sizeof first};
 
     if (sluice_multichannel_peer_error(peer->data.wire, 0, &first) == 1)
         peer->data.lost_peer = first.error_class == SLUICE_CLASS_PEER_LOST;
-    /* Who is silent, or has begun, has no news for us. */
+    /* If our own request failed, or the peer is silent, there is no other cause to wait for. */
     if (!peer->data.ours && !peer->data.lost_peer && awaits_cause(peer))
         return false;
     if (!make_anew(peer))
         return false;
-    slu_log(SLUICE_LOG_INFO, "agent: the data queue pair to %s failed, and is made anew: %s",
+    slu_log(SLUICE_LOG_INFO, "agent: the data queue pair to %s failed, and is reset: %s",
             peer->address, first.text);
     return true;
 }
 
-/* The other side has made its end of a generation that we have, too. */
+/* Connects to the peer's new end; begins its generation first if we are one behind. */
 static void follow_reset(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
@@ -190,7 +190,8 @@ void slu_agent_handle_reset(struct sluice_agent_peer *peer, const struct slu_age
 
     if (data->remote_generation != 0 || (!meets && message->generation != data->generation + 1) ||
         message->generation == 1) {
-        slu_agent_refuse(peer, &peer->agent->info.unasked, "a new data queue pair out of turn");
+        slu_agent_refuse(peer, &peer->agent->info.unasked,
+                         "a reset of the data queue pair out of order");
         return;
     }
     if (message->remote.length > 0)
@@ -204,23 +205,24 @@ void slu_agent_handle_ready(struct sluice_agent_peer *peer, const struct slu_age
 {
     struct slu_agent_data *data = &peer->data;
 
-    /* That of one that we have given up since. */
+    /* It confirms a generation that we have left since. */
     if (message->generation < data->generation)
         return;
     if (message->generation > data->generation || data->state != SLU_AGENT_DATA_CONNECTED) {
-        slu_agent_refuse(peer, &peer->agent->info.unasked, "a data queue pair that is not there");
+        slu_agent_refuse(peer, &peer->agent->info.unasked,
+                         "the confirmation of a data queue pair that does not exist");
         return;
     }
     data->state = SLU_AGENT_DATA_READY;
     data->lost_peer = false;
-    /* Keep-alive may judge it from now on, though nothing has come over the pair itself yet. */
+    /* Start keepalive now, although nothing has come over the queue pair itself yet. */
     if (sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_READY)
         slu_peer_heard(&data->wire->base.engine->peers[0]);
-    /* Now its next message is to be had, if it is a long one. */
+    /* Its next message can be read now, if it is a long one. */
     peer->agent->news |= peer->is_readable;
 }
 
-/* A peer that was silent there, or never came there, and does not answer here either. */
+/* With keepalive, loses a peer that does not confirm the data queue pair in time. */
 static void lose_silent(struct sluice_agent_peer *peer)
 {
     int64_t patience = peer->agent->attr.keepalive;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of the program's that is handed to a peer, taken back, or comes back. */
+/* Memory of the program: handing it to a peer, revoking it, and receiving it back. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int check_hand(const struct sluice_agent_peer *peer, const struct sluice_
     return 0;
 }
 
-/* The registration is its own: nothing else opens with its key. */
+/* Registers the range for this peer alone, so that its key gives access to nothing else. */
 static struct slu_agent_region *register_region(struct sluice_agent *agent,
                                                 const struct sluice_mr *mr, size_t offset,
                                                 size_t length, uint32_t access)
@@ -76,7 +76,7 @@ static int hand_over(struct sluice_agent_peer *peer, struct slu_agent_region *re
     if (error < 0 && region != NULL)
         slu_agent_revoke(peer, region);
     else if (region != NULL)
-        /* Its time begins here no earlier than there. */
+        /* The lease begins here no earlier than at the peer. */
         slu_agent_lend(peer, region, lease);
     return error;
 }
@@ -128,11 +128,11 @@ int sluice_agent_revoke_mr(struct sluice_agent_peer *peer, uint64_t id)
     return error;
 }
 
-/* What has come back. */
+/* Regions that were sent back. */
 
 struct returning {
     struct sluice_agent *agent;
-    struct sluice_agent_peer *peer; /* NULL: any that the program has, for it is told of that one */
+    struct sluice_agent_peer *peer; /* NULL: any that the program holds, as the result names it */
     struct slu_agent_returned *next;
 };
 
@@ -150,7 +150,7 @@ static bool has_returned(void *argument)
            (returning->peer != NULL && returning->peer->state == SLU_AGENT_OVER);
 }
 
-/* The lock is held. */
+/* Waits for the next region. Called with the lock. */
 static int receive(struct returning *returning, int64_t until, struct sluice_agent_local *local)
 {
     struct sluice_agent_peer *peer;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The helper of an agent: a thread that serves peers while the program is elsewhere. Guarantee:
- * whatever comes is served by an event if the program is away, and no later than LONGEST_PAUSE after
- * the last call otherwise; and calls that follow each other wake no thread.
+ * messages are served on their events while the program is away, and otherwise no later than
+ * LONGEST_PAUSE after its last call. Calls in quick succession wake no thread.
  *
- * While the program is away, the helper spins for a moment after each event, and then sleeps on
- * the set with all channels armed. Once the program calls, its own calls serve the peers: arming
- * channels at the end of each, and waking the helper for each message, would take many times as
- * long as the message. So the helper dozes, and nothing is armed for it. It looks after 20 us, 40
- * us and so on up to LONGEST_PAUSE, and serves again when there was no call since it looked last. If a
- * call sleeps on the set, the helper dozes without a limit, until a call gives up the lock.
+ * While the program is away, the helper spins for up to 20 us after each event, and then sleeps on
+ * the epoll set with all channels armed. Once the program calls, its own calls serve the peers.
+ * Arming channels at the end of each call, and waking the helper for each message, would take
+ * many times as long as the message. So the helper dozes, and nothing is armed for it. It checks
+ * for calls after 20 us, 40 us and so on up to LONGEST_PAUSE, and serves again if there was none
+ * since its last check. If a call sleeps on the set, the helper dozes until a call gives up the
+ * lock.
  */
 #include "config.h"
 
@@ -22,7 +23,7 @@
 
 #define FIRST_PAUSE SLUICE_US(20)
 #define LONGEST_PAUSE SLUICE_US(320)
-/* Calls that arm channels as often as this are worth a wake of the helper, which dozes then. */
+/* If calls arm channels for the helper this often, it is woken once, so that it dozes instead. */
 #define OFTEN SLUICE_US(100)
 #define NANOSECONDS INT64_C(1000000000)
 
@@ -50,7 +51,7 @@ bool slu_agent_helper_polls(struct sluice_agent *agent)
     return true;
 }
 
-/* Until then at the latest; or, while a call sleeps on the set, until one gives up the lock. */
+/* Waits until then; or, while a call sleeps on the set, until a call gives up the lock. */
 static void doze(struct sluice_agent *agent, int64_t until)
 {
     const struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
@@ -66,7 +67,7 @@ static void doze(struct sluice_agent *agent, int64_t until)
     agent->helper.parked = false;
 }
 
-/* While the program calls. */
+/* Dozes while the program calls. */
 static void doze_through(struct sluice_agent *agent)
 {
     int64_t pause = FIRST_PAUSE;
@@ -86,7 +87,7 @@ static void sleep_on_set(struct sluice_agent *agent)
     agent->helper.sleeps = agent->helper.woken = false;
 }
 
-/* Until the program calls. */
+/* Serves until the program calls. */
 static void serve_alone(struct sluice_agent *agent)
 {
     uint64_t seen = agent->helper.calls;
@@ -128,7 +129,7 @@ int slu_agent_start_helper(struct sluice_agent *agent)
     error = pthread_create(&agent->thread, NULL, serve, agent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
-        return slu_fail(ENOMEM, "no thread can be started for the agent: %s",
+        return slu_fail(ENOMEM, "the thread of the agent cannot be started: %s",
                         strerrordesc_np(error));
     slu_fd_name_thread(agent->thread, "sluice-agent");
     agent->has_thread = true;

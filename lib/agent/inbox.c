@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages. One of up to eager bytes comes in one receive, and is copied out of it; of a longer
- * one its place at the sender comes, from which it is read once the program receives. Guarantee:
- * what waits here is within the limits that the sender was told, and a message is received
- * whole, or stays, or its sender hears that it was not.
+ * Messages. One of up to eager bytes arrives in one receive, and is copied out of it. A longer one
+ * is announced with its remote region, and read from there once the program receives. Guarantee:
+ * waiting messages stay within the limits sent to the peer. A message is received whole, or
+ * stays, or its sender gets an error.
  */
 #include "config.h"
 
@@ -38,7 +38,7 @@ void slu_agent_free_message(struct sluice_agent_message *message)
     free(message);
 }
 
-/* What it counted for, for its sender, while it waited. */
+/* Returns the bytes that a message counted against its sender's max_waiting_bytes. */
 static uint64_t waiting_bytes(const struct sluice_agent_message *message)
 {
     return message->mr == NULL ? message->length : 0;
@@ -57,7 +57,7 @@ void slu_agent_remove_message(struct sluice_agent_peer *peer, struct sluice_agen
         slu_agent_peer_clear_readable(peer);
 }
 
-/* Hearing. */
+/* Messages that arrive. */
 
 void slu_agent_handle_message(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
 {
@@ -67,7 +67,7 @@ void slu_agent_handle_message(struct sluice_agent_peer *peer, const struct slu_a
         return;
     message = make_message(peer, heard->length, heard->length);
     if (message == NULL) {
-        slu_agent_lose(peer, -ENOMEM, "there was no memory for a message of its");
+        slu_agent_lose(peer, -ENOMEM, "no memory for a message that it sent");
         return;
     }
     if (heard->length > 0)
@@ -82,13 +82,13 @@ void slu_agent_handle_announce(struct sluice_agent_peer *peer,
     struct sluice_agent_message *message;
 
     if (!slu_agent_count_arrival(peer, 0)) {
-        slu_agent_answer(peer, heard->id, SLU_AGENT_BUSY, "too much waits to be received");
+        slu_agent_answer(peer, heard->id, SLU_AGENT_BUSY, "too many messages wait for its program");
         return;
     }
     if (heard->remote.length > agent->attr.max_message) {
         slu_agent_received(peer, 0);
         slu_agent_refuse(peer, &agent->info.oversized, "a message that is too long");
-        slu_agent_answer(peer, heard->id, SLU_AGENT_TOO_LONG, "the message is too long for it");
+        slu_agent_answer(peer, heard->id, SLU_AGENT_TOO_LONG, "the message is above max_message");
         return;
     }
     message = make_message(peer, heard->remote.length, 0);
@@ -115,7 +115,7 @@ void slu_agent_handle_withdraw(struct sluice_agent_peer *peer,
         return;
     message->withdrawn = true;
     reading = message->reading;
-    /* All the rest is on its way already: it may come to its end. */
+    /* All of the rest is in flight already: let it complete. */
     if (reading != NULL && reading->in_flight > 0 && !reading->broken &&
         reading->posted == message->length) {
         slu_agent_limit_read(message);
@@ -179,7 +179,7 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
 
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT,
-                        "peer %s has no room for a message of %u byte%s until the "
+                        "peer %s had no room for a message of %u byte%s before the "
                         "deadline",
                         peer->address, length, SLU_S(length));
     if (error == 0)
@@ -193,8 +193,8 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
 }
 
 /*
- * The memory of a message that the peer is to read: a copy, or itself if it is long, or of a kind
- * that only a device can read.
+ * Returns the region from which the peer reads a message: a copy; or the message itself if that is
+ * long, or in memory that the processor cannot read.
  */
 static struct sluice_mr *make_source(struct sluice_agent_peer *peer, const void *bytes,
                                      size_t length, bool *staged)
@@ -202,7 +202,7 @@ static struct sluice_mr *make_source(struct sluice_agent_peer *peer, const void 
     *staged = length <= peer->staged && slu_is_mapped(bytes, length);
     if (*staged)
         return slu_agent_stage(peer, bytes, length);
-    /* Peers only read there: nothing is written through that pointer. */
+    /* Peers have the right to read only, so nothing is written through this pointer. */
     return sluice_mr_register(peer->agent->pd, (void *)(uintptr_t)bytes, length,
                               SLUICE_ACCESS_REMOTE_READ);
 }
@@ -211,7 +211,7 @@ static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, b
                      size_t length, int64_t until)
 {
     struct slu_agent_message message = {.type = SLU_AGENT_ANNOUNCE};
-    /* A near peer maps the copy, and needs nobody to serve it. */
+    /* A near peer maps the copy and reads it without our help. */
     bool serves = !staged || !peer->is_near;
     struct slu_agent_wait *wait;
     int error;
@@ -229,7 +229,7 @@ static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, b
     peer->being_read -= serves;
     if (wait->abandoned)
         return error;
-    /* The peer has read the copy, or is lost. */
+    /* The peer has read the copy, or is lost: its memory may be reused. */
     if (staged) {
         slu_agent_unstage(peer, source);
         wait->source = NULL;
@@ -243,7 +243,7 @@ static int check_send(const struct sluice_agent_peer *peer, const void *bytes, s
 {
     if (bytes == NULL && length > 0)
         return slu_misuse(EINVAL, "bytes must not be NULL");
-    /* Before it is connected nobody has it. */
+    /* hello is set: the program gets peers only once they are connected. */
     if (length > peer->hello.max_message)
         return slu_fail(EMSGSIZE, "a message of %zu bytes: peer %s takes %llu at most", length,
                         peer->address, (unsigned long long)peer->hello.max_message);
@@ -292,7 +292,7 @@ int sluice_agent_flush(struct sluice_agent_peer *peer, int64_t timeout)
     if (error == 0)
         error = slu_agent_peer_check(peer);
     if (error == -ETIMEDOUT)
-        error = slu_fail(ETIMEDOUT, "peer %s has not taken all yet", peer->address);
+        error = slu_fail(ETIMEDOUT, "peer %s has not taken all messages yet", peer->address);
     slu_agent_leave(peer->agent);
     return error;
 }
@@ -303,10 +303,10 @@ struct receiving {
     struct sluice_agent *agent;
     struct sluice_agent_peer *peer; /* NULL: any */
     int64_t until;
-    struct sluice_agent_message *next; /* to be had, or to be read */
+    struct sluice_agent_message *next; /* complete, or one to begin reading */
 };
 
-/* The first that is here; or else that is to be read, and is of a peer that can be read. */
+/* Returns the first complete message; otherwise the first long one that may be read now. */
 static struct sluice_agent_message *next_of_any(const struct sluice_agent *agent)
 {
     struct sluice_agent_peer *peer;
@@ -328,7 +328,7 @@ static struct sluice_agent_message *next_of_peer(const struct sluice_agent_peer 
         return message;
     if (message->reading == NULL)
         return NULL;
-    /* However slow it is, somebody waits for this one. */
+    /* A caller waits for this message, so it is read without a time limit. */
     message->reading->until = SLUICE_FOREVER;
     slu_agent_unreserve(message);
     return NULL;
@@ -343,7 +343,7 @@ static bool has_next(void *argument)
     return receiving->next != NULL || (peer != NULL && peer->state == SLU_AGENT_OVER);
 }
 
-/* It is the program's from now on. */
+/* Hands a message to the program. */
 static void take(struct sluice_agent_message *message)
 {
     struct sluice_agent_peer *peer = message->peer;
@@ -354,14 +354,14 @@ static void take(struct sluice_agent_message *message)
     slu_agent_received(peer, waiting_bytes(message));
 }
 
-/* The next one, whole. */
+/* Waits for the next complete message; reads it first if it is long. */
 static int receive(struct receiving *receiving)
 {
     for (;;) {
         int error = slu_agent_await(receiving->agent, has_next, receiving, receiving->until, true);
 
         if (error == -ETIMEDOUT)
-            return slu_fail(ETIMEDOUT, "no message has come yet");
+            return slu_fail(ETIMEDOUT, "no message has arrived yet");
         if (error < 0)
             return error;
         if (receiving->next == NULL)
@@ -395,7 +395,7 @@ struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
     return receiving.next;
 }
 
-/* What the program has of it. */
+/* Messages of the program. */
 
 static bool is_message(const struct sluice_agent_message *message)
 {

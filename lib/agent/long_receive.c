@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Long messages: each is read from its sender piece by piece, beside all else that the agent
- * does. Guarantee: what was begun goes on whether somebody waits for it or not, and from where
- * it was if the data queue pair is made anew; its memory goes once no piece is on its way; and
- * the sender hears once how it ended.
+ * Long messages: each is read from its sender piece by piece, beside the agent's other work.
+ * Guarantees: a read goes on whether or not a caller waits for it. After a reset of the data queue
+ * pair it resumes where it was. Its memory is released once no piece is in flight. The sender is
+ * answered exactly once.
  *
- * Of one peer the next message is read, and no other. Who receives of any has it begin with
- * those of several peers, as long as all that is so read is no more than one message may be. A
- * peer that is silent then, or has no data queue pair, makes room for others.
+ * Only the next message of a peer is read. A receive from any peer begins reads from several
+ * peers, as long as these together take no more than max_message. A peer without a connected
+ * data queue pair gives its room to others.
  */
 #include "config.h"
 
@@ -17,11 +17,11 @@
 #include "agent/agent.h"
 
 #define PIECE (UINT64_C(4) << 20)
-/* For who receives of any: a message has so long, and a second for so many bytes; so has a piece,
-   and what is on its way before it. */
+/* For receives from any peer: a message may take READ_TIME and a second for each READ_RATE bytes.
+   The same holds for a piece together with those in flight before it. */
 #define READ_TIME SLUICE_S(5)
 #define READ_RATE (UINT64_C(4) << 20)
-/* After one that has failed. */
+/* How long a failed read waits before a retry. */
 #define PAUSE SLUICE_MS(100)
 
 static int64_t time_for(uint64_t bytes)
@@ -92,7 +92,7 @@ struct sluice_mr *slu_agent_take_spare(struct sluice_agent *agent, uint64_t leng
         agent->spares[i] = NULL;
         return mr;
     }
-    /* What does not fit makes room, so that memory of another size is kept next. */
+    /* None fits: release one, so that memory of a size in use now can be kept. */
     mr = agent->spares[SLU_AGENT_SPARES - 1];
     agent->spares[SLU_AGENT_SPARES - 1] = NULL;
     if (mr != NULL)
@@ -100,7 +100,7 @@ struct sluice_mr *slu_agent_take_spare(struct sluice_agent *agent, uint64_t leng
     return NULL;
 }
 
-/* What was read of it is lost; nothing of it is on its way. */
+/* Gives up the memory of a read, with what was read; nothing is in flight. */
 static void give_memory_up(struct sluice_agent_message *message)
 {
     struct slu_agent_long_receive *reading = message->reading;
@@ -126,19 +126,19 @@ static bool is_in_flight(const struct sluice_agent_message *message)
            (message->reading->making || message->reading->in_flight > 0);
 }
 
-/* Ends that are not the program's. */
+/* Messages that end without being received. */
 
-/* The sender may be waiting to hear of it; and to tell it may lose the peer. */
+/* Frees a message and answers its sender if that waits for it; the send may lose the peer. */
 static void finish_drop(struct sluice_agent_message *message)
 {
     struct sluice_agent_peer *peer = message->peer;
-    bool told = message->withdrawn || (message->reading != NULL && message->reading->gone);
+    bool answer = message->withdrawn || (message->reading != NULL && message->reading->gone);
     uint64_t id = message->announced;
 
     slu_agent_peer_hold(peer);
     end_reading(message);
     slu_agent_free_message(message);
-    if (told && peer->state != SLU_AGENT_OVER) {
+    if (answer && peer->state != SLU_AGENT_OVER) {
         slu_agent_received(peer, 0);
         slu_agent_queue_answer(peer, id, SLU_AGENT_CANCELLED);
     }
@@ -180,13 +180,13 @@ bool slu_agent_end_dropped(struct sluice_agent_peer *peer)
             some = true;
         }
     } while (message != NULL);
-    /* Its next one may be read now. */
+    /* The peer's next message may be read now. */
     if (some)
         slu_agent_notify_room(peer->agent);
     return some;
 }
 
-/* Its time is over: the pair goes, and what is on its way. Else somebody has to look then. */
+/* Returns whether the bound of the pieces in flight has passed; otherwise sets its due time. */
 static bool is_over(const struct sluice_agent_message *message)
 {
     if (message == NULL || message->reading == NULL || message->reading->in_flight == 0 ||
@@ -198,15 +198,16 @@ static bool is_over(const struct sluice_agent_message *message)
     return false;
 }
 
+/* Resets the data queue pair if its pieces are overdue, which ends them. */
 static bool end_overdue(struct sluice_agent_peer *peer)
 {
     return (is_over(TAILQ_FIRST(&peer->dropped)) || is_over(TAILQ_FIRST(&peer->messages))) &&
            slu_agent_data_end(peer);
 }
 
-/* Room for those that are read for any. */
+/* Room for messages that are read for receives from any peer. */
 
-/* It holds room, and nothing can be read of it now. */
+/* Returns whether a message reserves room though it cannot be read now. */
 static bool is_stalled(const struct sluice_agent_message *message)
 {
     return message->reserved > 0 && !is_in_flight(message) &&
@@ -271,7 +272,7 @@ static int return_failure(struct sluice_agent_message *message)
     return error;
 }
 
-/* It may be longer than the message, and all of it counts for what is read for any. */
+/* Takes spare memory. It may be longer than the message; all of it counts as reserved. */
 static struct sluice_mr *take_memory(struct sluice_agent_message *message)
 {
     struct sluice_agent *agent = message->peer->agent;
@@ -327,7 +328,7 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
     slu_agent_peer_hold(peer);
     error = make_memory(message);
     if (message->dropped) {
-        /* Who waits sees what has become of it. */
+        /* The message was dropped meanwhile; the caller's wait finds the next one. */
         error = 0;
         slu_agent_end_dropped(peer);
     } else if (error < 0) {
@@ -340,7 +341,7 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
     return error;
 }
 
-/* Going on. */
+/* Reading. */
 
 static void note_failure(struct sluice_agent_peer *peer, struct slu_agent_long_receive *reading,
                          const struct sluice_completion *completion)
@@ -379,7 +380,7 @@ static struct slu_agent_piece *free_piece(struct slu_agent_long_receive *reading
     return NULL;
 }
 
-/* As slu_agent_post(). */
+/* Posts the next piece. Returns as slu_agent_post(). */
 static int post_piece(struct sluice_agent_message *message, struct slu_agent_piece *piece)
 {
     struct slu_agent_long_receive *reading = message->reading;
@@ -406,7 +407,7 @@ static int post_piece(struct sluice_agent_message *message, struct slu_agent_pie
     return 1;
 }
 
-/* Whether any was posted. */
+/* Posts as many pieces as possible. Returns whether any was posted. */
 static bool post_pieces(struct sluice_agent_message *message)
 {
     struct slu_agent_long_receive *reading = message->reading;
@@ -429,7 +430,7 @@ static bool post_pieces(struct sluice_agent_message *message)
     return reading->posted != before;
 }
 
-/* All of it is here: the sender need not keep it. */
+/* Completes a message of which all is read, and lets its sender free it. */
 static void make_whole(struct sluice_agent_message *message)
 {
     struct sluice_agent_peer *peer = message->peer;
@@ -444,7 +445,7 @@ static void make_whole(struct sluice_agent_message *message)
     slu_agent_queue_answer(peer, id, SLU_AGENT_OK);
 }
 
-/* Nothing of it is on its way: true, it goes on from there. */
+/* Handles a broken read once nothing is in flight. Returns true if it goes on from done. */
 static bool resume(struct sluice_agent_message *message)
 {
     struct slu_agent_long_receive *reading = message->reading;
@@ -455,7 +456,7 @@ static bool resume(struct sluice_agent_message *message)
         slu_agent_drop_message(message);
         return false;
     }
-    /* Since it was late somebody has asked for it by name. */
+    /* A receive from this peer waits for it by now: there is no time limit any more. */
     if (reading->until == SLUICE_FOREVER)
         reading->late = false;
     if (reading->late || reading->failure != 0) {
@@ -474,7 +475,7 @@ static bool resume(struct sluice_agent_message *message)
     return true;
 }
 
-/* Somebody has to look when it is over, whatever was due before; and then it is to be read. */
+/* Ends the pause of a failed read. While it lasts, keeps its end as a due time. */
 static bool end_pause(struct sluice_agent_message *message)
 {
     struct sluice_agent *agent = message->peer->agent;
@@ -504,7 +505,7 @@ bool slu_agent_continue_reads(struct sluice_agent_peer *peer)
         return (message != NULL && end_pause(message)) || some;
     if (reading->making)
         return some;
-    /* A piece that is read in memory of this host is complete as soon as it is posted. */
+    /* A piece that is read from memory of this host is complete as soon as it is posted. */
     if (!reading->broken && post_pieces(message))
         (void)slu_agent_data_poll(peer);
     if (reading->in_flight > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The form of messages. Guarantee: what was read is of a type that there is, has the length of
- * that type, and each field is in its range; nothing beyond the bytes that came is looked at.
+ * The wire format of control messages. Guarantee: a message that was read has a known type and a
+ * length of that type, and each field is in its range. No byte after the message is read.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #define REMOTE_BYTES 24
 #define HELLO_BYTES (4 * 4 + 4 * 8 + 4 + SLUICE_ENDPOINT_BYTES)
 
-/* Reading one after the other; what was wrong once stays so. */
+/* Reads fields in order; once wrong is set it stays set. */
 struct reader {
     const uint8_t *at;
     const uint8_t *end;
@@ -36,7 +36,7 @@ static uint64_t take(struct reader *reader, int bytes)
     return value;
 }
 
-/* A number that has to be in a range. */
+/* Takes a number that must be in a range. */
 static uint64_t take_in(struct reader *reader, int bytes, uint64_t least, uint64_t most)
 {
     uint64_t value = take(reader, bytes);
@@ -115,7 +115,7 @@ static void read_renewed(struct reader *reader, struct slu_agent_message *messag
     message->lease = (int64_t)take_in(reader, 8, 1, INT64_MAX);
 }
 
-/* Of ALLOCATED and HAND. */
+/* The body of ALLOCATED and HAND. */
 static void read_grant(struct reader *reader, struct slu_agent_message *message)
 {
     take_remote(reader, &message->remote, true);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What agents say to each other: one message in one receive of the control queue pair, a head
- * and a body, in network byte order. Reading one has no side effects and believes nothing: a
- * message that is taken has the form of its type, to the last byte.
+ * The control messages of agents: one message in one receive of the control queue pair, a head
+ * and a body, in network byte order. Reading one has no side effects and checks every byte.
  */
 #ifndef SLU_AGENT_MESSAGE_H
 #define SLU_AGENT_MESSAGE_H
@@ -14,39 +13,39 @@
 #include <sluice/mr.h>
 
 #define SLU_AGENT_HEAD 40
-/* Of any message but one that the program sent. */
+/* Longest body of any message but TEXT, in bytes. */
 #define SLU_AGENT_MOST_BODY 400
-/* Of the words of an error, without a terminator. */
+/* Longest text of an error in bytes, without a terminator. */
 #define SLU_AGENT_WORDS 160
-/* Regions have rights of peers, and no others. */
+/* The rights that a region may have: those of peers. */
 #define SLU_AGENT_ACCESS \
     (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_ATOMIC)
-/* Lengths, quotas and the like are below it, so that sums of a few of them are right. */
+/* Upper limit of lengths and quotas, so that sums of a few of them do not overflow. */
 #define SLU_AGENT_MOST_BYTES (UINT64_C(1) << 60)
 
 enum slu_agent_type {
     SLU_AGENT_HELLO = 1, /* first, from both sides: limits, and the data endpoint */
     /* Requests: each has an id, and one answer with that id. */
     SLU_AGENT_ALLOC,    /* memory: answered by ALLOCATED, or DONE with an error */
-    SLU_AGENT_RELEASE,  /* a region of the receiver's, by its name; these by DONE */
-    SLU_AGENT_HAND,     /* a region of the sender's is the receiver's to use */
-    SLU_AGENT_RETURN,   /* a region of the receiver's, for its program */
-    SLU_AGENT_ANNOUNCE, /* a message, to be read from there */
+    SLU_AGENT_RELEASE,  /* gives up a region of the receiver; this and the rest: DONE */
+    SLU_AGENT_HAND,     /* hands a region of the sender to the receiver */
+    SLU_AGENT_RETURN,   /* sends a region of the receiver back, for its program */
+    SLU_AGENT_ANNOUNCE, /* a long message, to be read from that region */
     /* Answers. */
     SLU_AGENT_ALLOCATED,
     SLU_AGENT_DONE,
     /* Without an answer. */
-    SLU_AGENT_TEXT,     /* of the program: the body */
-    SLU_AGENT_WITHDRAW, /* the message that was announced by that id, which is answered still */
-    SLU_AGENT_REVOKE,   /* a region of the sender's is over */
-    /* Without an answer, nor a place in the window. */
-    SLU_AGENT_CREDIT, /* the head is all */
+    SLU_AGENT_TEXT,     /* a message of the program: the body */
+    SLU_AGENT_WITHDRAW, /* withdraws the message announced by that id, which is still answered */
+    SLU_AGENT_REVOKE,   /* ends a region of the sender */
+    /* Without an answer, and not counted in the window. */
+    SLU_AGENT_CREDIT, /* a head without a body */
     SLU_AGENT_RESET,  /* a new data queue pair: its generation and endpoint */
-    SLU_AGENT_READY,  /* the one of that generation is connected at the sender */
+    SLU_AGENT_READY,  /* the data queue pair of that generation is connected at the sender */
     SLU_AGENT_BYE,    /* the sender leaves */
     /* A request, and its answer, unless that is DONE with an error. */
-    SLU_AGENT_RENEW,   /* the lease of a region of the receiver's */
-    SLU_AGENT_RENEWED, /* it is counted anew, and is that long */
+    SLU_AGENT_RENEW,   /* renews the lease of a region of the receiver */
+    SLU_AGENT_RENEWED, /* the lease begins anew, with that length */
     SLU_AGENT_TYPES
 };
 
@@ -54,8 +53,8 @@ enum slu_agent_type {
 enum slu_agent_code {
     SLU_AGENT_OK,
     SLU_AGENT_DENIED,    /* rights */
-    SLU_AGENT_QUOTA,     /* too much, or too many */
-    SLU_AGENT_NO_MEMORY, /* of whoever was asked */
+    SLU_AGENT_QUOTA,     /* of bytes or of regions */
+    SLU_AGENT_NO_MEMORY, /* at the receiver of the request */
     SLU_AGENT_UNKNOWN,   /* no such region */
     SLU_AGENT_CANCELLED, /* withdrawn, or it could not be read */
     SLU_AGENT_TOO_LONG,
@@ -63,7 +62,7 @@ enum slu_agent_code {
     SLU_AGENT_CODES
 };
 
-/* What a side tells of itself. */
+/* The limits of a side. */
 struct slu_agent_hello {
     uint32_t eager;
     uint32_t window;
@@ -75,38 +74,38 @@ struct slu_agent_hello {
     int64_t max_lease;
 };
 
-/* A message; what its type does not have is 0. */
+/* A message; fields that its type does not have are 0. */
 struct slu_agent_message {
     uint32_t type;
     uint32_t length; /* of the body */
     uint64_t id;     /* of a request, and of its answer; else 0 */
-    /* How many of the receiver's messages and requests the sender has taken, and what of those
-       that wait its program has: counted from the start, and modulo 2^32. */
+    /* Counts since the connection began, modulo 2^32: windowed messages of the receiver that the
+       sender has taken, and waiting ones that its program has received. */
     uint32_t taken;
     uint32_t received;
     uint64_t received_bytes;
     struct slu_agent_hello hello;
     struct sluice_endpoint endpoint; /* hello, reset */
     uint32_t generation;             /* hello, reset, ready */
-    struct sluice_remote_mr remote;  /* allocated, hand, announce; reset: what was named amiss */
-    uint64_t region;                 /* its name */
+    struct sluice_remote_mr remote;  /* allocated, hand, announce; reset: the failed target */
+    uint64_t region;                 /* id */
     uint64_t bytes;                  /* alloc */
     int64_t lease;                   /* alloc, allocated, hand, renew, renewed */
     uint32_t access;                 /* likewise */
     uint32_t code;                   /* done */
     char words[SLU_AGENT_WORDS + 1]; /* done: printable */
-    const uint8_t *body;             /* where it begins, in what was read; of MESSAGE that is all */
+    const uint8_t *body;             /* in the bytes that were read; all there is of a TEXT */
 };
 
 /*
- * 0: it is a message, and all of it is checked. -EPROTO: it has no form of ours. -EMSGSIZE: its
- * body is longer than those of its type, or than most for one of a program. -EPROTO and -EMSGSIZE
- * have no text, and *message is then not to be used.
+ * Reads and checks a message. Returns 0; -EPROTO if it is malformed; -EMSGSIZE if its body is
+ * longer than its type allows, or than most for a TEXT. On an error, which has no text, *message
+ * must not be used.
  */
 int slu_agent_message_read(const uint8_t *bytes, size_t count, uint32_t most,
                            struct slu_agent_message *message);
 
-/* Writes head and body, but not that of MESSAGE, which stands behind the head: bytes in all. */
+/* Writes head and body, but the head alone of a TEXT. Returns the length with the body. */
 uint32_t slu_agent_message_write(const struct slu_agent_message *message, uint8_t *bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers: how they come, are served, and end. Guarantee: whatever a peer had, and whatever waits
- * for it, ends with its control queue pair; the object stays as long as anybody has something
- * of it.
+ * Peers: setup, progress and loss. Guarantee: all that a peer had, and all that waits for it, ends
+ * with its control queue pair. The object stays while the program holds the peer, or a message or
+ * region of it.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include "agent/staging.h"
 
 #define FIRST_SIZE 400
-/* Who has connected has so long for its first word. */
+/* A connected peer has this long to send its greeting. */
 #define GREETING_TIME SLUICE_S(10)
 #define FAREWELL_TIME SLUICE_S(1)
 
@@ -40,7 +40,7 @@ void slu_agent_peer_hold(struct sluice_agent_peer *peer)
     peer->references++;
 }
 
-/* The agent stays: who calls has a reference of it. */
+/* The caller has a reference to the agent, so the agent is not freed here. */
 void slu_agent_peer_drop(struct sluice_agent_peer *peer)
 {
     struct slu_agent_returned *returned;
@@ -80,7 +80,7 @@ bool slu_agent_left_is_full(const struct sluice_agent *agent)
     return agent->info.left_bytes >= agent->attr.max_left_bytes;
 }
 
-static void keep_no_more(struct sluice_agent_peer *peer)
+static void stop_keeping(struct sluice_agent_peer *peer)
 {
     TAILQ_REMOVE(&peer->agent->kept, peer, links);
     peer->agent->info.left_bytes -= peer->kept_bytes;
@@ -95,7 +95,7 @@ void slu_agent_peer_clear_readable(struct sluice_agent_peer *peer)
     peer->is_readable = false;
     TAILQ_REMOVE(&peer->agent->readable, peer, readable);
     if (peer->is_kept)
-        keep_no_more(peer);
+        stop_keeping(peer);
 }
 
 void slu_agent_refuse(struct sluice_agent_peer *peer, uint64_t *counter, const char *what)
@@ -107,7 +107,7 @@ void slu_agent_refuse(struct sluice_agent_peer *peer, uint64_t *counter, const c
         slu_agent_lose(peer, -EPROTO, "%d of its messages were wrong", SLU_AGENT_PATIENCE);
 }
 
-/* Coming. */
+/* Setup. */
 
 static int take_place(struct sluice_agent *agent, struct sluice_agent_peer *peer)
 {
@@ -126,7 +126,7 @@ static int take_place(struct sluice_agent *agent, struct sluice_agent_peer *peer
         agent->place_count = count;
     }
     peer->place = place;
-    /* None of the two names of what is no peer. */
+    /* The mask keeps event names apart from EVENT_WAKE and EVENT_LISTENER. */
     peer->serial = ++agent->last_serial & INT32_MAX;
     agent->places[place] = peer;
     return 0;
@@ -143,7 +143,8 @@ static int watch(struct sluice_agent *agent, const struct sluice_agent_peer *pee
 
     if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
-    return slu_fail(ENOMEM, "a peer of the agent cannot be watched: %s", strerrordesc_np(errno));
+    return slu_fail(ENOMEM, "the agent cannot watch the descriptors of a peer: %s",
+                    strerrordesc_np(errno));
 }
 
 void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
@@ -229,12 +230,12 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
     agent->connected++;
     error = open_peer(peer);
     if (error < 0) {
-        slu_agent_lose(peer, error, "it could not be let in: %.200s", sluice_last_error());
+        slu_agent_lose(peer, error, "its setup failed: %.200s", sluice_last_error());
         return slu_none(error);
     }
     slu_agent_touch(peer);
     slu_agent_due(agent, peer->since + GREETING_TIME);
-    /* Who has come may have gone already, and then it is lost by this. */
+    /* The peer may have left already; it is then lost by this send. */
     slu_agent_peer_hold(peer);
     slu_agent_control_flush(peer);
     error = slu_agent_peer_check(peer);
@@ -242,7 +243,7 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
     return error == 0 ? peer : slu_none(error);
 }
 
-/* Going. */
+/* Loss. */
 
 static void unwatch(struct sluice_agent_peer *peer)
 {
@@ -261,8 +262,9 @@ static void unwatch(struct sluice_agent_peer *peer)
 }
 
 /*
- * Nothing of it is dropped, since who sent it knows that it has arrived: when there is as much
- * as may be, nobody is let in who could leave more.
+ * Keeps a lost peer until its messages are received. None is dropped, because their sender was
+ * told that they have arrived. While max_left_bytes is reached no peers are accepted, as these
+ * could leave more.
  */
 static void keep(struct sluice_agent_peer *peer)
 {
@@ -275,14 +277,14 @@ static void keep(struct sluice_agent_peer *peer)
     agent->info.left_bytes += peer->kept_bytes;
     if (!full && slu_agent_left_is_full(agent))
         slu_log(SLUICE_LOG_WARN,
-                "agent: nobody is let in any more: messages of peers that have left wait to be "
-                "received, %llu bytes with their peers: max_left_bytes is %llu",
+                "agent: no more peers are accepted: unreceived messages of peers that have left, "
+                "and these peers, take %llu bytes: max_left_bytes is %llu",
                 (unsigned long long)agent->info.left_bytes,
                 (unsigned long long)agent->attr.max_left_bytes);
 }
 
-/* The agent has it no more; unless it has messages that nobody else can get at. */
-static void part(struct sluice_agent_peer *peer)
+/* Drops the agent's reference; or keeps the peer if only the agent can reach its messages. */
+static void detach(struct sluice_agent_peer *peer)
 {
     struct sluice_agent *agent = peer->agent;
 
@@ -322,8 +324,8 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     slu_agent_end_messages(peer, false);
     slu_agent_end_dropped(peer);
     slu_agent_notify(agent);
-    /* Who called has one, or is the agent. */
-    part(peer);
+    /* This may drop the last reference, unless the caller has one. */
+    detach(peer);
 }
 
 bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
@@ -355,7 +357,7 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
         slu_agent_control_flush(peer);
     if (peer->state == SLU_AGENT_GREETING) {
         if (slu_now() - peer->since >= GREETING_TIME)
-            slu_agent_lose(peer, -ETIMEDOUT, "it did not greet: it may be no agent");
+            slu_agent_lose(peer, -ETIMEDOUT, "it sent no greeting: is it an agent?");
         else
             slu_agent_due(peer->agent, peer->since + GREETING_TIME);
     }
@@ -381,7 +383,7 @@ void sluice_agent_peer_close(struct sluice_agent_peer *peer)
     agent = peer->agent;
     slu_agent_enter(agent);
     if (!peer->is_held) {
-        slu_misuse(EINVAL, "peer %s is not the program's to be closed: it was never taken",
+        slu_misuse(EINVAL, "peer %s cannot be closed: it was never taken by the program",
                    peer->address);
         slu_agent_leave(agent);
         return;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who drives an agent. Of those who wait, one sleeps on the descriptors of all channels, with
- * the lock given up, and the others sleep until it has done something; when it leaves another
- * one takes over. Guarantee: nobody sleeps past an event, because whoever used a channel arms it
- * again before the lock is given up while somebody sleeps.
+ * The progress loop of an agent. Of the waiting threads, one sleeps on the epoll set with the
+ * descriptors of all channels, without the lock. The others sleep on a condition until it has
+ * made progress; when it leaves, another one takes over. Guarantee: no thread sleeps past an
+ * event, because a thread that used a channel arms it again before it gives up the lock while
+ * another one sleeps on the set.
  *
- * A peer is looked at if its channels are not armed, if the set says that it has something, or
- * if its time has come: who is idle costs nothing.
+ * A peer is served if its channels are not armed, if the set reports it, or if its time has come.
+ * An idle peer costs nothing.
  */
 #include "config.h"
 
@@ -18,18 +19,19 @@
 #include "agent/agent.h"
 #include "listener/listener.h"
 
-/* Before a sleep; and how long others may go unseen by who does not sleep. */
+/* How long a wait spins before it sleeps. */
 #define SPIN_TIME SLUICE_US(20)
 /* The first part of a spin keeps lock and processor: most answers come in that time. */
 #define HOT_TIME SLUICE_US(2)
-/* A yield that took longer went to somebody, and if longer than a turn to one that computes. */
+/* A yield longer than EMPTY_YIELD ran another thread; after LONG_TURN, that thread computes. */
 #define EMPTY_YIELD SLUICE_US(2)
 #define LONG_TURN SLUICE_MS(1)
+/* How old the last poll of the set may be for threads that do not sleep. */
 #define POLL_TIME SLUICE_MS(1)
 #define EVENTS 32
 #define NANOSECONDS INT64_C(1000000000)
 
-/* What the set says: a peer's place and serial number, or one of these. */
+/* The data of an event: a peer's place and serial number, or one of these. */
 #define EVENT_WAKE UINT64_MAX
 #define EVENT_LISTENER (UINT64_MAX - 1)
 
@@ -67,7 +69,7 @@ void slu_agent_wake_sleeper(const struct sluice_agent *agent)
 {
     const uint64_t one = 1;
 
-    /* It can fail only if it is readable already. */
+    /* It fails only if the counter is full, and then the descriptor is readable already. */
     (void)!SLU_UNCANCELLED(write(agent->event, &one, sizeof one));
 }
 
@@ -91,7 +93,7 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
         slu_agent_touch(peer);
 }
 
-/* What the set has now; or until then, without the lock. */
+/* Polls the epoll set; unless until is 0, gives up the lock and sleeps there until then. */
 static void poll_set(struct sluice_agent *agent, int64_t until)
 {
     struct epoll_event events[EVENTS];
@@ -116,7 +118,7 @@ static void poll_set(struct sluice_agent *agent, int64_t until)
         slu_agent_notify(agent);
 }
 
-/* Those whose time has come. */
+/* Marks all peers to be served if the earliest due time has passed. */
 static void touch_due(struct sluice_agent *agent, int64_t now)
 {
     struct sluice_agent_peer *peer;
@@ -128,7 +130,7 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
     slu_agent_touch(peer);
 }
 
-/* Nobody has looked at all peers for so long that a call has to serve them first. */
+/* Returns whether the peers were not polled for so long that a call must serve all of them. */
 static bool is_late(const struct sluice_agent *agent)
 {
     int64_t now = slu_now();
@@ -161,11 +163,11 @@ bool slu_agent_progress(struct sluice_agent *agent)
     if (agent->listener_ready)
         slu_agent_accept(agent);
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
-        /* The lock may be given up amid it, and the list be another one afterwards. */
+        /* Serving a peer may give up the lock, and the list may change meanwhile. */
         slu_agent_peer_hold(peer);
         changed |= slu_agent_peer_progress(peer);
         next = peer->is_unarmed ? LIST_NEXT(peer, unarmed) : NULL;
-        /* Those that were behind it have not had their turn, and may have been armed. */
+        /* The peer was armed or lost meanwhile: serve all again, as its successor is unknown. */
         if (!peer->is_unarmed)
             slu_agent_due(agent, now);
         slu_agent_peer_drop(peer);
@@ -175,7 +177,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
     return changed;
 }
 
-/* 1: one of its channels has something. */
+/* Returns 1 if a channel of the peer has completions already. */
 static int arm_peer(struct sluice_agent_peer *peer)
 {
     int64_t control = SLUICE_FOREVER, data = SLUICE_FOREVER;
@@ -219,7 +221,7 @@ void slu_agent_arm_for_sleeper(struct sluice_agent *agent)
         slu_agent_wake_sleeper(agent);
 }
 
-/* Until somebody has done something, or then. */
+/* Sleeps on the condition until another thread has made progress, or until then. */
 static void wait_for_change(struct sluice_agent *agent, int64_t until)
 {
     struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
@@ -244,7 +246,7 @@ void slu_agent_sleep(struct sluice_agent *agent, int64_t until)
     wait_for_change(agent, slu_sleep_until(until));
 }
 
-/* Whether that took no longer than a thread has the processor that computes. */
+/* Yields without the lock. Returns false if the yield was so long that a thread must compute. */
 static bool yield_processor(struct sluice_agent *agent, int64_t *begun, int64_t now)
 {
     int64_t took;
@@ -254,7 +256,7 @@ static bool yield_processor(struct sluice_agent *agent, int64_t *begun, int64_t 
     pthread_mutex_lock(&agent->lock);
     took = slu_now() - now;
     agent->crowded = took > EMPTY_YIELD;
-    /* The time of others is not that of the spin. */
+    /* Time that other threads took does not count as spinning. */
     *begun += took > EMPTY_YIELD ? took : 0;
     return took <= LONG_TURN;
 }
@@ -308,7 +310,7 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
     }
 }
 
-/* The program's loop. */
+/* Calls for an event loop of the program. */
 
 int sluice_agent_fd(const struct sluice_agent *agent)
 {

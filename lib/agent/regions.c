@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of ours that a peer has: allocated for it, or the program's and handed over. Guarantee:
- * each region is a registration of its own, which ends with its lease and a second, when it is
- * given back or taken back, and with the peer; and what a peer has allocated, is about to have,
- * and has sent back without that it was received yet, is within its quota, counted in whole pages.
+ * Memory of ours that a peer may use: allocated for it, or handed over by the program. Guarantees:
+ * each region is a registration of its own. It ends one second after its lease, when it is
+ * released or revoked, or with the peer. The quota of a peer, in whole pages, covers memory that
+ * is allocated, being allocated, or sent back but not received by the program yet.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ static uint64_t whole_pages(uint64_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-/* Peers may not write what we may not. */
+/* Verbs require local write access for remote write and atomic access. */
 uint32_t slu_agent_registered_access(uint32_t access)
 {
     const uint32_t writes = SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC;
@@ -39,8 +39,11 @@ struct slu_agent_region *slu_agent_find_region(struct sluice_agent_peer *peer, u
     return NULL;
 }
 
-/* It may ask about one that is over, for it need not know that yet: names are never given twice. */
-static bool was_its(const struct sluice_agent_peer *peer, uint64_t id)
+/*
+ * Returns whether the peer once had that region; ids are never reused. The peer may name a region
+ * that has ended, because the REVOKE may still be in flight.
+ */
+static bool had_region(const struct sluice_agent_peer *peer, uint64_t id)
 {
     return id <= peer->last_region;
 }
@@ -59,7 +62,7 @@ static void give_up(struct sluice_agent_peer *peer, uint64_t pages)
     peer->agent->info.bytes -= pages;
 }
 
-/* When it is revoked. */
+/* Returns when the region ends: at the end of its lease and grace. */
 static int64_t end_of(const struct slu_agent_region *region)
 {
     return region->expires < SLUICE_FOREVER - SLU_AGENT_GRACE ? region->expires + SLU_AGENT_GRACE
@@ -80,7 +83,7 @@ void slu_agent_add_region(struct sluice_agent_peer *peer, struct slu_agent_regio
     peer->agent->info.regions++;
 }
 
-/* The peer has it no more; it is still registered. */
+/* Takes a region from the peer and remembers it as past; it is still registered. */
 static void remove_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
                           bool by_lease)
 {
@@ -107,7 +110,7 @@ static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region 
     free(region);
 }
 
-/* Among those of whom the program may receive some. */
+/* Lists the peer as one with returned regions, or takes it off that list. */
 static void list_returning(struct sluice_agent_peer *peer)
 {
     struct slu_agent_peers *list = &peer->agent->returning;
@@ -171,7 +174,7 @@ void slu_agent_end_regions(struct sluice_agent_peer *peer)
     }
     for (job = TAILQ_FIRST(&peer->jobs); job != NULL; job = next) {
         next = TAILQ_NEXT(job, links);
-        /* Who does it sees that the peer is over. */
+        /* The thread that runs this job ends it, as it sees that the peer is over. */
         if (job->begun && !job->done)
             continue;
         TAILQ_REMOVE(&peer->jobs, job, links);
@@ -196,7 +199,7 @@ void slu_agent_expire(struct sluice_agent_peer *peer)
             slu_agent_due(peer->agent, end_of(region));
             continue;
         }
-        slu_log(SLUICE_LOG_INFO, "agent: the lease of %s of region %llu, %llu bytes, is over",
+        slu_log(SLUICE_LOG_INFO, "agent: the lease of %s on region %llu, %llu bytes, is over",
                 peer->address, (unsigned long long)region->id,
                 (unsigned long long)region->remote.length);
         peer->agent->info.expired++;
@@ -204,7 +207,7 @@ void slu_agent_expire(struct sluice_agent_peer *peer)
     }
 }
 
-static bool names(const struct slu_agent_past *past, const struct sluice_remote_mr *failed_remote)
+static bool covers(const struct slu_agent_past *past, const struct sluice_remote_mr *failed_remote)
 {
     return past->remote.rkey == failed_remote->rkey && failed_remote->addr >= past->remote.addr &&
            failed_remote->addr - past->remote.addr <= past->remote.length;
@@ -218,21 +221,21 @@ void slu_agent_log_late_use(struct sluice_agent_peer *peer,
     for (uint32_t i = 1; i <= count; i++) {
         const struct slu_agent_past *past = &peer->past[(peer->past_count - i) % SLU_AGENT_PAST];
 
-        if (!names(past, failed_remote))
+        if (!covers(past, failed_remote))
             continue;
         peer->agent->info.late++;
         slu_log(SLUICE_LOG_WARN,
                 "agent: %s used region %llu, %llu bytes, %lld ms after %s; its data queue pair "
-                "failed, and is made anew",
+                "failed, and is reset",
                 peer->address, (unsigned long long)past->id,
                 (unsigned long long)past->remote.length,
                 (long long)((slu_now() - past->expired) / SLUICE_MS(1)),
-                past->by_lease ? "its lease" : "it was given or taken back");
+                past->by_lease ? "its lease" : "it was released or revoked");
         return;
     }
     slu_log(SLUICE_LOG_WARN,
             "agent: %s used a key or a range that it does not have; its data queue pair failed, "
-            "and is made anew",
+            "and is reset",
             peer->address);
 }
 
@@ -244,7 +247,7 @@ static struct slu_agent_job *add_job(struct sluice_agent_peer *peer,
     struct slu_agent_job *job = peer->job_count < SLU_AGENT_WAITS ? calloc(1, sizeof *job) : NULL;
 
     if (job == NULL) {
-        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "it has too much to do for us");
+        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "it serves too many requests of ours");
         return NULL;
     }
     job->id = message->id;
@@ -259,7 +262,7 @@ static void deny(struct sluice_agent_peer *peer, uint64_t id, uint32_t code, con
     slu_agent_answer(peer, id, code, words);
 }
 
-/* What is given of what was asked for. */
+/* Returns the lease to grant for a requested one. */
 static int64_t allow_lease(const struct sluice_agent_attr *attr, int64_t lease)
 {
     return lease == 0 || lease > attr->max_lease ? attr->max_lease : lease;
@@ -277,13 +280,13 @@ void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_age
         return;
     }
     if (peer->allocated_count >= attr->max_regions) {
-        snprintf(words, sizeof words, "the quota is of %u regions, and we have them",
+        snprintf(words, sizeof words, "the quota is %u regions, and all are in use",
                  attr->max_regions);
         deny(peer, message->id, SLU_AGENT_QUOTA, words);
         return;
     }
     if (pages > attr->quota || peer->region_bytes > attr->quota - pages) {
-        snprintf(words, sizeof words, "the quota is of %llu bytes in whole pages; we have %llu",
+        snprintf(words, sizeof words, "the quota is %llu bytes in whole pages, %llu are in use",
                  (unsigned long long)attr->quota, (unsigned long long)peer->region_bytes);
         deny(peer, message->id, SLU_AGENT_QUOTA, words);
         return;
@@ -298,7 +301,7 @@ void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_age
     reserve(peer, pages);
 }
 
-/* Without the lock: nobody else touches what it has, once it has begun. */
+/* Runs a job without the lock: no other thread touches a job that has begun. */
 static void do_job(struct sluice_pd *pd, struct slu_agent_job *job)
 {
     const struct slu_agent_region *from = job->from;
@@ -316,13 +319,14 @@ static void answer_failed(struct sluice_agent_peer *peer, const struct slu_agent
 {
     char words[SLU_AGENT_WORDS];
 
-    snprintf(words, sizeof words, "it has no memory for that: %s", strerrordesc_np(-job->error));
+    snprintf(words, sizeof words, "it has no memory for the region: %s",
+             strerrordesc_np(-job->error));
     if (job->from == NULL)
         give_up(peer, job->pages);
     deny(peer, job->id, SLU_AGENT_NO_MEMORY, words);
 }
 
-/* The peer has it from now on. */
+/* Gives the allocated region to the peer. */
 static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
 {
     struct slu_agent_region *region = calloc(1, sizeof *region);
@@ -348,7 +352,7 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
     slu_agent_control_send(peer, &message, NULL);
 }
 
-/* The program has it from now on, if it wants it: until then its pages count as they did. */
+/* Queues a region for the program; its pages count against the quota until it is received. */
 static void give_program(struct sluice_agent_peer *peer, struct slu_agent_region *region,
                          struct sluice_mr *mr)
 {
@@ -427,7 +431,7 @@ bool slu_agent_run_jobs(struct sluice_agent_peer *peer)
     }
 }
 
-/* Renewing: how long the program's own memory is lent is the program's to say. */
+/* Renewing. Only the program decides how long its own memory is lent. */
 void slu_agent_handle_renew(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
@@ -437,13 +441,13 @@ void slu_agent_handle_renew(struct sluice_agent_peer *peer, const struct slu_age
         .lease = allow_lease(&peer->agent->attr, message->lease),
     };
 
-    if (region == NULL && !was_its(peer, message->region))
+    if (region == NULL && !had_region(peer, message->region))
         slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
     if (region == NULL || slu_now() >= region->expires) {
-        slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region is over");
+        slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region has ended");
     } else if (!region->allocated) {
         slu_agent_answer(peer, message->id, SLU_AGENT_DENIED,
-                         "the lease of memory that was handed over is not renewed");
+                         "the lease of memory that was handed over cannot be renewed");
     } else {
         int64_t before = region->expires;
 
@@ -463,7 +467,7 @@ void slu_agent_handle_release(struct sluice_agent_peer *peer,
 
     if (region != NULL) {
         slu_agent_end_region(peer, region, false);
-    } else if (!was_its(peer, message->region)) {
+    } else if (!had_region(peer, message->region)) {
         slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
         slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "we do not have that region");
         return;
@@ -473,9 +477,9 @@ void slu_agent_handle_release(struct sluice_agent_peer *peer,
 
 static void refuse_return(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
-    if (!was_its(peer, message->region))
+    if (!had_region(peer, message->region))
         slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
-    slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region is over");
+    slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region has ended");
 }
 
 void slu_agent_handle_return(struct sluice_agent_peer *peer,
@@ -485,14 +489,15 @@ void slu_agent_handle_return(struct sluice_agent_peer *peer,
     struct slu_agent_job *job;
 
     if (region == NULL) {
-        /* It has counted as one that waits, for who sent it. */
+        /* The sender has counted this message as waiting: report it as received. */
         if (slu_agent_count_arrival(peer, 0))
             slu_agent_received(peer, 0);
         refuse_return(peer, message);
         return;
     }
     if (!slu_agent_count_arrival(peer, 0)) {
-        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "too much waits to be received");
+        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY,
+                         "too many messages wait for its program");
         return;
     }
     if (region->allocated) {

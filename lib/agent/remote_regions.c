@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of peers that we have. Guarantee: no request of ours names a region after its lease, or
- * once the owner has said that it is over.
+ * Regions of peers that this agent holds. Guarantee: no request of ours names a region after its
+ * lease, or after its owner has revoked it.
  */
 #include "config.h"
 
@@ -55,7 +55,7 @@ static void hold_mr(struct sluice_agent_mr *mr)
     mr->peer->agent->info.held++;
 }
 
-/* The program has it no more. */
+/* Takes a region off the list of held ones. */
 static void let_go(struct sluice_agent_mr *mr)
 {
     TAILQ_REMOVE(&mr->peer->held, mr, links);
@@ -70,7 +70,7 @@ static void free_mr(struct sluice_agent_mr *mr)
     free(mr);
 }
 
-/* Among those of whom the program may receive some; behind the others of these. */
+/* Lists the peer last among those with offered regions, or takes it off that list. */
 static void list_offering(struct sluice_agent_peer *peer)
 {
     struct slu_agent_peers *list = &peer->agent->offering;
@@ -99,7 +99,7 @@ void slu_agent_end_held(struct sluice_agent_peer *peer)
     }
 }
 
-/* Asking for memory. */
+/* Requesting memory. */
 
 static int check_request(uint64_t length, uint32_t access, int64_t lease, int64_t deadline)
 {
@@ -112,20 +112,20 @@ static int check_request(uint64_t length, uint32_t access, int64_t lease, int64_
     return slu_agent_check_time(deadline, "deadline");
 }
 
-/* Of what was granted: from before the owner began to count. */
+/* Returns when the granted lease ends; counted from before the request, so never too late. */
 static int64_t end_of(const struct slu_agent_wait *wait)
 {
     return wait->lease > SLUICE_FOREVER - wait->asked ? SLUICE_FOREVER : wait->asked + wait->lease;
 }
 
-/* What the owner granted has to be what was asked for. */
+/* Returns whether the owner granted what was requested. */
 static bool fits(const struct slu_agent_wait *wait, uint64_t length, uint32_t access, int64_t lease)
 {
     return wait->remote.length == length && wait->access == access &&
            (lease == 0 || wait->lease <= lease);
 }
 
-/* The lock is held; the object is there before anything is asked. */
+/* Requests memory. Called with the lock; mr is made first, so a granted region is never lost. */
 static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, int64_t until)
 {
     struct sluice_agent_peer *peer = mr->peer;
@@ -138,8 +138,8 @@ static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, i
         return error;
     error = slu_agent_wait_for(peer, wait, until);
     if (error == 0 && !fits(wait, length, mr->access, lease)) {
-        slu_agent_refuse(peer, &peer->agent->info.malformed, "memory that was not asked for");
-        error = slu_fail(EPROTO, "peer %s gave other memory than it was asked for", peer->address);
+        slu_agent_refuse(peer, &peer->agent->info.malformed, "memory that was not requested");
+        error = slu_fail(EPROTO, "peer %s granted other memory than was requested", peer->address);
     }
     if (error == 0) {
         mr->id = wait->region;
@@ -182,7 +182,7 @@ struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, 
     return mr;
 }
 
-/* Keeping it for longer. */
+/* Renewing a lease. */
 
 static int check_renewal(const struct sluice_agent_mr *mr)
 {
@@ -191,11 +191,11 @@ static int check_renewal(const struct sluice_agent_mr *mr)
     if (error < 0)
         return error;
     if (slu_agent_lease_left(mr) == 0)
-        return slu_fail(EACCES, "region %llu of peer %s cannot be kept: %s",
+        return slu_fail(EACCES, "region %llu of peer %s cannot be renewed: %s",
                         (unsigned long long)mr->id, mr->peer->address,
                         mr->over ? "its owner took it back" : "its lease is over");
     if (mr->expires == SLUICE_FOREVER)
-        return slu_misuse(EINVAL, "region %llu of peer %s is under no lease that ends",
+        return slu_misuse(EINVAL, "region %llu of peer %s has no lease that ends",
                           (unsigned long long)mr->id, mr->peer->address);
     return 0;
 }
@@ -213,9 +213,9 @@ static int renew(struct sluice_agent_mr *mr, int64_t lease, int64_t until)
         return error;
     error = slu_agent_wait_for(peer, wait, until);
     if (error == 0 && lease != 0 && wait->lease > lease) {
-        slu_agent_refuse(peer, &peer->agent->info.malformed, "a lease that was not asked for");
+        slu_agent_refuse(peer, &peer->agent->info.malformed, "a lease that was not requested");
         error =
-            slu_fail(EPROTO, "peer %s gave a longer lease than it was asked for", peer->address);
+            slu_fail(EPROTO, "peer %s granted a longer lease than was requested", peer->address);
     }
     if (error == 0 && end_of(wait) > mr->expires)
         mr->expires = end_of(wait);
@@ -244,7 +244,7 @@ int sluice_agent_renew_mr(struct sluice_agent_mr *mr, int64_t lease, int64_t dea
     return error;
 }
 
-/* Giving it back, in either way. */
+/* Releasing a region, or sending it back. */
 
 static int send_back(struct sluice_agent_mr *mr, uint32_t type, int64_t until, bool *asked)
 {
@@ -284,7 +284,7 @@ void slu_agent_clean_held(struct sluice_agent_peer *peer)
     }
 }
 
-/* If the owner could not be told it is, as soon as that can be. */
+/* Ends a held region. If the owner could not be sent the message, that is retried later. */
 static int part_with(struct sluice_agent_mr *mr, uint32_t type, int64_t deadline)
 {
     struct sluice_agent_peer *peer = mr->peer;
@@ -344,14 +344,15 @@ int sluice_agent_mr_query(struct sluice_agent_mr *mr, struct sluice_agent_mr_inf
     return 0;
 }
 
-/* What a peer hands over. */
+/* Regions that a peer hands over. */
 
 void slu_agent_handle_hand(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct sluice_agent_mr *mr;
 
     if (!slu_agent_count_arrival(peer, 0)) {
-        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "too much waits to be received");
+        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY,
+                         "too many messages wait for its program");
         return;
     }
     mr = make_mr(peer);
@@ -407,7 +408,7 @@ static bool has_offered(void *argument)
            (offering->peer != NULL && offering->peer->state == SLU_AGENT_OVER);
 }
 
-/* The lock is held. */
+/* Waits for the next region. Called with the lock. */
 static int receive(struct offering *offering, int64_t until)
 {
     struct sluice_agent_mr *mr;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of ours. Guarantee: each place is free again once the peer has answered, or is lost,
- * whether somebody still waits or not; and what comes to nobody is given back.
+ * Requests of ours. Guarantee: each entry is free again once the peer has answered or is lost,
+ * whether or not the caller still waits; and a region granted after the caller has left is
+ * released.
  */
 #include "config.h"
 
@@ -9,7 +10,7 @@
 
 #include "agent/agent.h"
 
-/* Who reads a message that is withdrawn has so long to come to its end. */
+/* A peer that is reading a withdrawn message has this long to finish. */
 #define DRAIN_TIME SLUICE_S(1)
 
 struct asking {
@@ -18,7 +19,7 @@ struct asking {
     struct slu_agent_wait *wait;
 };
 
-/* What waits for the peer's program once it is there, for which it has room. */
+/* Requests that wait for the peer's program once they arrive, and so count against its limit. */
 static bool is_posted(uint32_t type)
 {
     return type == SLU_AGENT_HAND || type == SLU_AGENT_RETURN || type == SLU_AGENT_ANNOUNCE;
@@ -62,8 +63,8 @@ int slu_agent_request(struct sluice_agent_peer *peer, struct slu_agent_message *
 
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT,
-                        "peer %s has not taken what was said before: no room to ask it until the "
-                        "deadline",
+                        "peer %s: no request could be sent before the deadline: the peer has not "
+                        "taken earlier ones",
                         peer->address);
     if (error == 0)
         error = slu_agent_peer_check(peer);
@@ -95,7 +96,7 @@ static bool withdraw(struct sluice_agent_peer *peer, const struct slu_agent_wait
     return true;
 }
 
-/* A message that is withdrawn may be read right now: then its memory stays for a moment. */
+/* Withdraws a message and waits up to DRAIN_TIME: the peer may be reading its memory just now. */
 static bool is_withdrawn(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
 {
     wait->withdraw = !withdraw(peer, wait);
@@ -118,7 +119,7 @@ int slu_agent_wait_for(struct sluice_agent_peer *peer, struct slu_agent_wait *wa
     if (error == 0)
         return wait->error == 0 ? 0 : fail_with(peer, wait);
     if (error == -ETIMEDOUT)
-        slu_fail(ETIMEDOUT, "peer %s has not answered until the deadline", peer->address);
+        slu_fail(ETIMEDOUT, "peer %s did not answer before the deadline", peer->address);
     if (wait->type == SLU_AGENT_ANNOUNCE && is_withdrawn(peer, wait))
         return wait->error == 0 ? 0 : error;
     abandon(peer, wait);
@@ -164,7 +165,7 @@ static int error_of(uint32_t code)
     return -errors[code];
 }
 
-/* Whether a request of that type may end so. */
+/* Returns whether code is a valid end of a request of that type. */
 static bool is_end_of(uint32_t type, uint32_t code)
 {
     static const uint32_t ends[SLU_AGENT_TYPES] = {
@@ -182,7 +183,7 @@ static bool is_end_of(uint32_t type, uint32_t code)
     return code == SLU_AGENT_OK || (ends[type] & 1u << code) != 0;
 }
 
-/* What was promised to nobody any more is given back in the same place. */
+/* Frees the entry; or keeps it to release a region that was granted after the caller left. */
 static void settle_abandoned(struct slu_agent_wait *wait, const struct slu_agent_message *message)
 {
     bool came = message->type == SLU_AGENT_ALLOCATED && wait->type == SLU_AGENT_ALLOC;
@@ -193,7 +194,7 @@ static void settle_abandoned(struct slu_agent_wait *wait, const struct slu_agent
                                     .give_back = came ? message->region : 0};
 }
 
-/* Some requests have an answer of their own, and DONE is an error of these. */
+/* ALLOC and RENEW have an answer type of their own; for these DONE can only be an error. */
 static bool is_answer_to(uint32_t type, const struct slu_agent_message *message)
 {
     uint32_t own = type == SLU_AGENT_ALLOC   ? SLU_AGENT_ALLOCATED
@@ -210,7 +211,7 @@ void slu_agent_handle_answer(struct sluice_agent_peer *peer,
     struct slu_agent_wait *wait = find_wait(peer, message->id);
 
     if (wait == NULL || wait->done || wait->give_back != 0 || !is_answer_to(wait->type, message)) {
-        slu_agent_refuse(peer, &peer->agent->info.unasked, "an answer to nothing that was asked");
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "an answer to no request of ours");
         return;
     }
     if (wait->abandoned) {
@@ -227,7 +228,7 @@ void slu_agent_handle_answer(struct sluice_agent_peer *peer,
     wait->access = message->access;
     if (wait->error == -EPROTO)
         slu_agent_refuse(peer, &peer->agent->info.malformed,
-                         "an error that its request cannot have");
+                         "an error code that its request cannot have");
 }
 
 bool slu_agent_request_detached(struct sluice_agent_peer *peer, struct slu_agent_message *message)

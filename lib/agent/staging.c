@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that long messages are copied to, for the peer to read them there. Guarantee: only the
- * peer of that memory ever has its key, and it is used again only after the peer has said that it
- * has read what was there.
+ * Memory that long messages are copied to, for the peer to read them there. Guarantee: only one
+ * peer ever has the key of that memory, and it is reused only after that peer has confirmed that
+ * it has read the message.
  *
- * Registering a message by itself takes longer than copying it, and memory of our own is mapped by
- * peers on this host, which then read it without our help.
+ * Registering a message takes longer than copying it. Peers on this host map the staging memory
+ * and read it without our help.
  */
 #include "config.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads, writes and atomics on the data queue pair of a peer, by several threads at once: each
- * has up to a batch on its way, and waits until all of its requests are complete, so that
- * nothing of a call outlives it.
+ * Reads, writes and atomics on the data queue pair of a peer, by several threads at once. Each
+ * call has up to SLU_AGENT_BATCH requests in flight, and returns only when all are complete.
  */
 #include "config.h"
 
@@ -13,7 +12,7 @@
 #include "engine/engine.h"
 #include "multichannel/multichannel.h"
 
-/* One request on its way. */
+/* A request in flight. */
 struct item {
     struct slu_agent_posted posted;
     struct transfer *transfer; /* NULL: free */
@@ -24,14 +23,15 @@ struct item {
 /* A call. */
 struct transfer {
     struct sluice_agent_peer *peer;
-    const struct sluice_agent_mr *mr; /* whose lease is looked after; or NULL */
+    const struct sluice_agent_mr *mr; /* its lease is checked before each post; or NULL */
     const struct sluice_request *requests;
     struct sluice_completion *completions; /* or NULL */
     uint32_t count, posted, complete;
     int64_t until;
-    int error, cancelled; /* the first that is neither cancelled nor refused; the first of those */
-    bool failed;          /* nothing more is posted */
-    uint32_t generation;  /* of the data queue pair of what was posted last */
+    int error;                 /* the first that is neither ECANCELED nor ENOTCONN */
+    int cancelled;             /* the first that is */
+    bool failed;               /* nothing more is posted */
+    uint32_t generation;       /* of the data queue pair of what was posted last */
     char text[SLU_TEXT_BYTES]; /* of error, or of cancelled while that is 0 */
     struct item items[SLU_AGENT_BATCH];
 };
@@ -55,12 +55,12 @@ static void note_late(struct transfer *transfer)
 {
     char text[SLU_TEXT_BYTES];
 
-    snprintf(text, sizeof text, "peer %s: it was not done until the deadline",
+    snprintf(text, sizeof text, "peer %s: the request was not complete by the deadline",
              transfer->peer->address);
     note_error(transfer, -ETIMEDOUT, text);
 }
 
-/* Whoever polls may be another thread, or have a text of its own. */
+/* Keeps the last error: the polling thread may not be the one that posted, or have its own text. */
 void slu_agent_explain(struct sluice_agent_peer *peer, const struct sluice_completion *completion,
                        char *text, size_t size)
 {
@@ -108,18 +108,18 @@ static void end_item(struct sluice_agent_peer *peer, struct slu_agent_posted *po
 
     (void)peer;
     if (transfer->completions != NULL) {
-        struct sluice_completion *told = &transfer->completions[item->index];
+        struct sluice_completion *out = &transfer->completions[item->index];
 
-        *told = *completion;
-        told->user_data = item->user_data;
-        told->flags = 0;
+        *out = *completion;
+        out->user_data = item->user_data;
+        out->flags = 0;
     }
     note_completion(transfer, completion);
     transfer->complete++;
     item->transfer = NULL;
 }
 
-/* One that was never posted. */
+/* Ends a request that was never posted. */
 static void fail_request(struct transfer *transfer, uint32_t index, int error, uint32_t class,
                          uint32_t status)
 {
@@ -179,18 +179,18 @@ int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *post
     request->user_data = (uintptr_t)posted;
     result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
     slu_agent_unarm(peer);
-    /* It is found to have failed, and made anew, before anything else is posted. */
+    /* The failed queue pair is reset before anything else is posted. */
     if (result == -EAGAIN || result == -ENOTCONN)
         return 0;
     data->transfers += result == 1;
     return result;
 }
 
-/* 1: posted; 0: not now; or an error. */
+/* Returns 1 if posted, 0 if not possible now, or an error. */
 static int post_one(struct transfer *transfer, struct item *item)
 {
     struct sluice_request request = transfer->requests[transfer->posted];
-    /* Since it was asked for there may have been a long wait. */
+    /* The call may have waited long since its lease was last checked. */
     int posted = transfer->mr != NULL ? check_lease(transfer->mr) : 0;
 
     if (posted < 0)
@@ -205,22 +205,23 @@ static int post_one(struct transfer *transfer, struct item *item)
     return posted;
 }
 
-/* What an agent's peer cannot have, though the peer of a channel may. */
+/* Refuses requests that a channel would take, but an agent does not. */
 static int check_request(const struct sluice_request *request, uint32_t index)
 {
     if (request->opcode < SLUICE_OP_WRITE || request->opcode > SLUICE_OP_FETCH_ADD)
         return slu_misuse(EINVAL,
-                          "request %u: an agent's peer is sent messages by "
-                          "sluice_agent_send(), and others read or write",
+                          "request %u: an agent takes reads, writes and atomics; send messages "
+                          "with sluice_agent_send()",
                           index);
     if (request->peer != 0)
         return slu_misuse(EINVAL, "request %u: peer must be 0", index);
     if ((request->flags & SLUICE_IMMEDIATE) != 0)
-        return slu_misuse(EINVAL, "request %u: an immediate has nowhere to go", index);
+        return slu_misuse(EINVAL, "request %u: SLUICE_IMMEDIATE: an agent takes no immediates",
+                          index);
     return 0;
 }
 
-/* All of the list, before anything of it is posted. */
+/* Checks all of the list before any of it is posted. */
 static int check_list(const struct sluice_agent_peer *peer, const struct sluice_request *requests,
                       uint32_t count)
 {
@@ -234,7 +235,7 @@ static int check_list(const struct sluice_agent_peer *peer, const struct sluice_
     return result < 0 ? result : 0;
 }
 
-/* Posts what there is room for; false: that was all that can be done now. */
+/* Posts as many requests as there is room for. Returns whether any was posted or failed. */
 static bool post_some(struct transfer *transfer)
 {
     struct slu_agent_data *data = &transfer->peer->data;
@@ -261,7 +262,7 @@ static bool post_some(struct transfer *transfer)
     return some;
 }
 
-/* All that was posted is complete, and nothing more is to be. */
+/* Posts further requests. Returns whether all are complete and no more will be posted. */
 static bool is_over(void *argument)
 {
     struct transfer *transfer = argument;
@@ -280,8 +281,9 @@ static bool is_drained(void *argument)
 }
 
 /*
- * Posts and polls once, without serving other peers unless that is late: on most wires a short
- * transfer is complete by then. What the owner has revoked is heard of before anything is posted.
+ * Posts and polls once, without serving other peers unless that is overdue: on most transports a
+ * short transfer is complete by then. The peer's messages are handled first, so that nothing is
+ * posted to a region that its owner has revoked.
  */
 static bool is_done_at_once(struct transfer *transfer)
 {
@@ -305,7 +307,7 @@ int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent
                                 .completions = completions,
                                 .count = count,
                                 .until = until};
-    /* Callers may have given up the lock since they looked. */
+    /* Callers may have given up the lock since their own check. */
     int error = slu_agent_peer_check(peer), waited;
 
     if (error == 0)
@@ -315,7 +317,7 @@ int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent
     waited = is_done_at_once(&transfer)
                  ? 0
                  : slu_agent_await(peer->agent, is_over, &transfer, until, false);
-    /* What was posted has the same deadline, and ends by itself. */
+    /* Posted requests have the same deadline, so they complete without further action. */
     transfer.failed |= waited < 0;
     while (!is_drained(&transfer))
         (void)slu_agent_await(peer->agent, is_drained, &transfer, SLUICE_FOREVER, false);
@@ -350,7 +352,7 @@ int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_requ
     return error;
 }
 
-/* With a region of the peer's. */
+/* Calls on a region of the peer. */
 
 static uint32_t right_of(uint32_t opcode)
 {
@@ -372,12 +374,12 @@ static int check_use(const struct sluice_agent_mr *mr, uint32_t opcode)
     if (error < 0)
         return error;
     if ((mr->access & right_of(opcode)) == 0)
-        return slu_fail(EACCES, "region %llu of peer %s: our rights are %#x, and not that",
+        return slu_fail(EACCES, "region %llu of peer %s: our rights %#x do not allow this",
                         (unsigned long long)mr->id, peer->address, mr->access);
     return check_lease(mr);
 }
 
-/* The request, but for its remote part; whose bytes are those of its elements. */
+/* Checks and performs a request at an offset of the region; its length is that of its elements. */
 static int use(struct sluice_agent_mr *mr, uint64_t offset, struct sluice_request *request,
                int64_t deadline)
 {

@@ -126,7 +126,7 @@ TEST(quota_and_rights_are_the_owners)
     agents_open(&agents, &attr, NULL);
     require_null(
         sluice_agent_request_mr(agents.at_holder, 5 * 4096 + 1, ACCESS_READ_WRITE, 0, DEADLINE),
-        EDQUOT, "quota is of 20480 bytes");
+        EDQUOT, "quota is 20480 bytes");
     require_null(sluice_agent_request_mr(agents.at_holder, 8, ACCESS_REMOTE, 0, DEADLINE), EACCES,
                  "rights");
     mrs[0] = request(&agents, 1, SLUICE_ACCESS_REMOTE_READ, 0);
