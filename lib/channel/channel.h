@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects of a channel: an engine with one peer. */
+/* Channels: an engine with one peer. */
 #ifndef SLU_CHANNEL_H
 #define SLU_CHANNEL_H
 
@@ -23,7 +23,7 @@ static inline int slu_not_a_channel(const struct sluice_channel *channel)
     return slu_misuse(EINVAL, "not a channel%s", slu_none_hint(channel));
 }
 
-/* NULL with a text if it is no channel. */
+/* Returns the engine; NULL with a text if this is not a channel. */
 static inline struct slu_engine *slu_engine_of(const struct sluice_channel *channel)
 {
     if (slu_is_channel(channel)) {

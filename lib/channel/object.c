@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What prepared channels, channels, prepared multichannels and multichannels have in common. */
+/* Functions that channels and multichannels, prepared or connected, share. */
 #include "config.h"
 
 #include "channel/object.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a channel and a multichannel are, prepared or connected: one struct, with an
- * engine of one peer or of many. The magic word tells which of the four it is, and is
- * all that a handshake and a reset change of it.
+ * Channels and multichannels, prepared or connected, are one struct with an engine of one
+ * peer or of many. The magic word tells which of the four it is; a handshake and a reset
+ * change nothing else in it.
  */
 #ifndef SLU_CHANNEL_OBJECT_H
 #define SLU_CHANNEL_OBJECT_H
@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 
-/* Part of the library that holds a multichannel, and lets go of it when the program closes it. */
+/* Another part of the library that uses a multichannel until the program closes it. */
 struct slu_channel_user {
     LIST_ENTRY(slu_channel_user) link;
     /* Called once, when the user is out of the list and the multichannel still works. */
@@ -20,30 +20,30 @@ struct slu_channel_user {
 
 struct slu_channel {
     uint32_t magic;
-    bool owned; /* by a node, which alone ends it */
+    bool owned; /* by a node; only sluice_node_close() closes it */
     struct slu_engine *engine;
     LIST_HEAD(, slu_channel_user) users;
 };
 
-/* NULL with a text and errno. own is of slu_engine_create(). */
+/* Makes the object. Returns NULL with a text and errno. own: see slu_engine_create(). */
 struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
                                        uint32_t own, const struct sluice_channel_attr *attr);
 void slu_channel_destroy(struct slu_channel *object);
 /*
- * Whether the one queue pair of an engine has not failed, from what is known: asking a channel for
- * its state polls it, which is a system call if nothing comes.
+ * Returns whether the queue pair of an engine with one peer seems to work, without polling. The
+ * public call for the state polls, which is a system call if there are no completions.
  */
 bool slu_channel_seems_ready(const struct slu_engine *engine);
 
-/* With the engine entered meanwhile: what a handshake and a reset do with one peer. */
+/* Enter the engine, and connect or reset one peer. */
 int slu_channel_connect(struct slu_channel *object, uint32_t peer,
                         const struct sluice_endpoint *remote);
-/* endpoint: where its new one goes, or NULL. */
+/* endpoint: receives the new endpoint; or NULL. */
 int slu_channel_reset(struct slu_channel *object, uint32_t peer, struct sluice_endpoint *endpoint);
 
 /*
- * The bodies of the calls for one peer. The engine is NULL if the program gave no such
- * object, which has a text then; immediate is NULL if there is none.
+ * The bodies of the calls for one peer. The engine is NULL if the program passed a wrong
+ * object, whose error is already set. immediate may be NULL.
  */
 static inline int slu_channel_send(struct slu_engine *engine, uint32_t peer,
                                    const struct sluice_sge *sges, uint32_t sge_count,
@@ -63,7 +63,7 @@ static inline int slu_channel_receive(struct slu_engine *engine, uint32_t peer,
                : -EINVAL;
 }
 
-/* A write or a read. */
+/* Writes or reads. */
 static inline int slu_channel_move(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
                                    const struct sluice_sge *sges, uint32_t sge_count,
                                    const struct sluice_remote_mr *remote, const uint32_t *immediate,
@@ -104,7 +104,7 @@ static inline int slu_channel_post(struct slu_engine *engine, uint32_t opcode, u
                                       : -EINVAL;
 }
 
-/* The same to a remote region; first and second are the operands of an atomic operation. */
+/* Does the same with a remote region; first and second are operands of an atomic operation. */
 static inline int slu_channel_post_remote(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
                                           const struct sluice_sge *sges, uint32_t sge_count,
                                           const struct sluice_remote_mr *remote, uint64_t first,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepared channels: a queue pair with an endpoint, which the handshake makes a channel. */
+/* Prepared channels: a queue pair with an endpoint; the handshake turns it into a channel. */
 #include "config.h"
 
 #include "channel/channel.h"

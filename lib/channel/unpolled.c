@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unpolled work of a channel: posted without waiting, its results taken when the program likes. */
+/* Unpolled requests of a channel: posted without waiting; the program takes the results later. */
 #include "config.h"
 
 #include "channel/channel.h"

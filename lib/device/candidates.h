@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a choice: what is chosen from, for who chooses and who explains. */
+/* Internal to lib/device: the candidates of a choice, for choice.c and explain.c. */
 #ifndef SLU_CANDIDATES_H
 #define SLU_CANDIDATES_H
 
@@ -12,7 +12,7 @@
 
 struct slu_candidate {
     uint32_t index; /* in the list of devices */
-    uint32_t port;  /* that its name gives; 0: none */
+    uint32_t port;  /* given in its name; 0: none */
     uint32_t distance;
     bool usable;
 };
@@ -22,21 +22,21 @@ struct slu_candidates {
     struct slu_candidate *all; /* in the order of the names, or of the list */
 };
 
-/* What this thread wants, by names or the environment: 0, or -EINVAL. */
+/* Reads the wish of the calling thread from names, or else the environment: 0, or -EINVAL. */
 int slu_wish_read(const char *names, uint32_t port, struct slu_wish *wish);
 void slu_near_read_here(struct slu_near *near);
 
-/* Those that are chosen from: at least one, to be freed; or a negative errno value. */
+/* Collects at least one candidate, in memory for the caller to free; or a negative errno value. */
 int slu_candidates_collect(const struct sluice_device_list *list, const struct slu_wish *wish,
                            struct slu_candidates *candidates);
-/* Chooses of them, and marks them by what the choice hangs on; nothing is logged. */
+/* Chooses a candidate; sets usable and distance of all. Logs nothing. */
 const struct slu_candidate *slu_candidates_choose(const struct sluice_device_list *list,
                                                   const struct slu_wish *wish,
                                                   const struct slu_near *near,
                                                   struct slu_candidates *candidates,
                                                   struct slu_choice *choice);
 
-/* The port that is asked for with it; 0: none, the first active one. */
+/* Returns the requested port of the candidate; 0: its first active one. */
 uint32_t slu_candidate_port(const struct slu_wish *wish, const struct slu_candidate *candidate);
 bool slu_candidate_is_active(const struct sluice_device_list *list, const struct slu_wish *wish,
                              const struct slu_candidate *candidate);

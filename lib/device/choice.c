@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The choice of a device. Guarantee: it hangs on nothing but the list of devices, the
- * names, the distances and the local rank; so what one process takes, another one knows.
+ * The choice of a device. Guarantee: it depends only on the list of devices, the names, the
+ * distances and the local rank, so a process can tell what another one takes.
  */
 #include "config.h"
 
@@ -17,12 +17,12 @@
 
 #define SYSFS "/sys"
 
-/* One of the names. */
+/* One element of the list of names. */
 struct element {
     const char *text;
     int length;
     char name[64];
-    uint32_t port; /* 0: none is given */
+    uint32_t port; /* 0: not given */
 };
 
 static int fail_element(const struct slu_wish *wish, uint32_t number, const struct element *element,
@@ -40,7 +40,7 @@ static bool has_blank(const struct element *element)
     return false;
 }
 
-/* NAME or NAME:PORT, the element of that number, from 1. */
+/* Parses an element, NAME or NAME:PORT; number is its own, from 1. */
 static int read_element(const struct slu_wish *wish, uint32_t number, struct element *element)
 {
     const char *colon = memchr(element->text, ':', (size_t)element->length);
@@ -60,11 +60,11 @@ static int read_element(const struct slu_wish *wish, uint32_t number, struct ele
     if (snprintf(port, sizeof port, "%.*s", element->length - length - 1, colon + 1) >=
             (int)sizeof port ||
         slu_parse_number(port, 1, 255, &element->port) < 0)
-        return fail_element(wish, number, element, "has a port that is no number of 1 to 255");
+        return fail_element(wish, number, element, "has a port that is not a number in 1..255");
     return 0;
 }
 
-/* Steps to the next one: 1, 0 (there is none), or -EINVAL. number is of the last one, from 0. */
+/* Steps to the next element. Returns 1, 0 at the end, or -EINVAL. *number is that of the last. */
 static int next_element(const struct slu_wish *wish, uint32_t *number, struct element *element)
 {
     const char *last = element->text;
@@ -78,7 +78,7 @@ static int next_element(const struct slu_wish *wish, uint32_t *number, struct el
     return error < 0 ? error : 1;
 }
 
-/* Its index; the count if there is none of that name. */
+/* Returns the index of the device; the count if none has that name. */
 static uint32_t find_device(const struct sluice_device_list *list, const char *name)
 {
     uint32_t i = 0;
@@ -88,7 +88,7 @@ static uint32_t find_device(const struct sluice_device_list *list, const char *n
     return i;
 }
 
-/* A list can be shared by hosts that are not alike. */
+/* Warns about names without a device: the same list may be used on hosts with other devices. */
 static void log_absent(const struct sluice_device_list *list, const struct slu_wish *wish)
 {
     struct element element = {.text = NULL};
@@ -96,7 +96,7 @@ static void log_absent(const struct sluice_device_list *list, const struct slu_w
 
     while (next_element(wish, &number, &element) > 0)
         if (find_device(list, element.name) == list->count)
-            slu_log(SLUICE_LOG_WARN, "%s names %s, which is no device of this host, and is ignored",
+            slu_log(SLUICE_LOG_WARN, "%s names %s, which this host does not have: ignored",
                     wish->source, element.name);
 }
 
@@ -108,7 +108,7 @@ static int fail_absent(const struct sluice_device_list *list, const struct slu_w
     for (uint32_t i = 0; i < list->count && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
                                  list->devices[i].info.name);
-    return slu_fail(ENODEV, "no device '%.80s' (named by %s); there are: %s",
+    return slu_fail(ENODEV, "no device '%.80s' (named by %s); this host has: %s",
                     wish->names != NULL ? wish->names : "any", wish->source, names);
 }
 
@@ -138,7 +138,7 @@ static bool is_rdma(const struct sluice_device_list *list, uint32_t index)
     return list->devices[index].info.level == SLUICE_LEVEL_NIC;
 }
 
-/* All RDMA devices; and soft only where none of them is active, whatever port is asked for. */
+/* Collects all RDMA devices, and soft only if none of them has an active port. */
 static void collect_any(const struct sluice_device_list *list, struct slu_candidates *candidates)
 {
     bool active = false;
@@ -166,7 +166,7 @@ bool slu_candidate_is_active(const struct sluice_device_list *list, const struct
     return port <= device->info.ports && device->ports[port - 1].active != 0;
 }
 
-/* If none can be used now, all are left: opening the chosen one says what is wrong with it. */
+/* If no candidate is active, marks all as usable: opening the chosen one then reports the cause. */
 static void mark_usable(const struct sluice_device_list *list, const struct slu_wish *wish,
                         struct slu_candidates *candidates)
 {
@@ -180,7 +180,7 @@ static void mark_usable(const struct sluice_device_list *list, const struct slu_
         candidates->all[i].usable = true;
 }
 
-/* Number local_rank of the nearest, counted round. */
+/* Takes one of the nearest usable candidates, number local_rank modulo their count. */
 static const struct slu_candidate *take_nearest(const struct slu_candidates *candidates,
                                                 uint32_t local_rank, struct slu_choice *choice)
 {
@@ -204,7 +204,7 @@ static const struct slu_candidate *take_nearest(const struct slu_candidates *can
     return all;
 }
 
-/* A program that was to run on RDMA should not have to guess why it runs on soft. */
+/* Logs unusable candidates, as a warning if soft was chosen instead of an RDMA device. */
 static void log_passed_over(const struct sluice_device_list *list,
                             const struct slu_candidates *candidates,
                             const struct slu_choice *choice)
@@ -251,7 +251,7 @@ static void log_ports(const struct sluice_device_list *list, const struct slu_wi
                 taken->port, list->devices[taken->index].info.name, choice->port);
 }
 
-/* None if it is any. */
+/* Returns the number of names; 0 if any device will do. */
 static uint32_t count_named(const struct slu_wish *wish)
 {
     uint32_t count = wish->names != NULL;
@@ -297,7 +297,7 @@ int slu_choose(const struct sluice_device_list *list, const struct slu_wish *wis
     return 0;
 }
 
-/* Who names the devices: the caller, SLUICE_DEVICE, or nobody. */
+/* Gets the names from the caller or SLUICE_DEVICE; without either, any device will do. */
 static int read_names(const char *names, struct slu_wish *wish)
 {
     int found = 0;
@@ -319,7 +319,6 @@ void slu_near_read_here(struct slu_near *near)
     slu_near_read(SYSFS, &cpus, near);
 }
 
-/* ", NUMA distance 10, 2 of 4 equally near for local rank 5 (SLURM_LOCALID)", or less. */
 void slu_choice_describe(const struct slu_wish *wish, const struct slu_choice *choice, char *text,
                          size_t size)
 {
@@ -333,7 +332,7 @@ void slu_choice_describe(const struct slu_wish *wish, const struct slu_choice *c
     if (choice->equals > 1)
         snprintf(text + used, size - used, ", %u of %u equally near for local rank %u (%s)",
                  choice->place, choice->equals, wish->local_rank,
-                 wish->local_by != NULL ? wish->local_by : "nothing tells it");
+                 wish->local_by != NULL ? wish->local_by : "not set by a launcher");
 }
 
 static void log_choice(const struct sluice_device_list *list, const struct slu_wish *wish,
@@ -349,7 +348,7 @@ static void log_choice(const struct sluice_device_list *list, const struct slu_w
             info->description);
 }
 
-/* Where one device is named there is nothing to choose. */
+/* The local rank is not read if one device is named, since there is nothing to choose. */
 int slu_wish_read(const char *names, uint32_t port, struct slu_wish *wish)
 {
     int error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts: which device is opened, and how long it stays open. The last of
- * the program's hold and the children's holds closes it.
+ * Contexts: opening the chosen device, and closing it with the last reference, of the
+ * program or of a child object.
  */
 #include "config.h"
 
@@ -16,9 +16,9 @@
 #include "device/context.h"
 #include "device/device.h"
 
-/* Of sluice_context_attr in version 0.1: up to and with address. */
+/* Size of sluice_context_attr in version 0.1: up to and including address. */
 #define FIRST_SIZE 24
-/* Of sluice_context_info. */
+/* Size of sluice_context_info in version 0.1. */
 #define FIRST_INFO_SIZE 144
 #define FLAGS (SLUICE_CONTEXT_GID_INDEX | SLUICE_CONTEXT_FORK)
 
@@ -133,7 +133,7 @@ void sluice_context_close(struct sluice_context *context)
         slu_refuse_owned("context");
         return;
     }
-    /* Children may hold it for long: the program has given it up all the same. */
+    /* Child objects may still hold the context, but the program must not use it any more. */
     context->magic = SLU_MAGIC_DEAD;
     slu_context_release(context);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A context as a program has it, around that of a transport. */
+/* A context: the public object, around the context of a transport. */
 #ifndef SLU_CONTEXT_H
 #define SLU_CONTEXT_H
 
@@ -10,14 +10,14 @@
 
 struct sluice_context {
     uint32_t magic;
-    bool owned; /* by a node, which alone ends it */
+    bool owned; /* by a node; only sluice_node_close() closes it */
     atomic_uint references;
     struct slu_tcontext *transport;
 };
 
-/* On failure the transport's is closed. */
+/* Takes over the transport's context; on failure closes it. */
 struct sluice_context *slu_context_create(struct slu_tcontext *transport);
-/* 0, or -EINVAL or -E2BIG: the attributes with defaults for what an older program does not give. */
+/* Checks attributes; fills in defaults for fields that an older program does not know. */
 int slu_context_attr_apply(const struct sluice_context_attr *given,
                            struct sluice_context_attr *attr);
 void slu_context_hold(struct sluice_context *context);

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "transport/transport.h"
 
-/* Of the structs in version 0.1. */
+/* Sizes of the structs in version 0.1. */
 #define FIRST_DEVICE_SIZE 312
 #define FIRST_PORT_SIZE 192
 #define FIRST_GID_SIZE 116
@@ -103,7 +103,6 @@ uint32_t sluice_device_list_count(const struct sluice_device_list *list)
     return 0;
 }
 
-/* Finds the device, once the arguments are known to be right. */
 static int find_device(const struct sluice_device_list *list, uint32_t index,
                        const struct slu_device **device)
 {

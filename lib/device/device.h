@@ -18,12 +18,12 @@ struct sluice_device_list {
 };
 
 /*
- * Adds a device without ports and GIDs. It is valid until the next is added.
- * NULL: there is no memory, and the text says so.
+ * Adds a device without ports and GIDs. The pointer is valid until the next device is added.
+ * Returns NULL if there is no memory.
  */
 struct slu_device *slu_device_add(struct sluice_device_list *list, const char *name,
                                   const char *transport);
-/* Gives it so many ports or GIDs, with size and number of the ports filled in. */
+/* Allocate the ports or GIDs of a device, and fill in size and the port numbers. */
 int slu_device_add_ports(struct slu_device *device, uint32_t ports);
 int slu_device_add_gids(struct slu_device *device, uint32_t gids);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A choice of a device in words: of each device why it is taken, or why not. Guarantee: it
- * is told of the choice that opening a context makes, and not of another one like it.
+ * Explains the choice of a device: for each device, why it is taken or why not. Guarantee: it
+ * uses the same functions as the choice that opening a context makes.
  */
 #include "config.h"
 
@@ -13,10 +13,10 @@
 #include "device/candidates.h"
 #include "device/device.h"
 
-/* Of sluice_choice_info in version 0.1. */
+/* Size of sluice_choice_info in version 0.1. */
 #define FIRST_SIZE 320
 
-/* Why it was not taken, of the candidate or, if it is none, NULL. */
+/* Returns the verdict on a device; candidate is NULL if it was not a candidate. */
 static uint32_t judge(const struct slu_candidate *candidate, const struct slu_candidate *taken,
                       const struct slu_wish *wish, const struct slu_choice *choice)
 {
@@ -30,7 +30,7 @@ static uint32_t judge(const struct slu_candidate *candidate, const struct slu_ca
                                                   : SLUICE_CHOICE_OTHER_RANK;
 }
 
-/* Of a device that is named more than once, the candidate that came closest; NULL: it is none. */
+/* Returns the best candidate of a device, which may be named more than once; NULL: none. */
 static const struct slu_candidate *find_closest(const struct slu_candidates *candidates,
                                                 uint32_t index, const struct slu_candidate *taken,
                                                 const struct slu_wish *wish,
@@ -67,7 +67,7 @@ static void explain_taken(const struct sluice_device_list *list, const struct sl
     used = strlen(info->reason);
     if (!slu_candidate_is_active(list, wish, &one))
         snprintf(info->reason + used, sizeof info->reason - used,
-                 "; but it is not active, and no other that there was to choose from is");
+                 "; it is not active, but neither is any other candidate");
 }
 
 static void explain_farther(const struct sluice_device_list *list, const struct slu_candidate *one,
@@ -94,7 +94,7 @@ static void explain_inactive(const struct sluice_device_list *list, const struct
     const char *what = device->info.description;
 
     if (port > device->info.ports)
-        what = "it has no such port";
+        what = "the device has no such port";
     else if (port != 0)
         what = device->ports[port - 1].description;
     if (port != 0)
@@ -115,7 +115,7 @@ static void explain(const struct sluice_device_list *list, const struct slu_wish
         break;
     case SLUICE_CHOICE_OTHER_RANK:
         snprintf(info->reason, sizeof info->reason,
-                 "as near as %s, and for other local ranks than %u", taken, wish->local_rank);
+                 "as near as %s, but for local ranks other than %u", taken, wish->local_rank);
         break;
     case SLUICE_CHOICE_FARTHER:
         explain_farther(list, one, choice, info);

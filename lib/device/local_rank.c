@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the processes on its host a process is, as far as its environment tells. It
- * needs no exchange, for devices are opened before there is one.
+ * The local rank of a process, its number among the processes of its host, from environment
+ * variables. It must not need an exchange, because devices are opened before there is one.
  */
 #include "config.h"
 
@@ -11,13 +11,13 @@
 #include "base/environment.h"
 #include "device/choice.h"
 
-/* PMIx has it as a key that a server is asked for, and not as a variable. */
+/* Launchers with PMIx are missing here: PMIx has no variable for it, only a key of its server. */
 struct launcher {
     const char *local;  /* the variable */
-    const char *beside; /* a name that is everybody's counts only if this one is set, too */
+    const char *beside; /* a generic name counts only if this one is set as well; or NULL */
 };
 
-/* The innermost first, as in exchange/launch.c: Slurm's variables are passed on by others. */
+/* Innermost first, as in exchange/launch.c: other launchers pass on the variables of Slurm. */
 static const struct launcher launchers[] = {
     {.local = "OMPI_COMM_WORLD_LOCAL_RANK"},
     {.local = "MPI_LOCALRANKID"},
@@ -26,7 +26,7 @@ static const struct launcher launchers[] = {
 };
 #define LAUNCHERS (sizeof launchers / sizeof launchers[0])
 
-/* 1, 0 (it says nothing), or -EINVAL. */
+/* Returns 1 if the launcher sets the rank, 0 if not, or -EINVAL. */
 static int read_launcher(const struct launcher *launcher, uint32_t *rank)
 {
     const char *text = slu_getenv(launcher->local);
@@ -36,7 +36,7 @@ static int read_launcher(const struct launcher *launcher, uint32_t *rank)
     if (slu_parse_number(text, 0, SLUICE_MAX_RANKS - 1, rank) == 0)
         return 1;
     if (launcher->beside != NULL)
-        return 0; /* somebody else's */
+        return 0; /* a variable of another program */
     return slu_fail(EINVAL, "%s is '%.64s', must be a number of 0 to %u", launcher->local, text,
                     SLUICE_MAX_RANKS - 1);
 }

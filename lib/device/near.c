@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NUMA distances. Guarantee: a file that is not as the kernel writes it counts as not there. */
+/* NUMA distances. A file in an unexpected format is treated as missing. */
 #include "config.h"
 
 #include "device/near.h"
@@ -15,10 +15,10 @@
 #include "base/descriptor.h"
 #include "base/environment.h"
 
-/* The kernel's are one byte almost everywhere; 0 is none. */
+/* Upper limit of a distance; the kernel's fit in a byte almost everywhere. 0 is not a distance. */
 #define FARTHEST 65535
 
-/* Those that there are, ascending: numbers may be left out. */
+/* The nodes of this host, ascending. Their numbers may have gaps. */
 struct nodes {
     uint32_t count;
     uint32_t numbers[SLU_NEAR_NODES];
@@ -44,7 +44,7 @@ static FILE *open_node(const char *root, uint32_t node, const char *name)
     return slu_fd_read_file(path);
 }
 
-/* Digits up to what is no digit, which stays. */
+/* Reads a number of up to 9 digits; leaves the character behind it in the file. */
 static bool take_number(FILE *file, uint32_t *number)
 {
     uint32_t digits = 0;
@@ -74,7 +74,7 @@ static bool any_of(const struct slu_cpus *cpus, uint32_t first, uint32_t last)
     return false;
 }
 
-/* Whether the whole file is a list such as "0-3,8-11", and has one of the CPUs. */
+/* Returns whether the whole file is a list such as "0-3,8-11" that has one of the CPUs. */
 static bool find_cpu(FILE *list, const struct slu_cpus *cpus)
 {
     bool found = false;
@@ -110,7 +110,7 @@ static bool has_cpu(const char *root, uint32_t node, const struct slu_cpus *cpus
     return found;
 }
 
-/* "10 21 31": one number for each node that there is, in ascending order of the nodes. */
+/* Reads a row such as "10 21 31": one number for each node of this host, in ascending order. */
 static bool read_row(FILE *file, uint32_t count, uint32_t *row)
 {
     for (uint32_t i = 0; i < count; i++) {

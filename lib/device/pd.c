@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Protection domains: counted holds, the list of engines that use one, and the
- * list of all, because several may be around one domain of the device.
+ * Protection domains: reference counts, the users of each domain, and a list of all domains,
+ * because several may wrap one domain of the device.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "device/pd.h"
 
-/* Of slu_living.pds, and before that of a domain. */
+/* Protects slu_living.pds; taken before the lock of a domain. */
 static struct slu_fork_lock all_lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 
 static void unlock_all(void)
@@ -30,7 +30,7 @@ static void leave_all(struct sluice_pd *pd)
     struct sluice_pd **at = &slu_living.pds;
 
     slu_fork_lock(&all_lock);
-    /* A call that forked, in a function of the program's, goes on in the child with none. */
+    /* If a callback of the program forked, this call goes on in the child, whose list is empty. */
     while (*at != NULL && *at != pd)
         at = &(*at)->next;
     if (*at != NULL)
@@ -164,7 +164,7 @@ void sluice_pd_free(struct sluice_pd *pd)
         slu_refuse_owned("protection domain");
         return;
     }
-    /* Children may hold it for long: the program has given it up all the same. */
+    /* Child objects may still hold the domain, but the program must not use it any more. */
     pd->magic = SLU_MAGIC_DEAD;
     slu_pd_release(pd);
 }

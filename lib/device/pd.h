@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A protection domain as a program has it, and who uses memory of it. */
+/* A protection domain: the public object, and the channels and buffers that use its memory. */
 #ifndef SLU_PD_H
 #define SLU_PD_H
 
@@ -8,13 +8,13 @@
 #include "device/context.h"
 
 /*
- * Memory that is to end or to be used again: a region, or a block of one. Elements name it that
- * have its key and begin in it.
+ * Memory that is about to be deregistered or reused: a region, or a block of one. An element uses
+ * it if it has its key and begins in it.
  */
 struct slu_memory {
     uint32_t lkey;
-    uint32_t start;  /* low half of its address: no region that has blocks is above 4 GiB */
-    uint64_t length; /* SLU_WHOLE: all that has the key */
+    uint32_t start;  /* low half of its address: no region with blocks is longer than 4 GiB */
+    uint64_t length; /* SLU_WHOLE: all memory with that key */
 };
 #define SLU_WHOLE UINT64_MAX
 
@@ -23,40 +23,40 @@ static inline bool slu_memory_has(const struct slu_memory *memory, uint32_t lkey
     return lkey == memory->lkey && (uint32_t)(addr - memory->start) < memory->length;
 }
 
-/* A channel, whose work names memory by keys of the domain; or a buffer that publishes some. */
+/* A channel, whose requests use memory by its key; or a buffer that publishes memory. */
 struct slu_memory_user {
     struct slu_memory_user *next;
-    uint64_t buffer; /* its id; 0 of a channel */
-    /* Whether work in flight names it; any thread asks. */
+    uint64_t buffer; /* its id; 0: a channel */
+    /* Returns whether requests in flight use the memory. Called by any thread. */
     bool (*uses)(const struct slu_memory_user *user, const struct slu_memory *memory);
 };
 
 struct sluice_pd {
     uint32_t magic;
-    bool owned; /* as that of a context */
+    bool owned; /* by a node, like that of a context */
     atomic_uint references;
     struct sluice_context *context;
     struct slu_tpd *transport;
-    pthread_mutex_t lock; /* of the next */
+    pthread_mutex_t lock; /* protects users */
     struct slu_memory_user *users;
-    struct sluice_pd *next; /* in the list of all */
+    struct sluice_pd *next; /* in the list of all domains */
 };
 
-/* On failure the transport's is freed. */
+/* Takes over the transport's domain; on failure frees it. */
 struct sluice_pd *slu_pd_create(struct sluice_context *context, struct slu_tpd *transport);
 void slu_pd_hold(struct sluice_pd *pd);
 void slu_pd_release(struct sluice_pd *pd);
-/* A user joins, and leaves; its uses() is called between these two. */
+/* Add and remove a user; its uses() is called between these two. */
 void slu_pd_enter(struct sluice_pd *pd, struct slu_memory_user *user);
 void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user);
 /*
- * Whether posted work names memory of the domain, through whichever object, or a buffer publishes
- * it.
+ * Returns whether requests in flight use the memory, in any domain that shares its keys, or a
+ * buffer publishes it.
  */
 bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory);
-/* The id of a buffer that does; 0: there is none. */
+/* Returns the id of a buffer that publishes the memory; 0: none. */
 uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory);
-/* Whether it is used at all, of all that has that key. */
+/* Returns whether any memory with that key is used. */
 static inline bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
 {
     const struct slu_memory memory = {.lkey = lkey, .length = SLU_WHOLE};

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire form of an endpoint, 256 bytes in network byte order:
+ * The wire format of an endpoint, 256 bytes in network byte order:
  *
  *     0  written by version (1 byte), readable from version (1), transport (2)
  *     4  queue pair number, packet sequence number, MTU, initiator depth,
  *        responder depth (4 each)
  *    24  largest message (8)
  *    32  the transport's part
- *    72  of verbs: how many further queue pairs (1), number and packet sequence
- *        number of each of 7 (3 each)
- *   120  of verbs: where the peer writes hints of its receives: address (8), rkey (4)
- *   208  of soft: likewise, but their packet sequence numbers are all 0, and not there
- *   230  of soft: how many small messages are set aside that come before a receive (1), and
- *        which later additions of its protocol it understands (1)
+ *    72  verbs: number of further queue pairs (1), number and packet sequence number
+ *        of each of 7 (3 each)
+ *   120  verbs: where the peer writes hints of its receives: address (8), rkey (4)
+ *   208  soft: further queue pairs as at 72, without packet sequence numbers
+ *   230  soft: number of small messages that are spilled until a receive is posted (1), and
+ *        the later additions to the protocol that it understands (1)
  *   232  identity (8), generation (8), access (4)
- *   252  checksum of all before it: FNV-1a, against accidents, not attackers
+ *   252  checksum of all bytes before it: FNV-1a, against accidents, not attackers
  *
- * What is not used is zero, and versions.h has the rule for what is to be used.
- * Whatever the bytes are, decoding reads nothing outside them and checks every range
- * that the core relies on.
+ * Unused bytes are zero; versions.h has the rules for using them. For any input, decoding
+ * reads nothing outside the 256 bytes and checks every range that the engine relies on.
  */
 #include "config.h"
 
@@ -32,12 +31,12 @@
 #include "endpoint/versions.h"
 
 /*
- * 7: a peer of the soft transport says what else it understands; who knows less is told less.
- * 6: a peer may set aside messages that come before their receive, if it says so; or say where
- * it wants to be told of receives.
- * 5: a peer may have further queue pairs, which who knows less leaves alone.
- * 4: peers of the soft transport prove to each other that they know their endpoints, and
- * say who they are; one that knows less cannot meet them. Those of devices are as before.
+ * 7: soft: lists the later additions that the peer understands; others are not used with it.
+ * 6: soft: number of messages that the peer spills until they have a receive. verbs: where the
+ * peer writes hints of its receives.
+ * 5: further queue pairs, which older libraries do not use.
+ * 4: soft: peers prove that they know each other's endpoints, and identify their processes.
+ * Older libraries cannot connect to them. Endpoints of verbs did not change.
  */
 #define VERSION 7
 #define READABLE 3
@@ -165,7 +164,7 @@ static void put_further(struct cursor *at, const struct slu_endpoint *endpoint)
     }
 }
 
-/* One that has more than can be is of a later version, or wrong: what there is room for is read. */
+/* Reads as many as there is room for; check_further() refuses more, unless of a later version. */
 static void get_further(struct cursor *at, struct slu_endpoint *endpoint)
 {
     endpoint->further_count = (uint32_t)get(at, 1);
@@ -226,7 +225,7 @@ static int check_common(const struct slu_endpoint *endpoint)
     if (endpoint->max_message == 0)
         return slu_fail(EPROTO, "endpoint has a largest message of 0 bytes");
     if (endpoint->identity == 0 || endpoint->generation == 0)
-        return slu_fail(EPROTO, "endpoint has identity %llu and generation %llu, none may be 0",
+        return slu_fail(EPROTO, "endpoint has identity %llu and generation %llu, neither may be 0",
                         (unsigned long long)endpoint->identity,
                         (unsigned long long)endpoint->generation);
     if ((endpoint->access & ~ACCESS) != 0)
@@ -263,15 +262,15 @@ static int check_further(struct slu_endpoint *endpoint, uint32_t version)
     return 0;
 }
 
-/* One that sets aside more is of a later version, or wrong: as many as here are enough. */
+/* Limits the number of spilled messages to ours; more are an error, unless of a later version. */
 static int check_early(struct slu_endpoint *endpoint, uint32_t version)
 {
     if (endpoint->transport != SLU_TRANSPORT_SOFT || endpoint->soft.early <= SLU_EARLY_MOST)
         return 0;
     if (version <= VERSION)
-        return slu_fail(
-            EPROTO, "endpoint sets aside %u messages without a receive, at most %d are possible",
-            endpoint->soft.early, SLU_EARLY_MOST);
+        return slu_fail(EPROTO,
+                        "endpoint spills %u messages without a receive, at most %d are possible",
+                        endpoint->soft.early, SLU_EARLY_MOST);
     endpoint->soft.early = SLU_EARLY_MOST;
     return 0;
 }
@@ -286,7 +285,7 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     int error;
 
     if (get(&sum, 4) != slu_checksum(wire->bytes, CHECKSUM_AT))
-        return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged on the way "
+        return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged in transfer "
                                 "(checksum differs)");
     decoded.transport = (uint32_t)get(&at, 2);
     if (decoded.transport == SLU_TRANSPORT_SOFT)
@@ -320,7 +319,7 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     decoded.identity = get(&at, 8);
     decoded.generation = get(&at, 8);
     decoded.access = (uint32_t)get(&at, 4);
-    /* Rights that are not known cannot be used. */
+    /* Ignore rights that this version does not know. */
     if (version > VERSION)
         decoded.access &= ACCESS;
     error = check_common(&decoded);

@@ -15,13 +15,13 @@
 
 #define SLU_ENDPOINT_ADDRESSES 4
 #define SLU_NONCE_BYTES 16
-/* That a peer can have. */
+/* Queue pairs that a peer can have. */
 #define SLU_QUEUE_PAIRS 8
-/* Messages that a queue pair sets aside until they have a receive, and the bytes of each. */
+/* Messages that a queue pair spills until they have a receive, and the longest such message. */
 #define SLU_EARLY_MOST 16
 #define SLU_EARLY_BYTES 4096
 
-/* It understands why a peer ends a connection. */
+/* The peer understands the farewell, which tells why a connection ends. */
 #define SLU_KNOWS_FAREWELL 1
 
 /* An IP address and TCP port. */
@@ -29,10 +29,10 @@ struct slu_address {
     uint16_t family; /* 0: unused; 4 or 6 */
     uint16_t port;   /* host byte order */
     uint8_t ip[16];  /* network byte order; IPv4 in the first 4 */
-    uint32_t scope;  /* of a link-local address: the index of its interface, of this host alone */
+    uint32_t scope;  /* of a link-local address: the interface index; only valid on its host */
 };
 
-/* What a further queue pair of a peer has that the first one has not. */
+/* The fields that differ between the queue pairs of a peer, for each after the first. */
 struct slu_further {
     uint32_t qpn;
     uint32_t psn;
@@ -46,7 +46,7 @@ struct slu_endpoint {
     uint32_t initiator_depth; /* reads we may have in flight */
     uint32_t responder_depth; /* reads of the peer we can answer at a time */
     uint64_t max_message;     /* largest message we take, bytes */
-    uint64_t identity;        /* random, of what was prepared; stays over resets; not 0 */
+    uint64_t identity;        /* random, of the prepared object; kept over resets; not 0 */
     uint64_t generation;      /* from 1; grows with each reset */
     uint32_t access;          /* rights of peers: SLUICE_ACCESS_REMOTE_* */
     uint32_t further_count;
@@ -58,26 +58,26 @@ struct slu_endpoint {
             uint32_t gid_type;   /* enum ibv_gid_type of libibverbs */
             uint32_t port;
             uint32_t pkey;      /* 0: not known */
-            uint32_t global;    /* 1: packets between the two shall have a GRH; else 0 */
+            uint32_t global;    /* 1: packets between the two must have a GRH; else 0 */
             uint8_t gid[16];    /* all zero: none */
-            uint64_t hint_addr; /* where it is told of receives; 0: nowhere */
+            uint64_t hint_addr; /* where the peer writes hints of its receives; 0: nowhere */
             uint32_t hint_rkey;
         } verbs;
         struct {
             uint8_t host[16];               /* boot id of the host */
-            uint64_t network;               /* network namespace: same value, same loopback */
+            uint64_t network;               /* network namespace: the same value has one loopback */
             uint64_t context;               /* random identity of the context */
             uint64_t generation;            /* of the queue pair; never repeats in a context */
             uint32_t pid;                   /* as the process sees itself */
             uint32_t uid;                   /* likewise, effective */
-            uint64_t users;                 /* namespaces of users and of processes */
-            uint64_t processes;             /* 0: it has no Unix socket */
+            uint64_t users;                 /* user namespace */
+            uint64_t processes;             /* PID namespace; 0: it has no Unix socket */
             uint64_t start;                 /* of the process, in ticks; 0: not known */
-            uint32_t everywhere;            /* 1: it listens at the loopback as well; else 0 */
-            uint32_t shares;                /* 1: near peers may share memory with it; else 0 */
-            uint8_t early;                  /* messages it sets aside; 0: it sets none aside */
-            uint8_t knows;                  /* of what was added: SLU_KNOWS_* */
-            uint8_t nonce[SLU_NONCE_BYTES]; /* who proves to know it may connect */
+            uint32_t everywhere;            /* 1: it listens on the loopback as well; else 0 */
+            uint32_t shares;                /* 1: peers on this host may share memory; else 0 */
+            uint8_t early;                  /* messages it spills; 0: none */
+            uint8_t knows;                  /* later additions it understands: SLU_KNOWS_* */
+            uint8_t nonce[SLU_NONCE_BYTES]; /* a peer must prove that it has it to connect */
             struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
         } soft;
     };
@@ -85,7 +85,7 @@ struct slu_endpoint {
 
 void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire);
 
-/* 0, or -EPROTO with a text that says what is wrong. *endpoint is set on success only. */
+/* Decodes and checks an endpoint: 0, or -EPROTO with a text. *endpoint is set only on success. */
 int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint);
 
 #endif

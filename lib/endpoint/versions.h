@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The versions that a wire form carries: by which version of the form it was written,
- * and from which version on it can be read. So a library can add to a form and still
- * talk with those that know less. For whoever changes a form:
+ * The versions that a wire format carries: the version that wrote it, and the oldest
+ * version that can read it. So a library can extend a format and still talk to older
+ * libraries. Rules for a change of a format:
  *
- *   A field that is new goes where zeros were, and zero says what it said before there
- *   was the field. VERSION is raised, READABLE is not: who knows less ignores it.
+ *   A new field takes bytes that were zero before, and zero must mean what the format
+ *   meant without the field. Raise VERSION but not READABLE: older readers ignore it.
  *
- *   Where one that knows less would be wrong, whatever the field says, READABLE is
- *   raised to VERSION. Only those forms may say so that need it: one without the
- *   feature may stay readable.
+ *   If an older reader must not ignore the change, raise READABLE to VERSION, but only
+ *   in the messages that need it: those without the feature may stay readable.
  *
- *   OLDEST is the first version whose forms are still understood here.
+ *   OLDEST is the first version that this library still reads.
  *
- *   A reader judges what it knows, and lets be what it does not: of a form of its own
- *   version bits and bytes without a meaning may be refused, of a later one never. The
- *   checksum is of all bytes, and its place is not changed, nor is that of the versions.
+ *   A reader may refuse bits and bytes without a meaning in a message of its own version,
+ *   but must ignore them in a later one. The checksum covers all bytes. The places of the
+ *   checksum and of the versions never change.
  */
 #ifndef SLU_VERSIONS_H
 #define SLU_VERSIONS_H
@@ -24,28 +23,28 @@
 
 #include "base/error.h"
 
-/* What a reader knows of a form; what names it, with its article. */
+/* The versions that a reader knows; what names the format, with its article. */
 struct slu_versions {
     const char *what;
     uint32_t version, oldest;
 };
 
-/* 0, or -EPROTO with a text. */
+/* Checks the versions in a message: 0, or -EPROTO with a text. */
 static inline int slu_versions_check(const struct slu_versions *known, uint32_t written,
                                      uint32_t readable)
 {
     if (readable == 0 || written < readable)
-        return slu_fail(EPROTO, "%s says that version %u wrote it and version %u can read it",
+        return slu_fail(EPROTO, "%s has impossible versions: written by %u, readable from %u on",
                         known->what, written, readable);
     if (readable > known->version)
         return slu_fail(EPROTO,
-                        "%s was written by version %u of its form, to be read from version %u on; "
-                        "this library knows version %u: it is too old for that peer",
+                        "%s has version %u of its format, readable from version %u on; this "
+                        "library knows version %u: it is too old for that peer",
                         known->what, written, readable, known->version);
     if (written < known->oldest)
         return slu_fail(EPROTO,
-                        "%s was written by version %u of its form; this library knows version %u, "
-                        "and reads from version %u on: that peer is too old",
+                        "%s has version %u of its format; this library knows version %u, and "
+                        "reads from version %u on: that peer is too old",
                         known->what, written, known->version, known->oldest);
     return 0;
 }

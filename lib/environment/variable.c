@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The variables of the environment, told to the program. Guarantee: a value is called right
- * or wrong by the function that reads it where it is used, and what may be a secret is not
- * told.
+ * Lists the environment variables for the program. Guarantees: a value is checked by the same
+ * function that reads it for use, and a value that may be a secret is never returned.
  */
 #include "config.h"
 
@@ -19,10 +18,10 @@
 #include "device/choice.h"
 #include "exchange/exchange.h"
 
-/* Of sluice_variable_info in version 0.1. */
+/* Size of sluice_variable_info in version 0.1. */
 #define FIRST_SIZE 840
 
-/* How one of words, of numbers or of texts is read. Each: 0, or an error with a text. */
+/* Checks of variables. Each returns 0, or an error with a text. */
 static int check_word(enum slu_variable variable, const char *value)
 {
     char allowed[64];
@@ -57,7 +56,7 @@ static int check_device(enum slu_variable variable, const char *value)
     return error < 0 ? error : slu_names_check(value, slu_env_name(variable));
 }
 
-/* By a rank that is given, so that this host need not be in it. */
+/* Reads the file with a given rank, so that this host need not be in it. */
 static int check_host_file(enum slu_variable variable, const char *value)
 {
     struct slu_launch launch = {.rank = 0};
@@ -77,7 +76,7 @@ static int check_root(enum slu_variable variable, const char *value)
     return error < 0 ? error : slu_launch_check_root(value, slu_env_name(variable));
 }
 
-/* No text of this one has its value: who mistakes the variable sets it to the secret itself. */
+/* No error text has the value, since a user may have set the variable to the secret itself. */
 static int check_secret(enum slu_variable variable, const char *value)
 {
     struct slu_secret secret;
@@ -91,7 +90,7 @@ static int check_secret(enum slu_variable variable, const char *value)
     slu_secret_forget(&secret);
     errno = saved;
     if (error == -EACCES)
-        return slu_fail(EACCES, "its file cannot be read, or is not this user's alone: give it "
+        return slu_fail(EACCES, "its file cannot be read, or other users can read it: give it "
                                 "mode 0600");
     if (error == -EOPNOTSUPP)
         return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
@@ -110,7 +109,7 @@ static int check_address(enum slu_variable variable, const char *value)
 
 struct form {
     int (*check)(enum slu_variable variable, const char *value);
-    const char *allowed; /* NULL: the words, or the bounds, say it */
+    const char *allowed; /* NULL: described by the words or the range */
 };
 
 static const struct form forms[SLU_ENV_COUNT] = {
@@ -125,7 +124,7 @@ static const struct form forms[SLU_ENV_COUNT] = {
     [SLU_ENV_RANK] = {check_number, NULL},
     [SLU_ENV_RANKS] = {check_number, NULL},
     [SLU_ENV_ROOT] = {check_root, "host:port"},
-    [SLU_ENV_SECRET_FILE] = {check_secret, "a file that nobody else can read"},
+    [SLU_ENV_SECRET_FILE] = {check_secret, "a file that no other user can read"},
     [SLU_ENV_TCP_ADDRESS] = {check_address, "a numeric address"},
     [SLU_ENV_WIRE] = {check_word, NULL},
 };
@@ -173,7 +172,7 @@ static void describe_known(enum slu_variable variable, struct sluice_variable_in
     judge(variable, value, info);
 }
 
-/* The one of this number, from 0, of those that are not known: false, there is none. */
+/* Describes unknown variable number, from 0; returns false if there are no more. */
 static bool describe_unknown(uint32_t number, struct sluice_variable_info *info)
 {
     const char *meant = NULL;
@@ -202,7 +201,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
     if (index < SLU_ENV_COUNT)
         describe_known((enum slu_variable)index, &known);
     else if (!describe_unknown(index - SLU_ENV_COUNT, &known))
-        return slu_fail(ERANGE, "variable %u: there are not so many", index);
+        return slu_fail(ERANGE, "variable %u: there are fewer", index);
     slu_info_copy(info, &known, sizeof known);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Peers that come later, and those that go. */
+/* Adding peers to a multichannel, and removing them. */
 #include "config.h"
 
 #include "multichannel/multichannel.h"
@@ -9,7 +9,7 @@ static int check_open(const struct sluice_multichannel *multichannel)
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
     if (multichannel->base.owned)
-        return slu_misuse(EINVAL, "the multichannel belongs to a node, whose ranks stay the same");
+        return slu_misuse(EINVAL, "the multichannel belongs to a node, whose ranks are fixed");
     return 0;
 }
 

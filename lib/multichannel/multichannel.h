@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects of a multichannel: an engine with many peers. */
+/* Multichannels: an engine with many peers. */
 #ifndef SLU_MULTICHANNEL_H
 #define SLU_MULTICHANNEL_H
 
@@ -13,12 +13,12 @@ struct sluice_multichannel {
     struct slu_channel base;
 };
 
-/* prepared.c: as sluice_multichannel_prepare(), with own as slu_engine_create() has it. */
+/* prepared.c: as sluice_multichannel_prepare(); own: see slu_engine_create(). */
 struct sluice_prepared_multichannel *
 slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                          const struct sluice_channel_attr *attr);
 
-/* 0 and the peer, or an error with a text; of one that was removed as well, and not. */
+/* Find a peer: 0, or an error with a text. The second fails for a removed peer. */
 int slu_multichannel_find(const struct sluice_multichannel *multichannel, uint32_t peer,
                           struct slu_peer **found);
 int slu_multichannel_find_present(const struct sluice_multichannel *multichannel, uint32_t peer,
@@ -34,7 +34,7 @@ static inline int slu_not_a_multichannel(const struct sluice_multichannel *multi
     return slu_misuse(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
 }
 
-/* NULL with a text if it is no multichannel. */
+/* Returns the engine; NULL with a text if this is not a multichannel. */
 static inline struct slu_engine *slu_engine_of_many(const struct sluice_multichannel *multichannel)
 {
     if (slu_is_multichannel(multichannel)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The peers of a multichannel: state, first error, and being made new. */
+/* The peers of a multichannel: state, first error, and reset. */
 #include "config.h"
 
 #include "engine/timing.h"
@@ -31,7 +31,7 @@ int slu_multichannel_find_present(const struct sluice_multichannel *multichannel
     return error;
 }
 
-/* Its node would go on with what is gone, or no more. */
+/* Fails: the node would be left with a multichannel or a peer that is gone. */
 static int fail_owned(const char *node_call)
 {
     return slu_misuse(EINVAL, "the multichannel belongs to a node: use %s", node_call);

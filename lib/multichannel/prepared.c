@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepared multichannels: many queue pairs with an endpoint each. */
+/* Prepared multichannels: queue pairs with an endpoint each. */
 #include "config.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
     return 0;
 }
 
-/* An endpoint of zeros: that peer is not there yet. */
+/* Returns whether an endpoint is all zeros: its peer is connected later. */
 static bool is_absent(const struct sluice_endpoint *remote)
 {
     static const struct sluice_endpoint none;
@@ -61,7 +61,7 @@ static bool is_absent(const struct sluice_endpoint *remote)
     return memcmp(remote, &none, sizeof none) == 0;
 }
 
-/* A peer that cannot be connected is failed, with its reason; the others go on. */
+/* Connects all peers. A peer that cannot be connected fails alone, with its reason. */
 static void connect_peers(struct slu_engine *engine, const struct sluice_endpoint *remotes)
 {
     slu_engine_enter(engine);

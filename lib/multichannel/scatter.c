@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scatter, gather and multicast: lists of one operation, all of them a submit. */
+/* Scatter, gather and multicast: lists of one operation, which are submitted like any list. */
 #include "config.h"
 
 #include "multichannel/multichannel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unpolled work with one peer or many of a multichannel, and the results of all together. */
+/* Unpolled requests to peers of a multichannel, and taking their results. */
 #include "config.h"
 
 #include "multichannel/multichannel.h"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of scopes. What a program holds of a scope is a number and no address:
- * it is looked up and never followed, so that one of a scope that has ended is
- * told from all others, whatever has become of its channel.
+ * Names of scopes. The handle of a scope is a number and not an address. It is looked up
+ * and never dereferenced, so that a scope that has ended is recognised even if its channel
+ * was freed.
  *
- * A name has, from its highest bits down, a generation, the index of a place,
- * and a 1, which no address of an object has. The place has the same number
- * while the scope is open, and after its end all of it but the 1. Each engine
- * has a place as long as it is there, and the next one that gets it goes on
- * with the generations. Places are never freed.
+ * A name has, from its highest bits down, a generation, the index of a place, and a 1,
+ * which no address of an object has. While the scope is open the place has the same
+ * number; afterwards the same without the 1. Each engine owns a place while it exists. The
+ * next owner of the place continues its generations. Places are never freed.
  */
 #include "config.h"
 
@@ -21,14 +20,14 @@
 #define OPEN ((uintptr_t)1)
 #define GENERATION ((uintptr_t)1 << (PLACE_BITS + 1))
 
-/* Level i has FIRST_PLACES << i of them, which come after those of the levels below. */
+/* Level i has FIRST_PLACES << i places; their indexes follow those of the level below. */
 #define FIRST_BITS 6
 #define FIRST_PLACES (UINT32_C(1) << FIRST_BITS)
 _Static_assert(PLACE_BITS - FIRST_BITS + 1 == SLU_PLACE_LEVELS, "the last level has them all");
-/* A process has so many generations, and one that it forks begins behind them. */
+/* A process uses up to 2^LIFE_BITS generations; a forked child begins after them. */
 #define LIFE_BITS 34
 
-/* The name is atomic for threads that ask for an old one; only the engine's changes it. */
+/* The name is atomic because any thread may look up an old one; only the engine's sets it. */
 struct place {
     _Atomic uintptr_t name; /* of the last scope here */
     struct slu_scope_object *object;
@@ -36,9 +35,9 @@ struct place {
 };
 
 /*
- * Of places that are of no engine, and of slu_living: places that were ever taken,
- * the index + 1 of one that is free, or 0, and each level, NULL if it is not there. In a child of
- * fork(2) there are none, and no scope of its parent is found.
+ * Protects free places, and of slu_living the number of places ever taken, the index + 1 of the
+ * first free one (0: none), and the levels (NULL: not allocated). A child of fork(2) starts
+ * without places, so it finds no scope of its parent.
  */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 
@@ -52,7 +51,7 @@ static unsigned level_of(uint32_t index)
     return 31 - (unsigned)__builtin_clz(index / FIRST_PLACES + 1);
 }
 
-/* NULL if there are not so many. */
+/* Returns the place; NULL if its level is not allocated. */
 static struct place *find_place(uint32_t index)
 {
     unsigned level = level_of(index);
@@ -61,13 +60,13 @@ static struct place *find_place(uint32_t index)
     return places != NULL ? places + (index - (FIRST_PLACES << level) + FIRST_PLACES) : NULL;
 }
 
-/* That of a scope with this name, open or not. */
+/* Returns the place of a name, whether its scope is open or not. */
 static struct place *place_of(uintptr_t name)
 {
     return find_place((uint32_t)(name / (OPEN << 1)) % MAX_PLACES);
 }
 
-/* One that nobody ever had; NULL if there is no memory for it. The lock is held. */
+/* Adds a new place. Returns NULL if there is no memory. The caller has the lock. */
 static struct place *add_place(void)
 {
     uint32_t index = slu_living.place_count;
@@ -105,7 +104,7 @@ int slu_name_reserve(struct slu_scope_object *object)
     if (place == NULL)
         return slu_fail(
             ENOMEM,
-            "no memory for the scopes of one more channel, or %u channels have scopes already",
+            "no memory for the scopes of another channel, or the limit of %u channels is reached",
             MAX_PLACES);
     object->name = atomic_load_explicit(&place->name, memory_order_relaxed);
     return 0;
@@ -135,7 +134,7 @@ void slu_name_close(struct slu_scope_object *object)
     atomic_store_explicit(&place_of(object->name)->name, object->name, memory_order_relaxed);
 }
 
-/* NULL for what no scope ever had as its name. */
+/* Returns the place of a scope's name; NULL if the value cannot be a name. */
 static const struct place *place_named(const struct sluice_scope *scope)
 {
     uintptr_t name = (uintptr_t)scope;

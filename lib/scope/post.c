@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting in a scope: all of a list is accepted, or nothing is posted. What the
- * queues have no room for is posted as they drain, before the call returns.
+ * Posting in a scope: all of a list is accepted, or nothing is posted. Requests that the
+ * queues have no room for are posted as they drain, before the call returns.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@ static void post_all(struct slu_call *call)
         return;
     if (slu_wait(engine, is_posted, call, call->deadline))
         return;
-    /* What found no room is refused; parts in flight are late, and end with their peer. */
+    /* The deadline has passed: stalled requests are refused, and late ones fail with their peer. */
     call->expired = engine->scope.expired = true;
     slu_wait(engine, is_posted, call, SLUICE_FOREVER);
 }
@@ -40,7 +40,7 @@ static void post_all(struct slu_call *call)
 static int post_source(struct sluice_scope *scope, const struct slu_source *source,
                        struct sluice_handle *handles);
 
-/* A list that is wrong, or names plain memory. */
+/* Posts a list that uses unregistered memory; why is the error of any other list. */
 static SLU_COLD int post_aside(struct sluice_scope *scope, const struct slu_source *source, int why,
                                struct sluice_handle *handles)
 {
@@ -56,13 +56,13 @@ static SLU_COLD int post_aside(struct sluice_scope *scope, const struct slu_sour
     return slu_give_back(&borrowed, result);
 }
 
-/* Returns how many were accepted: all of them. queues is what a check has said of the source. */
+/* Posts a checked source. Returns its count. queues: the result of slu_source_check(). */
 static int post_checked(struct slu_engine *engine, const struct slu_source *source, int queues,
                         struct sluice_handle *handles)
 {
     struct slu_call call;
 
-    /* Its results are not those of a blocking call, and stay unwritten. */
+    /* The fields for results of a blocking call are not used and stay unset. */
     call.engine = engine;
     call.source = source;
     call.time = engine->scope.time;
@@ -95,7 +95,7 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
     return post_checked(engine, source, queues, handles);
 }
 
-/* Its requests were checked when it was prepared. They are the scope's, and no more the list's. */
+/* The requests were checked when the list was prepared. */
 int slu_scope_post_prepared(struct sluice_scope *scope, struct slu_list *list,
                             struct sluice_handle *handles)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the end of a scope finds: results lie in the order of completion, each
- * queue's in a list of its own, and are told in the order of posting.
+ * The report at the end of a scope. Results are stored in the order of completion, in one list
+ * for each queue, and reported in the order of posting.
  */
 #include "config.h"
 
 #include "engine/inside.h"
 #include "scope/scope.h"
 
-/* In the order of posting; a scope may post more than 2^32 requests. */
+/* Compares indexes modulo 2^32: a scope may post more than 2^32 requests. */
 static bool is_earlier(uint32_t one, uint32_t other)
 {
     return (int32_t)(one - other) < 0;
 }
 
-/* Ids of failures of one queue, in an array of the engine that is a ring. */
+/* The ids of the failures of one queue, in a ring of the engine. */
 struct failures {
     const struct slu_engine *engine;
     struct slu_order *order;
@@ -30,7 +30,7 @@ static uint32_t index_at(const struct failures *failures, uint32_t at)
     return slu_entry_find(failures->engine, *id_at(failures, at))->index;
 }
 
-/* The one at root goes down to where it belongs, in a heap whose last comes first. */
+/* Restores the heap below root; the latest failure is on top. */
 static void sink(const struct failures *failures, uint32_t root, uint32_t count)
 {
     uint32_t child;
@@ -61,7 +61,7 @@ static void sort_by_posting(const struct failures *failures, uint32_t count)
     }
 }
 
-/* What is left of an order are the failures, in the order of posting. Returns their number. */
+/* Keeps only the failures of an order, sorted by posting. Returns their number. */
 static uint32_t keep_failures(struct slu_engine *engine, struct slu_order *order)
 {
     struct failures failures = {.engine = engine, .order = order};
@@ -80,7 +80,7 @@ static uint32_t keep_failures(struct slu_engine *engine, struct slu_order *order
     return count;
 }
 
-/* Successes are only counted. */
+/* Counts the successes that were not seen, and drops them. */
 static void forget_successes(struct slu_engine *engine, struct outcome *outcome)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
@@ -93,7 +93,7 @@ static void forget_successes(struct slu_engine *engine, struct outcome *outcome)
     }
 }
 
-/* Of those that were kept aside. */
+/* Returns the failure that was posted first among those stored outside of the rings; or NULL. */
 static struct slu_failure *earliest_kept(struct slu_engine *engine)
 {
     struct slu_failure *earliest = NULL;
@@ -113,7 +113,7 @@ static bool was_posted_earlier(const struct slu_entry *one, const struct slu_ent
     return is_earlier(one->index, other->index);
 }
 
-/* The failure that was posted first, of those that are left, which are sorted. */
+/* Takes the earliest failure of all lists. Returns false if there is none. */
 static bool take_failure(struct slu_engine *engine, struct sluice_completion *completion)
 {
     struct slu_failure *kept = earliest_kept(engine);
@@ -130,7 +130,7 @@ static bool take_failure(struct slu_engine *engine, struct sluice_completion *co
     return true;
 }
 
-/* The first that is no mere cancellation is the first failure, or else the first. */
+/* Records the first failure that is not a mere cancellation, or else the first of all. */
 static void judge(struct outcome *outcome, const struct sluice_completion *completion)
 {
     bool better = outcome->error == 0 || (slu_is_mere_cancellation(outcome->error) &&
@@ -152,7 +152,7 @@ void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *fail
                                 .failed = scope->lost,
                                 .unseen = scope->forgotten + scope->lost,
                                 .lost = scope->lost};
-    /* Its words are needed though it is in no list. */
+    /* Failures that were lost are in no list, but one may be the reason to report. */
     if (scope->lost > 0)
         judge(outcome, &engine->scope_lost);
     forget_successes(engine, outcome);

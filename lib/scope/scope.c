@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes: work that is posted freely and waited for together. Whatever way a
- * scope ends, nothing of its work is in flight afterwards.
+ * Scopes: requests that are posted separately and waited for together. Guarantee: however a
+ * scope ends, none of its requests is in flight afterwards.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 
 #include "scope/scope.h"
 
-/* In version 0.1. */
+/* Size of sluice_scope_report in version 0.1. */
 #define FIRST_REPORT_SIZE 48
 
 int slu_scope_create(struct slu_engine *engine)
@@ -79,8 +79,7 @@ int slu_scope_unusable(const struct sluice_scope *scope)
 {
     if (slu_name_find(scope) == NULL)
         return slu_name_unknown(scope);
-    return slu_misuse(EINVAL,
-                      "the channel of this scope was closed: nothing is left but to end it");
+    return slu_misuse(EINVAL, "the channel of this scope was closed: the scope can only be ended");
 }
 
 int sluice_scope_poll(struct sluice_scope *scope, struct sluice_completion *completions,
@@ -103,7 +102,7 @@ int sluice_scope_wait(struct sluice_scope *scope, const struct sluice_handle *ha
     return slu_wait_tagged(engine, engine->scope.tag, handle, timeout, completion);
 }
 
-/* What we know of a report of the program's; all zero if it is NULL or wrong. */
+/* Copies the program's report as far as this version knows it; all zero if it is NULL or wrong. */
 static int read_report(const struct sluice_scope_report *report, struct sluice_scope_report *known)
 {
     int error =
@@ -119,7 +118,7 @@ static int read_report(const struct sluice_scope_report *report, struct sluice_s
                             flags, SLUICE_SCOPE_STRICT);
 }
 
-/* known is what was read of it. */
+/* Writes the results to the program's report; known is the copy that was read from it. */
 static void write_report(struct sluice_scope_report *report, struct sluice_scope_report *known,
                          const struct outcome *outcome, int error)
 {
@@ -132,14 +131,14 @@ static void write_report(struct sluice_scope_report *report, struct sluice_scope
     slu_info_copy(report, known, sizeof *known);
 }
 
-/* The block of a scope that is none does not run; this is why. */
+/* Reports why a scope did not begin, so that its block does not run. */
 static void report_no_scope(struct sluice_scope_report *report, int error)
 {
     static const struct outcome nothing;
     struct sluice_scope_report known;
     struct slu_text text;
 
-    /* What was said of the scope comes before what may be said of the report. */
+    /* The error of the scope matters more than one of the report. */
     slu_text_save(&text);
     if (report == NULL)
         slu_log(SLUICE_LOG_WARN, "a scope without a report did not begin: %s", text.bytes);
@@ -170,7 +169,7 @@ struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
     }
     error = read_report(report, &known);
     if (error < 0) {
-        /* The program learns it here or never: no struct of any version ends before error. */
+        /* Report the error even here: in every version the struct has the field error. */
         report->error = error;
         slu_text_save(&text);
         sluice_scope_end(scope, NULL);
@@ -199,7 +198,7 @@ static void end_work(struct slu_engine *engine, const struct sluice_scope_report
     engine->scope.open = false;
 }
 
-/* What the work alone makes of the end. */
+/* Returns the error of the requests alone. */
 static int work_error(const struct slu_engine *engine, const struct outcome *outcome, bool strict)
 {
     if (outcome->error != 0 && engine == NULL)
@@ -211,12 +210,12 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
     if (outcome->error != 0)
         return slu_fail_completion(engine, &outcome->first, engine->scope.time);
     if (strict && outcome->unseen > 0)
-        return slu_fail(EBUSY, "nobody had looked at %u of the %u request%s of the scope",
+        return slu_fail(EBUSY, "the results of %u of the %u request%s of the scope were not taken",
                         outcome->unseen, outcome->posted, SLU_S(outcome->posted));
     return 0;
 }
 
-/* The words of what the block says of itself stay. */
+/* Returns the error of the block if it set one, with its own text, or else of the requests. */
 static int end_error(const struct slu_engine *engine, const struct outcome *outcome,
                      const struct sluice_scope_report *report, const struct slu_text *text)
 {
@@ -226,7 +225,7 @@ static int end_error(const struct slu_engine *engine, const struct outcome *outc
     return report->said;
 }
 
-/* Nobody may ever see them; the thread's text is that of the first. */
+/* Logs failures that no report receives; the thread's last error is that of the first. */
 static void log_dropped(const struct outcome *outcome)
 {
     struct slu_text text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of libibverbs behind ours, and ours around existing ones. Built
- * without verbs, all of it answers that there are none.
+ * Access to the libibverbs objects behind ours, and wrappers around existing ones. In a
+ * build without verbs, all calls fail with EOPNOTSUPP.
  */
 #include "config.h"
 

@@ -160,7 +160,7 @@ TEST(further_queue_pairs_are_looked_at)
     bad.bytes[EARLY_AT] = 17;
     seal(&bad);
     if (device_is_soft())
-        refuse(sides.pds[0], &bad, EPROTO, "sets aside 17 messages at most 16");
+        refuse(sides.pds[0], &bad, EPROTO, "spills 17 messages at most 16");
     bad = good;
     bad.bytes[at] = 8;
     seal(&bad);
