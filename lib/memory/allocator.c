@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocators as a whole: what they are asked to be, their beginning and end, and what they have.
- * allocator_block.c has the calls of blocks.
+ * Allocators: creating, destroying, trimming and querying them. The calls for blocks are in
+ * allocator_block.c.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ int slu_allocator_check(const struct sluice_allocator *allocator)
 
 /* Attributes. */
 
-/* Whether the kernel places memory on that node, by a page. */
+/* Checks, with one page, that the kernel can place memory on the node. */
 static int check_node(uint32_t node)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -45,13 +45,13 @@ static int check_node(uint32_t node)
     int err;
 
     if (memory == MAP_FAILED)
-        return slu_fail(ENOMEM, "no memory to try the NUMA node with");
+        return slu_fail(ENOMEM, "no memory to check NUMA node %u with", node);
     err = slu_pages_bind(memory, page, (int32_t)node);
     munmap(memory, page);
     if (err == EINVAL)
-        return slu_misuse(EINVAL, "numa_node is %u, which is no node of this machine", node);
+        return slu_misuse(EINVAL, "numa_node is %u, but this machine has no such node", node);
     if (err != 0)
-        return slu_fail(EOPNOTSUPP, "the kernel places no memory on NUMA node %u: %s", node,
+        return slu_fail(EOPNOTSUPP, "the kernel cannot place memory on NUMA node %u: %s", node,
                         strerror(err));
     return 0;
 }
@@ -95,7 +95,7 @@ static int apply_attr(struct sluice_allocator *allocator)
     return 0;
 }
 
-/* The life of an allocator. */
+/* Creating and destroying. */
 
 static struct sluice_allocator *make(struct sluice_pd *pd, uint32_t access,
                                      const struct sluice_allocator *given)
@@ -168,8 +168,8 @@ int sluice_allocator_destroy(struct sluice_allocator *allocator)
     pthread_mutex_unlock(&allocator->lock);
     if (taken > 0 || given_up > 0)
         return slu_fail(EBUSY,
-                        "%llu block%s of the allocator must be freed first; %u were released, and "
-                        "are named by posted work",
+                        "%llu block%s of the allocator must be freed first; %u more are released "
+                        "but still used by requests in flight",
                         (unsigned long long)taken, SLU_S(taken), given_up);
     allocator->magic = SLU_MAGIC_DEAD;
     slu_threads_leave(allocator);
@@ -199,7 +199,7 @@ int sluice_allocator_trim(struct sluice_allocator *allocator)
     return 0;
 }
 
-/* What of each kind is given out, and kept. */
+/* Counts the blocks of each kind that are allocated, and those that threads keep. */
 static void count_blocks(struct sluice_allocator *allocator, struct sluice_allocator_info *info)
 {
     for (uint32_t kind = 0; kind < SLU_SIZES; kind++) {
@@ -208,7 +208,7 @@ static void count_blocks(struct sluice_allocator *allocator, struct sluice_alloc
         uint64_t out;
 
         pthread_mutex_lock(&allocator->lock);
-        /* Other threads go on meanwhile. */
+        /* Threads change the two numbers meanwhile, so their difference may be negative. */
         out = allocator->taken[kind] > kept ? allocator->taken[kind] - kept : 0;
         pthread_mutex_unlock(&allocator->lock);
         info->blocks += out;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The allocator inside. A slab is a region that is cut into units of 64 KiB; a span is some
- * units of a slab for blocks of one size. What is known of a block is in its span, and nothing of
- * it in the block. An address finds its span in a tree of two levels that is read without a lock.
+ * The internals of the allocator. A slab is a region that is cut into units of 64 KiB; a span is
+ * some units of a slab for blocks of one size. All metadata of a block is in its span, none in the
+ * block. A tree of two levels, which is read without a lock, maps an address to its span.
  *
  * A block goes from its span to a thread, to the program, and back, in that order:
  *
  *   IDLE --refill--> tag of a thread --alloc--> OUT --sge--> NAMED
  *    ^                     |  ^                  |             |
- *    +-------flush---------+  +-------free-------+-------------+  (unless posted work names it)
+ *    +-------flush---------+  +-------free-------+-------------+  (unless requests use it)
  *    +-----------------------------end of a release-------- GIVEN_UP
  *
- * Whoever takes it from the program does so by one exchange of its state: if two threads free it
- * at once, one of them has it, and the other finds that it is free. The tag says which thread
- * keeps it, and nobody else changes that.
+ * A free takes the block from the program with one compare-and-exchange of its state. If two
+ * threads free a block at once, one succeeds and the other finds the block free. The tag says
+ * which thread's cache has the block; only that thread changes it.
  */
 #ifndef SLU_ALLOCATOR_H
 #define SLU_ALLOCATOR_H
@@ -30,14 +30,15 @@
 #define SLU_LINE 64
 #define SLU_UNIT_BITS 16
 #define SLU_UNIT ((size_t)1 << SLU_UNIT_BITS)
-/* Up to a unit in steps of a line and then of a fourth; longer ones are alone in their span. */
+/* Block sizes up to a unit: 8 in steps of a line, then 4 for each power of two. A longer block has
+   a span of its own. */
 #define SLU_SIZES 36
 #define SLU_FINE_SIZES 8
 #define SLU_LONGEST SLU_UNIT
-/* An address of 48 bits has 32 for the unit. */
+/* In an address of 48 bits, 32 bits are the number of the unit. */
 #define SLU_TREE_BITS 16
 #define SLU_TREE_WIDTH (1U << SLU_TREE_BITS)
-/* From where on the quotient of an offset in a span is taken. */
+/* Fraction bits of slu_span.inverse, which divides an offset by the block size. */
 #define SLU_QUOTIENT_BITS 40
 
 enum slu_block_state { SLU_IDLE, SLU_OUT, SLU_NAMED, SLU_GIVEN_UP, SLU_FIRST_TAG };
@@ -51,54 +52,54 @@ struct slu_slab {
     bool used[];
 };
 
-/* What a block that is given up is written to: there is one for each, or giving up could fail. */
+/* A released block that requests still use. Each block has one, so that a release cannot fail. */
 struct slu_given_up {
     struct slu_release release;
     struct slu_span *span;
 };
 
-/* One that is not used any more is kept for the next of its kind: somebody may look at it. */
+/* A span. Never freed before the allocator, as another thread may still read it; reused by kind. */
 struct slu_span {
     _Atomic uintptr_t base;
     size_t size;      /* of a block */
     uint64_t inverse; /* of the size; 0: there is only one block */
     uint32_t lkey;
     uint32_t units;
-    uint32_t kind;  /* of its size; SLU_SIZES: alone */
+    uint32_t kind;  /* index of the block size; SLU_SIZES: one long block */
     uint32_t count; /* blocks */
-    uint32_t idle;  /* of these, in the stack */
+    uint32_t idle;  /* blocks in the stack */
     struct slu_slab *slab;
     struct sluice_allocator *allocator;
-    struct slu_given_up *given_up; /* by number; not touched before */
-    TAILQ_ENTRY(slu_span) links;   /* of those that have idle blocks, or are not used */
+    struct slu_given_up *given_up; /* by number; uninitialised until a block is released */
+    TAILQ_ENTRY(slu_span) links;   /* in the list partial or unused */
     uint16_t *stack;               /* numbers of idle blocks */
     _Atomic uint16_t states[];     /* slu_block_state, or a tag */
 };
 
 TAILQ_HEAD(slu_span_list, slu_span);
 
-/* Where an address finds its span. */
+/* The second level of the tree. */
 struct slu_leaf {
     _Atomic(struct slu_span *) spans[SLU_TREE_WIDTH];
 };
 
-/* A free block that a thread keeps, whose tag its state is. */
+/* A free block in the cache of a thread; its state is the tag of that cache. */
 struct slu_slot {
     void *block;
     _Atomic uint16_t *state;
 };
 
 struct slu_bin {
-    _Atomic uint32_t count; /* others read it */
+    _Atomic uint32_t count; /* atomic because other threads read it */
     uint32_t most;
     struct slu_slot *slots;
 };
 
-/* What a thread keeps of an allocator, whose they are: it stays for another thread. */
+/* Free blocks that a thread keeps. The allocator owns this; another thread may reuse it later. */
 struct slu_thread_cache {
-    struct slu_thread_cache *next; /* of all of the allocator */
+    struct slu_thread_cache *next; /* in the list of all caches of the allocator */
     struct slu_thread_cache *next_unused;
-    uint32_t trims; /* of the allocator, when this gave back what it had */
+    uint32_t trims; /* trims of the allocator when this cache was last flushed */
     uint16_t tag;
     struct slu_bin bins[SLU_SIZES];
     struct slu_slot slots[];
@@ -117,29 +118,29 @@ struct slu_alone {
 struct sluice_allocator {
     uint32_t magic;
     uint32_t access;
-    uint64_t id; /* no other one of the process has it */
+    uint64_t id; /* unique in the process */
     struct sluice_pd *pd;
     _Atomic(struct slu_leaf *) *tree;
     struct sluice_allocator_attr attr;
     int32_t node;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the fields below */
     TAILQ_HEAD(slu_slab_list, slu_slab) slabs;
-    struct slu_span_list partial[SLU_SIZES + 1]; /* that have idle blocks */
-    struct slu_span_list unused[SLU_SIZES + 1];
-    struct slu_span *whole[SLU_SIZES]; /* one of which no block is taken, or NULL */
-    uint64_t taken[SLU_SIZES];         /* blocks that are not idle, nor given up */
-    uint64_t long_blocks, long_bytes;  /* the same of those alone in a span */
-    struct slu_alone **alone;          /* by address */
+    struct slu_span_list partial[SLU_SIZES + 1]; /* spans with idle blocks */
+    struct slu_span_list unused[SLU_SIZES + 1];  /* spans without memory */
+    struct slu_span *whole[SLU_SIZES];           /* the span without a taken block, or NULL */
+    uint64_t taken[SLU_SIZES];                   /* blocks neither idle nor given up */
+    uint64_t long_blocks, long_bytes;            /* the same for spans with one long block */
+    struct slu_alone **alone;                    /* sorted by address */
     uint32_t alone_count, alone_room;
     uint64_t alone_bytes;
     uint32_t slab_count;
     uint32_t given_up;
     atomic_uint trims;
     uint64_t registered, registrations;
-    struct slu_thread_cache *caches; /* under the lock of allocator_thread.c, as are the next */
+    struct slu_thread_cache *caches; /* this and the rest: under the lock of allocator_thread.c */
     struct slu_thread_cache *unused_caches;
     uint32_t cache_count;
-    struct sluice_allocator *next; /* of all */
+    struct sluice_allocator *next; /* in the list of all allocators */
 };
 
 static inline bool slu_is_allocator(const struct sluice_allocator *allocator)
@@ -149,7 +150,7 @@ static inline bool slu_is_allocator(const struct sluice_allocator *allocator)
 /* 0, or -EINVAL with a text. */
 int slu_allocator_check(const struct sluice_allocator *allocator);
 
-/* Of a number of bytes that is at most SLU_LONGEST, and not 0. */
+/* Returns the smallest kind that fits size, which must be in 1..SLU_LONGEST. */
 static inline uint32_t slu_size_kind(size_t size)
 {
     uint32_t last = (uint32_t)size - 1;
@@ -161,7 +162,7 @@ static inline uint32_t slu_size_kind(size_t size)
     return SLU_FINE_SIZES + (bit - 9) * 4 + (last >> (bit - 2)) - 4;
 }
 
-/* The bytes of a kind. */
+/* Returns the block size of a kind, in bytes. */
 static inline size_t slu_kind_size(uint32_t kind)
 {
     uint32_t coarse = kind - SLU_FINE_SIZES;
@@ -170,7 +171,7 @@ static inline size_t slu_kind_size(uint32_t kind)
                                  : (size_t)(5 + coarse % 4) << (7 + coarse / 4);
 }
 
-/* Whatever the address is; NULL: it is of no span. */
+/* Returns the span of any address; NULL if it is in none. */
 static inline struct slu_span *slu_span_find(const struct sluice_allocator *allocator,
                                              const void *address)
 {
@@ -185,13 +186,13 @@ static inline struct slu_span *slu_span_find(const struct sluice_allocator *allo
                : NULL;
 }
 
-/* It is elsewhere once it is used again. */
+/* Returns the base, which changes when a span is reused. */
 static inline uintptr_t slu_span_base(const struct slu_span *span)
 {
     return atomic_load_explicit(&span->base, memory_order_relaxed);
 }
 
-/* The number of the block of a span that has this byte of it, or of what is behind the last. */
+/* Returns the number of the block at an address; count or more if it is behind the last block. */
 static inline uint32_t slu_span_number(const struct slu_span *span, const void *address)
 {
     return (uint32_t)(((uintptr_t)address - slu_span_base(span)) * span->inverse >>
@@ -204,9 +205,9 @@ static inline uintptr_t slu_span_block(const struct slu_span *span, uint32_t num
 }
 
 /*
- * Takes the block with that number from the program, which has it in the state from: false if
- * somebody else was first. From then on its span stays where it is; that it was elsewhere when
- * it was found, and this is another block, is found here.
+ * Takes a block in the state from out of the program's hands. Returns false if another thread
+ * was first, or if the span was reused since it was looked up, so that number is another block.
+ * Once the block is claimed its span cannot be reused.
  */
 static inline bool slu_block_claim(struct slu_span *span, uint32_t number, const void *block,
                                    uint16_t from, uint16_t to)
@@ -223,25 +224,25 @@ static inline bool slu_block_claim(struct slu_span *span, uint32_t number, const
 }
 
 /* allocator_slab.c; all but the last under the lock of the allocator. */
-/* Some idle blocks of a kind, at most count, which get that state: how many, or why none. */
+/* Takes up to count idle blocks and sets their state. Returns how many, or an error if none. */
 int slu_span_take(struct sluice_allocator *allocator, uint32_t kind, uint16_t state,
                   struct slu_slot *slots, uint32_t count);
-/* One of whole units. */
+/* Takes a block of whole units. */
 int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **block);
-/* A block of it is taken, or not any more, as far as blocks are counted. */
+/* Counts a block of the span as taken, or as no longer taken. */
 void slu_span_count(struct sluice_allocator *allocator, const struct slu_span *span, bool taken);
-/* A block that the caller has taken from the program, or keeps, is idle. */
+/* Returns a block to its span; the caller has claimed it or has it in its cache. */
 void slu_span_give(struct sluice_allocator *allocator, const void *block);
-/* Deregisters slabs that are not used. */
+/* Deregisters slabs without used units. */
 void slu_slabs_trim(struct sluice_allocator *allocator);
-/* Room for a region of so many bytes, which are counted; or -ENOBUFS. */
+/* Counts bytes as registered; -ENOBUFS if they exceed max_bytes. */
 int slu_allocator_reserve(struct sluice_allocator *allocator, size_t bytes);
 void slu_slabs_destroy(struct sluice_allocator *allocator);
 
 /* allocator_alone.c. */
 void *slu_alone_alloc(struct sluice_allocator *allocator, size_t size, size_t align,
                       struct sluice_remote_mr *remote);
-/* Under the lock: the one that has this byte, or NULL. */
+/* Returns the block that contains an address, or NULL. The caller has the lock. */
 struct slu_alone *slu_alone_find(const struct sluice_allocator *allocator, const void *address);
 int slu_alone_free(struct sluice_allocator *allocator, void *block);
 int slu_alone_release(struct sluice_allocator *allocator, void *block,
@@ -249,12 +250,12 @@ int slu_alone_release(struct sluice_allocator *allocator, void *block,
 int slu_not_a_block(const void *block);
 
 /* allocator_thread.c. */
-/* The last allocator that the thread used, and what it keeps of it. */
+/* The allocator that the thread used last, and the thread's cache of it. */
 struct slu_thread_last {
     uint64_t id;
     struct slu_thread_cache *cache;
 };
-/* Without a call, where a library that is loaded late may have such variables. */
+/* Makes access free of calls. glibc has static TLS left for libraries that are loaded late. */
 #ifdef __GLIBC__
 #define SLU_NEAR __attribute__((tls_model("initial-exec")))
 #else
@@ -262,25 +263,25 @@ struct slu_thread_last {
 #endif
 extern _Thread_local struct slu_thread_last slu_thread_last SLU_NEAR;
 
-/* What this thread keeps of it; NULL: nothing. */
+/* Returns the cache of the calling thread; NULL: it has none and works without. */
 struct slu_thread_cache *slu_thread_cache(struct sluice_allocator *allocator);
-/* More blocks of a kind: 0, or why there are none. */
+/* Fills half of an empty bin: 0, or an error. */
 int slu_thread_refill(struct sluice_allocator *allocator, struct slu_thread_cache *cache,
                       uint32_t kind);
-/* Less of it. */
+/* Gives back half of a bin. */
 void slu_thread_reduce(struct sluice_allocator *allocator, struct slu_thread_cache *cache,
                        uint32_t kind);
-/* Gives back all of it; under the lock of the allocator. */
+/* Gives back all blocks of a cache. The caller has the lock of the allocator. */
 void slu_thread_flush(struct sluice_allocator *allocator, struct slu_thread_cache *cache);
-/* It begins, and ends, for all threads. */
+/* Adds an allocator to those that threads may cache. */
 void slu_threads_join(struct sluice_allocator *allocator);
-/* Gives back what all threads keep; none of them uses it now. */
+/* Gives back the blocks of all caches; no thread may use the allocator meanwhile. */
 void slu_threads_flush(struct sluice_allocator *allocator);
 void slu_threads_leave(struct sluice_allocator *allocator);
-/* Bytes of a kind that threads keep, in blocks. */
+/* Returns the number of blocks of a kind that threads keep. */
 uint64_t slu_threads_kept(const struct sluice_allocator *allocator, uint32_t kind);
 
-/* Takes a block in that state from the program, if there is room for it and nobody was first. */
+/* Claims a block in that state for the cache. Returns false if the bin is full or this fails. */
 static inline bool slu_thread_keep(struct slu_thread_cache *cache, struct slu_span *span,
                                    uint32_t number, void *block, uint16_t state)
 {
@@ -296,7 +297,7 @@ static inline bool slu_thread_keep(struct slu_thread_cache *cache, struct slu_sp
     return true;
 }
 
-/* One of it that is this thread's; NULL: it has none. */
+/* Takes a block from the cache of the calling thread; NULL if it has none of that kind. */
 static inline void *slu_thread_take(struct slu_thread_cache *cache, uint32_t kind)
 {
     struct slu_bin *bin = &cache->bins[kind];

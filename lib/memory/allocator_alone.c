@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of an allocator in regions of their own: those that peers may reach, and those that are
- * too long for a slab. Guarantee: the pages of such a block are nobody else's before, and go back
- * to the kernel when its region has ended and no peer can touch them.
+ * Blocks with a region of their own: shared blocks, which peers may access, and blocks that are
+ * too long for a slab. Guarantee: the pages of such a block come fresh from the kernel, and return
+ * to it only after the region was deregistered, when no peer can access them.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@ int slu_not_a_block(const void *block)
     return slu_misuse(EINVAL, "%p is no block of this allocator", block);
 }
 
-/* The place of the first that begins behind this address. */
+/* Returns the index of the first block that begins after an address. */
 static uint32_t search(const struct sluice_allocator *allocator, uintptr_t address)
 {
     uint32_t low = 0, high = allocator->alone_count;
@@ -82,7 +82,7 @@ static void take_out(struct sluice_allocator *allocator, const struct slu_alone 
     allocator->alone_bytes -= alone->length;
 }
 
-/* It has been reserved. */
+/* Registers a block; its bytes are reserved already. */
 static int register_alone(const struct sluice_allocator *allocator, struct slu_alone *alone,
                           size_t bytes, size_t align)
 {
@@ -107,7 +107,7 @@ static void unreserve(struct sluice_allocator *allocator, size_t bytes)
     pthread_mutex_unlock(&allocator->lock);
 }
 
-/* Of what was not given out, or is the allocator's no more. */
+/* Frees a block that is not in the list. */
 static void end_alone(struct slu_alone *alone)
 {
     struct sluice_allocator *allocator = alone->allocator;
@@ -118,7 +118,7 @@ static void end_alone(struct slu_alone *alone)
     free(alone);
 }
 
-/* Nothing else waits while it is registered. */
+/* Makes a block, and registers it without the lock, so that no other thread waits for that. */
 static int make_alone(struct sluice_allocator *allocator, struct slu_alone *alone, size_t bytes,
                       size_t align)
 {
@@ -148,7 +148,7 @@ static int make_alone(struct sluice_allocator *allocator, struct slu_alone *alon
 void *slu_alone_alloc(struct sluice_allocator *allocator, size_t size, size_t align,
                       struct sluice_remote_mr *remote)
 {
-    size_t more = align > SLU_LINE ? align : 0; /* pages are aligned to some bytes themselves */
+    size_t more = align > SLU_LINE ? align : 0; /* pages are always aligned to a line */
     struct slu_alone *alone;
     uintptr_t start;
     int error;
@@ -157,7 +157,7 @@ void *slu_alone_alloc(struct sluice_allocator *allocator, size_t size, size_t al
         return slu_fail_null(ENOMEM, "no memory for a block of %zu bytes", size);
     alone = calloc(1, sizeof *alone);
     if (alone == NULL)
-        return slu_fail_null(ENOMEM, "no memory for what is known of a block");
+        return slu_fail_null(ENOMEM, "no memory for the metadata of a block");
     alone->allocator = allocator;
     alone->length = size;
     alone->shared = remote != NULL;
@@ -183,10 +183,10 @@ static int fail_used(const struct sluice_allocator *allocator, const void *block
     if (buffer != 0)
         return slu_fail(EBUSY, "the block at %p is published as buffer %llu: release it first",
                         block, (unsigned long long)buffer);
-    return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first", block);
+    return slu_fail(EBUSY, "the block at %p is used by posted work: wait for it first", block);
 }
 
-/* It is a block, and what is found is taken out unless it is in use: 0, or why not. */
+/* Finds a block by its beginning and takes it off the list; if it is used, only with used_too. */
 static int find_to_end(struct sluice_allocator *allocator, const void *block, bool used_too,
                        struct slu_alone **found)
 {

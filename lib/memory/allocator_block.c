@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks as a program has them. What is given out and freed most often goes to and from the
- * thread that calls, without a lock. Guarantee: what posted work names is not free, and what is
- * freed that is no block changes nothing.
+ * The calls for blocks. On the fast path, alloc and free use the cache of the calling thread,
+ * without a lock. Guarantees: a block that requests in flight use is not freed, and freeing an
+ * address that is not a block changes nothing.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #define KNOWN_REMOTE \
     (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_ATOMIC)
 
-/* Giving out. */
+/* Allocating. */
 
 static int check_wish(const struct sluice_allocator *allocator, size_t size, size_t align)
 {
@@ -29,7 +29,7 @@ static int check_wish(const struct sluice_allocator *allocator, size_t size, siz
     return 0;
 }
 
-/* The first kind from this on whose blocks are at multiples of align; some power of two is. */
+/* Returns the smallest kind of that size whose blocks are aligned; a power of two always is. */
 static uint32_t aligned_kind(size_t size, size_t align)
 {
     uint32_t kind = slu_size_kind(size > align ? size : align);
@@ -110,7 +110,7 @@ void *sluice_allocator_alloc_zeroed(struct sluice_allocator *allocator, size_t s
 {
     void *block = sluice_allocator_alloc(allocator, size, align);
 
-    /* A region of its own is of pages that the kernel has zeroed. */
+    /* A block with a region of its own has fresh pages, which the kernel has zeroed. */
     if (block != NULL && size <= allocator->attr.slab_bytes / 2)
         memset(block, 0, size);
     return block;
@@ -131,9 +131,9 @@ void *sluice_allocator_alloc_shared(struct sluice_allocator *allocator, size_t s
 
 /* Freeing. */
 
-/* A block that is given out, by any address in it. */
+/* An allocated block that was looked up by an address in it. */
 struct found {
-    struct slu_span *span; /* NULL: it has a region of its own, or is none */
+    struct slu_span *span; /* NULL: it has a region of its own, or is not a block */
     uint32_t number;
     uint16_t state; /* SLU_OUT or SLU_NAMED, when it was found */
     void *block;
@@ -146,7 +146,7 @@ static int fail_state(const void *block, uint16_t state)
     return slu_misuse(EINVAL, "the block at %p is free: was it freed twice?", block);
 }
 
-/* 0; what it has a region of its own for, if anything, is not looked for. */
+/* Looks up a block in a span. Returns 0 with span NULL if it may have a region of its own. */
 static int find_block(const struct sluice_allocator *allocator, const void *address,
                       struct found *found)
 {
@@ -162,7 +162,7 @@ static int find_block(const struct sluice_allocator *allocator, const void *addr
                                                                 : fail_state(address, found->state);
 }
 
-/* The same of its beginning. */
+/* Looks up a block as find_block() does; fails unless the address is its beginning. */
 static int find_beginning(const struct sluice_allocator *allocator, const void *block,
                           struct found *found)
 {
@@ -180,7 +180,7 @@ static struct slu_memory memory_of(const struct found *found)
                                .length = found->span->size};
 }
 
-/* Only what has been named by an element can be in use. */
+/* Returns whether requests use a block. That needs an element, which sets the state to NAMED. */
 static bool is_used(const struct sluice_allocator *allocator, const struct found *found)
 {
     const struct slu_memory memory = memory_of(found);
@@ -188,7 +188,7 @@ static bool is_used(const struct sluice_allocator *allocator, const struct found
     return found->state == SLU_NAMED && slu_pd_uses(allocator->pd, &memory);
 }
 
-/* It is no more as it was found: another thread was first, or has named it. */
+/* Claims a block. Returns false if another thread has claimed it, or made an element, meanwhile. */
 static bool claim(const struct found *found, uint16_t state)
 {
     return slu_block_claim(found->span, found->number, found->block, found->state, state);
@@ -204,7 +204,7 @@ static bool give_back(struct sluice_allocator *allocator, const struct found *fo
     return true;
 }
 
-/* False: it is to be found anew. */
+/* Frees a block. Returns false if its state has changed, so that it must be looked up again. */
 static bool keep_or_give_back(struct sluice_allocator *allocator, const struct found *found)
 {
     struct slu_thread_cache *cache = slu_thread_cache(allocator);
@@ -232,7 +232,7 @@ static SLU_COLD int free_slowly(struct sluice_allocator *allocator, void *block)
         if (found.span == NULL)
             return slu_alone_free(allocator, block);
         if (is_used(allocator, &found))
-            return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first",
+            return slu_fail(EBUSY, "the block at %p is used by posted work: wait for it first",
                             block);
     } while (!keep_or_give_back(allocator, &found));
     return 0;
@@ -273,11 +273,11 @@ int sluice_allocator_free_wait(struct sluice_allocator *allocator, void *block, 
     int error = slu_release_wait(try_to_free, &freeing, timeout);
 
     return error == -ETIMEDOUT
-               ? slu_fail(ETIMEDOUT, "the block at %p is named by posted work still", block)
+               ? slu_fail(ETIMEDOUT, "the block at %p is still used by posted work", block)
                : error;
 }
 
-/* Once the block is idle another thread may have it, and give it up anew. */
+/* Copies the release first: once the block is idle, another thread may release it again. */
 static void end_given_up(struct slu_release *release)
 {
     const struct slu_given_up *given_up = slu_container_of(release, struct slu_given_up, release);
@@ -294,7 +294,7 @@ static void end_given_up(struct slu_release *release)
     slu_release_tell(ended.released, ended.argument);
 }
 
-/* It is taken from the program. */
+/* Releases a claimed block. */
 static int give_up(struct sluice_allocator *allocator, const struct found *found,
                    void (*released)(void *argument), void *argument)
 {
@@ -338,9 +338,9 @@ int sluice_allocator_release(struct sluice_allocator *allocator, void *block,
     return error;
 }
 
-/* Changing, naming, and looking. */
+/* Resizing, elements, and regions. */
 
-/* How long the block may become where it is; or why it cannot. */
+/* Gets the length to which a block can grow in place. */
 static int measure(struct sluice_allocator *allocator, void *block, struct found *found,
                    size_t *length)
 {
@@ -358,14 +358,14 @@ static int measure(struct sluice_allocator *allocator, void *block, struct found
     if (alone == NULL || alone->start != (uintptr_t)block)
         error = slu_not_a_block(block);
     else if (alone->shared)
-        error = slu_misuse(EINVAL, "a shared block does not move: peers have its address");
+        error = slu_misuse(EINVAL, "a shared block cannot be resized: peers have its address");
     else
         *length = alone->length;
     pthread_mutex_unlock(&allocator->lock);
     return error;
 }
 
-/* It has room, and not more than twice of what it needs. */
+/* Returns whether a block has room for size, and wastes no more than half of it. */
 static bool may_stay(const void *block, size_t length, size_t size, size_t align)
 {
     return size <= length && (length <= SLU_LINE || length / 2 < size) &&
@@ -384,7 +384,7 @@ static void *move(struct sluice_allocator *allocator, void *block, size_t length
     error = sluice_allocator_free(allocator, block);
     if (error == 0)
         return moved;
-    /* It was freed by another thread, or is in use: that one has been named by nobody. */
+    /* The old block was freed by another thread, or is in use; the new one has no elements yet. */
     slu_none(error);
     sluice_allocator_free(allocator, moved);
     return NULL;
@@ -409,8 +409,8 @@ void *sluice_allocator_realloc(struct sluice_allocator *allocator, void *block, 
 
 static int fail_range(const void *pointer, size_t length, size_t room)
 {
-    return slu_misuse(ERANGE, "%zu byte%s at %p: of its block there %s %zu", length, SLU_S(length),
-                      pointer, room == 1 ? "is" : "are", room);
+    return slu_misuse(ERANGE, "%zu byte%s at %p: its block has %zu from there on", length,
+                      SLU_S(length), pointer, room);
 }
 
 static int name_alone(struct sluice_allocator *allocator, const void *pointer, size_t length,

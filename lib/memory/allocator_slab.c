@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slabs and spans: which memory of an allocator is idle, and in which sizes. Guarantee: what is
- * known of a block is only changed by what was found right, and no span goes away while somebody
- * may look at it.
+ * Slabs and spans: which memory of an allocator is idle, and in which block sizes. Guarantee: no
+ * span is freed before the allocator, so that threads may read one without a lock.
  */
 #include "config.h"
 
@@ -10,7 +9,7 @@
 
 #include "memory/allocator.h"
 
-/* Blocks of a span, as far as a unit has not so many. */
+/* Blocks of a span, unless one unit has more. */
 #define FEW 8
 
 static struct slu_leaf *make_leaf(struct sluice_allocator *allocator, uintptr_t unit)
@@ -25,21 +24,21 @@ static struct slu_leaf *make_leaf(struct sluice_allocator *allocator, uintptr_t 
     return leaf;
 }
 
-/* All addresses of a slab have leaves; 0, or -ENOMEM. */
+/* Makes the leaves for all addresses of a slab: 0, or -ENOMEM. */
 static int make_leaves(struct sluice_allocator *allocator, const struct slu_slab *slab)
 {
     uintptr_t first = slab->base >> SLU_UNIT_BITS;
 
     if ((first + slab->units) >> (2 * SLU_TREE_BITS) != 0)
-        return slu_fail(ENOMEM, "no memory for a slab below 2^48, but at %#llx",
+        return slu_fail(ENOMEM, "a slab at %#llx: the allocator needs memory below 2^48",
                         (unsigned long long)slab->base);
     for (uintptr_t unit = first; unit < first + slab->units; unit++)
         if (make_leaf(allocator, unit) == NULL)
-            return slu_fail(ENOMEM, "no memory for what is known of a slab");
+            return slu_fail(ENOMEM, "no memory for the metadata of a slab");
     return 0;
 }
 
-/* What its addresses lead to. */
+/* Maps the addresses of a span to a span, or to NULL. */
 static void enter_span(struct sluice_allocator *allocator, const struct slu_span *span,
                        struct slu_span *entered)
 {
@@ -67,7 +66,7 @@ static struct slu_slab *fail_slab(struct sluice_allocator *allocator, struct slu
     return NULL;
 }
 
-/* Room for it is reserved. */
+/* Makes a slab; its bytes are reserved already. */
 static struct slu_slab *make_slab(struct sluice_allocator *allocator)
 {
     size_t bytes = allocator->attr.slab_bytes;
@@ -110,7 +109,7 @@ static int add_slab(struct sluice_allocator *allocator)
     return 0;
 }
 
-/* The first of so many neighbours that are free; or units. */
+/* Returns the first of that many adjacent free units; slab->units if there are none. */
 static uint32_t find_run(const struct slu_slab *slab, uint32_t units)
 {
     uint32_t run = 0;
@@ -166,7 +165,7 @@ static uint32_t units_of(uint32_t kind)
     return power;
 }
 
-/* One that was used before, or is new; without memory. */
+/* Returns an unused span, or a new one, without memory. */
 static struct slu_span *find_span(struct sluice_allocator *allocator, uint32_t kind)
 {
     struct slu_span *span = TAILQ_FIRST(&allocator->unused[kind]);
@@ -179,11 +178,11 @@ static struct slu_span *find_span(struct sluice_allocator *allocator, uint32_t k
     }
     span = calloc(1, sizeof *span + 2 * count * sizeof span->states[0]);
     if (span == NULL)
-        return slu_fail_null(ENOMEM, "no memory for what is known of blocks");
+        return slu_fail_null(ENOMEM, "no memory for the metadata of blocks");
     span->given_up = malloc(count * sizeof *span->given_up);
     if (span->given_up == NULL) {
         free(span);
-        return slu_fail_null(ENOMEM, "no memory for what is known of blocks");
+        return slu_fail_null(ENOMEM, "no memory for the metadata of blocks");
     }
     span->allocator = allocator;
     span->stack = (uint16_t *)(void *)(span->states + count);
@@ -202,7 +201,7 @@ static void drop_span(struct sluice_allocator *allocator, struct slu_span *span)
     TAILQ_INSERT_HEAD(&allocator->unused[span->kind], span, links);
 }
 
-/* Memory for it, of a new slab if no other one has it; 0, or why there is none. */
+/* Gives a span memory, of a new slab if no other one has room. */
 static int place_span(struct sluice_allocator *allocator, struct slu_span *span)
 {
     int error;
@@ -234,7 +233,7 @@ static int add_span(struct sluice_allocator *allocator, uint32_t kind)
     return 0;
 }
 
-/* None of its blocks is taken, and it is in no list. */
+/* Gives up the memory of a span that has no taken block and is in no list. */
 static void free_span(struct sluice_allocator *allocator, struct slu_span *span)
 {
     struct slu_slab *slab = span->slab;
@@ -318,7 +317,10 @@ int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **b
     return 0;
 }
 
-/* One of a kind stays though none of its blocks is taken, or each of few blocks would make one. */
+/*
+ * Keeps one span of each kind that has no taken block. Otherwise a program that allocates and
+ * frees a single block would make a span each time.
+ */
 static void keep_whole(struct sluice_allocator *allocator, struct slu_span *span)
 {
     struct slu_span *other = allocator->whole[span->kind];
@@ -367,7 +369,7 @@ void slu_slabs_trim(struct sluice_allocator *allocator)
     }
     for (slab = TAILQ_FIRST(&allocator->slabs); slab != NULL; slab = next) {
         next = TAILQ_NEXT(slab, links);
-        /* Elements that the program has made up may name it all the same. */
+        /* The program may use an element with this key that it has made itself. */
         if (slab->free == slab->units && !slu_pd_uses_key(allocator->pd, sluice_mr_lkey(slab->mr)))
             free_slab(allocator, slab);
     }
@@ -386,9 +388,8 @@ int slu_allocator_reserve(struct sluice_allocator *allocator, size_t bytes)
         slu_slabs_trim(allocator);
     if (!has_room(allocator, bytes))
         return slu_fail(ENOBUFS,
-                        "%zu bytes more than the %llu that are registered are above max_bytes, "
-                        "%llu",
-                        bytes, (unsigned long long)allocator->registered,
+                        "no room for %zu bytes: %llu are registered, and max_bytes is %llu", bytes,
+                        (unsigned long long)allocator->registered,
                         (unsigned long long)allocator->attr.max_bytes);
     allocator->registered += bytes;
     return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads keep of allocators, so that most blocks come and go without a lock. A thread that
- * ends gives it back. Guarantee: what a thread keeps is touched by it alone, or when it is gone.
+ * Caches of threads, so that most blocks are allocated and freed without a lock. A thread gives
+ * back its blocks when it ends. Guarantee: the blocks of a cache are changed only by its thread,
+ * or after the thread has ended.
  */
 #include "config.h"
 
@@ -13,18 +14,18 @@
 #define KEPT_BYTES (UINT32_C(512) * 1024)
 #define LEAST_KEPT 2
 
-/* An allocator that a thread has used; it may be gone. */
-struct acquaintance {
-    struct acquaintance *next;
-    struct sluice_allocator *allocator; /* valid while one with that id lives */
+/* An allocator that a thread has used; it may have been destroyed since. */
+struct known_allocator {
+    struct known_allocator *next;
+    struct sluice_allocator *allocator; /* valid while an allocator with that id lives */
     uint64_t id;
     struct slu_thread_cache *cache;
 };
 
 _Thread_local struct slu_thread_last slu_thread_last SLU_NEAR;
-static _Thread_local struct acquaintance *acquaintances;
+static _Thread_local struct known_allocator *known_allocators;
 
-/* Of the next, and of what allocators have of caches; before that of an allocator. */
+/* Protects the variables below and the caches of allocators; taken before an allocator's lock. */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct sluice_allocator *living;
 static uint32_t generation;
@@ -32,7 +33,7 @@ static uint64_t last_id;
 static pthread_key_t key;
 static bool has_key;
 
-/* Those that a child of fork(2) finds are the parent's. */
+/* Takes the lock. A child of fork(2) forgets the allocators of its parent. */
 static void enter(void)
 {
     slu_fork_lock(&lock);
@@ -47,7 +48,7 @@ static void leave(void)
     pthread_mutex_unlock(&lock.lock);
 }
 
-static bool is_alive(const struct acquaintance *known)
+static bool is_alive(const struct known_allocator *known)
 {
     const struct sluice_allocator *at = living;
 
@@ -76,8 +77,8 @@ void slu_thread_flush(struct sluice_allocator *allocator, struct slu_thread_cach
     }
 }
 
-/* Another thread wants memory to go. */
-static void heed_trims(struct sluice_allocator *allocator, struct slu_thread_cache *cache)
+/* Flushes the cache if sluice_allocator_trim() was called since the last flush. */
+static void apply_trims(struct sluice_allocator *allocator, struct slu_thread_cache *cache)
 {
     if (cache->trims != atomic_load_explicit(&allocator->trims, memory_order_relaxed))
         slu_thread_flush(allocator, cache);
@@ -90,7 +91,7 @@ int slu_thread_refill(struct sluice_allocator *allocator, struct slu_thread_cach
     int count;
 
     pthread_mutex_lock(&allocator->lock);
-    heed_trims(allocator, cache);
+    apply_trims(allocator, cache);
     count = slu_span_take(allocator, kind, cache->tag, bin->slots, (bin->most + 1) / 2);
     if (count > 0)
         atomic_store_explicit(&bin->count, (uint32_t)count, memory_order_relaxed);
@@ -98,7 +99,7 @@ int slu_thread_refill(struct sluice_allocator *allocator, struct slu_thread_cach
     return count < 0 ? count : 0;
 }
 
-/* Those that it has kept for the longest time go. */
+/* The half that goes is the one that was kept for the longest time. */
 void slu_thread_reduce(struct sluice_allocator *allocator, struct slu_thread_cache *cache,
                        uint32_t kind)
 {
@@ -106,7 +107,7 @@ void slu_thread_reduce(struct sluice_allocator *allocator, struct slu_thread_cac
     uint32_t count, going;
 
     pthread_mutex_lock(&allocator->lock);
-    heed_trims(allocator, cache);
+    apply_trims(allocator, cache);
     count = atomic_load_explicit(&bin->count, memory_order_relaxed);
     going = (count + 1) / 2;
     give_slots(allocator, bin->slots, going);
@@ -125,7 +126,7 @@ static uint32_t most_of(const struct sluice_allocator *allocator, uint32_t kind)
     return most < allocator->attr.thread_blocks ? most : allocator->attr.thread_blocks;
 }
 
-/* NULL: there is no memory, or there are too many threads for tags. */
+/* Makes a cache. Returns NULL if there is no memory, or no tag left for one more thread. */
 static struct slu_thread_cache *make_cache(struct sluice_allocator *allocator)
 {
     struct slu_thread_cache *cache;
@@ -162,16 +163,16 @@ static struct slu_thread_cache *take_cache(struct sluice_allocator *allocator)
 
 /* Threads. */
 
-/* A thread ends: what it keeps of allocators that live goes to other threads. */
+/* Called when a thread ends: flushes its caches, and lets other threads reuse them. */
 static void end_thread(void *argument)
 {
-    struct acquaintance *known = argument;
+    struct known_allocator *known = argument;
 
     slu_thread_last = (struct slu_thread_last){0};
-    acquaintances = NULL;
+    known_allocators = NULL;
     enter();
     while (known != NULL) {
-        struct acquaintance *next = known->next;
+        struct known_allocator *next = known->next;
 
         if (is_alive(known)) {
             pthread_mutex_lock(&known->allocator->lock);
@@ -186,7 +187,7 @@ static void end_thread(void *argument)
     leave();
 }
 
-/* Threads that end after the library was unloaded do not find it. */
+/* Deletes the key, because a thread may end after the library was unloaded. */
 static __attribute__((destructor)) void forget_threads(void)
 {
     if (has_key)
@@ -194,13 +195,13 @@ static __attribute__((destructor)) void forget_threads(void)
     has_key = false;
 }
 
-/* Of allocators that are gone nothing is kept. */
-static void drop_the_dead(void)
+/* Forgets destroyed allocators. */
+static void forget_destroyed(void)
 {
-    struct acquaintance **at = &acquaintances;
+    struct known_allocator **at = &known_allocators;
 
     while (*at != NULL) {
-        struct acquaintance *known = *at;
+        struct known_allocator *known = *at;
 
         if (is_alive(known)) {
             at = &known->next;
@@ -211,12 +212,12 @@ static void drop_the_dead(void)
     }
 }
 
-static struct acquaintance *get_acquainted(struct sluice_allocator *allocator)
+static struct known_allocator *add_known(struct sluice_allocator *allocator)
 {
-    struct acquaintance *known = calloc(1, sizeof *known);
+    struct known_allocator *known = calloc(1, sizeof *known);
 
     enter();
-    drop_the_dead();
+    forget_destroyed();
     if (known != NULL && !has_key)
         has_key = pthread_key_create(&key, end_thread) == 0;
     if (known != NULL && has_key)
@@ -224,14 +225,14 @@ static struct acquaintance *get_acquainted(struct sluice_allocator *allocator)
     if (known != NULL && known->cache != NULL) {
         known->allocator = allocator;
         known->id = allocator->id;
-        known->next = acquaintances;
-        acquaintances = known;
+        known->next = known_allocators;
+        known_allocators = known;
     }
     leave();
-    /* Without memory for that it keeps what it has until the allocator ends. */
+    /* If this fails, the blocks stay in the cache until the allocator is destroyed. */
     if (has_key)
-        pthread_setspecific(key, acquaintances);
-    if (acquaintances == known)
+        pthread_setspecific(key, known_allocators);
+    if (known_allocators == known)
         return known;
     free(known);
     return NULL;
@@ -239,7 +240,7 @@ static struct acquaintance *get_acquainted(struct sluice_allocator *allocator)
 
 struct slu_thread_cache *slu_thread_cache(struct sluice_allocator *allocator)
 {
-    struct acquaintance *known = acquaintances;
+    struct known_allocator *known = known_allocators;
 
     if (slu_thread_last.id == allocator->id)
         return slu_thread_last.cache;
@@ -248,7 +249,7 @@ struct slu_thread_cache *slu_thread_cache(struct sluice_allocator *allocator)
     while (known != NULL && known->id != allocator->id)
         known = known->next;
     if (known == NULL)
-        known = get_acquainted(allocator);
+        known = add_known(allocator);
     if (known == NULL)
         return NULL;
     slu_thread_last.cache = known->cache;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions: what may be registered, checked elements, and the rule that
- * memory named by posted work cannot go away.
+ * Memory regions: registration, checked elements, and the rule that a region is not
+ * deregistered while requests in flight use it.
  */
 #include "config.h"
 
@@ -46,7 +46,7 @@ static const struct slu_transport *transport_of(const struct sluice_pd *pd)
     return pd->context->transport->transport;
 }
 
-/* Makes the object around what the transport made; that failed if error is negative. */
+/* Completes the object with the transport's region; frees it if that failed with error. */
 static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, uint32_t access,
                                 int error)
 {
@@ -62,7 +62,7 @@ static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, uint
     return mr;
 }
 
-/* An object to be finished. */
+/* Allocates the object, for finish(). */
 static struct sluice_mr *begin(void)
 {
     struct sluice_mr *mr = calloc(1, sizeof *mr);
@@ -123,7 +123,7 @@ struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t 
     return error == 0 ? slu_mr_alloc(pd, length, access, SLU_ANY_NODE) : slu_none(error);
 }
 
-/* What the kernel would refuse without saying what. */
+/* Checks what the kernel would refuse without a reason. */
 static int check_dmabuf(const struct slu_dmabuf *dmabuf)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -171,7 +171,7 @@ struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64
                : finish(mr, pd, access, register_dmabuf(pd, &dmabuf, access, &mr->transport));
 }
 
-/* Where the transport has no other way, or is another one. */
+/* Registers a range of a region again: for a transport without mr_part(), or another context. */
 static int register_again(const struct sluice_pd *pd, const struct slu_tmr *of, size_t offset,
                           size_t length, uint32_t access, struct slu_tmr **mr)
 {
@@ -219,7 +219,8 @@ int slu_mr_may_end(const struct sluice_mr *mr)
     if (mr->cached != NULL)
         return slu_misuse(EINVAL, "a region of a cache is put back, not deregistered");
     if (mr->allocated)
-        return slu_misuse(EINVAL, "a region of an allocator ends with its blocks, which are freed");
+        return slu_misuse(EINVAL, "a region of an allocator cannot be deregistered: free its "
+                                  "blocks instead");
     return 0;
 }
 
@@ -243,7 +244,7 @@ static int fail_used(const struct sluice_mr *mr)
                         "memory region at %#llx is published as buffer %llu: release it "
                         "first",
                         (unsigned long long)mr->transport->iova, (unsigned long long)buffer);
-    return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
+    return slu_fail(EBUSY, "memory region at %#llx is used by posted work: wait for it first",
                     (unsigned long long)mr->transport->iova);
 }
 
@@ -259,7 +260,7 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     return 0;
 }
 
-/* For calls that return no error: what is no memory region has nothing of one. */
+/* Checks a region for calls that return no error value: these return 0 or NULL if it is wrong. */
 static bool is_mr(const struct sluice_mr *mr)
 {
     if (mr != NULL && mr->magic == SLU_MAGIC_MR)
@@ -295,7 +296,7 @@ static bool holds_range(const struct slu_tmr *mr, uint64_t offset, size_t length
     return offset <= mr->length && length <= mr->length - offset;
 }
 
-/* The element of bytes that are in the region, if it can be so long. */
+/* Fills an element for a checked range; fails if it is longer than an element can be. */
 static int fill_sge(const struct slu_tmr *mr, uint64_t offset, size_t length,
                     struct sluice_sge *sge)
 {
@@ -329,7 +330,7 @@ int sluice_mr_sge_at(const struct sluice_mr *mr, const void *pointer, size_t len
         return not_a_region(mr);
     if (sge == NULL)
         return slu_misuse(EINVAL, "sge must not be NULL");
-    /* What is before the region has an offset that is beyond its end. */
+    /* For an address before the region the offset wraps, and is beyond its end. */
     offset = (uintptr_t)pointer - mr->transport->iova;
     if (!holds_range(mr->transport, offset, length))
         return slu_misuse(ERANGE, "%zu byte%s at %#llx: outside the region of %zu byte%s at %#llx",

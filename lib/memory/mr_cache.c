@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of registrations. Those that gets may find are disjoint and in the order of their
- * addresses, so that one search finds the only one that can have a range. A new region takes
- * the place of those it overlaps and covers all they had; who still uses one of these keeps it,
- * retired, until it is put back. What nobody uses is in a list, the one put back last at its
- * end.
+ * The cache of registrations. The index has disjoint regions sorted by address, so that one search
+ * finds the only region that can cover a range. A new region replaces those it overlaps, and
+ * covers all of them. A replaced region that is still in use is retired: it is released once it is
+ * put back. Unused regions are in a list, least recently put back first.
  */
 #include "config.h"
 
@@ -31,11 +30,11 @@ struct range {
     uintptr_t start, end; /* end is behind the last byte */
 };
 
-/* Where it is, beside the index. */
+/* The list that a region is in. */
 enum place {
-    NOWHERE, /* used */
+    NOWHERE, /* in none: it is in use */
     UNUSED,
-    RETIRED, /* not in the index; used, or named by posted work */
+    RETIRED, /* not in the index; in use, or used by requests in flight */
     PLACES
 };
 
@@ -56,12 +55,12 @@ struct sluice_mr_cache {
     struct sluice_pd *pd;
     struct sluice_mr_cache_attr attr;
     uintptr_t page;
-    atomic_uint channels; /* that use it */
-    pthread_mutex_t lock; /* of all that follows */
+    atomic_uint channels; /* that use the cache */
+    pthread_mutex_t lock; /* protects the fields below */
     struct slu_cached **index;
-    uintptr_t *ends;                  /* of those in the index: what is searched */
-    uint32_t count, room;             /* of both */
-    struct cached_list lists[PLACES]; /* the first is empty */
+    uintptr_t *ends;                  /* of the regions in the index, for the search */
+    uint32_t count, room;             /* of both arrays */
+    struct cached_list lists[PLACES]; /* that of NOWHERE stays empty */
     struct sluice_mr_cache_info info;
 };
 
@@ -77,13 +76,13 @@ static void move(struct sluice_mr_cache *cache, struct slu_cached *cached, enum 
 
 /* The index. */
 
-/* The first whose end is behind this address. */
+/* Returns the index of the first region that ends after an address. */
 static uint32_t search(const struct sluice_mr_cache *cache, uintptr_t addr)
 {
     const uintptr_t *ends = cache->ends;
     uint32_t left = cache->count;
 
-    /* Without a branch that nobody could foretell. */
+    /* Written so that the compiler makes no branch, which could not be predicted. */
     for (; left > 1; left -= left / 2)
         ends += ends[left / 2 - 1] <= addr ? left / 2 : 0;
     return (uint32_t)(ends - cache->ends) + (left == 1 && *ends <= addr);
@@ -129,12 +128,12 @@ static void take_out(struct sluice_mr_cache *cache, uint32_t at)
     memmove(cache->ends + at, cache->ends + at + 1, behind * sizeof *cache->ends);
 }
 
-/* The end of regions. */
+/* Releasing regions. */
 
-/* False: posted work names it, and it stays. */
+/* Releases a region. Returns false if requests in flight use it. */
 static bool release(struct sluice_mr_cache *cache, struct slu_cached *cached)
 {
-    cached->mr->cached = NULL; /* or it would be the program's mistake */
+    cached->mr->cached = NULL; /* a region of a cache is refused by the next call */
     if (sluice_mr_deregister(cached->mr) != 0) {
         cached->mr->cached = cached;
         return false;
@@ -146,7 +145,7 @@ static bool release(struct sluice_mr_cache *cache, struct slu_cached *cached)
     return true;
 }
 
-/* Gets do not find it any more. */
+/* Takes a region out of the index, so that gets do not find it, and releases it if unused. */
 static void retire(struct sluice_mr_cache *cache, uint32_t at)
 {
     struct slu_cached *cached = cache->index[at];
@@ -157,7 +156,7 @@ static void retire(struct sluice_mr_cache *cache, uint32_t at)
     move(cache, cached, RETIRED);
 }
 
-/* Those that were named by posted work when they were to go. */
+/* Releases retired regions that were used by requests in flight before. */
 static void release_retired(struct sluice_mr_cache *cache)
 {
     struct slu_cached *next;
@@ -169,7 +168,7 @@ static void release_retired(struct sluice_mr_cache *cache)
     }
 }
 
-/* The one that was put back before all others, unless posted work names it. */
+/* Releases the least recently put back region that no request in flight uses. */
 static bool evict_one(struct sluice_mr_cache *cache)
 {
     struct slu_cached *cached = TAILQ_FIRST(&cache->lists[UNUSED]);
@@ -196,13 +195,14 @@ static bool has_room(const struct sluice_mr_cache *cache, uint64_t bytes)
 static int make_room(struct sluice_mr_cache *cache, uint64_t bytes)
 {
     if (cache->attr.max_bytes != 0 && bytes > cache->attr.max_bytes)
-        return slu_fail(ENOBUFS, "%llu bytes, in whole pages, are more than the %llu of the cache",
+        return slu_fail(ENOBUFS,
+                        "%llu bytes, in whole pages, are above max_bytes of the cache, %llu",
                         (unsigned long long)bytes, (unsigned long long)cache->attr.max_bytes);
     while (!has_room(cache, bytes))
         if (!evict_one(cache))
             return slu_fail(ENOBUFS,
-                            "all %u regions of the cache, %llu bytes, are in use: no room for %llu "
-                            "bytes more",
+                            "all %u regions of the cache, %llu bytes, are in use: no room for "
+                            "another %llu bytes",
                             cache->info.regions, (unsigned long long)cache->info.bytes,
                             (unsigned long long)bytes);
     return 0;
@@ -228,8 +228,8 @@ static struct slu_cached *find(const struct sluice_mr_cache *cache, struct range
 }
 
 /*
- * Whole pages, and all of what overlaps them, which is retired; or without the rest of that, if
- * it would be too much.
+ * Returns the range to register: whole pages, extended by all regions that overlap them, which are
+ * retired. If that is longer than max_bytes, it is not extended.
  */
 static struct range absorb(struct sluice_mr_cache *cache, struct range range)
 {
@@ -313,7 +313,7 @@ static inline int check_cache(const struct sluice_mr_cache *cache)
     return SLU_LIKELY(cache != NULL && cache->magic == SLU_MAGIC_MR_CACHE) ? 0 : not_a_cache(cache);
 }
 
-/* With room for the rest of its last page. */
+/* Returns whether a range, with the rest of its last page, wraps around the address space. */
 static inline bool wraps(const struct sluice_mr_cache *cache, uint64_t addr, uint64_t length)
 {
     return addr > UINTPTR_MAX - cache->page || length > UINTPTR_MAX - cache->page - addr;
@@ -417,21 +417,21 @@ int sluice_mr_cache_put(struct sluice_mr_cache *cache, struct sluice_mr *mr)
     if (error < 0)
         return error;
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
-        return slu_misuse(EINVAL, "what is put back is no memory region%s", slu_none_hint(mr));
+        return slu_misuse(EINVAL, "put: not a memory region%s", slu_none_hint(mr));
     cached = mr->cached;
     if (cached == NULL || cached->cache != cache)
-        return slu_misuse(EINVAL, "what is put back is no region of this cache");
+        return slu_misuse(EINVAL, "put: the region is not of this cache");
     pthread_mutex_lock(&cache->lock);
     given = cached->uses > 0;
     if (given)
         put(cache, cached);
     pthread_mutex_unlock(&cache->lock);
     if (!given)
-        return slu_misuse(EINVAL, "the cache has this region back already");
+        return slu_misuse(EINVAL, "put: the region was put back before");
     return 0;
 }
 
-/* Whether all of them could go. */
+/* Releases the regions of the index that overlap a range. Returns whether all could be. */
 static bool forget_found(struct sluice_mr_cache *cache, struct range range)
 {
     bool gone = true;
@@ -515,14 +515,14 @@ int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
         return error;
     channels = atomic_load(&cache->channels);
     if (channels > 0)
-        return slu_fail(EBUSY, "a cache of regions is that of %u channel%s: close them first",
+        return slu_fail(EBUSY, "the cache of regions is used by %u channel%s: close them first",
                         channels, SLU_S(channels));
     gone = forget_found(cache, all);
     gone = forget_retired(cache, all) && gone;
     if (!gone)
-        return slu_fail(EBUSY,
-                        "a cache has %u regions in use: put them back once their work is complete",
-                        cache->info.regions);
+        return slu_fail(
+            EBUSY, "the cache has %u regions in use: put them back once their work is complete",
+            cache->info.regions);
     cache->magic = SLU_MAGIC_DEAD;
     pthread_mutex_destroy(&cache->lock);
     free(cache->index);
@@ -532,7 +532,7 @@ int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
     return 0;
 }
 
-/* What channels need. */
+/* Calls for channels. */
 
 int slu_mr_cache_check(const struct sluice_mr_cache *cache, const struct sluice_pd *pd)
 {

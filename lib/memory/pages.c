@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mapping memory for regions, in huge pages where they are wanted and to be
- * had. Guarantee: memory that was mapped has all its reserved huge pages, so
- * that touching it cannot kill the program for want of one.
+ * Mapping memory for regions, in huge pages if they are requested and available. Guarantee:
+ * mapped memory has all its reserved huge pages, so that a later access cannot raise SIGBUS
+ * because none is left.
  */
 #include "config.h"
 
@@ -25,16 +25,16 @@
 #define HUGE_FOLDER "/sys/kernel/mm/hugepages"
 #define TRANSPARENT_FOLDER "/sys/kernel/mm/transparent_hugepage/"
 
-/* Of Linux 5.14; C libraries learned of it later. */
+/* Since Linux 5.14; older C libraries lack them. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
-/* Of linux/mempolicy.h, and how many nodes there may be; mbind(2) takes one bit more. */
+/* From linux/mempolicy.h; and the maximum number of nodes, to which mbind(2) wants 1 added. */
 #define POLICY_PREFERRED 1
 #define NODES 1024
 #define NODE_WORDS (NODES / 8 / sizeof(unsigned long))
-/* The size of a page in flags is its logarithm from this bit on, in mmap(2) and memfd_create(2). */
+/* mmap(2) and memfd_create(2) take the logarithm of the page size from this bit of the flags on. */
 #define SIZE_SHIFT 26
 
 static size_t round_up(size_t length, size_t page)
@@ -47,7 +47,7 @@ static size_t base_page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Of a transparent huge page; 0: the kernel has none. */
+/* Returns the size of a transparent huge page; 0 if the kernel has none. */
 static size_t transparent_page(void)
 {
     char line[32];
@@ -74,7 +74,7 @@ static void add_way(struct slu_page_way *ways, uint32_t *count, enum slu_page_ki
         .kind = kind, .page = page, .length = round_up(length, page), .node = SLU_ANY_NODE};
 }
 
-/* Sizes of reserved pages that the kernel knows, descending; at most as many as there is room. */
+/* Lists the sizes of reserved pages that the kernel has, descending, and at most room of them. */
 static uint32_t reserved_sizes(size_t *sizes, uint32_t room)
 {
     DIR *folder = slu_fd_read_folder(HUGE_FOLDER);
@@ -99,7 +99,7 @@ static uint32_t reserved_sizes(size_t *sizes, uint32_t room)
     return count;
 }
 
-/* Reserved pages are scarce: only the smallest size may be wasted by rounding. */
+/* Adds reserved pages. They are scarce: only for the smallest may rounding waste above 1/8. */
 static void add_reserved(struct slu_page_way *ways, uint32_t *count, size_t length)
 {
     size_t sizes[SLU_PAGE_WAYS - 2];
@@ -139,7 +139,7 @@ unsigned slu_pages_memfd_flags(const struct slu_page_way *way)
     return way->kind == SLU_PAGES_RESERVED ? MFD_HUGETLB | size_flags(way->page) : 0;
 }
 
-/* Reserved and plain pages: the kernel aligns them. */
+/* Maps reserved or plain pages, which the kernel aligns. */
 static int map_simply(const struct slu_page_way *way, int memfd, struct slu_pages *pages)
 {
     unsigned flags = memfd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -155,9 +155,9 @@ static int map_simply(const struct slu_page_way *way, int memfd, struct slu_page
 }
 
 /*
- * Alignment is what decides on a transparent huge page. What is reserved
- * before and behind to get it stays reserved: it keeps the mapping from being
- * merged with its neighbours, so that it can be told later what it got.
+ * Maps transparent huge pages, for which memory must be aligned. The address space that is
+ * reserved for this before and after the memory stays reserved, so that the kernel does not
+ * merge the mapping with its neighbours. slu_page_size() needs a mapping of its own.
  */
 static int map_aligned(const struct slu_page_way *way, int memfd, struct slu_pages *pages)
 {
@@ -181,7 +181,7 @@ static int map_aligned(const struct slu_page_way *way, int memfd, struct slu_pag
     return 0;
 }
 
-/* Kernels before 5.14 cannot do it; then registering does, or the file system. */
+/* Populates pages. Kernels before 5.14 cannot; then the file system or registering does it. */
 static int populate(const struct slu_page_way *way, int memfd, const struct slu_pages *pages)
 {
     if (madvise(pages->addr, way->length, MADV_POPULATE_WRITE) == 0 ||
@@ -213,7 +213,7 @@ int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *p
 
     if (err)
         return err;
-    /* A child would share it, and keep it. Where that is refused, a private copy does no harm. */
+    /* A child would share the memory and keep it alive. If refused, a private copy does no harm. */
     if (madvise(made.map, made.mapped, MADV_DONTFORK) && !(memfd < 0 && slu_is_refusal(errno)))
         err = errno;
     if (err == 0 && way->node != SLU_ANY_NODE)
@@ -233,15 +233,15 @@ void slu_pages_unmap(const struct slu_pages *pages)
         munmap(pages->map, pages->mapped);
 }
 
-/* A mapping, as /proc/self/smaps has it. */
+/* A mapping in /proc/self/smaps. */
 struct mapping {
     uintptr_t start;
     uintptr_t end;
     size_t page;
-    size_t huge; /* bytes of it in transparent huge pages */
+    size_t huge; /* bytes in transparent huge pages */
 };
 
-/* What is asked of the mappings: the range not yet found, and the smallest page so far. */
+/* The search through the mappings: the range not found yet, and the smallest page so far. */
 struct question {
     uintptr_t next;
     uintptr_t end;
@@ -249,7 +249,7 @@ struct question {
     size_t smallest;
 };
 
-/* A mapping partly in huge pages counts as one in small ones: which part is ours is not told. */
+/* Takes a mapping that has the next byte. It counts as huge only if all of its pages are huge. */
 static void take_mapping(struct question *question, const struct mapping *mapping)
 {
     size_t page = mapping->page;
@@ -292,7 +292,7 @@ bool slu_is_mapped(const void *addr, size_t length)
     int saved = errno;
     bool mapped = true;
 
-    /* With this flag it does nothing but to look for holes. */
+    /* With MS_ASYNC, msync(2) only checks for holes. */
     if (SLU_UNCANCELLED(msync((void *)start, (uintptr_t)addr + length - start, MS_ASYNC)) != 0)
         mapped = errno != ENOMEM;
     errno = saved;

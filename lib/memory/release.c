@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that the program has given up while posted work named it. Nothing is counted for
- * them where work is posted and completes: whoever finds nothing more to do, or closes
- * something, looks whether they are named still, as deregistering does.
+ * Memory that the program has released while requests in flight used it. Posting and completing
+ * requests counts nothing for it. Instead, calls that find no more completions, and calls that
+ * close an object, check whether the memory is still used, as deregistering does.
  *
- * Guarantee: each ends once, and its function is called once, by one thread, without a lock.
+ * Guarantee: each release ends once, and calls its function once, from one thread, without a lock.
  */
 #include "config.h"
 
@@ -20,14 +20,14 @@
 atomic_uint slu_releases;
 
 /*
- * Of the list, while it is looked through as well: who comes meanwhile waits, and then looks
- * himself, so that no end of work is missed. A child of fork(2) finds it free.
+ * Protects the list, also during a check of all of it. A thread that comes meanwhile waits and
+ * then checks again, so that no completion is missed. The lock is free in a child of fork(2).
  */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct slu_release *waiting;
 static uint32_t generation;
 
-/* What the list has in a child of fork(2) is the parent's. */
+/* Takes the lock. A child of fork(2) forgets the releases of its parent. */
 static void enter(void)
 {
     slu_fork_lock(&lock);
@@ -79,7 +79,7 @@ void slu_releases_look(void)
     struct slu_release *unused = take_unused();
     uint32_t ours = slu_fork_generation();
 
-    /* A function that forked goes on in the child, too, where none of them is. */
+    /* If a callback forks, this loop goes on in the child too, which has none of the releases. */
     while (unused != NULL && slu_fork_generation() == ours) {
         struct slu_release *release = unused;
 
@@ -95,12 +95,12 @@ int slu_release(struct slu_release *release)
         return 0;
     }
     append(release);
-    /* The last work may have completed before it was in the list. */
+    /* The last request may have completed before the release was in the list. */
     slu_releases_look();
     return 1;
 }
 
-/* Its memory may be freed in the function of the program, and that may be called again there. */
+/* Ends the release of a region, which frees the release as well, and then notifies the program. */
 static void end_region(struct slu_release *release)
 {
     const struct slu_release ended = *release;
@@ -126,7 +126,7 @@ int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), vo
     return slu_release(&mr->release);
 }
 
-/* Whoever drives the channels is another thread: there is nothing to be woken by. */
+/* Polls with naps: the completions are polled by other threads, which do not notify this one. */
 int slu_release_wait(int (*attempt)(void *argument), void *argument, int64_t timeout)
 {
     struct timespec nap = {.tv_nsec = SHORTEST_NAP};
@@ -157,9 +157,9 @@ static int fail_late(const struct sluice_mr *mr)
     uint64_t buffer = slu_pd_publisher(mr->pd, &memory);
 
     if (buffer != 0)
-        return slu_fail(ETIMEDOUT, "memory region at %#llx is published as buffer %llu still",
+        return slu_fail(ETIMEDOUT, "memory region at %#llx is still published as buffer %llu",
                         (unsigned long long)mr->transport->iova, (unsigned long long)buffer);
-    return slu_fail(ETIMEDOUT, "memory region at %#llx is named by posted work still",
+    return slu_fail(ETIMEDOUT, "memory region at %#llx is still used by posted work",
                     (unsigned long long)mr->transport->iova);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that ends when no posted work names it any more. */
+/* Releases: memory that is freed once no request in flight uses it. */
 #ifndef SLU_RELEASE_H
 #define SLU_RELEASE_H
 
@@ -9,34 +9,34 @@
 
 #include "device/pd.h"
 
-/* One that waits for that, in whatever it is about; under the lock of release.c. */
+/* A pending release, embedded in the object that is released; under the lock of release.c. */
 struct slu_release {
     struct slu_release *next;
     const struct sluice_pd *pd;
     struct slu_memory memory;
-    void (*end)(struct slu_release *release); /* of the memory, and of this */
-    void (*released)(void *argument);         /* for end() to call at last, or NULL */
+    void (*end)(struct slu_release *release); /* frees the memory, and this */
+    void (*released)(void *argument);         /* end() calls it last; or NULL */
     void *argument;
 };
 
 /*
- * Ends it now if nothing names it: 0; or else later: 1. By any thread, but without a lock of the
- * library's, which end() may take.
+ * Ends a release now and returns 0, or later and returns 1 if requests in flight use the memory.
+ * Any thread may call it, without a lock of the library, because end() takes such locks.
  */
 int slu_release(struct slu_release *release);
-/* The program is told, by end(), when nothing of the memory is left. */
+/* For end(): notifies the program that the memory is free. */
 static inline void slu_release_tell(void (*released)(void *argument), void *argument)
 {
     if (released != NULL)
         released(argument);
 }
 /*
- * Until attempt(argument) returns another value than -EBUSY, for at most timeout nanoseconds:
- * that value, or -ETIMEDOUT without a text.
+ * Calls attempt(argument) until it returns another value than -EBUSY, for at most timeout
+ * nanoseconds. Returns that value, or -ETIMEDOUT without a text.
  */
 int slu_release_wait(int (*attempt)(void *argument), void *argument, int64_t timeout);
 
-/* How many there are, in the process. */
+/* The number of pending releases of the process. */
 extern atomic_uint slu_releases;
 
 static inline bool slu_has_releases(void)
@@ -45,8 +45,8 @@ static inline bool slu_has_releases(void)
 }
 
 /*
- * Ends those that nothing names, and tells the program; by any thread, but without a lock of
- * the library's, and outside of the turn of a transport.
+ * Ends the releases whose memory is not used any more. Any thread may call it, without a lock of
+ * the library, and not while it serves a transport.
  */
 void slu_releases_look(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of remote memory. Wire form, 32 bytes in network byte order: "SLMR",
+ * Handles of remote memory. Wire format, 32 bytes in network byte order: "SLMR",
  * written by version (2 bytes), readable from version (2), address (8), length (8),
- * rkey (4), zero (4), which versions.h has the rule for.
+ * rkey (4), zero (4). See endpoint/versions.h for changes of it.
  */
 #include "config.h"
 
@@ -66,7 +66,7 @@ int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
     read.length = read_at(bytes, 16, 8);
     read.rkey = (uint32_t)read_at(bytes, 24, 4);
     if (read.length > 0 && read.addr + (read.length - 1) < read.addr)
-        return slu_fail(EPROTO, "handle names a range that wraps the address space");
+        return slu_fail(EPROTO, "handle has a range that wraps the address space");
     *remote = read;
     return 0;
 }

@@ -148,7 +148,7 @@ TEST(named_blocks_are_not_free)
         post_receive(&work, &sges[i], 1);
     for (uint32_t i = 0; i < BLOCKS; i++)
         require_result(sluice_allocator_free(work.allocator, blocks[i]), i % 2 == 0 ? -EBUSY : 0);
-    require_error(sluice_allocator_free(work.allocator, blocks[0]), -EBUSY, "named by posted work");
+    require_error(sluice_allocator_free(work.allocator, blocks[0]), -EBUSY, "used by posted work");
     require_result(sluice_allocator_destroy(work.allocator), -EBUSY);
     for (uint32_t i = 0; i < BLOCKS; i += 2) {
         complete_receive(&work);
@@ -279,7 +279,7 @@ TEST(released_blocks_end_behind_their_work)
         require(query(&work).blocks == 0 && query(&work).block_bytes == 0, "%llu blocks",
                 (unsigned long long)query(&work).blocks);
         require_error(sluice_allocator_destroy(work.allocator), -EBUSY,
-                      "0 blocks of the allocator must be freed first; 1 were released");
+                      "0 blocks of the allocator must be freed first; 1 more are released");
         complete_receive(&work);
         while (atomic_load(&told.count) == i)
             require_result(sluice_channel_poll(work.pair.channels[0], &completion, 1), 0);
@@ -357,7 +357,7 @@ TEST(realloc_keeps_bytes)
     require(sluice_allocator_realloc(work.allocator, block, 60, 0) == block, "it moved%s", "");
     sge = sge_of(&work, block, 64);
     post_receive(&work, &sge, 1);
-    require_null(sluice_allocator_realloc(work.allocator, block, 1000, 0), EBUSY, "named");
+    require_null(sluice_allocator_realloc(work.allocator, block, 1000, 0), EBUSY, "used");
     require(query(&work).blocks == 1, "%llu blocks", (unsigned long long)query(&work).blocks);
     complete_receive(&work);
     require_null(sluice_allocator_realloc(work.allocator, block + 1, 1000, 0), EINVAL, "within");

@@ -22,7 +22,7 @@ TEST(free_waits_for_another_thread)
         struct sluice_sge sge = sge_of(&work, blocks[i], 500);
         post_receive(&work, &sge, 1);
     }
-    require_error(sluice_allocator_free_wait(work.allocator, blocks[0], 0), -ETIMEDOUT, "named");
+    require_error(sluice_allocator_free_wait(work.allocator, blocks[0], 0), -ETIMEDOUT, "used");
     require_result(sluice_allocator_free_wait(work.allocator, blocks[0], -1), -EINVAL);
     require_result(sluice_allocator_free_wait(work.allocator, &work, SLUICE_S(1)), -EINVAL);
     require(pthread_create(&thread, NULL, drive, &driver) == 0, "no thread%s", "");

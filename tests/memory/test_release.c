@@ -226,8 +226,8 @@ TEST(another_thread_drives)
     for (uint32_t i = 0; i < 2 * REGIONS; i++) {
         mrs[i] = busy_region(&pair, &told[i]);
     }
-    require_error(sluice_mr_deregister_wait(mrs[0], 0), -ETIMEDOUT, "named");
-    require_error(sluice_mr_deregister_wait(mrs[0], SLUICE_MS(5)), -ETIMEDOUT, "named");
+    require_error(sluice_mr_deregister_wait(mrs[0], 0), -ETIMEDOUT, "used");
+    require_error(sluice_mr_deregister_wait(mrs[0], SLUICE_MS(5)), -ETIMEDOUT, "used");
     require(pthread_create(&thread, NULL, drive, &driver) == 0, "no thread%s", "");
     for (uint32_t i = 0; i < REGIONS; i++) {
         require_result(sluice_mr_release(mrs[2 * i], tell, &told[2 * i]), 1);
