@@ -187,7 +187,7 @@ void advise(struct facts *facts)
     advise_reads(facts);
 }
 
-void tell_advice(const struct facts *facts, struct out *out)
+void print_advice(const struct facts *facts, struct out *out)
 {
     out_list(out, "list", NULL);
     for (uint32_t i = 0; i < facts->advice_count; i++) {

@@ -38,7 +38,7 @@ const char *library_version(char text[32])
 }
 
 /* Where the library came from that the loader took; a static one is in the program. */
-static void tell_file(struct out *out)
+static void print_file(struct out *out)
 {
     /* Not its address here, which may be that of a stub in this program. */
     void *symbol = dlsym(RTLD_DEFAULT, "sluice_version");
@@ -57,12 +57,12 @@ static void tell_file(struct out *out)
     out_text(out, "soname", "soname", name != NULL ? name + 1 : found.dli_fname);
 }
 
-static void tell_option(struct out *out, const char *key, bool has, const char *lacks)
+static void print_option(struct out *out, const char *key, bool has, const char *lacks)
 {
     out_flag(out, key, key, has, "%s", has ? "yes" : lacks);
 }
 
-void tell_build(const struct facts *facts, struct out *out)
+void print_build(const struct facts *facts, struct out *out)
 {
     char version[32];
 
@@ -70,13 +70,13 @@ void tell_build(const struct facts *facts, struct out *out)
     out_text(out, "library", "library", sluice_version());
     out_text(out, "library_version", NULL, library_version(version));
     out_text(out, "tool_version", "this tool", PACKAGE_VERSION);
-    tell_file(out);
+    print_file(out);
     /* Of what it was configured with only the tool knows, which comes with the library. */
     out_object(out, "options", "configured with");
-    tell_option(out, "verbs", HAS_VERBS, "no: soft is the only device");
-    tell_option(out, "rdmacm", HAS_RDMACM, "no: rdmacm: addresses cannot be used");
-    tell_option(out, "jansson", HAS_JANSSON, "no: neither host files nor --json");
-    tell_option(out, "pmix", HAS_PMIX, "no: exchanges go over TCP or PMI alone");
-    tell_option(out, "sodium", true, "");
+    print_option(out, "verbs", HAS_VERBS, "no: soft is the only device");
+    print_option(out, "rdmacm", HAS_RDMACM, "no: rdmacm: addresses cannot be used");
+    print_option(out, "jansson", HAS_JANSSON, "no: neither host files nor --json");
+    print_option(out, "pmix", HAS_PMIX, "no: exchanges go over TCP or PMI alone");
+    print_option(out, "sodium", true, "");
     out_end(out);
 }

@@ -119,7 +119,7 @@ struct facts {
 struct section {
     const char *name, *title;
     uint32_t needs; /* NEEDS_* */
-    void (*tell)(const struct facts *facts, struct out *out);
+    void (*print)(const struct facts *facts, struct out *out);
 };
 #define NEEDS_HOST (UINT32_C(1) << 0)
 #define NEEDS_DEVICES (UINT32_C(1) << 1)
@@ -180,13 +180,13 @@ const char *bytes_text(uint64_t bytes, char text[32]);
 const char *limit_text(uint64_t count, char text[32]);
 
 /* The sections. */
-void tell_build(const struct facts *facts, struct out *out);
-void tell_host(const struct facts *facts, struct out *out);
-void tell_devices(const struct facts *facts, struct out *out);
-void tell_choice(const struct facts *facts, struct out *out);
-void tell_environment(const struct facts *facts, struct out *out);
-void tell_launcher(const struct facts *facts, struct out *out);
-void tell_advice(const struct facts *facts, struct out *out);
+void print_build(const struct facts *facts, struct out *out);
+void print_host(const struct facts *facts, struct out *out);
+void print_devices(const struct facts *facts, struct out *out);
+void print_choice(const struct facts *facts, struct out *out);
+void print_environment(const struct facts *facts, struct out *out);
+void print_launcher(const struct facts *facts, struct out *out);
+void print_advice(const struct facts *facts, struct out *out);
 /* build.c: the version in sluice_version(), without what follows it. */
 const char *library_version(char text[32]);
 

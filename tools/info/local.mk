@@ -15,12 +15,12 @@ tools_sluice_info_SOURCES = \
 	%D%/options.c \
 	%D%/out.c \
 	%D%/out.h \
+	%D%/print_choice.c \
+	%D%/print_devices.c \
+	%D%/print_environment.c \
+	%D%/print_host.c \
 	%D%/process_vm.c \
 	%D%/sections.c \
-	%D%/tell_choice.c \
-	%D%/tell_devices.c \
-	%D%/tell_environment.c \
-	%D%/tell_host.c \
 	%D%/watch.c \
 	%D%/words.c
 tools_sluice_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib

@@ -29,15 +29,15 @@ static uint32_t needs_of(const struct options *options)
     return needs;
 }
 
-static void tell_section(const struct facts *facts, const struct section *section, struct out *out)
+static void print_section(const struct facts *facts, const struct section *section, struct out *out)
 {
     /* Alone it needs no title. */
     out_object(out, section->name, facts->options->advice ? NULL : section->title);
-    section->tell(facts, out);
+    section->print(facts, out);
     out_end(out);
 }
 
-static bool tell_all(const struct facts *facts)
+static bool print_all(const struct facts *facts)
 {
     const struct options *options = facts->options;
     struct out out;
@@ -54,7 +54,7 @@ static bool tell_all(const struct facts *facts)
         if (!first)
             out_line(&out, "%s", "");
         first = false;
-        tell_section(facts, &info_sections[i], &out);
+        print_section(facts, &info_sections[i], &out);
     }
     return out_finish(&out);
 }
@@ -69,7 +69,7 @@ static int work(const struct options *options)
     if (needs == NEEDS_ALL)
         advise(&facts);
     status = refuse_device(&facts);
-    if (status == 0 && !tell_all(&facts)) {
+    if (status == 0 && !print_all(&facts)) {
         fputs("sluice-info: what was found cannot be written to the standard output\n", stderr);
         status = STATUS_FAILED;
     }

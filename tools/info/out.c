@@ -88,7 +88,7 @@ static void *new_null(void)
     return json_null();
 }
 
-static void print(void *document)
+static void print_json(void *document)
 {
     char *text = check(json_dumps(document, JSON_INDENT(1)));
 
@@ -111,7 +111,7 @@ bool out_has_json(void)
 #define new_number(number) ((void)(number), NULL)
 #define new_flag(flag) ((void)(flag), NULL)
 #define new_null() NULL
-#define print(document) ((void)(document))
+#define print_json(document) ((void)(document))
 
 #endif
 
@@ -129,7 +129,7 @@ void out_begin(struct out *out, bool json)
 bool out_finish(struct out *out)
 {
     if (out->json)
-        print(out->open[0]);
+        print_json(out->open[0]);
     return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
@@ -161,13 +161,13 @@ static void put_rest(const struct out *out, uint32_t column, const char *text)
     putchar('\n');
 }
 
-static void say_line(const struct out *out, const char *text)
+static void print_line(const struct out *out, const char *text)
 {
     printf("%*s", (int)(2 * out->indent), "");
     put_rest(out, 2 * out->indent, text);
 }
 
-static void say(const struct out *out, const char *label, const char *text)
+static void print_labelled(const struct out *out, const char *label, const char *text)
 {
     int width = LABEL_COLUMNS - 2 * (int)out->indent;
     int length = (int)strlen(label);
@@ -178,16 +178,16 @@ static void say(const struct out *out, const char *label, const char *text)
     put_rest(out, 2 * out->indent + (uint32_t)width + 2, text);
 }
 
-static void say_these(const struct out *out, const char *label, const char *format,
-                      va_list arguments)
+static void print_formatted(const struct out *out, const char *label, const char *format,
+                            va_list arguments)
 {
     char text[1024];
 
     vsnprintf(text, sizeof text, format, arguments);
     if (label != NULL)
-        say(out, label, text);
+        print_labelled(out, label, text);
     else
-        say_line(out, text);
+        print_line(out, text);
 }
 
 static void open_one(struct out *out, const char *key, const char *label, void *value)
@@ -197,7 +197,7 @@ static void open_one(struct out *out, const char *key, const char *label, void *
         if (out->depth < OUT_DEPTH)
             out->open[out->depth] = value;
     } else if (label != NULL) {
-        say_line(out, label);
+        print_line(out, label);
     }
     if (out->depth < OUT_DEPTH)
         out->indented[out->depth] = label != NULL;
@@ -228,7 +228,7 @@ void out_line(struct out *out, const char *format, ...)
 
     va_start(arguments, format);
     if (!out->json)
-        say_these(out, NULL, format, arguments);
+        print_formatted(out, NULL, format, arguments);
     va_end(arguments);
 }
 
@@ -238,14 +238,14 @@ void out_words(struct out *out, const char *label, const char *format, ...)
 
     va_start(arguments, format);
     if (!out->json)
-        say_these(out, label, format, arguments);
+        print_formatted(out, label, format, arguments);
     va_end(arguments);
 }
 
 void out_text(struct out *out, const char *key, const char *label, const char *text)
 {
     if (!out->json && label != NULL && *text != '\0')
-        say(out, label, text);
+        print_labelled(out, label, text);
     else if (out->json)
         put(out, key, *text != '\0' ? new_text(text) : new_null());
 }
@@ -257,7 +257,7 @@ void out_number(struct out *out, const char *key, const char *label, int64_t num
 
     va_start(arguments, format);
     if (!out->json && label != NULL)
-        say_these(out, label, format, arguments);
+        print_formatted(out, label, format, arguments);
     else if (out->json)
         put(out, key, new_number(number));
     va_end(arguments);
@@ -270,7 +270,7 @@ void out_flag(struct out *out, const char *key, const char *label, bool flag, co
 
     va_start(arguments, format);
     if (!out->json && label != NULL)
-        say_these(out, label, format, arguments);
+        print_formatted(out, label, format, arguments);
     else if (out->json)
         put(out, key, new_flag(flag));
     va_end(arguments);
@@ -282,7 +282,7 @@ void out_null(struct out *out, const char *key, const char *label, const char *f
 
     va_start(arguments, format);
     if (!out->json && label != NULL)
-        say_these(out, label, format, arguments);
+        print_formatted(out, label, format, arguments);
     else if (out->json)
         put(out, key, new_null());
     va_end(arguments);

@@ -3,12 +3,12 @@
 #include "info.h"
 
 const struct section info_sections[] = {
-    {"build", "Library", 0, tell_build},
-    {"host", "Host", NEEDS_HOST, tell_host},
-    {"devices", "Devices", NEEDS_HOST | NEEDS_DEVICES, tell_devices},
-    {"choice", "Choice of a device", NEEDS_DEVICES, tell_choice},
-    {"environment", "Environment", NEEDS_ENVIRONMENT, tell_environment},
-    {"launcher", "Launcher", NEEDS_LAUNCH, tell_launcher},
-    {"advice", "Advice", NEEDS_ALL, tell_advice},
+    {"build", "Library", 0, print_build},
+    {"host", "Host", NEEDS_HOST, print_host},
+    {"devices", "Devices", NEEDS_HOST | NEEDS_DEVICES, print_devices},
+    {"choice", "Choice of a device", NEEDS_DEVICES, print_choice},
+    {"environment", "Environment", NEEDS_ENVIRONMENT, print_environment},
+    {"launcher", "Launcher", NEEDS_LAUNCH, print_launcher},
+    {"advice", "Advice", NEEDS_ALL, print_advice},
 };
 const uint32_t info_section_count = sizeof info_sections / sizeof info_sections[0];

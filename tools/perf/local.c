@@ -152,7 +152,7 @@ struct sluice_exchange *local_start(uint32_t ranks, uint32_t *rank)
 enum ending { ENDING_NOT_YET, ENDING_WELL, ENDING_BADLY, ENDING_KILLED };
 
 /* How a process has ended, by now or at last; one that was killed is named. */
-static enum ending look_at(uint32_t rank, int options)
+static enum ending reap(uint32_t rank, int options)
 {
     int status = 0;
 
@@ -167,13 +167,13 @@ static enum ending look_at(uint32_t rank, int options)
 }
 
 /* One that was killed says best why all others failed: it is named, if it ends soon. */
-static void name_the_killed(void)
+static void report_killed(void)
 {
     for (int step = 0; step < ENDING_STEPS; step++) {
         uint32_t running = 0;
 
         for (uint32_t rank = 1; rank < local.ranks; rank++)
-            if (local.pids[rank] > 0 && look_at(rank, WNOHANG) == ENDING_KILLED)
+            if (local.pids[rank] > 0 && reap(rank, WNOHANG) == ENDING_KILLED)
                 return;
         for (uint32_t rank = 1; rank < local.ranks; rank++)
             running += local.pids[rank] > 0;
@@ -188,7 +188,7 @@ int local_end(int result)
     if (local.ranks == 0 || local.rank != 0 || local.pids == NULL)
         return result;
     if (result != 0)
-        name_the_killed();
+        report_killed();
     for (uint32_t rank = 1; rank < local.ranks; rank++)
         if (local.pids[rank] > 0 && result != 0)
             kill(local.pids[rank], SIGKILL);
@@ -197,7 +197,7 @@ int local_end(int result)
             continue;
         if (result != 0)
             waitpid(local.pids[rank], NULL, 0);
-        else if (look_at(rank, 0) != ENDING_WELL)
+        else if (reap(rank, 0) != ENDING_WELL)
             result = -1;
     }
     free(local.sockets);

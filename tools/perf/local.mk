@@ -4,6 +4,7 @@ bin_PROGRAMS += tools/sluice-perf
 tools_sluice_perf_SOURCES = \
 	%D%/await_server.c \
 	%D%/calls.c \
+	%D%/complain.c \
 	%D%/content.c \
 	%D%/histogram.c \
 	%D%/link.c \
@@ -15,7 +16,6 @@ tools_sluice_perf_SOURCES = \
 	%D%/place.c \
 	%D%/plan.h \
 	%D%/report.c \
-	%D%/say.c \
 	%D%/team.c \
 	%D%/ticks.c \
 	%D%/ticks.h \

@@ -18,7 +18,7 @@ static int run_phase(struct team *team, struct run *run, uint64_t count)
     bool idle = (run->work->flags & WORK_PAIR) != 0 && team->role > 1;
     int result;
 
-    if (team_tell(team, &count, sizeof count) != 0)
+    if (team_broadcast(team, &count, sizeof count) != 0)
         return -1;
     run->count = count;
     run->ticks = 0;

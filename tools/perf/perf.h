@@ -96,7 +96,7 @@ extern const uint32_t perf_work_count;
 /* options.c: 0; 1: all is said; -1: wrong, and was said to be. */
 int options_read(struct options *options, int argc, char **argv);
 
-/* say.c: prints who, what, and the library's text; -1. */
+/* complain.c: prints who, what, and the library's text; -1. */
 int team_fail(const struct team *team, const char *what);
 int team_complain(const struct team *team, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -117,7 +117,7 @@ size_t team_shape(struct team *team, size_t size);
 /* Returns when all are here. */
 int team_meet(struct team *team);
 /* The leader tells all: each has it then. */
-int team_tell(struct team *team, void *bytes, size_t size);
+int team_broadcast(struct team *team, void *bytes, size_t size);
 
 /* link.c: connections and memory. */
 int link_open(struct team *team);

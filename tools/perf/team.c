@@ -19,7 +19,7 @@ int team_meet(struct team *team)
     return team_complain(team, "a peer is gone: %s", sluice_last_error());
 }
 
-int team_tell(struct team *team, void *bytes, size_t size)
+int team_broadcast(struct team *team, void *bytes, size_t size)
 {
     uint8_t *all = calloc(team->ranks, size);
     int result = 0;
@@ -144,7 +144,7 @@ static int agree(struct team *team)
     memcpy(version, plan->version, sizeof version);
     if (team->role == 0)
         plan->peers = team->ranks - 1;
-    if (team_tell(team, plan, sizeof *plan) != 0)
+    if (team_broadcast(team, plan, sizeof *plan) != 0)
         return -1;
     if (memcmp(version, plan->version, sizeof version) != 0)
         return team_complain(team, "the process that measures is of version %.*s, this one of %s",

@@ -18,7 +18,7 @@ static const char *gid_address(const struct sluice_gid_info *gid, char text[INET
     return text;
 }
 
-static void tell_gid(const struct sluice_gid_info *gid, struct out *out)
+static void print_gid(const struct sluice_gid_info *gid, struct out *out)
 {
     char address[INET6_ADDRSTRLEN] = "";
 
@@ -36,8 +36,8 @@ static void tell_gid(const struct sluice_gid_info *gid, struct out *out)
 }
 
 /* The order of preference is that of sluice_transports(7): here it is only said which one won. */
-static void tell_chosen(const struct device *device, const struct sluice_port_info *port,
-                        struct out *out)
+static void print_chosen(const struct device *device, const struct sluice_port_info *port,
+                         struct out *out)
 {
     const struct sluice_gid_info *chosen = NULL;
 
@@ -55,7 +55,7 @@ static void tell_chosen(const struct device *device, const struct sluice_port_in
         out_null(out, "chosen_gid", NULL, "none");
 }
 
-static void tell_speed(const struct sluice_port_info *port, struct out *out)
+static void print_speed(const struct sluice_port_info *port, struct out *out)
 {
     out_number(out, "speed", NULL, port->speed, "none");
     out_number(out, "width", NULL, port->width, "none");
@@ -64,8 +64,8 @@ static void tell_speed(const struct sluice_port_info *port, struct out *out)
                   port->width == 1 ? "" : "s");
 }
 
-static void tell_port(const struct device *device, const struct sluice_port_info *port,
-                      struct out *out)
+static void print_port(const struct device *device, const struct sluice_port_info *port,
+                       struct out *out)
 {
     char size[32], title[160];
 
@@ -76,7 +76,7 @@ static void tell_port(const struct device *device, const struct sluice_port_info
     out_flag(out, "active", NULL, port->active != 0, "none");
     out_text(out, "link_layer", NULL, word_link(port->link_layer));
     out_text(out, "description", NULL, port->description);
-    tell_speed(port, out);
+    print_speed(port, out);
     out_number(out, "mtu", port->mtu != 0 ? "MTU" : NULL, port->mtu, "%u bytes of %u", port->mtu,
                port->max_mtu);
     out_number(out, "max_mtu", NULL, port->max_mtu, "none");
@@ -85,16 +85,16 @@ static void tell_port(const struct device *device, const struct sluice_port_info
     out_number(out, "sm_lid", NULL, port->sm_lid, "none");
     out_limit(out, "max_message", "largest message", port->max_message,
               bytes_text(port->max_message, size));
-    tell_chosen(device, port, out);
+    print_chosen(device, port, out);
     out_list(out, "gids", NULL);
     for (uint32_t i = 0; i < device->info.gids; i++)
         if (device->gids[i].port == port->port)
-            tell_gid(&device->gids[i], out);
+            print_gid(&device->gids[i], out);
     out_end(out);
     out_end(out);
 }
 
-static void tell_limits(const struct device *device, struct out *out)
+static void print_limits(const struct device *device, struct out *out)
 {
     const struct sluice_context_info *limits = &device->limits;
     char size[32];
@@ -129,7 +129,7 @@ static void tell_limits(const struct device *device, struct out *out)
     out_end(out);
 }
 
-static void tell_place(const struct device *device, struct out *out)
+static void print_place(const struct device *device, struct out *out)
 {
     const struct sluice_device_info *info = &device->info;
 
@@ -146,7 +146,7 @@ static void tell_place(const struct device *device, struct out *out)
         out_null(out, "numa_distance", NULL, "none");
 }
 
-static void tell_device(const struct device *device, struct out *out)
+static void print_device(const struct device *device, struct out *out)
 {
     const struct sluice_device_info *info = &device->info;
     char guid[20];
@@ -164,12 +164,12 @@ static void tell_device(const struct device *device, struct out *out)
     out_number(out, "vendor_id", info->vendor_id != 0 ? "vendor, part" : NULL, info->vendor_id,
                "0x%04x, %u", info->vendor_id, info->vendor_part);
     out_number(out, "vendor_part", NULL, info->vendor_part, "none");
-    tell_place(device, out);
+    print_place(device, out);
     out_list(out, "ports", NULL);
     for (uint32_t i = 0; i < info->ports; i++)
-        tell_port(device, &device->ports[i], out);
+        print_port(device, &device->ports[i], out);
     out_end(out);
-    tell_limits(device, out);
+    print_limits(device, out);
     out_end(out);
 }
 
@@ -179,12 +179,12 @@ static bool is_wanted(const struct facts *facts, const struct device *device)
     return facts->options->device == NULL || device->choice.verdict != SLUICE_CHOICE_NOT_NAMED;
 }
 
-void tell_devices(const struct facts *facts, struct out *out)
+void print_devices(const struct facts *facts, struct out *out)
 {
     out_text(out, "error", "cannot be listed", facts->devices_error);
     out_list(out, "list", NULL);
     for (uint32_t i = 0; i < facts->device_count; i++)
         if (is_wanted(facts, &facts->devices[i]))
-            tell_device(&facts->devices[i], out);
+            print_device(&facts->devices[i], out);
     out_end(out);
 }

@@ -4,9 +4,9 @@
 
 #include "info.h"
 
-static void tell_limit(struct out *out, const char *key, const char *label,
-                       const struct limit *limit, const char *(*words)(uint64_t, char *),
-                       const char *remark)
+static void print_limit(struct out *out, const char *key, const char *label,
+                        const struct limit *limit, const char *(*words)(uint64_t, char *),
+                        const char *remark)
 {
     char soft[32], hard[32];
 
@@ -23,7 +23,7 @@ static void tell_limit(struct out *out, const char *key, const char *label,
                   words(limit->hard, hard), remark);
 }
 
-static void tell_shm(const struct host *host, struct out *out)
+static void print_shm(const struct host *host, struct out *out)
 {
     char size[32], left[32];
 
@@ -39,7 +39,7 @@ static void tell_shm(const struct host *host, struct out *out)
               bytes_text(host->shm_free, left));
 }
 
-static void tell_reads(const struct host *host, struct out *out)
+static void print_reads(const struct host *host, struct out *out)
 {
     static const char *const scopes[] = {"0, the same user may", "1, parents may",
                                          "2, administrators may", "3, nobody may"};
@@ -65,7 +65,7 @@ static void tell_reads(const struct host *host, struct out *out)
         out_null(out, "ptrace_scope", "ptrace_scope (Yama)", "no Yama");
 }
 
-static void tell_huge(const struct host *host, struct out *out)
+static void print_huge(const struct host *host, struct out *out)
 {
     char size[32];
 
@@ -87,7 +87,7 @@ static void tell_huge(const struct host *host, struct out *out)
     out_text(out, "transparent_huge_pages", "transparent ones", host->transparent);
 }
 
-static void tell_memory(const struct host *host, struct out *out)
+static void print_memory(const struct host *host, struct out *out)
 {
     char size[32];
 
@@ -106,19 +106,19 @@ static void tell_memory(const struct host *host, struct out *out)
                   host->memory_group);
 }
 
-void tell_host(const struct facts *facts, struct out *out)
+void print_host(const struct facts *facts, struct out *out)
 {
     const struct host *host = &facts->host;
 
     out_text(out, "kernel", "kernel", host->kernel);
     out_text(out, "container", "container, perhaps", host->container);
     out_text(out, "cpus", "CPUs of this process", host->cpus);
-    tell_limit(out, "memlock", "locked memory", &host->memlock, bytes_text,
-               host->locks_freely ? " (not for this process: CAP_IPC_LOCK)" : "");
+    print_limit(out, "memlock", "locked memory", &host->memlock, bytes_text,
+                host->locks_freely ? " (not for this process: CAP_IPC_LOCK)" : "");
     out_flag(out, "memlock_exempt", NULL, host->locks_freely, "none");
-    tell_limit(out, "nofile", "open files", &host->nofile, limit_text, "");
-    tell_shm(host, out);
-    tell_reads(host, out);
-    tell_huge(host, out);
-    tell_memory(host, out);
+    print_limit(out, "nofile", "open files", &host->nofile, limit_text, "");
+    print_shm(host, out);
+    print_reads(host, out);
+    print_huge(host, out);
+    print_memory(host, out);
 }

@@ -5,7 +5,7 @@
 
 #include "info.h"
 
-static void tell_variable(const struct sluice_variable_info *info, struct out *out)
+static void print_variable(const struct sluice_variable_info *info, struct out *out)
 {
     bool hidden = info->state != SLUICE_VARIABLE_UNSET && info->value[0] == '\0';
 
@@ -28,15 +28,15 @@ static void tell_variable(const struct sluice_variable_info *info, struct out *o
                   info->reason[0] != '\0' ? ")" : "");
 }
 
-void tell_environment(const struct facts *facts, struct out *out)
+void print_environment(const struct facts *facts, struct out *out)
 {
     out_list(out, "variables", NULL);
     for (uint32_t i = 0; i < facts->variable_count; i++)
-        tell_variable(&facts->variables[i], out);
+        print_variable(&facts->variables[i], out);
     out_end(out);
 }
 
-static void tell_rank(const struct sluice_launch_info *launch, struct out *out)
+static void print_rank(const struct sluice_launch_info *launch, struct out *out)
 {
     if (launch->ranks != 0) {
         out_number(out, "rank", "rank", launch->rank, "%u of %u, by %s", launch->rank,
@@ -53,7 +53,7 @@ static void tell_rank(const struct sluice_launch_info *launch, struct out *out)
     out_text(out, "local_rank_source", NULL, launch->local_source);
 }
 
-void tell_launcher(const struct facts *facts, struct out *out)
+void print_launcher(const struct facts *facts, struct out *out)
 {
     const struct sluice_launch_info *launch = &facts->launch;
 
@@ -67,7 +67,7 @@ void tell_launcher(const struct facts *facts, struct out *out)
         return;
     out_text(out, "launcher", "launcher",
              launch->launcher[0] != '\0' ? launch->launcher : "by hand");
-    tell_rank(launch, out);
+    print_rank(launch, out);
     out_text(out, "exchange", "exchange over", word_kind(launch->kind));
     out_text(out, "root", "rank 0 is at", launch->root);
     out_text(out, "job", "job", launch->job);

@@ -32,7 +32,7 @@ static const char *why_absent(const struct kernel *kernel)
 #endif
 }
 
-static void tell_kernel(const struct kernel *kernel, struct out *out)
+static void print_kernel(const struct kernel *kernel, struct out *out)
 {
     out_object(out, "kernel", NULL);
     out_flag(out, "rdma", NULL, kernel->has_class, "none");
@@ -50,7 +50,7 @@ static void tell_kernel(const struct kernel *kernel, struct out *out)
     out_end(out);
 }
 
-static void tell_taken(const struct device *device, struct out *out)
+static void print_taken(const struct device *device, struct out *out)
 {
     const struct sluice_choice_info *choice = &device->choice;
 
@@ -64,7 +64,7 @@ static void tell_taken(const struct device *device, struct out *out)
     out_text(out, "reason", "why", choice->reason);
 }
 
-static void tell_ranks(const struct facts *facts, struct out *out)
+static void print_ranks(const struct facts *facts, struct out *out)
 {
     char names[INFO_RANKS * 65] = "";
     size_t used = 0;
@@ -81,7 +81,7 @@ static void tell_ranks(const struct facts *facts, struct out *out)
         out_words(out, "local ranks 0, 1, ...", "%s ...", names);
 }
 
-static void tell_verdicts(const struct facts *facts, struct out *out)
+static void print_verdicts(const struct facts *facts, struct out *out)
 {
     out_list(out, "devices", NULL);
     for (uint32_t i = 0; i < facts->device_count; i++) {
@@ -98,16 +98,16 @@ static void tell_verdicts(const struct facts *facts, struct out *out)
     out_end(out);
 }
 
-void tell_choice(const struct facts *facts, struct out *out)
+void print_choice(const struct facts *facts, struct out *out)
 {
     out_text(out, "no_rdma", "no RDMA device", has_rdma(facts) ? "" : why_absent(&facts->kernel));
-    tell_kernel(&facts->kernel, out);
+    print_kernel(&facts->kernel, out);
     out_text(out, "error", "fails", facts->choice_error);
     if (facts->choice_error[0] != '\0')
         return;
     for (uint32_t i = 0; i < facts->device_count; i++)
         if (facts->devices[i].choice.verdict == SLUICE_CHOICE_TAKEN)
-            tell_taken(&facts->devices[i], out);
-    tell_ranks(facts, out);
-    tell_verdicts(facts, out);
+            print_taken(&facts->devices[i], out);
+    print_ranks(facts, out);
+    print_verdicts(facts, out);
 }
