@@ -299,7 +299,7 @@ else
 fi
 check_fake 'advice: a port that is down' with_fake "$two" advises port-down 'mlx5_0:2 is down' $info
 check_fake 'advice: a cable of InfiniBand' with_fake 'tidy infiniband down=0:1' \
-  advises port-down 'fake0:1 is down.*cable and at the switch' $info
+  advises port-down 'fake0:1 is down.*cable and the switch' $info
 check_fake 'advice: link-local addresses' with_fake "$two link_local=1:1" \
   advises link-local 'mlx5_1:1 has only link-local' $info
 check_fake 'advice: RoCE v1 alone' with_fake "$two v1=1:1" advises roce-v1 'mlx5_1:1' $info
@@ -353,13 +353,13 @@ check_machine 'advice: a small /dev/shm' advises shm 'has .* free of 1 MiB' \
 no_shm() {
   $machine 'mount -t tmpfs none /dev; mknod /dev/null c 1 3 || : >/dev/null' \
     sh -c '"$@" --advice >"$0" 2>&1' "$tmp/no-shm" "$info"
-  grep '^shm: /dev/shm is not there' "$tmp/no-shm"
+  grep '^shm: /dev/shm does not exist' "$tmp/no-shm"
 }
 check_machine 'advice: no /dev/shm' no_shm shm
 # All CPUs are of node 0, and the devices of node 1.
 far() {
   echo 1 >"$tmp/sysfs/mlx5_0/device/numa_node"
-  with_fake "$two" advises numa 'mlx5_0, which is opened, is NUMA node 1, at distance 21' \
+  with_fake "$two" advises numa 'mlx5_0, which is opened, is at NUMA node 1, at distance 21' \
     $machine '
       mount -t tmpfs none /sys/devices/system/node; cd /sys/devices/system/node; mkdir node0 node1
       echo 0-8191 >node0/cpulist; echo "10 21" >node0/distance
@@ -425,7 +425,7 @@ printf 'const char *sluice_version(void);\nconst char *sluice_version(void)\n{\n
 # shellcheck disable=SC2086 # a compiler may come with options
 if [ -z "${SANITIZE:-}" ] && [ -f lib/.libs/libsluice.so ] &&
   ${CC:-cc} -shared -fPIC -o "$tmp/other.so" "$tmp/other.c" 2>"$tmp/err"; then
-  check 'advice: another version' advises version 'loaded is 9.8.7' env LD_PRELOAD="$tmp/other.so" $info
+  check 'advice: another version' advises version 'loaded library is 9.8.7' env LD_PRELOAD="$tmp/other.so" $info
 else
   skip 'advice: another version' 'no shared library was built, or it has a sanitizer'
   echo version >>"$tmp/provoked"
@@ -460,7 +460,7 @@ check 'version' ends_with 0 "^sluice-info ${VERSION:-}" $info --version
 [ "$has_json" ] || check 'no JSON' ends_with 2 'has no jansson' $info --json
 # What it was about to do it says; on a machine that stands still this may be something before.
 hangs() {
-  with_fake "$two stuck=1" ends_with 3 ' has taken longer than 2 s and was given up' \
+  with_fake "$two stuck=1" ends_with 3 ' took longer than 2 s and was given up' \
     "$info" choice --timeout 2 || return 1
   have pgrep || return 0
   # And leaves nobody behind.
@@ -479,7 +479,7 @@ if [ -c /dev/full ]; then
     "$info" >/dev/full 2>"$tmp/err"
     status=$?
     cat "$tmp/err"
-    [ $status = 3 ] && grep -q 'cannot be written' "$tmp/err"
+    [ $status = 3 ] && grep -q 'cannot write to' "$tmp/err"
   }
   check 'an output that takes nothing' nowhere
 else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wrong, and what to do about it: of the host, the environment and the launcher. Each
- * has an id of its own, which the manual page lists, and a test that provokes it.
+ * Advice on the host, the environment and the launcher: what is wrong, and what to do. Each
+ * piece of advice has an id, which the manual page lists, and a test that provokes it.
  */
 #include "config.h"
 
@@ -14,12 +14,12 @@
 
 #include "info.h"
 
-/* Less than this is soon locked by the buffers of a program that uses RDMA. */
+/* The buffers of a program that uses RDMA soon lock more than this. */
 #define MEMLOCK_LEAST (UINT64_C(64) << 20)
-/* What MPI, UCX and their like put there at least. */
+/* MPI and UCX use at least this much of it. */
 #define SHM_LEAST (UINT64_C(64) << 20)
 #define NOFILE_LEAST 1024
-/* Beside one for each peer. */
+/* Descriptors that a process needs beside one for each peer. */
 #define NOFILE_OTHERS 64
 
 void advice_add(struct facts *facts, const char *id, const char *about, const char *format, ...)
@@ -44,7 +44,7 @@ static bool has_rdma(const struct facts *facts)
     return facts->kernel.count > 0;
 }
 
-/* On a host without RDMA the library locks nothing. */
+/* Advises on locked memory, which the library needs only with RDMA devices. */
 static void advise_memlock(struct facts *facts)
 {
     const struct host *host = &facts->host;
@@ -54,15 +54,15 @@ static void advise_memlock(struct facts *facts)
         return;
     if (host->memlock.hard > host->memlock.soft)
         advice_add(facts, "memlock", "",
-                   "only %s of memory may be locked, and what an RDMA device works on is: "
-                   "registering fails with ENOMEM. 'ulimit -l' raises it up to %s, beyond that "
+                   "only %s of memory may be locked, and registering memory for an RDMA device "
+                   "locks it: it fails with ENOMEM. 'ulimit -l' raises it up to %s, beyond that "
                    "/etc/security/limits.conf, LimitMEMLOCK= of a systemd unit, or --ulimit "
                    "memlock=-1 of a container",
                    bytes_text(host->memlock.soft, soft), bytes_text(host->memlock.hard, hard));
     else
         advice_add(facts, "memlock", "",
-                   "only %s of memory may be locked, and what an RDMA device works on is: "
-                   "registering fails with ENOMEM. An administrator raises it by "
+                   "only %s of memory may be locked, and registering memory for an RDMA device "
+                   "locks it: it fails with ENOMEM. An administrator raises it by "
                    "/etc/security/limits.conf (memlock unlimited), LimitMEMLOCK= of a systemd "
                    "unit, or --ulimit memlock=-1 of a container",
                    bytes_text(host->memlock.soft, soft));
@@ -78,7 +78,7 @@ static void advise_nofile(struct facts *facts)
     advice_add(facts, "nofile", "",
                "a process may open only %llu files, and each peer over TCP or shared memory takes "
                "some%s: 'ulimit -n' raises it",
-               (unsigned long long)soft, ranks > 0 ? ", as each of the other ranks does" : "");
+               (unsigned long long)soft, ranks > 0 ? ", as does each of the other ranks" : "");
 }
 
 static void advise_shm(struct facts *facts)
@@ -90,12 +90,12 @@ static void advise_shm(struct facts *facts)
         return;
     if (!host->has_shm)
         advice_add(facts, "shm", "/dev/shm",
-                   "/dev/shm is not there: sluice does without, but MPI, UCX and others of the "
-                   "same program need it; mount a tmpfs there");
+                   "/dev/shm does not exist: sluice does not need it, but MPI, UCX and others in "
+                   "the same program do; mount a tmpfs there");
     else
         advice_add(facts, "shm", "/dev/shm",
-                   "/dev/shm has %s free of %s: sluice does without, but MPI, UCX and others of "
-                   "the same program need more; remount it with a larger size=, or give a "
+                   "/dev/shm has %s free of %s: sluice does not need it, but MPI, UCX and others "
+                   "in the same program need more; remount it with a larger size=, or give a "
                    "container --shm-size",
                    bytes_text(host->shm_free, left), bytes_text(host->shm_bytes, size));
 }
@@ -124,7 +124,7 @@ static void advise_reads(struct facts *facts)
         return;
     advice_add(facts, "process-vm", "process_vm_readv",
                "processes may not read each other's memory (%s), so large messages between those "
-               "of this host are copied twice and not once: %s",
+               "of this host are copied twice instead of once: %s",
                strerror(host->reads),
                host->reads == ENOSYS    ? "this kernel does not have it"
                : host->ptrace_scope > 0 ? "sysctl kernel.yama.ptrace_scope=0 allows it"
@@ -140,8 +140,8 @@ static void advise_version(struct facts *facts)
     if (strcmp(library_version(version), PACKAGE_VERSION) == 0)
         return;
     advice_add(facts, "version", "libsluice",
-               "the library that was loaded is %s, and this tool and its headers are %s: look at "
-               "the file above, at LD_LIBRARY_PATH, and at ldconfig",
+               "the loaded library is %s, but this tool and its headers are %s: check the file "
+               "above, LD_LIBRARY_PATH, and ldconfig",
                version, PACKAGE_VERSION);
 }
 
@@ -152,12 +152,11 @@ static void advise_variables(struct facts *facts)
 
         if (info->state == SLUICE_VARIABLE_UNKNOWN)
             advice_add(facts, "variable-unknown", info->name,
-                       "%s is %s; it is ignored, and sluice_environment(7) has those that there "
-                       "are",
+                       "%s is %s; it is ignored. sluice_environment(7) lists all variables",
                        info->name, info->reason);
         else if (info->state == SLUICE_VARIABLE_WRONG)
             advice_add(facts, "variable-wrong", info->name,
-                       "%s is not understood: %s; it can be %s", info->name, info->reason,
+                       "%s has a wrong value: %s; it can be %s", info->name, info->reason,
                        info->allowed);
     }
 }
@@ -202,5 +201,5 @@ void print_advice(const struct facts *facts, struct out *out)
     }
     out_end(out);
     if (facts->advice_count == 0)
-        out_line(out, "nothing is wrong that this tool knows of");
+        out_line(out, "no problem was found");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is wrong with the devices, or with the choice between them. */
+/* Advice on the devices, and on the choice between them. */
 #include "config.h"
 
 #include <netinet/in.h>
@@ -8,10 +8,10 @@
 
 #include "info.h"
 
-/* Of a NUMA node to itself, as the firmware of all machines has it. */
+/* The distance of a NUMA node to itself, on all machines. */
 #define OWN_NODE 10
 
-/* Those of the kernel that libibverbs does not show. */
+/* Returns whether libibverbs shows a device of the kernel. */
 static bool is_listed(const struct facts *facts, const char *name)
 {
     for (uint32_t i = 0; i < facts->device_count; i++)
@@ -37,12 +37,12 @@ static void advise_kernel(struct facts *facts)
 #else
         if (!kernel->has_uverbs)
             advice_add(facts, "uverbs", device->name,
-                       "the kernel has the RDMA device %s, and lets no program use it: 'modprobe "
+                       "the kernel has the RDMA device %s, but no program can use it: 'modprobe "
                        "ib_uverbs', and rdma_ucm for rdmacm: addresses",
                        device->name);
         else
             advice_add(facts, "provider", device->name,
-                       "the kernel has the RDMA device %s%s%s, and libibverbs does not know it: "
+                       "the kernel has the RDMA device %s%s%s, but libibverbs does not know it: "
                        "install its provider, in ibverbs-providers (Debian) or libibverbs "
                        "(Fedora), or give the container /dev/infiniband",
                        device->name, device->driver[0] != '\0' ? " of driver " : "",
@@ -73,7 +73,7 @@ static uint32_t scopes_of(const struct device *device, uint32_t port, uint32_t t
     return count;
 }
 
-/* An Ethernet port that works, by what it can be reached at. */
+/* Advises on the addresses of an active Ethernet port. */
 static void advise_addresses(struct facts *facts, const struct device *device, uint32_t port,
                              const char *about)
 {
@@ -88,8 +88,8 @@ static void advise_addresses(struct facts *facts, const struct device *device, u
                    about);
     else if (routed == 0)
         advice_add(facts, "roce-v1", about,
-                   "port %s has GIDs of RoCE v1 alone, which reach no farther than their Ethernet "
-                   "segment: turn RoCE v2 on, in the driver or its firmware",
+                   "port %s has only GIDs of RoCE v1, which do not leave their Ethernet segment: "
+                   "turn RoCE v2 on, in the driver or its firmware",
                    about);
     else if (all_near)
         advice_add(facts, "link-local", about,
@@ -109,9 +109,9 @@ static void advise_port(struct facts *facts, const struct device *device,
                    word_state(port->state),
                    port->link_layer == SLUICE_LINK_INFINIBAND
                        ? port->state == SLUICE_PORT_DOWN
-                             ? "look at its cable and at the switch"
+                             ? "check its cable and the switch"
                              : "a subnet manager, such as opensm, must set it up"
-                       : "look at its cable and the switch, and bring its network interface up, "
+                       : "check its cable and the switch, and bring its network interface up, "
                          "'ip link set ... up'");
     else if (port->link_layer == SLUICE_LINK_ETHERNET)
         advise_addresses(facts, device, port->port, about);
@@ -125,17 +125,17 @@ static void advise_device(struct facts *facts, const struct device *device)
         return;
     if (info->ports == 0)
         advice_add(facts, "unusable", info->name,
-                   "device %s cannot be used: %s; look at the rights of /dev/infiniband/uverbs*, "
-                   "and whether a container was given it",
+                   "device %s cannot be used: %s; check the rights of /dev/infiniband/uverbs*, "
+                   "and whether the container was given it",
                    info->name, info->description);
     else if (device->limits_error[0] != '\0' && info->active != 0)
-        advice_add(facts, "unusable", info->name, "device %s is active, and cannot be opened: %s",
+        advice_add(facts, "unusable", info->name, "device %s is active, but cannot be opened: %s",
                    info->name, device->limits_error);
     for (uint32_t i = 0; i < info->ports; i++)
         advise_port(facts, device, &device->ports[i]);
 }
 
-/* The one that would be taken: all nearer ones are not there, or not active. */
+/* Advises if the device that would be taken is not near this process. */
 static void advise_place(struct facts *facts, const struct device *device)
 {
     const struct sluice_choice_info *choice = &device->choice;
@@ -143,8 +143,8 @@ static void advise_place(struct facts *facts, const struct device *device)
     if (choice->verdict != SLUICE_CHOICE_TAKEN || choice->distance <= OWN_NODE)
         return;
     advice_add(facts, "numa", device->info.name,
-               "no device is near the CPUs of this process (%s): that of %s, which is opened, is "
-               "NUMA node %d, at distance %u. Bind the process to CPUs %s, with numactl or by its "
+               "no device is near the CPUs of this process (%s): %s, which is opened, is at NUMA "
+               "node %d, at distance %u. Bind the process to CPUs %s, with numactl or by its "
                "launcher",
                facts->host.cpus, device->info.name, device->info.numa_node, choice->distance,
                device->near_cpus[0] != '\0' ? device->near_cpus : "of that node");

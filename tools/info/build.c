@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which library this is, and what it was built with. */
+/* The section of the library: its version, file and build options. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -37,10 +37,10 @@ const char *library_version(char text[32])
     return text;
 }
 
-/* Where the library came from that the loader took; a static one is in the program. */
+/* Prints the file of the loaded library; a static one is part of the program. */
 static void print_file(struct out *out)
 {
-    /* Not its address here, which may be that of a stub in this program. */
+    /* The function's address here may be that of a PLT stub in this program. */
     void *symbol = dlsym(RTLD_DEFAULT, "sluice_version");
     Dl_info found;
     const char *name;
@@ -71,7 +71,7 @@ void print_build(const struct facts *facts, struct out *out)
     out_text(out, "library_version", NULL, library_version(version));
     out_text(out, "tool_version", "this tool", PACKAGE_VERSION);
     print_file(out);
-    /* Of what it was configured with only the tool knows, which comes with the library. */
+    /* The options of the build of this tool, which is built with the library. */
     out_object(out, "options", "configured with");
     print_option(out, "verbs", HAS_VERBS, "no: soft is the only device");
     print_option(out, "rdmacm", HAS_RDMACM, "no: rdmacm: addresses cannot be used");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices, as the library lists them, chooses between them and opens them. */
+/* Finds the devices through the library: its list, its choice, and their limits once opened. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void find_tables(const struct sluice_device_list *list, uint32_t index,
     }
 }
 
-/* By opening it, as a program would. */
+/* Finds the limits of a device by opening it, as a program would. */
 static void find_limits(struct device *device)
 {
     struct sluice_context *context;
@@ -53,7 +53,7 @@ static void find_place(struct device *device)
                   "/sys/devices/system/node/node%d/cpulist", device->info.numa_node);
 }
 
-/* Whether it is one of those that the user has named, by the library's own reading. */
+/* Returns whether the user has named a device; the library parses the names. */
 static bool is_wanted(const struct facts *facts, const struct sluice_device_list *list,
                       uint32_t index)
 {
@@ -82,7 +82,7 @@ static void find_device(struct facts *facts, const struct sluice_device_list *li
         find_limits(device);
 }
 
-/* Processes are placed by their local ranks: those of the first ones. */
+/* Finds the devices that the first local ranks would open. */
 static void find_ranks(struct facts *facts, const struct sluice_device_list *list)
 {
     for (uint32_t rank = 0; rank < INFO_RANKS; rank++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All that is found, in the order in which it is looked for. */
+/* Finds all facts. */
 #include "info.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ void *facts_grow(void *array, uint32_t *count, size_t bytes)
     char *grown = reallocarray(array, *count + 1, bytes);
 
     if (grown == NULL) {
-        fputs("sluice-info: no memory for what there is to tell\n", stderr);
+        fputs("sluice-info: no memory for the facts\n", stderr);
         exit(STATUS_FAILED);
     }
     memset(grown + *count * bytes, 0, bytes);
@@ -23,7 +23,7 @@ static void environment_find(struct facts *facts)
 {
     struct sluice_variable_info info = {.size = sizeof info};
 
-    watch_step("looking at the environment");
+    watch_step("reading the environment");
     while (sluice_environment_variable(facts->variable_count, &info) == 0) {
         facts->variables =
             facts_grow(facts->variables, &facts->variable_count, sizeof *facts->variables);
@@ -31,7 +31,7 @@ static void environment_find(struct facts *facts)
     }
 }
 
-/* The first one: launchers that contradict each other. What the environment has wrong is told. */
+/* Keeps the first warning about launchers that contradict each other. */
 static void keep_warning(uint32_t level, const char *line, void *user)
 {
     struct facts *facts = user;
@@ -62,7 +62,7 @@ static void launch_find(struct facts *facts)
 void facts_find(struct facts *facts, const struct options *options, uint32_t needs)
 {
     *facts = (struct facts){.options = options};
-    /* What it would say is told in its place. */
+    /* Do not let the library log: its warnings are printed in the sections. */
     sluice_log_set(SLUICE_LOG_NONE, ignore_line, NULL);
     if ((needs & NEEDS_HOST) != 0)
         host_find(&facts->host);
@@ -74,7 +74,7 @@ void facts_find(struct facts *facts, const struct options *options, uint32_t nee
         kernel_find(&facts->kernel);
         devices_find(facts);
     }
-    watch_step("telling what was found");
+    watch_step("printing the facts");
 }
 
 void facts_free(struct facts *facts)

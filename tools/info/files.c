@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small files of the kernel. */
+/* Reading small files of the kernel. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limits of the host and of this process that matter to what the library does. */
+/* Finds the limits of the host and of this process that matter to the library. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static struct limit find_limit(int which)
     return limit;
 }
 
-/* Effective capabilities stand in this file as one number, "CapEff:\t000001ffffffffff". */
+/* Reads the effective capabilities from one hexadecimal number, "CapEff:\t000001ffffffffff". */
 static bool has_capability(int bit)
 {
     char text[4096];
@@ -40,7 +40,7 @@ static bool has_capability(int bit)
     return line != NULL && (strtoull(line + 8, NULL, 16) >> bit & 1) != 0;
 }
 
-/* The kernel asks for it in the namespace that it began with, and not in one of a container. */
+/* Returns whether this is the initial user namespace, where the kernel checks CAP_IPC_LOCK. */
 static bool is_first_namespace(void)
 {
     unsigned long first = 1, length = 0;
@@ -114,14 +114,14 @@ static void find_huge_pages(struct host *host)
                  chosen + 1);
 }
 
-/* The smallest of a group and of those that it is in, each of which counts. */
+/* Finds the smallest limit of a group and its ancestors, as all of them apply. */
 static void find_group_limit(struct host *host, const char *root, char *path, const char *file)
 {
     for (;;) {
         uint64_t limit;
         char *slash = strrchr(path, '/');
 
-        /* Without a limit there is the word "max", or a number near that of all pages. */
+        /* A group without a limit has the word "max", or a number near 2^63. */
         if (file_number(&limit, "%s%s/%s", root, path, file) && limit < INT64_MAX >> 1 &&
             limit < host->memory_limit) {
             host->memory_limit = limit;
@@ -134,7 +134,7 @@ static void find_group_limit(struct host *host, const char *root, char *path, co
     }
 }
 
-/* "0::/path" of version 2; "9:memory:/path" of version 1. */
+/* Finds the control group: "0::/path" in version 2, "9:memory:/path" in version 1. */
 static void find_group(struct host *host)
 {
     char text[4096], *rest = NULL;
@@ -158,7 +158,7 @@ static void find_group(struct host *host)
     }
 }
 
-/* Hints, no more: no kernel tells a process that it is in a container. */
+/* Guesses whether this is a container; the kernel does not say. */
 static void find_container(struct host *host)
 {
     static const char *const words[] = {"docker", "kubepods", "containerd", "libpod", "lxc"};
@@ -196,7 +196,7 @@ void host_find(struct host *host)
 {
     uint64_t scope;
 
-    watch_step("looking at the limits of the host");
+    watch_step("reading the limits of the host");
     find_kernel(host);
     find_cpus(host);
     host->memlock = find_limit(RLIMIT_MEMLOCK);

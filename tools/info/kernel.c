@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel has of RDMA: its devices may lack a provider, and then only it knows them. */
+/* RDMA devices of the kernel. libibverbs does not show those without a provider. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

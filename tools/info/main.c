@@ -5,7 +5,7 @@
 #include "config.h"
 #include "info.h"
 
-/* With --device that is a list of no names, or of no device of this host. */
+/* Complains about a --device that is malformed, or names no device of this host. */
 static int refuse_device(const struct facts *facts)
 {
     if (facts->options->device == NULL || facts->choice_error[0] == '\0')
@@ -31,7 +31,7 @@ static uint32_t needs_of(const struct options *options)
 
 static void print_section(const struct facts *facts, const struct section *section, struct out *out)
 {
-    /* Alone it needs no title. */
+    /* With --advice it is the only section, and needs no title. */
     out_object(out, section->name, facts->options->advice ? NULL : section->title);
     section->print(facts, out);
     out_end(out);
@@ -70,7 +70,7 @@ static int work(const struct options *options)
         advise(&facts);
     status = refuse_device(&facts);
     if (status == 0 && !print_all(&facts)) {
-        fputs("sluice-info: what was found cannot be written to the standard output\n", stderr);
+        fputs("sluice-info: cannot write to the standard output\n", stderr);
         status = STATUS_FAILED;
     }
     if (status == 0 && options->advice && facts.advice_count > 0)

@@ -12,19 +12,19 @@
 
 #define MOST_SECONDS 86400
 
-#define USAGE                                                                              \
-    "usage: sluice-info [option ...] [section ...]\n"                                      \
-    "\n"                                                                                   \
-    "Tells what sluice sees of this host, its devices and this process, which device it\n" \
-    "would open, and what is wrong.\n"                                                     \
-    "\n"                                                                                   \
-    "  --json             as one JSON document\n"                                          \
-    "  --probes           only the probes that tracers find, see sluice_tracing(7)\n"      \
-    "  --advice           only what is wrong: exit status 1 if something is\n"             \
-    "  --device D         as if a program opened this one, such as soft or mlx5_0:1\n"     \
-    "  --timeout S        seconds that all may take (30)\n"                                \
-    "  --version, --help\n"                                                                \
-    "\n"                                                                                   \
+#define USAGE                                                                            \
+    "usage: sluice-info [option ...] [section ...]\n"                                    \
+    "\n"                                                                                 \
+    "Prints what sluice sees of this host, its devices and this process, which device\n" \
+    "it would open, and what is wrong.\n"                                                \
+    "\n"                                                                                 \
+    "  --json             as one JSON document\n"                                        \
+    "  --probes           only the probes for tracers, see sluice_tracing(7)\n"          \
+    "  --advice           only what is wrong: exit status 1 if something is\n"           \
+    "  --device D         as if a program opened this one, such as soft or mlx5_0:1\n"   \
+    "  --timeout S        seconds that everything may take (30)\n"                       \
+    "  --version, --help\n"                                                              \
+    "\n"                                                                                 \
     "sections, all by default:\n"
 
 enum {
@@ -76,7 +76,7 @@ static int help(void)
     return 1;
 }
 
-/* Of the library that was built with it, which may be another than the one that is loaded. */
+/* Lists the probes of the library built with this tool; another one may be loaded. */
 static int list_probes(void)
 {
 #ifdef HAVE_PROBES
@@ -131,7 +131,7 @@ static int read_sections(struct options *options, int count, char **words)
         options->sections |= UINT64_C(1) << section;
     }
     if (options->advice && count > 0)
-        return complain("--advice", "it is alone, and takes no sections");
+        return complain("--advice", "it takes no sections");
     if (options->advice)
         options->sections = UINT64_C(1) << find_section("advice");
     else if (count == 0)
@@ -142,7 +142,7 @@ static int read_sections(struct options *options, int count, char **words)
 static int check(const struct options *options)
 {
     if (options->json && !out_has_json()) {
-        fputs("sluice-info: --json: this build has no jansson, and prints text alone; configure "
+        fputs("sluice-info: --json: this build has no jansson, and prints text only; configure "
               "it where jansson is installed\n",
               stderr);
         return -1;

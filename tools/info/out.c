@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text and JSON. Text goes out as it comes; JSON is one document, which is printed at the end.
+ * Text and JSON output. Text is printed at once; JSON is one document, printed at the end.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Where what is told begins, and the narrowest terminal that is written for. */
+/* The column of values, and the narrowest width at which lines are wrapped. */
 #define LABEL_COLUMNS 24
 #define COLUMNS_LEAST 60
 
@@ -35,7 +35,7 @@ static void *check(void *value)
     return value;
 }
 
-/* Into what is open. */
+/* Adds a value to the innermost open object or list. */
 static void put(struct out *out, const char *key, void *value)
 {
     json_t *parent = out->open[out->depth - 1];
@@ -56,7 +56,7 @@ static void *new_list(void)
     return check(json_array());
 }
 
-/* What the kernel or a user wrote need not be UTF-8: such bytes become question marks. */
+/* Makes a text. Texts of the kernel or a user may not be UTF-8: then such bytes become '?'. */
 static void *new_text(const char *text)
 {
     json_t *value = json_string(text);
@@ -133,14 +133,14 @@ bool out_finish(struct out *out)
     return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
-/* Terminals obey what is no letter: of a device or a variable it becomes a question mark. */
+/* Prints a text. Control characters become '?', because a terminal would obey them. */
 static void put_plain(const char *text, size_t length)
 {
     for (; length > 0; length--, text++)
         putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
 }
 
-/* From this column on, broken between words where there is a terminal; and the end of the line. */
+/* Prints the rest of a line from that column on; on a terminal, wraps it between words. */
 static void put_rest(const struct out *out, uint32_t column, const char *text)
 {
     uint32_t at = column;
@@ -291,7 +291,7 @@ void out_null(struct out *out, const char *key, const char *label, const char *f
 void out_limit(struct out *out, const char *key, const char *label, uint64_t count,
                const char *words)
 {
-    /* What is no limit, or more than a number of JSON holds for all readers. */
+    /* No limit; or too large for a signed 64-bit number, which is all that some readers have. */
     if (count > INT64_MAX)
         out_null(out, key, label, "%s", words);
     else

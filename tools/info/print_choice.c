@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which device a context without a name is opened on now, and why not each of the others. */
+/* The section of the choice: the device that is opened by default, and why not each other one. */
 #include <stdio.h>
 
 #include "config.h"
@@ -13,7 +13,7 @@ static bool has_rdma(const struct facts *facts)
     return false;
 }
 
-/* Why there is none, by what is missing first. */
+/* Returns why there is no RDMA device: the first thing that is missing. */
 static const char *why_absent(const struct kernel *kernel)
 {
 #ifndef HAVE_VERBS
@@ -21,14 +21,14 @@ static const char *why_absent(const struct kernel *kernel)
     return "this build of the library is without verbs";
 #else
     if (!kernel->has_class)
-        return "the kernel has no RDMA: /sys/class/infiniband is not there";
+        return "the kernel has no RDMA: /sys/class/infiniband does not exist";
     if (kernel->count == 0)
         return "the kernel has no RDMA device: /sys/class/infiniband is empty";
     if (!kernel->has_uverbs)
-        return "the kernel lets no program use RDMA: its module ib_uverbs is not loaded";
+        return "programs cannot use RDMA: the module ib_uverbs is not loaded";
     if (!kernel->has_nodes)
-        return "/dev/infiniband is not there, as in a container that was not given it";
-    return "libibverbs shows none of those of the kernel: their providers are not installed";
+        return "/dev/infiniband does not exist: was the container given it?";
+    return "libibverbs shows no device of the kernel: their providers are not installed";
 #endif
 }
 
@@ -54,11 +54,11 @@ static void print_taken(const struct device *device, struct out *out)
 {
     const struct sluice_choice_info *choice = &device->choice;
 
-    out_text(out, "device", "opened is", device->info.name);
+    out_text(out, "device", "opens", device->info.name);
     out_number(out, "port", choice->port != 0 ? "port" : NULL, choice->port, "%u", choice->port);
     out_text(out, "source", NULL, choice->source);
     out_number(out, "local_rank", "local rank", choice->local_rank, "%u%s%s", choice->local_rank,
-               choice->rank_source[0] != '\0' ? ", by " : ", for nothing tells another one",
+               choice->rank_source[0] != '\0' ? ", by " : ", as no launcher sets it",
                choice->rank_source);
     out_text(out, "local_rank_source", NULL, choice->rank_source);
     out_text(out, "reason", "why", choice->reason);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sections of the devices and of the choice between them. */
+/* The section of the devices. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void print_gid(const struct sluice_gid_info *gid, struct out *out)
              gid->interface[0] != '\0' ? ")" : "");
 }
 
-/* The order of preference is that of sluice_transports(7): here it is only said which one won. */
+/* Prints the GID that the library chose; sluice_transports(7) has the order of preference. */
 static void print_chosen(const struct device *device, const struct sluice_port_info *port,
                          struct out *out)
 {
@@ -173,7 +173,7 @@ static void print_device(const struct device *device, struct out *out)
     out_end(out);
 }
 
-/* Of a choice that was not made all are told. */
+/* Returns whether to print a device: with --device, only those that it names. */
 static bool is_wanted(const struct facts *facts, const struct device *device)
 {
     return facts->options->device == NULL || device->choice.verdict != SLUICE_CHOICE_NOT_NAMED;

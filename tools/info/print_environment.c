@@ -43,12 +43,12 @@ static void print_rank(const struct sluice_launch_info *launch, struct out *out)
                    launch->ranks, launch->source);
         out_number(out, "ranks", NULL, launch->ranks, "none");
     } else {
-        out_null(out, "rank", "rank", "known to the server of PMIx alone");
+        out_null(out, "rank", "rank", "known only to the server of PMIx");
         out_null(out, "ranks", NULL, "none");
     }
     out_text(out, "source", NULL, launch->source);
     out_number(out, "local_rank", "local rank", launch->local_rank, "%u%s%s", launch->local_rank,
-               launch->local_source[0] != '\0' ? ", by " : ", for nothing tells another one",
+               launch->local_source[0] != '\0' ? ", by " : ", as no launcher sets it",
                launch->local_source);
     out_text(out, "local_rank_source", NULL, launch->local_source);
 }

@@ -28,15 +28,15 @@ static void print_shm(const struct host *host, struct out *out)
     char size[32], left[32];
 
     if (!host->has_shm) {
-        out_null(out, "shm", "/dev/shm", "is not there (sluice needs none)");
+        out_null(out, "shm", "/dev/shm", "does not exist (sluice does not need it)");
         return;
     }
     out_object(out, "shm", NULL);
     out_limit(out, "bytes", NULL, host->shm_bytes, "");
     out_limit(out, "free", NULL, host->shm_free, "");
     out_end(out);
-    out_words(out, "/dev/shm", "%s, %s free (sluice needs none)", bytes_text(host->shm_bytes, size),
-              bytes_text(host->shm_free, left));
+    out_words(out, "/dev/shm", "%s, %s free (sluice does not need it)",
+              bytes_text(host->shm_bytes, size), bytes_text(host->shm_free, left));
 }
 
 static void print_reads(const struct host *host, struct out *out)

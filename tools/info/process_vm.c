@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether one process may read the memory of another, tried: of two children of this one, for
- * ranks of a job are brothers, and Yama makes a difference between those and parents.
+ * Tries whether one process may read the memory of another. It uses two children, because the
+ * ranks of a job are siblings, and Yama treats siblings and parents differently.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 static char page[64] = "what the other one is to read";
 
-/* Until its parent closes the pipe, or dies. */
+/* Waits until the parent closes the pipe, or dies. */
 static void be_read(int pipe)
 {
     char byte;

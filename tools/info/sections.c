@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What there is to tell, in the order of telling: a section more is a line here. */
+/* All sections, in the order of the output. A new section needs a line here. */
 #include "info.h"
 
 const struct section info_sections[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work is done by a child, so that a driver which never comes back from the kernel ends
- * neither the patience of the user nor that of a script.
+ * The work is done in a child process, so that a driver that hangs in the kernel does not hang
+ * the tool or a script that calls it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 
 #include "info.h"
 
-/* What the child is about to do, for its parent to read. NULL: there is no child. */
+/* The current step of the child, in shared memory for its parent. NULL: there is no child. */
 static const char *volatile *step;
 
 void watch_step(const char *what)
 {
     if (step != NULL)
-        *step = what; /* of the program itself, so that it is at the same place there */
+        *step = what; /* a string constant: it has the same address in the parent */
 }
 
 static int fail(const char *what)
@@ -41,7 +41,7 @@ static int64_t milliseconds(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The pipe has no writer any more when the child is gone: false, it is still there. */
+/* Waits until the child has ended, which closes the pipe. Returns false on a timeout. */
 static bool wait_for_end(int pipe, uint32_t seconds)
 {
     struct pollfd end = {.fd = pipe};
@@ -57,14 +57,14 @@ static bool wait_for_end(int pipe, uint32_t seconds)
     return false;
 }
 
-/* One that hangs in the kernel stays there: nobody waits for its end. */
+/* Kills the child without waiting for it, because it may hang in the kernel. */
 static int give_up(pid_t child, uint32_t seconds)
 {
     kill(child, SIGKILL);
     fprintf(stderr,
-            "sluice-info: %s has taken longer than %u s and was given up: a driver that hangs "
-            "shows in dmesg; --timeout gives it more time, and sections that do not need it, such "
-            "as 'host environment', can be asked for alone\n",
+            "sluice-info: %s took longer than %u s and was given up: if a driver hangs, see "
+            "dmesg; --timeout allows more time, and sections that do not need the step, such as "
+            "'host environment', can be printed alone\n",
             *step, seconds);
     return STATUS_FAILED;
 }
@@ -78,7 +78,7 @@ static int result_of(int status)
     if (number != SIGPIPE && number != SIGINT && number != SIGTERM)
         fprintf(stderr, "sluice-info: %s ended by signal %d, %s\n", *step, number,
                 strsignal(number));
-    /* As if it had come to us. */
+    /* End by the same signal as the child. */
     if (number == SIGPIPE || number == SIGINT || number == SIGTERM) {
         signal(number, SIG_DFL);
         raise(number);

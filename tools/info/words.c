@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of the library in words, which people and the readers of JSON get alike. */
+/* Names of the library's numbers, the same in text and in JSON. */
 #include <stdio.h>
 
 #include "info.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A client waits until a server listens, and says what it waits for. */
+/* A client waits here until the server listens, and reports what it waits for. */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -10,11 +10,11 @@
 
 #include "perf.h"
 
-/* Between two tries; and how often what is waited for is said once more. */
+/* The pause between two tries, and between two messages. */
 #define PAUSE_MS 200
 #define SAY_EACH SLUICE_S(5)
 
-/* Whether somebody listens at one of the addresses: 0, or the last errno value. */
+/* Tries to connect to each address. Returns 0 if one accepts, or the last errno value. */
 static int try_all(const struct addrinfo *list)
 {
     int error = ECONNREFUSED;
@@ -32,7 +32,7 @@ static int try_all(const struct addrinfo *list)
     return error;
 }
 
-/* Other failures than this one are left to the exchange, which explains them. */
+/* Returns whether the server refuses. The exchange reports all other failures. */
 static bool is_refused(const struct options *options)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One list of requests as the level has it, and what of unpolled work came back. */
+/* Submits lists of requests at the level of the plan, and takes completions of unpolled ones. */
 #include <errno.h>
 
 #include "perf.h"

@@ -5,7 +5,7 @@
 
 #include "perf.h"
 
-/* A line in one write, so that those of several ranks do not mix. */
+/* Prints the line in one write, so that lines of several ranks do not mix. */
 int team_complain(const struct team *team, const char *format, ...)
 {
     char text[1024], who[32] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is in a message: with --validate what no other message has, by who sent it and its
- * number; else, with --dirty, anything, as long as it is written. The first 8 bytes of a
- * dirty one are left for the time that the writing took.
+ * The contents of messages. With --validate each message has its own, made from its sender
+ * and number. With --dirty alone they only have to be written. The first 8 bytes of a dirty
+ * message hold the time that writing it took.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,7 @@ bool content_matters(const struct team *team)
     return (team->plan.flags & (PLAN_DIRTY | PLAN_VALIDATE)) != 0;
 }
 
-/* Of a message between the leader and a role, which way it goes, and its number. */
+/* Returns the first word of a message, made from its role, direction and number. */
 static uint64_t first_word(const struct team *team, uint32_t role, bool to_leader, uint64_t number)
 {
     uint64_t word =
@@ -45,7 +45,7 @@ static void fill(char *bytes, size_t size, uint64_t word)
     memcpy(bytes + i, &word, size - i);
 }
 
-/* The place of the first wrong byte; size: there is none. */
+/* Returns the index of the first wrong byte; size if there is none. */
 static size_t compare(const char *bytes, size_t size, uint64_t word)
 {
     size_t i = 0, part = sizeof word;
@@ -89,7 +89,7 @@ int content_check(const struct team *team, const struct run *run, uint32_t peer,
                              "%s of %zu bytes: message %" PRIu64 " %s role %u is wrong at byte %zu",
                              run->work->name, run->size, number, team->role == 0 ? "from" : "to",
                              role_of(team, peer), begin + wrong);
-    /* The next one here must bring all of it. */
+    /* Erase it, so that the next message in this slot must bring all of its bytes. */
     memset(bytes + begin, 0, run->size - begin);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts of times: below 2048 each has its own; above that there are 1024 for each power
- * of two.
+ * Histograms: each time below 2048 ticks has a count of its own; above, each power of two is
+ * divided into 1024 counts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define PART_BITS 10
 #define PARTS (1U << PART_BITS)
-/* Up to 2^48 ticks, which is a day. */
+/* Up to 2^48 ticks, which is about a day. */
 #define OCTAVES (48 - PART_BITS)
 #define PLACES ((OCTAVES + 1) * PARTS)
 
@@ -46,7 +46,7 @@ static uint32_t place_of(uint64_t ticks)
     return place < PLACES ? (uint32_t)place : PLACES - 1;
 }
 
-/* The middle of the times of a place. */
+/* Returns the middle of the times that a count covers. */
 static double time_of(uint32_t place)
 {
     uint32_t octave = place / PARTS;
@@ -77,7 +77,7 @@ uint64_t histogram_count(const struct histogram *histogram)
     return histogram->count;
 }
 
-/* No further out than the least and the most were. */
+/* Limits a time to the range of the recorded ones. */
 static double within(const struct histogram *histogram, double time)
 {
     if (time < (double)histogram->least)

@@ -22,7 +22,7 @@ static uint32_t rank_of(const struct team *team, uint32_t role)
     return (team->leader + role) % team->ranks;
 }
 
-/* own[i] goes to peer i, and theirs[i] comes from it. */
+/* Sends own[i] to peer i, and receives theirs[i] from it. */
 static int swap_endpoints(struct team *team, const struct sluice_endpoint *own,
                           struct sluice_endpoint *theirs)
 {
@@ -42,7 +42,7 @@ static int swap_endpoints(struct team *team, const struct sluice_endpoint *own,
     return result;
 }
 
-/* The leader and role 1 swap some more endpoints, and all others look on. */
+/* Swaps more endpoints between the leader and role 1; all others take part without data. */
 static int swap_idle(struct team *team, const struct sluice_endpoint *own,
                      struct sluice_endpoint *theirs, uint32_t count)
 {
@@ -96,7 +96,7 @@ static struct sluice_multichannel *finish(struct team *team,
     return NULL;
 }
 
-/* Two lists of endpoints in one piece, ours and theirs. */
+/* Allocates two lists of endpoints in one block: ours and theirs. */
 static struct sluice_endpoint *endpoint_lists(struct team *team, uint32_t peers)
 {
     struct sluice_endpoint *lists = calloc(2 * (size_t)peers, sizeof *lists);
@@ -128,7 +128,7 @@ int link_connect(struct team *team, struct sluice_multichannel **channels, uint6
     return *channels != NULL ? 0 : -1;
 }
 
-/* The leader's have the idle ones behind the others; role 1 has the other ends apart. */
+/* Connects with idle peers: the leader has them behind its peers, role 1 has the other ends. */
 static int connect_beside_idle(struct team *team)
 {
     uint32_t idle = team->plan.idle_peers, here = team->role == 0 ? idle : 0;
@@ -152,7 +152,7 @@ static int connect_beside_idle(struct team *team)
         else
             swapped = swap_idle(team, far, far + idle, idle) == 0;
     }
-    /* A handshake waits for nobody, but both sides wait for each other to be connected. */
+    /* The idle handshake first: it does not wait, but finish() waits for both sides. */
     if (swapped && others != NULL)
         team->idle = sluice_prepared_multichannel_handshake(others, far + idle, idle);
     if (swapped && (team->role != 1 || team->idle != NULL))
@@ -168,7 +168,7 @@ static int connect_beside_idle(struct team *team)
     return team->channels != NULL ? 0 : -1;
 }
 
-/* What a process's memory has for the largest message, and as many of them as ever are out. */
+/* Sets the size of an area to the largest that any message size needs. */
 static void lay_out(struct team *team)
 {
     team->area = 0;

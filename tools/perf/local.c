@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers that this process starts itself, by fork(2), and an exchange with them over
- * socket pairs. However the first process ends, no other stays behind.
+ * Peers that this process starts by fork(2), and an exchange with them over socket pairs.
+ * However the first process ends, no peer stays behind.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,11 +15,11 @@
 
 #include "perf.h"
 
-/* How long it may take until one whose connections are gone has ended. */
+/* How long to wait for the end of a killed peer, after the connections to it failed: 1 s. */
 #define ENDING_STEPS 100
 #define ENDING_STEP_MICROSECONDS 10000
 
-/* Rank 0 has a socket and a process for each other rank; these have the socket to it. */
+/* Rank 0 has a socket and a process for each other rank; the others have a socket to rank 0. */
 static struct local {
     uint32_t rank, ranks;
     int *sockets;
@@ -38,7 +38,7 @@ static int wait_for(int socket, short events, int64_t end)
     return 0;
 }
 
-/* All of it, one way or the other: 0, or a negative errno. */
+/* Sends or receives all bytes: 0, or a negative errno value. */
 static int move(int socket, void *bytes, size_t count, bool out, int64_t end)
 {
     char *at = bytes;
@@ -95,7 +95,7 @@ static int barrier(void *argument, int64_t deadline)
     return error;
 }
 
-/* The child: it dies with its parent, and has no sockets of its sisters. */
+/* Sets up a child: it dies with its parent, and closes the sockets of its siblings. */
 static int become_child(uint32_t rank, int socket, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -151,7 +151,7 @@ struct sluice_exchange *local_start(uint32_t ranks, uint32_t *rank)
 
 enum ending { ENDING_NOT_YET, ENDING_WELL, ENDING_BADLY, ENDING_KILLED };
 
-/* How a process has ended, by now or at last; one that was killed is named. */
+/* Reaps a process and returns how it ended; reports one that was killed. */
 static enum ending reap(uint32_t rank, int options)
 {
     int status = 0;
@@ -166,7 +166,7 @@ static enum ending reap(uint32_t rank, int options)
     return ENDING_KILLED;
 }
 
-/* One that was killed says best why all others failed: it is named, if it ends soon. */
+/* Waits up to 1 s for a peer that was killed, which explains the failures of the others. */
 static void report_killed(void)
 {
     for (int step = 0; step < ENDING_STEPS; step++) {

@@ -14,10 +14,10 @@ int main(int argc, char **argv)
     result = team_open(&team, &options);
     if (result == 0)
         result = measure_all(&team, &options);
-    /* Who closes first would be lost to those who are still at work. */
+    /* Close only after all are done: a process that closes early would be lost to the others. */
     if (result == 0)
         result = team_meet(&team);
-    /* Peers that this process has started end first: what it closes must not be their error. */
+    /* After an error, end the started peers first: closing would make them report errors. */
     if (result != 0)
         result = local_end(result);
     team_close(&team);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One work after the other, in each of its sizes: first some iterations that do not count,
- * and then phases until the iterations are done, or their time is over. How many a phase
- * has, the leader tells all others.
+ * Measures one work after the other, in each size: first some iterations to warm up, and
+ * then phases until the iterations are done, or the duration is over. The leader sends the
+ * number of iterations of each phase to the others.
  */
 #include "perf.h"
 
-/* A tenth of what is to come, within these. */
+/* The warm-up is a tenth of the iterations, within these limits. */
 #define LEAST_WARM_UP 10
 #define MOST_WARM_UP 1000
-/* How much of the duration a phase is to take, and how much of it is enough. */
+/* The share of the duration that a phase should take, and the share that is enough to stop. */
 #define PHASE_SHARE 0.3
 #define ENOUGH_SHARE 0.97
 
@@ -42,7 +42,7 @@ static uint64_t warm_up_of(const struct plan *plan)
     return warm_up < MOST_WARM_UP ? warm_up : MOST_WARM_UP;
 }
 
-/* Of the next phase, from what the last one took. 0: it is over. */
+/* Returns the iterations of the next phase, from the time of the last one; 0 to stop. */
 static uint64_t next_count(const struct team *team, const struct run *run, double seconds)
 {
     double duration = (double)team->plan.duration / 1e9;
@@ -86,7 +86,7 @@ static void conclude(const struct team *team, const struct run *run, double seco
     }
 }
 
-/* The leader alone has times. */
+/* Runs all phases as the leader, which alone records times. */
 static int lead_all(struct team *team, const struct options *options, struct run *run)
 {
     struct result result;

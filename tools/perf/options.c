@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arguments; what is wrong with one is said with what it may be. */
+/* The arguments. An error message says what is allowed. */
 #include "config.h"
 
 #include <getopt.h>
@@ -17,7 +17,7 @@
     "  --size LIST        bytes: 8,4096 or a sweep 8:1M (8)\n"                              \
     "  --peers N          processes beside the one that measures (1)\n"                     \
     "  --iters N          iterations of each work and size\n"                               \
-    "  --duration S       or for so many seconds each (1)\n"                                \
+    "  --duration S       or seconds for each (1)\n"                                        \
     "  --warmup N         iterations that are not counted (a tenth, 10 to 1000)\n"          \
     "  --level L          blocking, scoped or unpolled (blocking)\n"                        \
     "  --window N         messages of a stream in flight to each peer (64)\n"               \
@@ -26,10 +26,10 @@
     "  --wait W           adaptive, spin or event\n"                                        \
     "  --inline N         messages of at most N bytes are inline (0)\n"                     \
     "  --queue-pairs N    of each peer, to stripe large writes and reads over (1)\n"        \
-    "  --stripe-least N   bytes of those that are striped, at least (262144)\n"             \
+    "  --stripe-least N   bytes of the shortest transfer that is striped (262144)\n"        \
     "  --dirty            the sender writes each message before it sends it\n"              \
-    "  --validate         looks at what has come\n"                                         \
-    "  --waited           an unpolled send is waited for before the answer is\n"            \
+    "  --validate         checks the contents of each message\n"                            \
+    "  --waited           waits for an unpolled send before the answer\n"                   \
     "  --idle-peers N     connections beside the ones in use\n"                             \
     "  --deadline S       of each operation (60)\n"                                         \
     "  --pin              each process on a processor of its own\n"                         \
@@ -102,7 +102,7 @@ static const struct option names[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* A plain option, and where its number goes. */
+/* Reads the number of an option. */
 static int read_number(const char *name, const char *text, uint64_t least, uint64_t most,
                        uint64_t *number)
 {
@@ -142,7 +142,7 @@ static int read_seconds(const char *name, const char *text, int64_t *time)
     return 0;
 }
 
-/* The place of a word in a list that ends with NULL. */
+/* Reads a word: its index in a list that ends with NULL. */
 static int read_word(const char *name, const char *text, const char *const *words, uint32_t *place)
 {
     for (uint32_t i = 0; words[i] != NULL; i++)
@@ -157,7 +157,7 @@ static int read_word(const char *name, const char *text, const char *const *word
     return -1;
 }
 
-/* Bytes, with K, M or G behind them; *end is what follows. 0: that is none. */
+/* Reads a number of bytes, perhaps with K, M or G; *end is what follows. Returns 0 if wrong. */
 static uint64_t read_bytes(const char *text, const char **end)
 {
     char *rest;
@@ -180,7 +180,7 @@ static int add_size(struct plan *plan, uint64_t size)
     return 0;
 }
 
-/* "8", or a sweep in powers of two, "8:1M"; what follows is at *end. */
+/* Reads a size, "8", or a sweep in powers of two, "8:1M"; *end is what follows. */
 static int read_sweep(struct plan *plan, const char *text, const char **end)
 {
     uint64_t first = read_bytes(text, end), last = first;
@@ -324,7 +324,7 @@ static int find_work(const char *name)
     return -1;
 }
 
-/* A name that nobody has is a work that was misspelt, and no reason to wait for a server. */
+/* Returns whether a host of that name exists; otherwise it is rather a misspelt work. */
 static bool is_host(const char *name)
 {
     struct addrinfo *list = NULL;
@@ -335,7 +335,7 @@ static bool is_host(const char *name)
     return error == 0;
 }
 
-/* Works, and behind them perhaps a host. */
+/* Reads the works, and perhaps a host after them. */
 static int read_words(struct options *options, int count, char **words)
 {
     struct plan *plan = &options->plan;
@@ -374,15 +374,15 @@ static int complain_of(const char *argument, const char *text)
     return -1;
 }
 
-/* What does not go together. */
+/* Checks for options that exclude each other. */
 static int check(const struct options *options)
 {
     const struct plan *plan = &options->plan;
 
     if (options->serves && plan->work_count != 0)
-        return complain("--server is told by its client what to do, and takes no work");
+        return complain("--server gets its works from the client, and takes none itself");
     if (options->serves != (options->address != NULL) && options->address != NULL)
-        return complain("--address is of --server");
+        return complain("--address needs --server");
     if (!options->serves && plan->work_count == 0)
         return complain("which work? --help lists them");
     if ((options->serves || options->host != NULL) && (options->peers_given || options->local))
@@ -396,7 +396,8 @@ static int check(const struct options *options)
         }
         for (uint32_t j = 0; j < plan->size_count && (work->flags & WORK_SIZELESS) == 0; j++)
             if (plan->sizes[j] < work->least) {
-                fprintf(stderr, "sluice-perf: %s has at least %u bytes\n", work->name, work->least);
+                fprintf(stderr, "sluice-perf: %s needs at least %u bytes\n", work->name,
+                        work->least);
                 return -1;
             }
     }

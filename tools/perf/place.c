@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where things are in a process's memory: for each of its peers an area of what goes to
- * it, then for each one of what comes from it, then for each two words on lines of their
- * own, out and in. An area has slots, which messages take in turn. The leader has as
- * many peers as there are, all others have one, the leader.
+ * The layout of a process's memory: for each peer an area of messages to it, then for each
+ * peer an area of messages from it, then for each peer two words in cache lines of their
+ * own, out and in. Messages use the slots of an area in turn. The leader has all others as
+ * peers; the others have only the leader.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define LINE 64
 #define WORDS (2 * LINE)
 
-/* One is all there is unless the contents are looked at. */
+/* Returns the offset of a message in its area; there is one slot unless contents are checked. */
 static size_t slot_of(const struct team *team, uint64_t number)
 {
     return team->slots == 1 ? 0 : number % team->slots * team->stride;
@@ -38,7 +38,7 @@ size_t place_memory(const struct team *team)
     return offset_words(team, team->peers, team->peers);
 }
 
-/* Of our memory, of which all of this is. */
+/* Makes an element without checks, from the first byte of the memory. */
 static struct sluice_sge sge_at(const struct team *team, size_t offset, size_t size)
 {
     struct sluice_sge sge = {team->memory.addr + offset, (uint32_t)size, team->memory.lkey};
@@ -76,7 +76,7 @@ struct sluice_sge place_word_sge(const struct team *team, uint32_t peer)
     return sge_at(team, offset_words(team, team->peers, peer), sizeof(uint64_t));
 }
 
-/* How many peers that one has, and which of them we are. */
+/* The number of peers of our peer, and our own index among them. */
 static uint32_t peers_of(const struct team *team)
 {
     return team->role == 0 ? 1 : team->ranks - 1;

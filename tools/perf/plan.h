@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is to be done: the leader's arguments, which go to all as they are, so it has no
- * pointers. Who is of another version does not take part.
+ * The plan: the leader's arguments. The struct is sent to all processes as it is, so it has
+ * no pointers, and all must run the same version.
  */
 #ifndef PERF_PLAN_H
 #define PERF_PLAN_H
@@ -18,9 +18,9 @@ enum level { LEVEL_BLOCKING, LEVEL_SCOPED, LEVEL_UNPOLLED };
 
 enum {
     PLAN_DIRTY = 1,    /* the sender writes a message before it sends it */
-    PLAN_VALIDATE = 2, /* contents are those of each message, and looked at */
-    PLAN_PIN = 4,      /* each process on a processor of its own */
-    PLAN_WAITED = 8    /* the completion of an unpolled send before the answer */
+    PLAN_VALIDATE = 2, /* each message has contents of its own, which are checked */
+    PLAN_PIN = 4,      /* each process has a processor of its own */
+    PLAN_WAITED = 8    /* wait for an unpolled send before the answer */
 };
 
 struct plan {
@@ -30,14 +30,14 @@ struct plan {
     uint32_t level;
     uint32_t peers, idle_peers;
     uint32_t window;       /* messages of a stream in flight to each peer */
-    uint32_t inline_bytes; /* messages of at most so many are inline */
+    uint32_t inline_bytes; /* longest message that is sent inline */
     uint32_t wait_mode;    /* enum sluice_wait_mode */
     uint32_t queue_pairs;  /* of each peer; 0: one */
-    uint32_t stripe_least; /* bytes of what is striped; 0: as the library has it */
+    uint32_t stripe_least; /* bytes of the shortest striped transfer; 0: the library's default */
     uint32_t work_count, size_count;
-    uint32_t works[PLAN_WORKS]; /* places in perf_works */
+    uint32_t works[PLAN_WORKS]; /* indexes of perf_works */
     uint64_t sizes[PLAN_SIZES];
-    uint64_t iterations; /* 0: by the duration */
+    uint64_t iterations; /* 0: until the duration is over */
     uint64_t warm_up;    /* iterations */
     int64_t duration;    /* nanoseconds */
     int64_t deadline;    /* of each operation */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured: as a table, as JSON, or as CSV. */
+/* Prints the results: as a table, as JSON, or as CSV. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ static const char *const levels[] = {"blocking", "scoped", "unpolled"};
 
 static bool is_first;
 
-/* Names of devices and addresses; the rest is ours. */
+/* Prints a JSON member, escaped: names of devices and addresses come from outside. */
 static void print_json_text(const char *name, const char *text, const char *end)
 {
     printf("\"%s\": \"", name);
@@ -121,7 +121,7 @@ void report_end(const struct options *options)
     fflush(stdout);
 }
 
-/* Only for people: a line that goes away again. */
+/* Prints progress on a terminal, in a line that is erased later. */
 void report_progress(const struct options *options, const struct run *run, double part)
 {
     if (options->quiet || isatty(STDERR_FILENO) == 0)

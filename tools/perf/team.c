@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the processes of a run come together, and what each opens. */
+/* Brings the processes of a run together, and opens what each needs. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "perf.h"
 
-/* For what is looked at a message needs a place of its own; all together have so many bytes. */
+/* Messages that are validated need slots of their own, which together have about this size. */
 #define VALIDATED_BYTES (UINT64_C(8) << 20)
 #define LINE 64
 
@@ -47,7 +47,7 @@ size_t team_shape(struct team *team, size_t size)
     return team->slots * team->stride;
 }
 
-/* Connections need descriptors. */
+/* Raises the limit of open files, as connections need descriptors. */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -58,7 +58,7 @@ static void raise_limit(void)
     }
 }
 
-/* To one of the processors that we may use, in turn. Where it cannot be done, it is not. */
+/* Pins the process to one of its allowed processors, by role. Ignores failures. */
 static void pin(uint32_t role)
 {
     cpu_set_t allowed, one;
@@ -74,7 +74,7 @@ static void pin(uint32_t role)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* A client and its server: the client measures, but the server is where both meet. */
+/* Opens the exchange of a client and its server: the client leads, but the server listens. */
 static struct sluice_exchange *meet_by_address(const struct options *options)
 {
     const char *host =
@@ -92,7 +92,7 @@ static struct sluice_exchange *meet_by_address(const struct options *options)
     return sluice_exchange_open(&attr, options->serves ? SLUICE_FOREVER : options->plan.deadline);
 }
 
-/* By address, by a launcher, or with peers of our own. */
+/* Opens the exchange: by address, by a launcher, or with peers that are started here. */
 static int meet(struct team *team, const struct options *options)
 {
     struct sluice_exchange_info info = {.size = sizeof info};
@@ -113,14 +113,14 @@ static int meet(struct team *team, const struct options *options)
     team->leader = by_address ? 1 : 0;
     team->role = (team->rank + team->ranks - team->leader) % team->ranks;
     if (team->ranks < 2)
-        return team_complain(team, "the launcher has started one process, and two are needed");
+        return team_complain(team, "the launcher has started one process, but two are needed");
     if (options->peers_given && options->plan.peers != team->ranks - 1)
         return team_complain(team, "the launcher has started %u processes, --peers %u needs %u",
                              team->ranks, options->plan.peers, options->plan.peers + 1);
     return 0;
 }
 
-/* It came from another process. */
+/* Checks a plan, which came from another process. */
 static bool is_plan(const struct plan *plan)
 {
     bool right = plan->size == sizeof *plan && plan->work_count <= PLAN_WORKS &&
@@ -135,7 +135,7 @@ static bool is_plan(const struct plan *plan)
     return right;
 }
 
-/* All go by the leader's plan. */
+/* Replaces the plan by the leader's. */
 static int agree(struct team *team)
 {
     struct plan *plan = &team->plan;
@@ -150,7 +150,7 @@ static int agree(struct team *team)
         return team_complain(team, "the process that measures is of version %.*s, this one of %s",
                              (int)sizeof plan->version, plan->version, version);
     if (!is_plan(plan))
-        return team_complain(team, "the process that measures has sent no plan");
+        return team_complain(team, "the process that measures has sent an invalid plan");
     team->deadline = plan->deadline;
     team->peers = team->role == 0 ? plan->peers : 1;
     return 0;

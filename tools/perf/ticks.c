@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Long enough for a length that is right to within a thousandth. */
+/* Nanoseconds: long enough for a length that is accurate to a thousandth. */
 #define LEAST_SPAN INT64_C(20000000)
 
 bool ticks_are_counted;
@@ -20,7 +20,7 @@ int64_t clock_nanoseconds(void)
 }
 
 #if defined(__x86_64__)
-/* The first line of a file that begins so; empty: there is none. */
+/* Reads the first line of a file with that beginning; empty if there is none. */
 static void find_line(const char *path, const char *begin, char *line, int room)
 {
     FILE *file = fopen(path, "re");
@@ -35,8 +35,8 @@ static void find_line(const char *path, const char *begin, char *line, int room)
 }
 
 /*
- * The kernel's word on it: one rate whatever the processor does, and the same on all. That of an
- * emulated machine does not say so, but may take it for its own clock.
+ * Returns whether the kernel considers the counter constant, and the same on all processors. In
+ * an emulated machine the flag is missing, but the kernel may use the counter as its clock.
  */
 static bool is_counter_even(void)
 {

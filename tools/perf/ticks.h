@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times in ticks, which are cheap to read, and how often each came. */
+/* Times in ticks, which are cheap to read, and histograms of them. */
 #ifndef PERF_TICKS_H
 #define PERF_TICKS_H
 
@@ -11,7 +11,7 @@
 #include <x86intrin.h>
 #endif
 
-/* Whether the processor's counter runs evenly; else ticks are nanoseconds. */
+/* Whether ticks are those of the processor's counter; otherwise they are nanoseconds. */
 extern bool ticks_are_counted;
 
 int64_t clock_nanoseconds(void);
@@ -25,20 +25,21 @@ static inline uint64_t ticks_now(void)
     return (uint64_t)clock_nanoseconds();
 }
 
-/* Begins to measure how long a tick is; ticks_length() tells, in nanoseconds, better ever after. */
+/* Begins to measure the length of a tick. ticks_length() returns it in nanoseconds; the later it
+   is called, the more accurate it is. */
 void ticks_begin(void);
 double ticks_length(void);
 
-/* How often each time came, to within a thousandth. */
+/* A histogram of times, accurate to a thousandth. */
 struct histogram;
 
 struct histogram *histogram_make(void);
 void histogram_free(struct histogram *histogram);
 void histogram_clear(struct histogram *histogram);
-/* A NULL one forgets it. */
+/* Adds a time; does nothing if histogram is NULL. */
 void histogram_add(struct histogram *histogram, uint64_t ticks);
 uint64_t histogram_count(const struct histogram *histogram);
-/* The time that this share, 0 to 1, of all did not exceed. Of none: 0. */
+/* Returns the time that a share, 0 to 1, of all times did not exceed; 0 if it is empty. */
 double histogram_quantile(const struct histogram *histogram, double share);
 double histogram_mean(const struct histogram *histogram);
 double histogram_least(const struct histogram *histogram);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all do at once, and alike: barriers, and connections. */
+/* Works in which all processes do the same: barriers and connections. */
 #include "perf.h"
 
 int barrier_lead(struct team *team, struct run *run)
@@ -18,7 +18,7 @@ int barrier_lead(struct team *team, struct run *run)
     return 0;
 }
 
-/* How the endpoints get to the peers is not of the library alone, and is left out. */
+/* Measures connecting, without the exchange of endpoints, which is not part of the library. */
 int connect_lead(struct team *team, struct run *run)
 {
     if (team_meet(team) != 0)
@@ -31,7 +31,7 @@ int connect_lead(struct team *team, struct run *run)
             return -1;
         histogram_add(run->times, taken);
         run->ticks += taken;
-        /* Who closes at once would be lost to those who still wait for it. */
+        /* Wait for all: a process that closes early would be lost to those still connecting. */
         if (team_meet(team) != 0) {
             sluice_multichannel_close(channels);
             return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One call for all peers: an iteration is a list. */
+/* Works with one call for all peers: an iteration is a list. */
 #include <errno.h>
 
 #include "perf.h"
@@ -14,7 +14,7 @@ static const struct calls gather_read_calls = {sluice_multichannel_gather_read,
                                                sluice_scope_post_gather_read,
                                                sluice_multichannel_gather_read_unpolled};
 
-/* The receives, and then as many sends. */
+/* The list has the receives, and then as many sends. */
 static int scatter_gather(struct sluice_multichannel *channels,
                           const struct sluice_request *requests, uint32_t count, int64_t deadline,
                           struct sluice_completion *completions)
@@ -42,7 +42,7 @@ static int multicast_scoped(struct sluice_scope *scope, const struct sluice_requ
     return sluice_scope_post_multicast_send(scope, requests, all_peers, count, handles);
 }
 
-/* What is posted of a list is its beginning: the rest is that of the peers that are left. */
+/* Called again for the rest if only the beginning was posted; requests->peer is the next peer. */
 static int multicast_unpolled(struct sluice_multichannel *channels,
                               const struct sluice_request *requests, uint32_t count,
                               int64_t deadline, struct sluice_handle *handles)
@@ -69,7 +69,7 @@ static struct sluice_request from_peer(const struct team *team, const struct run
         .peer = peer, .sge_count = 1, .sge = place_in(team, peer, number, run->size)};
 }
 
-/* What a work is made of: the requests of iteration number, and how many there are. */
+/* The calls of a work, and the requests of which its lists consist. */
 struct lists {
     const struct calls *calls;
     const char *what;
@@ -91,7 +91,7 @@ static uint32_t list_all(const struct team *team, const struct run *run, const s
         count++;
     }
     for (uint32_t peer = 0; peer < team->peers && lists->sends; peer++) {
-        /* One message to all is that of the first. */
+        /* The same message to all is the one to peer 0. */
         list[count] = to_peer(team, run, team->same_for_all ? 0 : peer, number);
         list[count].peer = peer;
         if (lists->receives)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A message there, and one back. Blocking and scoped, a call sends one message and
- * receives the next, so that the receive is there before the message. Unpolled, receives
- * are posted ahead, and the completion of a send is taken once the answer is here.
+ * Round trips of messages. Blocking and scoped, a call sends a message and receives the
+ * next, so that the receive is posted before the message arrives. Unpolled, receives are
+ * posted ahead, and the completion of a send is taken after the answer.
  */
 #include <string.h>
 
@@ -13,7 +13,8 @@
 struct rally {
     struct team *team;
     struct run *run;
-    uint64_t posted, received, sent; /* receives, of them, and sends */
+    uint64_t posted, received; /* receives: posted, and completed */
+    uint64_t sent;
     struct sluice_handle receives[AHEAD];
     struct sluice_handle send;
 };
@@ -78,13 +79,13 @@ static int unpolled_sent(struct rally *rally)
     return wait_for(rally, &rally->send, "send");
 }
 
-/* A receive is posted again once its message was looked at. */
+/* The caller posts the receive again after it has checked the message. */
 static int unpolled_receive(struct rally *rally)
 {
     return wait_for(rally, &rally->receives[rally->received++ % AHEAD], "receive");
 }
 
-/* Without handles: one message out, one in, or only one of them. */
+/* Sends, receives, or does both in one list; blocking or scoped. */
 static int do_both(struct rally *rally, bool out, bool in)
 {
     struct sluice_request list[2];
@@ -99,7 +100,7 @@ static int do_both(struct rally *rally, bool out, bool in)
     return calls_do(rally->team, &calls_any, list, count, "send and receive");
 }
 
-/* Writes the next message; how long that took goes with it, in nanoseconds. */
+/* Writes the next message, and into it the time that this took, in nanoseconds. */
 static void write_next(struct rally *rally)
 {
     struct team *team = rally->team;
@@ -117,7 +118,7 @@ static void write_next(struct rally *rally)
     memcpy((char *)(uintptr_t)sge.addr, &taken, sizeof taken);
 }
 
-/* In ticks, how long the peer wrote at the message that has come. */
+/* Returns how long the peer took to write a received message, in ticks. */
 static uint64_t writing_of_peer(const struct rally *rally, uint64_t number)
 {
     struct sluice_sge sge = place_in(rally->team, 0, number, rally->run->size);

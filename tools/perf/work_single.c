@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-sided work on one peer, one operation at a time. The peer of a read or an atomic
- * does nothing; that of a write watches its memory, and writes back.
+ * One-sided operations on one peer, one at a time. The peer of a read or an atomic
+ * operation does nothing; the peer of a write polls its memory, and writes back.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -10,8 +10,8 @@
 #include "perf.h"
 
 /*
- * Polls serve who writes, where it does not write itself. Gives way, and looks at the peer
- * and at the clock, less often.
+ * Spins on memory between two polls, which serve a peer that cannot write by itself; between two
+ * yields; and between two checks of the peer and the clock.
  */
 #define SPINS_A_POLL 16
 #define SPINS_A_TURN 512
@@ -30,7 +30,7 @@ static int do_one(struct team *team, const struct sluice_request *request, struc
     return 0;
 }
 
-/* What is read, or written over, is there before anybody begins. */
+/* Writes the memory that the leader reads or swaps, before it begins. */
 int watch_follow(struct team *team, struct run *run)
 {
     for (uint64_t i = 0; content_matters(team) && i < team->slots && run->size > 0; i++)
@@ -56,7 +56,7 @@ int read_lat_lead(struct team *team, struct run *run)
     return 0;
 }
 
-/* The old value tells that each was done once: it is looked at in any case. */
+/* Always checks the old value, which shows that each operation was done exactly once. */
 int cas_lat_lead(struct team *team, struct run *run)
 {
     uint64_t *old = place_word_out(team, 0);
@@ -79,7 +79,7 @@ int cas_lat_lead(struct team *team, struct run *run)
     return 0;
 }
 
-/* The message, unless it is the word itself, and then the word. */
+/* Writes the message, and then the word; a message of 8 bytes is the word itself. */
 static int write_out(struct team *team, const struct run *run, uint64_t number)
 {
     struct sluice_request list[2];

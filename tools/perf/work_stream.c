@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams to all peers. Unpolled, each peer has as many messages in flight as the window
- * allows, posted in lists of a quarter of it and more; blocking and scoped, a call has a list of
- * as many. The time is that of a message: of a window, by the number of its messages.
+ * Streams to all peers. Unpolled, each peer has up to a window of messages in flight, posted in
+ * lists of at least a quarter of it. Blocking and scoped, a call has a list of a window. The time
+ * of a message is that of a window divided by its messages.
  */
 #include "perf.h"
 
-/* How a stream goes: send, write or read. */
+/* A stream of sends, writes or reads. */
 struct stream {
     struct team *team;
     struct run *run;
@@ -19,7 +19,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Message number i of a stream goes to peer i modulo peers. Divisions take as long as a send. */
+/* Message i of a stream goes to peer i modulo peers. A division takes as long as a send. */
 static uint32_t peer_of(const struct team *team, uint64_t i)
 {
     return team->peers == 1 ? 0 : (uint32_t)(i % team->peers);
@@ -59,7 +59,7 @@ static void write_message(const struct stream *stream, uint64_t i)
         content_write(team, peer_of(team, i), number_of(team, i), stream->run->size);
 }
 
-/* What was read; its place at the peer is always the same. */
+/* Checks what was read; the peer has the same messages in its slots all the time. */
 static int check_message(const struct stream *stream, uint64_t i)
 {
     const struct team *team = stream->team;
@@ -102,12 +102,12 @@ static int stream_lists(struct stream *stream)
     return 0;
 }
 
-/* A list is posted once it is so much of the window: it costs less than one by one. */
+/* A list is posted once it is 1/LIST_PART of the window: cheaper than one request at a time. */
 #define LIST_PART 4
 
 /*
- * As many as the window has room for, if that is worth a list. Messages of all peers go in
- * turn.
+ * Posts as many messages as the window has room for, if these are enough for a list, to all
+ * peers in turn.
  */
 static int fill_window(struct stream *stream)
 {
@@ -182,7 +182,7 @@ int read_bw_lead(struct team *team, struct run *run)
     return lead(team, run, SLUICE_OP_READ, team->plan.level == LEVEL_UNPOLLED);
 }
 
-/* That all were written, their peers can only see once it is over. */
+/* Meets the peers at the end, because only then can they check what was written. */
 int write_bw_lead(struct team *team, struct run *run)
 {
     if (lead(team, run, SLUICE_OP_WRITE, team->plan.level == LEVEL_UNPOLLED) != 0)
@@ -202,7 +202,7 @@ int write_bw_follow(struct team *team, struct run *run)
     return 0;
 }
 
-/* Each message goes into the receive that is posted for it, which is then posted again. */
+/* Posts receives for messages up to number most. */
 static int post_receives(struct team *team, const struct run *run, uint64_t *posted, uint64_t most)
 {
     while (*posted < most) {
@@ -249,7 +249,7 @@ int gather_follow(struct team *team, struct run *run)
     return lead(team, run, SLUICE_OP_SEND, true);
 }
 
-/* A message is answered by one of the same number. */
+/* Answers each message with one of the same number. */
 int scatter_gather_follow(struct team *team, struct run *run)
 {
     struct sluice_completion completions[CALLS_BATCH];
