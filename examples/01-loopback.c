@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole life of a program without a second one: a channel that is connected
- * to its own endpoint. It sends itself a text, then writes to and reads from
- * its own memory the way a peer would.
+ * The whole life of a program without a second process: a channel that is
+ * connected to its own endpoint. It sends itself a text, then writes to and
+ * reads from its own memory as a peer would.
  *
- * Runs on the device that SLUICE_DEVICE names, else on the best one there is.
+ * Runs on the device that SLUICE_DEVICE names, or else on the best one.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 
 #include <sluice.h>
 
-/* The memory of this program, which it has registered. */
+/* The memory of this program, which is registered. */
 struct memory {
     char out[64], in[64], target[64], copy[64];
 };
 
-/* No call may take longer. A deadline that passes ends the connection. */
+/* The time limit of each call. If it passes, the connection fails. */
 #define DEADLINE SLUICE_S(10)
 
 static int complain(const char *what)
@@ -27,7 +27,7 @@ static int complain(const char *what)
     return -1;
 }
 
-/* Prepare, exchange endpoints, handshake: here the peer is ourselves. */
+/* Prepare, exchange endpoints, handshake: here the program is its own peer. */
 static struct sluice_channel *connect_to_itself(struct sluice_pd *pd)
 {
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
@@ -52,7 +52,7 @@ static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
         sluice_mr_sge_at(mr, memory->in, sizeof(memory->in), &in) != 0)
         return complain("name the memory");
 
-    /* Unpolled: it returns at once, and the handle names the receive later on. */
+    /* Unpolled: the call returns at once, and the handle identifies the receive later. */
     if (sluice_channel_receive_unpolled(channel, &in, 1, DEADLINE, &handle) != 0)
         return complain("post the receive");
     if (sluice_channel_send(channel, &out, 1, DEADLINE) != 0)
@@ -69,7 +69,7 @@ static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
     return 0;
 }
 
-/* Write and read need nothing from the other side but the handle of its memory. */
+/* Write and read need only the handle of the other side's memory. */
 static int write_and_read(struct sluice_channel *channel, struct sluice_mr *mr)
 {
     struct memory *memory = sluice_mr_addr(mr);
@@ -78,7 +78,7 @@ static int write_and_read(struct sluice_channel *channel, struct sluice_mr *mr)
     struct sluice_remote_mr remote;
     uint8_t packed[SLUICE_REMOTE_MR_BYTES];
 
-    /* To a real peer, the packed form travels with the endpoint. */
+    /* With a real peer, send the packed form along with the endpoint. */
     sluice_mr_remote(mr, &remote);
     sluice_remote_mr_pack(&remote, packed);
     if (sluice_remote_mr_unpack(packed, &remote) != 0 ||

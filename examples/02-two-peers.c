@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two processes and a channel between them. The endpoints travel over a socket
- * pair; anything that moves 256 bytes each way would do. Then the two play
+ * Two processes with a channel between them. They exchange endpoints over a
+ * socket pair; anything that moves 256 bytes each way would do. Then they play
  * ping-pong and greet each other.
  */
 #include <signal.h>
@@ -28,7 +28,7 @@ static int complain(const char *what)
     return -1;
 }
 
-/* Gives and takes one message of the same size, out of band. */
+/* Sends and receives one message of the same size, out of band. */
 static int swap(int socket, const void *out, void *in, size_t size)
 {
     if (send(socket, out, size, MSG_NOSIGNAL) == (ssize_t)size &&
@@ -38,7 +38,7 @@ static int swap(int socket, const void *out, void *in, size_t size)
     return -1;
 }
 
-/* Returns when the other side has come to the same point. */
+/* Waits until the other side has come to the same point. */
 static int meet(int socket)
 {
     char byte = 0;
@@ -67,9 +67,9 @@ static struct sluice_channel *connect_to_peer(struct sluice_pd *pd, int socket)
         return NULL;
     }
     /*
-     * The handshake made our end ready and did not wait for the other one. On
-     * RDMA hardware, a message that reaches a peer before its handshake is lost
-     * until the acknowledgement timer fires, about a second. So we meet.
+     * The handshake makes our end ready and does not wait for the peer. On RDMA
+     * hardware, a message that arrives before the peer's handshake is lost and
+     * sent again only after a timeout of about a second. So meet first.
      */
     if (meet(socket) != 0) {
         sluice_channel_close(channel);
@@ -79,8 +79,8 @@ static struct sluice_channel *connect_to_peer(struct sluice_pd *pd, int socket)
 }
 
 /*
- * The parent serves. A send ends when the other side has received. Each side posts the next
- * receive before it sends, because a message that comes before its receive has to wait.
+ * The parent serves. A send completes when the other side has received the message. Each side
+ * posts the next receive before it sends, because a message that comes before its receive waits.
  */
 static int play(struct sluice_channel *channel, const struct sluice_sge *out,
                 const struct sluice_sge *in, int serves)
@@ -142,12 +142,12 @@ static int talk(struct sluice_pd *pd, struct sluice_mr *mr, int socket, int serv
     if (sluice_mr_sge(mr, 0, 8, &out) != 0 || sluice_mr_sge(mr, HALF, 8, &in) != 0)
         complain("name the memory");
     else if (play(channel, &out, &in, serves) == 0 && greet(channel, mr) == 0)
-        result = meet(socket); /* whoever closes first takes the channel from the other */
+        result = meet(socket); /* closing earlier would break the channel for the other side */
     sluice_channel_close(channel);
     return result;
 }
 
-/* What both processes do, each with a device, a domain and memory of its own. */
+/* Runs in both processes, each with a device, a domain and memory of its own. */
 static int run(int socket, int serves)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -178,11 +178,11 @@ int main(void)
         perror("02-two-peers");
         return EXIT_FAILURE;
     }
-    /* Each process opens the device for itself: what is open does not survive a fork. */
+    /* Each process opens the device after the fork: open objects do not survive one. */
     if (child == 0) {
         name = "child";
         close(pair[0]);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however the parent ends, nobody stays behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* do not outlive the parent */
         if (getppid() != parent)
             return EXIT_FAILURE;
         return run(pair[1], 0) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rank 0 scatters the blocks of a file, everybody digests, rank 0 gathers.
+ * Rank 0 scatters the blocks of a file, all ranks digest them, and rank 0 gathers the digests.
  *
  *   03-scatter-gather [-l ADDRESS:PORT] [-n PROCESSES] [-r TIMES] [FILE]
  *   03-scatter-gather -c ADDRESS:PORT
  *
- * The program starts its own processes, or waits for those that are started with
+ * The program starts its own processes, or waits for processes that are started with
  * -c on any host. Rank 0 has a multichannel to all ranks, itself included, and
- * every other rank a channel to rank 0. In each round, rank 0 sends a different
+ * every other rank has a channel to rank 0. In each round, rank 0 sends a different
  * block to each rank and receives the digests of the round before. In the end it
  * digests the whole file alone and compares.
  *
- * -l  be rank 0 and wait for the others, up to 60 s for each; port 0 is any port
- *     that is free, see what is printed
- * -c  be another rank, of whoever listens there; wait for that for up to 60 s
+ * -l  be rank 0 and wait for the others, up to 60 s for each; port 0 is any free
+ *     port, which is printed
+ * -c  be another rank of the program that listens there; wait for it for up to 60 s
  * -n  number of processes, 1 to 64, default 4
  * -r  how many times to do it all, for a longer run, default 1
- * Without a FILE, the data is 64 MiB of reproducible noise. The time that is
- * printed runs from the first scatter to the last gather; MB/s are the bytes
- * scattered in it. Reading the file and the comparison are not in it.
+ * Without a FILE, the data is 64 MiB of reproducible noise. The printed time runs
+ * from the first scatter to the last gather; MB/s are the bytes scattered in it.
+ * It does not include reading the file and comparing.
  *
- * Before two ranks have a channel, they talk over a stream socket: rank 0 gives
- * the other its rank (a byte) and takes its endpoint, gives an endpoint, and takes
- * a byte when the other has connected. When all is well the other says with a byte that
- * it is done, and then rank 0: what was received is not yet known to have arrived where
- * it was sent, and a channel that closes acknowledges nothing any more.
- * With -l these are TCP connections with whoever comes: for networks that you trust.
+ * Before two ranks have a channel, they talk over a stream socket: rank 0 sends the
+ * other its rank (a byte), receives its endpoint, sends an endpoint, and receives a
+ * byte when the other has connected. When all is well the other sends a byte that it
+ * is done, and then rank 0 does: a sender may not know yet that its message arrived,
+ * and a closed channel acknowledges nothing any more.
+ * With -l these are TCP connections without any check of the client: use it only in
+ * networks that you trust.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,15 +45,15 @@
 #define BLOCK (UINT64_C(1) << 20) /* bytes */
 #define DIGEST 32
 
-/* Of a round. A dead process is noticed sooner than that; one that hangs is not. */
+/* For each round. A process that hangs is noticed only then; one that dies, sooner. */
 #define DEADLINE SLUICE_S(30)
 
-/* What rank 0 knows. A peer is named by its rank. */
+/* The state of rank 0. The index of a peer is its rank. */
 struct job {
     uint32_t processes;
     struct workers workers;
     struct sluice_mr *data;    /* the file */
-    struct sluice_mr *digests; /* of its blocks, gathered */
+    struct sluice_mr *digests; /* of all blocks, gathered */
     struct sluice_mr *own;     /* the block that rank 0 works on */
     uint64_t bytes;
     uint64_t blocks;
@@ -65,9 +66,8 @@ static void digest(unsigned char *out, const void *bytes, uint64_t count)
 }
 
 /*
- * The worker: receives a block into one half of its memory while it digests
- * the block in the other half, until an empty message says that there are no
- * more.
+ * The worker: receives a block into one half of its memory while it digests the
+ * block in the other half. An empty message ends it.
  */
 static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t rank)
 {
@@ -100,7 +100,7 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
     }
 }
 
-/* The life of a worker. Rank 0 is at the other end of the socket. */
+/* Runs a worker. Rank 0 is at the other end of the socket. */
 static int run_worker(int socket)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -143,7 +143,7 @@ close:
     return result;
 }
 
-/* Rank 0 takes the endpoints of all and gives its own, one to each. */
+/* Receives the endpoints of all ranks, and sends each rank one of rank 0. */
 static int exchange(const struct job *job, const struct sluice_endpoint *ours,
                     struct sluice_endpoint *theirs)
 {
@@ -161,7 +161,7 @@ static int exchange(const struct job *job, const struct sluice_endpoint *ours,
     return 0;
 }
 
-/* Each worker says when it has connected, and when it is done. */
+/* Waits for a byte of each worker: once it has connected, and once it is done. */
 static int await_workers(const struct job *job, const char *what)
 {
     char byte;
@@ -194,14 +194,14 @@ static struct sluice_multichannel *connect_all(const struct job *job, struct slu
     multichannel = sluice_prepared_multichannel_handshake(prepared, theirs, job->processes);
     if (multichannel == NULL)
         complain_as(0, "handshake");
-    else if (await_workers(job, "connect") != 0) { /* what came before would be late by 1 s */
+    else if (await_workers(job, "connect") != 0) { /* a message before that would take 1 s */
         sluice_multichannel_close(multichannel);
         multichannel = NULL;
     }
     return multichannel;
 }
 
-/* Says which peers failed, and why. */
+/* Prints which peers failed, and why. */
 static int complain_of_peers(const struct job *job, const struct sluice_multichannel *multichannel)
 {
     struct sluice_error error = {.size = sizeof(error)};
@@ -216,13 +216,13 @@ static int complain_of_peers(const struct job *job, const struct sluice_multicha
     return failed != 0 ? -1 : complain_as(0, "scatter and gather");
 }
 
-/* The bytes of a block: the last one may be shorter. */
+/* Returns the bytes of a block; the last one may be shorter. */
 static uint64_t length_of(const struct job *job, uint64_t block)
 {
     return block + 1 < job->blocks ? BLOCK : job->bytes - block * BLOCK;
 }
 
-/* A list of requests, each of one piece of memory. */
+/* A list of requests with one element each. */
 struct list {
     uint32_t count;
     struct sluice_request requests[MAX_PROCESSES];
@@ -240,8 +240,8 @@ static void add(struct list *list, uint32_t opcode, uint32_t peer, const struct 
 }
 
 /*
- * Block b of the data goes to rank (b + 1) % processes. The last round, for
- * which no blocks are left, carries the empty messages and the last digests.
+ * Sends block b of the data to rank (b + 1) % processes. The last round, for
+ * which no blocks are left, has the empty messages and the last digests.
  */
 static int scatter_and_gather(const struct job *job, struct sluice_multichannel *multichannel)
 {
@@ -250,7 +250,7 @@ static int scatter_and_gather(const struct job *job, struct sluice_multichannel 
 
     for (uint64_t round = 0; round <= rounds; round++) {
         struct list sends = {.count = 0}, receives = {.count = 0};
-        uint64_t own = total; /* the block that rank 0 gives itself */
+        uint64_t own = total; /* the block for rank 0 itself */
 
         for (uint32_t i = 0; i < n; i++) {
             uint32_t rank = (i + 1) % n;
@@ -303,7 +303,7 @@ static int load(struct job *job, struct sluice_pd *pd, FILE *file)
     return 0;
 }
 
-/* Rank 0 does the work of all, and compares. */
+/* Digests all blocks alone, and compares. */
 static int check(const struct job *job)
 {
     const unsigned char *data = sluice_mr_addr(job->data), *digests = sluice_mr_addr(job->digests);
@@ -358,7 +358,7 @@ static int run(struct job *job, const char *where, FILE *file)
 {
     struct sluice_context *context = NULL;
     struct sluice_pd *pd = NULL;
-    /* Before the device is opened: what is open does not survive a fork. */
+    /* Fork before the device is opened: open objects do not survive a fork. */
     int result = where != NULL ? workers_accept(&job->workers, job->processes, where)
                                : workers_start(&job->workers, job->processes, run_worker);
 
@@ -384,7 +384,7 @@ static int usage(void)
     return 2;
 }
 
-/* The file, and its size; or NULL, and says why. */
+/* Opens the file and gets its size; prints why and returns NULL if it cannot. */
 static FILE *open_file(const char *name, uint64_t *bytes)
 {
     struct stat status;
@@ -401,7 +401,7 @@ static FILE *open_file(const char *name, uint64_t *bytes)
     return NULL;
 }
 
-/* Of another host, perhaps. The end of the process closes the socket. */
+/* Runs a worker, perhaps on another host. The end of the process closes the socket. */
 static int run_as_worker(const char *where)
 {
     int socket = worker_connect(where);

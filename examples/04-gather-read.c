@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-sided: the workers publish memory, and rank 0 reads a piece of each
- * without waking them. The handle of the memory travels with the endpoint.
+ * One-sided reads: the workers publish memory, and rank 0 reads a piece of each
+ * without waking them. The handle of the memory is sent along with the endpoint.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 
 #define WORKERS 3
 #define PUBLISHED ((size_t)1 << 20) /* bytes that a worker publishes */
-#define PIECE ((size_t)64 << 10)    /* bytes that rank 0 reads of each at a time */
+#define PIECE ((size_t)64 << 10)    /* bytes that rank 0 reads from each at a time */
 #define DEADLINE SLUICE_S(10)
 
-/* What the two sides tell each other, as one message. */
+/* The message that both sides exchange. */
 struct hello {
     struct sluice_endpoint endpoint;
     uint8_t memory[SLUICE_REMOTE_MR_BYTES]; /* of the worker; rank 0 publishes none */
@@ -31,7 +31,7 @@ static int complain(const char *who, const char *what)
     return -1;
 }
 
-/* What stands at each place of a worker's memory. */
+/* Returns the value at an index of a worker's memory. */
 static uint32_t value_at(uint32_t worker, size_t index)
 {
     return (worker + 1) * UINT32_C(2654435761) ^ (uint32_t)index;
@@ -56,7 +56,7 @@ static struct sluice_channel *publish(struct sluice_pd *pd, const struct sluice_
     return sluice_prepared_channel_handshake(prepared, &hello.endpoint);
 }
 
-/* Publishes, says that all is ready, and then never calls the library. */
+/* Publishes memory, sends a byte that it is ready, and then never calls the library. */
 static int run_worker(uint32_t worker, int socket)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -79,10 +79,10 @@ static int run_worker(uint32_t worker, int socket)
     if (channel == NULL)
         complain("worker", "publish");
     else if (send(socket, &byte, 1, MSG_NOSIGNAL) == 1)
-        result = (int)recv(socket, &byte, 1, 0); /* sleeps here; 0 when rank 0 is done */
+        result = (int)recv(socket, &byte, 1, 0); /* sleeps; returns 0 when rank 0 is done */
 
     sluice_channel_close(channel);
-    sluice_mr_deregister(mr); /* from here on, nobody reads it */
+    sluice_mr_deregister(mr); /* from here on, no peer can read it */
     sluice_pd_free(pd);
     sluice_context_close(context);
     return result;
@@ -115,7 +115,7 @@ static struct sluice_multichannel *connect_all(struct sluice_pd *pd, const int s
     multichannel = sluice_prepared_multichannel_handshake(prepared, theirs, WORKERS);
     if (multichannel == NULL)
         complain("rank 0", "handshake");
-    /* A read that reaches a worker before its handshake would be late by a second. */
+    /* A read that arrives before the worker's handshake would take a second longer. */
     for (int i = 0; i < WORKERS && multichannel != NULL; i++)
         if (recv(sockets[i], &byte, 1, 0) != 1) {
             fprintf(stderr, "04-gather-read: worker %d did not connect\n", i);
@@ -129,13 +129,13 @@ free_prepared:
     return NULL;
 }
 
-/* Reads all that the workers have published, a piece of each at a time. */
+/* Reads all published memory, a piece of each worker at a time. */
 static int read_all(struct sluice_multichannel *multichannel, struct sluice_mr *mr,
                     const struct sluice_remote_mr memory[WORKERS])
 {
     const uint32_t *values = sluice_mr_addr(mr);
     struct sluice_request requests[WORKERS];
-    struct sluice_completion completions[WORKERS] = {{0}}; /* an argument error writes none */
+    struct sluice_completion completions[WORKERS] = {{0}}; /* not written on a wrong argument */
 
     for (size_t offset = 0; offset < PUBLISHED; offset += PIECE) {
         for (uint32_t i = 0; i < WORKERS; i++) {
@@ -202,7 +202,7 @@ int main(void)
             return EXIT_FAILURE; /* the workers that run see that the sockets close */
         }
         if (pids[i] == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); /* however rank 0 ends, nobody stays behind */
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* do not outlive rank 0 */
             if (getppid() != parent)
                 return EXIT_FAILURE;
             close(pair[0]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In an MPI program: every rank scatters a block to each rank, itself included,
- * and gathers one from each, all at once. MPI starts the processes and carries
- * the endpoints; the blocks go over sluice.
+ * An MPI program: every rank scatters a block to each rank, itself included, and
+ * gathers one from each, all at once. MPI starts the processes and exchanges the
+ * endpoints; the blocks go over sluice.
  *
  *   mpirun -n 4 05-mpi-scatter
  */
@@ -27,13 +27,13 @@ static int complain(const char *what)
     return -1;
 }
 
-/* What stands at a place of the block of one rank for another. */
+/* Returns the value at an index of the block of one rank for another. */
 static uint32_t value_at(int from, int to, size_t index)
 {
     return (uint32_t)(from * size + to + 1) * UINT32_C(2654435761) ^ (uint32_t)index;
 }
 
-/* Endpoint i of ours is what rank i needs: an all-to-all of 256 bytes. */
+/* Connects all ranks. Rank i needs our endpoint i: an all-to-all of 256 bytes. */
 static struct sluice_multichannel *connect_all(struct sluice_pd *pd)
 {
     const uint32_t peers = (uint32_t)size;
@@ -52,13 +52,13 @@ static struct sluice_multichannel *connect_all(struct sluice_pd *pd)
     }
     free(ours);
     free(theirs);
-    /* A message that reaches a rank before its handshake would be late by a second. */
+    /* A message that arrives before a rank's handshake would take a second longer. */
     if (multichannel != NULL)
         MPI_Barrier(MPI_COMM_WORLD);
     return multichannel;
 }
 
-/* The first half of the memory is a block for each rank, the other one of each. */
+/* The first half of the memory has a block for each rank, the second one from each. */
 static int scatter_and_gather(struct sluice_multichannel *multichannel, struct sluice_mr *mr)
 {
     const uint32_t peers = (uint32_t)size;
@@ -118,7 +118,7 @@ static int run(struct sluice_pd *pd, struct sluice_mr *mr)
     if (result == 0)
         result = verify(words + (size_t)size * WORDS);
     if (result == 0)
-        MPI_Barrier(MPI_COMM_WORLD); /* whoever closes first takes the channel from the others */
+        MPI_Barrier(MPI_COMM_WORLD); /* closing earlier would break it for the others */
     sluice_multichannel_close(multichannel);
     return result;
 }

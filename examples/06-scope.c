@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work that cannot outlive its block. Four blocks are read from peers, and each
- * is looked at as soon as it has come, while the others are still on their way.
- * At the first one that is not what it should be the block is left, and what is
- * in flight then is waited for all the same: no buffer is ever left behind.
+ * A scope: its requests cannot outlive the block of code. Four blocks of data are
+ * read from peers, and each is checked as soon as it has arrived, while the others
+ * are still in flight. The scope is left at the first wrong block, and its end
+ * waits for all requests in flight, so that no buffer is freed too early.
  *
  * The peers are this program itself: a multichannel whose peers 0 and 1 are
  * connected to each other, as are 2 and 3.
  *
- * Runs on the device that SLUICE_DEVICE names, else on the best one there is.
+ * Runs on the device that SLUICE_DEVICE names, or else on the best one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@
 #define PEERS 4
 #define BLOCK 100000 /* bytes */
 
-/* For all work of a scope together, counted from its begin. */
+/* For all requests of a scope together, counted from its beginning. */
 #define DEADLINE SLUICE_S(10)
 
 struct desk {
     struct sluice_context *context;
     struct sluice_pd *pd;
-    struct sluice_mr *mr; /* the blocks of the peers, and then ours */
+    struct sluice_mr *mr; /* the blocks of the peers, and then our copies */
     struct sluice_multichannel *peers;
 };
 
@@ -62,7 +62,7 @@ static char *ours(const struct desk *desk, int i)
     return theirs(desk, PEERS + i);
 }
 
-/* A request that reads block i from peer i. */
+/* Makes a request that reads block i from peer i. */
 static int make_read(const struct desk *desk, int i, struct sluice_request *read)
 {
     *read = (struct sluice_request){.peer = (uint32_t)i, .sge_count = 1};
@@ -79,8 +79,8 @@ static int is_good(const char *block, int i)
 }
 
 /*
- * Waits for each block in turn and looks at it. Returns what the block of the
- * scope has to say of itself: 0, or that something is wrong with the data.
+ * Waits for each block in turn and checks it. Returns the result for the report of
+ * the scope: 0, or an error if the data is wrong.
  */
 static int look_at_blocks(const struct desk *desk, struct sluice_scope *scope,
                           const struct sluice_handle *handles)
@@ -119,8 +119,8 @@ static int read_blocks(const struct desk *desk)
             break; /* leaves the scope */
         report.said = look_at_blocks(desk, scope, handles);
     }
-    /* The scope has ended here: all four reads are over, whatever became of them. */
-    printf("of %u reads %u were not looked at, and %u of these failed\n", (unsigned)report.posted,
+    /* The scope has ended here: all four reads are complete, or have failed. */
+    printf("of %u reads %u were not waited for, and %u of these failed\n", (unsigned)report.posted,
            (unsigned)report.unseen, (unsigned)report.failed);
     return report.error;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event loop with epoll(7): a station hears from three sensors, each a
- * process with a channel of its own, and a timer makes it report. Nobody is
- * polled while nothing happens: the loop sleeps until a channel has something to
- * do, a deadline is due, or the timer fires.
+ * An event loop with epoll(7): a station receives from three sensors, each a
+ * process with a channel of its own, and prints a report on a timer. The loop
+ * does not poll while nothing happens: it sleeps until a channel has something
+ * to do, a deadline is due, or the timer fires.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -23,15 +23,15 @@
 #define RECEIVES 4u /* posted for each sensor */
 #define BATCH 4     /* results of a poll */
 
-/* A sensor that is silent for so long is lost. */
+/* A sensor that is silent for this long is lost. */
 #define SILENCE SLUICE_S(10)
 
-/* What the station knows of a sensor. */
+/* A sensor, in the station. */
 struct sensor {
     uint32_t rank;
     struct sluice_channel *channel;
-    struct sluice_request receives[RECEIVES]; /* user_data: which of them it is */
-    int64_t due; /* when the library wants to be called, if nothing comes before */
+    struct sluice_request receives[RECEIVES]; /* user_data: the index in this array */
+    int64_t due; /* when the library must be called if there is no event before */
     uint32_t heard;
 };
 
@@ -43,7 +43,7 @@ static int64_t now(void)
     return SLUICE_S(time.tv_sec) + time.tv_nsec;
 }
 
-/* The endpoints go over the socket; both sides give theirs and take the other's. */
+/* Connects; both sides send their endpoint over the socket and receive the other's. */
 static struct sluice_channel *connect_to_peer(struct sluice_pd *pd, int socket)
 {
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
@@ -80,9 +80,9 @@ static int hear(struct sensor *sensor, const struct sluice_completion *completio
 }
 
 /*
- * Takes what there is, and arms the channel; and again, if something has come
- * meanwhile. Afterwards the loop may sleep on the fd, for as long as due says.
- * A poll takes many results, because each call looks for new ones.
+ * Takes all results and arms the channel; repeats that if something has arrived
+ * meanwhile. Afterwards the loop may sleep on the fd, until due at the latest.
+ * A poll takes many results at once, because each call has a cost.
  */
 static int serve(struct sensor *sensor)
 {
@@ -105,7 +105,7 @@ static int serve(struct sensor *sensor)
     return 0;
 }
 
-/* Milliseconds until a channel wants to be served anyway, for epoll_wait(2). */
+/* Returns the milliseconds until a channel must be served anyway, for epoll_wait(2). */
 static int time_to_sleep(const struct sensor *sensors)
 {
     int64_t due = SLUICE_FOREVER;
@@ -134,7 +134,7 @@ static uint32_t report(const struct sensor *sensors, const char *when)
     return heard;
 }
 
-/* Data of the events: the sensor, or NULL for the timer. */
+/* Adds a descriptor to the epoll set. The data of its events: the sensor, or NULL for the timer. */
 static int watch(int epoll, int fd, struct sensor *sensor)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = sensor};
@@ -177,7 +177,7 @@ static int loop(int epoll, int timer, struct sensor *sensors)
     return report(sensors, "all") == heard ? 0 : -1;
 }
 
-/* Connects to a sensor, which may send when it has our byte. */
+/* Connects to a sensor, which may send once it has received our byte. */
 static int welcome(struct sluice_pd *pd, struct sluice_mr *mr, int socket, struct sensor *sensor)
 {
     sensor->channel = connect_to_peer(pd, socket);
@@ -210,7 +210,7 @@ static int run_station(struct sluice_pd *pd, struct sluice_mr *mr, const struct 
         result = welcome(pd, mr, workers->sockets[i + 1], &sensors[i]);
         if (result == 0)
             result = watch(epoll, sluice_channel_fd(sensors[i].channel), &sensors[i]);
-        /* What came before the fd was watched is taken here. */
+        /* Take what arrived before the fd was watched. */
         if (result == 0)
             result = serve(&sensors[i]);
     }
@@ -224,7 +224,7 @@ static int run_station(struct sluice_pd *pd, struct sluice_mr *mr, const struct 
     return result;
 }
 
-/* Sends its readings, one now and then. */
+/* Sends the readings of a sensor, with pauses. */
 static int send_readings(struct sluice_channel *channel, struct sluice_mr *mr)
 {
     srand((unsigned)getpid());
@@ -255,7 +255,7 @@ static int run_sensor(int socket)
         result = complain("sensor", "connect");
     else
         result = send_readings(channel, mr);
-    /* Whoever closes first takes the channel from the other, so rank 0 says when. */
+    /* Closing first would break the channel for rank 0, so wait for its byte. */
     if (result == 0)
         result = take(socket, &byte, 1);
     sluice_channel_close(channel);
@@ -273,7 +273,7 @@ int main(void)
     struct sluice_mr *mr;
     int result;
 
-    /* First the processes: what is open does not survive a fork. */
+    /* Start the processes first: open objects do not survive a fork. */
     if (workers_start(&workers, SENSORS + 1, run_sensor) != 0)
         return workers_end(&workers, -1) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     context = sluice_context_open(NULL, NULL);

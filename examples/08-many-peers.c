@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Receive from any: rank 0 hands out ranges of numbers, takes the answers in
- * the order in which they come, and gives whoever has answered the next range.
- * Who dies loses nothing but its own time: its range goes to another.
+ * the order in which they arrive, and sends the next range to the worker that
+ * has answered. If a worker dies, its range goes to another one.
  *
  *   08-many-peers [-k] [-n WORKERS]
  *
@@ -25,10 +25,10 @@
 #define DEADLINE SLUICE_S(30)
 #define NO_RANGE UINT32_MAX
 
-/* What goes to a worker, and what comes back. */
+/* The messages to a worker, and back. */
 struct work {
     struct task {
-        uint64_t first, count; /* count 0: there is nothing more to do */
+        uint64_t first, count; /* count 0: no more work */
     } task;
     uint64_t primes;
 };
@@ -47,7 +47,7 @@ static uint64_t count_primes(uint64_t first, uint64_t count)
     return primes;
 }
 
-/* A range, its answer, and so on until there is none left. */
+/* Receives ranges and answers them, until there are no more. */
 static int serve(struct sluice_channel *channel, struct sluice_mr *mr)
 {
     struct work *work = sluice_mr_addr(mr);
@@ -67,7 +67,7 @@ static int serve(struct sluice_channel *channel, struct sluice_mr *mr)
     }
 }
 
-/* Rank 0 says at which port it listens. */
+/* Receives the port of rank 0 over the socket, and connects to it. */
 static struct sluice_channel *join(struct sluice_pd *pd, int socket)
 {
     char address[32];
@@ -99,10 +99,10 @@ static int run_worker(int socket)
     return result;
 }
 
-/* Rank 0. A worker's task and answer may be touched when nothing of it is pending. */
+/* Rank 0. The task and answer of a worker may be accessed while none of its requests is pending. */
 struct peer {
-    uint32_t range;   /* that it works on, or NO_RANGE */
-    uint32_t pending; /* of its requests */
+    uint32_t range;   /* that the worker works on, or NO_RANGE */
+    uint32_t pending; /* requests in flight */
     uint32_t answers;
     int lost;
 };
@@ -118,12 +118,12 @@ struct hub {
     uint32_t todo_count;
     uint32_t done;
     uint64_t primes;
-    pid_t victim; /* 0: nobody is to be killed */
+    pid_t victim; /* to be killed, or 0 */
 };
 
 /*
- * What cannot be posted to a worker ends as what was posted to a lost one does. A peer
- * that is lost is removed; what is still to come of it is completed then.
+ * Gives up a worker that is lost, or to which nothing can be posted, and hands its range to
+ * another one. Removing the peer completes its requests in flight.
  */
 static void lose(struct hub *hub, uint32_t index)
 {
@@ -141,7 +141,7 @@ static void lose(struct hub *hub, uint32_t index)
     peer->range = NO_RANGE;
 }
 
-/* Asks for the answer first, so that it finds its place. */
+/* Sends a range; posts the receive for the answer first, so that it does not wait. */
 static void hand_out(struct hub *hub, uint32_t index)
 {
     struct peer *peer = &hub->peers[index];
@@ -181,7 +181,7 @@ static void take_completion(struct hub *hub, const struct sluice_completion *com
         hand_out(hub, completion->peer);
 }
 
-/* The first worker dies at its work. */
+/* Kills the first worker while it works. */
 static void kill_half_way(struct hub *hub)
 {
     if (hub->victim == 0 || hub->done < RANGES / 2 || hub->peers[0].range == NO_RANGE)
@@ -191,7 +191,7 @@ static void kill_half_way(struct hub *hub)
     hub->victim = 0;
 }
 
-/* A range that came back may find everybody idle, and be the only one. */
+/* Hands out ranges to idle workers; a range of a dead worker may be the only one left. */
 static void hand_out_all(struct hub *hub)
 {
     for (uint32_t i = 0; i < hub->count; i++)
@@ -220,7 +220,7 @@ static int work(struct hub *hub)
     return hub->primes == PRIMES ? 0 : -1;
 }
 
-/* To all that are there: no more work. */
+/* Sends all workers that there is no more work. */
 static void dismiss(struct hub *hub)
 {
     uint32_t living[MAX_PROCESSES], count = 0;
@@ -237,7 +237,7 @@ static void dismiss(struct hub *hub)
         complain("rank 0", "dismiss the workers");
 }
 
-/* Each worker that comes is one peer more: worker i + 1 is peer i, as they come in turn. */
+/* Adds each worker that connects as a peer: worker i + 1 is peer i, as they connect in turn. */
 static int admit(struct sluice_multichannel *peers_channel, struct sluice_listener *listener,
                  int socket)
 {
@@ -253,7 +253,7 @@ static int admit(struct sluice_multichannel *peers_channel, struct sluice_listen
                : -1;
 }
 
-/* Nobody is there at first. */
+/* Makes the multichannel without peers, and lets the workers connect. */
 static struct sluice_multichannel *connect_all(struct sluice_pd *pd, const struct workers *workers)
 {
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 0, NULL);
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
         }
     }
     if (workers_start(&workers, count + 1, run_worker) == 0) {
-        /* It is waited for where it is killed. */
+        /* kill_half_way() reaps this one. */
         if (kills) {
             victim = workers.pids[1];
             workers.pids[1] = 0;

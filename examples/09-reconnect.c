@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server that survives its clients. Each reports to it, one message after the
- * other. One of them is killed now and then, with SIGKILL and without a word;
- * keep-alive tells the server, which removes it, goes on with the others, and lets it
- * in again when it comes back. Clients connect by address, and say who they are in
- * their private data.
+ * A server that survives its clients. Each client sends it reports, one message after the
+ * other. One of them is killed repeatedly, with SIGKILL. Keepalive notifies the server,
+ * which removes the peer, goes on with the others, and accepts the client again when it
+ * returns. Clients connect by address, and identify themselves in their private data.
  *
  *   09-reconnect
  *
@@ -28,7 +27,7 @@
 #define CLIENTS 3u
 #define VICTIM 1u
 #define DEATHS 2u
-#define REPORTS 100u /* of a client that lives so long */
+#define REPORTS 100u /* of a client that is not killed */
 #define LIFETIME 40u /* reports after which the victim is killed */
 #define PAUSE_US 2000
 
@@ -56,7 +55,7 @@ static int complain_of_system(const char *what)
 
 /* The client. */
 
-/* Says who it is. */
+/* Connects, with the client's number as private data. */
 static struct sluice_channel *come(const char *address, struct sluice_pd *pd, uint32_t client)
 {
     struct sluice_private_data own = {.bytes = sizeof(client)};
@@ -70,7 +69,7 @@ static struct sluice_channel *come(const char *address, struct sluice_pd *pd, ui
     return channel;
 }
 
-/* If the server took us for lost, because we were stopped for long say, we come back, too. */
+/* Sends all reports. Reconnects if the server has given us up, for example after a long stop. */
 static int report_all(const char *address, struct sluice_pd *pd, struct sluice_mr *mr,
                       uint32_t client)
 {
@@ -124,8 +123,8 @@ static int be_client(uint32_t client, const char *address)
 struct client {
     pid_t pid;
     uint32_t deaths;
-    uint32_t visits; /* times it came */
-    int peer;        /* its index in all, or -1: it is not there */
+    uint32_t visits; /* times it connected */
+    int peer;        /* its index in all, or -1: not connected */
     uint32_t heard;  /* its last report */
     struct report *report;
     struct sluice_request receive; /* user_data: number of the client */
@@ -134,11 +133,11 @@ struct client {
 struct server {
     char address[64];
     struct sluice_listener *listener;
-    struct sluice_multichannel *all; /* who is there */
+    struct sluice_multichannel *all; /* the connected clients */
     struct client clients[CLIENTS];
 };
 
-/* A process of its own, and not a fork of this one, whose connections it would have. */
+/* Starts a client with exec(), because a mere fork would inherit the server's connections. */
 static int start_client(struct server *server, uint32_t number)
 {
     extern char **environ;
@@ -160,7 +159,8 @@ static int expect_report(struct server *server, uint32_t number)
                : complain("server", "expect a report");
 }
 
-/* Its work ends; what nobody has seen of it is marked, for the next may have its index. */
+/* Removes the peer, which ends its requests. Results that are not taken yet are marked, because
+   another peer may get the same index. */
 static void give_up(struct server *server, struct client *client)
 {
     if (client->peer >= 0 &&
@@ -169,7 +169,7 @@ static void give_up(struct server *server, struct client *client)
     client->peer = -1;
 }
 
-/* Which client it is, or NULL: it is none of ours. */
+/* Returns the client that connects, or NULL if it is not one of ours. */
 static struct client *recognize(struct server *server, const struct sluice_incoming *incoming)
 {
     struct sluice_incoming_info info = {.size = sizeof(info)};
@@ -182,8 +182,8 @@ static struct client *recognize(struct server *server, const struct sluice_incom
 }
 
 /*
- * Begins to let it in, which does not wait: others are served meanwhile. A client may come that
- * is thought to be well, but knows better: what there is of it is given up first.
+ * Begins to accept a client, without waiting: others are served meanwhile. If the client still
+ * seems to be connected, its old peer is given up first.
  */
 static void take_in(struct server *server, struct sluice_incoming *incoming)
 {
@@ -237,7 +237,7 @@ static int admit(struct server *server)
     return error == -ETIMEDOUT ? 0 : complain("server", "look who is in");
 }
 
-/* Somebody pulls the plug. */
+/* Kills the victim. */
 static int kill_victim(struct server *server)
 {
     struct client *victim = &server->clients[VICTIM];
@@ -256,12 +256,12 @@ static int hear(struct server *server, const struct sluice_completion *completio
     struct sluice_error error = {.size = sizeof(error)};
 
     if ((completion->flags & SLUICE_PEER_REMOVED) != 0)
-        return 0; /* of one that was given up */
+        return 0; /* a result of a peer that was given up */
     if (completion->error != 0) {
         if (sluice_multichannel_peer_error(server->all, completion->peer, &error) == 1)
             printf("client %u is gone: %s\n", number, error.text);
         give_up(server, client);
-        /* It is up to somebody else to start it again, and to it to come. */
+        /* Start the client again; it connects by itself. */
         return client->pid == 0 ? start_client(server, number) : 0;
     }
     client->heard = client->report->number;
@@ -282,7 +282,7 @@ static int all_heard(const struct server *server)
     return 1;
 }
 
-/* Sleeps until the library has something to do, or somebody calls. */
+/* Sleeps until the library has something to do, or a client connects. */
 static int sleep_for_both(struct server *server)
 {
     struct pollfd fds[2] = {{.fd = sluice_multichannel_fd(server->all), .events = POLLIN},
@@ -346,7 +346,7 @@ static int open_listener(struct server *server)
     return 0;
 }
 
-/* Nobody is there yet. */
+/* Makes the multichannel without peers. */
 static struct sluice_multichannel *make_multichannel(struct sluice_pd *pd)
 {
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 0, &watchful);
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
     int result = -1;
 
     if (argc == 3) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however the server ends, nobody stays behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* do not outlive the server */
         return be_client((uint32_t)strtoul(argv[2], NULL, 10), argv[1]) == 0 ? EXIT_SUCCESS
                                                                              : EXIT_FAILURE;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranks of a job, started by any launcher ("mpirun -n 4 10-node"): a node opens all
- * that a rank needs, and connects it to all ranks. Rank 0 scatters numbers, each rank
- * adds up its share, and rank 0 gathers the sums.
+ * The ranks of a job, started by any launcher ("mpirun -n 4 10-node"): a node opens
+ * everything that a rank needs, and connects it to all ranks. Rank 0 scatters numbers, each
+ * rank adds up its share, and rank 0 gathers the sums.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define BLOCK (NUMBERS * sizeof(uint64_t))
 #define DEADLINE SLUICE_S(60)
 
-/* What a rank works with. The memory of rank 0 has room for the shares and sums of all. */
+/* The state of a rank. The memory of rank 0 has room for the shares and sums of all. */
 struct job {
     struct sluice_multichannel *all;
     struct sluice_mr *mr;
@@ -29,14 +29,14 @@ static int complain(const char *what)
     return -1;
 }
 
-/* A request for some of our memory, which goes to a rank or comes from it. */
+/* Adds a request: a part of our memory that is sent to a rank, or received from it. */
 static int add(const struct job *job, uint32_t at, uint32_t rank, void *place, size_t length)
 {
     job->list[at] = (struct sluice_request){.peer = rank, .sge_count = 1};
     return sluice_mr_sge_at(job->mr, place, length, &job->list[at].sge);
 }
 
-/* Rank 0 gives to all, and takes its own share like any other. */
+/* Scatters the shares; rank 0 receives its own like any other rank. */
 static int scatter(const struct job *job)
 {
     uint32_t sends = job->rank == 0 ? job->ranks : 0;
@@ -108,7 +108,7 @@ int main(void)
         complain("allocate memory");
     else
         result = work(&job);
-    /* Who closes at once would be lost to those who are still at work. */
+    /* Shut down first: closing at once would break the connections for ranks still at work. */
     if (result == 0 && sluice_node_shutdown(node, DEADLINE) != 0)
         result = complain("shut down");
     sluice_mr_deregister(job.mr);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers: the three algorithms side by side, groups of ranks that have barriers
- * of their own, a rank that is late, and one that is too late, after which all
+ * Barriers: the three algorithms side by side, groups of ranks with barriers of
+ * their own, a rank that is late, and a rank that is too late, after which all ranks
  * reset their barriers and go on.
  *
  *   11-barriers [-n RANKS]
  *
- * The ranks are processes of this program. They have sockets already, of which a
- * function makes an exchange; that is all a node needs to find the other ranks.
+ * The ranks are processes of this program. They have sockets already, and a function
+ * makes an exchange of these, which is all that a node needs to find the other ranks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,21 +27,21 @@
 
 static const char *const names[] = {"default", "tree", "central", "dissemination"};
 
-/* How the ranks talk before they are connected: rank 0 has a socket to each. */
+/* The sockets over which the ranks talk before they are connected: rank 0 has one to each. */
 struct party {
     uint32_t rank, ranks;
     int socket;                    /* to rank 0 */
     const struct workers *workers; /* of rank 0 */
 };
 
-/* Rank 0 collects the blocks of all, and gives them to all. */
+/* Collects the blocks of all ranks at rank 0, which sends them to all. */
 static int allgather(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
 {
     const struct party *party = argument;
     char *blocks = all;
     int failed = 0;
 
-    (void)deadline; /* the sockets have one of their own */
+    (void)deadline; /* the sockets have a timeout of their own */
     if (party->rank != 0)
         return give(party->socket, own, bytes) == 0 &&
                        take(party->socket, all, party->ranks * bytes) == 0
@@ -120,7 +120,7 @@ static int wait_for_the_last(const struct party *party, struct sluice_node *node
     return 0;
 }
 
-/* Rank 0 does not wait so long: the barrier fails for all, at once. */
+/* Rank 0 does not wait that long: the barrier fails for all ranks at once. */
 static int give_up(const struct party *party, struct sluice_node *node,
                    struct sluice_exchange *exchange)
 {
@@ -136,7 +136,7 @@ static int give_up(const struct party *party, struct sluice_node *node,
         printf("rank %" PRIu32 ": %s\n", party->rank, sluice_last_error());
     if (result != (party->rank == 0 ? -ETIMEDOUT : -ECANCELED))
         return complain_as(party->rank, "a barrier that should fail");
-    /* They work again when all have reset theirs. */
+    /* Barriers work again once all ranks have reset theirs. */
     if (sluice_node_barrier_reset(node) != 0 || sluice_exchange_barrier(exchange, DEADLINE) != 0 ||
         sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE) != 0)
         return complain_as(party->rank, "reset the barriers");
@@ -145,7 +145,7 @@ static int give_up(const struct party *party, struct sluice_node *node,
     return 0;
 }
 
-/* The device is the node's: it opens what it is not given. */
+/* The node opens its own device, as it is not given one. */
 static int run(const struct party *party, struct sluice_exchange *exchange)
 {
     struct sluice_node *node = sluice_node_open(NULL, exchange, NULL, DEADLINE);
@@ -178,7 +178,7 @@ static int live(struct party *party)
     return result;
 }
 
-/* Rank 0 says who we are. */
+/* Receives the rank from rank 0, and runs it. */
 static int run_worker(int socket)
 {
     struct party party = {.socket = socket};

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clusters of handwritten digits: k-means on the ranks of a job.
+ * Clusters handwritten digits: k-means on the ranks of a job.
  *
  *   12-kmeans [--clusters K] [--iterations N] [--repeat N] FILE
  *
  *   sluice-launch -q -n 4 examples/12-kmeans examples/data/digits.csv
  *   mpirun -n 4 examples/12-kmeans examples/data/digits.csv
  *
- * Only rank 0 needs the FILE, each line of which has the 64 pixels of an image, 0
- * to 16, and the digit that it shows. All that the ranks do is one-sided:
+ * Only rank 0 needs the FILE. Each line has the 64 pixels of an image, 0 to 16, and
+ * the digit that it shows. All operations of the ranks are one-sided:
  *
  *   1. Rank 0 writes to each rank its share of the rows, and the first centres.
  *   2. Each rank assigns its rows to the nearest centres, adds up the rows of each
  *      cluster, and writes these sums to all ranks. After a barrier each rank has
- *      the sums of all, and moves the centres. This goes on until no row changes
- *      its cluster, or for N iterations, 300 if not given. --repeat does it all more
- *      often, for times that mean more.
+ *      the sums of all, and moves the centres. This is repeated until no row changes
+ *      its cluster, or for N iterations, by default 300. --repeat runs all of it
+ *      several times, for more reliable times.
  *   3. Rank 0 reads from each rank which cluster each of its rows is in.
  *
  * Then rank 0 does the same alone, and compares: the result is the same to the last
- * bit, as kmeans.h tells. A rank that dies is noticed by the others, in a write or in
- * a barrier, and they fail. With rows as few as those of digits.csv the time goes into
- * waiting for each other rather than into distances: more ranks need not be faster.
+ * bit; see kmeans.h. If a rank dies, the others notice it in a write or a barrier, and
+ * fail. digits.csv has so few rows that most of the time is spent waiting: more ranks
+ * need not be faster.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@
 
 #define DEADLINE SLUICE_S(30)
 
-/* Where things are in the memory of a rank; the same at all ranks. */
+/* The layout of a rank's memory, which is the same on all ranks. */
 struct layout {
     size_t slots; /* of one half: the sums of each rank */
     size_t sums, start, centres, assigned, pixels, length;
@@ -43,8 +43,8 @@ struct layout {
 
 struct job {
     struct sluice_node *node;
-    struct sluice_mr *mr;                  /* what the layout describes */
-    struct sluice_peer_remote_mr *regions; /* that of each rank */
+    struct sluice_mr *mr;                  /* with that layout */
+    struct sluice_peer_remote_mr *regions; /* the same of each rank */
     struct sluice_peer_remote_mr *slots[2];
     struct sluice_request *requests; /* room for lists: two elements for each rank */
     struct sluice_sge *sges;
@@ -67,7 +67,7 @@ static int fail_for(const struct job *job, const char *reason)
     return -1;
 }
 
-/* The rows of a rank begin here, and end where those of the next one begin. */
+/* Returns the first row of a rank; its rows end where those of the next rank begin. */
 static uint32_t first_row(const struct job *job, uint32_t rank)
 {
     return (uint32_t)((uint64_t)job->plan.rows * rank / job->ranks);
@@ -104,7 +104,7 @@ static void *at(const struct job *job, size_t offset)
     return (char *)sluice_mr_addr(job->mr) + offset;
 }
 
-/* An element of a list: length bytes of mr from offset on, and those of a rank. */
+/* Fills an element of a list: length bytes of mr from offset on, and the same of a rank. */
 static int add(struct job *job, uint32_t element, const struct sluice_mr *mr, size_t offset,
                size_t length, uint32_t rank, size_t remote_offset)
 {
@@ -118,7 +118,7 @@ static int add(struct job *job, uint32_t element, const struct sluice_mr *mr, si
     return 0;
 }
 
-/* Without keep-alive an RDMA device would not tell who has died before the deadline. */
+/* Opens the node. Without keepalive an RDMA device reports a dead rank only at the deadline. */
 static int join(struct job *job)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .keepalive = SLUICE_S(2)};
@@ -132,7 +132,7 @@ static int join(struct job *job)
     return 0;
 }
 
-/* No rows: the file is of no use, of which it has told. */
+/* Reads the file. Returns 0 rows after it has printed what is wrong. */
 static uint32_t read_rows(struct job *job, const char *file)
 {
     uint32_t rows;
@@ -146,7 +146,7 @@ static uint32_t read_rows(struct job *job, const char *file)
     return 0;
 }
 
-/* All do what rank 0 says. If it has no rows they have to know, or they would wait for it. */
+/* Sends the plan of rank 0 to all ranks, even without rows, so that they do not wait. */
 static int agree(struct job *job, const char *file)
 {
     struct plan *plans = calloc(job->ranks, sizeof(*plans));
@@ -165,7 +165,7 @@ static int agree(struct job *job, const char *file)
     return result;
 }
 
-/* Which piece of each rank's memory this rank writes its sums to. */
+/* Finds the part of each rank's memory to which this rank writes its sums. */
 static int find_slots(struct job *job)
 {
     size_t sums = job->layout.slots / job->ranks;
@@ -202,7 +202,7 @@ static int allocate(struct job *job)
     return find_slots(job);
 }
 
-/* Rank 0 has its share already. */
+/* Writes each rank its share; rank 0 has its own already. */
 static int write_shares(struct job *job, const struct sluice_mr *pixels)
 {
     const struct layout *layout = &job->layout;
@@ -222,7 +222,7 @@ static int write_shares(struct job *job, const struct sluice_mr *pixels)
                : fail(job, "write the rows to the other ranks");
 }
 
-/* When it returns, what all wrote before it is there. */
+/* A barrier: when it returns, the earlier writes of all ranks have arrived. */
 static int meet(const struct job *job, const char *what)
 {
     return sluice_node_barrier(job->node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE) == 0
@@ -247,10 +247,9 @@ static int scatter(struct job *job, const struct part *part)
 }
 
 /*
- * Makes the sums of this rank those of all. A rank that is quick writes its next sums
- * while others still read these; so they go to the other half of the slots. Those after
- * them come back to this half, but no rank is so far ahead: the barrier between waits
- * for all.
+ * Adds the sums of all ranks to those of this rank. A fast rank writes its next sums while
+ * others still read these, so it writes them to the other half of the slots. The sums after
+ * those use this half again, but the barrier in between keeps any rank from getting that far.
  */
 static int add_up_ranks(void *argument, struct part *part)
 {
@@ -274,7 +273,7 @@ static int add_up_ranks(void *argument, struct part *part)
     return 0;
 }
 
-/* Rank 0 learns where all rows are. The others have done their part, and rest. */
+/* Rank 0 reads the clusters of all rows; the other ranks need not do anything. */
 static int gather(struct job *job, const struct part *part, uint32_t *assigned)
 {
     size_t length = job->plan.rows * sizeof(*assigned);
@@ -297,7 +296,7 @@ static int gather(struct job *job, const struct part *part, uint32_t *assigned)
     return result;
 }
 
-/* Who closes without a shutdown would be lost to those who are still at work. */
+/* Closing without a shutdown would break the connections for ranks still at work. */
 static int work(struct job *job, uint32_t *assigned)
 {
     struct part part = {.pixels = job->rank == 0 ? job->data.pixels : at(job, job->layout.pixels),
@@ -320,7 +319,7 @@ static int work(struct job *job, uint32_t *assigned)
         return -1;
     if (sluice_node_shutdown(job->node, DEADLINE) != 0)
         return fail(job, "shut down");
-    /* The others have gone: rank 0 has all rows, and does it by itself. */
+    /* The other ranks have ended: rank 0 has all rows, and does the work alone. */
     part.assigned = assigned;
     return job->rank == 0 ? verify(&job->data, &job->plan, &part) : 0;
 }
@@ -353,7 +352,7 @@ static void clean_up(struct job *job)
     free(job->regions);
 }
 
-/* A whole number from 1 to MOST_ROWS, which is enough for all that is asked for. */
+/* Parses a whole number from 1 to MOST_ROWS, which is enough for every option. */
 static int parse_number(const char *text, uint32_t *number)
 {
     char *end;
@@ -381,7 +380,7 @@ static int parse_options(int argc, char **argv, struct plan *plan)
         else if (option == 'r')
             wrong = parse_number(optarg, &plan->repeat);
         else
-            wrong = -1; /* getopt_long() has said what */
+            wrong = -1; /* getopt_long() has printed the reason */
         result = result == 0 ? wrong : result;
     }
     if (result == 0 && optind == argc - 1)

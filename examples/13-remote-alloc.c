@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory as a service: a client asks a server for memory, writes to it, and hands it over; the
- * server, which did nothing for that, receives it as memory of its own and reads.
+ * Memory as a service: a client requests memory from a server, writes to it, and hands it over.
+ * The server, without any call for that, receives it as memory of its own and reads it.
  *
  *   13-remote-alloc                       both, as two processes
  *   13-remote-alloc -l ADDRESS:PORT       the server, of one client
@@ -23,7 +23,7 @@ struct device {
     struct sluice_agent *agent;
 };
 
-/* An agent has a domain of its own: keys of its regions open them to all peers of that. */
+/* The agent has a domain of its own: a key gives access to all peers of its domain. */
 static int open_device(struct device *device)
 {
     device->context = sluice_context_open(NULL, NULL);
@@ -39,7 +39,7 @@ static void close_device(struct device *device)
     sluice_context_close(device->context);
 }
 
-/* Waits serve peers: the memory is allocated, and written to, while the server sleeps. */
+/* Waits for one client. Waiting calls serve peers, which allocate and write memory meanwhile. */
 static int serve_one(struct sluice_agent *agent)
 {
     struct sluice_agent_local local = {.size = sizeof(local)};
@@ -56,7 +56,7 @@ static int serve_one(struct sluice_agent *agent)
     return result;
 }
 
-/* A lease of 0 is as long as the server gives; what is handed over is the client's no more. */
+/* A lease of 0 is as long as the server allows. The client loses memory that it hands over. */
 static int hand_over(struct sluice_agent_peer *peer, const struct sluice_mr *text)
 {
     size_t length = sluice_mr_length(text);
@@ -106,7 +106,7 @@ static int run_worker(int socket)
     return run_client(address, "written from afar");
 }
 
-/* The client is a worker of ours, or whoever comes. */
+/* Runs the server; the client is a worker of ours, or any that connects. */
 static int run_server(const char *address, const struct workers *workers)
 {
     struct device device = {NULL, NULL, NULL};
@@ -128,7 +128,7 @@ static int run_server(const char *address, const struct workers *workers)
     return result;
 }
 
-/* First the processes: what is open does not survive a fork. */
+/* Starts the processes first: open objects do not survive a fork. */
 static int run_both(void)
 {
     struct workers workers = {0};

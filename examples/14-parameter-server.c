@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A parameter server: it publishes the weights of a model, and for each worker a place for
- * its gradient. Workers read weights and write gradients by the handles that they are given,
- * and the server does nothing for that: it only hears by a byte that a gradient is there.
+ * A parameter server: it publishes the weights of a model, and for each worker a buffer for
+ * its gradient. Workers read weights and write gradients by the handles that they receive,
+ * without any call of the server, which only gets a byte when a gradient has been written.
  *
  *   14-parameter-server [-n WORKERS] [-s STEPS]
  *
- * The model is a straight line through points, some of which each worker has. All sums are
- * of whole numbers, so that the digest of the weights is the same for each number of
- * workers; it is printed in the end, and compared with that of one process alone.
+ * The model is a straight line through points, which are divided among the workers. All sums
+ * are of whole numbers, so that the digest of the weights is the same for any number of
+ * workers. It is printed at the end, and compared with that of one process alone.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct weights {
     int64_t of[WEIGHTS];
 };
 
-/* What a worker is told first. */
+/* The first message to a worker. */
 struct task {
     uint32_t rank, workers;
     struct sluice_buffer_handle weights, gradient;
@@ -61,13 +61,13 @@ static void close_device(struct device *device)
     sluice_context_close(device->context);
 }
 
-/* Where the weight should be, as a point of a worker has it. */
+/* Returns the value that a weight should have according to a point. */
 static int64_t target_of(uint32_t weight, uint32_t point)
 {
     return (int64_t)(weight * 7919u % 10007u) * 1000 + (int64_t)(point * 104729u % 2001u) - 1000;
 }
 
-/* Of the points of one worker, or of all: rank 0 of 1. */
+/* Adds the gradient of one worker's points; of all points as rank 0 of 1. */
 static void add_gradient(const struct weights *weights, uint32_t rank, uint32_t workers,
                          struct weights *gradient)
 {
@@ -92,7 +92,7 @@ static uint64_t digest(const struct weights *weights)
     return hash;
 }
 
-/* The worker: a byte comes for each step, and goes back when its gradient is there. */
+/* The worker: receives a byte for each step, and sends one back once its gradient is written. */
 static int work(struct device *device, const struct task *task, struct sluice_mr *mr, int socket)
 {
     struct weights *weights = sluice_mr_addr(mr), *gradient = weights + 1;
@@ -112,7 +112,7 @@ static int work(struct device *device, const struct task *task, struct sluice_mr
     return go == 'e' ? 0 : -1;
 }
 
-/* Its memory is registered once: memory that is not is registered by each call. */
+/* Runs a worker. It registers its memory once; otherwise each call would register it. */
 static int run_worker(int socket)
 {
     struct device device = {0};
@@ -159,7 +159,7 @@ static int train(const struct server *server, const struct workers *workers, uin
 
     for (uint32_t step = 0; step < steps; step++) {
         memset(&sum, 0, sizeof(sum));
-        if (workers_tell(workers, 's') != 0 || workers_hear(workers) != 0)
+        if (workers_send(workers, 's') != 0 || workers_receive(workers) != 0)
             return -1;
         for (uint32_t i = 1; i < workers->count; i++) {
             const struct weights *gradient = sluice_buffer_addr(server->gradients[i]);
@@ -169,10 +169,10 @@ static int train(const struct server *server, const struct workers *workers, uin
         }
         descend(weights, &sum);
     }
-    return workers_tell(workers, 'e');
+    return workers_send(workers, 'e');
 }
 
-/* What one process finds, without any other. */
+/* Trains the model in one process, for comparison. */
 static uint64_t train_alone(uint32_t steps)
 {
     static struct weights weights, gradient;
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     }
     if (optind != argc || count < 1 || count > MAX_PROCESSES - 1 || steps < 1 || steps > 1000000)
         return usage();
-    /* First the processes: what is open does not survive a fork. */
+    /* Start the processes first: open objects do not survive a fork. */
     result = workers_start(&workers, (uint32_t)count + 1, run_worker);
     if (result == 0)
         result = run_server(&workers, (uint32_t)steps);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of keys and values in blocks, as servers of language models have it: owners publish
- * a pool of blocks each, and a table tells for each sequence which blocks of which owner it
- * has. A reader fetches whole sequences, the blocks of which are scattered over all owners, by
- * one batch each, and checks every block: first one sequence after the other, and then each block
- * as it comes, while those of the next sequence are on their way.
+ * A cache of keys and values in blocks, as servers of language models have it. Each owner
+ * publishes a pool of blocks, and a table maps each sequence to blocks of owners. A reader
+ * fetches whole sequences, whose blocks are scattered over all owners, in one batch each, and
+ * checks every block: first one sequence after the other, and then each block as it arrives,
+ * while those of the next sequence are in flight.
  *
  *   15-kv-blocks [-b BLOCK BYTES] [-n OWNERS] [-r SEQUENCES]
  */
@@ -37,8 +37,8 @@ struct device {
 struct reader {
     struct device device;
     struct options options;
-    struct sluice_mr *memory; /* of two sequences */
-    double in_turn;           /* seconds of all sequences and their checks, one after the other */
+    struct sluice_mr *memory; /* for two sequences */
+    double in_turn;           /* seconds for all sequences and checks, one after the other */
     struct sluice_buffer_handle pools[MAX_PROCESSES];
 };
 
@@ -57,13 +57,13 @@ static void close_device(struct device *device)
     sluice_context_close(device->context);
 }
 
-/* What is in each byte of a block. */
+/* Returns the value of every byte of a block. */
 static uint8_t content(uint32_t owner, uint32_t block)
 {
     return (uint8_t)(owner * 37 + block * 11 + 1);
 }
 
-/* An owner is told who it is, publishes its pool, and has nothing more to do until the end. */
+/* The message to an owner. It publishes its pool, and then does nothing until the end. */
 struct part {
     uint32_t owner;
     uint64_t block;
@@ -114,7 +114,7 @@ static int meet_owners(struct reader *reader, const struct workers *workers)
     return 0;
 }
 
-/* Where the block of a sequence is: all owners in turn, and anywhere in their pools. */
+/* The table: the blocks of a sequence are at all owners in turn, anywhere in their pools. */
 static uint32_t owner_of(const struct reader *reader, uint32_t sequence, uint32_t at)
 {
     return 1 + (sequence + at) % reader->options.owners;
@@ -125,7 +125,7 @@ static uint32_t block_of(uint32_t sequence, uint32_t at)
     return (sequence * 7919u + at * 104729u) % BLOCKS;
 }
 
-/* Sequences are in the two halves of the memory in turn. */
+/* Returns the memory of a block; sequences use the two halves in turn. */
 static char *place_of(const struct reader *reader, uint32_t sequence, uint32_t at)
 {
     char *memory = sluice_mr_addr(reader->memory);
@@ -181,7 +181,7 @@ static int check(const struct reader *reader, uint32_t sequence)
     return 0;
 }
 
-/* Checks each block as it comes, and frees the batch. */
+/* Checks each block as it arrives, and frees the batch. */
 static int check_as_they_come(const struct reader *reader, uint32_t sequence,
                               struct sluice_buffer_batch *batch)
 {
@@ -206,7 +206,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* The first sequence connects; it is not counted. */
+/* Reads all sequences in turn. The first one, which connects, is not measured. */
 static int read_all(struct reader *reader)
 {
     double seconds = 0, bytes = (double)SEQUENCE * (double)reader->options.block;
@@ -227,7 +227,7 @@ static int read_all(struct reader *reader)
     return 0;
 }
 
-/* Of each sequence the blocks are on their way while those of the one before are checked. */
+/* Reads all sequences; the blocks of the next are in flight while those of one are checked. */
 static int read_ahead(struct reader *reader)
 {
     double bytes = (double)SEQUENCE * (double)reader->options.block, begin = now();
@@ -243,7 +243,7 @@ static int read_ahead(struct reader *reader)
         if (batch == NULL && sequence < reader->options.sequences)
             result = complain("reader", "post a sequence");
         if (result != 0)
-            sluice_buffer_batch_free(before); /* what is on its way is cancelled */
+            sluice_buffer_batch_free(before); /* cancels what is in flight */
         else if (before != NULL)
             result = check_as_they_come(reader, sequence - 1, before);
         before = batch;
@@ -304,11 +304,11 @@ int main(int argc, char **argv)
         owners > MAX_PROCESSES - 1 || sequences < 1 || sequences > 1000000)
         return usage();
     options = (struct options){(size_t)block, (uint32_t)owners, (uint32_t)sequences};
-    /* First the processes: what is open does not survive a fork. */
+    /* Start the processes first: open objects do not survive a fork. */
     result = workers_start(&workers, options.owners + 1, run_owner);
     if (result == 0)
         result = run_reader(&workers, &options);
     if (result == 0)
-        result = workers_tell(&workers, 'e');
+        result = workers_send(&workers, 'e');
     return workers_end(&workers, result) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of any number of clients in one epoll(7) loop: a client that comes is let in as a peer
- * of one multichannel, what it sends comes back in capitals, and one that leaves, or dies, makes
- * room for the next. Nothing but the loop waits: a client that stops, wherever it does, holds up
- * no other one.
+ * A server of any number of clients in one epoll(7) loop. It accepts each client as a peer of one
+ * multichannel, and sends its lines back in capitals. A client that leaves, or dies, makes room
+ * for the next. Only the loop waits: a client that stops at any point does not hold up others.
  *
  *   16-server                       a server and eight clients, two of which die
  *   16-server -l ADDRESS:PORT       the server, until SIGINT
@@ -24,18 +23,18 @@
 #include "workers.h"
 
 #define CLIENTS 8u
-#define VICTIMS 2u /* of them end without a word */
+#define VICTIMS 2u /* clients that end without a goodbye */
 #define LINES 50   /* that a client sends, one at a time */
 #define PLACES 64u /* clients at a time */
 #define SIZE 256   /* bytes of a line */
 #define BATCH 16   /* results of a poll */
 #define DEADLINE SLUICE_S(30)
-/* The time that a client has to connect once it has come; others do not wait for it. */
+/* The time in which a client must complete its connection; others do not wait for it. */
 #define WELCOME SLUICE_S(10)
-/* Silent for so long, a client is asked for a sign of life; devices tell of no death. */
+/* After this much silence keepalive probes a client, because devices do not report its death. */
 #define KEEPALIVE SLUICE_S(5)
 
-/* Each client has one line on its way: it is received, and then sent back from its place. */
+/* Each client has one line in flight: it is received, and then sent back from its slot. */
 enum step { RECEIVED, SENT };
 
 struct server {
@@ -58,7 +57,7 @@ static void interrupt(int signal)
     interrupted = 1;
 }
 
-/* Posts a receive into the place of the client, or a send of what is there. */
+/* Posts a receive into the slot of a client, or a send from it. */
 static int post(struct server *server, uint32_t peer, uint32_t opcode, size_t bytes)
 {
     struct sluice_request request = {.opcode = opcode,
@@ -85,7 +84,7 @@ static void lose(struct server *server, uint32_t peer)
     part_from(server, peer, "is lost");
 }
 
-/* A line of no bytes is goodbye. */
+/* Answers a line; an empty one is the goodbye. */
 static void answer(struct server *server, const struct sluice_completion *done)
 {
     char *line = (char *)sluice_mr_addr(server->lines) + (size_t)done->peer * SIZE;
@@ -103,7 +102,7 @@ static void answer(struct server *server, const struct sluice_completion *done)
 
 static void serve(struct server *server, const struct sluice_completion *done)
 {
-    /* Of one that is not here any more. */
+    /* The result is of a peer that was removed. */
     if ((done->flags & SLUICE_PEER_REMOVED) != 0)
         return;
     if (done->error != 0)
@@ -114,7 +113,7 @@ static void serve(struct server *server, const struct sluice_completion *done)
         lose(server, done->peer);
 }
 
-/* Begins to let in those that have come, as far as there are places for them. */
+/* Begins to accept the waiting clients, as many as there are slots for. */
 static int admit(struct server *server)
 {
     struct sluice_incoming *incoming;
@@ -130,7 +129,7 @@ static int admit(struct server *server)
     return errno == ETIMEDOUT ? 0 : complain("server", "listen");
 }
 
-/* Each of our clients has one channel, and its line is at the index of its peer. */
+/* Welcomes an accepted client. Each has one channel, and the slot at its peer index. */
 static void welcome(struct server *server, const struct sluice_admitted *admitted)
 {
     server->coming--;
@@ -147,7 +146,7 @@ static void welcome(struct server *server, const struct sluice_admitted *admitte
     }
 }
 
-/* Looks at the listener, which goes on with all that are being let in. */
+/* Serves the listener, which makes progress with all clients that are being accepted. */
 static int let_in(struct server *server)
 {
     struct sluice_admitted admitted = {.size = sizeof(admitted)};
@@ -161,8 +160,8 @@ static int let_in(struct server *server)
 }
 
 /*
- * Takes all there is, and arms; -1, or the milliseconds that the loop may sleep. A poll takes
- * many results, because each call looks for new ones.
+ * Takes all results and arms. Returns -1, or sets the milliseconds that the loop may sleep. A poll
+ * takes many results at once, because each call has a cost.
  */
 static int look_after(struct server *server, int *sleep)
 {
@@ -192,7 +191,7 @@ static int watch(int epoll, int fd)
     return -1;
 }
 
-/* Until so many clients have gone, or it is interrupted. */
+/* Runs until that many clients have gone, or it is interrupted. */
 static int loop(struct server *server, uint32_t clients)
 {
     struct epoll_event event;
@@ -237,7 +236,7 @@ static void close_server(struct server *server)
         close(server->epoll);
 }
 
-/* A line, and back; which has to be as it was, in capitals. */
+/* Sends a line, receives the answer, and checks that it is the same in capitals. */
 static int say(struct sluice_channel *channel, struct sluice_mr *mr, const char *text)
 {
     size_t length = strnlen(text, SIZE);
@@ -258,7 +257,7 @@ static int say(struct sluice_channel *channel, struct sluice_mr *mr, const char 
     return 0;
 }
 
-/* Says the text, and goodbye; a victim does not. */
+/* Sends the text, and the goodbye unless it is a victim. */
 static int run_client(const char *address, const char *text, int lines, int victim)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = KEEPALIVE};
@@ -275,7 +274,7 @@ static int run_client(const char *address, const char *text, int lines, int vict
         printf("%.*s\n", (int)strnlen(text, SIZE), (const char *)sluice_mr_addr(mr));
     if (result == 0 && victim)
         _exit(EXIT_SUCCESS);
-    /* The server parts as soon as it has heard this, before a device may have said so. */
+    /* The server closes as soon as it has received this, perhaps before it is acknowledged. */
     if (result == 0)
         (void)!sluice_channel_send(channel, NULL, 0, DEADLINE);
     sluice_channel_close(channel);
@@ -285,7 +284,7 @@ static int run_client(const char *address, const char *text, int lines, int vict
     return result;
 }
 
-/* A worker hears where the server is, and whether it is a victim. */
+/* The message to a worker: the server's address, and whether it is a victim. */
 struct part {
     char address[64];
     int victim;
@@ -316,7 +315,7 @@ static int tell_workers(const struct workers *workers, const struct server *serv
     return 0;
 }
 
-/* A server for so many clients; they are workers of ours, or whoever comes. */
+/* Runs the server for that many clients; they are workers of ours, or any that connect. */
 static int run_server(const char *address, const struct workers *workers, uint32_t clients)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -338,7 +337,7 @@ static int run_server(const char *address, const struct workers *workers, uint32
     return result;
 }
 
-/* First the processes: what is open does not survive a fork. */
+/* Starts the processes first: open objects do not survive a fork. */
 static int run_both(void)
 {
     struct workers workers = {0};

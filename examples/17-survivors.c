@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that go on when others die: in each round every rank gives a number to all ranks that
- * live, and adds up what it gets. Some ranks kill themselves on the way; the others leave them
- * out and finish.
+ * Ranks that go on when others die: in each round every rank sends a number to all living ranks,
+ * and adds up what it receives. Some ranks kill themselves; the others leave them out and finish.
  *
  *   sluice-launch --keep-going -n 4 17-survivors [VICTIM...]
  *
  * Each VICTIM is a rank that dies, the first one in round 2, the next in round 3, and so on.
  *
  * Here a rank dies between two rounds, so that all others miss it in the same round. A rank that
- * dies amid a round may have reached some ranks and not others: a program for which that matters
- * has the living agree on what counts, as sluice_node_barrier(3) tells.
+ * dies during a round may have reached some ranks and not others. If that matters, the living
+ * ranks must agree on what counts; see sluice_node_barrier(3).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +30,7 @@ struct job {
     struct sluice_completion *ended; /* one for each request */
     uint32_t *living;                /* ranks, in ascending order */
     uint64_t *own, *others;          /* our number, and that of each rank */
-    uint32_t rank, ranks, count;     /* so many are living */
+    uint32_t rank, ranks, count;     /* count: of living */
 };
 
 static int complain(const char *what)
@@ -55,7 +54,7 @@ static int name_requests(const struct job *job)
     return error;
 }
 
-/* Of those that are gone. Any other failure is one of this rank, or of the program. */
+/* Returns whether a request failed because its rank is gone; any other failure is our own. */
 static bool is_lost(const struct sluice_completion *ended)
 {
     return ended->error != 0 && ended->error_class == SLUICE_CLASS_PEER_LOST;
@@ -86,7 +85,7 @@ static int take_stock(struct job *job, uint32_t round)
     return sum == expected ? 0 : complain("add up");
 }
 
-/* All requests have ended when the call returns, whatever it returns. */
+/* Plays a round. All requests have ended when the call returns, even with an error. */
 static int play_round(struct job *job, uint32_t round)
 {
     int error;
@@ -96,7 +95,7 @@ static int play_round(struct job *job, uint32_t round)
         return complain("name memory");
     error = sluice_multichannel_scatter_gather(
         job->all, job->list, job->count, job->list + job->count, job->count, DEADLINE, job->ended);
-    /* Before anything was posted no completion was written. */
+    /* Nothing was posted, and no completion was written. */
     if (error == -EINVAL || error == -ENOMEM)
         return complain("give and take");
     return take_stock(job, round);
@@ -112,7 +111,7 @@ static int work(struct job *job, struct sluice_node *node, char **victims)
     }
     printf("rank %" PRIu32 " did %d rounds, at the end with %" PRIu32 " of %" PRIu32 " ranks\n",
            job->rank, ROUNDS, job->count, job->ranks);
-    /* Who closes at once would be lost to those that are still at work. */
+    /* Closing at once would break the connections for ranks still at work. */
     if (sluice_node_barrier(node, job->living, job->count, SLUICE_BARRIER_DEFAULT, DEADLINE) != 0)
         return complain("wait for the living");
     return 0;
@@ -139,7 +138,7 @@ static bool allocate(struct job *job, struct sluice_node *node)
 
 int main(int argc, char **argv)
 {
-    /* On an RDMA device a process that dies says nothing: the connection has to ask. */
+    /* An RDMA device does not report a dead process: keepalive is needed to detect it. */
     struct sluice_channel_attr channel = {.size = sizeof(channel), .keepalive = SLUICE_S(1)};
     struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
     struct sluice_node *node = sluice_node_open(NULL, NULL, &attr, DEADLINE);

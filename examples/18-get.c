@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A safe GET: ranks read values of another rank, one-sided, while that changes them all the
- * time, and never take a value for good that is half old and half new.
+ * A safe GET: ranks read values of another rank, one-sided, while that rank changes them all the
+ * time, and never accept a value that is half old and half new.
  *
  *   sluice-launch -n 3 18-get [-r GETS] [-s]
  *
  *   -r GETS   how many values each reader gets, 1 to 1000000000, default 20000
- *   -s        with a single read for each value instead, which is not safe: counts what is wrong
+ *   -s        use a single read for each value, which is not safe, and count wrong values
  *
- * Rank 0 has the values and a thread that changes them; all others read. A rank that is alone
- * reads its own.
+ * Rank 0 has the values and a thread that changes them; all others read. If there is only one
+ * rank, it reads its own values.
  *
  * Each value has a version, which is odd while the value is changed. A GET is one list of three
- * reads, of the version, the value and the version again, the last two with SLUICE_FENCE: so none
- * begins before the one before it has ended. If both versions are the same and even, no change
- * began before the value was read to its end. sluice_memory(7) tells why one read does not do.
+ * reads, of the version, the value and the version again, the last two with SLUICE_FENCE, so that
+ * each begins after the one before it has completed. If both versions are equal and even, no
+ * change began before the value was read completely. sluice_memory(7) explains why one read is
+ * not enough.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -28,18 +29,18 @@
 #include <sluice.h>
 
 #define ITEMS 4
-#define WORDS 510 /* so that an item has 4 KiB */
+#define WORDS 510 /* makes an item 4 KiB */
 #define BURST 64  /* changes in a row */
 #define DEADLINE SLUICE_S(60)
 
-/* What rank 0 has. The last word is for the single read alone: a version as well. */
+/* An item of rank 0. The last word is used by the single read only: it is a version as well. */
 struct item {
     _Atomic uint64_t version;
     _Atomic uint64_t value[WORDS];
     _Atomic uint64_t again;
 };
 
-/* What a reader gets: the version before, the value, and the version after. */
+/* The copy of a reader: the version before, the value, and the version after. */
 struct copy {
     uint64_t before;
     uint64_t value[WORDS];
@@ -53,7 +54,7 @@ struct job {
     uint64_t gets;
     uint32_t rank, ranks;
     bool single;
-    atomic_bool done; /* the writer is to end */
+    atomic_bool done; /* the writer must end */
 };
 
 static int complain(const char *what)
@@ -62,7 +63,7 @@ static int complain(const char *what)
     return -1;
 }
 
-/* A value shows by itself whether all of it is of one version. */
+/* The words of a value, which show whether all of it is of one version. */
 static uint64_t word_of(uint64_t version, uint64_t i)
 {
     return (version + i) * UINT64_C(0x9e3779b97f4a7c15);
@@ -77,8 +78,8 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /*
- * The owner's part. The fence keeps the new value behind the odd version, and the release store
- * keeps the even one behind the value, for readers of any kind.
+ * Writes a value as its owner. The fence orders the new value after the odd version, and the
+ * release store orders the even version after the value, for local and remote readers.
  */
 static void put(struct item *item, uint64_t version)
 {
@@ -108,7 +109,7 @@ static void *run_writer(void *argument)
     return NULL;
 }
 
-/* The list of a GET of an item: the three reads, or the single one. */
+/* Makes the list of a GET: the three reads, or the single one. */
 static int name_reads(const struct job *job, size_t item, struct sluice_request reads[3])
 {
     static const struct {
@@ -133,7 +134,7 @@ static int name_reads(const struct job *job, size_t item, struct sluice_request 
     return error;
 }
 
-/* Reads until the versions agree, and counts in vain what was read once more. */
+/* Reads until the versions agree, and counts the retries. */
 static int get(const struct job *job, size_t item, uint64_t *vain)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(job->node);
@@ -174,7 +175,7 @@ static int read_all(const struct job *job)
     return job->single || torn == 0 ? 0 : -1;
 }
 
-/* The writer ends when all readers have what they want. */
+/* Runs the rank; the writer ends when all readers are done. */
 static int work(struct job *job)
 {
     bool owner = job->rank == 0;
@@ -188,7 +189,7 @@ static int work(struct job *job)
     if (!owner || job->ranks == 1)
         result = read_all(job);
     fflush(stdout);
-    /* A rank that closes at once would be lost to those that are still at work. */
+    /* Shut down first: closing at once would break the connections for ranks still at work. */
     if (result == 0 && sluice_node_shutdown(job->node, SLUICE_S(600)) != 0)
         result = complain("shut down");
     if (owner) {

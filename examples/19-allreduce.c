@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums over all ranks, which all ranks get: an allreduce, by two algorithms that a program can
- * copy and change. docs/reductions.md tells when to take which.
+ * Sums over all ranks, with the result on all ranks: an allreduce, by two algorithms that you can
+ * copy and change. docs/reductions.md explains when to use which.
  *
  *   sluice-launch -n 4 19-allreduce [-a ring|tree] [-n NUMBERS] [-r ROUNDS]
  *
- * In a ring each rank sends 2 (N - 1) / N of the vector, whatever N is: for long vectors. In a
- * tree a vector makes 2 log2 N steps: for short ones.
+ * In a ring each rank sends 2 (N - 1) / N of the vector, for any N: use it for long vectors. In a
+ * tree a vector takes 2 log2 N steps: use it for short ones.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define DEADLINE SLUICE_S(60)
 #define MAX_ROUNDS 1000
 
-/* The vector of this rank, and as much room again for what comes from others. */
+/* The vector of this rank, and as much room for data from others. */
 struct job {
     struct sluice_node *node;
     struct sluice_multichannel *all;
@@ -39,7 +39,7 @@ static int complain(const char *what)
     return -1;
 }
 
-/* A request for numbers of our memory. One of none has no element. */
+/* Makes a request for numbers of our memory; without numbers it has no element. */
 static int name(const struct job *job, struct sluice_request *request, uint32_t peer,
                 double *numbers, size_t count)
 {
@@ -76,8 +76,8 @@ static void add(double *restrict to, const double *restrict from, size_t count)
 }
 
 /*
- * The ring. The vector has a part for each rank, of which some may be empty. In each step a rank
- * sends a part to the next one and takes another of the one before it, both at the same time.
+ * The ring. The vector has a part for each rank; some may be empty. In each step a rank sends a
+ * part to the next rank and receives another one from the rank before it, both at the same time.
  */
 #define PIECE ((size_t)16384) /* numbers: 128 KiB */
 
@@ -95,8 +95,8 @@ static double *part(const struct job *job, uint32_t index, size_t *count)
 }
 
 /*
- * One part there and another here, which is added to ours, or takes its place. What is to be added
- * comes piece by piece, and is added while it is in the cache.
+ * Sends one part and receives another, which is added to ours, or replaces it. Parts to be added
+ * are received piece by piece, so that each piece is added while it is in the cache.
  */
 static int pass(const struct job *job, uint32_t out, uint32_t in, bool adds)
 {
@@ -127,7 +127,7 @@ static int reduce_ring(const struct job *job)
     uint32_t n = job->ranks, me = job->rank;
     int error = 0;
 
-    /* After n - 1 steps the part behind our own has the sums of all ranks. */
+    /* After n - 1 steps the part after our own has the sums of all ranks. */
     for (uint32_t step = 0; step + 1 < n && error == 0; step++)
         error = pass(job, me + n - step, me + n - step - 1, true);
     for (uint32_t step = 0; step + 1 < n && error == 0; step++)
@@ -135,7 +135,7 @@ static int reduce_ring(const struct job *job)
     return error;
 }
 
-/* The tree. Ranks whose lowest set bit is the same give to their parents at the same time. */
+/* The tree. Ranks with the same lowest set bit send to their parents at the same time. */
 static int reduce_tree(const struct job *job)
 {
     uint32_t bit = 1;
@@ -158,7 +158,7 @@ static int reduce_tree(const struct job *job)
     return error;
 }
 
-/* Whole numbers, whose sums are exact in any order. */
+/* Returns whole numbers, whose sums are exact in any order. */
 static double number(uint32_t rank, size_t i)
 {
     return (double)(rank + 1) + (double)(i % 7);
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
         job.room = job.vector + job.numbers;
         result = work(&job);
     }
-    /* A rank that closes at once would be lost to those that are still at work. */
+    /* Shut down first: closing at once would break the connections for ranks still at work. */
     if (result == 0 && sluice_node_shutdown(job.node, DEADLINE) != 0)
         result = complain("shut down");
     sluice_mr_deregister(job.mr);

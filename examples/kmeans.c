@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of pixels, and clusters of them: see kmeans.h. */
+/* Reading rows of pixels, and clustering them: see kmeans.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ __attribute__((format(printf, 1, 2))) static int complain(const char *format, ..
     return -1;
 }
 
-/* Takes a number of at most two figures, and the character that stands behind it. */
+/* Takes a number of at most two digits, and the character after it. */
 static int take_number(const char **text, int most, char end, uint8_t *number)
 {
     const char *at = *text;
@@ -117,7 +117,7 @@ static uint32_t squared_distance(const uint8_t *row, const uint32_t *centre)
     return sum;
 }
 
-/* Lowers the distances to those from a new centre, and returns the row of the longest. */
+/* Lowers the distances by a new centre, and returns the row with the longest distance. */
 static uint32_t farthest(const struct data *data, uint32_t rows, const uint32_t *centre,
                          uint32_t *distances)
 {
@@ -153,7 +153,7 @@ int choose_centres(const struct data *data, const struct plan *plan, uint32_t *c
     return 0;
 }
 
-/* Of centres that are equally near, the first. */
+/* Returns the nearest centre; the first of several equally near ones. */
 static uint32_t nearest(const struct part *part, const uint8_t *row, uint32_t *distance)
 {
     uint32_t best = 0;
@@ -198,7 +198,7 @@ static void assign(const struct part *part)
     }
 }
 
-/* The means, to the nearest unit. A cluster without rows keeps its centre. */
+/* Moves each centre to the mean of its rows, rounded. A cluster without rows keeps its centre. */
 static void move_centres(const struct part *part)
 {
     for (uint32_t i = 0; i < part->clusters; i++) {
@@ -256,8 +256,8 @@ static uint32_t most_of(const uint32_t counts[DIGITS])
 }
 
 /*
- * How many rows show the digit that most rows of their cluster show. Takes time for each
- * cluster, but no memory.
+ * Returns how many rows show the digit that most rows of their cluster show. It passes over all
+ * rows once per cluster, which takes time but no memory.
  */
 static uint32_t count_pure(const struct data *data, const struct plan *plan,
                            const uint32_t *assigned)
@@ -291,7 +291,7 @@ static int compare(const struct part *result, const struct part *alone)
     return 0;
 }
 
-/* FNV-1a of numbers rather than bytes, so that it is the same on all hosts. */
+/* FNV-1a of numbers instead of bytes, so that it does not depend on byte order. */
 static uint64_t checksum(const uint32_t *numbers, size_t count)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What 12-kmeans does with its rows, and nothing of how the ranks work together: the
- * file, and k-means of the rows of one process.
+ * The part of 12-kmeans that does not depend on ranks: reading the file, and k-means of
+ * the rows of one process.
  *
- * All numbers are whole: pixels, sums, and centres in units of 1/256, which are
- * rounded once the sums of all rows are known. So no result depends on the order of
- * additions, and the answer of any number of processes is that of one, to the last bit.
+ * All numbers are whole: pixels, sums, and centres in units of 1/256, which are rounded
+ * after the sums of all rows are known. So no result depends on the order of additions,
+ * and any number of processes finds the same result as one, to the last bit.
  */
 #ifndef EXAMPLES_KMEANS_H
 #define EXAMPLES_KMEANS_H
@@ -25,19 +25,19 @@ struct data {
     uint8_t *digits; /* one for each row */
 };
 
-/* What is to be done. */
+/* The parameters of a run. */
 struct plan {
     uint32_t rows; /* of the whole file */
     uint32_t clusters;
     uint32_t iterations; /* at most */
-    uint32_t repeat;     /* how often all of it is done */
+    uint32_t repeat;     /* how often to do it all */
 };
 
 /*
- * Sums are one list of numbers, so that those of several processes are added alike:
- * for each cluster those of its pixels and the number of its rows, and then how many
- * rows have changed their cluster, and the inertia, which is the sum of the squared
- * distances of the rows from their centres.
+ * Sums are one list of numbers, so that those of several processes can be added: for each
+ * cluster the sums of its pixels and the number of its rows; then the number of rows that
+ * have changed their cluster; and the inertia, which is the sum of the squared distances
+ * of the rows from their centres.
  */
 #define STRIDE (PIXELS + 1)
 
@@ -50,7 +50,7 @@ static inline size_t count_of_sums(uint32_t clusters)
 struct part {
     const uint8_t *pixels;
     uint32_t *start;    /* the first centres, PIXELS for each cluster */
-    uint32_t *centres;  /* result: those that the last assignment was to */
+    uint32_t *centres;  /* result: the centres of the last assignment */
     uint32_t *assigned; /* result: the cluster of each row */
     uint64_t *sums;     /* count_of_sums() */
     uint32_t rows, clusters;
@@ -59,30 +59,29 @@ struct part {
     int64_t nanoseconds; /* result, for one of the repetitions */
 };
 
-/* Makes the sums of this part those of all parts; returns 0, or -1. */
+/* Adds the sums of all other parts to those of this part; returns 0, or -1. */
 typedef int add_up(void *argument, struct part *part);
 
-/* Reads a file; returns 0, or -1 after it has said what is wrong and in which line. */
+/* Reads a file; returns 0, or -1 after it has printed what is wrong and in which line. */
 int data_load(struct data *data, const char *name, uint32_t *rows);
 
 void data_free(struct data *data);
 
 /*
- * The first centres are rows: the first one of the file, and then always that which is
- * farthest from the centres before it. Returns 0, or -1 after it has said why.
+ * Chooses rows as first centres: the first row of the file, and then always the row that
+ * is farthest from the centres so far. Returns 0, or -1 after it has printed why.
  */
 int choose_centres(const struct data *data, const struct plan *plan, uint32_t *centres);
 
 /*
- * Until no row changes its cluster, or the plan says that it is enough. Without a
+ * Clusters until no row changes its cluster, or for the iterations of the plan. Without a
  * function to add up, the part has all rows. Returns 0, or -1 if that function failed.
  */
 int cluster(struct part *part, const struct plan *plan, add_up *function, void *argument);
 
 /*
- * Does it all alone and compares each number of the result, where assigned is of all
- * rows. Prints the result and both times and returns 0, or says what the first
- * difference is and returns -1.
+ * Does it all alone and compares each number of the result; assigned is of all rows. Prints
+ * the result and both times and returns 0, or prints the first difference and returns -1.
  */
 int verify(const struct data *data, const struct plan *plan, const struct part *result);
 

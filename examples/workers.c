@@ -60,7 +60,7 @@ int complain_as(uint32_t rank, const char *what)
     return complain(who, what);
 }
 
-int workers_tell(const struct workers *workers, char what)
+int workers_send(const struct workers *workers, char what)
 {
     for (uint32_t rank = 1; rank < workers->count; rank++)
         if (give(workers->sockets[rank], &what, 1) != 0)
@@ -68,7 +68,7 @@ int workers_tell(const struct workers *workers, char what)
     return 0;
 }
 
-int workers_hear(const struct workers *workers)
+int workers_receive(const struct workers *workers)
 {
     char what;
 
@@ -103,7 +103,7 @@ static int start_worker(struct workers *workers, int (*life)(int socket))
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || (pid = fork()) < 0)
         return complain_of("start a process", strerror(errno));
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however rank 0 ends, nobody stays behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* do not outlive rank 0 */
         if (getppid() != parent)
             exit(EXIT_FAILURE);
         close(pair[0]);
@@ -168,7 +168,7 @@ static int connect_to(int socket, const struct sockaddr *address, socklen_t leng
     return 0;
 }
 
-/* A socket that is attached to ADDRESS:PORT, by one of the two above. */
+/* Opens a socket and attaches it to ADDRESS:PORT, by one of the two functions above. */
 static int open_socket(const char *where,
                        int (*attach)(int, const struct sockaddr *, socklen_t length))
 {

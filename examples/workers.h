@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that work for rank 0, which has a stream socket to each: its own
- * children, or whoever comes by TCP. There is nothing of RDMA in here,
- * but for the words of what failed.
+ * Processes that work for rank 0, which has a stream socket to each: its own children, or
+ * processes that connect by TCP. Nothing here uses RDMA, but for the error texts of sluice.
  *
- * What fails says why on standard error and returns -1.
+ * Functions that fail print why to standard error and return -1.
  */
 #ifndef EXAMPLES_WORKERS_H
 #define EXAMPLES_WORKERS_H
@@ -18,40 +17,40 @@
 /* Seconds to wait for a process on a socket. */
 #define PATIENCE 60
 
-/* A call of sluice failed: whose it was, what it was to do, and why it could not. */
+/* Print the failure of a call of sluice: who called, what for, and the library's reason. */
 int complain(const char *who, const char *what);
 int complain_as(uint32_t rank, const char *what);
 
-/* Indexed by rank; rank 0 is the process that has this. Zeroed at first. */
+/* The workers of rank 0, indexed by rank. Zero it before use. */
 struct workers {
-    uint32_t count; /* all below have come */
+    uint32_t count; /* ranks below this are connected */
     int sockets[MAX_PROCESSES];
     pid_t pids[MAX_PROCESSES]; /* 0: not a child */
 };
 
 /*
- * Gets ranks 1 to count - 1 together: starts them, where the result of life is
- * that of the process and 0 is success; or waits for them at ADDRESS:PORT, and
- * prints where it does, as port 0 is any port that is free.
+ * Get ranks 1 to count - 1: start them, where the result of life is the exit status of the
+ * process and 0 is success; or wait for them at ADDRESS:PORT, and print the port, as 0 is
+ * any free port.
  */
 int workers_start(struct workers *workers, uint32_t count, int (*life)(int socket));
 int workers_accept(struct workers *workers, uint32_t count, const char *where);
 
 /*
- * Lets go of them: result 0 tells them with a byte that all is well and waits for
- * our children, anything else kills these. Returns the result, or -1 if a child
- * was not successful. Nobody is left then, for a second call too.
+ * Ends all workers: with result 0, sends each a byte that all is well and waits for our
+ * children; otherwise kills these. Returns the result, or -1 if a child failed. A second
+ * call finds no workers and does nothing.
  */
 int workers_end(struct workers *workers, int result);
 
-/* The other end of workers_accept(), which is perhaps not there yet: a socket. */
+/* Connects to workers_accept(), and waits for it if necessary. Returns a socket. */
 int worker_connect(const char *where);
 
-/* Tells all workers the same by a byte, or waits for a byte of each. */
-int workers_tell(const struct workers *workers, char what);
-int workers_hear(const struct workers *workers);
+/* Send the same byte to all workers, or wait for a byte from each. */
+int workers_send(const struct workers *workers, char what);
+int workers_receive(const struct workers *workers);
 
-/* Move so many bytes, or fail silently: at the end of the stream too. */
+/* Send or receive count bytes, or fail silently, also at the end of the stream. */
 int give(int socket, const void *bytes, size_t count);
 int take(int socket, void *bytes, size_t count);
 
