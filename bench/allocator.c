@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a block of an allocator costs, beside malloc(3) and free(3).
+ * Measures what a block of an allocator costs, compared with malloc(3) and free(3).
  *
  *   bench/allocator [threads...]    1 and 2, if none are given
  *
- * Each thread gets BLOCKS blocks, writes a byte of each, and frees them, again and again. A row
- * is one size: the median of PAIRS interleaved pairs of runs, one of us and one of malloc(3),
- * the ratio of each pair, its quartiles, and how many registrations there were after the first
- * run. The result is 0 if all ratios are within the budget and nothing was registered, else 1.
+ * Each thread allocates BLOCKS blocks, writes a byte of each, and frees them, repeatedly. A row
+ * is one size: the median of PAIRS interleaved pairs of runs, one of sluice and one of malloc(3),
+ * the ratio of each pair, its quartiles, and the number of registrations after the first run. The
+ * result is 0 if all ratios are within the budget and nothing was registered, otherwise 1.
  */
 #include "config.h"
 
@@ -94,7 +94,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* The mean of its threads; negative: it failed. */
+/* Returns the mean of the threads; negative if it failed. */
 static double measure(struct sluice_allocator *allocator, size_t size, uint32_t threads)
 {
     double nanoseconds[MOST_THREADS], sum = 0;
@@ -133,7 +133,7 @@ static uint64_t registrations(struct sluice_allocator *allocator)
     return sluice_allocator_query(allocator, &info) == 0 ? info.registrations : UINT64_MAX;
 }
 
-/* Whether it is as it should be. */
+/* Prints a row. Returns whether it meets the budget. */
 static bool row(struct sluice_allocator *allocator, size_t size, uint32_t threads)
 {
     double ours[PAIRS], theirs[PAIRS], ratios[PAIRS];

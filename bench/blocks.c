@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What it costs that memory lies in blocks: the bandwidth of one paged request beside that of
- * one write or read of as many bytes without a gap, between two processes.
+ * Measures the cost of memory in blocks: the bandwidth of one paged request compared with one
+ * write or read of as many contiguous bytes, between two processes.
  *
  *   bench/blocks [-b BYTES] [-r ROUNDS] [WIRE...]    8388608, 31, and all wires
  *
- *   memmove      no wire: memmove(3) within one process, which no wire can be better than
+ *   memmove      no wire: memmove(3) within one process, the upper limit of any wire
  *   shm          shared memory, in memory of sluice_mr_alloc()
  *   registered   shared memory, in memory that the program has registered itself
  *   tcp          the loopback
  *
- * On both sides the pages are in an order of their own, and all of the memory is moved. A round
- * is one request of each kind, so that a drift of the machine meets both alike; the ratio is
- * the median of the rounds, and beside it are its quartiles. The peer sleeps, as the owner of
- * a cache may. Before it is measured, a row shows that it moves the right bytes. The result is
- * 0 if all ratios are within the budget, 1 if one is not or something failed, 2 if the
- * arguments are wrong.
+ * The pages have a different order on each side, and all of the memory is moved. A round is one
+ * request of each kind, so that drift of the machine affects both equally. The ratio is the
+ * median of the rounds, printed with its quartiles. The peer sleeps, as the owner of a cache may.
+ * Before a row is measured, its data is verified. The result is 0 if all ratios are within the
+ * budget, 1 if one is not or something failed, 2 if the arguments are wrong.
  */
 #include "config.h"
 
@@ -56,14 +55,14 @@ struct side {
     struct sluice_pd *pd;
     struct sluice_channel *channel;
     struct sluice_mr *mr;
-    struct sluice_mr *far; /* without a wire: what else would be the peer's */
+    struct sluice_mr *far; /* without a wire: stands for the peer's memory */
     void *registered;      /* or NULL */
     struct sluice_remote_mr remote;
     uint32_t bytes;
-    int socket; /* to the other one */
+    int socket; /* to the other process */
 };
 
-/* One row: the same bytes as a whole, and by pages. */
+/* One row: the same bytes in one piece, and by pages. */
 struct row {
     struct side *side;
     uint32_t opcode, block, count;
@@ -85,7 +84,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Both give and take as much. */
+/* Sends and receives the same number of bytes. */
 static int swap(int socket, const void *ours, void *theirs, size_t size)
 {
     if (send(socket, ours, size, MSG_NOSIGNAL) == (ssize_t)size &&
@@ -162,7 +161,7 @@ static void close_side(struct side *side)
     close(side->socket);
 }
 
-/* Owns memory until the other process has gone. */
+/* Runs the peer: owns memory until the other process has ended. */
 static int own(struct side *side, const struct wire *wire)
 {
     int result = open_side(side, wire);
@@ -234,7 +233,7 @@ static void copy(const struct row *row, uint32_t opcode, bool paged)
                 row->block);
 }
 
-/* All of the memory, whole or by pages. Returns the seconds that it took, or -1. */
+/* Moves all of the memory, in one piece or by pages. Returns the seconds it took, or -1. */
 static double move(const struct row *row, uint32_t opcode, bool paged)
 {
     struct side *side = row->side;
@@ -252,7 +251,7 @@ static double move(const struct row *row, uint32_t opcode, bool paged)
     return now() - begin;
 }
 
-/* What is in page i before it is moved. */
+/* Returns the content of page i before it is moved. */
 static uint64_t content(const struct row *row, uint32_t i)
 {
     return (uint64_t)row->opcode << 48 | (uint64_t)row->block << 24 | i;
@@ -267,7 +266,7 @@ static void fill(const struct row *row)
             *words++ = content(row, i);
 }
 
-/* What was written by pages and read whole, or the other way round, comes to its place. */
+/* Verifies the data: written by pages and read in one piece, and the other way round. */
 static int check(const struct row *row)
 {
     bool writes = row->opcode == SLUICE_OP_WRITE;
@@ -297,7 +296,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Which of the two is first changes from round to round. */
+/* Measures a row. The order of the two requests alternates between rounds. */
 static int measure(const struct row *row, const char *wire, int rounds)
 {
     static const char *const verdicts[] = {"not met", "met", "without a budget"};
@@ -329,7 +328,7 @@ static int measure(const struct row *row, const char *wire, int rounds)
     return met ? 0 : 1;
 }
 
-/* All rows of a wire; 1: the budget is not met by one. */
+/* Measures all rows of a wire. Returns 1 if a row misses the budget. */
 static int lead(struct side *side, const struct wire *wire, int rounds)
 {
     int result = open_side(side, wire), worst = 0;
@@ -349,7 +348,7 @@ static int lead(struct side *side, const struct wire *wire, int rounds)
     return result < 0 ? result : worst;
 }
 
-/* In two processes of its own: what is open does not survive a fork. */
+/* Runs a wire in two new processes, because open objects do not survive a fork. */
 static int run_wire(const struct wire *wire, uint32_t bytes, int rounds)
 {
     int sockets[2], status[2] = {1, 1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an exchange over TCP costs: ranks in threads of one process, on the
+ * Measures an exchange over TCP, with ranks in threads of one process, on the
  * loopback. Prints the time of each call, which is that of the slowest rank, and
- * what passes through rank 0.
+ * the traffic of rank 0.
  *
  *   bench/exchange [RANKS]...       default 16 64 256 1000
  *
@@ -72,7 +72,7 @@ static int call_once(struct sluice_exchange *exchange, enum call call, const cha
     return sluice_exchange_alltoall(exchange, to, from, BYTES, DEADLINE);
 }
 
-/* No rank is ahead by more than a call, so rank 0 has the time of all. */
+/* Measures at rank 0. No rank is ahead by more than a call, so this is the time of all. */
 static int measure_calls(const struct rank *rank, struct sluice_exchange *exchange, const char *to,
                          char *from)
 {
@@ -120,7 +120,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* A port of the loopback that nobody has. */
+/* Finds a free port of the loopback. */
 static int find_root(struct run *run)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};

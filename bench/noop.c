@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library on a transport that does nothing: what is posted has succeeded
- * by the next poll. bench/instructions runs it under callgrind, to count what
- * the library itself executes for a call.
+ * The library on a transport that does nothing: posted requests have succeeded by
+ * the next poll. bench/instructions runs it under callgrind, to count the
+ * instructions of the library itself.
  *
  *   bench/noop CASE COUNT
  *
@@ -22,15 +22,15 @@
  *   run_prepared      8 bytes to each of 8 peers, by a prepared list
  *   run_prepared_results  the same with an array of results
  *   run_cached        a region got from a cache of 1,024, and put back
- *   run_arrivals      a look at 32 arrivals, for which receives are posted anew
- *   run_blocks        blocking write of 64 pages that lie apart on both sides
+ *   run_arrivals      taking 32 arrivals, and posting their receives again
+ *   run_blocks        blocking write of 64 pages that are scattered on both sides
  *   run_timed_send    run_send with histograms
  *   run_timed_scatter  run_scatter_send with histograms
- *   run_scope         a scope with sends to 8 peers, posted in one call, which nobody looks at
+ *   run_scope         a scope with sends to 8 peers, posted in one call, with no result taken
  *
- * The cases are names of functions, which is how callgrind is told to count only
- * while one runs; they, and hand_out() and succeed_...() of the transport, are not the
- * library's. It is linked as tests/test_engine is.
+ * The cases are names of functions, so that callgrind can count only while one of them
+ * runs. They, and hand_out() and succeed_...() of the transport, are not part of the
+ * library. The program is linked like tests/test_engine.
  */
 #include "config.h"
 
@@ -44,13 +44,13 @@
 
 #define PEERS 8
 #define DEADLINE SLUICE_S(10)
-/* Of which one look takes so many. */
+/* Arrivals that one call takes. */
 #define ARRIVALS 32
-/* Every other page of a memory that is not there, from the last one on. */
+/* Blocks are every second page, from the last one on, of memory that does not exist. */
 #define BLOCKS 64
 #define BLOCK 4096
 
-/* What the cases work on. */
+/* The objects that the cases use. */
 struct set {
     struct sluice_pd *pd;
     struct sluice_channel *channel;
@@ -239,7 +239,7 @@ static int run_scope(struct set *set, uint32_t count)
     return 0;
 }
 
-/* Nothing is there: this transport registers whatever it is told. */
+/* Addresses without memory: this transport registers anything. */
 #define CACHED 1024
 static const void *cached_at(uint32_t i)
 {
@@ -272,7 +272,7 @@ static struct sluice_mr_cache *make_cache(struct sluice_pd *pd)
     return cache;
 }
 
-/* Here, because whatever it posts has arrived at once: each look finds a batch of them. */
+/* Every receive that it posts has arrived at once, so each call finds a batch. */
 static int run_arrivals(struct set *set, uint32_t count)
 {
     const struct sluice_channel_attr attr = {

@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 
-/* There is one completion queue at a time. */
+/* Only one completion queue exists at a time. */
 static struct slu_cq the_cq;
 static struct slu_wc ring[NOOP_RING];
 static uint32_t waiting;
@@ -197,7 +197,7 @@ static const struct slu_transport noop = {
     .post_receive = succeed_receives,
 };
 
-/* Instead of those of the library. */
+/* Replaces the transports of the library. */
 const struct slu_transport *const slu_transports[] = {&noop};
 const uint32_t slu_transport_count = 1;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arguments of a benchmark that runs once for each of some numbers. */
+/* Arguments of a benchmark that runs once for each of several numbers. */
 #ifndef BENCH_NUMBERS_H
 #define BENCH_NUMBERS_H
 
@@ -8,7 +8,7 @@
 
 #define MOST_NUMBERS 16
 
-/* Each argument is one of least to most; numbers, which has defaults, stays without arguments. */
+/* Reads arguments from least to most. Without arguments numbers keeps its defaults. */
 static inline int read_numbers(int argc, char **argv, uint32_t least, uint32_t most,
                                uint32_t numbers[MOST_NUMBERS])
 {

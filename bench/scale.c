@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What many peers cost: one process with a multichannel whose peers are all
- * connected to themselves. Prints time and memory for each number of peers.
+ * Measures the cost of many peers: one process with a multichannel whose peers are
+ * all connected to themselves. Prints time and memory for each number of peers.
  *
  *   bench/scale [--depth N] [PEERS]...    default 10 100 1000
  *
  *   handshake   prepare, endpoints and handshake of all peers
- *   heap        what malloc handed out, a peer
- *   resident    what the process grew by in memory, a peer
+ *   heap        bytes allocated by malloc, per peer
+ *   resident    growth of the process in memory, per peer
  *   fds         file descriptors open in the process, with device and memory
  *   scatter+gather  8 bytes to and from each peer, in one call; median of 11
  *
- * Each line is measured in a process of its own. The depth is that of sends and of receives,
- * by default 16.
+ * Each line is measured in a process of its own. The depth is that of sends and of receives;
+ * the default is 16.
  */
 #include <dirent.h>
 #include <malloc.h>
@@ -108,7 +108,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Sends 8 bytes to and receives 8 from each peer. Median in seconds, or -1. */
+/* Sends 8 bytes to each peer and receives 8. Returns the median in seconds, or -1. */
 static double time_scatter_gather(struct sluice_multichannel *multichannel, struct sluice_mr *mr,
                                   uint32_t peers)
 {

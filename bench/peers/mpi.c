@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The works of sluice-perf in MPI, for bench/compare, which builds it with each MPI that
- * is there:
+ * The works of sluice-perf in MPI, for bench/compare, which builds it with each installed
+ * MPI:
  *
  *   mpirun -n RANKS mpi WORK BYTES ITERATIONS [dirty]
  *
- * Rank 0 prints one line: work, bytes, ranks, the median in microseconds and messages a
- * second. Times are had as sluice-perf has them: of send_lat half of there and back,
- * without what the writing of dirty messages takes.
+ * Rank 0 prints one line: work, bytes, ranks, the median in microseconds and messages per
+ * second. Times are those of sluice-perf: for send_lat half of a round trip, without the
+ * time of writing dirty messages.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* How long the writing took goes with the message. */
+/* Writes a message, and into it the time that this took. */
 static void write_message(const struct job *job, int number)
 {
     double begin = MPI_Wtime(), taken;
@@ -74,7 +74,7 @@ static double send_lat(const struct job *job, int i)
     return (MPI_Wtime() - begin - writing_of_peer(job)) / 2;
 }
 
-/* A window of messages, and one back when all have come: the time is that of a message. */
+/* Sends a window of messages, answered by one. Returns the time of one message. */
 static double msg_rate(const struct job *job, int i)
 {
     MPI_Request requests[WINDOW];
@@ -108,7 +108,7 @@ static double scatter_gather(const struct job *job, int i)
     return MPI_Wtime() - begin;
 }
 
-/* Each rank gives a block to each other one, in lock step. */
+/* Exchanges a block between each two ranks, in lockstep. */
 static double exchange(const struct job *job, int i)
 {
     MPI_Request requests[2 * MOST_RANKS];
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
     }
     job.out = calloc((size_t)job.ranks, (size_t)job.bytes);
     job.in = calloc((size_t)job.ranks, (size_t)job.bytes);
-    /* What was never written is a page of zeros that all share: no message is. */
+    /* Write the memory: unwritten pages are all the same page of zeros, unlike real messages. */
     if (job.out != NULL)
         memset(job.out, 1, (size_t)job.ranks * (size_t)job.bytes);
     job.times = calloc((size_t)job.iterations, sizeof *job.times);

@@ -72,7 +72,7 @@ static void agent_echo(struct rank *rank, uint64_t count)
     }
 }
 
-/* The loop of sluice_agent_fd(3). */
+/* An event loop as in sluice_agent_fd(3). */
 static void agent_loop(struct rank *rank, uint64_t count)
 {
     const struct service *service = rank->state;
@@ -179,7 +179,7 @@ static void agent_submit(struct rank *rank, uint64_t count)
         MUST(sluice_agent_submit(service->peer, &request, 1, DEADLINE, NULL));
 }
 
-/* A region goes to the peer, and comes back. */
+/* Hands a region to the peer, and receives it back. */
 static void agent_hand_over(struct rank *rank, uint64_t count)
 {
     const struct service *service = rank->state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * BLOCK_COUNT blocks of the size, which lie apart on both sides: as a list of writes, as one
- * paged write, and as one write without gaps. An iteration is all of them; the time that goes
- * into posting is told beside it.
+ * BLOCK_COUNT blocks of the size, scattered on both sides: as a list of writes, as one paged
+ * write, and as one contiguous write. An iteration is all of them; the time of posting is
+ * reported as well.
  */
 #include "ways.h"
 
@@ -12,7 +12,7 @@ struct blocks {
     uint32_t indices[BLOCK_COUNT];
 };
 
-/* Every second block of the memory; the peer's order is another one. */
+/* Uses every second block of the memory, in a different order at the peer. */
 static void make_blocks(struct rank *rank)
 {
     struct blocks *blocks = MAKE(calloc(1, sizeof *blocks));

@@ -8,7 +8,7 @@ struct names {
     struct sluice_buffer_service *service;
     struct sluice_buffer *buffer;
     struct sluice_buffer *part;         /* of a region */
-    struct sluice_buffer_handle handle; /* of rank 1 */
+    struct sluice_buffer_handle handle; /* of rank 1's buffer */
     struct sluice_buffer_handle of_part;
     char *plain;
 };
@@ -66,7 +66,7 @@ static void buffer_read(struct rank *rank, uint64_t count)
                                      rank->size, DEADLINE));
 }
 
-/* The same of a region that the owner has published. */
+/* Reads a region that the owner has published. */
 static void buffer_read_region(struct rank *rank, uint64_t count)
 {
     const struct names *names = rank->state;
@@ -152,7 +152,7 @@ static void buffer_batch_next(struct rank *rank, uint64_t count)
     sluice_buffer_batch_free(batch);
 }
 
-/* As an event loop does it: it sleeps only when it is armed. */
+/* Takes results in an event loop, which sleeps only when armed. */
 static void buffer_batch_loop(struct rank *rank, uint64_t count)
 {
     struct sluice_buffer_batch *batch = rank->rank == 0 ? prepare_reads(rank, 8) : NULL;
@@ -175,7 +175,7 @@ static void buffer_batch_loop(struct rank *rank, uint64_t count)
     sluice_buffer_batch_free(batch);
 }
 
-/* A batch of one that is posted, and cancelled before anything is waited for. */
+/* Posts a batch of one action, and cancels it before waiting. */
 static void buffer_post_cancel(struct rank *rank, uint64_t count)
 {
     const struct names *names = rank->state;
@@ -194,7 +194,7 @@ static void buffer_post_cancel(struct rank *rank, uint64_t count)
     }
 }
 
-/* The same bytes, in eight pages that change places. */
+/* Reads the same bytes as eight pages in another order. */
 static void buffer_read_pages(struct rank *rank, uint64_t count)
 {
     static const uint32_t pages[8] = {7, 2, 5, 0, 3, 6, 1, 4};
@@ -231,7 +231,7 @@ static void buffer_publish_mr(struct rank *rank, uint64_t count)
         sluice_buffer_release(publish_part(rank, names));
 }
 
-/* A service that begins connects for its first read. */
+/* Opens a service, which connects for its first read. */
 static void buffer_service(struct rank *rank, uint64_t count)
 {
     const struct names *names = rank->state;

@@ -37,7 +37,7 @@ static void end_meeting(struct rank *rank)
     free(meeting);
 }
 
-/* A message there and back, as a client and its server would begin. */
+/* Exchanges a message and its answer, as a client and its server would begin. */
 static void greet(struct rank *rank, struct sluice_channel *channel)
 {
     const struct sluice_sge to = place(rank, 0, 8), from = place(rank, 8, 8);
@@ -89,7 +89,7 @@ static void connect_into(struct rank *rank, uint64_t count)
     }
 }
 
-/* As a server with an event loop does it, which has one client here. */
+/* Accepts one client, as a server with an event loop does. */
 static struct sluice_admitted admit(const struct rank *rank, bool into)
 {
     const struct meeting *meeting = rank->state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A message and its answer between two ranks, which both write the same loop: an iteration is
- * there and back. Rank 0 begins.
+ * A message and its answer between two ranks, which both run the same loop. An iteration is a
+ * round trip. Rank 0 begins.
  */
 #include <errno.h>
 #include <poll.h>
@@ -44,7 +44,7 @@ static void echo_immediate(struct rank *rank, uint64_t count)
     }
 }
 
-/* A list of both, which is posted and waited for in one call. */
+/* Submits the send and the receive as one list, and waits for both. */
 static void echo_submit(struct rank *rank, uint64_t count)
 {
     const struct sluice_request receive = {
@@ -109,7 +109,7 @@ struct manner {
     void (*take)(struct rank *rank, const struct sluice_handle *handle);
 };
 
-/* The receive of the next round is there before the peer can answer. */
+/* Posts the receive of the next round before the peer can answer. */
 static void echo_ahead(struct rank *rank, uint64_t count, struct manner manner)
 {
     const struct sluice_sge to = out(rank), from = in(rank);
@@ -184,7 +184,7 @@ static void take_by_poll(struct rank *rank, const struct sluice_handle *handle)
     }
 }
 
-/* The loop of sluice_channel_fd(3). */
+/* An event loop as in sluice_channel_fd(3). */
 static void take_by_fd(struct rank *rank, const struct sluice_handle *handle)
 {
     struct pollfd entry = {.fd = sluice_channel_fd(rank->channel), .events = POLLIN};
@@ -213,7 +213,7 @@ AHEAD(echo_next, answer_untaken, take_by_next)
 AHEAD(echo_poll, answer_untaken, take_by_poll)
 AHEAD(echo_fd, answer_untaken, take_by_fd)
 
-/* A word of memory that the peer writes, with a number that tells whether it has come. */
+/* Polls a word of memory that the peer writes; its number shows when it has arrived. */
 static void echo_word(struct rank *rank, uint64_t count)
 {
     const struct sluice_sge to = place(rank, 0, 8);

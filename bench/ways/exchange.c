@@ -8,7 +8,7 @@
 
 #include "ways.h"
 
-/* A port of the loopback that nobody has. */
+/* Finds a free port of the loopback. */
 static unsigned find_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};

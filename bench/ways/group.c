@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Works of many ranks: exchanges in lock step, lists to all peers, barriers and allgathers.
- * An iteration is one step of all.
+ * Works of many ranks: exchanges in lockstep, lists to all peers, barriers and allgathers.
+ * An iteration is one step of all ranks.
  */
 #include "ways.h"
 
@@ -13,7 +13,7 @@ struct lists {
     bool posted;
 };
 
-/* Blocks of the size: what goes to each rank, and what comes from it, twice. */
+/* Makes lists of blocks of the size: to each rank, and from it, twice. */
 static void make_lists(struct rank *rank)
 {
     struct lists *lists = MAKE(calloc(1, sizeof *lists));
@@ -43,7 +43,7 @@ static void free_lists(struct rank *rank)
     free(rank->state);
 }
 
-/* The call that the tutorial teaches first. */
+/* Uses the call that the tutorial teaches first. */
 static void exchange_step(struct rank *rank, uint64_t count)
 {
     const struct lists *lists = rank->state;
@@ -63,7 +63,7 @@ static void post_receives(struct rank *rank, struct lists *lists, uint64_t step)
             lists->handles[step & 1] + posted));
 }
 
-/* The receives of the next step are posted before the sends of this one. */
+/* Posts the receives of the next step before the sends of this one. */
 static void exchange_ahead(struct rank *rank, uint64_t count)
 {
     struct lists *lists = rank->state;
@@ -86,7 +86,7 @@ static void exchange_ahead(struct rank *rank, uint64_t count)
             lists->handles[0][i] = lists->handles[1][i];
 }
 
-/* Sends to all whose results nobody takes, and receives. */
+/* Sends to all without taking the results, and receives. */
 static void exchange_untaken(struct rank *rank, uint64_t count)
 {
     struct lists *lists = rank->state;
@@ -100,7 +100,7 @@ static void exchange_untaken(struct rank *rank, uint64_t count)
     }
 }
 
-/* The same with a call for each peer. */
+/* Does the same with one call for each peer. */
 static void exchange_calls(struct rank *rank, uint64_t count)
 {
     struct lists *lists = rank->state;
@@ -134,7 +134,7 @@ static void exchange_multicast(struct rank *rank, uint64_t count)
     }
 }
 
-/* One rank to all others, which receive; and back, so that steps do not pile up. */
+/* One rank sends to all others, which answer, so that steps do not pile up. */
 static void scatter_and_gather(struct rank *rank, uint64_t count, bool multicast)
 {
     struct lists *lists = rank->state;
@@ -184,7 +184,7 @@ static void answer_immediate(struct rank *rank, uint64_t count)
         }
 }
 
-/* One-sided work with all peers, which sleep. How it is posted, and what is taken. */
+/* One-sided operations on all peers, which sleep. */
 enum act { WRITES, READS, MULTICAST, WRITES_UNPOLLED, READS_UNPOLLED, MULTICAST_UNPOLLED, LIST };
 
 static void post_one_sided(struct rank *rank, struct lists *lists, enum act act)
@@ -257,7 +257,7 @@ ONE_SIDED(gather_read_flush, READS_UNPOLLED)
 ONE_SIDED(multicast_write_flush, MULTICAST_UNPOLLED)
 ONE_SIDED(prepared_writes, LIST)
 
-/* Many small requests to each peer in one list, and the generic calls. */
+/* Many small requests to each peer in one list, with the generic calls. */
 static void many_requests(struct rank *rank, uint64_t count, bool submit)
 {
     const struct lists *lists = rank->state;

@@ -7,10 +7,10 @@
  *
  * WIRE is self, shm, tcp, or the name of an RDMA device. The list has a line for each way: name,
  * group, best way of the same work, plain way, work of MPI, numbers of ranks, sizes in bytes,
- * where it runs (all, self, apart), and the calls that it is about. A run prints one line of
+ * where it runs (all, self, apart), and the calls that it measures. A run prints one line of
  * JSON: microseconds of an iteration, the median of its parts; processor time of all ranks;
- * the time in posting. With --count, exactly that many iterations run, after --warm others, in
- * one part, for tools that count.
+ * the time of posting. With --count, exactly that many iterations run, after --warm others, in
+ * one part, for tools that count instructions.
  */
 #include <stdio.h>
 #include <string.h>

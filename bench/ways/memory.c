@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory: registered, allocated, cached, and given back. An iteration is one of each. */
+/* Memory: registering, allocating, caching and releasing it. An iteration is one of each. */
 #include "ways.h"
 
 #define ALL (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ)
@@ -47,7 +47,7 @@ static void mr_cache(struct rank *rank, uint64_t count)
                                  MAKE(sluice_mr_cache_get(rank->cache, rank->state, rank->size))));
 }
 
-/* A cache that knows nothing, as that of a program that begins. */
+/* Uses an empty cache, as in a program that has just started. */
 static void mr_cache_new(struct rank *rank, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {

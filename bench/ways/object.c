@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects: made, connected where they connect, and ended. An iteration is one of each. */
+/* Objects: making them, connecting them if they connect, and ending them. */
 #include <unistd.h>
 
 #include "ways.h"
@@ -44,7 +44,7 @@ static void node_prepare(struct rank *rank, uint64_t count)
         sluice_prepared_node_free(MAKE(sluice_node_prepare(rank->pd, 0, 4, NULL)));
 }
 
-/* Both sides; endpoints go over a socket of the program. */
+/* Connects both sides; endpoints are exchanged over a socket of the program. */
 static void channel_handshake(struct rank *rank, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ static void node_open(struct rank *rank, uint64_t count)
     }
 }
 
-/* A second multichannel, which has lost none of its connections when it is to get new ones. */
+/* Connects a second multichannel again, whose connections are all in order. */
 static void node_connect(struct rank *rank, uint64_t count)
 {
     struct sluice_node *node = MAKE(sluice_node_open(rank->pd, rank->exchange, NULL, DEADLINE));
@@ -213,7 +213,7 @@ static void node_peer_reset(struct rank *rank, uint64_t count)
     sluice_node_close(node);
 }
 
-/* What is pending is given up, and its connection with it. */
+/* Cancels a pending request, which ends its connection as well. */
 static void channel_cancel(struct rank *rank, uint64_t count)
 {
     const struct sluice_sge sge = place(rank, 0, 8);

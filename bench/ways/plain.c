@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The same works without the library: sockets, the C library, and the kernel's memory. */
+/* The same works without sluice: with sockets, the C library, and memory of the kernel. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 
 #include "ways.h"
 
-/* A socket that listens at the loopback, and one that is connected. */
+/* A socket that listens on the loopback, and one that is connected. */
 struct plain {
     int listener, fd;
     struct sockaddr_in address;
@@ -115,7 +115,7 @@ static void plain_connect(struct rank *rank, uint64_t count)
     }
 }
 
-/* Rank 1 accepts, as the peer of the other ways does. */
+/* Connects two ranks; rank 1 accepts, as in the other ways. */
 static void open_connect(struct rank *rank)
 {
     open_listener(rank, 1);
@@ -131,7 +131,7 @@ static void plain_malloc(struct rank *rank, uint64_t count)
     }
 }
 
-/* What the library promises of memory that peers of the host may map. */
+/* Maps and populates shared memory, as the library does for memory that peers may map. */
 static void plain_mmap(struct rank *rank, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {

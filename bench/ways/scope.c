@@ -93,7 +93,7 @@ static void scope_prepared(struct rank *rank, uint64_t count)
     sluice_list_free(list);
 }
 
-/* The work of a scope of writes, as a list. */
+/* The same writes as a list, without a scope. */
 static void scope_none(struct rank *rank, uint64_t count)
 {
     struct sluice_request requests[POSTS];
@@ -118,7 +118,7 @@ static void scope_one_sided(struct rank *rank, uint64_t count)
     }
 }
 
-/* All ranks in lock step. */
+/* An exchange of all ranks in lockstep. */
 static void scope_exchange(struct rank *rank, uint64_t count, bool multicast)
 {
     const struct posts *posts = rank->state;

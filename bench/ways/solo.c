@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread with both ends of its connections, so that what it executes does not depend on time:
- * for tools that count instructions. --before N is how many other peers there are, or of the ways
- * "after" how many results were left untaken before.
+ * One thread with both ends of its connections, so that its instructions do not depend on time:
+ * for tools that count them. --before N is the number of other peers, or, for the ways "after",
+ * of results that are left untaken before.
  */
 #include "ways.h"
 
@@ -60,7 +60,7 @@ static void solo_write_poll(struct rank *rank, uint64_t count)
     }
 }
 
-/* So many results are left untaken before it is measured. */
+/* Leaves that many results untaken before the measurement. */
 static void leave_results(struct rank *rank)
 {
     const uint32_t results = rank->before;
@@ -92,7 +92,7 @@ static void solo_wait(struct rank *rank, uint64_t count)
     }
 }
 
-/* Nobody takes the results; every 64 the program waits until they are there. */
+/* Takes no results; after every 64 requests waits until they are complete. */
 static void solo_write_untaken(struct rank *rank, uint64_t count)
 {
     const struct ends *ends = rank->state;
@@ -140,7 +140,7 @@ static void solo_write_detach(struct rank *rank, uint64_t count)
     }
 }
 
-/* The peer takes each message by its handle; results of sends are taken, or not. */
+/* Receives each message by its handle; takes the results of sends, or not. */
 static void send_solo(struct rank *rank, uint64_t count, bool taken)
 {
     const struct ends *ends = rank->state;
@@ -170,7 +170,7 @@ static void solo_send_untaken(struct rank *rank, uint64_t count)
     send_solo(rank, count, false);
 }
 
-/* Results of receives stay untaken; the program sees its messages by a flush. */
+/* Takes no results of receives; waits for its messages by a flush. */
 static void solo_receive_untaken(struct rank *rank, uint64_t count)
 {
     const struct ends *ends = rank->state;
@@ -207,7 +207,7 @@ static void solo_register(struct rank *rank, uint64_t count)
     {                                                                                            \
 #name, "solo", against, NULL, NULL, calls, SELF, {1 }, {8 }, join_ends, name, close_ends \
     }
-/* The same after results that nobody takes. */
+/* The same after many results that are left untaken. */
 #define AFTER(name, calls)                                      \
     {                                                           \
 #name "_after", "solo", #name, NULL, NULL, calls, SELF, \

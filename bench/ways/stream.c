@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams: WINDOW small requests, one after the other, whose results are taken in some way, or
- * not at all. An iteration is one request. Rank 0 posts; of one-sided streams rank 1 sleeps.
+ * not at all. An iteration is one request. Rank 0 posts; in one-sided streams rank 1 sleeps.
  */
 #include <poll.h>
 #include <string.h>
 
 #include "ways.h"
 
-/* How requests are posted, and what is done after a window of them. */
+/* How requests are posted, and what follows a window of them. */
 struct manner {
     void (*post)(struct rank *rank, struct sluice_handle *handle);
     void (*take)(struct rank *rank, struct sluice_handle *handles, uint32_t count);
@@ -270,7 +270,7 @@ static void write_list(struct rank *rank, uint64_t count)
     }
 }
 
-/* Memory of the program's, which it has not registered. */
+/* Writes from memory of the program that is not registered. */
 static void write_plain(struct rank *rank, uint64_t count)
 {
     const struct sluice_request request = {
@@ -296,7 +296,7 @@ static void free_plain(struct rank *rank)
         free(rank->state);
 }
 
-/* Sends of a window, for which the peer posts so many receives at a time. */
+/* Sends windows, for which the peer posts that many receives at a time. */
 static void send_window(struct rank *rank, uint64_t count, uint32_t posted, int64_t late)
 {
     static const uint32_t mixed[4] = {8, 256, 4096, 65536};
@@ -344,7 +344,7 @@ static void send_window_1(struct rank *rank, uint64_t count)
     send_window(rank, count, 1, 0);
 }
 
-/* Of 8 bytes to 64 KiB, in turn. */
+/* Sends messages of 8 bytes to 64 KiB, in turn. */
 static void send_mixed(struct rank *rank, uint64_t count)
 {
     send_window(rank, count, WINDOW, 0);

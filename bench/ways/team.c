@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranks of a way: threads of one context on the wire "self", else processes. They have
- * socket pairs to each other, over which they exchange what connecting needs, and meet.
+ * The ranks of a way: threads with one context on the wire "self", otherwise processes. They
+ * have socket pairs to each other, over which they exchange endpoints and wait for each other.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,8 +16,8 @@
 
 #include "ways.h"
 
-#define LIMIT 110 /* seconds after which a run ends, whatever has become of it */
-#define PARTS 5   /* of a measurement, of which the median is taken */
+#define LIMIT 110 /* seconds after which a run is ended */
+#define PARTS 5   /* of a measurement; the result is their median */
 #define MOST_COUNT 1000000.0
 
 int must_succeed(int64_t result, const char *call)
@@ -49,7 +49,7 @@ int64_t now(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-/* What a rank gives is short, so that the sockets have room for it. */
+/* Exchanges blocks that are so short that the sockets have room for them. */
 static int gather_all(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
 {
     const struct rank *rank = argument;
@@ -176,7 +176,7 @@ static void open_rank(struct rank *rank)
         rank->way->setup(rank);
 }
 
-/* Other ranks are still there when it begins. Memory that work names goes with the process. */
+/* Closes a rank while the others still exist. Memory that requests use ends with the process. */
 static void close_rank(struct rank *rank)
 {
     if (rank->way->end != NULL)
@@ -194,7 +194,7 @@ static void close_rank(struct rank *rank)
     }
 }
 
-/* Tools that count begin and end with this function. */
+/* Tools that count instructions start and stop with this function. */
 __attribute__((noinline)) void measured(struct rank *rank, uint64_t count);
 void measured(struct rank *rank, uint64_t count)
 {
@@ -202,7 +202,7 @@ void measured(struct rank *rank, uint64_t count)
     __asm__ volatile("" ::: "memory");
 }
 
-/* Nanoseconds of rank 0; all ranks run it together. */
+/* Runs count iterations on all ranks, and returns the nanoseconds of rank 0. */
 static int64_t run_once(struct rank *rank, uint64_t count)
 {
     int64_t begin;
@@ -213,7 +213,7 @@ static int64_t run_once(struct rank *rank, uint64_t count)
     return now() - begin;
 }
 
-/* So many as take that long, by the clock of rank 0. */
+/* Returns how many iterations take that long, by the clock of rank 0. */
 static uint64_t choose_count(struct rank *rank, double seconds)
 {
     double all[16], own = 1;
@@ -292,7 +292,7 @@ static void make_sockets(struct member *members, uint32_t ranks)
         }
 }
 
-/* A process keeps its own sockets alone, so that it notices when another one ends. */
+/* Closes the sockets of other ranks, so that a process notices when another one ends. */
 static void become_child(struct member *members, uint32_t rank, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ways of use: each is a small program as the manual teaches it, which one or more ranks run
- * over one wire. bench/usage measures them beside each other.
+ * over one wire. bench/usage compares them.
  */
 #ifndef BENCH_WAYS_H
 #define BENCH_WAYS_H
@@ -15,9 +15,9 @@
 #define DEADLINE SLUICE_S(30)
 #define WINDOW 64u /* requests in flight of a stream */
 
-/* What a rank is given before its way runs. */
+/* What is set up for a rank before its way runs. */
 enum {
-    CHANNEL = 1 << 0,  /* a channel to the other one of two ranks */
+    CHANNEL = 1 << 0,  /* a channel to the other of two ranks */
     NODE = 1 << 1,     /* a node of all ranks, and its multichannel */
     ARRIVALS = 1 << 2, /* connections count arrivals */
     BLOCKS = 1 << 3,   /* memory for BLOCK_COUNT blocks of the size, twice */
@@ -28,7 +28,7 @@ enum {
 
 #define BLOCK_COUNT 64u
 
-/* Sizes that many ways have. */
+/* Common sizes. */
 #define SMALL \
     {         \
         8     \
@@ -41,7 +41,7 @@ enum {
 struct rank {
     const struct way *way;
     uint32_t rank, ranks, size; /* size: bytes of a message */
-    uint32_t before;            /* peers, or calls, that a way of growing cost begins with */
+    uint32_t before;            /* peers or calls before the start, for ways whose cost may grow */
     const char *wire;
     int sockets[16]; /* to the other ranks */
     struct sluice_exchange *exchange;
@@ -54,17 +54,17 @@ struct rank {
     struct sluice_channel *channel;
     struct sluice_node *node;
     struct sluice_multichannel *all;
-    int64_t posting; /* nanoseconds in posting, where a way tells */
+    int64_t posting; /* nanoseconds of posting, if a way reports it */
     void *state;     /* of the way, from its setup to its end */
 };
 
 struct way {
     const char *name;
     const char *group;
-    const char *against; /* the best way of the same work; itself: it is that */
+    const char *against; /* the best way of the same work; perhaps itself */
     const char *plain;   /* a way without the library, or NULL */
     const char *mpi;     /* a work of peers/mpi.c, or NULL */
-    const char *calls;   /* that this way is about, without sluice_ */
+    const char *calls;   /* that this way measures, without sluice_ */
     unsigned needs;
     uint8_t ranks[4];
     uint32_t sizes[4];
@@ -86,27 +86,27 @@ void *must_exist(void *object, const char *call);
 
 int64_t now(void);
 
-/* Each rank gives bytes; all has room for those of each. */
+/* Shares the bytes of each rank with all; all has room for those of each. */
 void share(struct rank *rank, const void *own, void *all, size_t bytes);
-/* Returns when all ranks are there; it sleeps. */
+/* Sleeps until all ranks have called it. */
 void meet(struct rank *rank);
 
 /* An element of the memory of the rank. */
 struct sluice_sge place(const struct rank *rank, size_t offset, size_t bytes);
-/* The same bytes of another rank. */
+/* The same bytes in the memory of another rank. */
 struct sluice_remote_mr remote(const struct rank *rank, uint32_t peer, size_t offset, size_t bytes);
-/* A list of writes of the message to the memory of the second rank. */
+/* Fills a list of writes of the message to the memory of the second rank. */
 void fill_writes(const struct rank *rank, struct sluice_request *requests, uint32_t count);
-/* The other one of two ranks. */
+/* Returns the other of two ranks. */
 static inline uint32_t other(const struct rank *rank)
 {
     return 1 - rank->rank;
 }
 
-/* A connected channel to the other rank, which makes one as well. */
+/* Returns a connected channel to the other rank, which makes one as well. */
 struct sluice_channel *connect_channel(struct rank *rank, const struct sluice_channel_attr *attr);
 
-/* Runs the ranks of a way and prints what it took; does not come back on failure. */
+/* Runs the ranks of a way and prints the times; on failure it ends the program. */
 struct plan {
     const struct way *way;
     const char *wire;
