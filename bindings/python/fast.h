@@ -2,7 +2,7 @@
 /*
  * The hot calls of the Python package in C: posting a list and waiting for it, and taking
  * completions. The extension is not linked with libsluice, which is chosen when the package is
- * imported: _engine.py gives it the addresses of the functions. _engine.py also has the same
+ * imported: _engine.py passes the addresses of the functions. _engine.py also has the same
  * calls in Python, for installations without the extension.
  *
  * Only the stable interface of Python 3.10 is used, so that one build serves all later versions.
@@ -55,7 +55,7 @@ struct batch {
     struct sluice_request *requests;
     struct sluice_completion *completions;
     struct sluice_handle *handles;
-    struct sluice_sge *sges, *sges_end; /* those that are not used yet */
+    struct sluice_sge *sges, *sges_end; /* the unused ones */
     uint32_t *order;                    /* the index in works of each request */
     uint8_t *done;                      /* whether each completion was written */
 };
@@ -69,8 +69,8 @@ int begin_batch(struct batch *batch, PyObject *works);
 void end_batch(struct batch *batch);
 
 /*
- * Writes the requests, receives first if that is wanted. count and room are of sends and all
- * else, and of receives: the requests in flight, and how many there is room for.
+ * Writes the requests, receives first if receives_first is set. count has the requests in flight
+ * and room their limit, each for all but receives, and for receives.
  * Returns 1; 0 if there is no room for all of them; -1 if an exception is set.
  */
 int fill_batch(struct batch *batch, uint64_t number, const int64_t count[2], const int64_t room[2],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Works of Python written as requests for the library. Nothing here posts or waits. */
+/* Converts Work objects to requests for the library. Nothing here posts or waits. */
 #include "fast.h"
 
 #include <string.h>
@@ -41,8 +41,8 @@ int make_names(void)
 }
 
 /*
- * The texts of errors here are seldom seen: explain() in fast_engine.c has Python raise its own error
- * for the same works.
+ * Users rarely see the error texts of this file: explain() in fast_engine.c lets Python raise its
+ * own error for the same works.
  */
 static int fail(const char *what)
 {
@@ -69,7 +69,7 @@ static int read_number32(PyObject *object, enum name name, uint32_t *value)
     return wide > UINT32_MAX ? fail("a number has more than 32 bits") : 0;
 }
 
-/* Memory of a region that was closed cannot be named. */
+/* Refuses pieces of a closed region. */
 static int check_region(PyObject *piece)
 {
     PyObject *region = PyObject_GetAttr(piece, names[N_REGION]), *pointer = NULL;
@@ -146,7 +146,7 @@ static int fill_operand(struct sluice_request *request, PyObject *work)
     return result;
 }
 
-/* A work has the address of its struct sluice_blocks, or 0. */
+/* Sets the blocks of a request: a work has the address of its struct sluice_blocks, or 0. */
 static int fill_blocks(struct sluice_request *request, PyObject *work)
 {
     uint64_t address;
@@ -169,7 +169,7 @@ static int fill_request(struct batch *batch, struct sluice_request *request, PyO
     return fill_blocks(request, work);
 }
 
-/* The number of pieces that do not fit in their requests. -1: an exception is set. */
+/* Returns the number of pieces that do not fit in their requests; -1 if an exception is set. */
 static Py_ssize_t count_sges(PyObject *works, Py_ssize_t count)
 {
     Py_ssize_t i, length, total = 0;
@@ -191,7 +191,7 @@ int begin_batch(struct batch *batch, PyObject *works)
     size_t n = (size_t)count;
     if (sges < 0)
         return -1;
-    /* The alignment falls from one array to the next. */
+    /* The arrays are in the order of falling alignment. */
     batch->requests =
         PyMem_Malloc(n * (sizeof(struct sluice_request) + sizeof(struct sluice_completion) +
                           sizeof(struct sluice_handle) + sizeof(uint32_t) + 1) +
@@ -219,7 +219,7 @@ void end_batch(struct batch *batch)
     PyMem_Free(batch->requests);
 }
 
-/* Reads the operation of each work. How many are receives, or -1. */
+/* Reads the opcode of each work. Returns the number of receives, or -1. */
 static int read_opcodes(const struct batch *batch, uint32_t *opcodes)
 {
     uint32_t i;
@@ -235,7 +235,7 @@ static int read_opcodes(const struct batch *batch, uint32_t *opcodes)
 int fill_batch(struct batch *batch, uint64_t number, const int64_t count[2], const int64_t room[2],
                int receives_first)
 {
-    uint32_t *opcodes = (uint32_t *)batch->completions; /* which are written later */
+    uint32_t *opcodes = (uint32_t *)batch->completions; /* unused until the requests are posted */
     uint32_t i, at, next[2];
     int receives = read_opcodes(batch, opcodes);
     if (receives < 0)

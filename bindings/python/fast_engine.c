@@ -2,8 +2,8 @@
 /*
  * Posting, waiting and taking completions for one connection of Python.
  *
- * Python serves signals between its own instructions alone. A function here runs none between
- * posting a request and making it known, so that Ctrl-C loses nothing.
+ * Python serves signals only between its own instructions. A function here runs no such instruction
+ * between posting a request and recording it, so that Ctrl-C loses no request.
  */
 #include "fast.h"
 
@@ -21,8 +21,7 @@ typedef int (*wait_function)(void *, const struct sluice_handle *, int64_t,
                              struct sluice_completion *);
 
 /*
- * One connection. Callers hold the lock of the connection; run() takes it by itself if it is to
- * wait.
+ * One connection. Callers hold the lock of the connection; run() takes it itself if it will wait.
  */
 struct engine {
     PyObject head;
@@ -32,11 +31,11 @@ struct engine {
     next_function next;
     wait_function wait;
     int64_t *count; /* in flight and not taken: sends and all else, receives */
-    int64_t *room;  /* how many of each there is room for */
+    int64_t *room;  /* the limit of each */
     uint64_t next_number;
     PyObject *kept;   /* owner of the two arrays */
-    PyObject *posted; /* requests by number whose completions were not taken */
-    PyObject *unseen; /* append() of the complete requests that the program has not asked for */
+    PyObject *posted; /* requests whose completions were not taken, by number */
+    PyObject *unseen; /* append() of the complete requests that no call waits for */
     PyObject *called; /* append() of the requests whose callbacks are due */
     PyObject *acquire, *release;
 };
@@ -46,7 +45,7 @@ static PyTypeObject *completion_type, *request_type;
 static allocfunc new_tuple;
 static newfunc new_request;
 
-/* Nanoseconds of a duration in seconds. Unusual ones are left to nanoseconds() in Python. */
+/* Converts seconds to nanoseconds. Unusual values are left to nanoseconds() in Python. */
 static int read_duration(PyObject *seconds, int64_t *value)
 {
     PyObject *number;
@@ -99,7 +98,7 @@ static void post_and_wait(struct engine *engine, struct batch *batch, int64_t de
     if (slice == POST_ONLY || batch->posted != (int)batch->count)
         return;
     for (i = 0; i < batch->count; i++) {
-        /* Most are complete by now: then the clock need not be read. */
+        /* Most requests are complete by now, so that the clock need not be read. */
         result = engine->wait(engine->channel, &batch->handles[i], 0, &batch->completions[i]);
         if (result == -ETIMEDOUT && slice > 0) {
             left = read_clock();
@@ -145,7 +144,7 @@ static PyObject *new_completion(const struct sluice_completion *c, PyObject *use
     return made;
 }
 
-/* Makes a Request of a posted work that is not known to be complete. */
+/* Makes a Request for a posted work that is not known to be complete. */
 static PyObject *add_request(struct engine *engine, struct batch *batch, uint32_t at,
                              PyObject *connection, PyObject *seen)
 {
@@ -168,7 +167,7 @@ static PyObject *add_request(struct engine *engine, struct batch *batch, uint32_
     return request;
 }
 
-/* A Completion, a Request, or None if it was not posted. */
+/* Returns a Completion, a Request, or None if the work was not posted. */
 static PyObject *end_of(struct engine *engine, struct batch *batch, uint32_t at,
                         PyObject *connection, PyObject *seen)
 {
@@ -184,8 +183,8 @@ static PyObject *end_of(struct engine *engine, struct batch *batch, uint32_t at,
 }
 
 /*
- * The end of each work, in the order of works: a list if nobody waited or all has succeeded, else a
- * tuple.
+ * Returns the result of each work, in the order of works: a list if the call did not wait or all
+ * succeeded, otherwise a tuple.
  */
 static PyObject *ends_of(struct engine *engine, struct batch *batch, PyObject *connection,
                          int waited)
@@ -200,7 +199,7 @@ static PyObject *ends_of(struct engine *engine, struct batch *batch, PyObject *c
         PyList_SetItem(ends, batch->order[i], each);
     }
     if (failed) {
-        /* There was no memory. Work in flight that is not known must keep its own for ever. */
+        /* There was no memory. Unrecorded work in flight must keep its memory forever. */
         Py_INCREF(batch->works);
         Py_CLEAR(ends);
     }
@@ -211,7 +210,7 @@ static PyObject *ends_of(struct engine *engine, struct batch *batch, PyObject *c
     return tuple;
 }
 
-/* Has Python raise its own error for works that could not be read, if it has one. */
+/* Lets Python raise its own error for works that could not be read, if it has one. */
 static void explain(PyObject *works)
 {
     PyObject *type, *value, *traceback, *made;
@@ -263,7 +262,7 @@ static PyObject *run_batch(struct engine *engine, PyObject *connection, PyObject
     return result;
 }
 
-/* Takes the lock of the connection unless another thread has it. 1; 0; -1: an error. */
+/* Tries to take the lock of the connection. Returns 1; 0 if it is taken; -1 on an error. */
 static int take_lock(struct engine *engine)
 {
     PyObject *taken = PyObject_Call(engine->acquire, not_blocking, NULL);
@@ -285,7 +284,7 @@ static PyObject *let_go(struct engine *engine, PyObject *result)
     return result;
 }
 
-/* The result is in the list as well, in case that a signal is served before the caller has it. */
+/* Also stores the result in a list, in case a signal is served before the caller has it. */
 static PyObject *keep_in(PyObject *box, PyObject *result)
 {
     if (result && PyList_Append(box, result) < 0)
@@ -322,7 +321,7 @@ static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t coun
     return count == 5 ? keep_in(arguments[4], result) : result;
 }
 
-/* Puts the request where the program finds it. */
+/* Appends a complete request to the list where the program finds it. */
 static int announce(struct engine *engine, PyObject *request)
 {
     PyObject *seen = PyObject_GetAttr(request, names[N_SEEN]);
@@ -381,7 +380,7 @@ static int take(struct engine *engine, const struct sluice_completion *c)
     return result;
 }
 
-/* look(): takes all completions that are there. Returns how many, or a negative errno. */
+/* look(): takes all available completions. Returns how many, or a negative errno. */
 static PyObject *look(PyObject *self, PyObject *unused)
 {
     struct engine *engine = (struct engine *)self;
@@ -425,7 +424,7 @@ static PyObject *next(PyObject *self, PyObject *timeout)
     return take(engine, &taken) < 0 ? NULL : PyLong_FromLong(1);
 }
 
-/* end(): the channel is gone, or is about to be. */
+/* end(): the channel is closed, or is about to be. */
 static PyObject *end(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -549,7 +548,7 @@ static PyObject *set_up(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-/* completions(address, works): a list with a Completion of each work, whose structs are there. */
+/* completions(address, works): returns a list of Completions from the structs at the address. */
 static PyObject *completions(PyObject *self, PyObject *arguments)
 {
     PyObject *works, *list, *user, *each;

@@ -38,8 +38,8 @@ def rows(title):
 
 
 def patterns():
-    missing = rows("\n## What is in C alone\n")
-    formed = rows("\nThese are there in another form:\n")
+    missing = rows("\n## Calls without a Python form\n")
+    formed = rows("\nThese calls have another form:\n")
     return [name for row in missing + formed for name in row]
 
 
@@ -62,6 +62,6 @@ class TestList:
 
     def test_what_is_missing_is_not_called_at_all(self):
         names = called()
-        for row in rows("\n## What is in C alone\n"):
+        for row in rows("\n## Calls without a Python form\n"):
             for pattern in row:
                 assert not [name for name in names if fnmatchcase(name, pattern)], pattern

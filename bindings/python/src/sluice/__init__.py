@@ -2,11 +2,11 @@
 """RDMA channels to many peers, with a software transport for hosts without RDMA.
 
 This package calls libsluice. Its classes are the objects of the library, and can be used in
-``with`` statements; the manual of the library tells what each call promises.
+``with`` statements. The manual of the library describes what each call guarantees.
 
-Durations are seconds, and ``None`` is for ever, which must be written. A *deadline* is of work
-and destructive: a reliable connection cannot take back one request, so when it passes, the
-connection to that peer ends. A *timeout* is of a wait and harms nothing.
+Durations are seconds; ``None``, which must be given explicitly, means forever. A *deadline* limits
+work and is destructive: a reliable connection cannot take back one request, so when the deadline
+passes, the connection to that peer ends. A *timeout* limits a wait and harms nothing.
 """
 from ._batch import BufferBatch
 from ._buffer import Action, Buffer, BufferInfo, BufferService, buffer_info

@@ -16,13 +16,13 @@ from ._request import Completion, completion_of, gather
 if TYPE_CHECKING:
     from ._buffer import Action, BufferService
 
-# Completions that are taken by one call.
+# Maximum number of completions taken by one call.
 _ROOM = 64
 _IN_FLIGHT = "the batch is still in flight"
 
 
 def array_of(actions: list[Action]) -> Any:
-    """The actions for C; the index of each is its user data."""
+    """Returns the actions for C; the index of each is its user data."""
     array = ffi.new("struct sluice_buffer_action[]", max(1, len(actions)))
     for i, action in enumerate(actions):
         struct = array[i]
@@ -37,17 +37,17 @@ class BufferBatch(Object):
     """Reads and writes in flight: :meth:`BufferService.post` and :meth:`BufferService.prepare`
     make it.
 
-    ``await batch`` and :meth:`wait` give all completions when all have ended, and raise the first
-    failure; ``async for completion in batch``, :meth:`next` and :meth:`poll` give each as it
-    comes. Ctrl-C in a wait, or a task that is cancelled in an ``await``, cancels the batch. It
-    holds the memory of its actions until it is closed, which cancels what is in flight.
+    ``await batch`` and :meth:`wait` return all completions once all actions have ended, and raise
+    the first failure. ``async for completion in batch``, :meth:`next` and :meth:`poll` return each
+    as it arrives. Ctrl-C in a wait, or a task that is cancelled in an ``await``, cancels the batch.
+    The batch holds the memory of its actions until it is closed, which cancels actions in flight.
     """
 
     _what = "the batch"
 
     def __init__(self, service: BufferService, actions: list[Action]):
         self._service, self._actions = service, actions
-        # One thread at a time uses it, but for cancelling, which its end has to wait for.
+        # One thread at a time uses the batch, except for cancelling, for which closing has to wait.
         self._lock, self._ending = threading.RLock(), threading.Lock()
         self._came: deque[Completion] = deque()
         self._sleepers: list[asyncio.Future[None]] = []
@@ -70,7 +70,7 @@ class BufferBatch(Object):
         self._wake()
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> int:
-        """A call of C by one thread at a time, during which the service stays."""
+        """Makes a C call with one thread at a time; keeps the service open meanwhile."""
         with self._lock:
             pointer = self._get()
             self._service._hold()
@@ -80,14 +80,15 @@ class BufferBatch(Object):
                 self._service._leave()
 
     def post(self, *, deadline: float | None) -> None:
-        """Posts it, again if it was posted before and has ended: else :exc:`BusyError`."""
+        """Posts the batch, for the first time or again after it has ended; otherwise raises
+        :exc:`BusyError`."""
         limit = Limit(deadline)
         with self._lock:
             check(self._call(lib.sluice_buffer_batch_post, limit.left()))
             self._came.clear()
 
     def _pump(self) -> bool:
-        """Takes what has come: whether anything has."""
+        """Takes all new completions. Returns whether there were any."""
         count = _ROOM
         before = len(self._came)
         with self._lock:
@@ -103,14 +104,15 @@ class BufferBatch(Object):
         return self._call(lib.sluice_buffer_batch_wait, 0) == 0
 
     def done(self) -> bool:
-        """Whether all has ended, however it did. It goes on with the batch, and does not wait."""
+        """Returns whether all actions have ended, with any result. Makes progress without
+        waiting."""
         self._pump()
         done = self._ended()
         self._wake()
         return done
 
     def poll(self) -> list[Completion]:
-        """The completions that have come and were not taken; it does not wait."""
+        """Returns the new completions that were not taken yet, without waiting."""
         self._pump()
         self._wake()
         came = []
@@ -119,8 +121,8 @@ class BufferBatch(Object):
         return came
 
     def next(self, timeout: float | None) -> Completion:
-        """Waits for the next completion. :exc:`DeadlineError`: there was none, and the batch goes
-        on; :exc:`Error` with ``ENOENT``: all were taken."""
+        """Waits for the next completion. Raises :exc:`DeadlineError` if there was none, and the
+        batch goes on; :exc:`Error` with ``ENOENT`` if all were taken."""
         taken: list[Completion] = []
 
         def take(left: int) -> int:
@@ -138,16 +140,16 @@ class BufferBatch(Object):
         return taken[0]
 
     def wait(self, timeout: float | None = None) -> list[Completion]:
-        """Waits until all has ended. The completions, in the order of actions, if all succeeded;
-        else the first failure is raised, with all in its ``completions``. A
-        :exc:`DeadlineError` without ``completions``: the batch is still in flight."""
+        """Waits until all actions have ended. Returns the completions in the order of the actions
+        if all succeeded; otherwise raises the first failure, with all in its ``completions``. A
+        :exc:`DeadlineError` without ``completions`` means that the batch is still in flight."""
         self._wait_for(
             lambda left: self._call(lib.sluice_buffer_batch_wait, left), Limit(timeout)
         )
         return self.results()
 
     def _wait_for(self, attempt: Callable[[int], int], limit: Limit) -> None:
-        """In slices, after each of which signals are served."""
+        """Waits in slices, and serves signals after each."""
         try:
             while True:
                 result = attempt(limit.slice())
@@ -163,10 +165,11 @@ class BufferBatch(Object):
             self._wake()
 
     def results(self) -> list[Completion]:
-        """As :meth:`wait` if all has ended. :exc:`BusyError`: it is in flight."""
+        """Returns as :meth:`wait` if all actions have ended. Raises :exc:`BusyError` if it is in
+        flight."""
         results = ffi.new("struct sluice_completion[]", max(1, len(self._actions)))
         with self._lock:
-            # A result of none is that of a mistake, of which nothing was written.
+            # A zero result means a wrong argument, for which C wrote no completion.
             results[0].opcode = 0
             result = self._call(lib.sluice_buffer_batch_results, results)
             said = last_error() if result < 0 else ""
@@ -176,8 +179,9 @@ class BufferBatch(Object):
         return gather(ended, lambda completion: said)
 
     def cancel(self) -> None:
-        """Ends all that has not ended, from any thread. Afterwards nothing touches its memory any
-        more; what was done has succeeded, the rest has failed with ``ECANCELED``."""
+        """Cancels all actions that have not ended; any thread may call it. Afterwards no action
+        accesses its memory any more: those that were done have succeeded, the others have failed
+        with ``ECANCELED``."""
         with self._ending:
             pointer = self._pointer
             if pointer is not None:
@@ -191,12 +195,12 @@ class BufferBatch(Object):
     # asyncio
 
     def fileno(self) -> int:
-        """Readable when there is something to do, once it was armed: see
+        """Returns a descriptor that is readable when there is something to do, once armed: see
         sluice_buffer_batch_fd(3). Never read or close it."""
         return check(self._call(lib.sluice_buffer_batch_fd))
 
     def _wake(self) -> None:
-        """Tasks that sleep look again: they may have to arm it anew."""
+        """Wakes sleeping tasks: they may have to arm the batch again."""
         for future in list(self._sleepers):
             try:
                 future.get_loop().call_soon_threadsafe(_set, future)
@@ -204,7 +208,7 @@ class BufferBatch(Object):
                 pass
 
     async def _sleep(self) -> None:
-        """Until there may be something to do."""
+        """Sleeps until there may be something to do."""
         due = ffi.new("int64_t *")
         loop = asyncio.get_running_loop()
         if check(self._call(lib.sluice_buffer_batch_arm, due)) == 1:

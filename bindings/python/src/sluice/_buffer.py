@@ -28,7 +28,7 @@ def _handle(handle: bytes) -> Any:
 
 @dataclass(frozen=True)
 class BufferInfo:
-    """What a handle says."""
+    """The contents of a handle."""
 
     access: int
     id: int
@@ -39,7 +39,8 @@ class BufferInfo:
 
 
 def buffer_info(handle: bytes) -> BufferInfo:
-    """What a handle says, without asking anybody. :exc:`ProtocolError`: it is none."""
+    """Decodes a handle, without any communication. Raises :exc:`ProtocolError` if it is not a
+    handle."""
     info = ffi.new("struct sluice_buffer_info *")
     info.size = ffi.sizeof("struct sluice_buffer_info")
     check(lib.sluice_buffer_handle_query(_handle(handle), info))
@@ -62,8 +63,8 @@ class Action:
     :meth:`write`. The memory is a writable buffer of any kind for a read, any buffer for a write,
     or a region of a domain of the service, or a :class:`Piece` of one.
 
-    With ``layout`` or ``remote_layout`` it moves many blocks, which lie so in the memory, or in the
-    buffer from ``offset`` on; a side without one has them all without gaps."""
+    With ``layout`` or ``remote_layout`` it moves many blocks, which are laid out like this in the
+    memory, or in the buffer from ``offset`` on. A side without a layout is contiguous."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class Action:
         layout: Layout | None = None,
         remote_layout: Layout | None = None,
     ) -> Action:
-        """Reads as much as the memory has room for, from ``offset`` on."""
+        """Makes a read of as many bytes as the memory has, from ``offset`` on."""
         return cls(READ, handle, memory, offset, user, layout, remote_layout)
 
     @classmethod
@@ -114,16 +115,16 @@ class Action:
         layout: Layout | None = None,
         remote_layout: Layout | None = None,
     ) -> Action:
-        """Writes the memory, from ``offset`` on."""
+        """Makes a write of the memory, from ``offset`` on."""
         return cls(WRITE, handle, memory, offset, user, layout, remote_layout)
 
 
 class Buffer(Object):
-    """Memory that is published: :meth:`BufferService.publish` makes it.
+    """Published memory; :meth:`BufferService.publish` makes it.
 
-    :attr:`handle` goes to whoever may use it, by any means. Closing it ends that: no peer touches
-    the memory any more. What was allocated for it is in :attr:`memory`, and must not be looked at
-    any more when it is closed: :exc:`BufferError`.
+    Send :attr:`handle` to the processes that may use the buffer, by any means. Once the buffer is
+    closed, no peer can access the memory any more. Memory that was allocated for it is in
+    :attr:`memory`; closing raises :exc:`BufferError` while something still references that.
     """
 
     _what = "the buffer"
@@ -167,21 +168,22 @@ class Buffer(Object):
 
     @property
     def handle(self) -> bytes:
-        """256 bytes that name the buffer and its owner, for those who may use it."""
+        """256 bytes that identify the buffer and its owner, for processes that may use it."""
         struct = ffi.new("struct sluice_buffer_handle *")
         check(lib.sluice_buffer_handle(self._get(), struct))
         return bytes(ffi.buffer(struct.bytes))
 
     @property
     def memory(self) -> memoryview:
-        """The memory, as writable bytes. What looks at it keeps the buffer from being ended."""
+        """The memory, as writable bytes. The buffer cannot be closed while something references
+        it."""
         pointer = self._get()
         if self._region is not None:
             return self._region.buffer[self._offset : self._offset + self._length]
         if self._source is not None:
             return memoryview(ffi.buffer(self._source)).cast("B")
         _forked.check_generation(self._generation, "the buffer")
-        # The buffer is released with the last of these.
+        # The buffer is released with the last reference to these.
         if self._view is None:
             self._view = ffi.buffer(lib.sluice_buffer_addr(pointer), self._length)
         return memoryview(self._view).cast("B")
@@ -216,7 +218,7 @@ class Buffer(Object):
             pass
 
     def _leave(self) -> None:
-        """Ends it now, or with the last that looks at memory of the library."""
+        """Ends it now, or with the last reference to memory of the library."""
         pointer, self._pointer = self._pointer, None
         if pointer is None:
             return
@@ -229,9 +231,9 @@ class Buffer(Object):
 
 
 class BufferService(Object):
-    """What a process has of remote buffers: it serves its own, and uses those of others.
+    """The remote buffers of a process: publishes its own, and reads and writes those of others.
 
-    :param domains: one, or up to four, each of a transport of its own, the preferred one first.
+    :param domains: one, or up to four of different transports, the preferred one first.
     :param address: where to listen, ``"host:port"``; ``None``: all addresses, any port.
     """
 
@@ -261,7 +263,8 @@ class BufferService(Object):
         remember(self)
 
     def _end(self, pointer: Any) -> None:
-        # A call that Ctrl-C has left to another thread ends it when it is done.
+        # If Ctrl-C has left a call to another thread, that thread closes the service after the
+        # call.
         with self._lock:
             if self._busy > 0:
                 self._late = pointer
@@ -278,7 +281,8 @@ class BufferService(Object):
             return pointer
 
     def _hold(self) -> None:
-        """As :meth:`_enter`, for what was made before, also if the service was closed since."""
+        """As :meth:`_enter`, but also works after the service was closed, for objects that it made
+        before."""
         with self._lock:
             self._busy += 1
 
@@ -300,10 +304,10 @@ class BufferService(Object):
     def publish(
         self, memory: Any = None, *, length: int = 0, access: int = REMOTE_READ | REMOTE_WRITE
     ) -> Buffer:
-        """Publishes a writable buffer, which is referenced until the end of it; or ``length``
-        bytes that are allocated here; or a region of a domain of the service, or a slice of one, as
-        it is, which must have the rights of ``access``. A region that is published cannot be closed
-        before the buffer: :exc:`BusyError`."""
+        """Publishes a writable buffer, which stays referenced until it is closed; or ``length``
+        bytes that are allocated here; or a region of a domain of the service, or a slice of one,
+        which must have the rights of ``access``. Closing a published region before the buffer
+        raises :exc:`BusyError`."""
         return Buffer(self, memory, length, access)
 
     def read(
@@ -316,7 +320,7 @@ class BufferService(Object):
         layout: Layout | None = None,
         remote_layout: Layout | None = None,
     ) -> None:
-        """Reads as much as the memory has room for, from ``offset`` of a buffer on."""
+        """Reads as many bytes as the memory has, from ``offset`` of a buffer on."""
         action = Action.read(
             handle, memory, offset, layout=layout, remote_layout=remote_layout
         )
@@ -339,8 +343,8 @@ class BufferService(Object):
         self.submit([action], deadline=deadline)
 
     def submit(self, actions: Iterable[Action], *, deadline: float | None) -> list[Completion]:
-        """Does reads and writes of buffers of any owners, side by side. How each ended, if all
-        succeeded; else the first failure is raised, with all in its ``completions``."""
+        """Performs reads and writes of buffers of any owners concurrently. Returns how each ended
+        if all succeeded; otherwise raises the first failure, with all in its ``completions``."""
         every, limit = list(actions), Limit(deadline)
         array = array_of(every)
         results = ffi.new("struct sluice_completion[]", max(1, len(every)))
@@ -365,17 +369,18 @@ class BufferService(Object):
         return gather(ended if written[0] else [], lambda completion: said[0])
 
     def post(self, actions: Iterable[Action], *, deadline: float | None) -> BufferBatch:
-        """The same without waiting: it can be waited for, awaited, polled and cancelled."""
+        """Posts actions without waiting. The batch can be waited for, awaited, polled and
+        cancelled."""
         batch = self.prepare(actions)
         batch.post(deadline=deadline)
         return batch
 
     def prepare(self, actions: Iterable[Action]) -> BufferBatch:
-        """A batch of actions that is posted later, as often as one likes."""
+        """Prepares a batch of actions that can be posted later, any number of times."""
         return BufferBatch(self, list(actions))
 
     def level(self, handle: bytes) -> int:
-        """The level of the connection to the owner of a buffer; 0: there is none now."""
+        """Returns the level of the connection to the owner of a buffer; 0: not connected."""
         pointer = self._enter()
         try:
             return check(lib.sluice_buffer_level(pointer, _handle(handle)))

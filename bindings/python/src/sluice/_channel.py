@@ -23,7 +23,7 @@ REMOVED: int = lib.SLUICE_STATE_REMOVED
 
 
 def endpoint_struct(endpoint: bytes) -> Any:
-    """An endpoint for C."""
+    """Returns an endpoint for C."""
     if len(endpoint) != lib.SLUICE_ENDPOINT_BYTES:
         raise ValueError(f"an endpoint has {lib.SLUICE_ENDPOINT_BYTES} bytes, not {len(endpoint)}")
     struct = ffi.new("struct sluice_endpoint *")
@@ -68,7 +68,7 @@ def _error(function: Any, *arguments: Any) -> FirstError | None:
 
 
 def wait_in_slices(connection: Connection, function: Any, limit: Limit, *arguments: Any) -> None:
-    """A wait of the library that harms nothing when it passes, as a row of short ones."""
+    """Makes a wait of the library, which harms nothing on a timeout, as a series of short ones."""
     while True:
         with connection._guard:
             result = function(connection._get(), *arguments, limit.slice())
@@ -81,7 +81,7 @@ def wait_in_slices(connection: Connection, function: Any, limit: Limit, *argumen
 
 
 class PreparedChannel(Object):
-    """A channel that has an endpoint to give, and waits for that of its peer."""
+    """A channel that has an endpoint, and needs that of its peer for the handshake."""
 
     _what = "the prepared channel"
 
@@ -99,14 +99,14 @@ class PreparedChannel(Object):
 
     @property
     def endpoint(self) -> bytes:
-        """256 bytes for the peer, and for nobody else."""
+        """256 bytes for the peer, and only for the peer."""
         struct = ffi.new("struct sluice_endpoint *")
         check(lib.sluice_prepared_channel_endpoint(self._get(), struct))
         return endpoint_bytes(struct)
 
     def handshake(self, endpoint: bytes) -> Channel:
-        """Connects this end to the endpoint of the peer, and waits for nobody. The prepared
-        channel is used up, also if this fails."""
+        """Connects this end to the endpoint of the peer, without waiting for the peer. The prepared
+        channel is used up, even if this fails."""
         struct = endpoint_struct(endpoint)
         pointer = self._get()
         self._pointer = None
@@ -116,14 +116,14 @@ class PreparedChannel(Object):
 class Channel(Connection):
     """One reliable connection to one peer.
 
-    Calls that wait take a ``deadline`` in seconds, or ``None`` for ever. That of work is
+    Calls that wait take a ``deadline`` in seconds, or ``None`` for no limit. A deadline is
     destructive: when it passes, the channel fails. A ``timeout`` harms nothing.
     """
 
     _what = "the channel"
     _prefix = "sluice_channel"
 
-    #: What the listener said of itself, of a channel that :func:`connect` made.
+    #: The private data of the listener, if :func:`connect` made the channel.
     peer_data: bytes = b""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Channel(Connection):
         lib.sluice_channel_close(pointer)
 
     def reset(self) -> PreparedChannel:
-        """Ends the connection, and gives a prepared channel with a new endpoint. The channel is
+        """Ends the connection, and returns a prepared channel with a new endpoint. The channel is
         used up; its work ends cancelled."""
         with self._guard:
             pointer = self._get()
@@ -155,7 +155,8 @@ class Channel(Connection):
 
     @property
     def ready(self) -> bool:
-        """Whether it takes work; else it has failed, and :attr:`error` tells why."""
+        """Whether the channel takes work; otherwise it has failed, and :attr:`error` has the
+        reason."""
         with self._guard:
             return check(lib.sluice_channel_state(self._get())) == READY
 
@@ -164,7 +165,7 @@ class Channel(Connection):
 
     @property
     def error(self) -> FirstError | None:
-        """The first error, which the others follow from."""
+        """The first error, which caused the later ones."""
         with self._guard:
             return _error(lib.sluice_channel_error, self._get())
 
@@ -175,17 +176,17 @@ class Channel(Connection):
             return ChannelInfo(_info(lib.sluice_channel_query, self._get()))
 
     def wait_connected(self, timeout: float | None) -> None:
-        """Waits until the peer has done its handshake too."""
+        """Waits until the peer has done its handshake as well."""
         wait_in_slices(self, lib.sluice_channel_wait_connected, Limit(timeout))
 
     # To the end.
 
     def send(self, memory: Memory, *, deadline: float | None, immediate: int | None = None) -> None:
-        """Sends a message, and returns when the peer took it into a receive."""
+        """Sends a message, and returns when the peer has received it."""
         self._do(Work(SEND, memory, 0, None, immediate), deadline)
 
     def receive(self, memory: Memory, *, deadline: float | None) -> Completion:
-        """Receives a message: ``bytes`` of the completion tells its length."""
+        """Receives a message; ``bytes`` of the completion is its length."""
         return self._do(Work(RECEIVE, memory), deadline)
 
     def write(
@@ -212,15 +213,15 @@ class Channel(Connection):
         *,
         deadline: float | None,
     ) -> int:
-        """Swaps 8 bytes of the peer's if they are as expected; returns the number that was there,
-        which ``memory`` has as well."""
+        """Replaces 8 bytes of the peer if they are as expected. Returns the old number, which is
+        also written to ``memory``."""
         return _word(self, Work.compare_swap(memory, remote, expected, desired), deadline)
 
     def fetch_add(
         self, memory: Memory, remote: RemoteRegion, addend: int, *, deadline: float | None
     ) -> int:
-        """Adds to a number of 8 bytes of the peer's; returns the one that was there, which
-        ``memory`` has as well."""
+        """Adds to a number of 8 bytes of the peer. Returns the old number, which is also written to
+        ``memory``."""
         return _word(self, Work.fetch_add(memory, remote, addend), deadline)
 
     # Without waiting.
@@ -278,7 +279,7 @@ def _word(connection: Connection, work: Work, deadline: float | None) -> int:
 
 
 class PreparedMultiChannel(Object):
-    """Connections to many peers, with an endpoint for each, and none of theirs yet."""
+    """Connections to many peers, with an endpoint for each, before the handshake."""
 
     _what = "the prepared multichannel"
 
@@ -293,14 +294,14 @@ class PreparedMultiChannel(Object):
 
     @property
     def endpoints(self) -> list[bytes]:
-        """One for each peer, in the order of peers."""
+        """The endpoints, one for each peer, in the order of peers."""
         array = ffi.new("struct sluice_endpoint[]", max(1, self.peers))
         check(lib.sluice_prepared_multichannel_endpoints(self._get(), array, self.peers))
         return [endpoint_bytes(array[i]) for i in range(self.peers)]
 
     def handshake(self, endpoints: Sequence[bytes | None]) -> MultiChannel:
-        """Connects to all peers, by what each gave us, and waits for none; ``None`` is a peer
-        that is not there yet. The prepared multichannel is used up, also if this fails."""
+        """Connects to the endpoints of all peers, without waiting for them; ``None`` is a peer that
+        does not exist yet. The prepared multichannel is used up, even if this fails."""
         array = ffi.new("struct sluice_endpoint[]", max(1, len(endpoints)))
         for i, endpoint in enumerate(endpoints):
             if endpoint is not None:
@@ -313,10 +314,10 @@ class PreparedMultiChannel(Object):
 
 
 class MultiChannel(Connection):
-    """Reliable connections to many peers, each named by its index.
+    """Reliable connections to many peers, each identified by its index.
 
-    One broken peer breaks no other. As of :class:`Channel`, a ``deadline`` ends the connection
-    to the peer of the work that is late, and a ``timeout`` harms nothing.
+    A broken peer does not affect the others. As with :class:`Channel`, a ``deadline`` that passes
+    ends the connection to that peer, and a ``timeout`` harms nothing.
     """
 
     _what = "the multichannel"
@@ -336,7 +337,7 @@ class MultiChannel(Connection):
         return self
 
     def _places(self, kind: int) -> int:
-        # Those of all peers together; they have the same depths.
+        # The sum over all peers, which have the same depths.
         peers: int = lib.sluice_multichannel_peers(self._get())
         if peers != self._peers:
             for peer in range(peers):
@@ -354,7 +355,8 @@ class MultiChannel(Connection):
         return super()._get()
 
     def close(self) -> None:
-        """Ends all connections at once, as :meth:`Channel.close`. That of a node ends with it."""
+        """Ends all connections at once, as :meth:`Channel.close`. The multichannel of a node ends
+        with it."""
         if self._owner is None:
             super().close()
 
@@ -371,7 +373,7 @@ class MultiChannel(Connection):
     # Peers.
 
     def add(self) -> tuple[int, bytes]:
-        """Makes room for one more peer. Its index, and the endpoint that goes to it."""
+        """Adds a peer. Returns its index, and the endpoint for it."""
         struct = ffi.new("struct sluice_endpoint *")
         with self._guard:
             index = check(lib.sluice_multichannel_peer_add(self._get(), struct))
@@ -384,7 +386,7 @@ class MultiChannel(Connection):
             self._look()
 
     def reset_peer(self, peer: int) -> bytes:
-        """Ends the connection to a peer and prepares a new one; the endpoint that goes to it."""
+        """Ends the connection to a peer and prepares a new one. Returns the endpoint for it."""
         struct = ffi.new("struct sluice_endpoint *")
         with self._guard:
             check(lib.sluice_multichannel_peer_reset(self._get(), peer, struct))
@@ -392,7 +394,7 @@ class MultiChannel(Connection):
         return endpoint_bytes(struct)
 
     def handshake_peer(self, peer: int, endpoint: bytes) -> None:
-        """Connects a peer that was added, reset, or not there at the handshake."""
+        """Connects a peer that was added or reset, or was missing at the handshake."""
         struct = endpoint_struct(endpoint)
         with self._guard:
             check(lib.sluice_multichannel_peer_handshake(self._get(), peer, struct))
@@ -406,7 +408,7 @@ class MultiChannel(Connection):
         return self.error(peer)
 
     def error(self, peer: int) -> FirstError | None:
-        """The first error of a peer, which the others follow from."""
+        """Returns the first error of a peer, which caused the later ones."""
         with self._guard:
             return _error(lib.sluice_multichannel_peer_error, self._get(), peer)
 
@@ -416,7 +418,7 @@ class MultiChannel(Connection):
             return ChannelInfo(_info(lib.sluice_multichannel_peer_query, self._get(), peer))
 
     def wait_connected(self, timeout: float | None, peer: int | None = None) -> None:
-        """Waits until a peer, or all, have done their handshakes too."""
+        """Waits until a peer, or all of them, have done their handshakes as well."""
         if peer is None:
             wait_in_slices(self, lib.sluice_multichannel_wait_connected, Limit(timeout))
         else:
@@ -429,11 +431,11 @@ class MultiChannel(Connection):
     def send(
         self, peer: int, memory: Memory, *, deadline: float | None, immediate: int | None = None
     ) -> None:
-        """Sends a message to a peer, and returns when it was taken into a receive."""
+        """Sends a message to a peer, and returns when the peer has received it."""
         self._do(Work(SEND, memory, peer, None, immediate), deadline)
 
     def receive(self, peer: int, memory: Memory, *, deadline: float | None) -> Completion:
-        """Receives a message of a peer: ``bytes`` of the completion tells its length."""
+        """Receives a message from a peer; ``bytes`` of the completion is its length."""
         return self._do(Work(RECEIVE, memory, peer), deadline)
 
     def arrivals(self, tag: int) -> int:
@@ -489,22 +491,22 @@ class MultiChannel(Connection):
     def scatter(
         self, blocks: dict[int, Memory], *, deadline: float | None, immediate: int | None = None
     ) -> list[Completion]:
-        """Sends a message to each peer: ``blocks`` has the memory for each."""
+        """Sends a message to each peer; ``blocks`` has the memory for each."""
         works = [Work(SEND, memory, peer, None, immediate) for peer, memory in blocks.items()]
         return self.submit(works, deadline=deadline)
 
     def gather(self, places: dict[int, Memory], *, deadline: float | None) -> list[Completion]:
-        """Receives a message of each peer: ``places`` has the memory for each."""
+        """Receives a message from each peer; ``places`` has the memory for each."""
         works = [Work(RECEIVE, memory, peer) for peer, memory in places.items()]
         return self.submit(works, deadline=deadline)
 
     def scatter_gather(
         self, sends: dict[int, Memory], receives: dict[int, Memory], *, deadline: float | None
     ) -> list[Completion]:
-        """Posts the receives, sends, and waits for both: the completions of sends come first.
+        """Posts the receives, sends, and waits for both. The completions of sends come first.
 
-        This is the one most programs want: two ranks that both :meth:`scatter` wait for each
-        other, as a send ends when the peer took it into a receive.
+        Most programs should use this call: two ranks that both call :meth:`scatter` wait for each
+        other, because a send completes when the peer has received it.
         """
         works = [Work(SEND, memory, peer) for peer, memory in sends.items()]
         works += [Work(RECEIVE, memory, peer) for peer, memory in receives.items()]
@@ -513,14 +515,14 @@ class MultiChannel(Connection):
     def scatter_write(
         self, blocks: dict[int, tuple[Memory, RemoteRegion]], *, deadline: float | None
     ) -> list[Completion]:
-        """Writes into memory of each peer: ``blocks`` has what, and where to."""
+        """Writes into memory of each peer; ``blocks`` has the source and target of each."""
         works = [Work(WRITE, memory, peer, to) for peer, (memory, to) in blocks.items()]
         return self.submit(works, deadline=deadline)
 
     def gather_read(
         self, places: dict[int, tuple[Memory, RemoteRegion]], *, deadline: float | None
     ) -> list[Completion]:
-        """Reads memory of each peer: ``places`` has where to, and what."""
+        """Reads memory of each peer; ``places`` has the target and source of each."""
         works = [Work(READ, memory, peer, of) for peer, (memory, of) in places.items()]
         return self.submit(works, deadline=deadline)
 

@@ -32,7 +32,7 @@ def _data(struct: Any) -> bytes:
 
 @dataclass(frozen=True)
 class IncomingInfo:
-    """Who wants to connect."""
+    """A client that wants to connect."""
 
     address: str
     channels: int
@@ -42,7 +42,7 @@ class IncomingInfo:
 
 
 class Incoming(Object):
-    """Somebody who wants to connect: accept or refuse it; closing it refuses it."""
+    """A client that wants to connect. Accept or refuse it; closing refuses it."""
 
     _what = "the incoming connection"
 
@@ -51,7 +51,7 @@ class Incoming(Object):
         self._pointer = pointer
 
     def _end(self, pointer: Any) -> None:
-        # What is left of one whose listener has ended is nothing.
+        # If the listener has ended, the incoming connection has ended with it.
         if not self._listener.closed:
             with self._listener._guard:
                 lib.sluice_incoming_refuse(pointer, ffi.NULL)
@@ -71,7 +71,7 @@ class Incoming(Object):
         )
 
     def refuse(self, reason: str = "") -> None:
-        """Ends it; the other side's error has the reason."""
+        """Refuses the client; its error has the reason."""
         pointer = self._get()
         self._pointer = None
         with self._listener._guard:
@@ -80,7 +80,7 @@ class Incoming(Object):
     def _admit(
         self, into: ProtectionDomain | MultiChannel, options: Options | None, data: bytes, limit: Limit
     ) -> int:
-        """Begins to let it in, and returns the number of the result."""
+        """Begins to accept it, and returns the number of the result."""
         listener, own, attr = self._listener, _private(data), attr_of(options)
         many = into if isinstance(into, MultiChannel) else None
         pointer = self._get()
@@ -110,14 +110,15 @@ class Incoming(Object):
         options: Options | None = None,
         private_data: bytes = b"",
     ) -> Channel:
-        """Lets it in, with one channel on each side, and returns when both have heard each other."""
+        """Accepts it with one channel on each side, and returns once both ends are connected."""
         number = self._admit(domain, options, private_data, Limit(deadline))
         return Channel._of(self._listener._await(number).channel)
 
     def accept_into(
         self, multichannel: MultiChannel, *, deadline: float | None, private_data: bytes = b""
     ) -> list[int]:
-        """The same with new peers of a multichannel, as many as it wants; their indexes."""
+        """Accepts it with new peers of a multichannel, as many as it requests; returns their
+        indexes."""
         number = self._admit(multichannel, None, private_data, Limit(deadline))
         return self._listener._await(number).peers
 
@@ -129,7 +130,8 @@ class Incoming(Object):
         options: Options | None = None,
         private_data: bytes = b"",
     ) -> Channel:
-        """As :meth:`accept`, for asyncio: any number of tasks at a time, none waits for another."""
+        """As :meth:`accept`, for asyncio. Any number of tasks may use it at a time; none waits for
+        another."""
         number = self._admit(domain, options, private_data, Limit(deadline))
         return Channel._of((await self._listener._await_async(number)).channel)
 
@@ -143,7 +145,7 @@ class Incoming(Object):
 
 @dataclass
 class _Admitted:
-    """What became of an admission."""
+    """The result of an admission."""
 
     error: int
     text: str
@@ -159,8 +161,9 @@ def _close_channel(pointer: Any) -> None:
 class Listener(Object):
     """Listens at ``"host:port"``, ``"[::1]:port"``, or ``":port"``, which is all addresses.
 
-    :param secret_file: what both sides know; ``None``: that of ``SLUICE_SECRET_FILE``; empty: none.
-    :param backlog: how many may wait; 0 is the default.
+    :param secret_file: the secret that both sides share; ``None``: that of ``SLUICE_SECRET_FILE``;
+    empty: none.
+    :param backlog: the number of connections that may wait; 0 is the default.
     """
 
     _what = "the listener"
@@ -183,7 +186,7 @@ class Listener(Object):
 
     @contextmanager
     def _guards(self, many: MultiChannel | None = None) -> Iterator[None]:
-        """Of the listener, and of each multichannel that its calls use."""
+        """Returns the guards of the listener and of each multichannel that its calls use."""
         with ExitStack() as stack:
             stack.enter_context(self._guard)
             for each in {id(one): one for one in (*self._into.values(), many)}.values():
@@ -192,7 +195,7 @@ class Listener(Object):
             yield
 
     def close(self) -> None:
-        """Ends it: who waits, or comes later, is refused."""
+        """Closes the listener; waiting and later clients are refused."""
         if self._pointer is None:
             return
         with self._guards():
@@ -226,18 +229,18 @@ class Listener(Object):
 
     @property
     def address(self) -> str:
-        """Where it listens, as ``"[::]:7471"``."""
+        """The address on which it listens, as ``"[::]:7471"``."""
         text = ffi.new("char[]", 64)
         check(lib.sluice_listener_address(self._get(), text, 64))
         return str(ffi.string(text).decode())
 
     @property
     def port(self) -> int:
-        """At which port."""
+        """The port on which it listens."""
         return check(lib.sluice_listener_address(self._get(), ffi.NULL, 0))
 
     def fileno(self) -> int:
-        """The descriptor for event loops: readable when somebody may have come."""
+        """Returns the descriptor for event loops: readable when a client may have connected."""
         return check(lib.sluice_listener_fd(self._get()))
 
     def _in_slices(self, function: Callable[[int], Any], timeout: float | None) -> Any:
@@ -253,7 +256,8 @@ class Listener(Object):
             raise error_of(number, text)
 
     def next(self, timeout: float | None) -> Incoming:
-        """The next one that wants to connect. :exc:`DeadlineError`: nobody has come."""
+        """Returns the next client that wants to connect. Raises :exc:`DeadlineError` if none
+        did."""
         pointer = self._in_slices(
             lambda nanoseconds: lib.sluice_listener_next(self._get(), nanoseconds), timeout
         )
@@ -262,8 +266,8 @@ class Listener(Object):
     def accept(
         self, domain: ProtectionDomain, timeout: float | None, *, options: Options | None = None
     ) -> Channel:
-        """Lets in who comes, several at a time, and returns the first that is connected."""
-        # The same attributes each time: the next call then goes on with the others.
+        """Accepts clients, several at a time, and returns the first channel that is connected."""
+        # Use the same attributes each time, so that the next call goes on with the other clients.
         attr = self._attr.setdefault(options, attr_of(options))
         pointer = self._in_slices(
             lambda nanoseconds: lib.sluice_accept(self._get(), domain._get(), attr, nanoseconds),
@@ -284,7 +288,7 @@ class Listener(Object):
                 lib.sluice_multichannel_peer_remove(into._get(), peer)
 
     def _take(self, number: int, timeout: int) -> _Admitted | None:
-        """Takes all results that are there, after a wait for the first of them."""
+        """Waits for a result, and takes all that are available."""
         info = ffi.new("struct sluice_admitted *")
         info.size = ffi.sizeof("struct sluice_admitted")
         with self._guards():
@@ -302,7 +306,7 @@ class Listener(Object):
         return ended
 
     def _give_up(self, number: int) -> None:
-        """Nobody wants its result any more."""
+        """Gives up an admission whose result is not needed any more."""
         if self._pointer is None:
             return
         with self._guards():
@@ -341,7 +345,7 @@ class Listener(Object):
                 loop.call_soon_threadsafe(event.set)
 
     async def _readable(self, left: int) -> None:
-        """Until a call of the listener may have something to do, or so many nanoseconds."""
+        """Waits until a call of the listener may have something to do, or that many nanoseconds."""
         loop, event, descriptor = asyncio.get_running_loop(), asyncio.Event(), self.fileno()
         sleeper = (loop, event)
         if not any(each is loop for each, _ in self._sleepers):
@@ -357,7 +361,7 @@ class Listener(Object):
                 loop.remove_reader(descriptor)
 
     async def _at_once(self, attempt: Callable[[], Any], limit: Limit) -> Any:
-        """The result of a call with timeout 0, once it has one."""
+        """Returns the result of a call with timeout 0, once it has one."""
         while True:
             try:
                 return attempt()
@@ -375,7 +379,8 @@ class Listener(Object):
     async def accept_async(
         self, domain: ProtectionDomain, timeout: float | None, *, options: Options | None = None
     ) -> Channel:
-        """As :meth:`accept`, for asyncio. A peer that falls silent amid it holds up no task."""
+        """As :meth:`accept`, for asyncio. A peer that stops in the middle does not hold up other
+        tasks."""
         channel: Channel = await self._at_once(
             lambda: self.accept(domain, 0, options=options), Limit(timeout)
         )
@@ -405,9 +410,9 @@ def connect(
     private_data: bytes = b"",
     wait: bool = False,
 ) -> Channel:
-    """Connects to a :class:`Listener` at ``"host:port"``; a channel that both sides have heard of.
+    """Connects to a :class:`Listener` at ``"host:port"``. Returns a channel that both ends use.
 
-    With ``wait`` the listener need not be there yet. What the other side said of itself is in
+    With ``wait`` the listener need not exist yet. The private data of the other side is in
     ``peer_data`` of the channel.
     """
     attr, theirs, kept = _connect_attr(secret_file, private_data, wait)
@@ -433,7 +438,7 @@ def connect_into(
     private_data: bytes = b"",
     wait: bool = False,
 ) -> list[int]:
-    """The same with new peers of a multichannel; their indexes."""
+    """Connects new peers of a multichannel; returns their indexes."""
     attr, _, kept = _connect_attr(secret_file, private_data, wait)
     peers = ffi.new("uint32_t[]", max(1, count))
     where, limit = c_text(address), Limit(deadline)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What channels and multichannels have in common: posting, and what becomes of it.
+"""The common part of channels and multichannels: posting, and taking completions.
 
-All work is posted without waiting, and waits are made of short ones, so that Ctrl-C is served
-while one waits; the library itself waits for a whole deadline. Each request is known here under a
-number until its completion was taken, and its memory is referenced for as long.
+All work is posted without waiting, and waits are a series of short ones, so that Ctrl-C is served
+meanwhile; the library itself would wait for a whole deadline. Each request is kept here under a
+number until its completion was taken, and its memory is referenced until then.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ._request import (
 
 T = TypeVar("T")
 
-# Completions that are kept for polls that may never come.
+# Maximum number of completions that are kept for later polls.
 KEPT = 65536
 
 
@@ -48,9 +48,9 @@ class Connection(Object):
         self._woken = False
         self._posted: dict[int, Request] = {}
         self._unseen: deque[Request] = deque(maxlen=KEPT)
-        # Those whose callbacks are due.
+        # Requests whose callbacks are due.
         self._called: deque[Request] = deque()
-        # In flight and not taken, and how many there is room for: sends and all else, receives.
+        # Requests in flight or not taken, and the limit of these: for all but receives, and for receives.
         self._count = ffi.new("int64_t[2]")
         self._room = ffi.new("int64_t[2]", list(depths))
         self._depths = depths
@@ -59,7 +59,7 @@ class Connection(Object):
         remember(self)
 
     def _f(self, name: str) -> Any:
-        """The function of the library that has this name for objects of this class."""
+        """Returns the function of the library with this name, for objects of this class."""
         return getattr(lib, f"{self._prefix}_{name}")
 
     def _places(self, kind: int) -> int:
@@ -81,7 +81,7 @@ class Connection(Object):
             self._drop_all()
 
     def _forget(self) -> None:
-        """The object of the library ends: nothing is to call it any more."""
+        """The object of the library ends: no call may use it any more."""
         self._guard.forget()
         self._engine.end()
 
@@ -93,7 +93,7 @@ class Connection(Object):
                 self._guard.release()
 
     def __del__(self) -> None:
-        # Nobody else has it: no other thread can be in a wait for it.
+        # No other reference exists, so no other thread can be waiting for it.
         try:
             if self._pointer is not None:
                 pointer, self._pointer = self._pointer, None
@@ -104,7 +104,7 @@ class Connection(Object):
             pass
 
     def _drop_all(self) -> None:
-        """Requests that nobody can take any more: they ended with their connection."""
+        """Drops all requests: they ended with their connection, and cannot be taken any more."""
         posted = list(self._posted.values())
         self._posted.clear()
         self._count[0] = self._count[1] = 0
@@ -117,7 +117,7 @@ class Connection(Object):
     # Completions.
 
     def _look(self) -> int:
-        """Takes what is complete, without waiting, under the guard."""
+        """Takes all completions, without waiting. The caller has the guard."""
         self._get()
         total = check(self._engine.look())
         if total > 0 or self._called:  # Ctrl-C may have left some
@@ -125,17 +125,18 @@ class Connection(Object):
         return total
 
     def _taken(self) -> None:
-        """Does what is due when completions were taken."""
+        """Runs what is due after completions were taken."""
         while self._called:
             self._called.popleft()._call_back()
         if released:
-            # Regions that were given up end here, and not some polls later.
+            # End released regions here, and not some polls later.
             with self._guard:
                 if self._pointer is not None:
                     self._f("arm")(self._pointer, ffi.NULL)
 
     def _wait_a_little(self, limit: Limit) -> bool:
-        """Waits for any completion, for a slice at most. Whether something came, or may have."""
+        """Waits for any completion, for a slice at most. Returns whether one arrived, or may
+        have."""
         with self._guard:
             if self._look() > 0:
                 return True
@@ -153,7 +154,7 @@ class Connection(Object):
         return False
 
     def _find_lost(self) -> None:
-        """Nothing can come any more, so nothing may be left: its end would not be told."""
+        """No more completions can arrive, so end all requests that are left."""
         for number in list(self._posted):
             request = self._posted.pop(number)
             if request._work is not None:
@@ -163,7 +164,8 @@ class Connection(Object):
     def _until(
         self, condition: Callable[[], T | None], limit: Limit, wakes: bool = False
     ) -> T | None:
-        """Waits until the condition is something. None: the limit has passed."""
+        """Waits until the condition is not None, and returns it. Returns None if the limit has
+        passed."""
         with self._guard:
             self._look()
         while True:
@@ -176,7 +178,7 @@ class Connection(Object):
             if limit.left() == 0:
                 return None
             if not self._wait_a_little(limit) and not self._posted and condition() is None:
-                # Nothing can come: what is waited for is of another kind, or another thread's.
+                # No completion can arrive: the wait is for another kind, or for another thread.
                 return None
 
     def _wait_for(
@@ -208,7 +210,7 @@ class Connection(Object):
         return request._completion
 
     def poll(self) -> list[Request]:
-        """Requests that are complete and that nobody has asked for, oldest first."""
+        """Returns complete requests whose results were not requested otherwise, oldest first."""
         with self._guard:
             self._look()
         result = []
@@ -220,10 +222,10 @@ class Connection(Object):
         return result
 
     def next(self, timeout: float | None) -> Request:
-        """Waits for the oldest one of those: a receive from any peer, among others.
+        """Waits for the next such request, for example a receive from any peer.
 
-        :exc:`DeadlineError`: ``timeout`` seconds have passed. :exc:`LookupError`: nothing is
-        posted that could end.
+        Raises :exc:`DeadlineError` after ``timeout`` seconds, and :exc:`LookupError` if no posted
+        request could complete.
         """
         found = self._until(self._pop_unseen, Limit(timeout), wakes=True)
         if found is not None:
@@ -241,7 +243,7 @@ class Connection(Object):
         return None
 
     def flush(self, timeout: float | None) -> None:
-        """Waits until all posted work is complete; its results stay to be asked for."""
+        """Waits until all posted work is complete. Its results can still be taken."""
         if self._until(self._all_done, Limit(timeout), wakes=True) is None and self._posted:
             raise DeadlineError(errno.ETIMEDOUT, f"{len(self._posted)} requests are not complete yet")
 
@@ -250,13 +252,14 @@ class Connection(Object):
 
     @property
     def pending(self) -> int:
-        """Requests that are posted, and whose end is not known yet."""
+        """The requests that are posted and not complete, as far as is known."""
         return len(self._posted)
 
     # Posting.
 
     def _post_some(self, works: Sequence[Work], deadline: float | None) -> list[Request]:
-        """Posts as many of the first as there is room for; under the guard. An error: none."""
+        """Posts as many of the first works as there is room for; under the guard. Posts none on an
+        error."""
         self._get()
         result = self._engine.run(self, works, deadline, POST_ONLY)
         if result is None:
@@ -271,8 +274,8 @@ class Connection(Object):
         return list(result)
 
     def _that_fit(self, works: Sequence[Work]) -> int:
-        """How many of the first works there is room for. The library keeps a place for the result
-        of each."""
+        """Returns how many of the first works there is room for. The library reserves a place for
+        the result of each."""
         self._look()
         if not self._posted:
             self._count[0] = self._count[1] = 0
@@ -284,9 +287,10 @@ class Connection(Object):
         return count
 
     def post(self, works: Iterable[Work], *, deadline: float | None) -> list[Request]:
-        """Posts as many of the first works as there is room for, and waits for none.
+        """Posts as many of the first works as there is room for, without waiting.
 
-        :exc:`WouldBlockError`: there is no room for the first. Any other error: nothing was posted.
+        Raises :exc:`WouldBlockError` if there is no room for the first. On any other error nothing
+        was posted.
         """
         works = list(works)
         if not works:
@@ -298,8 +302,9 @@ class Connection(Object):
         return self.post([work], deadline=deadline)[0]
 
     def _start(self, left: list[tuple[int, Work]], ended: dict[int, Any], limit: Limit) -> None:
-        """Posts what there is room for now, of each peer apart, and takes it out of what is left.
-        ended has a Request of each, or a Completion of what could not be posted."""
+        """Posts what there is room for now, separately for each peer, and removes it from the works
+        that are left. ended gets a Request of each, or a Completion of works that could not be
+        posted."""
         full: set[tuple[int, bool]] = set()
         while True:
             now = [each for each in left if (each[1].peer, each[1].opcode == RECEIVE) not in full]
@@ -324,7 +329,7 @@ class Connection(Object):
             left[:] = [each for each in left if each[0] not in ended]
 
     def _begin(self, works: Iterable[Work]) -> list[tuple[int, Work]]:
-        """A list of work with the place of each, receives before all else. It has no mistakes."""
+        """Returns checked works with their indexes, receives first."""
         ordered = self._in_order(works)
         if len(ordered) > 1:
             self._check_all([work for _, work in ordered])
@@ -337,11 +342,11 @@ class Connection(Object):
         return ordered + [each for each in every if each[1].opcode != RECEIVE]
 
     def submit(self, works: Iterable[Work], *, deadline: float | None) -> list[Completion]:
-        """Does a list of work of any kind, and waits for all of it; receives are posted first.
+        """Performs a list of work of any kind, and waits for all of it. Receives are posted first.
 
-        Returns how each ended, in the order of ``works``, if all succeeded. Otherwise the first
-        failure that is no mere consequence is raised, with all in its ``completions``. An error
-        of arguments is raised before anything is posted.
+        Returns how each ended, in the order of ``works``, if all succeeded. Otherwise raises the
+        first failure that is not a mere consequence, with all in its ``completions``. Wrong
+        arguments are detected before anything is posted.
 
         Ctrl-C is served in between: the work then goes on until the deadline, and its memory
         stays referenced until it ends. ``requests`` of the exception has a :class:`Request` of all
@@ -350,7 +355,7 @@ class Connection(Object):
         """
         every = tuple(works)
         self._get()
-        # What it returns is there as well, if a signal keeps it from being returned.
+        # Also has the result, in case a signal keeps it from being returned.
         box: list[Any] = []
         ended: dict[int, Any] = {}
         try:
@@ -370,7 +375,7 @@ class Connection(Object):
     def _hand_over(
         self, error: BaseException, works: Sequence[Work], box: list[Any], ended: dict[int, Any]
     ) -> None:
-        """Gives the program the requests of a call that has ended before them."""
+        """Hands the program the requests of a call that has ended before they have."""
         known = dict(enumerate(box[0])) if box and box[0] is not None else {}
         own = {id(work) for work in works}
         with self._guard:
@@ -395,8 +400,8 @@ class Connection(Object):
         limit: Limit,
         ended: dict[int, Any],
     ) -> list[Completion]:
-        """Goes on step by step with a list that the engine has tried at once; ``known`` is what
-        it returned."""
+        """Goes on step by step with a list that the engine has tried to post at once; ``known`` is
+        the engine's result."""
         if known is None:
             left = self._begin(works)
         else:
@@ -410,7 +415,7 @@ class Connection(Object):
         return self._gather([self._end_of(ended[i]) for i in range(len(ended))])
 
     def _wait_for_room(self, limit: Limit) -> None:
-        """Until some work is complete; the room may be that of prepared lists, too."""
+        """Waits until some work is complete; prepared lists may use the room as well."""
         before = len(self._posted)
         if before == 0:
             with self._guard:
@@ -421,7 +426,7 @@ class Connection(Object):
 
     @staticmethod
     def _too_late(left: list[tuple[int, Work]], ended: dict[int, Any], limit: Limit) -> bool:
-        """What has found no room until the deadline fails alone."""
+        """Fails works for which there was no room before the deadline."""
         if limit.left() > 0:
             return False
         for index, work in left:
@@ -432,12 +437,12 @@ class Connection(Object):
     def _end_of(self, each: Any) -> Completion:
         if isinstance(each, Completion):
             return each
-        # Its own deadline ends it; and the library sees to that within a second.
+        # Its own deadline ends it; the library does so within a second.
         return self._wait_for(each, None, wakes=False)
 
     def _check_all(self, works: list[Work]) -> None:
-        """Mistakes of a list that is posted in several parts are found before the first of them:
-        with a deadline of 0 the library looks at all of it, and posts nothing."""
+        """Checks a list that is posted in several parts, before the first one: with a deadline of 0
+        the library checks all of it, and posts nothing."""
         with self._guard:
             self._look()
             receives = sum(work.opcode == RECEIVE for work in works)
@@ -459,7 +464,7 @@ class Connection(Object):
         raise NotImplementedError
 
     def _reason(self, completion: Completion) -> str:
-        """What the connection remembers of the failure that this one is, or comes of."""
+        """Returns the first error of the connection, if it is the cause of this failure."""
         if self._pointer is None:
             return ""
         try:
@@ -514,10 +519,10 @@ class Connection(Object):
     async def submit_async(
         self, works: Iterable[Work], *, deadline: float | None
     ) -> list[Completion]:
-        """As :meth:`submit`, for asyncio: others run while it waits.
+        """As :meth:`submit`, for asyncio: other tasks run while it waits.
 
-        A task that is cancelled leaves its work to go on until the deadline: ``requests`` of
-        the exception has it, as that of :meth:`submit`.
+        If the task is cancelled, its work goes on until the deadline; ``requests`` of the exception
+        has it, as with :meth:`submit`.
         """
         every, limit = tuple(works), Limit(deadline)
         ended: dict[int, Any] = {}
@@ -548,7 +553,7 @@ class Connection(Object):
         return self._gather(ends)
 
     async def _await_any(self, pending: Request, limit: Limit) -> None:
-        """Until this one is complete, and so has made room, or the limit has passed."""
+        """Waits until this request is complete, which makes room, or the limit has passed."""
         seen = pending.seen
         left = limit.left()
         try:
@@ -569,8 +574,8 @@ class Connection(Object):
             return check(self._f("fd")(self._get()))
 
     def arm(self) -> float | None:
-        """To be called before each sleep on :meth:`fileno`. Seconds after which to poll even if
-        nothing comes, or ``None``; 0: poll at once, something is there already."""
+        """Call this before each sleep on :meth:`fileno`. Returns the seconds after which to poll
+        even without an event, or ``None``; 0: poll at once, as there are completions already."""
         due = ffi.new("int64_t *")
         with self._guard:
             if check(self._f("arm")(self._get(), due)) == 1:
@@ -578,16 +583,18 @@ class Connection(Object):
         return None if due[0] == FOREVER else due[0] / 1e9
 
     def wake(self) -> None:
-        """From any thread: a wait for a request, :meth:`next` or :meth:`flush` of another thread
-        ends with :exc:`InterruptedWait`, or the next one does; and the descriptor becomes readable."""
+        """Ends a wait of another thread, such as :meth:`next` or :meth:`flush`, or else the next
+        wait, with :exc:`InterruptedWait`; and makes the descriptor readable. Any thread may call
+        it."""
         self._get()
         self._woken = True
         self._guard.wake()
 
     def shutdown(self, timeout: float | None) -> None:
-        """The orderly end: waits for posted work, refuses more, and ends the connection.
+        """Shuts down in order: waits for posted work, refuses more, and ends the connection.
 
-        :exc:`DeadlineError`: what was not complete after ``timeout`` seconds was cancelled.
+        Raises :exc:`DeadlineError` if work was not complete after ``timeout`` seconds, and was
+        cancelled.
         """
         limit = Limit(timeout)
         self._until(self._all_done, limit)
@@ -598,7 +605,7 @@ class Connection(Object):
 
 
 class _Pump:
-    """Has an event loop look after a connection while somebody awaits its work."""
+    """Lets an event loop serve a connection while tasks await its work."""
 
     def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop):
         self.connection, self.loop = connection, loop
@@ -621,7 +628,7 @@ class _Pump:
             self.stop()
 
     def soon(self) -> None:
-        """A turn before the loop sleeps: a call has disarmed the connection."""
+        """Runs once before the loop sleeps, because a call has disarmed the connection."""
         if self.users > 0 and not self.scheduled and not self.loop.is_closed():
             self.scheduled = True
             try:
@@ -644,7 +651,7 @@ class _Pump:
             self.connection._look()
             due = self.connection.arm()
         if due == 0.0:
-            # Others of the loop have their turn in between.
+            # Other tasks of the loop run in between.
             self.soon()
         elif due is not None:
             self.timer = self.loop.call_later(due, self.turn)

@@ -13,7 +13,7 @@ from ._object import Object
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What :func:`devices` knows of a device."""
+    """A device, as :func:`devices` lists it."""
 
     name: str
     transport: str
@@ -26,7 +26,7 @@ class DeviceInfo:
 
 
 def devices() -> list[DeviceInfo]:
-    """The devices of this host; the last one is "soft", which is always there."""
+    """Returns the devices of this host; the last one is "soft", which always exists."""
     handle = made(lib.sluice_device_list_get())
     try:
         result = []
@@ -53,7 +53,7 @@ def devices() -> list[DeviceInfo]:
 
 @dataclass(frozen=True)
 class ContextInfo:
-    """What a context is on, and its limits; as ``struct sluice_context_info``."""
+    """The device of a context, and its limits; as ``struct sluice_context_info``."""
 
     device: str
     transport: str
@@ -74,7 +74,7 @@ class ContextInfo:
 
 
 def _fields(info: Any, cls: type) -> dict[str, Any]:
-    """The fields of a struct that a dataclass has, by name."""
+    """Returns the fields of a struct that a dataclass has, by name."""
     values = {}
     for name in cls.__dataclass_fields__:  # type: ignore[attr-defined]
         value = getattr(info, name)
@@ -85,14 +85,15 @@ def _fields(info: Any, cls: type) -> dict[str, Any]:
 class Context(Object):
     """An open device.
 
-    :param device: a name such as ``"mlx5_0"``, ``"mlx5_0:1"`` or ``"soft"``; ``None`` takes what
-        ``SLUICE_DEVICE`` says, else an active RDMA device near this process, else "soft".
+    :param device: a name such as ``"mlx5_0"``, ``"mlx5_0:1"`` or ``"soft"``; ``None`` takes
+    ``SLUICE_DEVICE``, or else an active RDMA device near this process, or else "soft".
     :param port: of an RDMA device; 0: the first active one.
     :param gid_index: an entry of the port's GID table; ``None``: the best one.
     :param address: soft: the address to listen on; ``None``: all of the host.
     :param fork: verbs: make fork(2) safe.
 
-    What is made of a context keeps its device open: contexts may be closed in any order.
+    Objects that were made from a context keep its device open, so contexts may be closed in any
+    order.
     """
 
     _what = "the context"
@@ -123,7 +124,7 @@ class Context(Object):
 
     @property
     def info(self) -> ContextInfo:
-        """What it is on, and its limits."""
+        """The device, and its limits."""
         info = ffi.new("struct sluice_context_info *")
         info.size = ffi.sizeof("struct sluice_context_info")
         check(lib.sluice_context_query(self._get(), info))
@@ -141,7 +142,7 @@ class ProtectionDomain(Object):
 
     def __init__(self, context: Context):
         self._pointer = made(lib.sluice_pd_alloc(context._get()))
-        self._context = context  # it is open while somebody has a domain of it
+        self._context = context  # keeps it open while a domain of it exists
 
     def _end(self, pointer: Any) -> None:
         lib.sluice_pd_free(pointer)
@@ -149,12 +150,12 @@ class ProtectionDomain(Object):
     def allocate(
         self, length: int, access: int = LOCAL_WRITE, *, huge_pages: bool = False
     ) -> MemoryRegion:
-        """Memory of the library, zeroed and registered; see :class:`MemoryRegion`."""
+        """Allocates zeroed, registered memory of the library; see :class:`MemoryRegion`."""
         return MemoryRegion._allocate(self._get(), length, access, huge_pages)
 
     def register(self, buffer: Any, access: int = LOCAL_WRITE) -> MemoryRegion:
-        """Registers a buffer as it is: a numpy array, a bytearray, an mmap, anything writable
-        whose bytes are contiguous. It is referenced for as long as the region is there."""
+        """Registers a buffer in place: a numpy array, a bytearray, an mmap, or anything writable
+        and contiguous. The region keeps a reference to it."""
         return MemoryRegion._register(self._get(), buffer, access)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Posting and taking completions: in C if the extension was built, else in Python over cffi.
 
-PYSLUICE=cffi in the environment selects Python although the extension is there.
+PYSLUICE=cffi in the environment selects Python even if the extension exists.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._request import RECEIVE, Completion, Request, Work, completion_of, request
 
 
 def _explain(works: Sequence[Work]) -> None:
-    """Raises the error of works that the extension could not read."""
+    """Raises the error for works that the extension could not read."""
     for work in works:
         work.opcode
     requests_of(works, 0)
@@ -33,14 +33,14 @@ if os.environ.get("PYSLUICE") != "cffi":
 #: Whether the hot calls are made in C.
 compiled: bool = _fast is not None
 
-#: For run() in place of a time to wait: it posts, and returns at once.
+#: For run() instead of a time to wait: post, and return at once.
 POST_ONLY = -1
 
-# Completions that are taken at a time.
+# Maximum number of completions taken at a time.
 POLL_MOST = 64
 
-# Each connection numbers its requests from its own first number on: a channel that was reset may
-# have results of its former connection yet, whose numbers must mean nothing to the new one.
+# Each connection numbers its requests from a first number of its own: a channel that was reset may
+# still get results of its former connection, whose numbers must not match new requests.
 _engines = itertools.count(1)
 
 
@@ -49,7 +49,8 @@ def _first_number() -> int:
 
 
 def engine_of(connection: Any) -> Any:
-    """Makes what posts and takes for a connection. It shares the connection's requests."""
+    """Makes the engine of a connection, which posts and takes completions. They share the
+    requests."""
     if not compiled:
         return Engine(connection)
     functions = [connection._f(name) for name in ("post", "poll", "next", "wait")]
@@ -71,7 +72,7 @@ def engine_of(connection: Any) -> Any:
 
 
 def completions_of(structs: Any, works: tuple[Work, ...]) -> list[Completion]:
-    """A completion of each work from an array of C, in the same order."""
+    """Returns the completion of each work from an array of C, in the same order."""
     if compiled:
         made: list[Completion] = _fast.completions(int(ffi.cast("uintptr_t", structs)), works)
         return made
@@ -79,11 +80,11 @@ def completions_of(structs: Any, works: tuple[Work, ...]) -> list[Completion]:
 
 
 class Engine:
-    """The same in Python. Callers hold the guard of the connection.
+    """The engine in Python. Callers hold the guard of the connection.
 
-    Ctrl-C may come behind any call of C, whose result is then lost. So a request is entered before
-    it is posted, and completions are read from the array that C writes, at once or by the next
-    call.
+    Ctrl-C may arrive after any call of C, whose result is then lost. So a request is recorded
+    before it is posted, and completions are read from the array that C writes, at once or by the
+    next call.
     """
 
     def __init__(self, connection: Any):
@@ -115,10 +116,10 @@ class Engine:
 
         Returns a list with the completion of each if all succeeded. Returns a tuple if not: for
         each work its completion, its request if it is not complete, or None if it was not posted.
-        Returns None if nothing was posted, since another thread has the connection, there is no
-        room for all of it, or the library refuses it: the caller then goes step by step.
+        Returns None if nothing was posted, because another thread has the connection, there is no
+        room for all of it, or the library refuses it. The caller then goes step by step.
 
-        What it returns is appended to ``box`` as well.
+        The result is appended to ``box`` as well.
 
         With POST_ONLY it posts in the given order, and returns a list of the requests that were
         posted, a negative errno, or None if there is no room for all of it.
@@ -184,7 +185,7 @@ class Engine:
         return count
 
     def look(self) -> int:
-        """Takes all completions that are there. Returns how many, or a negative errno."""
+        """Takes all available completions. Returns how many, or a negative errno."""
         total = 0
         while True:
             self._prepare_to_take()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What fails raises one of these."""
+"""The exceptions of this package."""
 from __future__ import annotations
 
 import errno
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Error(OSError):
-    """The root of all errors of the library.
+    """The base class of all errors of the library.
 
-    ``errno`` is a positive value of :mod:`errno`, ``strerror`` the text of
-    ``sluice_last_error()``: what, which, and what to try. ``completion`` is that of the request
-    that failed, if one has; ``completions`` are those of all requests of a list.
+    ``errno`` is a positive value of :mod:`errno`, ``strerror`` the text of ``sluice_last_error()``:
+    what failed, on what, and what to try. ``completion`` is that of the failed request, if any;
+    ``completions`` are those of all requests of a list.
     """
 
     completion: Completion | None = None
@@ -29,7 +29,7 @@ class PeerLostError(Error, ConnectionResetError):
 
     @property
     def closed(self) -> bool:
-        """Whether the peer closed the connection in good order, as far as it said so."""
+        """Whether the peer reported that it closed the connection in order."""
         completion = self.completion
         return completion is not None and completion.cause == lib.SLUICE_STATUS_PEER_CLOSED
 
@@ -39,15 +39,15 @@ class NotConnectedError(Error, ConnectionError):
 
 
 class DeadlineError(Error, TimeoutError):
-    """A deadline or a timeout has passed. That of an operation has ended its connection."""
+    """A deadline or a timeout has passed. A deadline of an operation has ended its connection."""
 
 
 class AccessError(Error, PermissionError):
-    """A remote key, range or right was refused; or a secret is another one."""
+    """A remote key, range or right was refused; or the secrets differ."""
 
 
 class TruncatedError(Error):
-    """A message was longer than the receive, or than may be sent."""
+    """A message was longer than its receive, or longer than allowed."""
 
 
 class CancelledError(Error):
@@ -55,7 +55,7 @@ class CancelledError(Error):
 
 
 class LocalMemoryError(Error):
-    """Memory of this side was named wrongly."""
+    """An element with local memory was wrong."""
 
 
 class DeviceError(Error):
@@ -63,7 +63,7 @@ class DeviceError(Error):
 
 
 class ProtocolError(Error):
-    """The other side said what cannot be."""
+    """The other side sent something invalid."""
 
 
 class ArgumentError(Error, ValueError):
@@ -71,7 +71,8 @@ class ArgumentError(Error, ValueError):
 
 
 class BusyError(Error):
-    """It is in use: memory by posted work, a list by its own, a listener by another one."""
+    """The object is in use: memory by posted work, a list by its own work, an address by another
+    listener."""
 
 
 class WouldBlockError(Error, BlockingIOError):
@@ -79,7 +80,7 @@ class WouldBlockError(Error, BlockingIOError):
 
 
 class StaleError(Error):
-    """What was named is that of a peer, a handle or an owner of before."""
+    """A peer, a handle or an owner has been replaced since."""
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -126,7 +127,7 @@ _CLASSES: dict[int, type[Error]] = {
 
 
 def error_of(number: int, text: str = "", completion: Completion | None = None) -> Error:
-    """The exception of an errno value, of either sign."""
+    """Returns the exception for an errno value of either sign."""
     number = abs(number)
     error = _CLASSES.get(number, Error)(number, text or os.strerror(number))
     error.completion = completion
@@ -134,19 +135,19 @@ def error_of(number: int, text: str = "", completion: Completion | None = None) 
 
 
 def last_error() -> str:
-    """The text of what failed last in this thread."""
+    """Returns the text of the last failure in this thread."""
     return str(ffi.string(lib.sluice_last_error()).decode(errors="replace"))
 
 
 def check(result: int) -> int:
-    """A result of the library, or its error."""
+    """Returns a result of the library, or raises its error."""
     if result < 0:
         raise error_of(result, last_error())
     return result
 
 
 def made(pointer: Any) -> Any:
-    """An object that the library has made, or its error."""
+    """Returns an object that the library has made, or raises its error."""
     if pointer == ffi.NULL:
         number = ffi.errno
         raise error_of(number, last_error())

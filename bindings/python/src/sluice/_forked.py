@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Memory that the library has allocated, in a child of fork(2).
 
-The child has none of its pages. Arrays that look at it are there all the same, so the child gets
-zeroed pages of its own in their place: it would die of SIGSEGV where it touches them.
+The child does not inherit its pages, but it inherits arrays that reference them. It gets zeroed
+pages of its own instead; otherwise an access would raise SIGSEGV.
 """
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _ffi.cdef(
 _libc = _ffi.dlopen(None)
 _VOID, _FAILED = _ffi.typeof("void *"), _ffi.cast("void *", -1)
 
-# Of linux/mman.h: fails where something is mapped, which then stays. Linux before 4.17 takes the
-# address for a hint.
+# From linux/mman.h: fails if the address is mapped already, and keeps that mapping. Linux before
+# 4.17 treats the address as a hint.
 _FIXED_NOREPLACE = 0x100000
 
-# Address and length of what is allocated, by the address of its object in C.
+# Address and length of allocated memory, by the address of its object in C.
 _allocated: dict[int, tuple[int, int]] = {}
 
-# How many parents this process has that had the package.
+# The number of forks between the process that imported the package and this one.
 _generation = 0
 
 
 def generation() -> int:
-    """What an object notes when it is made, for :func:`check_generation`."""
+    """Returns the number of forks so far, which an object stores for :func:`check_generation`."""
     return _generation
 
 
@@ -46,12 +46,12 @@ def check_generation(noted: int, what: str) -> None:
 
 
 def note(key: int, address: int, length: int) -> None:
-    """Memory was allocated."""
+    """Records allocated memory."""
     _allocated[key] = address, length
 
 
 def forget(key: int) -> None:
-    """It is about to be freed."""
+    """Forgets memory that is about to be freed."""
     _allocated.pop(key, None)
 
 

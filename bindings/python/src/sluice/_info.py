@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command sluice-info, where a wheel has brought it along: see sluice-info(1)."""
+"""The command sluice-info, if the wheel contains it: see sluice-info(1)."""
 from __future__ import annotations
 
 import os
@@ -12,11 +12,12 @@ FOLDER = Path(__file__).parent / "lib"
 
 
 def environment(given: dict[str, str]) -> dict[str, str]:
-    """In which the program loads the library that this package has loaded."""
+    """Returns the environment in which the program loads the same library as this package."""
     found = dict(given)
     folders = [str(FOLDER), given.get("LD_LIBRARY_PATH", "")]
     found["LD_LIBRARY_PATH"] = ":".join(each for each in folders if each)
-    # One of another folder, or of another name, counts as the one that the program wants.
+    # A library in another folder, or with another name, stands in for the one that the program
+    # needs.
     if Path(library_path).parent != FOLDER and "/" in library_path:
         preloads = [os.path.abspath(library_path), given.get("LD_PRELOAD", "")]
         found["LD_PRELOAD"] = ":".join(each for each in preloads if each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds libsluice, and sees to it that it is the one that these declarations are of."""
+"""Finds libsluice, and checks that its version matches these declarations."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ from ._cdef import DECLARATIONS
 ffi = FFI()
 ffi.cdef(DECLARATIONS)
 
-# cffi parses a type when it meets its name first, and Ctrl-C in the midst of that breaks its parser.
+# cffi parses a type on first use, and Ctrl-C in the middle of that breaks its parser.
 for _name in """
     char[]
     int *
@@ -84,7 +84,7 @@ SONAME = "libsluice.so.0"
 
 
 def _candidate() -> tuple[str, str]:
-    """A path or name for dlopen(3), and in words where it comes from."""
+    """Returns a path or name for dlopen(3), and where it comes from, for messages."""
     wanted = os.environ.get("SLUICE_LIBRARY", "")
     if wanted:
         return wanted, "named by SLUICE_LIBRARY"
@@ -102,7 +102,7 @@ def _companions(name: str) -> list[Path]:
 
 
 def _advice(reason: str) -> str:
-    """What to do where the library cannot be loaded."""
+    """Returns advice for a library that cannot be loaded."""
     if "static TLS" in reason:
         return (
             "Libraries that were loaded before it have used up the room for thread-local variables: "
@@ -115,7 +115,7 @@ def _advice(reason: str) -> str:
 def _load() -> tuple[Any, str]:
     name, source = _candidate()
     try:
-        # What came with it, and is needed by it, is found by having been loaded.
+        # Load the libraries that came with it first, so that it finds them.
         kept = [ffi.dlopen(str(each)) for each in _companions(name)]
         library = ffi.dlopen(name)
         del kept
@@ -152,20 +152,20 @@ def _check_version(library: Any, name: str, source: str) -> None:
 
 lib, library_path = _load()
 
-#: What the library waits for no longer, in nanoseconds.
+#: The longest time that a call of the library waits, in nanoseconds.
 FOREVER: int = lib.SLUICE_FOREVER
 
-#: A wait is looked after this often, so that signals are served, in nanoseconds.
+#: The length of a slice of a wait, in nanoseconds; signals are served after each.
 SLICE = 50_000_000
 
 
 def version() -> str:
-    """The version of the library that was loaded, and the transports that are in it."""
+    """Returns the version of the loaded library, and its transports."""
     return str(ffi.string(lib.sluice_version()).decode())
 
 
 def nanoseconds(seconds: float | None) -> int:
-    """Of a duration in seconds; ``None`` is for ever."""
+    """Converts a duration in seconds; ``None`` is forever."""
     if seconds is None:
         return FOREVER
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
@@ -187,28 +187,28 @@ class Limit:
         return FOREVER if self._end is None else max(0, self._end - time.monotonic_ns())
 
     def some(self) -> int:
-        """The same for a call that has waited for its turn: 0 only if that was given."""
+        """Returns the same for a call that has waited for its turn: 0 only if the limit was 0."""
         return self.left() if self._given == 0 else max(1, self.left())
 
     def slice(self) -> int:
-        """What of it to wait before signals are looked after again."""
+        """Returns the time to wait before signals are served again."""
         return min(SLICE, self.left())
 
     def seconds(self) -> float | None:
-        """The same in seconds, for a call that takes a duration."""
+        """Returns the seconds that are left, for a call that takes a duration."""
         return None if self._end is None else self.left() / 1e9
 
     @property
     def none(self) -> bool:
-        """It was 0 from the beginning: nothing is to be posted."""
+        """Whether the limit was 0 from the beginning, so that nothing may be posted."""
         return self._given == 0
 
 
 def text_of(field: Any) -> str:
-    """The text of an array of characters of a struct."""
+    """Returns the text in an array of characters of a struct."""
     return str(ffi.string(field).decode(errors="replace"))
 
 
 def c_text(text: str | None) -> Any:
-    """A text for C, which lives as long as the result does."""
+    """Returns a text for C, which lives as long as the result."""
     return ffi.NULL if text is None else ffi.new("char[]", os.fsencode(text))

@@ -36,8 +36,8 @@ class PreparedList(Object):
         return len(self._works)
 
     def aim(self, index: int, *, memory: Piece | None = None, remote_offset: int = 0) -> None:
-        """Has one work use other bytes of its region, as many as it has now, and of the remote
-        one, from the next post on."""
+        """Lets one work use other bytes of its region and of the remote one, with the same length,
+        from the next post on."""
         sge = ffi.NULL
         if memory is not None:
             sge = ffi.new("struct sluice_sge *")
@@ -46,27 +46,27 @@ class PreparedList(Object):
             check(lib.sluice_list_aim(self._get(), index, sge, remote_offset))
 
     def set_length(self, index: int, length: int) -> None:
-        """Has one work move so many bytes from the next post on: at most as many as it was
+        """Sets the number of bytes of one work from the next post on, at most as many as it was
         prepared with."""
         with self._connection._guard:
             check(lib.sluice_list_set_length(self._get(), index, length))
 
     def submit(self, *, deadline: float | None) -> list[Completion]:
-        """Posts it and waits for all of it, as :meth:`Channel.submit` does."""
+        """Posts the list and waits for all of it, as :meth:`Channel.submit` does."""
         limit = Limit(deadline)
         while True:
             try:
                 self.post(deadline=limit.left() / 1e9 if deadline is not None else None)
                 break
             except BlockingIOError:
-                # Other work is in the queues; it goes on while one looks.
+                # Other work is in the queues; polling lets it make progress.
                 if limit.left() == 0:
                     raise DeadlineError(errno.ETIMEDOUT, "there was no room for the list") from None
                 self._connection._wait_a_little(limit)
         return self.wait(None)
 
     def post(self, *, deadline: float | None) -> None:
-        """Posts all of it, and waits for nothing. :exc:`WouldBlockError`: there is no room."""
+        """Posts all of it without waiting. Raises :exc:`WouldBlockError` if there is no room."""
         limit = Limit(deadline)
         with self._connection._guard:
             before, self._in_flight = self._in_flight, True  # Ctrl-C may come behind the call
@@ -76,12 +76,13 @@ class PreparedList(Object):
             check(result)
 
     def _is_in_flight(self, pointer: Any) -> bool:
-        """After a wait that returned -ETIMEDOUT, which may be the end of the list."""
+        """Checks after a wait that returned -ETIMEDOUT, which may also be the result of the
+        list."""
         return bool(lib.sluice_list_post(pointer, 0, self._results) == -errno.EBUSY)
 
     def wait(self, timeout: float | None) -> list[Completion]:
-        """How all of it ended, if it did within ``timeout`` seconds; else :exc:`DeadlineError`,
-        and it goes on. The first failure is raised, with all in its ``completions``."""
+        """Returns how all of it ended. Raises :exc:`DeadlineError` after ``timeout`` seconds, and
+        the list goes on; or the first failure, with all in its ``completions``."""
         limit = Limit(timeout)
         while True:
             with self._connection._guard:
@@ -99,15 +100,15 @@ class PreparedList(Object):
         return self._connection._gather(completions_of(self._results, self._works))
 
     def close(self) -> None:
-        """Ends it. Work of it that is in flight is waited for first, or its connection is closed
-        if it does not end within a second."""
+        """Ends the list. First waits for its work in flight; if that does not end within a second,
+        closes its connection."""
         if self._pointer is None:
             return
         connection = self._connection
         with connection._guard:
             pointer, self._pointer = self._pointer, None
             if self._in_flight and not connection.closed:
-                # The results are written as work completes: they must not go before.
+                # The results are written as work completes, so they must be kept until then.
                 late = lib.sluice_list_wait(pointer, 1_000_000_000) == -errno.ETIMEDOUT
                 if late and self._is_in_flight(pointer):
                     connection.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Memory of this side, and names of memory of peers."""
+"""Local memory, and handles of memory of peers."""
 from __future__ import annotations
 
 import builtins
@@ -23,8 +23,8 @@ REMOTE_WRITE: int = lib.SLUICE_ACCESS_REMOTE_WRITE
 REMOTE_READ: int = lib.SLUICE_ACCESS_REMOTE_READ
 REMOTE_ATOMIC: int = lib.SLUICE_ACCESS_REMOTE_ATOMIC
 
-# What regions that were given up are of, until posted work names them no more: the library then
-# calls back, with the number under which it is here.
+# The memory of released regions, until posted work does not use it any more: the library then calls
+# back with its number here.
 released: dict[int, Any] = {}
 _numbers = itertools.count(1)
 
@@ -39,7 +39,7 @@ def _key_of(pointer: Any) -> int:
 
 
 def _give_up(pointer: Any, kept: Any) -> None:
-    """Ends a region now, or when no posted work names it; what it is of stays until then."""
+    """Ends a region now, or when no posted work uses it; keeps its memory until then."""
     _forked.forget(_key_of(pointer))
     number = next(_numbers)
     released[number] = kept
@@ -48,7 +48,7 @@ def _give_up(pointer: Any, kept: Any) -> None:
 
 
 class RemoteRegion:
-    """Memory of a peer, which its owner has given us the name of.
+    """Memory of a peer, by the handle that its owner has sent.
 
     ``bytes(remote)`` is its form for the wire, and :meth:`unpack` reads it back.
     """
@@ -56,7 +56,7 @@ class RemoteRegion:
     __slots__ = ("address", "length", "key")
 
     def __init__(self, address: int, length: int, key: int):
-        #: Where it begins, at its owner.
+        #: Its address at the owner.
         self.address = address
         self.length, self.key = length, key
 
@@ -74,7 +74,7 @@ class RemoteRegion:
 
     @classmethod
     def unpack(cls, packed: bytes) -> RemoteRegion:
-        """Reads what ``bytes()`` of a region has written; :exc:`ProtocolError` if it is none."""
+        """Decodes ``bytes()`` of a region; raises :exc:`ProtocolError` if it is not one."""
         if len(packed) != lib.SLUICE_REMOTE_MR_BYTES:
             raise ValueError(f"a packed region has {lib.SLUICE_REMOTE_MR_BYTES} bytes")
         struct = ffi.new("struct sluice_remote_mr *")
@@ -97,7 +97,7 @@ class RemoteRegion:
         return self.length
 
     def slice(self, offset: int, length: int | None = None) -> RemoteRegion:
-        """``length`` bytes from ``offset`` on; the rest of it without a length."""
+        """Returns ``length`` bytes from ``offset`` on; without a length, all that follow."""
         length = self.length - offset if length is None else length
         if offset < 0 or length < 0:
             raise IndexError(f"no {length} bytes from {offset} on are in a region of {len(self)}")
@@ -115,7 +115,7 @@ class RemoteRegion:
 
 
 class Piece:
-    """Some bytes of a region of this side, which it keeps alive."""
+    """Some bytes of a local region, which it keeps alive."""
 
     __slots__ = ("region", "address", "length", "key")
 
@@ -129,12 +129,12 @@ class Piece:
         return f"<Piece of {self.length} bytes at {self.address:#x}>"
 
 
-#: What names memory of this side: a region, pieces of regions, or ``None``, which is no bytes.
+#: Local memory: a region, pieces of regions, or ``None``, which is no bytes.
 Memory = Union["MemoryRegion", Piece, Sequence[Union["MemoryRegion", Piece]], None]
 
 
 def pieces_of(memory: Memory) -> tuple[Piece, ...]:
-    """All pieces that are named."""
+    """Returns all pieces."""
     if isinstance(memory, Piece):
         return (memory,)
     if memory is None:
@@ -156,7 +156,7 @@ def _bounds(index: slice, length: int) -> tuple[int, int]:
     if step != 1:
         raise ValueError("bytes of a piece are next to each other: the step is 1")
     for given in (index.start, index.stop):
-        # Slices of Python end where there is no more; a transfer of fewer bytes is no answer.
+        # Python slices may extend beyond the end, but a transfer must not be shortened silently.
         if given is not None and not -length <= operator.index(given) <= length:
             raise ArgumentError(34, f"byte {given} is outside the region of {length} bytes")
     return start, max(start, stop)
@@ -165,18 +165,18 @@ def _bounds(index: slice, length: int) -> tuple[int, int]:
 class MemoryRegion(Object):
     """Registered memory. :meth:`ProtectionDomain.allocate` and ``register`` make it.
 
-    ``region[0:64]`` is a :class:`Piece` of it, which calls take, and so they take a whole region.
-    ``region.buffer`` and ``region.array()`` are the memory itself, without a copy.
+    Calls take a whole region, or a :class:`Piece` of it such as ``region[0:64]``. ``region.buffer``
+    and ``region.array()`` are the memory itself, without a copy.
 
-    :meth:`close` ends it, and peers then reach it no more. It raises :exc:`BusyError` while
-    posted work names the region, and :exc:`BufferError` while something of Python, such as an
-    array, still looks at memory that was allocated here. The end of a ``with`` block, and the
-    end of the last reference, instead leave the region to end as soon as neither is so. A region
-    that :meth:`BufferService.publish` has published is named by the buffer in the same way.
+    :meth:`close` ends it, so that peers cannot access it any more. It raises :exc:`BusyError` while
+    posted work uses the region, or :meth:`BufferService.publish` has published it, and
+    :exc:`BufferError` while a Python object, such as an array, still references memory that was
+    allocated here. The end of a ``with`` block, and of the last reference, instead let the region
+    end as soon as none of this holds.
 
-    Memory of :meth:`ProtectionDomain.allocate` is that of its process. After ``fork()`` the child
-    cannot use the region, and what looks at its memory, such as an array, sees zeros that are the
-    child's own.
+    Memory of :meth:`ProtectionDomain.allocate` belongs to its process. After ``fork()`` the child
+    cannot use the region, and objects that reference its memory, such as an array, see zeroed
+    memory of the child.
     """
 
     _what = "the region"
@@ -216,7 +216,7 @@ class MemoryRegion(Object):
 
     @classmethod
     def _register(cls, pd: Any, buffer: Any, access: int) -> MemoryRegion:
-        # The buffer cannot be resized, or go, while this is there.
+        # The buffer cannot be resized or freed while this exists.
         try:
             source = ffi.from_buffer(buffer, require_writable=True)
         except (TypeError, ValueError, BufferError) as error:
@@ -234,12 +234,12 @@ class MemoryRegion(Object):
 
     @property
     def address(self) -> int:
-        """Of its first byte."""
+        """The address of its first byte."""
         return self._address
 
     @property
     def buffer(self) -> memoryview:
-        """All of it, as writable bytes. What looks at it keeps allocated memory alive."""
+        """All of it, as writable bytes. References to it keep allocated memory alive."""
         self._get()
         return memoryview(self._source if self._allocated else ffi.buffer(self._source)).cast("B")
 
@@ -249,8 +249,8 @@ class MemoryRegion(Object):
     def array(
         self, dtype: Any = "uint8", shape: Any = None, offset: int = 0
     ) -> numpy.ndarray[Any, Any]:
-        """A numpy array that is this memory, from ``offset`` on: all of it that is whole elements,
-        or as many as ``shape`` says."""
+        """Returns a numpy array of this memory, from ``offset`` on, with ``shape``, or as many
+        whole elements as there are."""
         import numpy
 
         dtype = numpy.dtype(dtype)
@@ -270,7 +270,7 @@ class MemoryRegion(Object):
         return plain if dtype is None else plain.astype(dtype)
 
     def piece(self, offset: int = 0, length: int | None = None) -> Piece:
-        """``length`` bytes from ``offset`` on, or all that follow."""
+        """Returns ``length`` bytes from ``offset`` on, or all that follow."""
         self._get()
         length = self._length - offset if length is None else length
         if offset < 0 or length < 0 or offset + length > self._length:
@@ -286,7 +286,7 @@ class MemoryRegion(Object):
         return self.piece(start, stop - start)
 
     def of(self, view: Any) -> Piece:
-        """The bytes that a view, such as a slice of an array, shows of this region."""
+        """Returns the piece of this region that a view, such as a slice of an array, covers."""
         raw = ffi.from_buffer(view)
         address, length = int(ffi.cast("uintptr_t", raw)), len(raw)
         offset = address - self._address
@@ -299,14 +299,14 @@ class MemoryRegion(Object):
         return self.piece(offset, length)
 
     def remote(self, offset: int = 0, length: int | None = None) -> RemoteRegion:
-        """The name of this memory for peers, who may do with it what ``access`` says."""
+        """Returns a handle of this memory for peers, which may access it as ``access`` allows."""
         struct = ffi.new("struct sluice_remote_mr *")
         check(lib.sluice_mr_remote(self._get(), struct))
         whole = RemoteRegion._of(struct)
         return whole if offset == 0 and length is None else whole.slice(offset, length)
 
     def close(self) -> None:
-        """Ends it now, or raises :exc:`BusyError` or :exc:`BufferError`, and it stays."""
+        """Ends it now; or raises :exc:`BusyError` or :exc:`BufferError`, and keeps it."""
         with self._lock:
             if self._pointer is None:
                 return
@@ -328,13 +328,13 @@ class MemoryRegion(Object):
             check(result)
 
     def _looked_at(self) -> bool:
-        """Whether anybody else has the buffer of allocated memory."""
+        """Returns whether other objects reference the buffer of allocated memory."""
         for attempt in range(2):
             watch = weakref.ref(self._source)
             self._source = None
             left = watch()
             if left is None:
-                # It was only ours, and is gone: a new one takes its place while the region is there.
+                # It was the only reference and is gone: replace it while the region exists.
                 self._source = ffi.buffer(lib.sluice_mr_addr(self._pointer), self._length)
                 return False
             self._source = left
@@ -344,7 +344,7 @@ class MemoryRegion(Object):
         return True
 
     def leave(self) -> None:
-        """Gives it up: it ends as soon as no posted work names it and nothing looks at it."""
+        """Releases it: it ends as soon as no posted work uses it and no object references it."""
         lock = getattr(self, "_lock", None)
         if lock is None:
             return
@@ -354,7 +354,7 @@ class MemoryRegion(Object):
             if pointer is None:
                 return
             if self._allocated:
-                # Without anybody else who has it, this is at once.
+                # Without other references, this is at once.
                 finalizer = weakref.finalize(source, _give_up, pointer, None)
                 finalizer.atexit = False
                 del source
@@ -376,5 +376,5 @@ class MemoryRegion(Object):
 
 
 def total_length(pieces: Iterable[Piece]) -> int:
-    """Bytes of all pieces together."""
+    """Returns the bytes of all pieces together."""
     return sum(piece.length for piece in pieces)

@@ -14,11 +14,12 @@ from ._options import Options, attr_of
 
 
 class _Ranks(Object):
-    """What blocks in the library until other ranks come, whose deadline is destructive.
+    """Base of objects whose calls block in the library until other ranks call, with a destructive
+    deadline.
 
-    Such a call is made by another thread if this is the main one, so that Ctrl-C is served, which
-    ends the call as if its deadline had passed. If the object is closed meanwhile, the other thread
-    ends it when its call has ended.
+    If this is the main thread, another thread makes such a call, so that Ctrl-C is served; it ends
+    the call as if its deadline had passed. If the object is closed meanwhile, the other thread ends
+    it after the call.
     """
 
     def _set_up(self, pointer: Any) -> None:
@@ -65,10 +66,10 @@ class _Ranks(Object):
 
 
 class Exchange(_Ranks):
-    """How the ranks of a job, which cannot reach each other yet, hand each other small values.
+    """Exchanges small values between the ranks of a job, before these are connected.
 
-    Without arguments all is taken from the environment, as every launcher sets it; or rank,
-    ranks and ``root``, ``"host:port"`` of rank 0, are given. All ranks make the same calls.
+    Without arguments, everything comes from the environment, as launchers set it; otherwise give
+    rank, ranks and ``root``, ``"host:port"`` of rank 0. All ranks make the same calls.
     """
 
     _what = "the exchange"
@@ -110,12 +111,12 @@ class Exchange(_Ranks):
 
     @property
     def rank(self) -> int:
-        """Which rank this is."""
+        """The number of this rank."""
         return int(self._info().rank)
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return int(self._info().ranks)
 
     def allgather(self, own: bytes, *, deadline: float | None) -> list[bytes]:
@@ -147,25 +148,25 @@ class Exchange(_Ranks):
         return [bytes(ffi.buffer(taken + i * length, length)) for i in range(ranks)]
 
     def barrier(self, *, deadline: float | None) -> None:
-        """Returns when all ranks are here."""
+        """Returns when all ranks have called it."""
         limit = Limit(deadline)
         self._blocking(limit, lambda pointer: lib.sluice_exchange_barrier(pointer, limit.some()))
 
     @property
     def missing(self) -> list[int]:
-        """Of the call that failed: the ranks that did not come, as far as they are known."""
+        """The ranks that did not take part in the failed call, as far as they are known."""
         ranks = ffi.new("uint32_t[]", self.ranks)
         count = check(lib.sluice_exchange_missing(self._get(), ranks, len(ranks)))
         return list(ranks)[:count]
 
 
 class Node(_Ranks):
-    """One rank of a job, connected to all ranks, itself among them: ``node.all`` is a
+    """One rank of a job, connected to all ranks including itself: ``node.all`` is a
     :class:`MultiChannel` whose peer i is rank i.
 
-    All ranks make a node. What is not given it opens by itself: the exchange as the environment
-    says, and a domain on a device near this rank. Leaving a ``with`` block ends the connections;
-    :meth:`shutdown` before that has all ranks end together.
+    All ranks make a node. It opens what is not given: the exchange according to the environment,
+    and a domain on a device near this rank. Leaving a ``with`` block ends the connections; call
+    :meth:`shutdown` before that, so that all ranks end together.
     """
 
     _what = "the node"
@@ -224,8 +225,9 @@ class Node(_Ranks):
         deadline: float | None,
         algorithm: int = 0,
     ) -> None:
-        """Returns when all of these ranks, ascending and this one among them, have called it;
-        ``None``: all of the node. A failure breaks the barriers, until :meth:`reset_barriers`."""
+        """Returns when all of these ranks, in ascending order and including this one, have called
+        it; ``None``: all ranks. After a failure barriers do not work until
+        :meth:`reset_barriers`."""
         array = ffi.NULL if ranks is None else ffi.new("uint32_t[]", list(ranks))
         count, limit = 0 if ranks is None else len(ranks), Limit(deadline)
         self._blocking(
@@ -265,8 +267,8 @@ class Node(_Ranks):
         return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
 
     def share(self, region: MemoryRegion | None, *, deadline: float | None) -> list[RemoteRegion]:
-        """Gives the name of a region to all ranks, and returns that of each: the one of rank i is
-        for peer i. ``None``: an empty one."""
+        """Sends the handle of a region to all ranks, and returns those of all: number i is for peer
+        i. ``None``: an empty one."""
         array = ffi.new("struct sluice_peer_remote_mr[]", self.ranks)
         mr, limit = ffi.NULL if region is None else region._get(), Limit(deadline)
         self._blocking(
@@ -277,8 +279,8 @@ class Node(_Ranks):
     def connect(
         self, *, deadline: float | None, options: Options | None = None
     ) -> MultiChannel:
-        """Connects all ranks once more, with options of its own: all ranks call it. One with
-        ``arrival_tags`` counts arrivals beside the receives of :attr:`all`."""
+        """Connects all ranks once more, with other options; all ranks call it. With
+        ``arrival_tags`` it counts arrivals beside the receives of :attr:`all`."""
         attr, limit = attr_of(options), Limit(deadline)
 
         pointer = self._blocking(
@@ -289,8 +291,8 @@ class Node(_Ranks):
         return MultiChannel._of(pointer)
 
     def reconnect(self, channel: MultiChannel, *, deadline: float | None) -> None:
-        """Connects the ranks anew that are lost in what :meth:`connect` made: all ranks call it,
-        but new processes :meth:`connect`."""
+        """Connects lost ranks again in a result of :meth:`connect`. All ranks call it, except new
+        processes, which call :meth:`connect`."""
         limit = Limit(deadline)
 
         def work(pointer: Any) -> Any:
@@ -300,6 +302,7 @@ class Node(_Ranks):
         self._blocking(limit, work)
 
     def shutdown(self, *, deadline: float | None) -> None:
-        """The orderly end: all ranks call it, and nobody's work fails because another has closed."""
+        """Shuts down in order: all ranks call it, so that no work fails because another rank has
+        closed."""
         limit = Limit(deadline)
         self._blocking(limit, lambda pointer: lib.sluice_node_shutdown(pointer, limit.some()))

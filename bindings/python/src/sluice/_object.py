@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all objects have in common: they end once, and one thread at a time uses them."""
+"""The common part of all objects: they end once, and one thread at a time uses them."""
 from __future__ import annotations
 
 import atexit
@@ -15,15 +15,15 @@ from ._library import SLICE, Limit, ffi, lib
 T = TypeVar("T")
 Self = TypeVar("Self", bound="Object")
 
-# What has connections is ended before the interpreter is, while memory of its work is there.
+# Objects with connections are closed before the interpreter ends, while their memory still exists.
 _connected: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Guard:
-    """A lock of one object, whose holder in a wait is woken by those who want it too.
+    """The lock of an object. A thread that wants it wakes the holder if that waits.
 
-    The library has one thread at a time use a channel. This makes it so, whatever the threads of
-    the program do, and so that the end of the interpreter does not meet a thread in a wait.
+    The library allows one thread at a time to use a channel. This enforces it for all threads of
+    the program, and ends waits before the interpreter ends.
     """
 
     def __init__(self, pointer: Any = None, wake: Callable[[Any], Any] | None = None):
@@ -31,7 +31,7 @@ class Guard:
         self.renew()
 
     def renew(self) -> None:
-        """In a child of fork(2), too: whoever held it is not there."""
+        """Makes a new lock, as in a child of fork(2), where its holder does not exist."""
         self._lock = threading.RLock()
         self._waking = threading.Lock()
         self.wanted = 0
@@ -50,7 +50,7 @@ class Guard:
         self._lock.release()
 
     def enter(self, limit: Limit, what: str) -> None:
-        """Takes it within a limit, or raises :exc:`DeadlineError`."""
+        """Takes the lock within a limit, or raises :exc:`DeadlineError`."""
         if self._lock.acquire(blocking=False):
             return
         left = limit.seconds()
@@ -60,13 +60,13 @@ class Guard:
             )
 
     def wake(self) -> None:
-        """Ends a wait of the library, if the object is still there."""
+        """Ends a wait of the library, if the object still exists."""
         with self._waking:
             if self._pointer is not None and self._wake is not None:
                 self._wake(self._pointer)
 
     def forget(self) -> None:
-        """The object ends: nobody is to wake it any more."""
+        """The object ends: no thread may wake it any more."""
         with self._waking:
             self._pointer = None
 
@@ -122,7 +122,7 @@ class Object:
 
 
 def remember(connected: Any) -> None:
-    """It is closed before the interpreter ends."""
+    """Has the object closed before the interpreter ends."""
     _connected.add(connected)
 
 
@@ -143,8 +143,8 @@ def _renew_all() -> None:
 os.register_at_fork(after_in_child=_renew_all)
 
 
-# An interrupted call ends in C as well, and soon; the thread that was interrupted waits for that
-# as long as this, in seconds.
+# An interrupted call soon ends in C as well; the interrupted thread waits up to this many seconds
+# for that.
 _ENDS_WITHIN = 5
 
 
@@ -158,7 +158,7 @@ class Call:
         self.error: BaseException | None = None
         self.number = 0
         self.text = ""
-        #: Whether it is to end as if its deadline had passed: see sluice_interrupt_set().
+        #: Whether the call must end as if its deadline had passed: see sluice_interrupt_set().
         self.interrupted = ffi.new("int *")
         self.left_alone: Callable[[Any], Any] | None = None
         self.lock = threading.Lock()
@@ -178,13 +178,13 @@ class Call:
                 left_alone(self.result)
 
     def run_apart(self) -> None:
-        """The same in a thread of its own, which can be interrupted."""
+        """Runs the call in a thread of its own, which can be interrupted."""
         lib.sluice_interrupt_set(self.interrupted)
         self.run()
         lib.sluice_interrupt_set(ffi.NULL)
 
     def interrupt(self) -> None:
-        """Has it end now, and waits for that."""
+        """Makes the call end now, and waits for that."""
         self.interrupted[0] = 1
         self.done.wait(_ENDS_WITHIN)
 
@@ -196,9 +196,9 @@ def call(
 ) -> Any:
     """Calls a function of the library that blocks.
 
-    Signals are served by the main thread alone. So that Ctrl-C need not wait for C, the main
-    thread has another one make the call. If it is interrupted, the call ends as if its deadline
-    had passed, and what it has made nevertheless is given to ``dispose``.
+    Only the main thread serves signals. So that Ctrl-C does not wait for C, the main thread lets
+    another thread make the call. If it is interrupted, the call ends as if its deadline had passed;
+    if it has made an object nevertheless, that is passed to ``dispose``.
     """
     work = Call(function, arguments)
     if threading.current_thread() is not threading.main_thread():
@@ -206,7 +206,7 @@ def call(
     else:
         threading.Thread(target=work.run_apart, name="sluice", daemon=True).start()
         try:
-            # The kernel may give a signal to any thread, and only what this one runs serves it.
+            # The kernel may deliver a signal to any thread, but only this one serves it.
             while not work.done.wait(SLICE / 1e9):
                 pass
         except BaseException:

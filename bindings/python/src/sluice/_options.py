@@ -10,11 +10,11 @@ from ._library import ffi, lib
 
 @dataclass(frozen=True)
 class Options:
-    """Of a channel, or of each peer of a multichannel; sluice_channel_prepare(3) tells of each.
+    """Attributes of a channel, or of each peer of a multichannel; see sluice_channel_prepare(3).
 
-    0, or ``None``, is the default. ``access`` is what peers may do: ``REMOTE_READ`` and its like,
-    or :data:`NO_ACCESS`. Of fields for which 0 means something, :data:`ZERO` is 0. Durations are
-    seconds.
+    0, or ``None``, is the default. ``access`` has the rights of peers, such as ``REMOTE_READ``, or
+    :data:`NO_ACCESS`. In fields for which 0 has a meaning of its own, use :data:`ZERO`. Durations
+    are seconds.
     """
 
     send_depth: int = 0
@@ -66,11 +66,11 @@ class Options:
 
 
 def attr_of(options: Options | None) -> Any:
-    """For C: NULL is all defaults."""
+    """Returns the attributes for C; NULL is all defaults."""
     return ffi.NULL if options is None else options._struct()
 
 
 #: Peers may neither read nor write.
 NO_ACCESS: int = lib.SLUICE_ACCESS_NONE
-#: In a field of which 0 is the default: the number 0.
+#: The number 0, in fields in which 0 means the default.
 ZERO: int = lib.SLUICE_ZERO

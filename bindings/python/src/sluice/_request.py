@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Work, and what became of it."""
+"""Work, requests and their completions."""
 from __future__ import annotations
 
 import errno
@@ -39,7 +39,7 @@ _NAMES = {
 class Completion(NamedTuple):
     """How one request ended; as ``struct sluice_completion``.
 
-    ``immediate`` is ``None`` if there was none. ``user`` is what the work was given.
+    ``immediate`` is ``None`` if there was none. ``user`` is that of the work.
     """
 
     opcode: int
@@ -61,25 +61,25 @@ class Completion(NamedTuple):
         return self.error == 0
 
     def check(self) -> Completion:
-        """Itself if it succeeded; else its error is raised."""
+        """Returns itself if it succeeded, or raises its error."""
         if self.error != 0:
             raise self.exception()
         return self
 
     def exception(self, reason: str = "") -> Error:
-        """Its error; the reason is what is known of it besides."""
+        """Returns its error; ``reason`` has further details."""
         name = _NAMES.get(self.opcode, "request")
         status = ffi.string(lib.sluice_status_name(self.status)).decode()
         of_class = ffi.string(lib.sluice_error_class_name(self.error_class)).decode()
         text = f"{name}, peer {self.peer}: {status} ({of_class})"
         if reason:
-            # That of the first failure tells all of it; what followed is told apart.
+            # The text of the first failure has everything; those that followed have their own.
             text = reason if self.status == self.cause else f"{text}: {reason}"
         return error_of(self.error, text, self)
 
 
 def completion_of(struct: Any, user: Any) -> Completion:
-    """Of what the library has written."""
+    """Makes a completion from the struct that the library has written."""
     flags = struct.flags
     return Completion(  # the same fields as new_completion() of fast_engine.c
         opcode=struct.opcode,
@@ -98,7 +98,8 @@ def completion_of(struct: Any, user: Any) -> Completion:
 
 
 def unposted(work: Work, error: int) -> Completion:
-    """Of what could not be posted: its peer is not connected, or its deadline has passed."""
+    """Makes a completion for work that was not posted: its peer is not connected, or its deadline
+    has passed."""
     late = error == -110
     status = lib.SLUICE_STATUS_DEADLINE if late else lib.SLUICE_STATUS_WR_FLUSH_ERR
     return Completion(
@@ -118,10 +119,10 @@ def unposted(work: Work, error: int) -> Completion:
 
 
 class Layout:
-    """Where the blocks of one side lie in its memory; :meth:`strided` and :meth:`paged` make it.
+    """The layout of the blocks of one side in memory; :meth:`strided` and :meth:`paged` make it.
 
-    It is given to :meth:`Work.write` and :meth:`Work.read`, or to those of :class:`Action`, any
-    number of times.
+    Pass it to :meth:`Work.write` and :meth:`Work.read`, or those of :class:`Action`, any number of
+    times.
     """
 
     __slots__ = ("_struct", "_indices")
@@ -130,19 +131,19 @@ class Layout:
         self._struct = ffi.new("struct sluice_layout *")
         self._struct.kind, self._struct.count, self._struct.bytes = kind, count, bytes_
         self._struct.stride, self._struct.indices = stride, indices
-        self._indices = indices  # what C points to is of this
+        self._indices = indices  # keeps the memory that C points to
 
     @classmethod
     def strided(cls, count: int, bytes: int, stride: int) -> Layout:
-        """``count`` blocks of ``bytes``, each ``stride`` bytes behind the one before it."""
+        """``count`` blocks of ``bytes``, each ``stride`` bytes after the one before it."""
         return cls(lib.SLUICE_LAYOUT_STRIDED, count, bytes, stride, ffi.NULL)
 
     @classmethod
     def paged(cls, indices: Any, bytes: int) -> Layout:
         """The pages that ``indices`` name: page i begins at byte ``i * bytes``.
 
-        A contiguous array of ``uint32``, such as one of numpy, is used without a copy: it must
-        not be resized while the layout is there, and each post reads what it has then. Other
+        A contiguous array of ``uint32``, such as one of numpy, is used without a copy: it must not
+        be resized while the layout exists, and each post reads its current contents. Other
         sequences of whole numbers are copied once.
         """
         taken = ffi.from_buffer("uint32_t[]", _indices_of(indices))
@@ -150,7 +151,7 @@ class Layout:
 
 
 def _indices_of(indices: Any) -> Any:
-    """The indices as a buffer of unsigned numbers of 32 bits."""
+    """Returns the indices as a buffer of unsigned numbers of 32 bits."""
     try:
         view = memoryview(indices)
     except TypeError:
@@ -161,7 +162,7 @@ def _indices_of(indices: Any) -> Any:
 
 
 def blocks_of(layout: Layout | None, remote_layout: Layout | None) -> tuple[Any, ...]:
-    """A struct of blocks for C, and the layouts that it points into."""
+    """Returns a struct of blocks for C, and the layouts that it points into."""
     struct = ffi.new("struct sluice_blocks *")
     struct.size = ffi.sizeof("struct sluice_blocks")
     if layout is not None:
@@ -172,9 +173,9 @@ def blocks_of(layout: Layout | None, remote_layout: Layout | None) -> tuple[Any,
 
 
 class Work:
-    """One request that is to be posted: :meth:`send`, :meth:`receive` and so on make it.
+    """The description of a request; :meth:`send`, :meth:`receive` and so on make it.
 
-    It can be posted any number of times. ``user`` is anything, and comes back in the completion.
+    It can be posted any number of times. ``user`` is any object, and is returned in the completion.
     """
 
     __slots__ = (
@@ -228,18 +229,18 @@ class Work:
 
     @classmethod
     def send(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
-        """A message, which takes a receive of the peer."""
+        """Sends a message, which needs a receive of the peer."""
         return cls(SEND, memory, peer, **options)
 
     @classmethod
     def receive(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
-        """Takes a message of the peer, or a write with an immediate."""
+        """Receives a message of the peer, or a write with an immediate."""
         return cls(RECEIVE, memory, peer, **options)
 
     @classmethod
     def write(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
         """Writes into memory of the peer. With a :class:`Layout` of this side, ``layout``, or of
-        the peer's, ``remote_layout``, the bytes are of many blocks."""
+        the peer, ``remote_layout``, the bytes are in many blocks."""
         return cls(WRITE, memory, peer, remote, **options)
 
     @classmethod
@@ -257,7 +258,8 @@ class Work:
         peer: int = 0,
         **options: Any,
     ) -> Work:
-        """Swaps 8 bytes of the peer's if they are as expected; ``memory`` gets the old ones."""
+        """Replaces 8 bytes of the peer if they are as expected; the old ones are written to
+        ``memory``."""
         operand = (expected, desired)
         return cls(COMPARE_SWAP, memory, peer=peer, remote=remote, operand=operand, **options)
 
@@ -265,11 +267,11 @@ class Work:
     def fetch_add(
         cls, memory: Memory, remote: RemoteRegion, addend: int, peer: int = 0, **options: Any
     ) -> Work:
-        """Adds to 8 bytes of the peer's, as a number; ``memory`` gets the old ones."""
+        """Adds to a number of 8 bytes of the peer; the old one is written to ``memory``."""
         return cls(FETCH_ADD, memory, peer=peer, remote=remote, operand=(addend, 0), **options)
 
     def fill(self, struct: Any, number: int, sges: Any) -> None:
-        """Writes it as a request for C, whose elements are at ``sges`` if it has several."""
+        """Fills a request for C; if it has several elements, these are at ``sges``."""
         struct.opcode, struct.peer, struct.flags = self.opcode, self.peer, self.flags
         struct.immediate = self.immediate
         struct.user_data = number
@@ -297,7 +299,7 @@ def fill_sge(struct: Any, piece: Piece) -> None:
 
 
 def requests_of(works: Sequence[Work], first_number: int) -> tuple[Any, Any]:
-    """An array of requests for C, and what must stay while it is read."""
+    """Returns an array of requests for C, and objects that must be kept while C reads it."""
     requests = ffi.new("struct sluice_request[]", len(works))
     many = [len(work.pieces) if len(work.pieces) > 1 else 0 for work in works]
     sges = ffi.new("struct sluice_sge[]", max(1, sum(many)))
@@ -311,8 +313,8 @@ def requests_of(works: Sequence[Work], first_number: int) -> tuple[Any, Any]:
 def gather(
     completions: list[Completion], reason_of: Callable[[Completion], str]
 ) -> list[Completion]:
-    """Themselves if all succeeded. Else the first failure that is no mere consequence is raised,
-    and has all of them."""
+    """Returns the completions if all succeeded. Otherwise raises the first failure that is not a
+    mere consequence, with all of them."""
     failed = [each for each in completions if each.error != 0]
     if failed:
         consequence = (-errno.ECANCELED, -errno.ENOTCONN)
@@ -326,14 +328,14 @@ def gather(
 class Request:
     """One posted request. It holds its memory until it is complete.
 
-    It can be waited for, by :meth:`wait`, awaited in asyncio, or left alone.
+    It can be waited for with :meth:`wait`, awaited in asyncio, or left alone.
     """
 
     # The extension makes requests without __init__().
     _completion: Completion | None = None
     _handle: Any = None
     _callbacks: tuple[Callable[[], None], ...] = ()
-    #: Whether somebody has asked for its result: polls do not tell of it then.
+    #: Whether its result was requested: then polls do not return it.
     seen = False
 
     def __init__(self, connection: Connection, work: Work):
@@ -342,18 +344,18 @@ class Request:
 
     @property
     def done(self) -> bool:
-        """Whether it is complete, as far as is known: a wait or a poll looks."""
+        """Whether it is complete, as of the last wait or poll."""
         return self._completion is not None
 
     @property
     def user(self) -> Any:
-        """What its work was given."""
+        """The ``user`` of its work."""
         work, completion = self._work, self._completion
         return completion.user if completion is not None else work.user  # type: ignore[union-attr]
 
     @property
     def peer(self) -> int:
-        """The peer that it is for."""
+        """The index of its peer."""
         work, completion = self._work, self._completion
         return completion.peer if completion is not None else work.peer  # type: ignore[union-attr]
 
@@ -363,21 +365,21 @@ class Request:
         return self._completion
 
     def wait(self, timeout: float | None) -> Completion:
-        """Waits until it is complete, and returns how it ended, also if it failed.
+        """Waits until it is complete, and returns its completion, even if it failed.
 
-        :exc:`DeadlineError`: ``timeout`` seconds have passed, and it goes on.
+        Raises :exc:`DeadlineError` after ``timeout`` seconds, and the request goes on.
         """
         return self._connection._wait_for(self, timeout)
 
     def result(self, timeout: float | None) -> Completion:
-        """As :meth:`wait`, but a failure is raised."""
+        """As :meth:`wait`, but raises a failure."""
         completion = self.wait(timeout)
         if not completion.ok:
             raise completion.exception(self._connection._reason(completion))
         return completion
 
     def cancel(self) -> Completion:
-        """Ends it before its time, which fails its connection if it is pending."""
+        """Cancels the request, which fails its connection if it is pending."""
         return self._connection._cancel(self)
 
     def __await__(self) -> Generator[Any, None, Completion]:
@@ -402,7 +404,7 @@ class Request:
 
 @dataclass(frozen=True)
 class FirstError:
-    """The first error of a connection, which explains what followed it."""
+    """The first error of a connection, which explains later ones."""
 
     peer: int
     opcode: int

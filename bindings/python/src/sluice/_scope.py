@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Scopes: blocks that no work outlives."""
+"""Scopes: blocks of code that no posted work outlives."""
 from __future__ import annotations
 
 import errno
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class Scope:
     """A ``with`` block at whose end all work that was posted in it is complete.
 
-    The ``deadline`` holds for all of it. A full queue is no error here: posting waits for room.
-    At the end the first failure that nobody has looked at is raised, unless the block itself has
-    raised; ``failures`` has all of them. With ``strict``, work that nobody looked at is an error.
+    The ``deadline`` is for all of it. A full queue is not an error here: posting waits for room.
+    The end raises the first failure that was not waited for, unless the block itself has raised;
+    ``failures`` has all of them. With ``strict``, work that was not waited for is an error.
 
-    It is made of unpolled work, not of the scopes of the library, whose end no signal interrupts.
+    It uses unpolled work instead of the scopes of the library, because no signal can interrupt the
+    end of those.
     """
 
     def __init__(self, connection: Connection, deadline: float | None, strict: bool):
@@ -78,14 +79,14 @@ class Scope:
         return self.post(Work.read(memory, remote, peer, **options))
 
     def wait(self, request: Request, timeout: float | None) -> Completion:
-        """Waits for one request, and looks at it: the end raises nothing of it any more."""
+        """Waits for one request, whose failure the end of the scope then does not raise."""
         completion = request.wait(timeout)
         self._looked_at.add(id(request))
         return completion
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         self._begun()
-        # Each ends by its deadline, and the library sees to that.
+        # The library ends each at its deadline.
         ended = [self._connection._wait_for(each, None, wakes=False) for each in self._requests]
         unseen = [
             completion
