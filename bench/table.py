@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bench/compare and bench/usage share: running programs, MPI as a peer, medians with
+"""Code that bench/compare and bench/usage share: running programs, MPI as a peer, medians with
 intervals, and tables as JSON, CSV and plot."""
 
 import csv
@@ -19,11 +19,11 @@ RESAMPLES = 2000
 
 
 class Failed(Exception):
-    """A program did not run, or said nothing that can be read."""
+    """A program did not run, or its output cannot be read."""
 
 
 def run(command, more=None):
-    """What a program prints. It is ended with all that it has started."""
+    """Runs a program and returns its output; on an exception kills it and all that it started."""
     environment = dict(os.environ, **(more or {}))
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
@@ -49,7 +49,7 @@ def bytes_text(size):
 
 
 def interval(values):
-    """The median, and its 95 % interval by resampling."""
+    """Returns the median, and its 95 % interval by resampling."""
     chance = random.Random(1)
     medians = sorted(statistics.median(chance.choices(values, k=len(values)))
                      for _ in range(RESAMPLES))
@@ -88,7 +88,7 @@ class Mpi:
         return {}
 
     def measure(self, name, size, ranks, count, fits, more=()):
-        """The median in microseconds."""
+        """Returns the median in microseconds."""
         command = self.command(fits) + ['-n', str(ranks), self.program, name, str(size), str(count)]
         words = run(command + list(more), self.environment()).split()
         if len(words) != 5 or words[0] != name:
@@ -106,7 +106,7 @@ def write_csv(path, results):
 
 
 def write_svg(path, results, label):
-    """Ratios with their intervals on a scale of logarithms, and the line of 1."""
+    """Draws ratios with their intervals on a logarithmic scale, and the line of 1."""
     shown = [result for result in results if 'ratio' in result]
     if shutil.which('gnuplot') is None:
         print('missing: gnuplot, so there is no plot')
@@ -136,7 +136,7 @@ plot "{data}" using 3:2:4:5:ytic(1) with xerrorbars pt 7 ps 0.6 notitle
 
 
 def add_arguments(parser):
-    """Those that the tables have in common."""
+    """Adds the arguments that the tables have in common."""
     parser.add_argument('--rounds', type=int, help='of each row (11; quick: 3)')
     parser.add_argument('--quick', action='store_true', help='shows that all works, little more')
     parser.add_argument('--row', action='append', default=[], metavar='WORDS',
@@ -157,7 +157,7 @@ def read_arguments(parser):
 
 
 def end_by_exception():
-    """What was started ends with it, by the way of all exceptions."""
+    """Makes SIGTERM raise an exception, which ends all started programs."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 

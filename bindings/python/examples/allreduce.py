@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sums over all ranks, which all ranks get, of arrays of numpy: as examples/19-allreduce.c.
+"""Sums of numpy arrays over all ranks, with the result on all ranks: as examples/19-allreduce.c.
 
     sluice-launch -n 4 allreduce.py [ring|tree] [NUMBERS]
 """
@@ -17,7 +17,7 @@ PIECE = 16384  # numbers that are added while they are in the cache
 
 
 class Reduction:
-    """The vector of a rank, and as much room again for what comes from others."""
+    """The vector of a rank, and as much room for data from others."""
 
     def __init__(self, node, numbers):
         self.all, self.rank, self.ranks = node.all, node.rank, node.ranks
@@ -26,7 +26,7 @@ class Reduction:
         self.room = self.memory.array("float64", numbers, numbers * 8)
 
     def _move(self, to, out, source, place):
-        """Sends ``out`` and receives ``place``; where one is empty there is no message."""
+        """Sends ``out`` and receives ``place``; there is no message for an empty one."""
         sends = {to: self.memory.of(out)} if len(out) else {}
         receives = {source: self.memory.of(place)} if len(place) else {}
         if sends or receives:
@@ -38,7 +38,7 @@ class Reduction:
         return self.vector[begin:end]
 
     def ring(self):
-        """Each rank sends 2 (N - 1) / N of the vector: for long vectors."""
+        """Each rank sends 2 (N - 1) / N of the vector: use it for long vectors."""
         after, before = (self.rank + 1) % self.ranks, (self.rank - 1) % self.ranks
         for step in range(self.ranks - 1):
             out, to = self._part(self.rank - step), self._part(self.rank - step - 1)
@@ -51,7 +51,7 @@ class Reduction:
             self._move(after, self._part(self.rank - step + 1), before, self._part(self.rank - step))
 
     def tree(self):
-        """2 log2 N steps of the whole vector: for short vectors."""
+        """Takes 2 log2 N steps with the whole vector: use it for short vectors."""
         nothing, bit = self.vector[:0], 1
         while bit < self.ranks and not self.rank & bit:
             if self.rank + bit < self.ranks:
@@ -78,7 +78,7 @@ def main():
             begin = time.perf_counter()
             getattr(reduction, algorithm)()
             times.append(time.perf_counter() - begin)
-            # Whole numbers, whose sums are exact in any order.
+            # Whole numbers have exact sums in any order.
             wanted = node.ranks * (node.ranks + 1) // 2 + node.ranks * pattern
             if not numpy.array_equal(reduction.vector, wanted):
                 sys.exit(f"allreduce.py: rank {node.rank}: wrong sums")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Rank 0 scatters the blocks of a file, everybody digests, rank 0 gathers.
+"""Rank 0 scatters the blocks of a file, all ranks digest them, and rank 0 gathers the digests.
 
     scatter_gather.py [-n PROCESSES] [-r TIMES] [FILE]
 
@@ -30,7 +30,7 @@ PATIENCE = 60.0  # seconds to wait for a process on its pipe
 
 
 def digest(data):
-    """That of libsodium's crypto_generichash()."""
+    """Returns the digest of libsodium's crypto_generichash()."""
     return hashlib.blake2b(data, digest_size=DIGEST).digest()
 
 
@@ -41,8 +41,8 @@ def take(pipe, what):
 
 
 def work(pipe):
-    """A worker receives a block into one half of its memory while it digests that in the other,
-    until an empty message says that there are no more."""
+    """A worker receives a block into one half of its memory while it digests the block in the other
+    half. An empty message ends it."""
     with sluice.Context() as context, context.domain() as domain:
         with domain.allocate(2 * BLOCK + DIGEST) as memory:
             prepared = sluice.PreparedChannel(domain)
@@ -64,7 +64,7 @@ def work(pipe):
 
 
 class Rank0:
-    """What rank 0 knows: the file, the digests of its blocks, and the block it works on itself."""
+    """The memory of rank 0: the file, the digests of its blocks, and the block for rank 0."""
 
     def __init__(self, domain, data, ranks, times):
         self.length, self.ranks, self.times = len(data), ranks, times
@@ -75,15 +75,15 @@ class Rank0:
         self.data.buffer[: self.length] = data
 
     def block(self, number):
-        """A piece of the data; the last one may be shorter."""
+        """Returns a piece of the data; the last one may be shorter."""
         return self.data[number * BLOCK : min((number + 1) * BLOCK, self.length)]
 
     def place(self, number):
         return self.digests[number * DIGEST : (number + 1) * DIGEST]
 
     def scatter_and_gather(self, every):
-        """Block b goes to rank (b + 1) % ranks. The last round, for which no blocks are left,
-        carries the empty messages and the last digests."""
+        """Sends block b to rank (b + 1) % ranks. The last round, for which no blocks are left, has
+        the empty messages and the last digests."""
         total = self.blocks * self.times
         rounds = (total + self.ranks - 1) // self.ranks
         for turn in range(rounds + 1):
@@ -108,7 +108,7 @@ class Rank0:
                 )
 
     def compare(self):
-        """Rank 0 does the work of all; the digest of the digests."""
+        """Digests all blocks alone, and returns the digest of the digests."""
         data, digests = self.data.buffer, self.digests.buffer
         for number in range(self.blocks):
             expected = digest(data[number * BLOCK : min((number + 1) * BLOCK, self.length)])
