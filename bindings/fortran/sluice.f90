@@ -1,34 +1,34 @@
 ! SPDX-License-Identifier: MIT
 !
-! The calls of libsluice for Fortran 2008: compile this file with the program, by the compiler of
-! the program, and link with -lsluice.
+! The calls of libsluice for Fortran 2008. Compile this file together with the program, with the
+! same compiler, and link with -lsluice.
 !
 !     gfortran -c $(pkg-config --variable=fortran_source sluice)
 !     gfortran program.f90 sluice.o $(pkg-config --libs sluice)
 !
-! Functions, constants, types and their components have the names that they have in C, and
-! arguments come in the order of C, so that the manual of C is the manual of this module;
-! sluice_fortran(7) tells what is different:
+! Functions, constants, types and their components have the same names as in C, and arguments have
+! the same order, so that the manual of C applies to this module. sluice_fortran(7) describes the
+! differences:
 !
 !   * Objects (a context, a channel, a region, ...) are type(c_ptr); c_null_ptr is no object.
-!   * What C may be given as NULL is optional, unless it is an object or memory of the program.
-!   * Structs are types whose components are zero from the beginning, and whose size is set.
-!   * Text is character(*); blanks at its end are no part of it.
-!   * An unsigned number has the bits of a signed one.
+!   * Arguments that may be NULL in C are optional, unless they are objects or memory.
+!   * Structs are types whose components are initially zero, and whose size is set.
+!   * Text is character(*); trailing blanks are not part of it.
+!   * An unsigned number is a signed one with the same bits.
 !   * Durations are integer(c_int64_t) nanoseconds: sluice_s(30), sluice_ms(500), SLUICE_FOREVER.
 !
-! What stands between "Generated" and "End of what is generated" was written by bindings/update.
+! The lines between "Generated" and "End of what is generated" are written by bindings/update.
 module sluice
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: real32, real64
     implicit none
     private
 
-    ! Bytes of the longest text that a call writes.
+    ! The length of the longest text that a call writes, in bytes.
     integer, parameter :: TEXT_BYTES = 256
 
     ! Values of errno, as Linux has them on x86, ARM, POWER, RISC-V and s390: a call that fails
-    ! returns one of them, negated. sluice_errors(7) tells what each means.
+    ! returns one of them, negated. sluice_errors(7) describes each.
     integer(c_int), parameter, public :: SLUICE_EPERM = 1
     integer(c_int), parameter, public :: SLUICE_ENOENT = 2
     integer(c_int), parameter, public :: SLUICE_EINTR = 4

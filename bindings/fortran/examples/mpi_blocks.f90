@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !
-! In an MPI program: every rank scatters a block to each rank, itself included, and gathers one of
-! each, all at once. MPI starts the processes and carries the endpoints; the blocks go over sluice.
+! An MPI program: every rank scatters a block to each rank, itself included, and gathers one from
+! each, all at once. MPI starts the processes and exchanges the endpoints; the blocks go over sluice.
 !
 !     mpifort -c $(pkg-config --variable=fortran_source sluice)
 !     mpifort -o mpi_blocks mpi_blocks.f90 sluice.o $(pkg-config --libs sluice)
@@ -47,7 +47,7 @@ program mpi_blocks
 
 contains
 
-    ! What is in a block of one rank for another.
+    ! Returns the content of a block of one rank for another.
     pure function value_of(from, to) result(value)
         integer, intent(in) :: from, to
         integer(c_int32_t) :: value
@@ -55,7 +55,7 @@ contains
         value = 1000 * from + to + 1
     end function value_of
 
-    ! Endpoint i of ours is what rank i needs: an all-to-all of their bytes.
+    ! Connects all ranks. Rank i needs our endpoint i: an all-to-all of their bytes.
     subroutine connect()
         type(sluice_endpoint) :: ours(ranks), theirs(ranks)
         integer(c_int8_t) :: given(SLUICE_ENDPOINT_BYTES, ranks), taken(SLUICE_ENDPOINT_BYTES, ranks)
@@ -74,7 +74,7 @@ contains
         end do
         every = sluice_prepared_multichannel_handshake(prepared, theirs, ranks)
         if (.not. c_associated(every)) call fail('connect')
-        ! A message that reaches a rank before its handshake would be late by a second.
+        ! A message that arrives before a rank's handshake would take a second longer.
         call MPI_Barrier(MPI_COMM_WORLD, error)
     end subroutine connect
 

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !
-! Rank 0 scatters the blocks of a file, everybody digests, rank 0 gathers: what
-! examples/03-scatter-gather.c does, as ranks of any launcher.
+! Rank 0 scatters the blocks of a file, all ranks digest them, and rank 0 gathers the digests: as
+! examples/03-scatter-gather.c, with the ranks of any launcher.
 !
 !     gfortran -c $(pkg-config --variable=fortran_source sluice)
 !     gfortran -o scatter_gather scatter_gather.f90 sluice.o $(pkg-config --libs sluice libsodium)
@@ -79,14 +79,14 @@ program scatter_gather
     else
         call work()
     end if
-    ! Who closes at once would be lost to those who are still at work.
+    ! Shut down first: closing at once would break the connections for ranks still at work.
     if (sluice_node_shutdown(node, deadline) /= 0) call fail('shut down')
     call sluice_node_close(node)
 
 contains
 
     ! The worker: receives a block into one half of its memory while it digests the block in the
-    ! other half, until an empty message says that there are no more.
+    ! other half. An empty message ends it.
     subroutine work()
         integer(c_int8_t), pointer, contiguous :: memory(:)
         type(sluice_sge) :: halves(0:1), answer
@@ -122,7 +122,7 @@ contains
         if (sluice_mr_deregister(mr) /= 0) call fail('end the memory')
     end subroutine work
 
-    ! Rank 0. Its memory is the file, the digests, and the block that it works on itself.
+    ! Rank 0. Its memory has the file, the digests, and the block for rank 0 itself.
     subroutine give_and_take()
         integer(c_int8_t), pointer, contiguous :: memory(:)
         type(sluice_context_info) :: info
@@ -160,8 +160,8 @@ contains
         if (sluice_mr_deregister(mr) /= 0) call fail('end the memory')
     end subroutine give_and_take
 
-    ! Block b of the data goes to rank (b + 1) modulo ranks. The last round, for which no blocks are
-    ! left, carries the empty messages and the last digests.
+    ! Sends block b of the data to rank (b + 1) modulo ranks. The last round, for which no blocks are
+    ! left, has the empty messages and the last digests.
     subroutine rounds(memory, bytes, blocks, digests_at, own_at)
         integer(c_int8_t), contiguous, intent(inout) :: memory(:)
         integer(c_int64_t), intent(in) :: bytes, blocks, digests_at, own_at
@@ -201,7 +201,7 @@ contains
         end do
     end subroutine rounds
 
-    ! One request more. An empty message needs no memory.
+    ! Adds a request. An empty message needs no memory.
     subroutine add(list, count, peer, offset, length)
         type(sluice_request), intent(inout) :: list(:)
         integer, intent(inout) :: count
@@ -215,7 +215,7 @@ contains
             call fail('name the memory')
     end subroutine add
 
-    ! Rank 0 does the work of all, and compares.
+    ! Digests all blocks alone, and compares.
     subroutine compare(memory, bytes, blocks, digests_at)
         integer(c_int8_t), contiguous, intent(in) :: memory(:)
         integer(c_int64_t), intent(in) :: bytes, blocks, digests_at
