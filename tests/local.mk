@@ -82,7 +82,8 @@ long_tests = \
 quick_checks = \
 	%D%/check-headers.sh \
 	%D%/check-style.sh \
-	%D%/check-symbols.sh
+	%D%/check-symbols.sh \
+	%D%/check-words.sh
 
 # What make coverage runs: all programs, on soft and on pretend devices.
 coverage_tests = $(test_programs) %D%/check-verbs.sh
@@ -242,7 +243,8 @@ source_checks = \
 	%D%/check-lint.sh \
 	%D%/check-manual-self.sh \
 	%D%/check-style.sh \
-	%D%/check-typestate.sh
+	%D%/check-typestate.sh \
+	%D%/check-words.sh
 
 # What waits for long, and only concerns who changes scripts: scripts/test --full runs them.
 script_checks = \
