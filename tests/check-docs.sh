@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What docs/, README.md, SECURITY.md and CHANGELOG.md name exists: calls, types, fields' constants
-# and variables of the environment, as the installed headers and the manual have them. Names
-# that end in a star stand for all that begin so, of which there must be one. Each block of
-# C in docs/ is a whole file, which compiles; with a main() it is linked, too. Figures are as
-# scripts/figure draws them.
+# Names in docs/, README.md, SECURITY.md and CHANGELOG.md exist: calls, types, constants and
+# environment variables, as the installed headers and the manual have them, and variables that the
+# tests read. A name that ends in a star stands for all names with that beginning, of which there
+# must be one. Each block of C in docs/ is a whole file, which compiles; a block with main() is also
+# linked. Figures are as scripts/figure draws them.
 . "${srcdir:-.}/tests/tap.sh"
 
 cc=${CC:-cc}
 docs=$(ls "$srcdir"/docs/*.md)
 
-# All that the headers and the manual have a name for.
+# All names of the headers, the manual and the environment of tests.
 {
   cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h | grep -oE '\b(sluice|SLUICE)_[A-Za-z0-9_]+'
   for page in "$srcdir"/man/*.[1-9]; do
@@ -18,9 +18,10 @@ docs=$(ls "$srcdir"/docs/*.md)
     echo "${page%.*}"
   done
   sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$srcdir/man/sluice_environment.7"
+  find "$srcdir/tests" -name '*.c' -exec grep -ohE '"SLUICE_(FAKE|FUZZ|TEST)_[A-Z]+"' {} + | tr -d '"'
 } | sort -u >"$tmp/known"
 
-# Prints what no header and no page has.
+# made_up FILE: prints the names that do not exist.
 made_up() {
   grep -noE '\b(sluice|SLUICE)_[A-Za-z0-9_]+\*?' "$1" | while IFS=: read -r line name; do
     case $name in
@@ -30,7 +31,7 @@ made_up() {
   done
 }
 
-# split FILE PREFIX: its blocks of C as PREFIX-LINE.c
+# split FILE PREFIX: writes the blocks of C to PREFIX-LINE.c.
 split() {
   awk -v prefix="$2" '
     /^```/ { file = file == "" && $0 == "```c" ? prefix "-" NR + 1 ".c" : ""; next }
