@@ -10,15 +10,20 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 # Riddles that a group may have.
-ceiling_lib=834
+ceiling_lib=837
 ceiling_tests=653
 ceiling_programs=92
-ceiling_docs=132
-ceiling_man=315
+ceiling_docs=35
+ceiling_man=308
 
 # Files that were renamed or removed because their names were riddles, one a line.
 retired='
+lead.c
+linger.c
+stand.c
 tcp_door.c
+tcp_owe.c
+tidy.c
 '
 
 # riddles KIND FILE...: prints "file:line: sentence" for each riddle. KIND is c (comments alone),
