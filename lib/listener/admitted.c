@@ -60,21 +60,35 @@ static struct slu_admission *await_finished(struct sluice_listener *listener, in
     return admission;
 }
 
+/* The program may have removed a peer that is connected before it was told of it. */
+static int check_peers(struct slu_joint *joint)
+{
+    for (uint32_t i = 0; i < joint->added; i++) {
+        if (!slu_joint_is_there(joint, i)) {
+            int error = slu_joint_fail_removed(joint, i);
+
+            slu_joint_undo(joint);
+            return error;
+        }
+    }
+    return 0;
+}
+
 /* Tells what became of it, and gives away what is connected. */
 static void take(struct slu_admission *admission, struct sluice_admitted *admitted)
 {
-    const struct slu_joint *joint = &admission->joint;
+    struct slu_joint *joint = &admission->joint;
+    int error = admission->error < 0 ? slu_fail(-admission->error, "%s", admission->text)
+                                     : check_peers(joint);
     struct sluice_admitted known = {
-        .size = sizeof known, .error = admission->error, .user_data = admission->user_data};
+        .size = sizeof known, .error = error, .user_data = admission->user_data};
 
     memcpy(known.address, admission->passage.who, sizeof known.address);
-    if (admission->error == 0) {
+    if (error == 0) {
         known.channel = joint->channel;
         known.multichannel = joint->multichannel;
         known.peer_count = joint->added;
         memcpy(known.peers, joint->peers, joint->added * sizeof *joint->peers);
-    } else {
-        (void)slu_fail(-admission->error, "%s", admission->text);
     }
     slu_admission_free(admission);
     slu_info_copy(admitted, &known, sizeof known);

@@ -67,8 +67,7 @@ struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
     return &engine_of(joint)->peers[peer_of(joint, index)];
 }
 
-/* Whether the program has not removed the peer meanwhile. */
-static bool is_there(const struct slu_joint *joint, uint32_t index)
+bool slu_joint_is_there(const struct slu_joint *joint, uint32_t index)
 {
     const struct slu_peer *peer = slu_joint_peer(joint, index);
 
@@ -77,9 +76,22 @@ static bool is_there(const struct slu_joint *joint, uint32_t index)
             peer->name.index_generation == joint->generations[index]);
 }
 
-static int fail_removed(const struct slu_joint *joint, uint32_t index)
+int slu_joint_fail_removed(const struct slu_joint *joint, uint32_t index)
 {
     return slu_fail(ENOTCONN, "peer %u was removed before it was connected", joint->peers[index]);
+}
+
+/*
+ * An open scope of the multichannel does not keep it: the program was never told of the peer, and
+ * there may be no later time. Work that the scope has posted to it nevertheless ends.
+ */
+static void remove_peer(const struct slu_joint *joint, uint32_t index)
+{
+    struct slu_engine *engine = engine_of(joint);
+
+    slu_engine_enter(engine);
+    slu_peer_remove(engine, slu_joint_peer(joint, index));
+    slu_engine_leave(engine);
 }
 
 void slu_joint_undo(struct slu_joint *joint)
@@ -92,8 +104,8 @@ void slu_joint_undo(struct slu_joint *joint)
     if (joint->channel != NULL)
         sluice_channel_close(joint->channel);
     while (joint->added > 0)
-        if (is_there(joint, --joint->added))
-            (void)!sluice_multichannel_peer_remove(joint->multichannel, joint->peers[joint->added]);
+        if (slu_joint_is_there(joint, --joint->added))
+            remove_peer(joint, joint->added);
     joint->prepared = NULL;
     joint->channel = NULL;
     slu_text_restore(&text);
@@ -114,8 +126,8 @@ struct slu_tcontext *slu_joint_context(const struct slu_joint *joint)
 
 int slu_joint_shake(struct slu_joint *joint, uint32_t index)
 {
-    if (!is_there(joint, index))
-        return fail_removed(joint, index);
+    if (!slu_joint_is_there(joint, index))
+        return slu_joint_fail_removed(joint, index);
     if (joint->multichannel != NULL)
         return sluice_multichannel_peer_handshake(joint->multichannel, joint->peers[index],
                                                   &joint->remote[index]);
@@ -143,8 +155,8 @@ static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeo
     struct slu_text text;
     int error;
 
-    if (!is_there(joint, index))
-        return fail_removed(joint, index);
+    if (!slu_joint_is_there(joint, index))
+        return slu_joint_fail_removed(joint, index);
     slu_text_save(&text);
     error = slu_await_connected(engine_of(joint), slu_joint_peer(joint, index), timeout);
     if (error != -EOPNOTSUPP)

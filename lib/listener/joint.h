@@ -27,6 +27,10 @@ int slu_joint_check(const struct slu_joint *joint);
 int slu_joint_prepare(struct slu_joint *joint);
 /* For one who came: strangers at the same door may have what the channel needs. */
 int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming);
+/* Whether the program has not removed the peer meanwhile; a channel is always there. */
+bool slu_joint_is_there(const struct slu_joint *joint, uint32_t index);
+/* The error of a peer that it has removed. */
+int slu_joint_fail_removed(const struct slu_joint *joint, uint32_t index);
 /* Whether nothing can be done with it now: the program has a scope of the multichannel open. */
 bool slu_joint_is_busy(const struct slu_joint *joint);
 /*
@@ -52,6 +56,7 @@ struct slu_tcontext *slu_joint_context(const struct slu_joint *joint);
 int slu_joint_shake(struct slu_joint *joint, uint32_t index);
 /* All that is left to do for a side that dialed and has a passage. Undone if it fails. */
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage);
+/* Ends what there is of it, also while the program has a scope of the multichannel open. */
 void slu_joint_undo(struct slu_joint *joint);
 
 #endif

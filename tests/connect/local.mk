@@ -2,6 +2,7 @@
 # The door. One program, source or header a line, sorted.
 test_programs += \
 	tests/test_admitted \
+	tests/test_admitted_processes \
 	tests/test_amid \
 	tests/test_connect \
 	tests/test_door \
@@ -15,6 +16,7 @@ test_programs += \
 	tests/test_told
 
 tests_test_admitted_SOURCES = %D%/test_admitted.c
+tests_test_admitted_processes_SOURCES = %D%/test_admitted_processes.c
 tests_test_amid_SOURCES = %D%/test_amid.c
 tests_test_connect_SOURCES = \
 	%D%/test_connect.c \

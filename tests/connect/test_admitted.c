@@ -5,10 +5,8 @@
  */
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../support/client.h"
@@ -335,6 +333,18 @@ TEST(one_is_cancelled, .times = 2)
     }
 }
 
+/* A client that is let in, and connected when this returns: its result is there to be taken. */
+static void admit_connected(struct door *door, struct client *client, bool into, uint64_t user_data)
+{
+    start_client(door, client);
+    require_ok(admit(door, next(door), into, DEADLINE, user_data));
+    for (int i = 0; !atomic_load(&client->ended) && i < 10000; i++) {
+        let_pass(SLUICE_MS(1));
+        require_null(sluice_listener_next(door->listener, 0), ETIMEDOUT, "");
+    }
+    client_join(client, 0);
+}
+
 /* What it was to be a peer of is closed: it is told so, whether it is connected by then or not. */
 TEST(its_multichannel_is_closed)
 {
@@ -342,14 +352,7 @@ TEST(its_multichannel_is_closed)
     struct client client;
     open_door(&door);
     int silent = admit_silent(&door, true, SLUICE_FOREVER, 1);
-    start_client(&door, &client);
-    require_ok(admit(&door, next(&door), true, DEADLINE, 2));
-    /* It is connected when this returns, and its result was not taken. */
-    for (int i = 0; !atomic_load(&client.ended) && i < 10000; i++) {
-        let_pass(SLUICE_MS(1));
-        require_null(sluice_listener_next(door.listener, 0), ETIMEDOUT, "");
-    }
-    client_join(&client, 0);
+    admit_connected(&door, &client, true, 2);
     sluice_multichannel_close(door.multichannel);
     door.multichannel = NULL;
     for (int i = 0; i < 2; i++) {
@@ -379,6 +382,51 @@ TEST(its_peer_is_removed)
     require(admitted.error == -ETIMEDOUT, "%d", admitted.error);
     require_result(sluice_multichannel_peer_state(door.multichannel, 0), SLUICE_STATE_PREPARED);
     close(silent);
+    close_door(&door);
+}
+
+/* The same of a peer that is connected: its index may be another one's before it is told of. */
+TEST(a_connected_peer_is_removed, .times = 2)
+{
+    struct door door;
+    struct client client;
+    struct sluice_endpoint endpoint;
+    open_door(&door);
+    admit_connected(&door, &client, true, 4);
+    require_ok(sluice_multichannel_peer_remove(door.multichannel, 0));
+    if (_i == 1) {
+        require_result(sluice_multichannel_peer_add(door.multichannel, &endpoint), 0);
+    }
+    struct sluice_admitted admitted = result(&door);
+    require(admitted.error == -ENOTCONN && admitted.user_data == 4 && admitted.peer_count == 0 &&
+                admitted.multichannel == NULL,
+            "%d, %u peers", admitted.error, admitted.peer_count);
+    require_words(sluice_last_error(), "peer 0 was removed");
+    require_result(sluice_multichannel_peer_state(door.multichannel, 0),
+                   _i == 1 ? SLUICE_STATE_PREPARED : SLUICE_STATE_REMOVED);
+    sluice_channel_close(client.channel);
+    close_door(&door);
+}
+
+/* What is undone while the program has a scope leaves no peer behind. */
+TEST(a_scope_keeps_no_peer)
+{
+    struct door door;
+    struct client client;
+    open_door(&door);
+    int silent = admit_silent(&door, true, SLUICE_FOREVER, 1);
+    admit_connected(&door, &client, true, 2);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(door.multichannel, DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    sluice_listener_close(door.listener);
+    door.listener = NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        require_result(sluice_multichannel_peer_state(door.multichannel, i), SLUICE_STATE_REMOVED);
+    }
+    require_ok(sluice_scope_end(scope, NULL));
+    require(!halfway_is_held(silent), "it goes on");
+    close(silent);
+    sluice_channel_close(client.channel);
     close_door(&door);
 }
 
@@ -417,13 +465,7 @@ TEST(the_listener_is_closed, .times = 2)
     for (int i = 0; i < 3; i++) {
         fds[i] = admit_silent(&door, _i == 1, SLUICE_FOREVER, 1);
     }
-    start_client(&door, &client);
-    require_ok(admit(&door, next(&door), _i == 1, DEADLINE, 2));
-    for (int i = 0; !atomic_load(&client.ended) && i < 10000; i++) {
-        let_pass(SLUICE_MS(1));
-        require_null(sluice_listener_next(door.listener, 0), ETIMEDOUT, "");
-    }
-    client_join(&client, 0);
+    admit_connected(&door, &client, _i == 1, 2);
     sluice_listener_close(door.listener);
     door.listener = NULL;
     for (int i = 0; i < 3; i++) {
@@ -465,118 +507,9 @@ TEST(a_call_that_waits_drives_all)
     close_door(&door);
 }
 
-/* Processes that are stopped, or killed, when the server has just heard of them. */
-
-enum fate { LIVES, STOPS, DIES, FATES };
-
-static void run_process(int port)
-{
-    struct sluice_context *context = sluice_context_open(test_device(), NULL);
-    struct sluice_pd *pd = sluice_pd_alloc(context);
-    struct sluice_private_data own = {.bytes = sizeof(pid_t)};
-    const struct sluice_connect_attr options = {
-        .size = sizeof(options), .secret_file = NO_SECRET, .own = &own};
-    pid_t pid = getpid();
-    char address[64];
-    memcpy(own.data, &pid, sizeof(pid));
-    snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-    _exit(sluice_connect(address, pd, NULL, &options, PATIENCE * SLUICE_S(60)) != NULL ? 0 : 1);
-}
-
-static pid_t start_process(int gate[2])
-{
-    int port = 0;
-    pid_t pid = fork();
-    require(pid >= 0, "%s", strerror(errno));
-    if (pid != 0) {
-        return pid;
-    }
-    close(gate[1]);
-    require(read(gate[0], &port, sizeof(port)) == sizeof(port), "no port");
-    run_process(port);
-    return 0;
-}
-
-static int number_of(const pid_t *pids, int count, struct sluice_incoming *incoming)
-{
-    struct sluice_incoming_info info = {.size = sizeof(info)};
-    pid_t pid;
-    int i = 0;
-    require_ok(sluice_incoming_query(incoming, &info));
-    memcpy(&pid, info.private_data.data, sizeof(pid));
-    while (i < count && pids[i] != pid) {
-        i++;
-    }
-    require(i < count, "process %d", pid);
-    return i;
-}
-
-static void suffer(enum fate fate, pid_t pid)
-{
-    if (fate == STOPS) {
-        stop_process(pid);
-    } else if (fate == DIES) {
-        require(kill(pid, SIGKILL) == 0, "%s", strerror(errno));
-    }
-}
-
-TEST(processes_that_stop_or_die, .group = "processes", .unless = device_is_pretend)
-{
-    enum { EACH = 4, COUNT_OF = EACH * FATES };
-    struct door door;
-    pid_t pids[COUNT_OF];
-    struct sluice_admitted admitted = {.size = sizeof(admitted)};
-    int gate[2], in = 0, dead = 0;
-    require(pipe(gate) == 0, "%s", strerror(errno));
-    for (int i = 0; i < COUNT_OF; i++) {
-        pids[i] = start_process(gate);
-    }
-    open_door(&door);
-    for (int i = 0; i < COUNT_OF; i++) {
-        int port = door.halfway.port;
-        require(write(gate[1], &port, sizeof(port)) == sizeof(port), "%s", strerror(errno));
-    }
-    for (int came = 0; came < COUNT_OF || in < EACH || dead < EACH;) {
-        struct sluice_incoming *incoming;
-        require(is_readable(&door, PATIENCE * 60000), "%d came, %d in, %d dead", came, in, dead);
-        while ((incoming = sluice_listener_next(door.listener, 0)) != NULL) {
-            int number = number_of(pids, COUNT_OF, incoming);
-            suffer((enum fate)(number % FATES), pids[number]);
-            if (sluice_incoming_admit(incoming, door.pair.sides.pds[0], NULL, NULL, SLUICE_FOREVER,
-                                      (uint64_t)number) < 0) {
-                require(number % FATES == DIES, "%d: %s", number, sluice_last_error());
-                dead++;
-            }
-            came++;
-        }
-        while (sluice_listener_admitted(door.listener, 0, &admitted) == 0) {
-            enum fate fate = (enum fate)(admitted.user_data % FATES);
-            require(fate == (admitted.error == 0 ? LIVES : DIES), "%d of fate %u: %s",
-                    admitted.error, fate, sluice_last_error());
-            in += fate == LIVES;
-            dead += fate == DIES;
-            sluice_channel_close(admitted.channel);
-        }
-    }
-    for (int i = 0; i < COUNT_OF; i++) {
-        int status = 0;
-        if (i % FATES == STOPS) {
-            require_result(sluice_listener_cancel(door.listener, (uint64_t)i), 1);
-            require(kill(pids[i], SIGKILL) == 0, "%s", strerror(errno));
-        }
-        require(waitpid(pids[i], &status, 0) == pids[i], "%s", strerror(errno));
-        require(i % FATES != LIVES || status == 0, "process %d: %x", i, status);
-    }
-    close(gate[0]);
-    close(gate[1]);
-    close_door(&door);
-}
-
 int main(void)
 {
-    static const struct tests groups[] = {{"self", WIRE_SELF, 60},
-                                          {"tcp", WIRE_TCP, 60},
-                                          {"shm", WIRE_SHM, 60},
-                                          {"processes", WIRE_SHM, 60}};
+    static const struct tests groups[] = {
+        {"self", WIRE_SELF, 60}, {"tcp", WIRE_TCP, 60}, {"shm", WIRE_SHM, 60}};
     return run_groups("admitted", groups, COUNT(groups));
 }
