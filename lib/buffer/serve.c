@@ -39,6 +39,26 @@ static struct slu_buffer_domain *find_domain(struct sluice_buffer_service *servi
     return NULL;
 }
 
+static struct slu_buffer_domain *domain_of(struct sluice_buffer_service *service,
+                                           const struct sluice_multichannel *users)
+{
+    struct slu_buffer_domain *domain = service->domains;
+
+    while (domain->users != users)
+        domain++;
+    return domain;
+}
+
+/* A peer may come beside those that are let in and not counted as peers yet. */
+static int check_room(const struct sluice_buffer_service *service,
+                      const struct slu_buffer_domain *domain, uint32_t beside)
+{
+    if (domain->peers + beside < service->max_peers)
+        return 0;
+    return slu_fail(EBUSY, "as many peers use its buffers as may, %u (max_peers)",
+                    service->max_peers);
+}
+
 /* It has proven that it knows our key, so it has a handle of ours. */
 static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
                  struct slu_welcome *welcome)
@@ -57,11 +77,17 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
     if (domain == NULL)
         return slu_fail(EPROTOTYPE, "buffers are not published on transport %llu here",
                         (unsigned long long)transport);
-    if (domain->peers >= service->max_peers)
-        return slu_fail(EBUSY, "as many peers use its buffers as may, %u (max_peers)",
-                        domain->peers);
     welcome->multichannel = domain->users;
-    return 0;
+    return check_room(service, domain, slu_door_count(door, domain->users));
+}
+
+/* Many may be under way when the last place is free: the first that are connected get in. */
+static int admit(struct slu_door *door, const struct sluice_multichannel *users)
+{
+    struct sluice_buffer_service *service =
+        slu_container_of(door, struct sluice_buffer_service, door);
+
+    return check_room(service, domain_of(service, users), slu_door_count(door, users));
 }
 
 static void part_from(struct slu_buffer_domain *domain, uint32_t peer)
@@ -100,14 +126,10 @@ static void part_from_leavers(struct slu_buffer_domain *domain, int64_t now)
 static void welcome(struct sluice_buffer_service *service, const struct slu_entrant *entrant)
 {
     const struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE, .peer = entrant->peer};
-    struct slu_buffer_domain *domain = service->domains;
+    struct slu_buffer_domain *domain = domain_of(service, entrant->multichannel);
 
-    while (domain->users != entrant->multichannel)
-        domain++;
     domain->peers++;
-    /* Many may have been on their way when the last place was free. */
-    if (domain->peers > service->max_peers ||
-        sluice_multichannel_post(domain->users, &receive, 1, SLUICE_FOREVER, NULL) != 1)
+    if (sluice_multichannel_post(domain->users, &receive, 1, SLUICE_FOREVER, NULL) != 1)
         part_from(domain, entrant->peer);
 }
 
@@ -173,6 +195,7 @@ int slu_buffer_serve(struct sluice_buffer_service *service)
     int error;
 
     service->door.judge = judge;
+    service->door.admit = admit;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&service->thread, NULL, serve, service);

@@ -38,6 +38,7 @@ static struct slu_admission_plan plan_of(const struct accept *accept,
 
     if (accept->door != NULL)
         plan = (struct slu_admission_plan){.owner = SLU_OF_DOOR,
+                                           .door = accept->door,
                                            .multichannel = welcome->multichannel,
                                            .own = &welcome->own,
                                            .until = SLUICE_FOREVER};
@@ -258,4 +259,15 @@ bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant)
     }
     slu_listener_leave(door->listener);
     return admission != NULL;
+}
+
+uint32_t slu_door_count(const struct slu_door *door, const struct sluice_multichannel *multichannel)
+{
+    const struct slu_admission *admission = TAILQ_FIRST(&door->listener->finished);
+    uint32_t count = 0;
+
+    for (; admission != NULL; admission = TAILQ_NEXT(admission, link))
+        count += admission->owner == SLU_OF_DOOR && admission->error == 0 &&
+                 admission->joint.multichannel == multichannel;
+    return count;
 }

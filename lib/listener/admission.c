@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "listener/door.h"
 #include "listener/rdmacm.h"
 #include "multichannel/multichannel.h"
 
@@ -196,6 +197,7 @@ static struct slu_admission *allocate(struct sluice_incoming *incoming,
     if (admission == NULL)
         return NULL;
     admission->owner = plan->owner;
+    admission->door = plan->door;
     admission->listener = incoming->listener;
     admission->incoming = incoming;
     admission->joint = (struct slu_joint){.pd = plan->pd,
@@ -387,7 +389,10 @@ static int step(struct slu_admission *admission)
     all = admission->connected == admission->joint.count;
     if (error < 0 || !all || !admission->heard)
         return error;
-    error = slu_passage_send(passage, NULL, 0);
+    if (admission->door != NULL)
+        error = admission->door->admit(admission->door, admission->joint.multichannel);
+    if (error == 0)
+        error = slu_passage_send(passage, NULL, 0);
     return error < 0 ? error : 1;
 }
 

@@ -17,6 +17,8 @@
 #include "channel/object.h"
 #include "listener/joint.h"
 
+struct slu_door;
+
 /* That gets the result. */
 enum slu_admission_owner {
     SLU_OF_CALL,   /* a call that waits for this one */
@@ -28,6 +30,7 @@ enum slu_admission_owner {
 /* What is to become of an incoming connection. */
 struct slu_admission_plan {
     enum slu_admission_owner owner;
+    struct slu_door *door;                    /* NULL: it is no door's */
     struct sluice_pd *pd;                     /* of a channel; NULL: peers */
     const struct sluice_channel_attr *attr;   /* as the program gave it */
     const struct sluice_channel_attr *wanted; /* the same in full, of sluice_accept(); or NULL */
@@ -42,6 +45,7 @@ struct slu_admission {
     TAILQ_ENTRY(slu_admission) ready; /* of those that have something to do */
     bool is_ready;
     enum slu_admission_owner owner;
+    struct slu_door *door;
     uint32_t slot; /* in the table of the listener, which its events name */
     struct sluice_listener *listener;
     struct sluice_incoming *incoming; /* NULL: it is finished */

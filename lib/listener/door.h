@@ -20,6 +20,11 @@ struct slu_door {
     /* Looks who it is, and fills the welcome: 0; or a negative errno, and it hears the text. */
     int (*judge)(struct slu_door *door, const struct sluice_incoming *incoming,
                  struct slu_welcome *welcome);
+    /*
+     * Whether a peer that is connected now has a place, before it is told that it is let in: 0; or
+     * a negative errno, and it hears the text. Any number may be under way, and hold no place.
+     */
+    int (*admit)(struct slu_door *door, const struct sluice_multichannel *multichannel);
 };
 
 /* One that is in. */
@@ -33,5 +38,8 @@ struct slu_entrant {
  * be called again when the descriptor of the listener is readable.
  */
 bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant);
+/* Peers of the multichannel that are let in, and that slu_door_step() has not returned yet. */
+uint32_t slu_door_count(const struct slu_door *door,
+                        const struct sluice_multichannel *multichannel);
 
 #endif

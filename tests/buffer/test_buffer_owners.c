@@ -345,6 +345,86 @@ TEST(a_busy_owner_lets_others_in_and_ends)
     sides_close(&sides);
 }
 
+/* Users that come together to an owner that has places for some of them. */
+#define PLACES 2
+#define COMERS 8
+
+struct comer {
+    pthread_t thread;
+    pthread_barrier_t *barrier;
+    struct sluice_buffer_service *user;
+    struct sluice_buffer_handle handle;
+    int error;
+};
+
+static void *come(void *argument)
+{
+    struct comer *comer = argument;
+    uint64_t value = 0;
+    (void)pthread_barrier_wait(comer->barrier);
+    comer->error = sluice_buffer_read_into(comer->user, &comer->handle, 0, NULL, &value,
+                                           sizeof(value), DEADLINE);
+    require(comer->error < 0 || value == 41, "%llu", (unsigned long long)value);
+    if (comer->error < 0) {
+        require_words(sluice_last_error(), "as many peers use its buffers as may, 2 (max_peers)");
+    }
+    return NULL;
+}
+
+static void come_together(struct sluice_pd *pd, const struct sluice_buffer_handle *handle)
+{
+    struct comer comers[COMERS];
+    pthread_barrier_t barrier;
+    uint32_t in = 0;
+    uint64_t value;
+    require(pthread_barrier_init(&barrier, NULL, COMERS) == 0, "no barrier");
+    for (int i = 0; i < COMERS; i++) {
+        comers[i] = (struct comer){
+            .barrier = &barrier, .user = open_at(pd, "127.0.0.1:0"), .handle = *handle};
+        require_result(pthread_create(&comers[i].thread, NULL, come, &comers[i]), 0);
+    }
+    for (int i = 0; i < COMERS; i++) {
+        pthread_join(comers[i].thread, NULL);
+        require(comers[i].error == 0 || comers[i].error == -ECONNREFUSED ||
+                    comers[i].error == -ECONNABORTED,
+                "%d", comers[i].error);
+        in += comers[i].error == 0;
+    }
+    require(in == PLACES, "%u of %d got in, and there are places for %d", in, COMERS, PLACES);
+    /* Nobody was parted from that was let in, and nobody gets in later. */
+    for (int i = 0; i < COMERS; i++) {
+        int again = sluice_buffer_read_into(comers[i].user, handle, 0, NULL, &value, sizeof(value),
+                                            DEADLINE);
+        require((again == 0) == (comers[i].error == 0), "%d, and then %d", comers[i].error, again);
+        require((sluice_buffer_level(comers[i].user, handle) > 0) == (again == 0), "%d", again);
+    }
+    for (int i = 0; i < COMERS; i++) {
+        sluice_buffer_service_close(comers[i].user);
+    }
+    pthread_barrier_destroy(&barrier);
+}
+
+/* The first that are connected get in, all others hear why not, and none is let in for a moment. */
+TEST(no_more_get_in_than_have_a_place)
+{
+    const int rounds = !device_is_soft() ? 2 : short_run() ? 5 : 50;
+    const struct sluice_buffer_service_attr attr = {
+        .size = sizeof(attr), .address = "127.0.0.1:0", .max_peers = PLACES};
+    struct sides sides;
+    struct sluice_buffer_handle handle;
+    uint64_t value = 41;
+    sides_open(&sides);
+    for (int round = 0; round < rounds; round++) {
+        struct sluice_buffer_service *owner = sluice_buffer_service_open(&sides.pds[0], 1, &attr);
+        require(owner, "%s", sluice_last_error());
+        struct sluice_buffer *buffer = publish(owner, &value, sizeof(value), &handle);
+        come_together(sides.pds[1], &handle);
+        sluice_buffer_release(buffer);
+        sluice_buffer_service_close(owner);
+    }
+    sides_close(&sides);
+}
+
 /* Processes: rank 0 uses the buffers of the others, and kills them one after the other. */
 #define RANKS 4
 
