@@ -4,6 +4,7 @@
  * back, within quota and rights.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -330,6 +331,85 @@ TEST(many_peers_come)
     sluice_agent_peer_close(peers[0]);
     sluice_agent_peer_close(peers[1]);
     agents_close(&agents);
+}
+
+/* Clients that come together to an agent that has one place. */
+#define COMERS 6
+
+struct comer {
+    pthread_t thread;
+    pthread_barrier_t *barrier;
+    struct sluice_agent *agent;
+    const char *address;
+    struct sluice_agent_peer *peer;
+    int error;
+};
+
+static void *come(void *argument)
+{
+    struct comer *comer = argument;
+    (void)pthread_barrier_wait(comer->barrier);
+    comer->peer = sluice_agent_connect(comer->agent, comer->address, NULL, DEADLINE);
+    comer->error = comer->peer == NULL ? -errno : 0;
+    /* One that was connected already loses its connection, which has no words of the agent. */
+    require((comer->error != -ECONNREFUSED && comer->error != -ECONNABORTED) ||
+                strstr(sluice_last_error(), "as many peers as it takes") != NULL,
+            "%s", sluice_last_error());
+    return NULL;
+}
+
+/* What the process has computed. */
+static int64_t cpu_time(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return SLUICE_S(used.tv_sec) + used.tv_nsec;
+}
+
+/* One gets in, each other one is turned away, and then the thread of the agent sleeps. */
+TEST(a_full_agent_turns_away_who_came_together)
+{
+    const struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    const struct sluice_agent_attr narrow = {
+        .size = sizeof(narrow), .max_peers = 1, .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct comer comers[COMERS];
+    pthread_barrier_t barrier;
+    struct sides sides;
+    char address[64];
+    int in = 0;
+    sides_open(&sides);
+    struct sluice_agent *agent = sluice_agent_create(sides.pds[0], &narrow);
+    require(agent, "%s", sluice_last_error());
+    require_ok(sluice_agent_listen(agent, "127.0.0.1:0", NULL));
+    require(sluice_agent_address(agent, address, sizeof(address)) > 0, "%s", sluice_last_error());
+    require(pthread_barrier_init(&barrier, NULL, COMERS) == 0, "no barrier");
+    for (int i = 0; i < COMERS; i++) {
+        comers[i] = (struct comer){.barrier = &barrier,
+                                   .agent = sluice_agent_create(sides.pds[1], &attr),
+                                   .address = address};
+        require(comers[i].agent, "%s", sluice_last_error());
+        require(pthread_create(&comers[i].thread, NULL, come, &comers[i]) == 0, "no thread");
+    }
+    for (int i = 0; i < COMERS; i++) {
+        require(pthread_join(comers[i].thread, NULL) == 0, "no end");
+        in += comers[i].error == 0;
+        require(comers[i].error != -ETIMEDOUT, "%d was neither let in nor turned away", i);
+    }
+    require(in == 1 && agent_info(agent).peers == 1, "%d got in", in);
+    require(agent_info(agent).turned_away == COMERS - 1, "%llu",
+            (unsigned long long)agent_info(agent).turned_away);
+    int64_t used = cpu_time();
+    let_pass(SLUICE_MS(500));
+    used = cpu_time() - used;
+    require(used < SLUICE_MS(250), "%lld us while there is nothing to do",
+            (long long)(used / 1000));
+    for (int i = 0; i < COMERS; i++) {
+        sluice_agent_peer_close(comers[i].peer);
+        sluice_agent_close(comers[i].agent);
+    }
+    pthread_barrier_destroy(&barrier);
+    sluice_agent_close(agent);
+    sides_close(&sides);
 }
 
 /* A device answers for a process that is stopped, and has times of its own. */

@@ -5,7 +5,9 @@
  * alone.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../support/halfway.h"
@@ -13,7 +15,11 @@
 #include "../support/process.h"
 #include "../support/stranger.h"
 
-#define MOST 17
+/* That a listener lets in at a time if it was made with so many descriptors. */
+#define AT_A_TIME 16
+#define DESCRIPTORS 128
+/* Those that are silent are given up after ten seconds. */
+#define WAIT (2 * DEADLINE)
 
 /* Those that are let in, and then stop, fail or leave. */
 static const enum halfway_way ways[] = {SILENT,     HALF_A_STEP,  GARBAGE, NO_ENDPOINT,
@@ -26,7 +32,9 @@ struct scene {
     struct sluice_prepared_channel *prepared; /* that never connects */
     struct halfway halfway;
     bool all_ways; /* or silent ones alone */
-    int count, fds[MOST];
+    int count, fds[AT_A_TIME + 1];
+    atomic_bool all_came; /* but the one who does as it should, which may be held back then */
+    atomic_bool held_back;
     pthread_t thread;
     char text[320];
 };
@@ -40,23 +48,41 @@ static void *come_all(void *argument)
     for (int i = 0; i < scene->count; i++) {
         scene->fds[i] = halfway_come(&scene->halfway, scene->all_ways ? ways[i % WAYS] : SILENT);
     }
+    atomic_store(&scene->all_came, true);
+    while (atomic_load(&scene->held_back)) {
+        let_pass(SLUICE_MS(1));
+    }
     snprintf(address, sizeof(address), "127.0.0.1:%d",
              sluice_listener_address(scene->listener, NULL, 0));
     scene->pair.channels[1] =
-        sluice_connect(address, scene->pair.sides.pds[1], NULL, &options, DEADLINE);
+        sluice_connect(address, scene->pair.sides.pds[1], NULL, &options, WAIT);
     if (scene->pair.channels[1] == NULL) {
         snprintf(scene->text, sizeof(scene->text), "%s", sluice_last_error());
     }
     return NULL;
 }
 
-static void open_scene(struct scene *scene, bool all_ways, int count)
+/* How many it lets in at a time goes by the limit of descriptors, an eighth of it, or 16. */
+static struct sluice_listener *listen_within(rlim_t descriptors)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    struct rlimit limit, before;
+    require(getrlimit(RLIMIT_NOFILE, &before) == 0, "%s", strerror(errno));
+    limit = before;
+    limit.rlim_cur = descriptors < before.rlim_cur ? descriptors : before.rlim_cur;
+    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+    struct sluice_listener *listener = sluice_listen("127.0.0.1:0", &attr);
+    require(listener != NULL, "%s", sluice_last_error());
+    require(setrlimit(RLIMIT_NOFILE, &before) == 0, "%s", strerror(errno));
+    return listener;
+}
+
+static void open_scene(struct scene *scene, bool all_ways, int count, bool held_back)
+{
     memset(scene, 0, sizeof(*scene));
+    atomic_store(&scene->held_back, held_back);
     sides_open(&scene->pair.sides);
-    scene->listener = sluice_listen("127.0.0.1:0", &attr);
-    require(scene->listener != NULL, "%s", sluice_last_error());
+    scene->listener = listen_within(DESCRIPTORS);
     scene->prepared = prepare_channel(scene->pair.sides.pds[1], NULL, &scene->halfway.endpoint);
     scene->halfway.port = (uint16_t)sluice_listener_address(scene->listener, NULL, 0);
     scene->all_ways = all_ways;
@@ -67,8 +93,7 @@ static void open_scene(struct scene *scene, bool all_ways, int count)
 /* The first that is let in is the one who does as it should. */
 static void accept_one(struct scene *scene)
 {
-    scene->pair.channels[0] =
-        sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, DEADLINE);
+    scene->pair.channels[0] = sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, WAIT);
     require(scene->pair.channels[0] != NULL, "%s", sluice_last_error());
     require(pthread_join(scene->thread, NULL) == 0, "no end");
     require(scene->pair.channels[1] != NULL, "%s", scene->text);
@@ -91,7 +116,7 @@ TEST(who_stops_amid_it_holds_up_nobody)
 {
     struct scene scene;
     uint8_t byte;
-    open_scene(&scene, true, 2 * WAYS);
+    open_scene(&scene, true, 2 * WAYS, false);
     int fds = count_fds();
     accept_one(&scene);
     sluice_listener_close(scene.listener);
@@ -123,12 +148,12 @@ static void *accept_by_hand(void *argument)
 }
 
 /* Of more than can be let in at a time one makes room, here or there. */
-TEST(many_silent_ones_make_room, .unless = short_run)
+TEST(many_silent_ones_make_room)
 {
     struct scene scene, by_hand;
     pthread_t thread;
-    open_scene(&by_hand, false, 1);
-    open_scene(&scene, false, MOST);
+    open_scene(&by_hand, false, 1, false);
+    open_scene(&scene, false, AT_A_TIME + 1, false);
     require(pthread_create(&thread, NULL, accept_by_hand, &by_hand) == 0, "no thread");
     accept_one(&scene);
     require(pthread_join(thread, NULL) == 0, "no end");
@@ -138,6 +163,27 @@ TEST(many_silent_ones_make_room, .unless = short_run)
     sluice_listener_close(by_hand.listener);
     sluice_listener_close(scene.listener);
     close_scene(&by_hand);
+    close_scene(&scene);
+}
+
+/*
+ * One that has come before the call has to wait for room: nothing happens at the listener from then
+ * on but that the time of a silent one is up.
+ */
+TEST(a_wait_for_room_has_its_timer)
+{
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    struct scene scene;
+    open_scene(&scene, false, AT_A_TIME, true);
+    while (!atomic_load(&scene.all_came)) {
+        require_null(sluice_accept(scene.listener, scene.pair.sides.pds[0], NULL, SLUICE_MS(10)),
+                     ETIMEDOUT, "");
+    }
+    atomic_store(&scene.held_back, false);
+    require_error(sluice_listener_admitted(scene.listener, SLUICE_MS(500), &admitted), -ETIMEDOUT,
+                  "");
+    accept_one(&scene);
+    sluice_listener_close(scene.listener);
     close_scene(&scene);
 }
 
