@@ -107,6 +107,7 @@ chosen_tests = \
 	%D%/test_buffer_batch \
 	%D%/test_buffer_blocks \
 	%D%/test_buffer_cancel \
+	%D%/test_buffer_hold \
 	%D%/test_buffer_owners \
 	%D%/test_buffer_region \
 	%D%/test_choice \

@@ -222,8 +222,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_submit(struct sluice_buffer_ser
  * called by any thread meanwhile. Different batches are used by different threads freely.
  *
  * Memory: that of its actions is in use until the batch has ended, as wait, results or cancel
- * tell, or the completion of the action was taken. Memory without a region is registered from
- * the time the batch is made until it is freed.
+ * tell, or the completion of the action was taken. Until then sluice_mr_deregister() of a region
+ * that the action names is -EBUSY, and sluice_mr_release() waits. Memory without a region is
+ * registered from the time the batch is made until it is freed.
  */
 
 /* Cancels what is in flight, and frees the batch. NULL is allowed. */

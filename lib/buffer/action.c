@@ -160,7 +160,8 @@ static int check_all(struct sluice_buffer_service *service,
 static void end_early(struct slu_work *work, int error, enum sluice_error_class error_class,
                       uint32_t status)
 {
-    work->early = work->ended = true;
+    work->early = true;
+    work->ended = true;
     work->result.error = error;
     work->result.error_class = error_class;
     work->result.status = work->result.cause = status;
@@ -212,6 +213,7 @@ static int add_work(struct slu_batch *batch, const struct order *order, uint32_t
             return error;
     }
     work->local = (uintptr_t)action->addr;
+    work->span = action->length;
     work->remote = order->name.addr + action->offset;
     work->lkey = mr->transport->lkey;
     work->rkey = way->rkey;
@@ -246,7 +248,8 @@ static int begin(struct slu_batch *batch, const struct order *order)
     }
     if (order->bytes > 0)
         return add_work(batch, order, (uint32_t)domain, &way);
-    work->early = work->ended = true;
+    work->early = true;
+    work->ended = true;
     return 0;
 }
 
@@ -329,6 +332,8 @@ int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action
     error = check_all(batch->service, actions, batch->count, orders);
     if (error == 0)
         error = make_works(batch, orders);
+    if (error == 0)
+        slu_batch_hold(batch);
     if (orders != &one)
         free(orders);
     return error;

@@ -54,18 +54,38 @@ int slu_batch_add(struct slu_batch *batch, struct slu_work *work, struct slu_lin
     return 0;
 }
 
+/* As that of a link: nothing is released before it is free. */
+static void lock(struct slu_batch *batch)
+{
+    slu_releases_defer();
+    pthread_mutex_lock(&batch->lock);
+}
+
+static void unlock(struct slu_batch *batch)
+{
+    pthread_mutex_unlock(&batch->lock);
+    slu_releases_resume();
+}
+
 /* From here on others tell it what happens. */
 static void join(struct slu_group *group)
 {
     struct slu_link *link = group->link;
 
-    pthread_mutex_lock(&link->lock);
+    slu_link_lock(link);
     group->joined = true;
     group->seen = link->dials;
     group->next = link->groups;
     link->groups = group;
     link->group_count++;
-    pthread_mutex_unlock(&link->lock);
+    slu_link_unlock(link);
+}
+
+void slu_group_unwatch(struct slu_group *group)
+{
+    if (group->watched)
+        slu_waiter_unwatch(group->batch->waiter, sluice_channel_fd(group->link->channel));
+    group->watched = false;
 }
 
 /*
@@ -76,6 +96,7 @@ static void leave(struct slu_group *group)
 {
     struct slu_group **at = &group->link->groups;
 
+    slu_group_unwatch(group);
     while (*at != group)
         at = &(*at)->next;
     *at = group->next;
@@ -85,29 +106,43 @@ static void leave(struct slu_group *group)
     atomic_fetch_sub_explicit(&group->batch->groups_left, 1, memory_order_release);
 }
 
-/* A last look before a sleep: false if there is something to do. */
-static bool arm(const struct slu_group *group, struct pollfd *fd, int64_t *until)
-{
-    struct slu_link *link = group->link;
-    int64_t due;
-
-    *fd = (struct pollfd){.fd = -1};
-    if (link->state != SLU_LINK_UP)
-        return true;
-    if (sluice_channel_arm(link->channel, &due) != 0)
-        return false;
-    *fd = (struct pollfd){.fd = sluice_channel_fd(link->channel), .events = POLLIN};
-    if (slu_after(due) < *until)
-        *until = slu_after(due);
-    return true;
-}
-
 struct round {
     bool any;      /* something happened, or is to be done */
     bool ended;    /* works have ended that were not taken */
     uint32_t left; /* groups */
     int64_t until; /* when there is something to do, though nothing happens */
+    int error;     /* of what was to be watched */
 };
+
+/* The set of an event loop has the channels that there are when it sleeps. */
+static int watch(struct slu_group *group, int fd)
+{
+    if (!group->batch->armed)
+        return 0;
+    if (slu_waiter_watch(group->batch->waiter, fd) < 0)
+        return slu_fail(ENOMEM, "no memory to watch the connection to an owner");
+    group->watched = true;
+    return 0;
+}
+
+/* A last look before a sleep. */
+static void arm(struct slu_group *group, struct pollfd *fd, struct round *round)
+{
+    struct slu_link *link = group->link;
+    int64_t due;
+
+    if (link->state != SLU_LINK_UP)
+        return;
+    if (sluice_channel_arm(link->channel, &due) != 0) {
+        round->any = true;
+        return;
+    }
+    *fd = (struct pollfd){.fd = sluice_channel_fd(link->channel), .events = POLLIN};
+    if (slu_after(due) < round->until)
+        round->until = slu_after(due);
+    if (round->error == 0)
+        round->error = watch(group, fd->fd);
+}
 
 /* The lock of its link is held. Another thread may have ended the group meanwhile. */
 static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, struct round *round)
@@ -118,7 +153,7 @@ static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, 
     if (group->left == 0)
         leave(group);
     else if (sleeps && !round->any)
-        round->any = !arm(group, fd, &round->until);
+        arm(group, fd, round);
     round->left += group->joined;
 }
 
@@ -136,10 +171,10 @@ static struct round go_round(struct slu_batch *batch, bool sleeps)
         struct slu_group *group = &batch->groups[i];
 
         batch->fds[i].fd = -1;
-        pthread_mutex_lock(&group->link->lock);
+        slu_link_lock(group->link);
         go_on_with(group, sleeps, &batch->fds[i], &round);
         round.ended |= group->untaken.first != NULL;
-        pthread_mutex_unlock(&group->link->lock);
+        slu_link_unlock(group->link);
     }
     return round;
 }
@@ -186,10 +221,10 @@ void slu_batch_leave(struct slu_batch *batch)
     for (uint32_t i = 0; i < batch->group_count && !slu_batch_is_over(batch); i++) {
         struct slu_group *group = &batch->groups[i];
 
-        pthread_mutex_lock(&group->link->lock);
+        slu_link_lock(group->link);
         if (group->joined)
             slu_link_tell(group->link, group);
-        pthread_mutex_unlock(&group->link->lock);
+        slu_link_unlock(group->link);
     }
 }
 
@@ -239,15 +274,6 @@ void slu_batch_step(struct slu_batch *batch)
     slu_batch_leave(batch);
 }
 
-/* The channels of links are closed and made anew: each sleep names those that there are now. */
-static int watch(const struct slu_batch *batch)
-{
-    for (uint32_t i = 0; i < batch->group_count; i++)
-        if (batch->fds[i].fd >= 0 && slu_waiter_watch(batch->waiter, batch->fds[i].fd) < 0)
-            return slu_fail(ENOMEM, "no memory to watch the connection to an owner");
-    return 0;
-}
-
 int slu_batch_arm(struct slu_batch *batch, int64_t *until)
 {
     struct round round;
@@ -258,7 +284,7 @@ int slu_batch_arm(struct slu_batch *batch, int64_t *until)
     batch->armed = true;
     round = go_round(batch, true);
     *until = round.until;
-    error = is_enough(&round, true) || round.any ? 1 : watch(batch);
+    error = is_enough(&round, true) || round.any ? 1 : round.error;
     if (error != 0) {
         disarm(batch);
         slu_batch_leave(batch);
@@ -297,7 +323,8 @@ static void begin(struct slu_batch *batch, struct slu_work *work)
     }
     work->posted = work->done = 0;
     work->in_flight = work->lost = work->again = 0;
-    work->queued = work->ended = false;
+    work->queued = false;
+    atomic_store_explicit(&work->ended, false, memory_order_relaxed);
     work->refused = NULL;
     work->result =
         (struct sluice_completion){.opcode = work->opcode, .user_data = work->result.user_data};
@@ -307,7 +334,7 @@ static void begin(struct slu_batch *batch, struct slu_work *work)
 void slu_batch_post(struct slu_batch *batch, int64_t until)
 {
     disarm(batch);
-    pthread_mutex_lock(&batch->lock);
+    lock(batch);
     batch->posted = true;
     batch->until = until;
     batch->early = (struct slu_untaken){0};
@@ -319,7 +346,7 @@ void slu_batch_post(struct slu_batch *batch, int64_t until)
         begin(batch, &batch->works[i]);
     for (uint32_t i = 0; i < batch->group_count; i++)
         join(&batch->groups[i]);
-    pthread_mutex_unlock(&batch->lock);
+    unlock(batch);
     if (!slu_batch_is_over(batch))
         go_round(batch, false);
 }
@@ -345,12 +372,12 @@ uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *compl
     for (uint32_t i = 0; i < batch->group_count && taken < count; i++) {
         struct slu_group *group = &batch->groups[i];
 
-        pthread_mutex_lock(&group->link->lock);
+        slu_link_lock(group->link);
         taken += take_from(&group->untaken, completions + taken, count - taken);
         /* Whoever has taken all of a batch finds that it is over. */
         if (group->joined && group->left == 0)
             leave(group);
-        pthread_mutex_unlock(&group->link->lock);
+        slu_link_unlock(group->link);
     }
     return taken;
 }
@@ -359,19 +386,19 @@ void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
 {
     int64_t patience = slu_after(PATIENCE);
 
-    pthread_mutex_lock(&batch->lock);
+    lock(batch);
     atomic_store(&batch->ends, true);
     for (uint32_t i = 0; i < batch->group_count; i++) {
         struct slu_group *group = &batch->groups[i];
 
-        pthread_mutex_lock(&group->link->lock);
+        slu_link_lock(group->link);
         if (group->joined) {
             slu_group_cancel(group, ending, patience);
             leave(group);
         }
-        pthread_mutex_unlock(&group->link->lock);
+        slu_link_unlock(group->link);
     }
-    pthread_mutex_unlock(&batch->lock);
+    unlock(batch);
     slu_waiter_wake(batch->waiter);
 }
 
@@ -398,8 +425,9 @@ static void deregister(struct slu_batch *batch)
 }
 
 /* No group is joined any more. The groups stay, for the texts that are in them. */
-static void let_go(struct slu_batch *batch)
+static void put_links(struct slu_batch *batch)
 {
+    slu_batch_let_go(batch);
     for (uint32_t i = 0; i < batch->group_count; i++)
         slu_link_put(batch->groups[i].link);
     batch->group_count = 0;
@@ -411,7 +439,7 @@ void slu_batch_detach(struct slu_batch *batch)
     slu_batch_cancel(batch, &slu_ending_closed);
     for (uint32_t i = 0; i < batch->group_count; i++)
         append(&batch->early, &batch->groups[i].untaken);
-    let_go(batch);
+    put_links(batch);
     batch->service = NULL;
 }
 
@@ -420,7 +448,7 @@ void slu_batch_end(struct slu_batch *batch)
     struct slu_text text;
 
     slu_text_save(&text);
-    let_go(batch);
+    put_links(batch);
     if (batch->waiter != NULL) {
         disarm(batch);
         slu_waiter_put(batch->service, batch->waiter);

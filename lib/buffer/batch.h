@@ -45,6 +45,7 @@ struct slu_work {
     uint32_t opcode;
     uint64_t local, remote;         /* addresses */
     uint64_t length;                /* bytes that move */
+    uint64_t span;                  /* of the local memory, from its first byte to its last */
     struct slu_work_blocks *blocks; /* NULL: they touch */
     uint64_t id, offset; /* of the buffer, and in it: these two and the next are for texts */
     struct slu_address owner;
@@ -52,8 +53,9 @@ struct slu_work {
     uint64_t posted, done; /* bytes */
     uint32_t in_flight;    /* pieces */
     uint32_t lost, again;  /* how often it went on after its connection was lost, or ended */
-    bool queued, ended;
-    bool early;                     /* it ends before it begins, each time it is posted */
+    bool queued;
+    atomic_bool ended; /* under the lock of the link, and read without it: see hold.c */
+    bool early;        /* it ends before it begins, each time it is posted */
     const struct slu_work *refused; /* one of the same buffer that the owner has refused, or NULL */
     struct slu_work *untaken;       /* the next that has ended and was not polled */
     struct sluice_mr *mr;           /* made for it, or NULL */
@@ -77,6 +79,7 @@ struct slu_group {
     uint32_t failed; /* the first work that failed, of a reason of its own if one did: see why */
     bool cancelled;  /* it did not: why tells of a cancellation */
     bool joined;     /* the link knows of it */
+    bool watched;    /* the descriptor of the batch has that of the channel */
     char why[SLU_LINK_TEXT];
 };
 
@@ -88,6 +91,13 @@ struct slu_ending {
     const char *what;
 };
 extern const struct slu_ending slu_ending_cancelled, slu_ending_interrupted, slu_ending_closed;
+
+/* What a batch has of the program's regions in a domain of its service. */
+struct slu_batch_hold {
+    struct slu_memory_user user;
+    const struct slu_batch *batch;
+    const struct slu_buffer_domain *domain; /* NULL: nothing */
+};
 
 struct slu_batch {
     pthread_mutex_t lock; /* posting and cancelling are whole: before the locks of links */
@@ -104,6 +114,7 @@ struct slu_batch {
     struct slu_work *works; /* in the order of actions */
     struct slu_group *groups;
     struct pollfd *fds; /* one more than groups */
+    struct slu_batch_hold holds[SLUICE_BUFFER_PDS];
     /* A batch of one action uses these, and allocates nothing. */
     struct slu_work only_work;
     struct slu_group only_group;
@@ -119,6 +130,8 @@ int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action
 /* 0, or the first failure of a batch that is over, with its text. */
 int slu_batch_conclude(const struct slu_batch *batch);
 
+/* Before the channel of its link is closed, or it does not wait for it any more. */
+void slu_group_unwatch(struct slu_group *group);
 /* Puts a work, which was filled in, into the group of a link that the batch holds then. */
 int slu_batch_add(struct slu_batch *batch, struct slu_work *work, struct slu_link *link);
 /* After all works are there: 0, or -ENOMEM or -EMFILE with a text. */
@@ -149,6 +162,10 @@ void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending);
 void slu_batch_detach(struct slu_batch *batch);
 /* Lets go of links, and frees what it has. It is over. */
 void slu_batch_end(struct slu_batch *batch);
+
+/* hold.c: regions of a batch that is prepared do not end while it is in flight; until the next. */
+void slu_batch_hold(struct slu_batch *batch);
+void slu_batch_let_go(struct slu_batch *batch);
 
 /* piece.c: a request, what it refers to while it is posted, and the bytes that it moves. */
 struct slu_piece {

@@ -127,6 +127,7 @@ static struct slu_link *get_new(struct sluice_buffer_service *service,
 
     if (made == NULL)
         return NULL;
+    slu_releases_defer();
     pthread_mutex_lock(&service->lock);
     useless = take_useless(service);
     link = find(service, domain, name);
@@ -135,6 +136,7 @@ static struct slu_link *get_new(struct sluice_buffer_service *service,
         *bucket_of(service, name) = made;
     }
     pthread_mutex_unlock(&service->lock);
+    slu_releases_resume();
     end_list(useless);
     if (link == NULL)
         return made;
@@ -168,6 +170,8 @@ void slu_link_tell(const struct slu_link *link, const struct slu_group *teller)
 
 void slu_link_part(struct slu_link *link)
 {
+    for (struct slu_group *group = link->groups; group != NULL; group = group->next)
+        slu_group_unwatch(group);
     sluice_channel_close(link->channel);
     link->channel = NULL;
     link->state = SLU_LINK_APART;
@@ -238,7 +242,7 @@ static int run(struct slu_async_call *call)
     sluice_interrupt_set(&service->closing);
     channel = connect_owner(link, dial->until);
     error = channel == NULL ? explain(link, -errno) : 0;
-    pthread_mutex_lock(&link->lock);
+    slu_link_lock(link);
     link->state = SLU_LINK_APART;
     link->error = error;
     link->dials++;
@@ -249,7 +253,7 @@ static int run(struct slu_async_call *call)
     if (channel != NULL)
         go_on_with_all(link);
     slu_link_tell(link, NULL);
-    pthread_mutex_unlock(&link->lock);
+    slu_link_unlock(link);
     slu_link_put(link);
     pthread_mutex_lock(&service->lock);
     service->dialers--;

@@ -14,6 +14,7 @@
 #define SLU_BUFFER_LINK_H
 
 #include "buffer/service.h"
+#include "memory/release.h"
 
 #define SLU_LINK_TEXT 256
 
@@ -40,6 +41,22 @@ struct slu_link {
     uint32_t group_count;
     struct slu_group *groups; /* who wait for it */
 };
+
+/*
+ * The lock of a link is held across calls of its channel. What these find released is told to the
+ * program after the lock: see slu_releases_defer().
+ */
+static inline void slu_link_lock(struct slu_link *link)
+{
+    slu_releases_defer();
+    pthread_mutex_lock(&link->lock);
+}
+
+static inline void slu_link_unlock(struct slu_link *link)
+{
+    pthread_mutex_unlock(&link->lock);
+    slu_releases_resume();
+}
 
 /* The link to the owner of a buffer, which is held; NULL with a text: ENOMEM. */
 struct slu_link *slu_link_get(struct sluice_buffer_service *service,

@@ -4,6 +4,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/action.c \
 	%D%/batch.c \
 	%D%/batch.h \
+	%D%/hold.c \
 	%D%/known.c \
 	%D%/link.c \
 	%D%/link.h \

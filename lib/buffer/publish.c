@@ -117,12 +117,7 @@ static void leave(struct sluice_buffer *buffer)
 /* Whether the region is asked for, or a block of it that has a byte of what is published. */
 static bool holds(const struct slu_memory_user *user, const struct slu_memory *memory)
 {
-    const struct slu_memory *held = &slu_container_of(user, struct sluice_buffer, hold)->held;
-
-    if (memory->lkey != held->lkey)
-        return false;
-    return (uint32_t)(held->start - memory->start) < memory->length ||
-           (uint32_t)(memory->start - held->start) < held->length;
+    return slu_memory_meets(memory, &slu_container_of(user, struct sluice_buffer, hold)->held);
 }
 
 /*

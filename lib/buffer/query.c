@@ -58,10 +58,10 @@ static struct slu_link *lock_up(struct sluice_buffer_service *service,
 
         if (link == NULL)
             continue;
-        pthread_mutex_lock(&link->lock);
+        slu_link_lock(link);
         if (link->state == SLU_LINK_UP)
             return link;
-        pthread_mutex_unlock(&link->lock);
+        slu_link_unlock(link);
         slu_link_put(link);
     }
     return NULL;
@@ -69,7 +69,7 @@ static struct slu_link *lock_up(struct sluice_buffer_service *service,
 
 static void unlock(struct slu_link *link)
 {
-    pthread_mutex_unlock(&link->lock);
+    slu_link_unlock(link);
     slu_link_put(link);
 }
 

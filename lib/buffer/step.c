@@ -68,12 +68,15 @@ void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work)
     untaken->last = work;
 }
 
+/* Regions that the program has released may have waited for it. */
 static void end(struct slu_work *work)
 {
-    work->ended = true;
+    atomic_store_explicit(&work->ended, true, memory_order_release);
     work->result.opcode = work->opcode;
     work->group->left--;
     slu_untaken_add(&work->group->untaken, work);
+    if (slu_has_releases())
+        slu_releases_look();
 }
 
 /* Of the first of the batch that fails, its text is kept; a cancellation tells of no cause. */

@@ -101,7 +101,6 @@ int slu_waiter_fd(struct slu_waiter *waiter)
     return slu_fail(-error, "no descriptor to watch for buffers: %s", strerrordesc_np(-error));
 }
 
-/* A descriptor of a connection that has ended has left the set when it was closed. */
 int slu_waiter_watch(const struct slu_waiter *waiter, int fd)
 {
     int error;
@@ -110,6 +109,12 @@ int slu_waiter_watch(const struct slu_waiter *waiter, int fd)
         return 0;
     error = add(waiter->set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT);
     return error == -ENOENT ? add(waiter->set, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLONESHOT) : error;
+}
+
+void slu_waiter_unwatch(const struct slu_waiter *waiter, int fd)
+{
+    if (waiter->set >= 0)
+        (void)epoll_ctl(waiter->set, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void slu_waiters_end(struct sluice_buffer_service *service)

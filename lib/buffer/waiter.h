@@ -24,6 +24,8 @@ void slu_waiter_awoke(struct slu_waiter *waiter);
 int slu_waiter_fd(struct slu_waiter *waiter);
 /* Until it is readable, once. 0, or a negative errno value. If there is no fd, nothing happens. */
 int slu_waiter_watch(const struct slu_waiter *waiter, int fd);
+/* Not any more; before it is closed, since a child of fork(2) may share it. */
+void slu_waiter_unwatch(const struct slu_waiter *waiter, int fd);
 void slu_waiters_end(struct sluice_buffer_service *service);
 
 #endif

@@ -23,7 +23,17 @@ static inline bool slu_memory_has(const struct slu_memory *memory, uint32_t lkey
     return lkey == memory->lkey && (uint32_t)(addr - memory->start) < memory->length;
 }
 
-/* A channel, whose requests use memory by its key; or a buffer that publishes memory. */
+/* Whether two pieces of memory of one domain have a byte in common. */
+static inline bool slu_memory_meets(const struct slu_memory *a, const struct slu_memory *b)
+{
+    return a->lkey == b->lkey && ((uint32_t)(b->start - a->start) < a->length ||
+                                  (uint32_t)(a->start - b->start) < b->length);
+}
+
+/*
+ * A channel, or a batch of actions on buffers, whose work names memory by keys of the domain; or a
+ * buffer that publishes some.
+ */
 struct slu_memory_user {
     struct slu_memory_user *next;
     uint64_t buffer; /* its id; 0: a channel */

@@ -74,11 +74,35 @@ static struct slu_release *take_unused(void)
     return unused;
 }
 
+/* Of this thread: how many locks it has, and whether to look when it has none. */
+static _Thread_local struct {
+    uint32_t count;
+    bool wanted;
+} locks;
+
+void slu_releases_defer(void)
+{
+    locks.count++;
+}
+
+void slu_releases_resume(void)
+{
+    if (--locks.count > 0 || !locks.wanted)
+        return;
+    locks.wanted = false;
+    slu_releases_look();
+}
+
 void slu_releases_look(void)
 {
-    struct slu_release *unused = take_unused();
+    struct slu_release *unused;
     uint32_t ours = slu_fork_generation();
 
+    if (locks.count > 0) {
+        locks.wanted = true;
+        return;
+    }
+    unused = take_unused();
     /* If a callback forks, this loop goes on in the child too, which has none of the releases. */
     while (unused != NULL && slu_fork_generation() == ours) {
         struct slu_release *release = unused;

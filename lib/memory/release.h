@@ -50,4 +50,11 @@ static inline bool slu_has_releases(void)
  */
 void slu_releases_look(void);
 
+/*
+ * Between these two, which nest, the thread has a lock of the library's that is held across calls
+ * that look: these look at the end of the last one, when the lock is free again.
+ */
+void slu_releases_defer(void);
+void slu_releases_resume(void);
+
 #endif

@@ -5,6 +5,7 @@ test_programs += \
 	tests/test_buffer_batch \
 	tests/test_buffer_blocks \
 	tests/test_buffer_cancel \
+	tests/test_buffer_hold \
 	tests/test_buffer_owners \
 	tests/test_buffer_region
 
@@ -21,6 +22,10 @@ tests_test_buffer_blocks_SOURCES = \
 tests_test_buffer_cancel_SOURCES = \
 	%D%/service.h \
 	%D%/test_buffer_cancel.c
+tests_test_buffer_hold_SOURCES = \
+	%D%/service.h \
+	%D%/silent.h \
+	%D%/test_buffer_hold.c
 tests_test_buffer_owners_SOURCES = \
 	%D%/silent.h \
 	%D%/test_buffer_owners.c

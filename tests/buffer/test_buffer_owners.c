@@ -3,6 +3,7 @@
  * Owners of buffers that die, come again, fall silent or were never there: each request ends
  * by its deadline and says why, and those to other owners are not held up.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -310,6 +311,80 @@ static void *stream(void *argument)
     require(error == -EACCES || error == -ECONNREFUSED, "%d: %s", error, sluice_last_error());
     free(target);
     return NULL;
+}
+
+/* Until the batch has another completion, as an event loop does it; how often it slept. */
+static int await_in_loop(struct sluice_buffer_batch *batch, struct sluice_completion *completion)
+{
+    struct pollfd fd = {.fd = sluice_buffer_batch_fd(batch), .events = POLLIN};
+    int sleeps = 0;
+    while (sluice_buffer_batch_poll(batch, completion, 1) == 0) {
+        if (sluice_buffer_batch_arm(batch, NULL) == 0) {
+            require_result(poll(&fd, 1, -1), 1);
+            sleeps++;
+        }
+    }
+    return sleeps;
+}
+
+/* Armed, with all that there was to do done. */
+static bool arm(struct sluice_buffer_batch *batch)
+{
+    struct sluice_completion completion;
+    int result;
+    while ((result = sluice_buffer_batch_arm(batch, NULL)) == 1) {
+        if (sluice_buffer_batch_poll(batch, &completion, 1) > 0) {
+            return false;
+        }
+    }
+    require_ok(result);
+    return true;
+}
+
+/* A batch that waits for another owner alone is not woken by what others do with the first one. */
+TEST(a_descriptor_forgets_an_owner_that_is_done)
+{
+    static uint8_t bytes[STREAM], target[2][STREAM];
+    struct sides sides;
+    struct sluice_buffer_handle handles[2];
+    struct sluice_completion completion;
+    char address[64];
+    int slept = 0;
+    sides_open(&sides);
+    struct sluice_buffer_service *user = open_at(sides.pds[1], "127.0.0.1:0");
+    struct sluice_buffer_service *owner = open_at(sides.pds[0], "127.0.0.1:0");
+    struct sluice_buffer_service *silent = open_at(sides.pds[0], "127.0.0.1:0");
+    struct sluice_buffer *buffer = publish(owner, bytes, STREAM, &handles[0]);
+    sluice_buffer_release(publish(silent, bytes, STREAM, &handles[1]));
+    address_of(&handles[1], address);
+    sluice_buffer_service_close(silent);
+    int listener = listen_silently(address);
+    for (int round = 0; round < 5; round++) {
+        struct sluice_buffer_action actions[2] = {read_of(&handles[0], target[0], STREAM),
+                                                  read_of(&handles[1], target[1], STREAM)};
+        struct sluice_buffer_batch *batch = sluice_buffer_post(user, actions, 2, SLUICE_S(1000));
+        require(batch != NULL, "%s", sluice_last_error());
+        slept += await_in_loop(batch, &completion);
+        require(completion.error == 0 && completion.bytes == STREAM, "%d", completion.error);
+        require(arm(batch), "it has ended");
+        actions[0].addr = target[1];
+        struct sluice_buffer_batch *other = sluice_buffer_post(user, actions, 1, DEADLINE);
+        require(other != NULL, "%s", sluice_last_error());
+        struct pollfd fds[2] = {{.fd = sluice_buffer_batch_fd(other), .events = POLLIN},
+                                {.fd = sluice_buffer_batch_fd(batch), .events = POLLIN}};
+        if (arm(other)) {
+            require_result(poll(fds, 1, -1), 1);
+            require_result(poll(&fds[1], 1, 0), 0);
+        }
+        sluice_buffer_batch_free(other);
+        sluice_buffer_batch_free(batch);
+    }
+    require(current_wire() != WIRE_TCP || slept > 0, "nothing was waited for");
+    close(listener);
+    sluice_buffer_release(buffer);
+    sluice_buffer_service_close(owner);
+    sluice_buffer_service_close(user);
+    sides_close(&sides);
 }
 
 /* Whoever streams keeps neither others out, nor the service from its end. */
