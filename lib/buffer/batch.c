@@ -382,18 +382,42 @@ uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *compl
     return taken;
 }
 
-void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
+int64_t slu_batch_patience(void)
 {
-    int64_t patience = slu_after(PATIENCE);
+    return slu_after(PATIENCE);
+}
 
-    lock(batch);
+static void recall(struct slu_batch *batch, int64_t patience)
+{
     atomic_store(&batch->ends, true);
     for (uint32_t i = 0; i < batch->group_count; i++) {
         struct slu_group *group = &batch->groups[i];
 
         slu_link_lock(group->link);
+        if (group->joined)
+            slu_group_recall(group, patience);
+        slu_link_unlock(group->link);
+    }
+}
+
+void slu_batch_recall(struct slu_batch *batch, int64_t patience)
+{
+    lock(batch);
+    recall(batch, patience);
+    unlock(batch);
+}
+
+/* Connections that have to end do so within one drain bound, however many there are. */
+void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
+{
+    lock(batch);
+    recall(batch, slu_batch_patience());
+    for (uint32_t i = 0; i < batch->group_count; i++) {
+        struct slu_group *group = &batch->groups[i];
+
+        slu_link_lock(group->link);
         if (group->joined) {
-            slu_group_cancel(group, ending, patience);
+            slu_group_cancel(group, ending);
             leave(group);
         }
         slu_link_unlock(group->link);

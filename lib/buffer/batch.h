@@ -156,6 +156,10 @@ uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *compl
                         uint32_t count);
 /* As sluice_buffer_batch_arm(). */
 int slu_batch_arm(struct slu_batch *batch, int64_t *until);
+/* When those that are cancelled now end the connections that they have something in flight on. */
+int64_t slu_batch_patience(void);
+/* From any thread: no more is posted, and connections begin to end. A cancel follows. */
+void slu_batch_recall(struct slu_batch *batch, int64_t patience);
 /* From any thread: all that goes on ends, and nothing is in flight any more. */
 void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending);
 /* The service ends: so does the batch, which keeps its results and nothing of the service. */
@@ -183,10 +187,12 @@ void slu_group_add(struct slu_group *group, struct slu_work *work);
 /* The lock of the link is held. Goes on with a group: whether anything happened. */
 bool slu_group_step(struct slu_group *group);
 /*
- * The lock of the link is held. All works of a group end, and none is in flight any more. If some
- * still are when patience has passed, the connection ends.
+ * The lock of the link is held, and the batch ends. If works of the group still are in flight when
+ * patience has passed, the connection begins to end: those of several groups do so side by side.
  */
-void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending, int64_t patience);
+void slu_group_recall(struct slu_group *group, int64_t patience);
+/* Then: all works of the group end, and none is in flight any more. */
+void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending);
 /* A work ends with an error of its own, which the thread's text tells of. */
 void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class error_class,
                    uint32_t status);

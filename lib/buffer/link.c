@@ -9,6 +9,7 @@
 
 #include "base/async_call.h"
 #include "buffer/batch.h"
+#include "channel/channel.h"
 #include "connect/address.h"
 #include "connect/proof.h"
 
@@ -315,6 +316,15 @@ static void say_goodbye(const struct sluice_buffer_service *service)
     }
 }
 
+/* What their devices still have, a goodbye perhaps, is drained side by side. */
+static void begin_to_end(const struct sluice_buffer_service *service)
+{
+    for (uint32_t i = 0; i < SLU_LINK_BUCKETS; i++)
+        for (struct slu_link *link = service->links[i]; link != NULL; link = link->next)
+            if (link->state == SLU_LINK_UP)
+                slu_engine_begin_drain(link->channel->base.engine, NULL);
+}
+
 void slu_links_end(struct sluice_buffer_service *service)
 {
     __atomic_store_n(&service->closing, 1, __ATOMIC_RELAXED);
@@ -323,6 +333,7 @@ void slu_links_end(struct sluice_buffer_service *service)
         pthread_cond_wait(&service->dialed, &service->lock);
     pthread_mutex_unlock(&service->lock);
     say_goodbye(service);
+    begin_to_end(service);
     for (uint32_t i = 0; i < SLU_LINK_BUCKETS; i++) {
         end_list(service->links[i]);
         service->links[i] = NULL;

@@ -270,6 +270,11 @@ void sluice_buffer_batch_free(struct sluice_buffer_batch *object)
 
 void slu_buffer_end_batches(struct sluice_buffer_service *service)
 {
+    int64_t patience = slu_batch_patience();
+    struct sluice_buffer_batch *each;
+
+    for (each = service->batches; each != NULL; each = each->next)
+        slu_batch_recall(&each->batch, patience);
     while (service->batches != NULL) {
         struct sluice_buffer_batch *object = service->batches;
 

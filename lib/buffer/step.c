@@ -491,12 +491,11 @@ static void dial_for_others(const struct slu_group *group)
             slu_group_step(other);
 }
 
-/* A connection cannot take back a request, so it ends, and all that was in flight is drained. */
-static void recall(struct slu_group *group)
+/* A connection cannot take back a request: all that was in flight is drained, and it is over. */
+static void end_connection(struct slu_group *group)
 {
     struct slu_link *link = group->link;
 
-    link->recalled = true;
     (void)!sluice_channel_shutdown(link->channel, 0);
     take(group);
     if (link->used > 0)
@@ -505,12 +504,22 @@ static void recall(struct slu_group *group)
     dial_for_others(group);
 }
 
-void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending, int64_t patience)
+void slu_group_recall(struct slu_group *group, int64_t patience)
 {
+    struct slu_link *link = group->link;
+
     while (group->used > 0 && slu_now() < patience)
         if (!take(group))
             sched_yield();
+    if (group->used == 0)
+        return;
+    link->recalled = true;
+    slu_engine_begin_drain(link->channel->base.engine, NULL);
+}
+
+void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending)
+{
     if (group->used > 0)
-        recall(group);
+        end_connection(group);
     fail_all_early(group, ending);
 }

@@ -222,13 +222,26 @@ static bool all_idle(void *argument)
     return slu_nothing_pends(engine);
 }
 
+static void close_peers(struct slu_engine *engine, const uint8_t *which)
+{
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (which == NULL || which[i] != 0)
+            slu_peer_close(engine, &engine->peers[i]);
+}
+
+void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which)
+{
+    slu_engine_enter(engine);
+    close_peers(engine, which);
+    slu_engine_leave(engine);
+}
+
 /* All peers go to error together and then drain together. */
 static void drain_all(struct slu_engine *engine)
 {
     SLU_PROBE4(drain_begin, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);
-    for (uint32_t i = 0; i < engine->peer_count; i++)
-        slu_peer_close(engine, &engine->peers[i]);
+    close_peers(engine, NULL);
     slu_wait(engine, all_idle, engine, SLUICE_FOREVER);
     SLU_PROBE4(drain_end, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);

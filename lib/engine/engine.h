@@ -108,6 +108,11 @@ void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *p
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote);
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer);
+/*
+ * engine.c: fails the peers whose byte is not 0, or all if which is NULL, and waits for none. The
+ * drain bound of each begins, so that resets, a shutdown or a close that follow wait for it once.
+ */
+void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which);
 /* For a program: it enters, and looks first. */
 int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer);
 /* Whether it has failed, and why. The engine is entered. */

@@ -120,7 +120,10 @@ static int swap_needs(struct joining *joining)
     return error;
 }
 
-/* If a connection cannot be reset, the peer gets an unusable endpoint and its connection fails. */
+/*
+ * Connections that are reset drain side by side. If one cannot be reset, the peer gets an unusable
+ * endpoint and its connection fails.
+ */
 static int make_endpoints(struct joining *joining)
 {
     uint32_t ranks = joining->node->ranks;
@@ -128,6 +131,7 @@ static int make_endpoints(struct joining *joining)
 
     if (joining->prepared != NULL)
         return sluice_prepared_multichannel_endpoints(joining->prepared, joining->ours, ranks);
+    slu_engine_begin_drain(joining->multichannel->base.engine, joining->needs);
     for (uint32_t i = 0; i < ranks; i++) {
         int error = 0;
 

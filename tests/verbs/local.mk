@@ -59,6 +59,7 @@ test_programs += \
 	tests/test_verbs_causes \
 	tests/test_verbs_choice \
 	tests/test_verbs_devices \
+	tests/test_verbs_drains \
 	tests/test_verbs_events \
 	tests/test_verbs_forked \
 	tests/test_verbs_hints \
@@ -122,6 +123,12 @@ tests_test_verbs_devices_SOURCES = \
 tests_test_verbs_devices_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_devices_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_get_device_list
 tests_test_verbs_devices_LDADD = $(FAKE_LIBS)
+tests_test_verbs_drains_SOURCES = \
+	%D%/test_verbs_drains.c \
+	%D%/check.c \
+	%D%/check.h
+tests_test_verbs_drains_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_drains_LDADD = $(FAKE_LIBS) $(JANSSON_LIBS)
 tests_test_verbs_events_SOURCES = \
 	%D%/test_verbs_events.c \
 	%D%/check.c \
