@@ -21,6 +21,12 @@
 #define SILENT_TIME SLUICE_S(10)
 /* How long a peer may take to choose, once reached, before other addresses are tried. */
 #define CHOICE_TIME SLUICE_S(1)
+/*
+ * A peer that hangs up on an attempt before it has stood for so long may do so for ever, and each
+ * attempt costs three proofs: the pauses before these are doubled more often.
+ */
+#define STOOD_TIME SLUICE_S(1)
+#define HANG_UP_DOUBLINGS 5
 #define STANDING_MOST 2
 /* The first pause before the same address is dialed again, and how often it is doubled. */
 #define PAUSE_TIME SLUICE_MS(50)
@@ -249,13 +255,26 @@ static enum slu_meeting_state receive_guest(struct slu_meeting *meeting, struct 
 
 /* Attempts. */
 
+/* How often the pause before the next attempt is doubled. */
+static uint32_t doublings_of(struct slu_attempt *attempt, int64_t now)
+{
+    uint32_t most = PAUSE_DOUBLINGS, count = attempt->failures;
+
+    if (attempt->state == SLU_ATTEMPT_STANDING) {
+        attempt->hang_ups = now - attempt->since < STOOD_TIME ? attempt->hang_ups + 1 : 0;
+        most = HANG_UP_DOUBLINGS;
+        count = attempt->hang_ups > 0 ? attempt->hang_ups - 1 : 0;
+    }
+    return count < most ? count : most;
+}
+
 static void end_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt,
                         enum slu_outcome outcome)
 {
     bool hung_up = outcome == SLU_OUTCOME_HUNG_UP;
-    uint32_t doublings = attempt->failures < PAUSE_DOUBLINGS ? attempt->failures : PAUSE_DOUBLINGS;
     struct slu_attempt *end = meeting->attempts + meeting->attempt_count;
     int64_t now = slu_now();
+    uint32_t doublings = doublings_of(attempt, now);
 
     drop(meeting, &attempt->talk);
     attempt->state = SLU_ATTEMPT_NONE;

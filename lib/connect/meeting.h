@@ -50,6 +50,7 @@ struct slu_attempt {
     enum slu_attempt_state state;
     enum slu_outcome outcome; /* of the last attempt */
     uint32_t failures;
+    uint32_t hang_ups; /* one after the other, each soon after it stood */
     int64_t since, next;
 };
 

@@ -338,12 +338,12 @@ static int64_t run_crowd(struct crowd *crowd)
     require(crowd->text[0] == 0, "%s", crowd->text);
     check_stopped(crowd);
     qsort(crowd->waits, (size_t)crowd->good, sizeof(crowd->waits[0]), compare);
-    printf("# form %u: %d clients and %d that are none: half of them wait %lld us, 95 of 100 at "
+    printf("# form %u: %d clients and %d that are none: half of them wait %lld us, 99 of 100 at "
            "most %lld us, the last %lld us\n",
            crowd->form, crowd->good,
            crowd->bad * (int)(COUNT(stopping) + COUNT(failing) + COUNT(leaving)),
            (long long)(crowd->waits[crowd->good / 2] / 1000),
-           (long long)(crowd->waits[crowd->good * 95 / 100] / 1000),
+           (long long)(crowd->waits[crowd->good * 99 / 100] / 1000),
            (long long)(crowd->waits[crowd->good - 1] / 1000));
     fflush(stdout);
     return crowd->waits[crowd->good / 2];

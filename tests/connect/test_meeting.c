@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../support/hostile.h"
@@ -248,12 +249,53 @@ START_TEST(who_waits_learns_of_the_end)
 }
 END_TEST
 
+/* What the process has computed. */
+static int64_t cpu_time(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return SLUICE_S(used.tv_sec) + used.tv_nsec;
+}
+
+/*
+ * More connect to one endpoint than it has seats, and its side does not: each that comes makes
+ * another one leave, which comes again. That costs little.
+ */
+#define DIALERS 25
+
+START_TEST(many_that_hope_for_one_peer_cost_little)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoint, ignored;
+    struct sluice_channel *channels[DIALERS];
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &endpoint);
+    for (int i = 0; i < DIALERS; i++) {
+        channels[i] = sluice_prepared_channel_handshake(
+            prepare_channel(sides.pds[1], NULL, &ignored), &endpoint);
+        require(channels[i] != NULL, "%s", sluice_last_error());
+    }
+    /* Pauses grow meanwhile. */
+    let_pass(SLUICE_S(1));
+    int64_t used = cpu_time();
+    let_pass(SLUICE_S(1));
+    used = cpu_time() - used;
+    require(used < SLUICE_MS(250), "%lld us of a second", (long long)(used / 1000));
+    for (int i = 0; i < DIALERS; i++) {
+        sluice_channel_close(channels[i]);
+    }
+    sluice_prepared_channel_free(prepared);
+    sides_close(&sides);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, other_addresses_hold_up_nobody, 0, PLACES);
     tcase_add_loop_test(tcase, one_side_can_be_reached, 0, PLACES);
     tcase_add_test(tcase, both_dial_and_one_connection_stays);
     tcase_add_test(tcase, who_waits_learns_of_the_end);
+    tcase_add_test(tcase, many_that_hope_for_one_peer_cost_little);
 }
 
 int main(void)
