@@ -210,14 +210,17 @@ static void check_stopped(struct crowd *crowd)
 
 /* Clients. */
 
-static int read_buffer(struct crowd *crowd)
+/* Its own service is not what it waits for. */
+static int read_buffer(struct crowd *crowd, int64_t *waited)
 {
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
     struct sluice_buffer_service *user = sluice_buffer_service_open(&crowd->sides.pds[1], 1, &attr);
+    struct span begun = span_begin();
     uint64_t value = 0;
     int error = user != NULL ? sluice_buffer_read_into(user, &crowd->handle, 0, NULL, &value,
                                                        sizeof(value), CLIENT)
                              : -errno;
+    *waited = span_since(begun).fair;
     sluice_buffer_service_close(user);
     return error == 0 && value != 41 ? -EILSEQ : error;
 }
@@ -234,10 +237,11 @@ static int come(struct crowd *crowd, int thread, int number)
     const struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
     struct span begun = span_begin();
     int error = 0;
+    if (crowd->form == BUFFER) {
+        return read_buffer(crowd, &crowd->waits[number]);
+    }
     if (crowd->form == AGENT) {
         error = become_peer(crowd, thread, number);
-    } else if (crowd->form == BUFFER) {
-        error = read_buffer(crowd);
     } else {
         crowd->channels[number] =
             sluice_connect(crowd->address, crowd->sides.pds[1], NULL, &options, CLIENT);
