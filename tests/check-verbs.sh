@@ -59,7 +59,8 @@ finish_all() {
 # the first, which are among its chosen_tests, or with --full all.
 on_rxe='agent agent_lease agent_messages agent_owners agent_regions atomics attributes barriers
   buffer buffer_batch buffer_blocks buffer_owners buffer_region connect counters data devices forms
-  gather memory misuse node node_open objects scope scope_posts scope_stale threads words wrap'
+  gather memory messages misuse node node_open objects scope scope_posts scope_stale threads words
+  wrap'
 if [ "${SLUICE_TEST_PRETEND:-}" != some ]; then
   on_rxe="$on_rxe access agent_hostile agent_keys agent_long arguments barriers_blame
     barriers_broken barriers_mixed classes contention deadlines elements endpoints errors
@@ -89,7 +90,7 @@ fi
 [ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data deadlines elements endpoints \
   errors event_loop fault_close fault_depth fault_unpolled forms histograms inline members node order \
-  partly scope \
+  messages partly scope \
   scope_block scope_posts semantics submit threads unpolled waiting words; do
   later "$program" InfiniBand tidy infiniband purge events hurry=8 max_cqe=202
 done

@@ -146,6 +146,7 @@ chosen_tests = \
 	%D%/test_list_change \
 	%D%/test_meeting \
 	%D%/test_memory \
+	%D%/test_messages \
 	%D%/test_misuse \
 	%D%/test_mr_cache \
 	%D%/test_near \

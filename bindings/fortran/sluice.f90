@@ -462,7 +462,7 @@ module sluice
 
     ! sluice/channel.h
     type, public, bind(c) :: sluice_channel_attr
-        integer(c_int32_t) :: size = 128_c_int32_t
+        integer(c_int32_t) :: size = 136_c_int32_t
         integer(c_int32_t) :: flags = 0_c_int32_t
         integer(c_int32_t) :: send_depth = 0_c_int32_t
         integer(c_int32_t) :: receive_depth = 0_c_int32_t
@@ -490,6 +490,7 @@ module sluice
         integer(c_int32_t) :: queue_pairs = 0_c_int32_t
         integer(c_int32_t) :: stripe_least = 0_c_int32_t
         type(c_ptr) :: mr_cache = c_null_ptr
+        integer(c_int64_t) :: staging = 0_c_int64_t
     end type sluice_channel_attr
 
     ! sluice/channel.h

@@ -111,6 +111,9 @@ struct sluice_channel_attr {
     struct sluice_mr_cache *mr_cache; /* of the same protection domain: registers the memory of
                                          requests with SLUICE_PLAIN_MEMORY. It cannot end before
                                          what has it. Default NULL: there are no such requests */
+    uint64_t staging; /* bytes of each of two staging buffers of a peer, for messages of blocks in
+                         more pieces than max_sge; 0..2^32, default 0: there are none. See
+                         blocks.h */
 };
 
 /*
@@ -336,8 +339,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
  * Each request that was posted completes exactly once. Errors mean that nothing
  * was posted: -EAGAIN: no room in the queues for the first request now: poll and
  * try again. -ETIMEDOUT: the deadline is 0. -E2BIG: there will never be room for
- * it, it is split into too many parts. -ENOTCONN: the channel has failed. -EFAULT,
- * -ENOBUFS, -ENOMEM: there is no region for plain memory.
+ * it, it is split into too many parts, or its blocks into too many pieces. -ENOTCONN:
+ * the channel has failed. -EFAULT, -ENOBUFS, -ENOMEM: there is no region for plain memory.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *channel,
                                                        const struct sluice_request *requests,

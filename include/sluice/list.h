@@ -42,8 +42,8 @@ SLUICE_EXPORT void sluice_list_free(struct sluice_list *list);
  * yet, but those that are reset before the first post make the list stale. The list is the
  * caller's, and goes to sluice_list_free(). NULL and errno on failure: EINVAL, EMSGSIZE,
  * ERANGE, ESTALE as sluice_channel_submit(); E2BIG (a request needs several messages, or the
- * requests of a peer are more than its queue is deep), ENOMEM, and EFAULT or ENOBUFS
- * (there is no region for plain memory).
+ * requests of a peer are more than its queue is deep, or its staging buffer long), ENOMEM,
+ * and EFAULT or ENOBUFS (there is no region for plain memory).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_list_free)
 struct sluice_list *sluice_channel_list_prepare(struct sluice_channel *channel,

@@ -89,7 +89,7 @@ struct sluice_request {
     uint64_t operand[2];            /* compare-swap: expected, desired. Fetch-add: addend, 0.
                                        Else 0, 0 */
     const struct sluice_blocks
-        *blocks;           /* write, read: many blocks, see sluice/blocks.h; NULL: one */
+        *blocks;           /* of no atomic: many blocks, see sluice/blocks.h; NULL: one */
     uint64_t reserved2[2]; /* must be 0 */
 };
 

@@ -102,6 +102,57 @@ uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
     return buffer;
 }
 
+static struct slu_unreachable *find_unreachable(struct sluice_pd *pd, uint64_t key)
+{
+    struct slu_unreachable *region = atomic_load_explicit(&pd->unreachable, memory_order_relaxed);
+
+    while (region != NULL && atomic_load_explicit(&region->key, memory_order_relaxed) != key)
+        region = region->next;
+    return region;
+}
+
+int slu_pd_add_unreachable(struct sluice_pd *pd, uint32_t lkey)
+{
+    struct slu_unreachable *region;
+
+    pthread_mutex_lock(&pd->lock);
+    region = find_unreachable(pd, 0);
+    if (region == NULL) {
+        region = calloc(1, sizeof *region);
+        if (region != NULL) {
+            region->next = atomic_load_explicit(&pd->unreachable, memory_order_relaxed);
+            atomic_store_explicit(&pd->unreachable, region, memory_order_release);
+        }
+    }
+    if (region != NULL)
+        atomic_store_explicit(&region->key, SLU_UNREACHABLE | lkey, memory_order_relaxed);
+    pthread_mutex_unlock(&pd->lock);
+    return region != NULL ? 0 : slu_fail(ENOMEM, "no memory for a memory region");
+}
+
+void slu_pd_remove_unreachable(struct sluice_pd *pd, uint32_t lkey)
+{
+    struct slu_unreachable *region;
+
+    pthread_mutex_lock(&pd->lock);
+    region = find_unreachable(pd, SLU_UNREACHABLE | lkey);
+    if (region != NULL)
+        atomic_store_explicit(&region->key, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&pd->lock);
+}
+
+static void free_unreachable(struct sluice_pd *pd)
+{
+    struct slu_unreachable *next = atomic_load_explicit(&pd->unreachable, memory_order_relaxed);
+
+    while (next != NULL) {
+        struct slu_unreachable *region = next;
+
+        next = region->next;
+        free(region);
+    }
+}
+
 struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 {
     SLU_UNCANCELLED_BLOCK;
@@ -151,6 +202,7 @@ void slu_pd_release(struct sluice_pd *pd)
     leave_all(pd);
     context->transport->transport->pd_free(pd->transport);
     pthread_mutex_destroy(&pd->lock);
+    free_unreachable(pd);
     free(pd);
     slu_context_release(context);
 }

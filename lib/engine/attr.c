@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "engine/inside.h"
+#include "engine/message.h"
 #include "memory/mr_cache.h"
 
 /* Of the struct in version 0.1: up to and with mr_cache. */
@@ -13,6 +13,7 @@
 #define SPIN_USUAL SLUICE_US(20)
 #define SPIN_MOST SLUICE_S(1)
 #define ARRIVAL_TAGS_MOST (1u << 20)
+#define STAGING_MOST (UINT64_C(1) << 32)
 #define KEEPALIVE_LEAST SLUICE_MS(1)
 #define KEEPALIVE_MOST SLUICE_S(3600)
 #define REMOTE_ACCESS \
@@ -260,6 +261,15 @@ static int apply_arrivals(struct slu_engine *engine, const struct sluice_channel
     return 0;
 }
 
+static int apply_staging(struct slu_engine *engine, uint64_t staging)
+{
+    if (staging > STAGING_MOST)
+        return slu_misuse(EINVAL, "sluice_channel_attr.staging is %llu, must be in 0..%llu",
+                          (unsigned long long)staging, (unsigned long long)STAGING_MOST);
+    engine->staging = (staging + SLU_STAGING_UNIT - 1) & ~(SLU_STAGING_UNIT - 1);
+    return 0;
+}
+
 static int apply_cache(struct slu_engine *engine, const struct sluice_pd *pd,
                        struct sluice_mr_cache *cache)
 {
@@ -299,6 +309,8 @@ static int apply_all(struct slu_engine *engine, const struct sluice_pd *pd,
         error = apply_keepalive(engine, attr.keepalive);
     if (error == 0)
         error = apply_arrivals(engine, &attr);
+    if (error == 0)
+        error = apply_staging(engine, attr.staging);
     if (error == 0)
         error = apply_cache(engine, pd, attr.mr_cache);
     return error;

@@ -26,10 +26,10 @@ static int check_request(const struct slu_item *item, uint32_t i)
 {
     const struct sluice_request *request = item->request;
 
-    if (item->opcode != SLUICE_OP_WRITE && item->opcode != SLUICE_OP_READ)
+    if (slu_opcode_is_atomic(item->opcode))
         return slu_misuse(EINVAL,
-                          "request %u: a %s has no blocks, only a write or a read: pieces of a "
-                          "message are its SGEs",
+                          "request %u: a %s has no blocks, only a send, a receive, a write or a "
+                          "read",
                           i, slu_opcode_name(item->opcode));
     if ((request->flags & SLUICE_INLINE) != 0)
         return slu_misuse(EINVAL, "request %u: blocks cannot be inline", i);
@@ -176,6 +176,37 @@ static int compare_sides(const struct looked_at *local, const struct looked_at *
     return error;
 }
 
+static int check_wrap(const struct slu_item *item, uint64_t length, uint32_t i)
+{
+    if (length == 0 || item->sges->addr + (length - 1) >= item->sges->addr)
+        return 0;
+    return slu_misuse(ERANGE, "request %u: the local memory of %llu bytes at %#llx wraps", i,
+                      LONG(length), LONG(item->sges->addr));
+}
+
+/* Where the bytes go at the peer, the peer's own request says. */
+static int check_message(const struct slu_item *item, const struct sluice_blocks *blocks,
+                         uint64_t local_length, uint32_t i)
+{
+    const struct looked_at local = {"local", &blocks->local, local_length, i, true};
+    const struct looked_at remote = {"remote", &blocks->remote, 0, i, true};
+    int error = check_layout(&local);
+    uint64_t bytes;
+
+    if (error == 0)
+        error = check_layout(&remote);
+    if (error == 0 && blocks->remote.kind != SLUICE_LAYOUT_CONTIGUOUS)
+        return slu_misuse(EINVAL,
+                          "request %u: blocks.remote of a %s must be all 0: the peer's own request "
+                          "says where its bytes lie",
+                          i, slu_opcode_name(item->opcode));
+    if (error == 0)
+        error = add_up(&local, &bytes);
+    if (error == 0)
+        error = check_wrap(item, local_length, i);
+    return error == 0 ? check_memory(&local, slu_blocks_bytes_within(blocks, local_length)) : error;
+}
+
 /* Of a write or a read, which alone have a remote side. */
 static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks,
                        uint64_t local_length, uint32_t i)
@@ -191,9 +222,9 @@ static int check_sides(const struct slu_item *item, const struct sluice_blocks *
         error = compare_sides(&local, &remote);
     if (error < 0)
         return error;
-    if (local.length > 0 && item->sges->addr + (local.length - 1) < item->sges->addr)
-        return slu_misuse(ERANGE, "request %u: the local memory of %llu bytes at %#llx wraps", i,
-                          LONG(local.length), LONG(item->sges->addr));
+    error = check_wrap(item, local_length, i);
+    if (error < 0)
+        return error;
     bytes = slu_blocks_bytes_within(blocks, local_length);
     error = check_memory(&local, bytes);
     return error == 0 ? check_memory(&remote, bytes) : error;
@@ -203,13 +234,15 @@ int slu_blocks_check(const struct slu_item *item, uint32_t i)
 {
     const struct sluice_blocks *blocks = item->request->blocks;
     int error = check_request(item, i);
+    uint64_t length;
 
     if (error == 0)
         error = check_size(blocks, i);
     if (error < 0)
         return error;
-    return check_sides(item, blocks,
-                       blocks->local_length != 0 ? blocks->local_length : item->sges->length, i);
+    length = blocks->local_length != 0 ? blocks->local_length : item->sges->length;
+    return slu_item_is_gathered(item) ? check_message(item, blocks, length, i)
+                                      : check_sides(item, blocks, length, i);
 }
 
 int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,

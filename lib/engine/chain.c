@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "engine/chain.h"
+#include "engine/message.h"
 #include "transport/cut.h"
 
 /*
@@ -202,11 +203,35 @@ static void post_whole(struct slu_chain *chain, const struct slu_item *item, uin
              item->request->blocks == NULL ? item->request->sge_count : 0);
 }
 
+/*
+ * Posts a message that has blocks, by itself, for its pieces are on the stack. There is room for
+ * its work request, and nothing is in the chain. False: there is none in the staging buffer.
+ */
+static __attribute__((noinline)) bool post_gathered(struct slu_chain *chain,
+                                                    const struct slu_item *item, uint32_t index)
+{
+    uint64_t id = chain->peer->rings[chain->queue].next;
+    struct sluice_sge pieces[SLU_MAX_SGE];
+    struct slu_message message;
+    struct slu_entry *entry;
+
+    slu_message_begin(&message, chain->engine, item, pieces);
+    if (!slu_message_stage(chain->engine, item, id, &message, pieces))
+        return false;
+    entry = take_entry(chain, item, index);
+    entry->posted = 1;
+    entry->marks.staged = message.need > 0 && chain->queue == SLU_RECEIVE_QUEUE;
+    add_work(chain, id, item, pieces, message.sge_count);
+    slu_chain_flush(chain);
+    return true;
+}
+
 /* Whether it is one work request, whose elements are those of the request. */
 static inline bool is_whole(const struct slu_chain *chain, const struct slu_item *item)
 {
-    return item->request->blocks == NULL ? slu_item_parts(chain->engine, item) == 1
-                                         : item->bytes == 0;
+    return item->request->blocks == NULL || slu_item_is_gathered(item)
+               ? slu_item_parts(chain->engine, item) == 1
+               : item->bytes == 0;
 }
 
 static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uint64_t offset)
@@ -248,11 +273,19 @@ static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint
     struct slu_entry *entry;
     uint64_t offset, id;
 
+    if (slu_item_is_gathered(item))
+        slu_chain_flush(chain);
     if (peer->state != SLUICE_STATE_READY || chain->call->expired) {
         refuse_item(chain->call, item, index);
         return true;
     }
     if (!slu_post_room(chain->engine, peer, chain->queue, 1) || !has_share(chain, peer)) {
+        stall_peer(chain, index, 0, 0);
+        return false;
+    }
+    if (slu_item_is_gathered(item)) {
+        if (post_gathered(chain, item, index))
+            return true;
         stall_peer(chain, index, 0, 0);
         return false;
     }
@@ -382,7 +415,9 @@ static void post_split(struct slu_chain *chain, const struct slu_item *item, uin
     struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->marks.unfinished = true;
-    post_parts(chain, id, entry, item, 0);
+    /* A message is whole, or not posted at all. */
+    if (!slu_item_is_gathered(item))
+        post_parts(chain, id, entry, item, 0);
     entry->marks.unfinished = false;
     if (entry->posted == 0)
         slu_fail_unposted(chain->engine, chain->peer, id, entry);
@@ -390,11 +425,16 @@ static void post_split(struct slu_chain *chain, const struct slu_item *item, uin
 
 void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
-    bool whole = is_whole(chain, item) && chain->peer->state == SLUICE_STATE_READY &&
-                 slu_post_room(chain->engine, chain->peer, chain->queue, 1);
+    bool whole;
 
-    if (whole)
+    if (slu_item_is_gathered(item))
+        slu_chain_flush(chain);
+    whole = is_whole(chain, item) && chain->peer->state == SLUICE_STATE_READY &&
+            slu_post_room(chain->engine, chain->peer, chain->queue, 1);
+    if (whole && slu_item_is_gathered(item))
+        whole = post_gathered(chain, item, index);
+    else if (whole)
         post_whole(chain, item, index);
-    else
+    if (!whole)
         post_split(chain, item, index);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/inside.h"
 #include "engine/listed.h"
+#include "engine/message.h"
 #include "engine/timing.h"
 #include "memory/mr_cache.h"
 #include "memory/release.h"
@@ -118,6 +119,8 @@ static int create_rings(struct slu_engine *engine)
         error = slu_rings_create(engine, engine->peers[i].rings, i);
         if (error == 0)
             error = slu_times_create(engine, engine->peers[i].rings, &engine->peers[i].times);
+        if (error == 0)
+            error = slu_staging_create(engine, engine->peers[i].rings, &engine->peers[i].staging);
     }
     return error;
 }
@@ -274,6 +277,7 @@ void slu_engine_destroy(struct slu_engine *engine)
     for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++) {
         slu_rings_destroy(engine->peers[i].rings);
         slu_times_destroy(engine->peers[i].times);
+        slu_staging_destroy(engine->peers[i].staging);
     }
     slu_timing_destroy(engine);
     slu_places_destroy(engine);

@@ -29,17 +29,19 @@ static int check_element(const struct slu_list *list, uint32_t index, const stru
     return 0;
 }
 
+static int fail_offset(const struct sluice_request *request, uint32_t index)
+{
+    return slu_misuse(EINVAL, "request %u of the list is a %s, which has no remote offset", index,
+                      slu_opcode_name(request->opcode));
+}
+
 static int check_offset(const struct slu_listed *listed, const struct sluice_request *request,
                         uint32_t index, uint64_t offset)
 {
     uint64_t length = request->remote.length + listed->offset;
 
     if (request->opcode < SLUICE_OP_WRITE)
-        return offset == 0 ? 0
-                           : slu_misuse(EINVAL,
-                                        "request %u of the list is a %s, which has no remote "
-                                        "offset",
-                                        index, slu_opcode_name(request->opcode));
+        return offset == 0 ? 0 : fail_offset(request, index);
     if (offset > length || listed->bytes > length - offset)
         return slu_fail(ERANGE,
                         "request %u of the list: %llu bytes at offset %llu of a remote range of "
@@ -66,6 +68,8 @@ static int check_blocks(const struct slu_listed *listed, const struct sluice_req
     uint64_t length = request->remote.length + listed->offset;
     struct slu_item item;
 
+    if (request->opcode < SLUICE_OP_WRITE && offset != 0)
+        return fail_offset(request, index);
     if (offset > length)
         return slu_fail(ERANGE, "request %u of the list: offset %llu of a remote range of %llu",
                         index, (unsigned long long)offset, (unsigned long long)length);
@@ -110,7 +114,7 @@ static void aim_local(struct slu_list *list, struct slu_listed *listed,
     struct sluice_sge *own = &list->sges[request->sges - list->sges];
 
     slu_list_pin(list, listed);
-    if (request->blocks != NULL)
+    if (request->blocks != NULL && !listed->gathered)
         move_parts(listed, sge->addr - own->addr, 0);
     list->rooms[request - list->requests] = sge->length;
     /* Its key is as it was, and stays untouched: another thread may look for both. */

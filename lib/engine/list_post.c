@@ -7,7 +7,7 @@
 
 #include "engine/inside.h"
 #include "engine/listed.h"
-#include "engine/parts.h"
+#include "engine/message.h"
 
 static int fail_stale(const struct slu_listed *listed)
 {
@@ -35,6 +35,32 @@ static int look_at_peers(struct slu_list *list)
     return 0;
 }
 
+/* The message of an item that has blocks. */
+static void find_item(const struct slu_list *list, const struct slu_listed *listed,
+                      struct slu_item *item)
+{
+    slu_source_any_item(&list->source, listed->index, item);
+}
+
+/* Whether all messages with blocks can be staged. */
+static __attribute__((noinline)) bool has_staging(const struct slu_list *list)
+{
+    const struct slu_engine *engine = list->engine;
+    bool has = true;
+
+    for (uint32_t i = 0; i < list->item_count && has; i++) {
+        struct slu_item item;
+
+        if (!list->items[i].gathered)
+            continue;
+        find_item(list, &list->items[i], &item);
+        has = slu_message_plan(engine, &item);
+    }
+    for (uint32_t i = 0; i < list->item_count; i++)
+        slu_message_unplan(&engine->peers[list->items[i].peer]);
+    return has;
+}
+
 /* Whether all of it can be posted, now that its peers are ready. */
 static inline bool has_room(const struct slu_list *list)
 {
@@ -50,7 +76,7 @@ static inline bool has_room(const struct slu_list *list)
     for (const struct slu_listed *listed = list->items; listed < end; listed++)
         if (engine->peers[listed->peer].free[listed->queue] < listed->needed)
             return false;
-    return true;
+    return SLU_LIKELY(!list->gathers) || has_staging(list);
 }
 
 /* The next entry of its ring becomes that of a request. */
@@ -99,16 +125,45 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     return listed + 1;
 }
 
+/* The elements of a message with blocks, for which there is room. */
+static void gather(struct slu_list *list, struct slu_listed *listed, struct slu_entry *entry,
+                   uint64_t id)
+{
+    bool receives = listed->queue == SLU_RECEIVE_QUEUE;
+    /* They are the list's own, and as many as a request may have. */
+    struct sluice_sge *pieces =
+        (struct sluice_sge *)(receives ? listed->receive.sges : listed->send.sges);
+    struct slu_message message;
+    struct slu_item item;
+
+    find_item(list, listed, &item);
+    slu_message_begin(&message, list->engine, &item, pieces);
+    slu_message_stage(list->engine, &item, id, &message, pieces);
+    entry->marks.staged = message.need > 0 && receives;
+    if (receives)
+        listed->receive.sge_count = message.sge_count;
+    else
+        listed->send.sge_count = message.sge_count;
+}
+
+static inline void set_id(struct slu_listed *listed, uint64_t id)
+{
+    if (listed->queue == SLU_RECEIVE_QUEUE)
+        listed->receive.id = id;
+    else
+        listed->send.id = listed->part == 0 ? id : slu_part_id(id, listed->part);
+}
+
 /*
- * The same of a chain of sends that has parts: one entry is that of all parts of a request.
- * No form of post_chain(), so that lists without them pay nothing for it.
+ * The same of a chain that has parts, where one entry is that of all parts of a request, or
+ * messages with blocks. No form of post_chain(), so that lists without them pay nothing for it.
  */
-static __attribute__((noinline)) struct slu_listed *post_parts(struct slu_list *list,
-                                                               struct slu_listed *first)
+static __attribute__((noinline)) struct slu_listed *post_rare(struct slu_list *list,
+                                                              struct slu_listed *first)
 {
     struct slu_engine *engine = list->engine;
     struct slu_peer *peer = &engine->peers[first->peer];
-    struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
+    struct slu_ring *ring = &peer->rings[first->queue];
     struct slu_listed *listed = first;
     uint64_t id = 0;
 
@@ -120,12 +175,18 @@ static __attribute__((noinline)) struct slu_listed *post_parts(struct slu_list *
         }
         if (listed->parts > 0)
             slu_ring_entry(ring, id)->posted = listed->parts;
-        listed->send.id = listed->part == 0 ? id : slu_part_id(id, listed->part);
-        peer->free[SLU_SEND_QUEUE]--;
+        if (listed->gathered)
+            gather(list, listed, slu_ring_entry(ring, id), id);
+        set_id(listed, id);
+        peer->free[listed->queue]--;
         if (listed->last)
             break;
     }
-    if (SLU_LIKELY(peer->state == SLUICE_STATE_READY))
+    if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY))
+        return listed + 1;
+    if (first->queue == SLU_RECEIVE_QUEUE)
+        slu_post_receives(engine, peer, &first->receive);
+    else
         slu_post_sends(engine, peer, &first->send);
     return listed + 1;
 }
@@ -151,10 +212,12 @@ static void post_all(struct slu_list *list, bool blocking)
         engine->cq_free[queue] -= list->counts[queue];
         engine->pending[queue] += list->requests_of[queue];
     }
+    while (SLU_UNLIKELY(list->gathers) && listed < end)
+        listed = post_rare(list, listed);
     while (listed < sends)
         listed = post_chain(list, listed, SLU_RECEIVE_QUEUE);
     while (SLU_UNLIKELY(list->has_parts) && listed < end)
-        listed = post_parts(list, listed);
+        listed = post_rare(list, listed);
     while (listed < end)
         listed = post_chain(list, listed, SLU_SEND_QUEUE);
 }
@@ -252,6 +315,8 @@ static int fail_room(const struct slu_list *list)
     if (full != NULL)
         return slu_fail(EAGAIN, "no room for the %s of the list in the queue of peer %u now",
                         plural_of(full->queue), full->peer);
+    if (list->gathers && !has_staging(list))
+        return slu_fail(EAGAIN, "no room for the blocks of the list in a staging buffer now");
     return slu_fail(EAGAIN, "no room for the list in the completion queue now");
 }
 

@@ -8,6 +8,7 @@
 #include "engine/borrow.h"
 #include "engine/chain.h"
 #include "engine/listed.h"
+#include "engine/message.h"
 
 /* What a list needs beside its requests, and what was given away of it. */
 struct extent {
@@ -194,6 +195,22 @@ static uint32_t lay_parts(struct slu_list *list, struct slu_listed *first,
     return count;
 }
 
+/* A message whose pieces are found at each post, because some of them may be staged. */
+static uint32_t lay_gathered(struct slu_list *list, struct slu_listed *listed,
+                             const struct slu_item *item, uint32_t index, struct extent *taken)
+{
+    struct sluice_sge *pieces = &list->pieces[taken->pieces];
+
+    taken->pieces += list->engine->attr.max_sge;
+    lay_common(list, listed, item, index);
+    if (listed->queue == SLU_RECEIVE_QUEUE)
+        slu_fill_receive(&listed->receive, 0, pieces, 0);
+    else
+        slu_fill_send(&listed->send, 0, item, pieces, 0);
+    listed->gathered = list->gathers = true;
+    return 1;
+}
+
 /* Returns how many work requests it is. */
 static uint32_t lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index,
                          struct extent *taken)
@@ -202,6 +219,8 @@ static uint32_t lay_item(struct slu_list *list, struct slu_listed *listed, uint3
     struct slu_item item;
 
     slu_source_any_item(&list->source, index, &item);
+    if (slu_item_is_gathered(&item))
+        return lay_gathered(list, listed, &item, index, taken);
     if (item.request->blocks != NULL && item.bytes > 0)
         return lay_parts(list, listed, &item, index, taken);
     sge_count = item.request->blocks == NULL ? item.request->sge_count : 0;
@@ -259,6 +278,33 @@ static int count_needs(struct slu_list *list)
     return error;
 }
 
+/* Whether the staging buffers, while nothing else is in them, have room for all of the list. */
+static int check_staging(const struct slu_list *list)
+{
+    const struct slu_engine *engine = list->engine;
+    uint64_t(*sums)[SLU_QUEUES] = calloc(engine->peer_count, sizeof *sums);
+    int error = 0;
+
+    if (sums == NULL)
+        return slu_fail(ENOMEM, "no memory to count the blocks of %u peers", engine->peer_count);
+    for (uint32_t i = 0; i < list->item_count && error == 0; i++) {
+        const struct slu_listed *listed = &list->items[i];
+        struct slu_item item;
+
+        if (!listed->gathered)
+            continue;
+        slu_source_any_item(&list->source, listed->index, &item);
+        sums[listed->peer][listed->queue] += slu_message_need(engine, &item);
+        if (sums[listed->peer][listed->queue] > engine->staging)
+            error = slu_fail(E2BIG,
+                             "the blocks of the list for peer %u need more than %llu bytes of a "
+                             "staging buffer: raise sluice_channel_attr.staging",
+                             listed->peer, (unsigned long long)engine->staging);
+    }
+    free(sums);
+    return error;
+}
+
 /* Receives first, each in the order of the list. */
 static int lay_out(struct slu_list *list)
 {
@@ -278,6 +324,12 @@ static int lay_out(struct slu_list *list)
         if ((list->items[i].send.flags & SLU_SIGNALED) != 0)
             list->items[i].send.flags |= SLU_WAITED;
     link_chains(list);
+    if (list->gathers) {
+        int error = check_staging(list);
+
+        if (error < 0)
+            return error;
+    }
     return count_needs(list);
 }
 

@@ -23,7 +23,8 @@ struct slu_listed {
     uint32_t needed; /* by all of the list for this queue of this peer, if it is the first */
     bool last;       /* of its chain */
     uint8_t part;    /* in its id, see slu_part_id(); 0: it is a whole request */
-    uint16_t unused;
+    bool gathered;   /* a message with blocks: its pieces are found when it is posted */
+    uint8_t unused;
     uint32_t parts; /* of its request, if it is the first of them; else 0 */
     uint32_t index_generation;
     uint64_t generation; /* of the connection */
@@ -49,6 +50,7 @@ struct slu_list {
     uint32_t counts[SLU_QUEUES]; /* of items */
     uint32_t requests_of[SLU_QUEUES];
     bool has_parts;
+    bool gathers;   /* has messages with blocks */
     bool blocking;  /* its sends are marked so */
     uint64_t epoch; /* of the engine, when all of its peers were found ready */
     bool posted;    /* and not waited for */

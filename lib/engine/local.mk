@@ -24,6 +24,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/listed.c \
 	%D%/listed.h \
 	%D%/members.c \
+	%D%/message.c \
+	%D%/message.h \
 	%D%/order.c \
 	%D%/parts.c \
 	%D%/parts.h \

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "engine/inside.h"
+#include "engine/message.h"
 #include "engine/timing.h"
 
 /* The lowest index that is free, or the next one. */
@@ -78,11 +78,18 @@ static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *f
     memcpy(&peer->qp, &fresh->qp, sizeof *peer - offsetof(struct slu_peer, qp));
 }
 
-/* One that did not come to have an index. */
-static void forget(struct slu_peer *fresh)
+/* One that did not come to have an index. No region ends while the engine is entered. */
+static void forget(struct slu_engine *engine, struct slu_peer *fresh)
 {
     slu_rings_destroy(fresh->rings);
     slu_times_destroy(fresh->times);
+    if (fresh->staging == NULL)
+        return;
+    if (engine->guarded)
+        engine->transport->cq_leave(engine->cq);
+    slu_staging_destroy(fresh->staging);
+    if (engine->guarded)
+        engine->transport->cq_enter(engine->cq);
 }
 
 /* In a place of its own first, so that whoever had the index stays as he was if this fails. */
@@ -98,10 +105,12 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
         error = slu_rings_create(engine, fresh.rings, index);
     if (error == 0 && index == engine->peer_count)
         error = slu_times_create(engine, fresh.rings, &fresh.times);
+    if (error == 0 && index == engine->peer_count)
+        error = slu_staging_create(engine, fresh.rings, &fresh.staging);
     if (error == 0)
         error = slu_room_grow(engine);
     if (error < 0) {
-        forget(&fresh);
+        forget(engine, &fresh);
         return error;
     }
     slu_peer_init(engine, &fresh);
@@ -109,7 +118,7 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
         engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &fresh.qp));
     if (error < 0) {
         slu_room_shrink(engine);
-        forget(&fresh);
+        forget(engine, &fresh);
         return error;
     }
     fresh.qp->peer = index;

@@ -75,10 +75,12 @@ void slu_parts_begin(struct slu_parts *parts, const struct slu_engine *engine,
                      const struct slu_item *item, uint64_t offset)
 {
     const struct sluice_blocks *blocks = item->request->blocks;
-    uint64_t base = item->remote->addr;
+    /* A multicast message has no remote side at all. */
+    uint64_t base = item->remote != NULL ? item->remote->addr : 0;
 
     parts->left = item->bytes - offset;
-    parts->most = engine->max_plain;
+    /* How long a receive may be, no attribute says. */
+    parts->most = item->opcode == SLUICE_OP_RECEIVE ? UINT32_MAX : engine->max_plain;
     parts->most_sges =
         item->opcode == SLUICE_OP_READ ? engine->attr.max_read_sge : engine->attr.max_sge;
     if (parts->left == 0)
@@ -143,7 +145,7 @@ uint32_t slu_parts_count(const struct slu_engine *engine, const struct slu_item 
     struct slu_part part;
     uint32_t count = 0;
 
-    if (item->request->blocks == NULL)
+    if (item->request->blocks == NULL || slu_item_is_gathered(item))
         return slu_item_parts(engine, item);
     slu_parts_begin(&parts, engine, item, 0);
     for (; parts.left > 0 && count <= most; count++)
@@ -173,7 +175,7 @@ uint32_t slu_parts_need(const struct slu_engine *engine, const struct slu_item *
 {
     uint64_t bound;
 
-    if (item->request->blocks == NULL)
+    if (item->request->blocks == NULL || slu_item_is_gathered(item))
         return slu_item_parts(engine, item);
     bound = bound_parts(engine, item);
     return bound <= room ? (uint32_t)(bound > 0 ? bound : 1) : slu_parts_count(engine, item, room);

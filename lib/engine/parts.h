@@ -36,7 +36,13 @@ struct slu_part {
     uint32_t sge_count;
 };
 
-/* From a byte of the item on. */
+/* Whether it is a message that has blocks: those are pieces of one work request, see message.h. */
+static inline bool slu_item_is_gathered(const struct slu_item *item)
+{
+    return item->request->blocks != NULL && item->opcode < SLUICE_OP_WRITE;
+}
+
+/* From a byte of the item on. What lies in blocks of a message is gathered as if for a write. */
 void slu_parts_begin(struct slu_parts *parts, const struct slu_engine *engine,
                      const struct slu_item *item, uint64_t offset);
 /* The next one; something is left. There is room for most_sges pieces. */

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "engine/chain.h"
+#include "engine/message.h"
 
 /* The work request of one that is whole. */
 static inline void add_plain(struct slu_chain *chain, const struct slu_item *item, uint64_t id)
@@ -147,7 +148,9 @@ static inline int find_room(const struct slu_chain *chain, const struct slu_item
                      (peer->refused_in != chain->engine->call_number ||
                       slu_ring_room(&peer->rings[chain->queue]) == 0)))
         return -ENOTCONN;
-    return SLU_LIKELY(slu_parts_need(chain->engine, item, room) <= room) ? 0 : -EAGAIN;
+    if (SLU_UNLIKELY(slu_parts_need(chain->engine, item, room) > room))
+        return -EAGAIN;
+    return !slu_item_is_gathered(item) || slu_message_has_room(chain->engine, item) ? 0 : -EAGAIN;
 }
 
 /* Those that are rare one by one. */

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "engine/parts.h"
+#include "engine/message.h"
 #include "engine/progress.h"
 #include "memory/release.h"
 
@@ -200,6 +200,9 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
         slu_entry_set_immediate(entry, wc->immediate);
+        /* A write that took the receive has put nothing there. */
+        if (entry->marks.staged && (wc->flags & SLUICE_WRITTEN) == 0)
+            slu_message_scatter(peer, id, wc->bytes);
     }
     if (entry->posted == 0 && !entry->marks.unfinished)
         end_entry(engine, peer, ring, id, entry);

@@ -2,7 +2,7 @@
 /* Lists of requests: the checks that come before anything is posted. */
 #include "config.h"
 
-#include "engine/inside.h"
+#include "engine/message.h"
 
 /* What programs have arrays of grows no more: later fields take the place of reserved ones. */
 _Static_assert(sizeof(struct sluice_request) == 128, "the stride of lists of requests");
@@ -187,12 +187,12 @@ static int fail_stale(const struct slu_engine *engine, const struct sluice_peer_
                     engine->peers[remote->peer].name.index_generation);
 }
 
-/* Of how long it is, nothing is left to be checked then. */
+/* Of how long it is, nothing is left to be checked then, unless it is a message. */
 static int check_blocks(struct slu_item *item, uint32_t i)
 {
     int error = slu_blocks_check(item, i);
 
-    item->bytes = 0;
+    item->bytes = error == 0 && slu_item_is_gathered(item) ? slu_blocks_bytes(item->request) : 0;
     return error;
 }
 
@@ -220,6 +220,8 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
         error = check_flags(engine, &item, i);
     if (error == 0)
         error = check_length(engine, &item, i);
+    if (error == 0 && slu_item_is_gathered(&item))
+        error = slu_message_check(engine, &item, i);
     if (error == 0)
         error = check_atomic(engine, &item, i);
     if (error == 0)

@@ -46,6 +46,7 @@ struct slu_marks {
     bool passed : 1;    /* a later one was flushed, and it was not reported: nobody knows its end */
     bool overtaken : 1; /* a later one has ended: the oldest after this one is not the next */
     bool dropped : 1;   /* its message was too long for it, and vendor is the message's length */
+    bool staged : 1;    /* a receive: its last bytes are put into blocks when it is complete */
     uint8_t flags;      /* of the completion */
     uint16_t returned;  /* of parts that were posted together: how many have ended so far */
 };
@@ -226,6 +227,7 @@ struct slu_late {
 struct slu_peer {
     struct slu_ring rings[SLU_RINGS]; /* of the index: they stay over all else */
     struct slu_times *times;          /* the same; or NULL: see timing.h */
+    struct slu_staging *staging;      /* the same; or NULL: see message.h */
     struct slu_qp *qp;
     enum sluice_peer_state state;
     uint32_t free[SLU_QUEUES]; /* room in the queue pair */
@@ -249,7 +251,7 @@ struct slu_peer {
     struct slu_counts counts; /* stays over resets */
     uint32_t arrivals_posted; /* receives of our own that take them */
     uint32_t arrival_session; /* in their ids: number of this connection */
-    uint64_t spare[22];       /* a power of two in all: a peer is found by a shift */
+    uint64_t spare[21];       /* a power of two in all: a peer is found by a shift */
 };
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");
 
@@ -296,6 +298,7 @@ struct slu_engine {
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;
     int64_t spin_time;
+    uint64_t staging;    /* bytes of a staging buffer of each queue of a peer */
     uint32_t plain_sges; /* that every operation can have */
     uint64_t max_plain;  /* bytes of one work request: those of a message, and at most 2^32 - 1 */
     uint32_t peer_count; /* indices that a peer has or had; see members.c */

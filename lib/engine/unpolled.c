@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include "engine/borrow.h"
-#include "engine/parts.h"
+#include "engine/message.h"
 
 /* 0: the request fits after what was counted, and is counted; else why not. */
 static int add_need(struct slu_engine *engine, const struct slu_item *item,
@@ -23,7 +23,7 @@ static int add_need(struct slu_engine *engine, const struct slu_item *item,
     if (left < room)
         room = left;
     parts = slu_parts_need(engine, item, room);
-    if (parts > room)
+    if (parts > room || (slu_item_is_gathered(item) && !slu_message_plan(engine, item)))
         return -EAGAIN;
     peer->need[queue] += parts;
     need[queue] += parts;
@@ -44,9 +44,10 @@ static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source 
         count += *why == 0;
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t opcode = slu_source_opcode(source, i);
+        struct slu_peer *peer = &engine->peers[slu_source_peer(source, i)];
 
-        engine->peers[slu_source_peer(source, i)].need[slu_opcode_queue(opcode)] = 0;
+        peer->need[slu_opcode_queue(slu_source_opcode(source, i))] = 0;
+        slu_message_unplan(peer);
     }
     return count;
 }
@@ -80,6 +81,12 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
             slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes,
             item->request->blocks != NULL ? "at least " : "", parts, size);
     engine->peers[item->peer].counts.queue_full++;
+    if (slu_item_is_gathered(item) && slu_post_room(engine, &engine->peers[item->peer], queue, 1))
+        return slu_fail(EAGAIN,
+                        "%s peer %u: no room now in the staging buffer for blocks, "
+                        "sluice_channel_attr.staging is %llu: poll, then post again",
+                        slu_opcode_phrase(item->opcode), item->peer,
+                        (unsigned long long)engine->staging);
     if (engine->peers[item->peer].free[queue] < parts)
         return slu_fail(EAGAIN,
                         "no room for a %s in the %s queue of peer %u now: poll, then post again",

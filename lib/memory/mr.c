@@ -50,6 +50,11 @@ static const struct slu_transport *transport_of(const struct sluice_pd *pd)
 static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, uint32_t access,
                                 int error)
 {
+    if (error == 0 && mr->transport->addr == NULL) {
+        error = slu_pd_add_unreachable(pd, mr->transport->lkey);
+        if (error < 0)
+            transport_of(pd)->mr_deregister(mr->transport);
+    }
     if (error < 0) {
         free(mr);
         return slu_none(error);
@@ -229,6 +234,8 @@ void slu_mr_end(struct sluice_mr *mr)
     struct sluice_pd *pd = mr->pd;
 
     mr->magic = SLU_MAGIC_DEAD;
+    if (mr->transport->addr == NULL)
+        slu_pd_remove_unreachable(pd, mr->transport->lkey);
     pd->context->transport->transport->mr_deregister(mr->transport);
     free(mr);
     slu_pd_release(pd);

@@ -15,6 +15,7 @@ test_programs += \
 	tests/test_forms \
 	tests/test_inline \
 	tests/test_members \
+	tests/test_messages \
 	tests/test_objects \
 	tests/test_peers \
 	tests/test_reset \
@@ -45,6 +46,12 @@ tests_test_members_SOURCES = \
 	%D%/members/holes.c \
 	%D%/members/stale.c \
 	%D%/test_members.c
+# One source or header a line, sorted.
+tests_test_messages_SOURCES = \
+	%D%/messages/fixture.c \
+	%D%/messages/fixture.h \
+	%D%/messages/room.c \
+	%D%/test_messages.c
 tests_test_objects_SOURCES = %D%/test_objects.c
 tests_test_peers_SOURCES = %D%/test_peers.c
 tests_test_reset_SOURCES = %D%/test_reset.c

@@ -450,7 +450,7 @@ TEST(many_peers)
     requests[0].remote = (struct sluice_remote_mr){0};
     require_error(
         sluice_multichannel_multicast_send(star.hub, requests, everybody, 4, DEADLINE, NULL),
-        -EINVAL, "a send has no blocks");
+        -EINVAL, "blocks.remote of a send");
     memory_close(&near);
     memory_close(&far);
     star_close(&star);
@@ -536,14 +536,15 @@ TEST(wrong_requests)
         uint32_t more;
     } later = {.blocks = {.size = sizeof(later), .local = strided}, .more = 1};
     const struct sluice_blocks blocks = {.size = sizeof(blocks), .local = strided};
+    const struct sluice_blocks far = {.size = sizeof(far), .local = strided, .remote = strided};
     struct sluice_sge sges[2];
     fixture_open(&fixture);
     struct sluice_request request = ask(&fixture, SLUICE_OP_WRITE, &later.blocks);
     refuse(&fixture, &request, -E2BIG, "request 0 blocks");
-    request = ask(&fixture, SLUICE_OP_SEND, &blocks);
-    refuse(&fixture, &request, -EINVAL, "a send has no blocks");
-    request = ask(&fixture, SLUICE_OP_RECEIVE, &blocks);
-    refuse(&fixture, &request, -EINVAL, "a receive has no blocks");
+    request = ask(&fixture, SLUICE_OP_SEND, &far);
+    refuse(&fixture, &request, -EINVAL, "blocks.remote of a send");
+    request = ask(&fixture, SLUICE_OP_RECEIVE, &far);
+    refuse(&fixture, &request, -EINVAL, "blocks.remote of a receive");
     request = ask(&fixture, SLUICE_OP_FETCH_ADD, &blocks);
     refuse(&fixture, &request, -EINVAL, "blocks");
     request = ask(&fixture, SLUICE_OP_WRITE, &blocks);

@@ -110,9 +110,30 @@ def test_wrong_indices(side):
         with pytest.raises(sluice.ArgumentError) as caught:
             call([far], deadline=PATIENCE)
         assert caught.value.errno == 34 and a.pending == 0
-    message = Work(sluice.SEND, side.memory[:32], layout=Layout.paged([0], 8))
+    message = Work(sluice.SEND, side.memory[:32], remote_layout=Layout.paged([0], 8))
     with pytest.raises(sluice.ArgumentError):
         a.submit([message], deadline=PATIENCE)
+
+
+def test_messages_of_columns(sides):
+    """The column of one matrix comes in another one's, and what is not the column stays."""
+    a, b = sides
+    few = sluice.Options(max_sge=2)
+    a.channel, b.channel = a.connect(b, sluice.Options(max_sge=2, staging=4096))
+    ours, theirs = (each.memory.array("int64", (16, 8)) for each in sides)
+    ours[:], theirs[:] = numpy.arange(128).reshape(16, 8), -1
+    column = Layout.strided(16, 8, 64)
+    receive = Work.receive(b.memory[16:1024], layout=column, user="column")
+    pending = b.channel.post([receive], deadline=PATIENCE)[0]
+    a.channel.submit([Work.send(a.memory[8:1024], layout=column)], deadline=PATIENCE)
+    done = pending.result(PATIENCE)
+    assert done.bytes == 128 and done.user == "column"
+    assert list(theirs[:, 2]) == list(ours[:, 1])
+    assert (theirs[:, [0, 1, 3, 4, 5, 6, 7]] == -1).all()
+    with pytest.raises(sluice.Error, match="staging"):
+        a.connect(b, few)[0].submit([Work.send(a.memory[:1024], layout=column)], deadline=PATIENCE)
+    a.channel.close()
+    b.channel.close()
 
 
 def test_a_multichannel_takes_layouts(side):

@@ -27,6 +27,17 @@ static struct ibv_sge *ibv_sges_of(const struct sluice_sge *sges)
     return (struct ibv_sge *)(uintptr_t)sges;
 }
 
+/*
+ * Elements without bytes at the end of a list are left out, and so is the only one of a message
+ * without any: the hardware of mlx4 takes a length of 0 for 2^31, and its receives pass it on.
+ */
+static inline int count_sges(const struct sluice_sge *sges, uint32_t count)
+{
+    while (count > 0 && SLU_UNLIKELY(sges[count - 1].length == 0))
+        count--;
+    return (int)count;
+}
+
 static enum ibv_wr_opcode opcode_of(const struct slu_send_wr *wr)
 {
     /* Without and with an immediate. */
@@ -67,7 +78,7 @@ static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *t
     to->wr_id = from->id;
     to->next = to + 1;
     to->sg_list = ibv_sges_of(from->sges);
-    to->num_sge = (int)from->sge_count;
+    to->num_sge = count_sges(from->sges, from->sge_count);
     to->opcode = opcode_of(from);
     to->send_flags = flags_of(from->flags);
     to->imm_data = htobe32(from->immediate);
@@ -151,7 +162,7 @@ static void translate_receive(const struct slu_receive_wr *from, struct ibv_recv
     to->wr_id = from->id;
     to->next = to + 1;
     to->sg_list = ibv_sges_of(from->sges);
-    to->num_sge = (int)from->sge_count;
+    to->num_sge = count_sges(from->sges, from->sge_count);
 }
 
 int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,

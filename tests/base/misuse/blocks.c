@@ -78,7 +78,15 @@ int stride_of_pages(struct world *world)
     return submit_blocks(world, &blocks);
 }
 
-int send_of_blocks(struct world *world)
+int atomic_of_blocks(struct world *world)
+{
+    struct sluice_blocks blocks = two_blocks();
+    request_blocks(world, &blocks);
+    world->request.opcode = SLUICE_OP_FETCH_ADD;
+    return submit(world);
+}
+
+int send_with_blocks_of_the_peer(struct world *world)
 {
     struct sluice_blocks blocks = two_blocks();
     request_blocks(world, &blocks);
@@ -171,4 +179,14 @@ int blocks_deeper_than_the_queue(struct world *world)
     world->request.remote = memory_remote(&world->memory, 0, WORLD_BYTES);
     blocks.local.count = blocks.remote.count = 3;
     return sluice_multichannel_post(loop, &world->request, 1, DEADLINE, NULL);
+}
+
+int blocks_without_staging(struct world *world)
+{
+    struct sluice_blocks blocks = two_blocks();
+    request_blocks(world, &blocks);
+    world->request.opcode = SLUICE_OP_SEND;
+    blocks.local.count = 5;
+    blocks.remote = (struct sluice_layout){0};
+    return submit(world);
 }

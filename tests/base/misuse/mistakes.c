@@ -317,7 +317,8 @@ static int foreign_handle(struct world *world)
 #define WRONG_OPERATION "an operation that the call does not know"
 #define NO_PEER "a peer that does not exist"
 #define NO_MEMORY "memory to register that has no bytes, or wraps"
-#define BLOCKS_OF_NONE "blocks of what is no plain write or read of one element"
+#define BLOCKS_OF_NONE "blocks of an atomic, inline, or of not one element"
+#define BLOCKS_UNLIKE "blocks whose two sides have not as many bytes, or of a peer's message"
 #define BLOCKS_OUTSIDE "blocks outside of their own memory"
 #define NO_LAYOUT "blocks of an unknown kind, or of 0 bytes"
 #define NO_BLOCK "a block of an allocator that is free, or is none"
@@ -497,13 +498,13 @@ const struct mistake misuses[] = {
     {"EINVAL", "a list of elements whose count is 0", "list sge_count 0", list_of_no_elements},
     {"EINVAL", "an element in a request whose sge_count is 0", "sge_count 0 forgotten",
      element_without_count},
-    {"EINVAL", BLOCKS_OF_NONE, "request 0 send no blocks", send_of_blocks},
+    {"EINVAL", BLOCKS_OF_NONE, "request 0 fetch-add no blocks", atomic_of_blocks},
     {"EINVAL", BLOCKS_OF_NONE, "request 0 inline", inline_blocks},
     {"EINVAL", BLOCKS_OF_NONE, "request 0 2 SGEs", blocks_of_two_elements},
     {"EINVAL", NO_LAYOUT, "request 0 local.kind 9", unknown_layout},
     {"EINVAL", NO_LAYOUT, "request 0 remote 0 bytes", blocks_of_no_bytes},
-    {"EINVAL", "blocks whose two sides have not as many bytes", "request 0 local 16 remote 18",
-     sides_of_different_length},
+    {"EINVAL", BLOCKS_UNLIKE, "request 0 local 16 remote 18", sides_of_different_length},
+    {"EINVAL", BLOCKS_UNLIKE, "request 0 blocks.remote send", send_with_blocks_of_the_peer},
     {"EINVAL", PLAIN, "request 0 no cache mr_cache NULL", plain_without_cache},
     {"EINVAL", PLAIN, "request 0 receive LOCAL_WRITE", plain_without_right},
     {"EINVAL", "a cache of another protection domain than that of its channel",

@@ -66,7 +66,8 @@ int pages_without_indices(struct world *world);
 int flag_of_blocks(struct world *world);
 int count_of_contiguous_blocks(struct world *world);
 int stride_of_pages(struct world *world);
-int send_of_blocks(struct world *world);
+int atomic_of_blocks(struct world *world);
+int send_with_blocks_of_the_peer(struct world *world);
 int inline_blocks(struct world *world);
 int blocks_of_two_elements(struct world *world);
 int unknown_layout(struct world *world);
@@ -77,6 +78,7 @@ int page_outside(struct world *world);
 int newer_blocks(struct world *world);
 int remote_block_outside(struct world *world);
 int blocks_deeper_than_the_queue(struct world *world);
+int blocks_without_staging(struct world *world);
 
 /* buffers.c: remote buffers by name. */
 int null_buffer_handle(struct world *world);

@@ -261,6 +261,8 @@ const struct mistake runtime_errors[] = {
     {"E2BIG", "a request of more parts than the queues have room", "3 parts",
      blocks_deeper_than_the_queue},
     {"E2BIG", "a list that is longer than the queues are deep", "2 peer 0", too_deep_a_list},
+    {"E2BIG", "blocks in more pieces than elements, and no staging buffer",
+     "max_sge 4 staging is 0", blocks_without_staging},
     {"EACCES", "how a request ended: all errno values of classes", "write access", wrong_key},
     {"EACCES", "a secret that others may read, or that the other side has not", "mode 0644",
      secret_for_all},

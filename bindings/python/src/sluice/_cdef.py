@@ -440,6 +440,7 @@ struct sluice_channel_attr {
     uint32_t queue_pairs;
     uint32_t stripe_least;
     struct sluice_mr_cache *mr_cache;
+    uint64_t staging;
 };
 struct sluice_channel_info {
     uint32_t size;

@@ -44,6 +44,7 @@ class Options:
     psn: int | None = None
     global_route: bool = False
     drop_long: bool = False
+    staging: int = 0
 
     def _struct(self) -> Any:
         attr = ffi.new("struct sluice_channel_attr *")

@@ -121,8 +121,8 @@ def unposted(work: Work, error: int) -> Completion:
 class Layout:
     """The layout of the blocks of one side in memory; :meth:`strided` and :meth:`paged` make it.
 
-    Pass it to :meth:`Work.write` and :meth:`Work.read`, or those of :class:`Action`, any number of
-    times.
+    Pass it to :meth:`Work.send`, :meth:`Work.receive`, :meth:`Work.write` and :meth:`Work.read`, or
+    those of :class:`Action`, any number of times.
     """
 
     __slots__ = ("_struct", "_indices")
@@ -229,12 +229,14 @@ class Work:
 
     @classmethod
     def send(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
-        """Sends a message, which needs a receive of the peer."""
+        """Sends a message, which needs a receive of the peer. With a :class:`Layout`, ``layout``, it is
+        gathered from many blocks."""
         return cls(SEND, memory, peer, **options)
 
     @classmethod
     def receive(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
-        """Receives a message of the peer, or a write with an immediate."""
+        """Receives a message of the peer, or a write with an immediate. With a :class:`Layout`,
+        ``layout``, a message is scattered to many blocks."""
         return cls(RECEIVE, memory, peer, **options)
 
     @classmethod

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages of blocks. Guarantee: a staging buffer is written and read by one thread, between the
+ * post of a request and its end; what a peer sends is put nowhere but in the blocks.
+ */
+#include "config.h"
+
+#include "engine/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/mr.h"
+#include "memory/pages.h"
+
+/* A request that has staged something: where, from the first byte of the ring on that ever was. */
+struct staged {
+    uint64_t id;
+    uint64_t at, end;
+};
+
+/* The staging buffer of a queue. What lies between tail and head may be in use. */
+struct buffer {
+    uint8_t *bytes;
+    uint32_t lkey;
+    uint64_t size;
+    uint64_t head, tail;
+    uint64_t planned; /* head, once what is planned is posted */
+    bool planning;
+    uint32_t first, last; /* requests that have staged something: those from first to last */
+    uint32_t mask;
+    struct staged *requests;
+};
+
+struct slu_staging {
+    struct sluice_mr *mr;
+    struct buffer buffers[SLU_QUEUES];
+    struct staged requests[]; /* of both */
+};
+
+/* Lies before the bytes of a receive, and indices of pages between the two. */
+struct scatter {
+    struct sluice_layout layout; /* of the blocks that are staged */
+    uint64_t base;               /* address of the memory that they are in */
+    uint64_t direct;             /* bytes of the message before them */
+    uint64_t bytes;
+};
+
+static inline uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + SLU_STAGING_UNIT - 1) & ~(SLU_STAGING_UNIT - 1);
+}
+
+int slu_staging_create(const struct slu_engine *engine, const struct slu_ring *rings,
+                       struct slu_staging **made)
+{
+    uint64_t size = engine->staging;
+    struct slu_staging *staging;
+    struct staged *next;
+
+    if (size == 0)
+        return 0;
+    staging = calloc(1, sizeof *staging +
+                            ((size_t)rings[0].size + rings[1].size) * sizeof *staging->requests);
+    if (staging == NULL)
+        return slu_fail(ENOMEM, "no memory for the staged requests of a peer");
+    staging->mr = slu_mr_alloc(engine->pd, 2 * size, SLUICE_ACCESS_LOCAL_WRITE, SLU_ANY_NODE);
+    if (staging->mr == NULL) {
+        free(staging);
+        return -errno;
+    }
+    next = staging->requests;
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        staging->buffers[queue] =
+            (struct buffer){.bytes = (uint8_t *)sluice_mr_addr(staging->mr) + queue * size,
+                            .lkey = sluice_mr_lkey(staging->mr),
+                            .size = size,
+                            .mask = rings[queue].mask,
+                            .requests = next};
+        next += rings[queue].size;
+    }
+    *made = staging;
+    return 0;
+}
+
+void slu_staging_destroy(struct slu_staging *staging)
+{
+    if (staging == NULL)
+        return;
+    slu_mr_end(staging->mr);
+    free(staging);
+}
+
+static inline const struct sluice_layout *layout_of(const struct slu_item *item)
+{
+    return &item->request->blocks->local;
+}
+
+/* What a receive needs beside the bytes themselves. */
+static uint64_t scatter_bytes(const struct slu_item *item, uint32_t block)
+{
+    const struct sluice_layout *layout = layout_of(item);
+    uint64_t indices = layout->kind == SLUICE_LAYOUT_PAGED ? layout->count - block : 0;
+
+    return round_up(sizeof(struct scatter) + indices * sizeof *layout->indices);
+}
+
+/* If not all pieces are elements, the last element is that of what is staged. */
+void slu_message_begin(struct slu_message *message, const struct slu_engine *engine,
+                       const struct slu_item *item, struct sluice_sge *pieces)
+{
+    struct slu_parts parts;
+    struct slu_part part = {0};
+
+    *message = (struct slu_message){0};
+    slu_parts_begin(&parts, engine, item, 0);
+    if (parts.left > 0)
+        slu_parts_next(&parts, pieces, &part);
+    if (parts.left > 0) {
+        slu_parts_begin(&parts, engine, item, 0);
+        parts.most_sges--;
+        slu_parts_next(&parts, pieces, &part);
+        message->block = parts.local.next - 1;
+        message->staged = parts.left;
+        message->need = round_up(parts.left);
+        if (item->opcode == SLUICE_OP_RECEIVE)
+            message->need += scatter_bytes(item, message->block);
+    }
+    message->sge_count = part.sge_count;
+}
+
+uint64_t slu_message_need(const struct slu_engine *engine, const struct slu_item *item)
+{
+    struct sluice_sge pieces[SLU_MAX_SGE];
+    struct slu_message message;
+
+    slu_message_begin(&message, engine, item, pieces);
+    return message.need;
+}
+
+/* The processor copies what is staged. */
+int slu_message_check(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
+{
+    uint64_t need = slu_message_need(engine, item);
+
+    if (need > 0 && !slu_pd_reaches(engine->pd, item->sges->lkey))
+        return slu_fail(E2BIG,
+                        "request %u: blocks of a dmabuf are in more pieces than max_sge, %u, and "
+                        "no processor can copy them",
+                        i, engine->attr.max_sge);
+    if (need <= engine->staging)
+        return 0;
+    return slu_fail(E2BIG,
+                    "request %u: a %s of blocks in more pieces than max_sge, %u, needs %llu bytes "
+                    "of a staging buffer, sluice_channel_attr.staging is %llu",
+                    i, slu_opcode_name(item->opcode), engine->attr.max_sge,
+                    (unsigned long long)need, (unsigned long long)engine->staging);
+}
+
+/* What has ended needs no room any more. */
+static void reclaim(struct buffer *buffer, const struct slu_ring *ring)
+{
+    if (ring->oldest == ring->next)
+        buffer->first = buffer->last;
+    while (buffer->first != buffer->last) {
+        const struct staged *staged = &buffer->requests[buffer->first & buffer->mask];
+
+        if ((int64_t)(staged->id - ring->oldest) >= 0)
+            return;
+        buffer->tail = staged->end;
+        buffer->first++;
+    }
+    buffer->head = buffer->tail = 0;
+}
+
+/* Where so many bytes have room behind a head, without a gap: *at. */
+static bool find_place(const struct buffer *buffer, uint64_t head, uint64_t need, uint64_t *at)
+{
+    uint64_t offset = head % buffer->size;
+
+    *at = offset + need <= buffer->size ? head : head + (buffer->size - offset);
+    return *at + need - buffer->tail <= buffer->size;
+}
+
+static struct buffer *buffer_of(const struct slu_engine *engine, const struct slu_item *item)
+{
+    const struct slu_peer *peer = &engine->peers[item->peer];
+    enum slu_queue queue = slu_item_queue(item);
+    struct buffer *buffer = &peer->staging->buffers[queue];
+
+    reclaim(buffer, &peer->rings[queue]);
+    return buffer;
+}
+
+bool slu_message_has_room(const struct slu_engine *engine, const struct slu_item *item)
+{
+    uint64_t need = slu_message_need(engine, item);
+    const struct buffer *buffer;
+    uint64_t at;
+
+    if (need == 0)
+        return true;
+    buffer = buffer_of(engine, item);
+    return find_place(buffer, buffer->head, need, &at);
+}
+
+bool slu_message_plan(const struct slu_engine *engine, const struct slu_item *item)
+{
+    uint64_t need = slu_message_need(engine, item);
+    struct buffer *buffer;
+    uint64_t at;
+
+    if (need == 0)
+        return true;
+    buffer = buffer_of(engine, item);
+    if (!find_place(buffer, buffer->planning ? buffer->planned : buffer->head, need, &at))
+        return false;
+    buffer->planning = true;
+    buffer->planned = at + need;
+    return true;
+}
+
+void slu_message_unplan(const struct slu_peer *peer)
+{
+    for (int queue = 0; peer->staging != NULL && queue < SLU_QUEUES; queue++)
+        peer->staging->buffers[queue].planning = false;
+}
+
+/* Numbers are what most columns are of. */
+static inline void copy_block(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+    if (bytes == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else
+        memcpy(to, from, bytes);
+}
+
+/* From the blocks to bytes without a gap, or back. */
+static void copy_blocks(const struct sluice_layout *layout, uint64_t base, uint8_t *bytes,
+                        uint64_t left, bool gathers)
+{
+    for (uint32_t block = 0; left > 0; block++) {
+        uint64_t length = slu_least(layout->bytes, left);
+        uint64_t distance = layout->kind == SLUICE_LAYOUT_PAGED
+                                ? layout->indices[block] * layout->bytes
+                                : block * layout->stride;
+        uint8_t *memory = (uint8_t *)(uintptr_t)(base + distance);
+
+        if (gathers)
+            copy_block(bytes, memory, length);
+        else
+            copy_block(memory, bytes, length);
+        bytes += length;
+        left -= length;
+    }
+}
+
+/* The blocks that are staged; the address of the memory that they are in. */
+static uint64_t cut_layout(const struct slu_item *item, const struct slu_message *message,
+                           struct sluice_layout *layout)
+{
+    *layout = *layout_of(item);
+    layout->count -= message->block;
+    if (layout->kind == SLUICE_LAYOUT_PAGED) {
+        layout->indices += message->block;
+        return item->sges->addr;
+    }
+    return item->sges->addr + message->block * layout->stride;
+}
+
+/* The program's blocks and indices may go before the receive is complete. */
+static uint8_t *lay_scatter(const struct slu_item *item, const struct slu_message *message,
+                            const struct sluice_layout *layout, uint64_t base, uint8_t *place)
+{
+    struct scatter *scatter = (struct scatter *)(void *)place;
+
+    *scatter = (struct scatter){.layout = *layout,
+                                .base = base,
+                                .direct = item->bytes - message->staged,
+                                .bytes = message->staged};
+    if (layout->kind == SLUICE_LAYOUT_PAGED) {
+        uint32_t *indices = (uint32_t *)(void *)(scatter + 1);
+
+        memcpy(indices, layout->indices, layout->count * sizeof *indices);
+        scatter->layout.indices = indices;
+    }
+    return place + scatter_bytes(item, message->block);
+}
+
+bool slu_message_stage(const struct slu_engine *engine, const struct slu_item *item, uint64_t id,
+                       struct slu_message *message, struct sluice_sge *pieces)
+{
+    struct sluice_layout layout;
+    struct buffer *buffer;
+    uint64_t at, base;
+    uint8_t *place;
+
+    if (message->need == 0)
+        return true;
+    buffer = buffer_of(engine, item);
+    if (!find_place(buffer, buffer->head, message->need, &at))
+        return false;
+    buffer->head = at + message->need;
+    buffer->requests[buffer->last++ & buffer->mask] =
+        (struct staged){.id = id, .at = at, .end = buffer->head};
+    place = buffer->bytes + at % buffer->size;
+    base = cut_layout(item, message, &layout);
+    if (item->opcode == SLUICE_OP_RECEIVE)
+        place = lay_scatter(item, message, &layout, base, place);
+    else
+        copy_blocks(&layout, base, place, message->staged, true);
+    pieces[message->sge_count++] =
+        (struct sluice_sge){(uint64_t)(uintptr_t)place, (uint32_t)message->staged, buffer->lkey};
+    return true;
+}
+
+static const struct staged *find_staged(const struct buffer *buffer, uint64_t id)
+{
+    uint32_t at = buffer->first;
+
+    while (at != buffer->last && buffer->requests[at & buffer->mask].id != id)
+        at++;
+    return at != buffer->last ? &buffer->requests[at & buffer->mask] : NULL;
+}
+
+void slu_message_scatter(const struct slu_peer *peer, uint64_t id, uint64_t bytes)
+{
+    struct buffer *buffer = &peer->staging->buffers[SLU_RECEIVE_QUEUE];
+    const struct staged *staged;
+    const struct scatter *scatter;
+    uint8_t *place;
+
+    reclaim(buffer, &peer->rings[SLU_RECEIVE_QUEUE]);
+    staged = find_staged(buffer, id);
+    if (staged == NULL)
+        return;
+    place = buffer->bytes + staged->at % buffer->size;
+    scatter = (const struct scatter *)(void *)place;
+    if (bytes <= scatter->direct)
+        return;
+    place += round_up(sizeof *scatter + (scatter->layout.kind == SLUICE_LAYOUT_PAGED
+                                             ? scatter->layout.count * sizeof(uint32_t)
+                                             : 0));
+    copy_blocks(&scatter->layout, scatter->base, place,
+                slu_least(bytes - scatter->direct, scatter->bytes), false);
+}
