@@ -12,6 +12,10 @@ noinst_PROGRAMS += %D%/exchange
 %C%_exchange_SOURCES = %D%/exchange.c %D%/numbers.h
 %C%_exchange_LDADD = lib/libsluice.la
 
+noinst_PROGRAMS += %D%/messages
+%C%_messages_SOURCES = %D%/messages.c
+%C%_messages_LDADD = lib/libsluice.la
+
 noinst_PROGRAMS += %D%/scale
 %C%_scale_SOURCES = %D%/numbers.h %D%/scale.c
 %C%_scale_LDADD = lib/libsluice.la

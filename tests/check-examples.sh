@@ -502,6 +502,7 @@ if [ "$device" = soft ]; then
   check 'examples/11-barriers with no ranks' refuses 2 usage examples/11-barriers -n 0
   check_kmeans
   check 'bench/blocks moves each block to its place' blocks_move
+  check 'bench/messages sends pages' runs quartiles bench/messages shm
   check 'bench/blocks with a wire that is none' refuses 2 usage bench/blocks pigeon
   check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
   check 'bench/scale with a depth' runs ' 10 ' bench/scale --depth 4 10

@@ -17,6 +17,12 @@ static uint64_t length_of(const struct ibv_sge *sges, int count)
     return length;
 }
 
+/* Some devices take the length 0 for 2^31. */
+static bool has_empty_element(const struct ibv_sge *sges, int count)
+{
+    return count > 0 && sges[count - 1].length == 0;
+}
+
 static int check_atomic(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 {
     if (fake_device_of(qp->ibv.context)->atomic_cap == IBV_ATOMIC_NONE)
@@ -33,7 +39,7 @@ static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr)
     if (qp->work[FAKE_SEND].used >= cap->max_send_wr)
         return ENOMEM;
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_send_sge ||
-        wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD)
+        wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD || has_empty_element(wr->sg_list, wr->num_sge))
         return EINVAL;
     if (wr->opcode == IBV_WR_RDMA_READ && wr->num_sge > fake_device_of(qp->ibv.context)->max_sge_rd)
         return EINVAL;
@@ -51,7 +57,10 @@ static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
         return EINVAL;
     if (qp->work[FAKE_RECEIVE].used >= qp->init.cap.max_recv_wr)
         return ENOMEM;
-    return wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge ? EINVAL : 0;
+    return wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge ||
+                   has_empty_element(wr->sg_list, wr->num_sge)
+               ? EINVAL
+               : 0;
 }
 
 /* A request with room for its list and its inline data behind. */
