@@ -130,14 +130,15 @@ static void free_pd(struct slu_tpd *pd)
     free_object(pd);
 }
 
-static int register_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
-                       struct slu_tmr **mr)
+/* Of memory that is there, or behind the region itself. */
+static int make_mr(struct slu_tpd *pd, void *addr, size_t length, struct slu_tmr **mr)
 {
-    (void)access;
-    struct slu_tmr *made = call_fails() ? NULL : new_object(sizeof(*made));
+    size_t own = addr ? 0 : length;
+    struct slu_tmr *made = call_fails() ? NULL : new_object(sizeof(*made) + own);
     if (!made) {
         return no_memory("a region");
     }
+    addr = addr ? addr : made + 1;
     *made = (struct slu_tmr){
         .pd = pd, .addr = addr, .length = length, .iova = (uint64_t)(uintptr_t)addr};
     made->lkey = made->rkey = FAKE_KEYS - 1;
@@ -145,11 +146,17 @@ static int register_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t a
     return 0;
 }
 
-/* Nobody looks into it: the device moves no bytes, it counts them. */
-static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access,
+static int register_mr(struct slu_tpd *pd, void *addr, size_t length,
+                       uint32_t access __attribute__((unused)), struct slu_tmr **mr)
+{
+    return make_mr(pd, addr, length, mr);
+}
+
+/* The device moves no bytes, it counts them; but the engine stages blocks in it. */
+static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access __attribute__((unused)),
                     int32_t node __attribute__((unused)), struct slu_tmr **mr)
 {
-    return register_mr(pd, &fake, length, access, mr);
+    return make_mr(pd, NULL, length, mr);
 }
 
 static void deregister_mr(struct slu_tmr *mr)

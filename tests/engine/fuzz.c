@@ -50,6 +50,7 @@ static bool open_channel(struct rig *rig)
         .receive_depth = 1 + fake_random(20),
         .max_message = RIG_MESSAGE,
         .wait_mode = fake_random(3),
+        .staging = 2 * RIG_MESSAGE + fake_random(2 * RIG_MESSAGE),
     };
     if (fake_random(2) == 0) {
         attr.queue_pairs = 2 + fake_random(3);
@@ -137,6 +138,24 @@ static uint64_t make_blocks(struct sluice_request *request, uint32_t i)
     return UINT64_C(2) * count * bytes;
 }
 
+/* Where what is staged is copied from and to. */
+static uint8_t memory[SPAN];
+
+/* Blocks of a message, whose other side has its own. */
+static uint64_t make_message(struct sluice_request *request, uint32_t i)
+{
+    struct sluice_blocks *blocks = &fuzz.blocks[i];
+    uint32_t count = fake_random(BLOCKS);
+    uint32_t bytes = 1 + fake_random(RIG_MESSAGE / BLOCKS);
+    *blocks = (struct sluice_blocks){.size = sizeof(*blocks)};
+    lay_blocks(&blocks->local, fuzz.indices[i][0], count, bytes);
+    request->blocks = blocks;
+    request->sge_count = 1;
+    fuzz.sges[i][0].addr = (uintptr_t)memory;
+    fuzz.sges[i][0].length = SPAN;
+    return (uint64_t)count * bytes;
+}
+
 void fuzz_make_requests(uint32_t count, uint32_t opcode)
 {
     fuzz.count = count;
@@ -171,6 +190,9 @@ void fuzz_make_requests(uint32_t count, uint32_t opcode)
             entry->bytes = make_blocks(request, i);
             request->remote.length = SPAN;
         }
+        if (entry->opcode < SLUICE_OP_WRITE && fake_random(4) == 0) {
+            entry->bytes = make_message(request, i);
+        }
         move_element(request);
     }
 }
@@ -181,6 +203,9 @@ void fuzz_make_single(void)
     fuzz_make_requests(1, SLUICE_OP_NONE);
     if (request->blocks) {
         request->blocks = NULL;
+        if (request->opcode < SLUICE_OP_WRITE) {
+            fuzz.sges[0][0].length = request->sge.length = RIG_MESSAGE;
+        }
         fuzz.entries[fuzz.next].bytes = fuzz.sges[0][0].length;
     }
     request->remote.length = SPAN;
