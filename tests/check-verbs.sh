@@ -58,9 +58,9 @@ finish_all() {
 # As rxe does it. Those that scripts/test runs so under a sanitizer it does not run without: of them
 # the first, which are among its chosen_tests, or with --full all.
 on_rxe='agent agent_lease agent_messages agent_owners agent_regions atomics attributes barriers
-  buffer buffer_batch buffer_blocks buffer_owners buffer_region connect counters data devices forms
-  gather list_change memory messages misuse node node_open objects scope scope_posts scope_stale
-  threads words wrap'
+  buffer buffer_batch buffer_blocks buffer_owners buffer_region connect counters data devices farewell
+  forms gather list_change memory messages misuse node node_open objects scope scope_posts
+  scope_stale threads words wrap'
 if [ "${SLUICE_TEST_PRETEND:-}" != some ]; then
   on_rxe="$on_rxe access agent_hostile agent_keys agent_long arguments barriers_blame
     barriers_broken barriers_mixed classes contention deadlines elements endpoints errors

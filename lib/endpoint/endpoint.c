@@ -9,7 +9,8 @@
  *    32  the transport's part
  *    72  verbs: number of further queue pairs (1), number and packet sequence number
  *        of each of 7 (3 each)
- *   120  verbs: where the peer writes hints of its receives: address (8), rkey (4)
+ *   120  verbs: where the peer writes hints of its receives: address (8), rkey (4),
+ *        and the word that it writes there when it closes the connection (8)
  *   208  soft: further queue pairs as at 72, without packet sequence numbers
  *   230  soft: number of small messages that are spilled until a receive is posted (1), and
  *        the later additions to the protocol that it understands (1)
@@ -31,6 +32,7 @@
 #include "endpoint/versions.h"
 
 /*
+ * 8: verbs: the word that a peer writes when it closes the connection.
  * 7: soft: lists the later additions that the peer understands; others are not used with it.
  * 6: soft: number of messages that the peer spills until they have a receive. verbs: where the
  * peer writes hints of its receives.
@@ -38,7 +40,7 @@
  * 4: soft: peers prove that they know each other's endpoints, and identify their processes.
  * Older libraries cannot connect to them. Endpoints of verbs did not change.
  */
-#define VERSION 7
+#define VERSION 8
 #define READABLE 3
 #define READABLE_SOFT 4
 #define OLDEST 3
@@ -202,6 +204,7 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
         at.out = wire->bytes + HINT_AT;
         put(&at, endpoint->verbs.hint_addr, 8);
         put(&at, endpoint->verbs.hint_rkey, 4);
+        put(&at, endpoint->verbs.farewell, 8);
     }
     at.out = wire->bytes + IDENTITY_AT;
     put(&at, endpoint->identity, 8);
@@ -314,6 +317,7 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
         at.in = wire->bytes + HINT_AT;
         decoded.verbs.hint_addr = get(&at, 8);
         decoded.verbs.hint_rkey = (uint32_t)get(&at, 4);
+        decoded.verbs.farewell = get(&at, 8);
     }
     at.in = wire->bytes + IDENTITY_AT;
     decoded.identity = get(&at, 8);

@@ -62,6 +62,7 @@ struct slu_endpoint {
             uint8_t gid[16];    /* all zero: none */
             uint64_t hint_addr; /* where the peer writes hints of its receives; 0: nowhere */
             uint32_t hint_rkey;
+            uint64_t farewell; /* what it is told there of a close; 0: nothing */
         } verbs;
         struct {
             uint8_t host[16];               /* boot id of the host */

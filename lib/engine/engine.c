@@ -225,8 +225,12 @@ static bool all_idle(void *argument)
     return slu_nothing_pends(engine);
 }
 
+/* All of these peers are told together before the first goes to error. */
 static void close_peers(struct slu_engine *engine, const uint8_t *which)
 {
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (which == NULL || which[i] != 0)
+            slu_peer_say_closed(engine, &engine->peers[i]);
     for (uint32_t i = 0; i < engine->peer_count; i++)
         if (which == NULL || which[i] != 0)
             slu_peer_close(engine, &engine->peers[i]);

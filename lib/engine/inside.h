@@ -22,6 +22,8 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
 /* The status of a loss: that of a peer that closed, if it said so. Other statuses stay. */
 uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *peer,
                              uint32_t status);
+/* Tells the peer that the program ends the connection; that of several is begun together. */
+void slu_peer_say_closed(const struct slu_engine *engine, const struct slu_peer *peer);
 /* To FAILED, because the program ends the connection, of which the peer is told. */
 void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer);
 /* As slu_peer_fail(), for a failure that came with no request; reason is what is said of it. */

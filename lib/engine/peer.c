@@ -173,10 +173,15 @@ static void say_farewell(const struct slu_engine *engine, const struct slu_peer 
         engine->transport->qp_farewell(peer->qp, why);
 }
 
-void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer)
+void slu_peer_say_closed(const struct slu_engine *engine, const struct slu_peer *peer)
 {
     if (peer->state == SLUICE_STATE_READY)
         say_farewell(engine, peer, SLU_FAREWELL_CLOSED);
+}
+
+void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer)
+{
+    slu_peer_say_closed(engine, peer);
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
 }
 
@@ -233,9 +238,14 @@ void slu_peers_alerted(struct slu_engine *engine)
 {
     struct slu_alert alert;
 
-    while (engine->transport->cq_alert != NULL && engine->transport->cq_alert(engine->cq, &alert))
-        slu_peer_fail_alone(engine, &engine->peers[alert.qp->peer], alert.status, alert.vendor,
-                            alert.inferred, alert.reason);
+    while (engine->transport->cq_alert != NULL && engine->transport->cq_alert(engine->cq, &alert)) {
+        struct slu_peer *peer = &engine->peers[alert.qp->peer];
+        uint32_t status = slu_peer_judge_loss(engine, peer, alert.status);
+
+        /* The words of the peer's farewell are better than those of the event that came of it. */
+        slu_peer_fail_alone(engine, peer, status, alert.vendor, alert.inferred,
+                            status == alert.status ? alert.reason : "");
+    }
 }
 
 static bool peer_idle(void *argument)

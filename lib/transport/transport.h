@@ -367,7 +367,8 @@ struct slu_transport {
     const char *(*qp_loss)(const struct slu_qp *qp, bool *closed);
     /*
      * NULL if not needed. Why the qp_error() that follows ends the connection, for the peer; the
-     * first reason counts.
+     * first reason counts. A qp_error() may wait a bounded time until the peer is told; for several
+     * queue pairs of a CQ that time is one, if each has its farewell before the first qp_error().
      */
     void (*qp_farewell)(struct slu_qp *qp, enum slu_farewell why);
     /* To the error state. Everything posted completes through the CQ, soon. */

@@ -2,7 +2,8 @@
 /*
  * How a peer left, as the other side is told: that it closed, reset or removed the connection has
  * a status of its own; that it gave up, or that its process ended, is the loss of a peer. The
- * class is the same, and nothing that was sent before is lost.
+ * class is the same, and nothing that was sent before is lost. On a device the loss of a peer
+ * shows in the next request that is sent to it.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -75,7 +76,7 @@ static void (*const ends[])(struct sluice_channel **channel) = {close_it, shut_i
 
 TEST(orderly_ends)
 {
-    for (size_t i = 0; i < COUNT(ends) && device_is_soft(); i++) {
+    for (size_t i = 0; i < COUNT(ends); i++) {
         struct scene scene;
 
         scene_open(&scene, NULL);
@@ -93,16 +94,12 @@ TEST(end_of_an_idle_channel)
     pair_open(&pair, NULL);
     pair_works(&pair);
     close_it(&pair.channels[1]);
-    for (int64_t start = fair_now();
-         device_is_soft() && sluice_channel_state(pair.channels[0]) != SLUICE_STATE_FAILED;)
+    for (int64_t start = fair_now(); sluice_channel_state(pair.channels[0]) != SLUICE_STATE_FAILED;)
         require(fair_now() - start < DEADLINE, "it is not told");
-    if (device_is_soft()) {
-        struct sluice_error error = channel_error(pair.channels[0]);
-
-        require(error.status == SLUICE_STATUS_PEER_CLOSED &&
-                    error.error_class == SLUICE_CLASS_PEER_LOST,
-                "%s", error.text);
-    }
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.status == SLUICE_STATUS_PEER_CLOSED &&
+                error.error_class == SLUICE_CLASS_PEER_LOST,
+            "%s", error.text);
     pair_close(&pair);
 }
 
@@ -127,17 +124,29 @@ TEST(end_behind_a_message)
         require(completion.bytes == lengths[i], "%llu", (unsigned long long)completion.bytes);
         pattern_check(scene.here.bytes, lengths[i], 7);
         scene.receive = handle;
-        if (device_is_soft())
-            check_end(&scene, SLUICE_STATUS_PEER_CLOSED, "the peer closed the connection");
+        check_end(&scene, SLUICE_STATUS_PEER_CLOSED, "the peer closed the connection");
         scene_close(&scene);
     }
 }
 
-/* Our own requests wait at the peer when it closes: the oldest one has the reason. */
+static void take(const struct scene *scene, struct sluice_handle handle,
+                 struct sluice_completion *completion)
+{
+    require_ok(sluice_channel_wait(scene->pair.channels[0], &handle, DEADLINE, completion));
+    require(completion->error < 0 && completion->cause == SLUICE_STATUS_PEER_CLOSED,
+            "error %d, cause %u", completion->error, completion->cause);
+}
+
+/*
+ * Our own requests wait at the peer when it closes: the one that ends first has the reason. That
+ * is the oldest one that waits for the peer; on a device it may be the receive.
+ */
 TEST(end_before_a_receive)
 {
     struct scene scene;
     struct sluice_handle handles[20];
+    struct sluice_completion completion;
+    uint32_t lost;
 
     scene_open(&scene, NULL);
     struct sluice_sge out = memory_sge(&scene.here, 0, 8);
@@ -145,14 +154,68 @@ TEST(end_before_a_receive)
     for (size_t i = 0; i < COUNT(handles); i++)
         handles[i] = post(scene.pair.channels[0], &send);
     close_it(&scene.pair.channels[1]);
-    for (size_t i = 0; i < COUNT(handles) && device_is_soft(); i++) {
-        struct sluice_completion completion =
-            await(scene.pair.channels[0], handles[i],
-                  i == 0 ? SLUICE_CLASS_PEER_LOST : SLUICE_CLASS_CANCELLED);
-
-        require(completion.cause == SLUICE_STATUS_PEER_CLOSED, "request %zu: cause %u", i,
-                completion.cause);
+    take(&scene, scene.receive, &completion);
+    lost = completion.error_class == SLUICE_CLASS_PEER_LOST;
+    require(lost == 0 || !device_is_soft(), "the receive has the reason");
+    for (size_t i = 0; i < COUNT(handles); i++) {
+        take(&scene, handles[i], &completion);
+        require(completion.error_class == SLUICE_CLASS_CANCELLED || i == 0, "request %zu", i);
+        lost += completion.error_class == SLUICE_CLASS_PEER_LOST;
     }
+    require(lost == 1, "%u requests have the reason", lost);
+    scene_close(&scene);
+}
+
+/* It has closed already when a request is posted, of which nothing was known yet. */
+TEST(end_before_a_request)
+{
+    static const uint32_t opcodes[] = {SLUICE_OP_RECEIVE, SLUICE_OP_SEND};
+
+    for (size_t i = 0; i < COUNT(opcodes); i++) {
+        struct pair pair;
+        struct sluice_request request = request_of(opcodes[i], 0, NULL);
+        struct sluice_completion completion;
+
+        pair_open(&pair, NULL);
+        pair_works(&pair);
+        close_it(&pair.channels[1]);
+        int result = sluice_channel_submit(pair.channels[0], &request, 1, DEADLINE, &completion);
+        require(result == -ECONNRESET, "%d: %s", result, sluice_last_error());
+        require(completion.cause == SLUICE_STATUS_PEER_CLOSED, "cause %u: %s", completion.cause,
+                sluice_last_error());
+        pair_close(&pair);
+    }
+}
+
+/* It closes with a full queue of messages, all of which have receives: they are there, or not. */
+TEST(end_behind_a_full_queue)
+{
+    enum { DEPTH = 16 };
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = 2 * DEPTH};
+    struct sluice_handle handles[DEPTH];
+    struct sluice_completion completion;
+    struct scene scene;
+    uint32_t in = 1;
+
+    scene_open(&scene, &attr);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
+    for (size_t i = 0; i < DEPTH; i++)
+        handles[i] = post(scene.pair.channels[0], &receive);
+    for (size_t i = 0; i < DEPTH; i++)
+        post(scene.pair.channels[1], &send);
+    close_it(&scene.pair.channels[1]);
+    await(scene.pair.channels[0], scene.receive, SLUICE_CLASS_NONE);
+    for (size_t i = 0; i < DEPTH; i++) {
+        require_ok(sluice_channel_wait(scene.pair.channels[0], &handles[i], DEADLINE, &completion));
+        in += completion.error == 0;
+        require(completion.error == 0 || completion.cause == SLUICE_STATUS_PEER_CLOSED,
+                "request %zu: cause %u", i, completion.cause);
+    }
+    require(in <= DEPTH, "%u of %d messages", in, DEPTH);
+    require(channel_error(scene.pair.channels[0]).status == SLUICE_STATUS_PEER_CLOSED, "%s",
+            channel_error(scene.pair.channels[0]).text);
     scene_close(&scene);
 }
 
@@ -164,8 +227,7 @@ TEST(end_of_stripes)
 
     scene_open(&scene, &attr);
     close_it(&scene.pair.channels[1]);
-    if (device_is_soft())
-        check_end(&scene, SLUICE_STATUS_PEER_CLOSED, "the peer closed the connection");
+    check_end(&scene, SLUICE_STATUS_PEER_CLOSED, "the peer closed the connection");
     scene_close(&scene);
 }
 
@@ -227,12 +289,33 @@ TEST(peer_that_is_removed)
     star_works(&star, 1);
     handle = post(star.spokes[0], &receive);
     require_ok(sluice_multichannel_peer_remove(star.hub, 0));
-    if (device_is_soft()) {
-        await(star.spokes[0], handle, SLUICE_CLASS_PEER_LOST);
-        require(channel_error(star.spokes[0]).status == SLUICE_STATUS_PEER_CLOSED, "%s",
-                channel_error(star.spokes[0]).text);
-    }
+    await(star.spokes[0], handle, SLUICE_CLASS_PEER_LOST);
+    require(channel_error(star.spokes[0]).status == SLUICE_STATUS_PEER_CLOSED, "%s",
+            channel_error(star.spokes[0]).text);
     star_works(&star, 1);
+    star_close(&star);
+}
+
+/* All peers of a multichannel are told when it is closed. */
+TEST(peers_of_a_multichannel_that_is_closed)
+{
+    enum { PEERS = 3 };
+    struct sluice_handle handles[PEERS];
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct star star;
+
+    star_open(&star, PEERS, NULL);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        star_works(&star, i);
+        handles[i] = post(star.spokes[i], &receive);
+    }
+    sluice_multichannel_close(star.hub);
+    star.hub = NULL;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        await(star.spokes[i], handles[i], SLUICE_CLASS_PEER_LOST);
+        require(channel_error(star.spokes[i]).status == SLUICE_STATUS_PEER_CLOSED, "spoke %u: %s",
+                i, channel_error(star.spokes[i]).text);
+    }
     star_close(&star);
 }
 
@@ -257,14 +340,17 @@ static void leave(struct rank *rank, struct mesh *mesh, int way)
 static void mourn(struct rank *rank, struct mesh *mesh, int way)
 {
     struct sluice_completion completion;
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 1, NULL);
+    bool told = way == 0 || device_is_soft();
+    struct sluice_request last = request_of(told ? SLUICE_OP_RECEIVE : SLUICE_OP_SEND, 1, NULL);
     uint32_t status = way == 0 ? SLUICE_STATUS_PEER_CLOSED : SLUICE_STATUS_RETRY_EXC_ERR;
-    const char *words = way == 0 ? "the peer closed the connection" : "the peer's process ended";
+    const char *words = way == 0 ? "the peer closed the connection"
+                        : told   ? "the peer's process ended"
+                                 : sluice_status_name(status);
 
     rank_barrier(rank);
     if (way == 3)
         rank_kill(rank, 1);
-    require_result(sluice_multichannel_submit(mesh->all, &receive, 1, DEADLINE, &completion),
+    require_result(sluice_multichannel_submit(mesh->all, &last, 1, DEADLINE, &completion),
                    -ECONNRESET);
     require(completion.status == status && completion.error_class == SLUICE_CLASS_PEER_LOST,
             "way %d: status %u: %s", way, completion.status, sluice_last_error());
@@ -285,11 +371,16 @@ static void leave_or_mourn(struct rank *rank)
     mesh_close(&mesh);
 }
 
-/* By shared memory and over a socket: the end of a process is not taken for a close. */
-TEST(processes_that_leave, .group = "processes")
+/*
+ * By shared memory and over a socket: the end of a process is not taken for a close. A pretend
+ * device is of one process.
+ */
+TEST(processes_that_leave, .group = "processes", .unless = device_is_pretend)
 {
-    for (int way = 0; way < 4 && device_is_soft(); way++) {
+    for (int way = 0; way < 4; way++) {
         group_run(2, leave_or_mourn, &way, 60);
+        if (!device_is_soft())
+            continue;
         setenv("SLUICE_WIRE", "tcp", 1);
         group_run(2, leave_or_mourn, &way, 60);
         setenv("SLUICE_WIRE", "shm", 1);

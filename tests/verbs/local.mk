@@ -61,6 +61,7 @@ test_programs += \
 	tests/test_verbs_devices \
 	tests/test_verbs_drains \
 	tests/test_verbs_events \
+	tests/test_verbs_farewell \
 	tests/test_verbs_forked \
 	tests/test_verbs_hints \
 	tests/test_verbs_infiniband \
@@ -137,6 +138,13 @@ tests_test_verbs_events_SOURCES = \
 	%D%/ports.h
 tests_test_verbs_events_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_events_LDADD = $(FAKE_LIBS)
+tests_test_verbs_farewell_SOURCES = \
+	%D%/test_verbs_farewell.c \
+	%D%/check.c \
+	%D%/check.h
+tests_test_verbs_farewell_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_verbs_farewell_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_farewell_LDADD = $(FAKE_LIBS)
 # Opening and closing takes its time there.
 tests_test_verbs_forked_SOURCES = \
 	%D%/test_verbs_forked.c \

@@ -330,7 +330,7 @@ enum failing { FAIL_NOTHING, FAIL_CALL, FAIL_SYSTEM };
  * A partition key that cannot be read is not needed. Of the rest:
  * a device that cannot be asked is described as such; one that cannot be opened to
  * choose among them can be opened later; the limit of inline data is then 0; and
- * what fails at the end of an object ends it all the same.
+ * what fails at the end of an object ends it all the same, also a farewell to its peer.
  */
 static bool may_go_unnoticed(enum stage stage, const char *call)
 {
@@ -342,10 +342,10 @@ static bool may_go_unnoticed(enum stage stage, const char *call)
                     "ibv_query_device "
                     "ibv_query_port ibv_query_gid_table",
         [IN_CONNECT] = "ibv_reg_mr", /* for hints of receives */
-        [IN_RESET] = "realloc ibv_modify_qp ibv_poll_cq",
-        [IN_PEER_RESET] = "realloc ibv_modify_qp ibv_poll_cq",
-        [IN_SHUTDOWN] = "realloc ibv_modify_qp ibv_poll_cq ibv_get_async_event",
-        [IN_CLOSE] = "realloc",
+        [IN_RESET] = "realloc ibv_modify_qp ibv_poll_cq ibv_post_send",
+        [IN_PEER_RESET] = "realloc ibv_modify_qp ibv_poll_cq ibv_post_send",
+        [IN_SHUTDOWN] = "realloc ibv_modify_qp ibv_poll_cq ibv_get_async_event ibv_post_send",
+        [IN_CLOSE] = "realloc ibv_post_send",
     };
     return strcmp(call, "ibv_query_pkey") == 0 ||
            (unneeded[stage] && strstr(unneeded[stage], call));

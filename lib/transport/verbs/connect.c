@@ -169,6 +169,7 @@ static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
         .access = remote->access,
         .hint_addr = remote->verbs.hint_addr,
         .hint_rkey = remote->verbs.hint_rkey,
+        .farewell = remote->verbs.hint_addr != 0 ? remote->verbs.farewell : 0,
     };
 
     memcpy(link.gid, remote->verbs.gid, sizeof link.gid);
@@ -265,6 +266,9 @@ int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     err = move_to_rtr(qp, port, &link);
     if (!err)
         err = move_to_rts(qp, &link);
+    /* A peer that has closed meanwhile has ended the queue pair, as it does a moment later. */
+    if (err && slu_verbs_has_left(qp))
+        err = 0;
     if (err)
         return fail_connect(slu_verbs_errno(err), qp, remote);
     qp->link = link;

@@ -102,6 +102,26 @@ static int hold(struct slu_verbs_cq *cq, struct ibv_cq *ibv, uint32_t count)
     return got;
 }
 
+/* What is to be told of one is held as the completion of the request that it stands for. */
+void slu_verbs_cq_end_own(struct slu_verbs_cq *cq, uint32_t part)
+{
+    uint32_t kept = 0;
+    struct ibv_wc *held;
+
+    if (!cq->dead)
+        hold(cq, cq->parts[part].ibv, BATCH);
+    held = cq->held + cq->held_first;
+    for (uint32_t i = 0; i < cq->held_count; i++) {
+        struct slu_wc wc = {.id = held[i].wr_id};
+
+        if (slu_id_is_own(wc.id) && !slu_verbs_own_ended(cq, &held[i], &wc))
+            continue;
+        held[kept] = held[i];
+        held[kept++].wr_id = wc.id;
+    }
+    cq->held_count = kept;
+}
+
 /* Takes up to count completions of one queue of the device. */
 static uint32_t poll_part(struct slu_verbs_cq *cq, struct ibv_cq *ibv, struct slu_wc *wcs,
                           uint32_t count)

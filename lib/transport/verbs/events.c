@@ -173,10 +173,23 @@ static enum sluice_log_level level_of(enum ibv_event_type event)
     }
 }
 
+/* Whether the event is how a peer ends a connection; see farewell.c. */
+static bool is_farewell(const struct slu_verbs_context *context,
+                        const struct ibv_async_event *event)
+{
+    const struct slu_verbs_qp *qp = context->qps;
+
+    if (event->event_type != IBV_EVENT_QP_ACCESS_ERR)
+        return false;
+    while (qp && qp->ibv != event->element.qp)
+        qp = qp->context_next;
+    return qp && slu_verbs_has_left(qp);
+}
+
 static void handle_event(struct slu_verbs_context *context, const struct ibv_async_event *event)
 {
-    slu_log(level_of(event->event_type), "device %s: %s", context->base.device,
-            ibv_event_type_str(event->event_type));
+    slu_log(is_farewell(context, event) ? SLUICE_LOG_DEBUG : level_of(event->event_type),
+            "device %s: %s", context->base.device, ibv_event_type_str(event->event_type));
     switch (event->event_type) {
     case IBV_EVENT_DEVICE_FATAL:
         fail_device(context);

@@ -8,6 +8,7 @@
  *
  * A queue pair has a place in a region that its peer may write to. Each side writes two words
  * to the place of the other: the number of its receives, and whether it wants to be told theirs.
+ * The third word of a place is for farewells, see farewell.c.
  * All of it is a hint: whatever stands there, a send is posted soon, and completes as it would
  * without. A peer that is no channel of this library, or gives no right to write, has no place.
  * A hint costs the network a packet and its answer, so hints that are of no use end: a side whose
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/places.h"
 
 /* Waits between two polls: as long as the usual timers, so that little is lost twice. */
 #define PATIENCE SLUICE_MS(1)
@@ -47,34 +48,6 @@
 #define LEAST_PAUSE 32
 #define MOST_PAUSE 1024
 
-/* Of how many queue pairs a region has the places. */
-#define PLACES 32
-
-/* What a side tells the other, in the byte order of little endian. */
-struct words {
-    _Atomic uint64_t receives; /* that it has posted since it was connected */
-    _Atomic uint64_t wanted;   /* not 0: it wants to be told those of the other */
-};
-
-/* Each queue pair has one: two lines of the cache, of which the peer writes the first. */
-struct slu_verbs_place {
-    struct words heard;
-    uint64_t unused[6];
-    struct words said; /* what is in flight to the peer */
-    uint64_t unused2[6];
-};
-_Static_assert(sizeof(struct slu_verbs_place) == 128, "two lines of the cache");
-
-/* Places in one region. */
-struct slu_verbs_places {
-    struct slu_verbs_places *next;
-    struct ibv_mr *ibv;
-    struct slu_verbs_place *all;
-    uint32_t used; /* places from here on were never taken */
-    uint32_t free_count;
-    uint32_t free[PLACES]; /* places that were given back */
-};
-
 /* What the device may still write to is given to nobody. */
 static void free_places(struct slu_verbs_places *places)
 {
@@ -91,7 +64,8 @@ static void free_places(struct slu_verbs_places *places)
 /* A region more, which is the first then; or none, if the device does not register it. */
 static int add_places(struct slu_verbs_pd *pd)
 {
-    size_t bytes = PLACES * sizeof(struct slu_verbs_place), page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = SLU_VERBS_PLACES * sizeof(struct slu_verbs_place),
+           page = (size_t)sysconf(_SC_PAGESIZE);
     struct slu_verbs_places *places = calloc(1, sizeof *places);
 
     if (!places)
@@ -128,7 +102,7 @@ void slu_verbs_hints_end(struct slu_verbs_pd *pd)
 
 static bool has_place(const struct slu_verbs_places *places)
 {
-    return places->free_count > 0 || places->used < PLACES;
+    return places->free_count > 0 || places->used < SLU_VERBS_PLACES;
 }
 
 static struct slu_verbs_place *take_place(struct slu_verbs_places *places)
@@ -147,6 +121,9 @@ int slu_verbs_hint_open(struct slu_verbs_qp *qp)
 
     if (qp->attr.first || qp->attr.scarce || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
         return 0;
+    err = slu_verbs_farewell_open(qp);
+    if (err)
+        return err;
     pthread_mutex_lock(&pd->places_lock);
     for (places = pd->places; places && !has_place(places);)
         places = places->next;
@@ -157,6 +134,8 @@ int slu_verbs_hint_open(struct slu_verbs_qp *qp)
     if (places) {
         qp->own.places = places;
         qp->own.place = take_place(places);
+    } else {
+        qp->own.farewell_word = 0;
     }
     pthread_mutex_unlock(&pd->places_lock);
     return err;
@@ -184,13 +163,14 @@ void slu_verbs_hint_endpoint(const struct slu_verbs_qp *given, struct slu_endpoi
 
     endpoint->verbs.hint_addr = (uintptr_t)qp->own.place;
     endpoint->verbs.hint_rkey = qp->own.place ? qp->own.places->ibv->rkey : 0;
+    endpoint->verbs.farewell = qp->own.farewell_word;
 }
 
 /*
- * A request of our own, whose end is told to nobody. Its id comes once, so that what some drivers
- * still say of a queue pair that is gone is not taken for the end of another's.
+ * Its id comes once, so that what some drivers still say of a queue pair that is gone is not taken
+ * for the end of another's.
  */
-static int post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
+int slu_verbs_own_post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
     struct ibv_send_wr *bad;
@@ -218,19 +198,19 @@ static void fail(struct slu_verbs_qp *qp, uint32_t status, uint32_t vendor)
 static void say(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_own *own = &qp->own;
-    struct words *said = &own->place->said;
+    struct slu_verbs_words *said = &own->place->said;
     struct ibv_sge sge = {
-        .addr = (uintptr_t)said, .length = sizeof *said, .lkey = own->places->ibv->lkey};
+        .addr = (uintptr_t)said, .length = SLU_VERBS_HINT_BYTES, .lkey = own->places->ibv->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 
     own->more = own->in_flight != 0;
-    if (own->in_flight || qp->state != SLU_QP_CONNECTED)
+    if (own->in_flight || own->farewell || qp->state != SLU_QP_CONNECTED)
         return;
     atomic_store_explicit(&said->receives, htole64(own->receives), memory_order_relaxed);
     atomic_store_explicit(&said->wanted, htole64(own->wants), memory_order_relaxed);
     wr.wr.rdma.remote_addr = qp->link.hint_addr;
     wr.wr.rdma.rkey = qp->link.hint_rkey;
-    if (post(qp, &wr)) {
+    if (slu_verbs_own_post(qp, &wr)) {
         slu_verbs_qp_error(&qp->base);
         fail(qp, SLUICE_STATUS_GENERAL_ERR, 0);
         return;
@@ -244,12 +224,21 @@ static bool has_peer(const struct slu_verbs_qp *qp)
     return qp->own.place && qp->link.hint_addr;
 }
 
+/* A peer that leaves asks as well: the receives are to end, see farewell.c. */
+static void answer(struct slu_verbs_qp *qp)
+{
+    if (!slu_verbs_has_left(qp))
+        say(qp);
+    else if (qp->state == SLU_QP_CONNECTED)
+        slu_verbs_qp_error(&qp->base);
+}
+
 void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count)
 {
     qp->own.receives += count;
     if (has_peer(qp) &&
         SLU_UNLIKELY(atomic_load_explicit(&qp->own.place->heard.wanted, memory_order_relaxed)))
-        say(qp);
+        answer(qp);
 }
 
 /* How many receives the peer has told of. */
@@ -365,7 +354,7 @@ int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
     if (!write && !qp->link.reads)
         return slu_verbs_fail_read(base);
     qp->own.probe = id;
-    err = qp->own.in_flight ? 0 : post(qp, &wr);
+    err = qp->own.in_flight ? 0 : slu_verbs_own_post(qp, &wr);
     return err ? slu_verbs_fail_post(base, "send-queue request", err) : 0;
 }
 
@@ -383,13 +372,17 @@ bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, str
     cq->own_busy -= own->hints;
     own->hints = false;
     if (from->status == IBV_WC_SUCCESS) {
-        if (own->more)
+        if (own->farewell)
+            slu_verbs_farewell_step(qp);
+        else if (own->more)
             say(qp);
         return to->id != 0;
     }
     qp->state = SLU_QP_ERROR;
     to->vendor = from->vendor_err;
-    if (to->id == 0 && from->status != IBV_WC_WR_FLUSH_ERR)
+    if (own->farewell)
+        own->farewell = SLU_VERBS_OVER;
+    else if (to->id == 0 && from->status != IBV_WC_WR_FLUSH_ERR)
         fail(qp, (uint32_t)from->status, from->vendor_err);
     return to->id != 0;
 }

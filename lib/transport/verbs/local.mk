@@ -9,12 +9,14 @@ lib_libsluice_la_SOURCES += \
 	%D%/cq_poll.c \
 	%D%/device.c \
 	%D%/events.c \
+	%D%/farewell.c \
 	%D%/fork.c \
 	%D%/hint.c \
 	%D%/limits.c \
 	%D%/memory.c \
 	%D%/open.c \
 	%D%/path.c \
+	%D%/places.h \
 	%D%/post.c \
 	%D%/qp.c \
 	%D%/verbs.c \

@@ -191,9 +191,13 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
     slu_verbs_hint_endpoint(qp, endpoint);
 }
 
+/* A peer that has left is told to a side that has nothing posted, too. */
 int slu_verbs_qp_state(const struct slu_qp *base)
 {
-    return (int)slu_verbs_const_qp_of(base)->state;
+    const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
+
+    return qp->state == SLU_QP_CONNECTED && slu_verbs_has_left(qp) ? (int)SLU_QP_ERROR
+                                                                   : (int)qp->state;
 }
 
 /* "RoCE v2 192.0.2.1", "LID 7" or "LID 7, GID fe80::1". */
@@ -261,8 +265,10 @@ void slu_verbs_qp_error(struct slu_qp *base)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    int err = ibv_modify_qp(qp->ibv, &attr, IBV_QP_STATE);
+    int err;
 
+    slu_verbs_farewell_await(qp);
+    err = ibv_modify_qp(qp->ibv, &attr, IBV_QP_STATE);
     qp->state = SLU_QP_ERROR;
     slu_verbs_qp_part(qp);
     if (err)

@@ -57,6 +57,7 @@ struct slu_verbs_link {
     uint32_t access;       /* rights that the peer gives us: SLUICE_ACCESS_REMOTE_* */
     uint64_t hint_addr;    /* of the peer's place for hints; 0: it has none */
     uint32_t hint_rkey;
+    uint64_t farewell; /* what it is told there of a close; 0: it looks for nothing */
 };
 
 /* Requests of our own, beside the program's: probes and hints of receives; see hint.c. */
@@ -79,6 +80,18 @@ struct slu_verbs_own {
     bool wants;                    /* the peer was asked to tell us its receives */
     bool hints;                    /* what is in flight is a hint, and no probe */
     bool more;                     /* a hint is to follow what is in flight */
+    uint8_t farewell;              /* enum slu_verbs_farewell */
+    uint64_t farewell_word;        /* what the peer says if it closes; not 0 if there is a place */
+    int64_t farewell_by;           /* it is awaited until farewell_left of the queue is that */
+};
+
+/* How far a farewell has come; see farewell.c. */
+enum slu_verbs_farewell {
+    SLU_VERBS_STAYS,  /* there is none */
+    SLU_VERBS_LEAVES, /* there is one, and the end of what is in flight is awaited */
+    SLU_VERBS_SAYS,   /* its word is in flight */
+    SLU_VERBS_PARTS,  /* the request that ends the connection for the peer is in flight */
+    SLU_VERBS_OVER    /* nothing is to follow */
 };
 
 /* The thread that waits for events. */
@@ -192,6 +205,7 @@ struct slu_verbs_cq {
     uint64_t own_number;        /* of the last request of our own */
     uint64_t own_awaited;       /* that when somebody who was about to sleep waited for them */
     uint32_t own_busy;          /* queue pairs that have a hint in flight */
+    int64_t farewell_left;      /* time to wait for farewells, of all queue pairs */
     struct slu_verbs_wait wait; /* for receives of peers, since it was polled: see hint.c */
     bool dead;
     const char *reason; /* why, if it is dead */
@@ -359,6 +373,8 @@ int slu_verbs_cq_arm(struct slu_cq *cq);
 int slu_verbs_cq_fd(struct slu_cq *cq);
 void slu_verbs_cq_wake(struct slu_cq *cq);
 bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count);
+/* Ends the requests of our own that have completed in the part, and keeps all else for a poll. */
+void slu_verbs_cq_end_own(struct slu_verbs_cq *cq, uint32_t part);
 /* Drops the completions of a destroyed queue pair and keeps all others, in order. */
 void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part);
 
@@ -475,10 +491,24 @@ void slu_verbs_qp_slow(struct slu_qp *qp);
  */
 bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all);
 int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
+/* Posts a request of our own, when none is in flight: 0, or what libibverbs returned. */
+int slu_verbs_own_post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr);
 /* One of our own has ended: whether that is to be delivered. */
 bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to);
 /* Whether one that nobody waits for has failed, and was not told yet. */
 bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert);
+
+/* farewell.c: chooses what the peer is to say if it closes the connection. */
+int slu_verbs_farewell_open(struct slu_verbs_qp *qp);
+/* Tells the peer that this side closes the connection, if the peer can be told. */
+void slu_verbs_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
+/* Goes on with one: nothing of our own is in flight. */
+void slu_verbs_farewell_step(struct slu_verbs_qp *qp);
+/* Waits until the peer has been told, for a bounded time. */
+void slu_verbs_farewell_await(struct slu_verbs_qp *qp);
+/* Whether the peer has told that it closes the connection. */
+bool slu_verbs_has_left(const struct slu_verbs_qp *qp);
+const char *slu_verbs_qp_loss(const struct slu_qp *qp, bool *closed);
 
 /* post.c: a positive errno value of libibverbs; the error of a call, with its text. */
 int slu_verbs_fail_post(const struct slu_qp *qp, const char *what, int err);
