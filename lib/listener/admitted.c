@@ -64,9 +64,9 @@ static struct slu_admission *await_finished(struct sluice_listener *listener, in
 static int check_peers(struct slu_joint *joint)
 {
     for (uint32_t i = 0; i < joint->added; i++) {
-        if (!slu_joint_is_there(joint, i)) {
-            int error = slu_joint_fail_removed(joint, i);
+        int error = slu_joint_check_peer(joint, i);
 
+        if (error < 0) {
             slu_joint_undo(joint);
             return error;
         }

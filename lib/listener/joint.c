@@ -67,7 +67,7 @@ struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
     return &engine_of(joint)->peers[peer_of(joint, index)];
 }
 
-bool slu_joint_is_there(const struct slu_joint *joint, uint32_t index)
+static bool is_there(const struct slu_joint *joint, uint32_t index)
 {
     const struct slu_peer *peer = slu_joint_peer(joint, index);
 
@@ -76,8 +76,10 @@ bool slu_joint_is_there(const struct slu_joint *joint, uint32_t index)
             peer->name.index_generation == joint->generations[index]);
 }
 
-int slu_joint_fail_removed(const struct slu_joint *joint, uint32_t index)
+int slu_joint_check_peer(const struct slu_joint *joint, uint32_t index)
 {
+    if (is_there(joint, index))
+        return 0;
     return slu_fail(ENOTCONN, "peer %u was removed before it was connected", joint->peers[index]);
 }
 
@@ -104,7 +106,7 @@ void slu_joint_undo(struct slu_joint *joint)
     if (joint->channel != NULL)
         sluice_channel_close(joint->channel);
     while (joint->added > 0)
-        if (slu_joint_is_there(joint, --joint->added))
+        if (is_there(joint, --joint->added))
             remove_peer(joint, joint->added);
     joint->prepared = NULL;
     joint->channel = NULL;
@@ -126,8 +128,10 @@ struct slu_tcontext *slu_joint_context(const struct slu_joint *joint)
 
 int slu_joint_shake(struct slu_joint *joint, uint32_t index)
 {
-    if (!slu_joint_is_there(joint, index))
-        return slu_joint_fail_removed(joint, index);
+    int error = slu_joint_check_peer(joint, index);
+
+    if (error < 0)
+        return error;
     if (joint->multichannel != NULL)
         return sluice_multichannel_peer_handshake(joint->multichannel, joint->peers[index],
                                                   &joint->remote[index]);
@@ -152,11 +156,11 @@ static int shake_hands(struct slu_joint *joint)
 
 static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeout)
 {
+    int error = slu_joint_check_peer(joint, index);
     struct slu_text text;
-    int error;
 
-    if (!slu_joint_is_there(joint, index))
-        return slu_joint_fail_removed(joint, index);
+    if (error < 0)
+        return error;
     slu_text_save(&text);
     error = slu_await_connected(engine_of(joint), slu_joint_peer(joint, index), timeout);
     if (error != -EOPNOTSUPP)

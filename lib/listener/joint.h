@@ -27,10 +27,6 @@ int slu_joint_check(const struct slu_joint *joint);
 int slu_joint_prepare(struct slu_joint *joint);
 /* For one who came: strangers at the same door may have what the channel needs. */
 int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming);
-/* Whether the program has not removed the peer meanwhile; a channel is always there. */
-bool slu_joint_is_there(const struct slu_joint *joint, uint32_t index);
-/* The error of a peer that it has removed. */
-int slu_joint_fail_removed(const struct slu_joint *joint, uint32_t index);
 /* Whether nothing can be done with it now: the program has a scope of the multichannel open. */
 bool slu_joint_is_busy(const struct slu_joint *joint);
 /*
@@ -45,6 +41,8 @@ int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, u
 /* The error of one that was not connected in time. */
 int slu_joint_fail_late(const struct slu_joint *joint, const struct slu_passage *passage,
                         uint32_t index);
+/* Returns 0; or -ENOTCONN if the program has removed the peer, whose index another one may have. */
+int slu_joint_check_peer(const struct slu_joint *joint, uint32_t index);
 /*
  * The peer of one that is prepared, in its engine; and its queue pair, or the first if it has
  * several, which alone has messages. NULL: it has failed.

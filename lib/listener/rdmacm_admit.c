@@ -66,8 +66,10 @@ int slu_rdmacm_join(struct slu_joint *joint, uint32_t index, struct slu_cm *cm)
 int slu_rdmacm_hand_over(struct slu_joint *joint, uint32_t index, struct slu_cm *cm)
 {
     struct slu_peer *peer = slu_joint_peer(joint, index);
-    int error;
+    int error = slu_joint_check_peer(joint, index);
 
+    if (error < 0)
+        return error;
     /* It has failed already: the channel tells why. */
     if (peer->qp == NULL)
         return slu_fail(ECONNRESET, "the channel failed before it was connected");

@@ -253,6 +253,36 @@ TEST(silent_ones_hold_up_nobody)
     end(&sides, listener);
 }
 
+/* The program removes a peer that was answered; the second time another one has its index then. */
+TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
+{
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    struct sluice_endpoint endpoint;
+    struct sides sides;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    struct sluice_multichannel *many = sluice_prepared_multichannel_handshake(
+        sluice_multichannel_prepare(sides.pds[0], 0, NULL), NULL, 0);
+    require(many != NULL, "%s", sluice_last_error());
+    dialer_ask(&dialer, listener);
+    require_ok(sluice_incoming_admit_into(next(listener), many, NULL, DEADLINE, 0));
+    require_ok(sluice_multichannel_peer_remove(many, 0));
+    if (_i == 1) {
+        require_result(sluice_multichannel_peer_add(many, &endpoint), 0);
+    }
+    dialer_step(&dialer, 0, SLU_CM_ANSWERED);
+    require_ok(slu_cm_confirm(dialer.cm));
+    require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
+    require(admitted.error == -ENOTCONN, "%d", admitted.error);
+    require_words(sluice_last_error(), "peer 0 was removed before it was connected");
+    if (_i == 1) {
+        require_result(sluice_multichannel_peer_state(many, 0), SLUICE_STATE_PREPARED);
+    }
+    dialer_leave(&dialer);
+    sluice_multichannel_close(many);
+    end(&sides, listener);
+}
+
 /* Nobody is given who has left in the queue, and their places are others'. */
 TEST(whoever_leaves_the_queue)
 {
