@@ -213,7 +213,7 @@ static int work(struct hub *hub)
     for (uint32_t i = 0; i < hub->count; i++)
         printf("worker %u answered %u times\n", i + 1, hub->peers[i].answers);
     if (hub->done < RANGES) {
-        fprintf(stderr, "08-many-peers: nobody is left to work\n");
+        fprintf(stderr, "08-many-peers: no worker is left\n");
         return -1;
     }
     printf("%" PRIu64 " primes below %" PRIu64 "\n", hub->primes, RANGE * RANGES);

@@ -231,10 +231,10 @@ static int admit(struct server *server)
     while ((incoming = sluice_listener_next(server->listener, 0)) != NULL)
         take_in(server, incoming);
     if (errno != ETIMEDOUT)
-        return complain("server", "look who comes");
+        return complain("server", "get the next client");
     while ((error = sluice_listener_admitted(server->listener, 0, &admitted)) == 0)
         welcome(server, &admitted);
-    return error == -ETIMEDOUT ? 0 : complain("server", "look who is in");
+    return error == -ETIMEDOUT ? 0 : complain("server", "get an accepted client");
 }
 
 /* Kills the victim. */

@@ -32,7 +32,7 @@ def _data(struct: Any) -> bytes:
 
 @dataclass(frozen=True)
 class IncomingInfo:
-    """A client that wants to connect."""
+    """Information about a client that wants to connect."""
 
     address: str
     channels: int
@@ -58,7 +58,7 @@ class Incoming(Object):
 
     @property
     def info(self) -> IncomingInfo:
-        """Who it is."""
+        """Returns information about the client."""
         info = ffi.new("struct sluice_incoming_info *")
         info.size = ffi.sizeof("struct sluice_incoming_info")
         check(lib.sluice_incoming_query(self._get(), info))

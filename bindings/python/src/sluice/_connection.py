@@ -150,7 +150,7 @@ class Connection(Object):
             if result not in (-errno.ETIMEDOUT, -errno.EINTR):
                 check(result)
         if self._guard.wanted:
-            time.sleep(0.0005)  # who wants it, too, gets it
+            time.sleep(0.0005)  # let other threads take the lock
         return False
 
     def _find_lost(self) -> None:
