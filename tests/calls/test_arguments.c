@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bad requests are found before anything is posted: the call says what is
- * wrong and with which request, writes nothing, and all works as before. What is
- * the same for each form of an operation, test_forms has.
+ * Bad requests are found before anything is posted: the call reports the mistake and the index of
+ * the request, writes nothing, and all works as before. Mistakes that all forms of an operation
+ * share are in test_forms.
  */
 #include <sys/mman.h>
 
@@ -33,7 +33,7 @@ static void fixture_open(struct fixture *fixture)
     }
 }
 
-/* Nothing arrived, and both peers work. */
+/* Requires that no message arrived and that both peers work. */
 static void fixture_close(struct fixture *fixture)
 {
     struct sluice_completion completion;
@@ -46,7 +46,7 @@ static void fixture_close(struct fixture *fixture)
     star_close(&fixture->star);
 }
 
-/* Each way to give the list refuses it so. */
+/* Requires that each call that takes a list refuses it with this error. */
 static void refused(struct fixture *fixture, int error, const char *words)
 {
     struct sluice_completion completions[2];
@@ -310,7 +310,7 @@ TEST(negative_times)
     fixture_close(&fixture);
 }
 
-/* A list of no requests is no work: 0, and nothing is looked at or written. */
+/* A call with an empty list returns 0, and reads or writes no argument. */
 TEST(empty_lists)
 {
     struct fixture fixture;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations: what they leave behind and bring back, that they keep their
- * place among others, and that nobody without the right gets one.
+ * Atomic operations: the values they leave and return, their order among other requests, and that a
+ * peer without the right gets none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ TEST(channel_and_unpolled)
     pair_close(&pair);
 }
 
-/* A mistake of the caller's, and the words that tell it. */
+/* A mistake of the caller, and the words of its error. */
 struct mistake {
     int error;
     const char *words;
@@ -198,7 +198,7 @@ TEST(wrong_arguments, .times = 2)
     fixture_open(&fixture, NULL, ACCESS);
     for (size_t i = 0; i < COUNT(mistakes); i++) {
         check_mistake(&fixture, SLUICE_OP_FETCH_ADD, &mistakes[i]);
-        /* Which has two operands. */
+        /* A compare-and-swap has two operands, so only its address may be wrong here. */
         if (mistakes[i].operands == 0) {
             check_mistake(&fixture, SLUICE_OP_COMPARE_SWAP, &mistakes[i]);
         }
@@ -235,7 +235,9 @@ TEST(wrong_arguments, .times = 2)
     fixture_close(&fixture);
 }
 
-/* It ends so, the peer with it, and no word changes on either side. */
+/*
+ * Requires that the request fails, and its peer with it, and that no word changes on either side.
+ */
 static void refused(struct fixture *fixture, const struct sluice_sge *sge,
                     const struct sluice_remote_mr *remote, enum sluice_error_class error_class,
                     int kind)
@@ -327,7 +329,7 @@ TEST(no_right_of_the_channel, .times = 2)
     }
 }
 
-/* And one that lets it do nothing else. */
+/* A channel with only the right to atomics refuses writes and reads. */
 TEST(right_for_nothing_else, .times = 2)
 {
     struct fixture fixture;
@@ -350,8 +352,8 @@ TEST(right_for_nothing_else, .times = 2)
 }
 
 /*
- * The place for the old value is wrong. The peer's word is not touched either,
- * but by devices that look at the place only when the old value comes.
+ * The place for the old value is wrong. The peer's word is unchanged as well, except on devices
+ * that check the place only when the old value arrives.
  */
 TEST(no_place_for_the_result, .times = 2)
 {
@@ -375,7 +377,7 @@ TEST(no_place_for_the_result, .times = 2)
     fixture_close(&fixture);
 }
 
-/* What may be registered, and what a channel may allow. */
+/* The rights with which memory may be registered, and those that a channel may allow. */
 TEST(rights)
 {
     struct sides sides;
@@ -396,7 +398,10 @@ TEST(rights)
     sides_close(&sides);
 }
 
-/* Each sees what those before it left, in one list: a write, an addition, a read, and so on. */
+/*
+ * In one list, each request sees the effect of those before it: a write, an addition, a read, and
+ * so on.
+ */
 TEST(mixed_in_order)
 {
     struct fixture fixture;
@@ -443,7 +448,7 @@ TEST(mixed_in_order)
     fixture_close(&fixture);
 }
 
-/* What an atomic operation brings is sent on by a write that waits for it. */
+/* A write with a fence sends on the result of the atomic operation before it. */
 TEST(fence_passes_the_result_on)
 {
     struct fixture fixture;

@@ -51,7 +51,7 @@ static const struct bad_field bad_fields[] = {
     {FIELD(flow_label), 0x100000, "flow_label 1048576 0 1048575"},
     {FIELD(hop_limit), 256, "hop_limit 256 1 255"},
     {FIELD(path_bits), 128, "path_bits 128 0 127"},
-    {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* which is not set */
+    {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* that flag is not set */
     {FIELD(wait_mode), 3, "wait_mode"},
     {FIELD(arrival_tags), 1048577, "arrival_tags 1048577 0..1048576"},
     {FIELD(queue_pairs), 9, "queue_pairs 9 1..8"},
@@ -215,7 +215,7 @@ TEST(channel_fields_that_are_zero)
     sides_close(&pair.sides);
 }
 
-/* Of a newer program: longer, and zero where we know nothing. */
+/* Attributes of a newer program: longer, and zero in the fields unknown to this library. */
 TEST(channel_attr_of_another_version)
 {
     struct {
@@ -288,7 +288,7 @@ TEST(context_address)
     struct sluice_context_attr attr = {.size = sizeof(attr)};
     int fds = count_fds();
     if (!device_is_soft()) {
-        return; /* it has none */
+        return; /* it has no addresses */
     }
     for (size_t i = 0; i < COUNT(wrong); i++) {
         attr.address = wrong[i];
@@ -323,7 +323,7 @@ TEST(unknown_device)
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
 
-/* Whatever the library can tell something of. */
+/* One of each kind of object about which the library returns information. */
 struct told {
     struct pair pair;
     struct sluice_multichannel *loop;
@@ -397,7 +397,7 @@ static int tell_variable(const struct told *told, void *info)
     return sluice_environment_variable(0, info);
 }
 
-/* It says nothing to a process that is no rank. */
+/* Fails in a process that is not a rank. */
 static int tell_launch(const struct told *told, void *info)
 {
     (void)told;
@@ -448,7 +448,10 @@ static void set_size(uint32_t size)
     room.size = size;
 }
 
-/* What is known is written, what is not is zero, and all behind that is as it was. */
+/*
+ * Known fields are written, unknown fields are zeroed, and the bytes behind the struct are
+ * unchanged.
+ */
 static void tell_with_size(const struct told *told, const struct written *written, uint32_t size)
 {
     uint32_t known = size < written->size ? size : written->size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of blocks: what moves is compared, byte by byte, with a model that moves the
- * blocks one after the other; each has one result; and what cannot be is told.
+ * Requests of blocks: the moved bytes are compared with a model that moves one block after the
+ * other; each request has one result; and impossible blocks are refused.
  */
 #include <stdio.h>
 
@@ -208,7 +208,7 @@ static void do_scope(struct fixture *fixture, const struct sluice_request *reque
     require_ok(sluice_scope_end(scope, NULL));
 }
 
-/* What it was made of may go before it is posted, twice. */
+/* Prepares a list and posts it twice, after overwriting the arrays it was prepared from. */
 static void do_list(struct fixture *fixture, const struct sluice_request *request)
 {
     struct sluice_blocks copy = *request->blocks;
@@ -456,7 +456,7 @@ TEST(many_peers)
     star_close(&star);
 }
 
-/* Nothing of these is posted. */
+/* Wrong blocks, of which nothing is posted. */
 struct wrong {
     struct sluice_blocks blocks;
     int error;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every class of errors on every transport: each row of the table below is a class, each column a
- * transport, and each cell what provokes it there, or why nothing does. What else provokes it is
- * in the tests of what it is about; sluice_errors(7) tells the same to users.
+ * transport, and each cell a cause that provokes the class there, or the reason why none does.
+ * Further causes are in the tests of their topics; sluice_errors(7) documents the same for users.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -22,7 +22,7 @@ struct bench {
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     struct sluice_completion completion; /* of the request that fails */
-    bool all_fail;                       /* and the second peer, too */
+    bool all_fail;                       /* the second peer fails, too */
 };
 
 static void bench_open(struct bench *bench)
@@ -37,7 +37,7 @@ static void bench_open(struct bench *bench)
     memory_open(&bench->far, bench->star.sides.pds[1], LENGTH);
     bench->sge = memory_sge(&bench->near, 0, LENGTH);
     bench->remote = memory_remote(&bench->far, 0, LENGTH);
-    /* Both are there: a cause must not catch the library while it connects. */
+    /* Both peers are connected first: a cause must not strike while the library connects. */
     star_works(&bench->star, 0);
     star_works(&bench->star, 1);
 }
@@ -221,7 +221,7 @@ static enum column column_here(void)
     return device_is_pretend() ? PRETEND : RDMA;
 }
 
-/* What the class is called in errno, by the page. */
+/* The errno value of the class, by sluice_errors(7). */
 static int errno_of(enum sluice_error_class error_class)
 {
     static const int values[] = {0,          -ECONNRESET, -ETIMEDOUT, -EACCES, -EMSGSIZE,
@@ -239,7 +239,7 @@ static void require_cell(const struct row *row, const struct cell *cell, const s
         require_class(&bench->completion, row->error_class);
     if (row->error_class == SLUICE_CLASS_NONE || row->error_class == SLUICE_CLASS_CANCELLED)
         return;
-    /* It is the first error of its peer, which has failed. */
+    /* The failure is the first error of its peer, which has failed. */
     struct sluice_error error = peer_error(bench->star.hub, 0);
     require(error.error_class == row->error_class, "%s on %s: %s, %s", what, where,
             sluice_error_class_name(error.error_class), error.text);

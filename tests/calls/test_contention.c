@@ -71,7 +71,9 @@ static void close_adders(struct adder *adders, struct sides *sides, struct memor
 /* Threads that are not done. */
 static atomic_uint at_work;
 
-/* Adds 1 so many times: what it finds grows, and by more than one where others came between. */
+/*
+ * Adds 1 in a loop. The value it finds grows, by more than one if other threads added in between.
+ */
 static void *add_ones(void *argument)
 {
     struct adder *adder = argument;
@@ -113,7 +115,7 @@ TEST(threads_add)
         sum += adders[i].sum;
     }
     require_word(__atomic_load_n(word, __ATOMIC_SEQ_CST), n, "the counter");
-    /* Each value was found by one of them, and by one alone. */
+    /* Each value was found by exactly one of them. */
     require_word(sum, n * (n - 1) / 2, "the sum of what they found");
     close_adders(adders, &sides, &far);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What arrives is what was sent: each operation between two peers, in all sizes. */
+/* Data arrive as they were sent: each operation between two peers, in all sizes. */
 #include "../support/pair.h"
 
 static const size_t sizes[] = {

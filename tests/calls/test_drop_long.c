@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages that are longer than their receive, on channels that drop these: the receive alone
- * fails, and tells the length; the sender has sent; and the connection goes on, with the messages
- * before and behind. Without a device only, and a device says so.
+ * Messages longer than their receive, on channels that drop these: only the receive fails, and
+ * reports the length; the send succeeds; and the connection goes on with the messages before and
+ * behind. This exists without a device only; a device refuses it.
  */
 #include <sys/socket.h>
 
@@ -54,7 +54,10 @@ static struct sluice_handle post_send(struct scene *scene, uint32_t length)
     return post(scene->pair.channels[0], &send);
 }
 
-/* It was dropped: it says how long it was, and all else is that of a message that was too long. */
+/*
+ * Requires that a receive was dropped: it has the length of the message, and is otherwise as any
+ * receive whose message was too long.
+ */
 static void check_dropped(struct scene *scene, struct sluice_handle handle, uint64_t length)
 {
     struct sluice_completion completion;
@@ -132,7 +135,7 @@ TEST(messages_that_come_first)
     scene_close(&scene);
 }
 
-/* A blocking call says what happened, and a list tells each result in its place. */
+/* A blocking call returns the error, and a list has each result in its place. */
 TEST(calls_that_block)
 {
     struct scene scene;
@@ -165,7 +168,7 @@ TEST(calls_that_block)
     scene_close(&scene);
 }
 
-/* Results that nobody takes for long are kept with the length of the message. */
+/* Results that stay unread for long keep the length of the message. */
 TEST(results_that_are_kept)
 {
     struct scene scene;

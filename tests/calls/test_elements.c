@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests whose element is in them, and not in a list beside them: all calls
- * that take requests take such, and tell a forgotten one.
+ * Requests with their only element inside, without a list: all calls that take requests accept
+ * them, and report a missing element.
  */
 #include "../support/pair.h"
 
@@ -79,7 +79,7 @@ static void check(const struct memory *memory, uint32_t operation)
     }
 }
 
-/* Each spoke does its part with an element of its own. */
+/* Each spoke posts its side with an element of its own. */
 static void post_far(struct fixture *fixture, uint32_t opcode, struct sluice_handle *handles)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -188,7 +188,7 @@ TEST(multicasts)
     fixture_close(&fixture);
 }
 
-/* What was posted is read before the call returns. */
+/* Requests are read before the call returns. */
 TEST(unpolled_lists)
 {
     struct fixture fixture;
@@ -338,7 +338,7 @@ TEST(posted_element_holds_its_region)
     fixture_close(&fixture);
 }
 
-/* With a list, the request's own element is not looked at. */
+/* If there is a list, the request's own element is ignored. */
 TEST(list_goes_before_element)
 {
     struct fixture fixture;
@@ -409,7 +409,7 @@ TEST(forgotten_elements)
     require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
     require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
     require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-    /* One that starts at 0, or is of no bytes, or needs no key, is none of them. */
+    /* Address 0, no bytes, or a missing key is not an error where a request allows it. */
     request = near_piece(&fixture, SLUICE_OP_WRITE, 0);
     request.sge.length = 0;
     request.sge.lkey = 0;

@@ -315,8 +315,8 @@ TEST(first_error_is_kept)
 }
 
 /*
- * Our end reaches the peer as well: its parked receive ends, whoever was to
- * connect, and whether that had happened already.
+ * Closing an end ends a parked receive of the peer, whichever side connects and whether they were
+ * connected already.
  */
 TEST(peer_of_a_closed_end_notices)
 {

@@ -15,7 +15,7 @@
 
 static const struct sluice_request receive_nothing = {.opcode = SLUICE_OP_RECEIVE};
 
-/* Whether the fd of the channel is readable within so many milliseconds. */
+/* Returns whether the fd of the channel becomes readable within this many milliseconds. */
 static bool is_readable(const struct sluice_channel *channel, int milliseconds)
 {
     struct pollfd fd = {.fd = sluice_channel_fd(channel), .events = POLLIN};
@@ -76,7 +76,10 @@ TEST(fds_are_what_they_should_be)
     pair_close(&pair);
 }
 
-/* Nothing: quiet. A message: readable, once armed, until it was polled. */
+/*
+ * Without a message the fd is not readable; after one it is, once armed, until the message was
+ * polled.
+ */
 TEST(a_message_makes_the_fd_readable)
 {
     struct pair pair;
@@ -125,7 +128,7 @@ TEST(own_requests_make_the_fd_readable)
     pair_close(&pair);
 }
 
-/* Another call has taken it from the device already: no fd would tell. */
+/* Another call has taken the completion from the device already, so no fd would become readable. */
 TEST(what_nobody_has_seen_forbids_to_sleep)
 {
     struct pair pair;
@@ -136,7 +139,7 @@ TEST(what_nobody_has_seen_forbids_to_sleep)
     post(channel, &receive_nothing);
     require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
     require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
-    /* Whoever waits for the first may take the second as well. */
+    /* The wait for the first may take the second as well. */
     await(channel, handle, SLUICE_CLASS_NONE);
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     require_result(sluice_channel_arm(channel, &due), 1);
@@ -164,7 +167,7 @@ TEST(an_old_failure_forbids_to_sleep)
     post_two(&star, 0);
     star_break(&star, 0);
     star_reset(&star, 0);
-    /* There are four slots: these take those of the failures. */
+    /* There are four slots: these requests take those of the failures. */
     post_two(&star, 0);
     post_two(&star, 1);
     for (int left = 2; left > 0; left--) {
@@ -264,7 +267,7 @@ TEST(a_scope_may_be_waited_for_in_a_loop)
     pair_close(&pair);
 }
 
-/* Its last result seen, a channel that has failed leaves the event loop alone. */
+/* Once its last result was read, a failed channel no longer wakes the event loop. */
 TEST(a_failed_channel_is_quiet)
 {
     struct pair pair;
@@ -303,7 +306,7 @@ TEST(an_idle_epoll_takes_no_cpu, .times = 2)
     do {
         require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
     } while (sluice_multichannel_arm(star.hub, NULL) == 1);
-    /* What was there before it was armed is no news. */
+    /* An event from before the channel was armed does not count. */
     epoll_wait(epoll, &event, 1, 0);
     int64_t used = cpu_used();
     int ready = epoll_wait(epoll, &event, 1, 300);
@@ -401,7 +404,7 @@ static int fd_of(const struct joined *joined, int number)
                              : sluice_multichannel_fd(joined->all);
 }
 
-/* What a message says in its immediate. */
+/* The meaning of a message, in its immediate. */
 enum { MORE, LAST_OF_BURST, LAST_OF_ALL };
 
 static void send_message(struct joined *joined, int number, uint32_t immediate)

@@ -27,7 +27,7 @@ struct fixture {
     struct sluice_remote_mr near_remotes[PEERS];
     struct sluice_remote_mr far_remotes[PEERS];
     bool atomics;
-    /* Of the running form. */
+    /* The state of the form that is running. */
     const struct form *form;
     struct form_call call;
     uint32_t pieces; /* how many take part */
@@ -92,7 +92,7 @@ static uint8_t *bytes_of(const struct sluice_sge *sge)
     return (uint8_t *)(uintptr_t)sge->addr;
 }
 
-/* What the call is given when it is to do well, with the first piece if it is one of many. */
+/* Prepares the arguments of a valid call, with the first piece if there are many. */
 static void prepare(struct fixture *fixture, const struct form *form)
 {
     uint32_t length = form_is_atomic(form) ? 8 : LENGTH;
@@ -138,7 +138,7 @@ static uint32_t piece_at(const struct form *form, uint32_t place)
     return form->shape == MULTICAST ? targets[place] : place;
 }
 
-/* Whose bytes are there at first, and where they are to be. */
+/* Fills the memory of the side that data come from, and clears the other one. */
 static void fill(struct fixture *fixture)
 {
     const struct form *form = fixture->form;
@@ -181,7 +181,7 @@ static void check(struct fixture *fixture)
     }
 }
 
-/* What the other side does for a piece: it receives, also an immediate, or sends. */
+/* Posts the other side of a piece: a receive, also for an immediate, or a send. */
 static bool help(struct fixture *fixture, uint32_t piece, struct sluice_handle *handle)
 {
     const struct form *form = fixture->form;
@@ -342,7 +342,10 @@ TEST(each_moves_its_bytes, .times = OF_SCOPE + 1)
     try_forms((enum form_of)_i, move_both_ways);
 }
 
-/* Nothing was posted, nothing written, and what is refused next is not held against it. */
+/*
+ * Requires that the call was refused, that nothing was posted or written, and that the next mistake
+ * is reported as well.
+ */
 static void refused(struct fixture *fixture, int error, const char *words)
 {
     const struct form *form = fixture->form;
@@ -440,7 +443,7 @@ static void wrong_lists(struct fixture *fixture)
         refused(fixture, -EINVAL, "peer 4");
         fixture->remotes[PEERS - 1].peer = targets[PEERS - 1];
     }
-    /* Of nothing, nothing is looked at. */
+    /* With a count of 0 no array is read. */
     *call = good;
     call->requests = NULL;
     call->peers = NULL;
@@ -552,7 +555,7 @@ static void ask_a_failed_peer(const struct form *form)
     fixture.call.count = 2;
     require_error(form->call(&fixture.call), -ENOTCONN, "peer 2");
     value_check(fixture.handles + 2, 2 * sizeof(fixture.handles[0]), 0xcc);
-    /* What was posted is not done in no time. */
+    /* Posted requests do not end within a deadline of 0. */
     int ended = sluice_multichannel_shutdown(fixture.star.hub, 0);
     require(ended == -ETIMEDOUT || (form_is_one_sided(form) && ended == 0), "%s: %d", form->name,
             ended);
@@ -584,7 +587,7 @@ TEST(full_queues_and_no_handles)
         sluice_channel_receive_unpolled(fixture.star.spokes[0], NULL, 0, DEADLINE, &handle),
         -EAGAIN, "receive queue");
     value_check(&handle, sizeof(handle), 0xcc);
-    /* What has no handle is polled. */
+    /* Requests without a handle are polled. */
     require_ok(sluice_multichannel_send_unpolled(hub, 0, NULL, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_next(hub, DEADLINE, &completion));
     require(completion.opcode == SLUICE_OP_SEND && completion.peer == 0, "opcode %u",

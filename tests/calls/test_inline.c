@@ -103,7 +103,7 @@ TEST(memory_that_is_not_registered, .times = FORMS)
     fixture_close(&fixture);
 }
 
-/* Without the flag it is the device that looks at the key. */
+/* Without the flag the device checks the key. */
 TEST(the_same_without_the_flag, .times = 3)
 {
     struct fixture fixture;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Peers that come and go: nothing is left of who goes, and nobody else notices. */
+/*
+ * Peers are added and removed: a removed peer leaves nothing behind, and other peers are
+ * unaffected.
+ */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,7 +48,7 @@ TEST(indices_are_used_again)
     server_close(&server);
 }
 
-/* One that was made with peers has them and those that come. */
+/* A multichannel that was made with peers keeps them beside those that are added. */
 TEST(added_to_those_there_were)
 {
     struct server server;
@@ -80,14 +83,14 @@ TEST(added_to_those_there_were)
     sides_close(&sides);
 }
 
-/* What the process has allocated and not freed. */
+/* Returns the bytes that the process has allocated and not freed. */
 static size_t bytes_used(void)
 {
     struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;
 }
 
-/* Neither fds nor memory nor objects of the device. */
+/* Descriptors, memory and objects of the device. */
 TEST(nothing_is_left_behind)
 {
     const int cycles = short_run() ? 300 : 10000;
@@ -114,7 +117,10 @@ TEST(nothing_is_left_behind)
     }
     require(settle_fds(fds) <= fds, "%d fds, were %d", count_fds(), fds);
     require(count_objects("qp") == qps, "%d queue pairs, were %d", count_objects("qp"), qps);
-    /* What is still on its way to be closed is some, and does not grow with the cycles. */
+    /*
+     * Descriptors that are still being closed take some memory, which does not grow with the
+     * cycles.
+     */
     require(SANITIZED || bytes_used() < bytes + (size_t)cycles * 32 + 65536, "%zu bytes, were %zu",
             bytes_used(), bytes);
     require(sluice_multichannel_peers(server.all) == 2, "%u",
@@ -122,7 +128,7 @@ TEST(nothing_is_left_behind)
     server_close(&server);
 }
 
-/* What others have in flight goes on, wherever the arrays move. */
+/* Requests of other peers in flight go on when the arrays move. */
 TEST(come_and_go_beside_traffic)
 {
     const uint32_t guests = short_run() ? 40 : 100;
@@ -156,7 +162,7 @@ TEST(come_and_go_beside_traffic)
     server_close(&server);
 }
 
-/* What a child inherits is nothing that it could add to; its parent goes on. */
+/* A child inherits nothing that it could add to; its parent goes on. */
 TEST(beside_a_child)
 {
     struct server server;
@@ -203,7 +209,7 @@ static void *ask_for_memory(void *argument)
     return NULL;
 }
 
-/* What another thread scans moves, and it sees all that is posted all the same. */
+/* A region scans the arrays in another thread while they move, and finds all posted work. */
 TEST(memory_is_scanned_meanwhile)
 {
     const uint32_t guests = short_run() ? 40 : 200;
@@ -357,7 +363,7 @@ TEST(three_hundred_come_and_go)
     server_close(&server);
 }
 
-/* A client that closes or whose end fails is found lost, removed, and another comes. */
+/* A client that closes or fails is found lost and removed, and another one is added. */
 TEST(lost_and_replaced)
 {
     struct server server;

@@ -134,7 +134,7 @@ TEST(closing_in_any_order)
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
 
-/* Each object can be made and unmade again and again, and leaves nothing. */
+/* Each object can be made and closed again and again, and leaves nothing behind. */
 TEST(nothing_leaks)
 {
     int fds = count_fds();
@@ -195,7 +195,7 @@ TEST(memory_that_cannot_be_registered, .group = "objects")
         require_null(sluice_mr_register(sides.pds[0], pages, 3 * page, 0), EFAULT, "");
         require_null(sluice_mr_register(sides.pds[0], pages + page, 1, 0), EFAULT, "");
     }
-    /* Nothing can be mapped there. */
+    /* No memory can be mapped at this address. */
     void *nowhere = (void *)(uintptr_t)page;
     require_null(sluice_mr_register(sides.pds[0], nowhere, 1, 0), EFAULT, "");
     mprotect(pages, page, PROT_READ);
@@ -264,13 +264,13 @@ TEST(packed_remote_memory, .group = "objects")
     require(back.addr == remote.addr && back.length == remote.length && back.rkey == remote.rkey &&
                 back.reserved[0] == 0,
             "%llx", (unsigned long long)back.addr);
-    /* Whatever bit is flipped, it is found out, or at least it is not believed to be the same. */
+    /* A flipped bit is refused, or the result differs. */
     for (int bit = 0; bit < SLUICE_REMOTE_MR_BYTES * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << (bit % 8));
         memset(&untouched, 0xcc, sizeof(untouched));
         int result = sluice_remote_mr_unpack(bytes, &untouched);
         if (result == 0) {
-            /* But for the version that wrote it: later ones may have written the same. */
+            /* The version of the writer may differ: a later one may have written the same. */
             require(memcmp(&untouched, &back, sizeof(back)) != 0 || bit / 8 == 4 || bit / 8 == 5,
                     "bit %d", bit);
         } else {
@@ -293,7 +293,7 @@ TEST(packed_remote_memory, .group = "objects")
     require_error(sluice_remote_mr_unpack(bytes, &untouched), -EPROTO, "");
 }
 
-/* Nothing that could be taken for a handle is left behind. */
+/* The output holds nothing that could be taken for a handle. */
 TEST(packing_nothing, .group = "objects")
 {
     struct sluice_remote_mr remote = {.addr = 1000, .length = 100, .rkey = 5};
@@ -362,7 +362,7 @@ TEST(log_function, .group = "objects")
     sluice_context_close(context);
     require(seen.lines >= 1 && seen.worst >= SLUICE_LOG_INFO, "%u lines, level %u", seen.lines,
             seen.worst);
-    /* Not above the level, and nothing at all at none. */
+    /* No line above the level is logged, and none at all at level NONE. */
     seen = (struct log_seen){0};
     require_ok(sluice_log_set(SLUICE_LOG_WARN, count_line, &seen));
     sluice_context_close(sluice_context_open(NULL, NULL));
@@ -393,13 +393,13 @@ static void require_cause(const char *words, const char *cause)
 {
     char text[700];
     snprintf(text, sizeof(text), "%s; earlier: %s", words, cause);
-    /* There is room for so much. */
+    /* Only this much of the cause fits. */
     text[strlen(sluice_last_error())] = '\0';
     require(strcmp(text, sluice_last_error()) == 0 && strlen(text) > strlen(words) + 20,
             "%s, not %s", sluice_last_error(), text);
 }
 
-/* A program that looks at the last result alone is told of the first mistake. */
+/* A program that checks only its last result gets the first mistake of the chain. */
 TEST(first_failure_of_a_chain, .group = "objects")
 {
     char cause[320];
@@ -415,7 +415,9 @@ TEST(first_failure_of_a_chain, .group = "objects")
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
     require(!prepared && errno == EINVAL, "%s", strerror(errno));
     require_cause("a channel needs a protection domain", cause);
-    /* A call that makes no object tells of it, too, and those that follow do. */
+    /*
+     * A call that makes no object reports the first mistake as well, and so do the calls behind it.
+     */
     struct sluice_endpoint remote = {{0}};
     require_result(sluice_prepared_channel_endpoint(prepared, &remote), -EINVAL);
     require_cause("not a prepared channel", cause);
@@ -428,13 +430,13 @@ TEST(first_failure_of_a_chain, .group = "objects")
     }
     require_null(sluice_channel_reset(channel), EINVAL, "not a channel");
     require_cause("not a channel", cause);
-    /* One that fails for a reason of its own has nothing to do with it. */
+    /* A call that fails for a reason of its own does not mention it. */
     require_result(sluice_log_set(99, NULL, NULL), -EINVAL);
     require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
     require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
 }
 
-/* Whatever is asked of nothing. */
+/* The same holds for all calls on objects that were not made. */
 TEST(first_failure_of_regions_and_nodes, .group = "objects")
 {
     char cause[320];
@@ -456,7 +458,7 @@ TEST(first_failure_of_regions_and_nodes, .group = "objects")
     require_cause("not a node", cause);
 }
 
-/* What is given to a call is there, if it is the wrong thing: no NULL explains that. */
+/* A wrong object that is not NULL is not explained by an earlier failure. */
 TEST(first_failure_of_no_null, .group = "objects")
 {
     struct sluice_context *context = open_context();
@@ -473,7 +475,7 @@ TEST(first_failure_of_no_null, .group = "objects")
     sluice_context_close(context);
 }
 
-/* What was mended since, and what another thread did, explains nothing. */
+/* A failure that was corrected since, or that happened in another thread, is not mentioned. */
 TEST(failure_before_a_success, .group = "objects")
 {
     struct sluice_context *context = sluice_context_open("no-such-device", NULL);

@@ -52,7 +52,7 @@ TEST(connected_peers_answer)
         require_ok(sluice_channel_wait_connected(pair.channels[1], round > 0 ? 0 : DEADLINE));
     }
     pair_works(&pair);
-    /* It is nobody's work. */
+    /* The probe is not counted as a request. */
     require_ok(sluice_channel_counters(pair.channels[0], &counters));
     require(counters.requests[SLUICE_OP_WRITE] == 0 && counters.requests[SLUICE_OP_READ] == 0 &&
                 counters.discarded == 0,
@@ -73,7 +73,7 @@ TEST(connected_peers_answer)
     star_close(&star);
 }
 
-/* Waiting in vain harms nothing, and the peer may come as late as it likes. */
+/* A wait that times out does no harm, and the peer may come at any later time. */
 TEST(late_peer_is_awaited)
 {
     const struct sluice_channel_attr attr = {QUICK};
@@ -95,7 +95,7 @@ TEST(late_peer_is_awaited)
     half_close(&half, peer);
 }
 
-/* Asking now and then, as an event loop does, comes to an end too. */
+/* Polling at intervals, as an event loop does, ends too. */
 TEST(late_peer_is_polled_for)
 {
     const struct sluice_channel_attr attr = {QUICK};
@@ -134,7 +134,7 @@ TEST(probe_takes_nobody_s_place)
     half_close(&half, peer);
 }
 
-/* Those that are not connected are left out, those that have failed are the answer. */
+/* Peers without a connection are left out; a failed peer ends the wait with its error. */
 TEST(some_peers_are_missing)
 {
     const struct sluice_channel_attr attr = {QUICK};
@@ -146,7 +146,8 @@ TEST(some_peers_are_missing)
                   "peer 2 had failed before");
     require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
                   "peer 2");
-    require_ok(sluice_multichannel_peer_wait_connected(star.hub, 3, 0)); /* it was asked too */
+    /* the wait before has probed it too */
+    require_ok(sluice_multichannel_peer_wait_connected(star.hub, 3, 0));
     require_ok(sluice_multichannel_peer_reset(star.hub, 2, &endpoint));
     require_ok(sluice_multichannel_wait_connected(star.hub, DEADLINE));
     require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
@@ -172,7 +173,7 @@ TEST(peer_is_gone)
     }
 }
 
-/* Nobody waits for a probe: it is no work, and its peer is not to answer any more. */
+/* No call waits for a probe: it is not counted as work, and its peer may never answer. */
 TEST(unanswered_probe_delays_nothing)
 {
     const struct sluice_channel_attr attr = {QUICK, .keepalive = SLUICE_MS(50)};
@@ -200,7 +201,7 @@ TEST(unanswered_probe_delays_nothing)
     }
 }
 
-/* A peer whose memory is closed to us cannot be asked by a device; nor elsewhere, then. */
+/* A device cannot probe a peer that allows no access to its memory, so no transport does. */
 TEST(peers_that_let_nobody_in)
 {
     static const uint32_t rights[] = {SLUICE_ACCESS_NONE, SLUICE_ACCESS_REMOTE_READ,

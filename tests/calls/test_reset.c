@@ -7,8 +7,8 @@
 #include "../support/process.h"
 
 /*
- * Nothing is left behind: no fd, no queue pair and no memory region of the device. Each
- * protection domain has a region of its own, for hints of receives.
+ * A reset leaves no fd, no queue pair and no memory region of the device. Each protection domain
+ * has a region of its own, for hints of receives.
  */
 TEST(channel_is_reset_many_times)
 {
@@ -102,7 +102,7 @@ TEST(handles_of_before_a_reset)
         require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, &handles[i]), 1);
     }
     require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
-    /* What was in flight with that peer has ended; with the other it has not. */
+    /* Requests in flight with that peer have ended; those with the other peer have not. */
     require_ok(sluice_multichannel_wait(star.hub, &handles[1], 0, &completion));
     require_class(&completion, SLUICE_CLASS_CANCELLED);
     require_result(sluice_multichannel_wait(star.hub, &handles[0], 0, &completion), -ETIMEDOUT);
@@ -159,7 +159,7 @@ TEST(close_with_work_in_flight)
                 (long long)(fair_now() - start) / 1000000);
         pair.channels[first] = NULL;
         memset(memories[first].bytes, 0x44, length);
-        /* The other end is told, or it was done already. */
+        /* The other end is notified, or its request was done already. */
         require_ok(
             sluice_channel_wait(pair.channels[!first], &handles[!first], DEADLINE, &completion));
         require(completion.error_class == SLUICE_CLASS_NONE ||

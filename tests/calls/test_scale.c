@@ -65,7 +65,7 @@ static void connect_thousand(struct rank *rank)
     struct sluice_multichannel *loop = loop_open(pd, PEERS, &attr);
     require_result(sluice_multichannel_peers(loop), PEERS);
     use_all_peers(loop, &out, &in);
-    /* A broken peer among them breaks its partner and nobody else. */
+    /* A broken peer breaks only its partner. */
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 700, NULL);
     struct sluice_completion completion;
     require_result(sluice_multichannel_submit(loop, &receive, 1, SLUICE_MS(10), &completion),

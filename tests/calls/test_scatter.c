@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls to many peers: every rank sends another block to every rank,
- * itself included, all at once, and every byte and result is looked at.
+ * The calls to many peers: each rank sends a different block to each rank, itself included, all at
+ * once; every byte and result is checked.
  */
 #include <stdlib.h>
 
 #include "../support/group.h"
 #include "../support/pair.h"
 
-/* What a rank works with: block i of both memories is to and from rank i. */
+/* The memory of a rank: block i of both regions is to and from rank i. */
 struct fixture {
     struct rank *rank;
     struct mesh mesh;

@@ -75,7 +75,7 @@ TEST(empty_list)
     require_result(sluice_scope_post(scope, NULL, 0, NULL), 0);
     require_ok(sluice_scope_end(scope, &fixture.report));
     require(fixture.report.posted == 0, "%u", fixture.report.posted);
-    /* Not even one that nobody would take. */
+    /* This holds even where no peer is left to take a request. */
     sluice_multichannel_shutdown(hub, 0);
     require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, 0, NULL));
     fixture_close(&fixture);
@@ -230,8 +230,8 @@ TEST(scope_exit_order)
 {
     struct fixture fixture;
     fixture_open(&fixture);
-    fixture.writes[4].remote.rkey ^= 0x33333333; /* and with it, write 7 to the same peer */
-    fixture.writes[2].remote.rkey ^= 0x33333333; /* and with it, writes 5 and 8 */
+    fixture.writes[4].remote.rkey ^= 0x33333333; /* this fails write 7 to the same peer as well */
+    fixture.writes[2].remote.rkey ^= 0x33333333; /* this fails writes 5 and 8 as well */
     struct sluice_scope *scope = fixture_begin(&fixture);
     require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 9, NULL), 9);
     fixture.report.said = -EDOM;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several queue pairs a peer: what is striped arrives as it was sent, and nobody can tell by
- * order, results or failures that it was.
+ * Several queue pairs per peer: striped data arrive as they were sent, and neither order, results
+ * nor failures show the stripes.
  */
 #include "../support/pair.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-/* Whatever is longer than a line of the cache is striped. */
+/* Requests longer than a cache line are striped. */
 #define LEAST 65
 #define BYTES ((size_t)1 << 18)
 #define WORD 8
@@ -22,7 +22,7 @@ static struct sluice_channel_attr attr_of(uint32_t queue_pairs)
                                         .stripe_least = LEAST};
 }
 
-/* A pair of so many, and memory on both sides. */
+/* A pair with this many queue pairs, and memory on both sides. */
 struct striped {
     struct pair pair;
     struct memory here;
@@ -138,7 +138,7 @@ TEST(blocks_are_striped_by_what_was_merged_of_them)
     striped_close(&striped);
 }
 
-/* Both sides use as many as the one has that has fewer, and one that has one only, one. */
+/* Both sides use the smaller number; with a side that knows only one, they use one. */
 TEST(different_numbers_meet, .times = 4)
 {
     static const uint32_t counts[][2] = {{3, 2}, {1, 4}, {8, 1}, {2, 8}};
@@ -268,7 +268,7 @@ TEST(requests_keep_their_order)
     striped_close(&striped);
 }
 
-/* What is held is held as it was when it was posted. */
+/* A request that is held back sends the bytes that it had when it was posted. */
 TEST(inline_bytes_are_taken_at_once)
 {
     struct striped striped;
@@ -291,7 +291,7 @@ TEST(inline_bytes_are_taken_at_once)
     striped_close(&striped);
 }
 
-/* It is not striped: who receives it is told of all of its bytes. */
+/* A write with an immediate is not striped: its receive reports all of its bytes. */
 TEST(a_write_with_immediate_comes_in_one)
 {
     struct striped striped;
@@ -348,7 +348,10 @@ TEST(a_refused_stripe_fails_the_peer)
     striped_close(&striped);
 }
 
-/* The side whose memory was asked for hears of it as with one queue pair, if it waits. */
+/*
+ * As with one queue pair, the target of the wrong request loses its peer if it has a receive
+ * posted.
+ */
 TEST(who_refuses_a_stripe_has_lost_its_peer)
 {
     struct striped striped;
@@ -365,7 +368,10 @@ TEST(who_refuses_a_stripe_has_lost_its_peer)
     striped_close(&striped);
 }
 
-/* A send that nobody receives holds what is behind it, which is then not done. */
+/*
+ * Requests behind a send without a receive are held back; when it times out, they are cancelled and
+ * never executed.
+ */
 TEST(what_is_held_ends_with_a_deadline)
 {
     struct striped striped;

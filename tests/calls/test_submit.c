@@ -132,7 +132,7 @@ static void check_success(const struct side *side)
     }
 }
 
-/* What request i of the near side is, in a mix that is another one for each peer. */
+/* Returns the opcode of request i of the near side; the mix differs by peer. */
 static uint32_t kind_of(uint32_t i)
 {
     static const uint32_t kinds[] = {SLUICE_OP_SEND, SLUICE_OP_READ, SLUICE_OP_RECEIVE,
@@ -292,7 +292,7 @@ static void split(uint32_t depth)
         struct sluice_request *request =
             add(near, far, kind, i % PEERS, at, is_long ? LONG : MESSAGE);
         if (i / PEERS == 0) {
-            /* One that is told of, once, when it is all there. */
+            /* A write whose arrival is reported once, when all of its bytes are there. */
             request->flags = SLUICE_IMMEDIATE;
             request->immediate = 900 + i;
             add(far, near, SLUICE_OP_RECEIVE, i % PEERS, 0, 0);
@@ -330,7 +330,7 @@ TEST(long_reads_and_writes_are_split_in_a_list)
     }
 }
 
-/* What may be wrong with a request, in the order of the checks. */
+/* Mistakes in a request, in the order of the checks. */
 enum wrong {
     WRONG_PEER,
     WRONG_OPCODE,
@@ -433,7 +433,7 @@ TEST(one_wrong_request_refuses_all_of_them)
     near->sges[10] = good_sge;
     require_result(sluice_multichannel_submit(near->all, near->requests, 11, -1, NULL), -EINVAL);
     require_result(sluice_multichannel_submit(near->all, NULL, 11, DEADLINE, NULL), -EINVAL);
-    /* Nothing was sent, and nothing written. */
+    /* No message was sent, and no memory written. */
     struct sluice_counters counters = {.size = sizeof(counters)};
     require_ok(sluice_multichannel_counters(near->all, &counters));
     for (size_t i = 0; i < COUNT(counters.requests); i++) {

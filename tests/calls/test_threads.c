@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads: each uses channels of its own; context, domain and regions are
- * shared. Partners are threads too, so nothing is served by who asks.
+ * Threads: each uses channels of its own; context, domain and regions are shared. Partners are
+ * threads as well, so both sides make progress at the same time.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void *ping_pong(void *argument)
     return NULL;
 }
 
-/* The first half is the partner's to write, the second half to read; then they tell. */
+/* The partner writes the first half and reads the second one; then both notify each other. */
 static void *write_and_tell(void *argument)
 {
     struct worker *worker = argument;
@@ -79,7 +79,7 @@ static void *write_and_tell(void *argument)
     return NULL;
 }
 
-/* Both ends post without waiting, all the time, in lists. */
+/* Both ends post lists all the time, without waiting. */
 static void *exchange_lists(void *argument)
 {
     struct worker *worker = argument;
@@ -171,7 +171,7 @@ TEST(lists_between_threads)
     run_threads(exchange_lists);
 }
 
-/* Each thread has a text of its own. */
+/* Each thread has an error text of its own. */
 static void *fail_alone(void *argument)
 {
     struct sluice_remote_mr remote = {.addr = 1000, .length = 100};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests over rdma_cm share: who listens, and a program that knows rdma_cm alone. */
+/* Helpers of the tests over rdma_cm: a listener, and a client that speaks only rdma_cm. */
 #ifndef CONNECT_RDMACM_H
 #define CONNECT_RDMACM_H
 
@@ -11,7 +11,7 @@
 
 /* A soft device, or a pretended one. */
 bool has_no_rdmacm(void);
-/* At any port of HOST; its address goes to who dials. */
+/* Listens at a free port of HOST. The client dials the returned address. */
 struct sluice_listener *listen_here(char address[64]);
 /* A client of the listener at that address, which begins when it is started. */
 void client_of(struct client *client, const char *address, struct sluice_pd *pd);

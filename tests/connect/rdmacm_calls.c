@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What else can be done with connections over rdma_cm: peers of multichannels, a queue that is
- * full, a listener that is to come, a device that does not lead there, silence, a reset, IPv6.
+ * Further cases of connections over rdma_cm: peers of multichannels, a full queue, a listener that
+ * comes later, a device that does not lead there, silence, a reset, IPv6.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ static bool is_no_guest(void)
     return has_no_rdmacm() || getenv("SOFTROCE_HOST") == NULL;
 }
 
-/* Of the guest, whose network is nobody else's. */
+/* Runs a command in the guest, whose network is its own. */
 static void run(const char *command)
 {
     char line[300];
@@ -71,7 +71,7 @@ static void pass(struct sluice_multichannel *from, uint32_t to_peer, struct slui
     require_class(&completion, SLUICE_CLASS_NONE);
 }
 
-/* Each peer is a connection of its own: who wants two comes twice. */
+/* Each peer is a connection of its own: a client that wants two connects twice. */
 TEST(peers_of_multichannels, .times = 2, .unless = has_no_rdmacm)
 {
     struct sides sides;
@@ -98,7 +98,7 @@ TEST(peers_of_multichannels, .times = 2, .unless = has_no_rdmacm)
         pass(all[0], peers[i], all[1], client.peers[i]);
         pass(all[1], client.peers[i], all[0], peers[i]);
     }
-    /* One goes, and the other side hears of that one alone. */
+    /* If one peer is removed, the other side loses only that one. */
     require_ok(sluice_multichannel_peer_remove(all[1], client.peers[0]));
     struct span span = span_begin();
     while (sluice_multichannel_peer_state(all[0], peers[0]) == SLUICE_STATE_READY) {
@@ -146,7 +146,7 @@ struct crowd {
     struct plain plains[2];
 };
 
-/* Two come, and one is told that too many wait; then the accept that goes on is woken. */
+/* Two clients come and one is rejected as too many; then the waiting accept is woken. */
 static void *come_too_many(void *argument)
 {
     struct crowd *crowd = argument;
@@ -191,7 +191,7 @@ TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
         client_of(&clients[i], address, sides.pds[1]);
         client_start(&clients[i]);
     }
-    /* What waited, and leaves, is refused alone. */
+    /* Clients that wait and leave are refused without effect on the others. */
     plain_close(&crowd.plains[0]);
     plain_close(&crowd.plains[1]);
     for (int i = 0; i < MANY; i++) {
@@ -208,7 +208,7 @@ TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
     sides_close(&sides);
 }
 
-/* Who waits for a listener finds it once it is there, and else has its deadline. */
+/* A client that waits for a listener connects once it is there, or fails at its deadline. */
 TEST(a_listener_that_is_to_come, .unless = has_no_rdmacm)
 {
     struct pair pair;
@@ -253,7 +253,7 @@ static void connect_pair(struct pair *pair, const struct sluice_channel_attr *at
     sluice_listener_close(listener);
 }
 
-/* Both ends are made new, without rdma_cm, and the old connection tells the new one nothing. */
+/* Both ends are reset without rdma_cm, and the old connection does not affect the new one. */
 TEST(a_reset_leaves_rdma_cm, .unless = has_no_rdmacm)
 {
     struct pair pair;
@@ -271,7 +271,7 @@ TEST(a_reset_leaves_rdma_cm, .unless = has_no_rdmacm)
     pair_close(&pair);
 }
 
-/* Of who dials: its answer is confirmed by the look for it. */
+/* Waits for the answer on the side that dials; taking the event confirms it. */
 static void *plain_hear_answer(void *argument)
 {
     rdma_ack_cm_event(plain_expect(argument, RDMA_CM_EVENT_ESTABLISHED));
@@ -295,7 +295,7 @@ static bool is_lost_within(struct sluice_channel *channel, int64_t time, struct 
     return false;
 }
 
-/* A silent peer that is there is no loss; one whose queue pair is no more, without a word, is. */
+/* A silent peer that is alive is not lost; a peer whose queue pair vanished without notice is. */
 TEST(silence_is_asked_about, .unless = has_no_rdmacm)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(200)};
@@ -328,7 +328,7 @@ TEST(silence_is_asked_about, .unless = has_no_rdmacm)
     sides_close(&sides);
 }
 
-/* Another device has the address: of who dials there, and of who came there. */
+/* The address belongs to another device, on the side that dials and on the side that accepts. */
 static void name_another_device(struct rank *rank)
 {
     struct sides sides;
@@ -449,12 +449,12 @@ TEST(whoever_has_left_meanwhile, .times = 2, .unless = has_no_rdmacm)
     sides_close(&sides);
 }
 
-/* Nobody can come to the address any more, and nobody waits for that. */
+/* No client can reach the address any more, so the call fails at once. */
 static void lose_listener(struct rank *rank)
 {
     struct sluice_listener *listener = listen_with("rdmacm:198.51.100.1:0", "");
     (void)rank;
-    /* It ends with this process, which keeps the device open. */
+    /* The deletion ends only with this process, which keeps the device open. */
     run("rdma link delete rxe9 &");
     require_null(sluice_listener_next(listener, DEADLINE), EIO, "device was removed");
     sluice_listener_close(listener);

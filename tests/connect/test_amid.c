@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who are being let in, and fall silent, say what cannot be, or leave in the midst of
- * it: who comes behind them is let in as if they were not there, and each of them is refused
- * alone.
+ * Clients that stop, send garbage, or leave while they are being let in: later clients are let in
+ * as if those were not there, and each of them is refused alone.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +20,7 @@
 /* Those that are silent are given up after ten seconds. */
 #define WAIT (2 * DEADLINE)
 
-/* Those that are let in, and then stop, fail or leave. */
+/* Ways of clients that begin to connect and then stop, fail or leave. */
 static const enum halfway_way ways[] = {SILENT,     HALF_A_STEP,  GARBAGE, NO_ENDPOINT,
                                         NO_CHANNEL, TWO_CHANNELS, LEAVES};
 #define WAYS ((int)COUNT(ways))
@@ -39,7 +38,7 @@ struct scene {
     char text[320];
 };
 
-/* All of them, and one who does as it should. */
+/* Dials with all of these ways, and with one proper client. */
 static void *come_all(void *argument)
 {
     struct scene *scene = argument;
@@ -90,7 +89,7 @@ static void open_scene(struct scene *scene, bool all_ways, int count, bool held_
     require(pthread_create(&scene->thread, NULL, come_all, scene) == 0, "no thread");
 }
 
-/* The first that is let in is the one who does as it should. */
+/* Requires that the first accepted client is the proper one. */
 static void accept_one(struct scene *scene)
 {
     scene->pair.channels[0] = sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, WAIT);
@@ -111,7 +110,7 @@ static void close_scene(struct scene *scene)
     pair_close(&scene->pair);
 }
 
-/* Each in its way, twice; when the listener ends nothing of them is left. */
+/* Each way comes twice; when the listener is closed, nothing is left of them. */
 TEST(who_stops_amid_it_holds_up_nobody)
 {
     struct scene scene;
@@ -120,7 +119,7 @@ TEST(who_stops_amid_it_holds_up_nobody)
     int fds = count_fds();
     accept_one(&scene);
     sluice_listener_close(scene.listener);
-    /* They hear the end of it. */
+    /* The sockets of these clients reach their end. */
     for (int i = 0; i < scene.count; i++) {
         while (scene.fds[i] >= 0 && hear(scene.fds[i], &byte, 1)) {
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connecting by address: a connected channel on each side in one call, of any transport,
- * with a secret and without; who is refused hears why; and who is silent, wrong, late or
- * gone costs nothing and leaves nothing.
+ * Connecting by address: a connected channel on each side in one call, over any transport, with a
+ * secret and without; refused clients get the reason; and silent, wrong, late or dead clients cost
+ * nothing and leave nothing behind.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -96,7 +96,10 @@ TEST(one_call_on_each_side, .times = 2 * COUNT(forms))
     sides_close(&pair.sides);
 }
 
-/* Who it is, what both sides say, and a loop that waits for it. */
+/*
+ * The address of the client, private data of both sides, and an event loop that waits for the
+ * client.
+ */
 TEST(who_comes_is_told)
 {
     struct pair pair;
@@ -162,7 +165,7 @@ TEST(many_at_once, .times = 3)
             require_ok(sluice_multichannel_peer_wait_connected(all[1], client.peers[i], 0));
         }
     }
-    /* One that is refused leaves no peer, and an event loop nothing to do. */
+    /* A refused client leaves no peer, and wakes no event loop. */
     struct sluice_incoming *incoming = client_meet(&client, listener, all[1], count);
     require_error(sluice_incoming_accept_into(incoming, all[0], NULL, DEADLINE, peers, count + 1),
                   -EINVAL, "are wanted");
@@ -194,7 +197,7 @@ TEST(a_reason_reaches_who_is_refused)
     client_join(&client, -ECONNREFUSED);
     require_words(client.text, "refused us: we are ?[1mfull");
     require(settle_fds(fds) <= fds, "%d left", count_fds() - fds);
-    /* And of a listener that ends. */
+    /* The client also fails if the listener is closed meanwhile. */
     client_start(&client);
     while ((incoming = sluice_listener_next(listener, 0)) == NULL) {
     }
@@ -210,7 +213,7 @@ static const struct {
 } mismatches[] = {
     {0, 1, "its secret differs"}, {0, -1, "it requires a secret"}, {-1, 0, "it has no secret"}};
 
-/* The listener goes on, and lets in who knows its secret. */
+/* The listener goes on, and lets in clients that know its secret. */
 TEST(secrets_that_differ, .times = COUNT(mismatches))
 {
     struct pair pair;
@@ -248,7 +251,7 @@ static int listen_raw(char address[64])
     return fd;
 }
 
-/* Nobody, somebody else, a silent one, and one that is to come. */
+/* No listener, a foreign one, a silent one, and one that comes later. */
 TEST(listeners_that_are_none)
 {
     struct sides sides;
@@ -283,7 +286,7 @@ TEST(listeners_that_are_none)
     require_null(sluice_connect("nobody.invalid:1", sides.pds[0], NULL, &options, SLUICE_S(5)),
                  ENOENT, "nobody.invalid");
     require(settle_fds(fds) <= fds, "%d left", count_fds() - fds);
-    /* It comes later. */
+    /* The listener comes later. */
     client.options.flags = SLUICE_CONNECT_WAIT;
     client_start(&client);
     let_pass(SLUICE_MS(50));
@@ -370,7 +373,7 @@ TEST(waits_end)
     require_ok(sluice_listener_wake(listener));
     require_null(sluice_listener_next(listener, SLUICE_FOREVER), EINTR, "wake");
     require_null(sluice_listener_next(listener, SLUICE_MS(20)), ETIMEDOUT, "nobody");
-    /* Who waits and is never let in, and who is given no time. */
+    /* A client that waits and is never let in, and a client without time. */
     client_init(&client, listener, sides.pds[1], "");
     client.deadline = SLUICE_MS(500);
     client_start(&client);
@@ -386,7 +389,7 @@ TEST(waits_end)
     sides_close(&sides);
 }
 
-/* Of a launcher, which opened it before; and one that takes one at a time. */
+/* A socket that a launcher opened before; the listener lets one client in at a time. */
 TEST(a_socket_that_listens_already)
 {
     struct sides sides;

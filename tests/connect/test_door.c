@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is not let in at the door of the soft transport, and learns nothing: another user
- * who holds what a dying peer left, who has one endpoint or both, who was recorded, who
- * says back what it hears, and who is where the peer said it would be. And strangers
- * who come by the thousand and say nothing.
+ * Processes that must not get in over the soft transport, and must learn nothing: another user with
+ * the leftovers of a dead peer, with one endpoint or both, with a recording, with reflected words,
+ * or at the address of the peer. Also thousands of silent strangers.
  */
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -23,7 +22,7 @@
 
 #define NOBODY 65534
 
-/* Root becomes somebody else, who can neither read nor trace it. */
+/* Changes root to another user, which can neither read nor trace the victim. */
 static void become_nobody(void)
 {
     if (geteuid() == 0) {
@@ -57,7 +56,7 @@ static int listen_as(const void *address, socklen_t length, int family)
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     bool bound = bind(fd, address, length) == 0 && listen(fd, 64) == 0;
-    /* Somebody else on this host may have the port just now, and hears nothing either. */
+    /* Another program on this host may have the port at this time; it receives nothing either. */
     require(bound || (family == AF_INET && errno == EADDRINUSE), "%s", strerror(errno));
     return fd;
 }
@@ -184,7 +183,7 @@ START_TEST(another_user_with_both_endpoints)
 }
 END_TEST
 
-/* The peer listens at one address alone; the same port of another one is somebody else's. */
+/* The peer listens at one address only; the same port of another address is free for others. */
 static void listen_beside(struct rank *rank)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr)};
@@ -240,7 +239,7 @@ static void end_waiting(struct victim *victim)
     victim_close(victim);
 }
 
-/* It says to be of another host, and at an address that this one has as well. */
+/* The endpoint claims another host, with an address that this host has as well. */
 START_TEST(an_address_that_two_hosts_share)
 {
     struct victim victim;
@@ -253,7 +252,7 @@ START_TEST(an_address_that_two_hosts_share)
         require(fd >= 0 && !hear(fd, &byte, 1), "it learned of a byte, %02x", byte);
         close(fd);
     }
-    /* Nor is who comes from here believed, though it has both endpoints. */
+    /* A process that dials from this host is not believed either, though it has both endpoints. */
     struct greeting greeting = {&victim.forged, &victim.endpoint, {0}};
     int fd = dial(&victim.endpoint);
     require(greet(&greeting, fd) && !hear(fd, &byte, 1), "it is believed");
@@ -262,7 +261,7 @@ START_TEST(an_address_that_two_hosts_share)
 }
 END_TEST
 
-/* No better than one that is not there: it does not change who may come. */
+/* Requires that the stranger had no effect: the peer is still awaited, and others can connect. */
 static void expect_waiting(struct victim *victim)
 {
     struct sluice_multichannel *hub = victim->star.hub;
@@ -271,7 +270,7 @@ static void expect_waiting(struct victim *victim)
     star_works(&victim->star, 1);
 }
 
-/* What was good once is not good again, and what is almost good is not at all. */
+/* Neither a proof that was valid once nor one that is almost right is accepted. */
 START_TEST(proofs_that_are_none)
 {
     enum { REPLAYED, WRONG_BIT, OF_OTHER_PART, OF_OTHER_NUMBER, ONE_KEY, OTHER_NAME, WAYS };
@@ -292,7 +291,7 @@ START_TEST(proofs_that_are_none)
                 way);
         make_proof(&greeting, way == OF_OTHER_PART ? OF_ACCEPTOR : OF_DIALER, proof);
         proof[31] ^= way == WRONG_BIT;
-        if (way == REPLAYED) { /* of a greeting that nobody finished */
+        if (way == REPLAYED) { /* of a greeting that was never finished */
             uint8_t again[CHALLENGE_BYTES];
             close(fd);
             fd = dial(&victim.endpoint);
@@ -310,7 +309,7 @@ START_TEST(proofs_that_are_none)
 }
 END_TEST
 
-/* We are dialed, and say back what we hear, or what we heard another time. */
+/* The victim dials a stranger, which sends back the words of this or an earlier greeting. */
 START_TEST(words_that_are_said_back)
 {
     struct victim victim;
@@ -346,8 +345,8 @@ START_TEST(words_that_are_said_back)
 END_TEST
 
 /*
- * A good hello that was recorded before its queue pair has met anybody is answered each time,
- * and keeps nobody waiting: neither those who say it next nor who comes in earnest.
+ * A recorded hello of a queue pair that is not connected yet is answered each time. It delays
+ * neither others that replay it nor the real peer.
  */
 START_TEST(hellos_that_were_recorded)
 {
@@ -395,7 +394,7 @@ static void connect_stranger(int epoll, int i, const struct sockaddr *address, s
     epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i], &event);
 }
 
-/* Keeps up so many connections that say nothing, in another process and as another user. */
+/* Keeps this many silent connections open, in another process and as another user. */
 static pid_t start_strangers(const struct sluice_endpoint *endpoint, bool is_unix, int count)
 {
     struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(port_of(endpoint))};
@@ -465,7 +464,9 @@ static void time_handshakes(struct sides *sides, bool is_unix, int64_t *mean, in
     }
 }
 
-/* Both contexts have strangers. It may be tried again: what else the host does is not measured. */
+/*
+ * Both contexts have strangers. The test may run again, as other load on the host is not measured.
+ */
 START_TEST(silent_strangers)
 {
     bool is_unix = _i != 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of many clients, of which some stop amid their hello, some say what cannot be, and some
- * are killed: all others are let in while the ones that stopped are still being waited for, so
- * nobody waits for them. This holds for channels, for peers of a multichannel, for agents and for
- * buffers. In the long form there are 1,000 clients, and what they wait is compared with what the
- * same clients wait without the 300 that are none. Most of that is work of those that come beside
- * them, on the same processors; so it is measured as well of clients that come one at a time, which
- * wait for nothing but the server and those that are none.
+ * A server of many clients, of which some stop during their hello, some send garbage, and some are
+ * killed. All proper clients are let in while the server still waits for the stopped ones, so no
+ * client waits for those. This holds for channels, for peers of a multichannel, for agents and for
+ * buffers. In the long form there are 1,000 clients, and their waiting times are compared with
+ * those of the same clients without the 300 false ones. Most of the difference is work for clients
+ * that come at the same time, on the same processors. So waiting times are measured as well of
+ * clients that come one at a time, which wait for the server and the false clients alone.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -25,17 +25,16 @@
 /* How the server lets them in. */
 enum form { ADMIT, ADMIT_INTO, ACCEPT, AGENT, BUFFER, FORMS };
 
-/* Of a client that stops: nobody is to wait so long for it. */
+/* The deadline for a client that stops, which no other client may have to wait for. */
 #define STUCK PATIENCE *SLUICE_S(60)
 #define CLIENT PATIENCE *SLUICE_S(50)
 #define MOST_WAYS 100
 #define MOST_CLIENTS 700
 #define THREADS 7
 /*
- * In the long form, what half of the clients may wait longer among those that are none, and what
- * half of those may wait that come one at a time. One that held up others would do so for ten
- * seconds at least. What is printed tells of all: on a machine that does nothing else, no client
- * that comes alone waits for 50 ms.
+ * In the long form, the added time that the median client may wait among false ones, and the time
+ * that the median client may wait that comes alone. A delay by one false client would be ten seconds
+ * at least. On an idle machine no client that comes alone waits for 50 ms.
  */
 #define ADDED_WAIT SLUICE_S(2)
 #define LONE_WAIT SLUICE_MS(50)
@@ -61,7 +60,7 @@ struct crowd {
     char address[64];
     int in, out; /* let in, and failed */
     struct sluice_channel *served[MOST_CLIENTS];
-    /* Those that are none. */
+    /* The false clients. */
     struct sluice_prepared_channel *prepared;
     struct halfway halfway;
     int fds[COUNT(stopping)][MOST_WAYS], others[COUNT(failing)][MOST_WAYS];
@@ -102,7 +101,7 @@ static void open_agent(struct crowd *crowd)
     crowd->halfway.port = (uint16_t)port;
 }
 
-/* Whoever has a handle knows the key of the service, which is behind its owner's name. */
+/* A process with a handle knows the key of the service, which stands behind its owner's name. */
 static void open_buffer(struct crowd *crowd)
 {
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
@@ -140,7 +139,7 @@ static void admit_all(struct crowd *crowd)
     struct sluice_admitted admitted = {.size = sizeof(admitted)};
     struct sluice_incoming *incoming;
     while ((incoming = sluice_listener_next(crowd->listener, 0)) != NULL) {
-        /* It may have left, or want what is not given here. */
+        /* The client may have left, or want something that this listener does not offer. */
         if (crowd->form == ADMIT) {
             (void)!sluice_incoming_admit(incoming, crowd->sides.pds[0], NULL, NULL, STUCK, 1);
         } else {
@@ -157,7 +156,7 @@ static void admit_all(struct crowd *crowd)
     }
 }
 
-/* Until all clients are there; the descriptor alone tells when there is something to do. */
+/* Serves until all clients are connected; only the descriptor is waited for. */
 static void serve(struct crowd *crowd)
 {
     struct pollfd pollfd = {
@@ -175,7 +174,7 @@ static void serve(struct crowd *crowd)
     }
 }
 
-/* Those that are none. */
+/* Starts the false clients. */
 
 static void come_in_vain(struct crowd *crowd, int turn)
 {
@@ -332,7 +331,7 @@ static int compare(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* What half of the clients waited at most. */
+/* Runs the crowd. Returns the median waiting time of the clients. */
 static int64_t run_crowd(struct crowd *crowd)
 {
     struct thread threads[THREADS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes of one host meet and share memory, in whatever time namespaces they are: when a
- * process began, by which one is told from a later one of its number, is not the same in all.
+ * Processes of one host meet and share memory, whatever their time namespaces: the start time of a
+ * process, which distinguishes it from a later one with its number, differs between namespaces.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -16,7 +16,10 @@
 
 #define DEADLINE SLUICE_S(20)
 
-/* Into a time namespace of its own, whose clocks are ahead by so much; false: we may not. */
+/*
+ * Moves to a time namespace of its own, whose clocks are ahead by the offset. Returns false if that
+ * is not permitted.
+ */
 static bool move_clocks(const char *offset)
 {
     FILE *file;

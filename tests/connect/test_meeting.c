@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How two sides of the soft transport meet over TCP: whatever is at the other addresses
- * of the peer, whoever leads, and if one side alone can be reached. Contexts of one process
- * are near, and meet over a Unix socket; so each is told that the other is of processes
- * that it does not see.
+ * How two sides of the soft transport meet over TCP, whatever listens at the other addresses of the
+ * peer, whichever side leads, and if only one side can be reached. Contexts of one process would
+ * meet over a Unix socket, so each is made to believe that the other is in a process that it cannot
+ * see.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "../support/hostile.h"
 #include "../support/process.h"
 
-/* Two sides that have prepared, and what each is told of the other. */
+/* Two prepared sides, and the endpoint that each gets of the other. */
 struct couple {
     struct pair pair;
     struct sluice_prepared_channel *prepared[2];
@@ -50,7 +50,10 @@ static uint16_t port_of(struct sluice_endpoint *endpoint)
     return (uint16_t)(address[2] << 8 | address[3]);
 }
 
-/* It is met at the addresses that it has, over TCP, and at no other one. */
+/*
+ * Makes the endpoint look remote, so that the peer is met over TCP, at the addresses in it and no
+ * others.
+ */
 static void estrange(struct sluice_endpoint *endpoint)
 {
     endpoint->bytes[187] ^= 1;
@@ -78,7 +81,7 @@ static void shake(struct couple *couple, int side)
     require(couple->pair.channels[side] != NULL, "%s", sluice_last_error());
 }
 
-/* They have met, once, and work. */
+/* Requires that both sides have met, once, and work. */
 static void couple_works(struct couple *couple)
 {
     for (int i = 0; i < 2; i++) {
@@ -103,7 +106,7 @@ static int listen_with(int backlog, uint16_t *port)
     return fd;
 }
 
-/* What is at an address of a peer beside, or instead of, the peer. */
+/* What listens at an address of a peer, beside or instead of the peer. */
 enum place {
     NOBODY,     /* refuses */
     SILENT,     /* takes connections, and says nothing */
@@ -182,7 +185,7 @@ START_TEST(other_addresses_hold_up_nobody)
 }
 END_TEST
 
-/* One of them can be dialed, the other one cannot: whoever leads. */
+/* Only one of them can be dialed, whichever leads. */
 START_TEST(one_side_can_be_reached)
 {
     struct couple couple;
@@ -202,7 +205,9 @@ START_TEST(one_side_can_be_reached)
 }
 END_TEST
 
-/* Both dial: the second handshake comes when the first side, if it follows, begins to. */
+/*
+ * Both sides dial: the second handshake comes when the first side, if it follows, begins to dial.
+ */
 START_TEST(both_dial_and_one_connection_stays)
 {
     struct couple couple;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What who dials and who listens say to each other before they believe anything: who is
- * let in, who is refused and hears why, and who is denied and hears nothing, though he
- * changes, says again or says back what he has heard.
+ * The first words between a dialer and a listener, before either trusts the other: who is let in,
+ * who is refused with the reason, and who is denied without one, also if it alters, replays or
+ * reflects words.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -35,9 +35,9 @@ struct scene {
     struct slu_negotiations *offers;
     struct slu_target *target;
     struct slu_address address;
-    int fds[8]; /* of those who stand */
+    int fds[8]; /* of dialers that stand */
     struct slu_session sessions[8];
-    bool at_once; /* they are let in, in place of being told that they stand */
+    bool at_once; /* dialers are let in at once, without waiting in the queue */
     uint32_t stood, denied, foreign;
     uint8_t heard[SLU_BODY_BYTES];
     uint32_t heard_bytes;
@@ -142,8 +142,13 @@ static void run_until(enum slu_target_state wanted)
     require(state == wanted, "it is %d", (int)state);
 }
 
+<<<<<<< HEAD:tests/connect/test_negotiation.c
 /* One dials one, and is told a verdict. */
 static void give(enum slu_reply_code verdict, const char *body)
+=======
+/* Gives the verdict to the dialer that waits. */
+static void give(enum slu_word verdict, const char *body)
+>>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect):tests/connect/test_offer.c
 {
     require(slu_negotiation_reply(scene.fds[scene.stood - 1], &scene.sessions[scene.stood - 1],
                                   verdict, body, (uint32_t)strlen(body)),
@@ -171,8 +176,13 @@ TEST(who_knows_the_secret_is_let_in, .times = 2)
     const uint8_t *heard = slu_target_answer(scene.target, &bytes);
     require(bytes == scene.offers->answer_bytes && memcmp(heard, answer, bytes) == 0, "%u", bytes);
     require_result(slu_target_prove(scene.target), SLU_TARGET_ON);
+<<<<<<< HEAD:tests/connect/test_negotiation.c
     run_until(SLU_TARGET_PENDING);
     /* What it is told next does not wait until the other side has acknowledged what was told. */
+=======
+    run_until(SLU_TARGET_STANDS);
+    /* The next message is sent without waiting for an acknowledgement of the one before. */
+>>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect):tests/connect/test_offer.c
     int no_delay = 0;
     socklen_t size = sizeof(no_delay);
     getsockopt(scene.fds[0], IPPROTO_TCP, TCP_NODELAY, &no_delay, &size);
@@ -207,7 +217,7 @@ TEST(who_is_refused_hears_why)
     close_scene();
 }
 
-/* And who is told that too many wait comes again. */
+/* A dialer that is told that too many wait dials again. */
 TEST(who_is_to_wait_comes_again)
 {
     open_scene();
@@ -256,7 +266,7 @@ TEST(who_does_not_is_denied, .times = COUNT(strangers))
     close_scene();
 }
 
-/* And who is let in at once is told nothing else, with a secret and without. */
+/* A dialer that is let in at once gets no other word, with a secret and without. */
 TEST(who_is_let_in_at_once, .times = 2)
 {
     uint32_t bytes;
@@ -295,7 +305,7 @@ TEST(nothing_is_proven_without_a_secret, .times = 2)
     close_scene();
 }
 
-/* Those who refuse, swallow everything, and listen without a word hold up nobody. */
+/* Addresses that refuse, drop all packets, or accept in silence delay no other address. */
 TEST(other_addresses_hold_up_nobody)
 {
     struct slu_address silent, refused, nobody = {.family = 4, .port = 9, .ip = {240, 0, 0, 1}};
@@ -324,7 +334,7 @@ static int dial_raw(void)
     return fd;
 }
 
-/* What the offer says to these bytes until it hangs up, or has said so much. */
+/* Returns what the offer answers to these bytes until it hangs up, at most this much. */
 static size_t ask_raw(int fd, const void *bytes, size_t count, uint8_t *answer, size_t most)
 {
     size_t got = 0;
@@ -455,7 +465,7 @@ TEST(strangers_take_no_time, .times = 3)
     make_hello(hello);
     for (int i = 0; i < STRANGERS; i++) {
         fds[i] = dial_raw();
-        /* Nothing, a part, or all that was recorded once. */
+        /* Send nothing, a part, or all of a recorded hello. */
         size_t count = _i == 0 ? 0 : _i == 1 ? SLU_HEAD_BYTES - 1 : SLU_HEAD_BYTES;
         require(send(fds[i], hello, count, MSG_NOSIGNAL) == (ssize_t)count, "%s", strerror(errno));
         (void)step();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A live relay, a process of another user, between who connects by address with a secret and
- * who listens. If it passes all on as it is, the two are connected, without it; it has not read
- * their endpoints; and of all that it passes on it can change nothing.
+ * A live relay, a process of another user, between a dialer and a listener with a secret. If it
+ * passes all bytes on unchanged, the two sides connect directly, without the relay. It could not
+ * read their endpoints, and cannot change any byte unnoticed.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #define NOBODY 65534
 #define KEPT 4096
 
-/* Of the relay, and which byte of which side it changes: of the dialer's, or the listener's. */
+/* The relay, and which byte it changes of the dialer's or the listener's words. */
 struct relay {
     uint8_t bytes[2][KEPT];
     uint32_t counts[2];
@@ -39,7 +39,7 @@ struct scene {
     struct sluice_channel *channel; /* that was let in */
 };
 
-/* What one side says, to the other one; false: it has said all. */
+/* Passes the words of one side to the other. Returns false at their end. */
 static bool pass_on(struct relay *relay, int side, const int fds[2])
 {
     uint8_t bytes[KEPT];
@@ -56,7 +56,7 @@ static bool pass_on(struct relay *relay, int side, const int fds[2])
     return send(fds[!side], bytes, (size_t)got, MSG_NOSIGNAL) == got;
 }
 
-/* Each connection in turn, for ever. */
+/* Relays one connection after the other, for ever. */
 static void run_relay(struct relay *relay, int listener, uint16_t port)
 {
     for (;;) {
@@ -179,7 +179,7 @@ TEST(a_relay_that_passes_all_on)
     scene_close(&scene);
 }
 
-/* Whoever would hear the changed byte is not connected. */
+/* The side that gets the changed byte does not connect. */
 TEST(a_relay_that_changes_a_byte, .times = 2)
 {
     struct scene scene;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A listener among many: silent and half strangers cost who connects next to nothing,
- * clients that are killed amid connecting or at work are theirs alone, and a thousand come,
- * say something, and go.
+ * A listener in a crowd: silent and half-finished strangers cost a client next to nothing; clients
+ * killed while they connect or work harm no other; and a thousand clients come, exchange a message,
+ * and go.
  */
 #include <netinet/in.h>
 #include <signal.h>
@@ -76,7 +76,7 @@ static int dial(int port)
     return fd;
 }
 
-/* Keeps so many connections, silent or with half a hello: what is closed is dialed again. */
+/* Keeps this many connections, silent or with half a hello, and redials those that are closed. */
 static void keep_up(int port, int count)
 {
     static const uint8_t half[] = "sludoor?";
@@ -100,7 +100,7 @@ static void keep_up(int port, int count)
     }
 }
 
-static int gate[2]; /* who has come waits at it until the test opens it */
+static int gate[2]; /* connected clients wait at it until the test opens it */
 
 /* A few words there and back. */
 static void talk(struct sluice_channel *channel, const struct sluice_sge *sge)
@@ -113,7 +113,7 @@ static void talk(struct sluice_channel *channel, const struct sluice_sge *sge)
     }
 }
 
-/* So many channels; on each a few words are said before the gate, and behind it. */
+/* Connects this many channels, and exchanges a message on each before and after the gate. */
 static void connect_some(int port, int count)
 {
     static char words[BYTES];

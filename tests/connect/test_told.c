@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the calls of a connect by address tell: no more than a result of those that promise
- * to leave errno alone, mistakes of the program before anything else, and in words who the
- * other side is and whose the failure was.
+ * What calls of a connect by address report: calls that promise to leave errno alone only return a
+ * result, mistakes of the program are reported before anything else, and texts name the other side
+ * and which side failed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int connect_to_nobody(struct scene *scene)
     return connect_to(scene, address, DEADLINE);
 }
 
-/* Nobody lets us in. */
+/* The listener lets no client in. */
 static int connect_late(struct scene *scene)
 {
     char address[64];
@@ -160,7 +160,7 @@ static int close_listener(struct scene *scene)
     return 0;
 }
 
-/* Each call that returns no object, where it succeeds and where it fails. */
+/* Each call that returns no object, in success and in failure. */
 static const struct {
     int (*call)(struct scene *scene);
     int result;
@@ -195,13 +195,13 @@ TEST(errno_stays)
     scene_close(&scene);
 }
 
-/* Of a client that falls silent, and of one whose listener does: each by its address. */
+/* A client falls silent, or the listener of one does; each is named by its address. */
 TEST(who_falls_silent_is_named)
 {
     struct scene scene;
     uint32_t peers[2];
     scene_open(&scene);
-    /* It has given up before it is let in, and nobody has noticed. */
+    /* The client gives up before it is let in, which the listener has not noticed. */
     client_init(&scene.client, scene.listener, NULL, "");
     scene.client.into = scene.all[1];
     scene.client.count = 1;
@@ -219,7 +219,7 @@ TEST(who_falls_silent_is_named)
     scene_close(&scene);
 }
 
-/* Nobody is waited for, and who has come is not told whose mistake it was. */
+/* The call does not wait for a client, and a client that has come does not learn of the mistake. */
 TEST(mistakes_come_first)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .service_level = 99};
@@ -238,7 +238,7 @@ TEST(mistakes_come_first)
     require_null(sluice_incoming_accept(incoming, NULL, NULL, NULL, DEADLINE), EINVAL, "domain");
     client_join(&scene.client, -ECONNREFUSED);
     require_words(scene.client.text, "refused us: its program could not let us in");
-    /* And of a multichannel that is busy. */
+    /* The same holds for a multichannel with an open scope. */
     struct sluice_scope *scope = sluice_multichannel_scope_begin(scene.all[0], DEADLINE);
     require(scope != NULL, "%s", sluice_last_error());
     incoming = client_meet(&scene.client, scene.listener, scene.all[1], 1);

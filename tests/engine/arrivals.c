@@ -28,7 +28,7 @@ static struct sluice_counters counters_of(const struct rig *rig)
     return counters;
 }
 
-/* The device has no immediates to tell of, so what arrives there are strays. */
+/* The device reports no immediates, so arrivals show as strays. */
 static uint64_t came(const struct rig *rig)
 {
     return counters_of(rig).strays;
@@ -99,7 +99,7 @@ START_TEST(too_few_entries_are_refused)
 }
 END_TEST
 
-/* Who cannot post them is not connected; or not any more. */
+/* A peer whose receives cannot be posted is not connected, or fails. */
 START_TEST(refused_receives_fail_the_peer)
 {
     struct rig rig;

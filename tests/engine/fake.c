@@ -146,6 +146,7 @@ static int make_mr(struct slu_tpd *pd, void *addr, size_t length, struct slu_tmr
     return 0;
 }
 
+<<<<<<< HEAD
 static int register_mr(struct slu_tpd *pd, void *addr, size_t length,
                        uint32_t access __attribute__((unused)), struct slu_tmr **mr)
 {
@@ -154,6 +155,10 @@ static int register_mr(struct slu_tpd *pd, void *addr, size_t length,
 
 /* The device moves no bytes, it counts them; but the engine stages blocks in it. */
 static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access __attribute__((unused)),
+=======
+/* The memory is never read: the device counts bytes and moves none. */
+static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access,
+>>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect)
                     int32_t node __attribute__((unused)), struct slu_tmr **mr)
 {
     return make_mr(pd, NULL, length, mr);
@@ -183,13 +188,13 @@ static int create_cq(struct slu_tcontext *context, uint32_t depth, struct slu_cq
 }
 
 /*
- * Exactly as deep as it was asked to be, so that what overruns is seen. What is left of queue
- * pairs that are gone has no room of its own: it is lost where there is none, as a device does
- * not report it either.
+ * The ring is exactly as deep as asked for, so that an overrun is noticed. Completions of destroyed
+ * queue pairs have no entries of their own: without room they are dropped, as a device does not
+ * report them either.
  */
 static bool resize_ring(struct fake_cq *cq, uint32_t depth)
 {
-    /* Not of those allocations that a test makes fail. */
+    /* Plain malloc(), as this allocation is not one that a test makes fail. */
     struct fake_wc *ring = malloc((depth > 0 ? depth : 1) * sizeof(*ring));
     bool full = cq->count > depth;
     uint32_t kept = 0;
@@ -322,7 +327,7 @@ static void destroy_qp(struct slu_qp *base)
     free_object(qp);
 }
 
-/* It has the name of the software transport, which is not linked: see tests/local.mk. */
+/* The table has the name of the software transport, which is not linked: see tests/local.mk. */
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
     .id = SLU_TRANSPORT_SOFT,

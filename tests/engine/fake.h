@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pretend device under the engine: a transport whose queue pairs take work,
- * do it in order and report it, all within this process, with every fault that
- * the engine must live through, on request or by seeded chance. It checks what
- * transport.h promises to a transport, and keeps a ledger of what it did for
- * each request, so that a test can compare what the engine says with the truth.
- *
- * It stands in for both transports and for the clock: time is what fake.now
- * says and passes with each poll, faster while nothing happens. So a test that
- * waits for the drain bound takes no time, and a seed always gives the same run.
+ * A pretend device under the engine: a transport whose queue pairs execute work in order and report
+ * it, all within this process, with every fault that the engine must survive, on request or by
+ * seeded chance. It checks the promises of transport.h to a transport, and keeps a ledger of the
+ * work of each request, with which a test compares the engine's results. It replaces both
+ * transports and the clock: time is fake.now and advances with each poll, faster while nothing
+ * happens. So a test that waits for the drain bound takes no time, and a seed always gives the same
+ * run.
  */
 #ifndef ENGINE_FAKE_H
 #define ENGINE_FAKE_H
@@ -16,7 +14,7 @@
 #include "../support/suite.h"
 #include "engine/inside.h"
 
-/* Requests are told apart by the key of their SGEs, 1 to FAKE_KEYS - 1; 0 is nobody's. */
+/* The key of its SGEs identifies a request, 1 to FAKE_KEYS - 1; 0 is unused. */
 #define FAKE_KEYS 6144
 
 /* Chances of a fault, in a thousand. */
@@ -29,14 +27,14 @@ struct fake_chances {
     uint32_t refuse_blind;  /* of a refusal of a whole chain: *bad is not set */
     uint32_t run_refused;   /* of a refusal: what was refused runs all the same */
     uint32_t repeat;        /* of a completion: it comes again, later */
-    uint32_t invent;        /* of a poll: a completion of a request that nobody posted */
+    uint32_t invent;        /* of a poll: a completion of a request that was never posted */
     uint32_t die;           /* of a poll: the completion queue is dead */
     uint32_t create;        /* of a call that makes or connects an object: it fails */
     uint32_t late;          /* of a request in the flush: it was done, or failed by itself */
     uint32_t flush_at_once; /* of a queue pair put in error: it flushes before the next poll */
 };
 
-/* What became of the work of one key. */
+/* The state of the work of one key. */
 struct fake_work {
     uint64_t bytes;  /* moved */
     uint32_t held;   /* work requests that the device has and may still do */
@@ -70,7 +68,7 @@ uint32_t fake_random(uint32_t below);
 bool fake_chance(uint32_t chance);
 /* Completes the oldest request of a queue so; false if there is none. An error fails the pair. */
 bool fake_complete(struct slu_qp *qp, enum slu_queue queue, uint32_t status);
-/* It does the oldest request, and never says so. */
+/* Executes the oldest request without reporting it. */
 void fake_swallow(struct slu_qp *qp, enum slu_queue queue);
 /* Work requests in a queue. */
 uint32_t fake_held(const struct slu_qp *qp, enum slu_queue queue);

@@ -177,10 +177,9 @@ static void work_a_little(struct fake_cq *cq)
 }
 
 /*
- * A completion that belongs to nothing: the repetition of an older one, or one
- * that is made up. Only while nothing else is to be reported, and not of an id
- * that is in flight again, or of a request of which parts are: those
- * could not be told from the real thing.
+ * Reports a stray completion: the repetition of an older one, or one that is made up. It does so
+ * only while nothing else is queued, and never with an id that is in flight again, or of a request
+ * with parts in flight: those could not be told from real completions.
  */
 static bool poll_stray(struct fake_cq *cq, struct slu_wc *wc)
 {
@@ -253,7 +252,7 @@ void fake_error(struct slu_qp *base)
     }
 }
 
-/* What it held may still be reported: to the engine, those ids are unknown by then. */
+/* Completions that it held may still be reported; the engine then does not know their ids. */
 void fake_forget(struct fake_qp *qp)
 {
     struct fake_cq *cq = fake_cq_of(qp->base.cq);
@@ -320,9 +319,9 @@ static bool refuses(enum slu_queue queue)
 }
 
 /*
- * The first of what was refused has failed. If it is a part of a request, no
- * completion of an earlier part is repeated: it could not be told from the one
- * that the engine might still get for this part.
+ * Notes that the first refused request has failed. If it is a part of a request, no completion of
+ * an earlier part is repeated: the engine could not tell it from the one that it may still get for
+ * this part.
  */
 static void note_refusal(struct fake_qp *qp, const struct sluice_sge *sges, uint32_t count,
                          uint64_t id)
@@ -340,7 +339,7 @@ static void note_refusal(struct fake_qp *qp, const struct sluice_sge *sges, uint
     }
 }
 
-/* Whoever makes one gives it its key as the first operand. */
+/* Callers pass the key of an atomic request as its first operand. */
 static void check_atomic(const struct slu_send_wr *wr)
 {
     fake_require(wr->sge_count == 1 && wr->sges[0].length == 8 && wr->rkey == 0 &&
@@ -352,7 +351,7 @@ static void check_atomic(const struct slu_send_wr *wr)
                  "operands of an atomic operation");
 }
 
-/* What follows a part that is not signaled is the next one of its request. */
+/* A part that is not signaled is followed by the next part of its request. */
 static bool tells_of(const struct slu_send_wr *next, uint64_t id)
 {
     return next && slu_id_is_part(id) && is_same_request(next->id, id) &&

@@ -12,7 +12,7 @@
 
 #define SEEDS 6000
 #define SHORT_SEEDS 600
-/* How late a call may be: the clock is not looked at in each poll. */
+/* How late a call may return: not every poll reads the clock. */
 #define SLACK SLUICE_MS(20)
 
 struct fuzz fuzz;
@@ -57,7 +57,7 @@ static bool open_channel(struct rig *rig)
         attr.stripe_least = 1 + fake_random(RIG_MESSAGE);
     }
     fake.max_cq_depth = fuzz_one_in(3, 2 + fake_random(60));
-    if (fake.max_cq_depth != 2) { /* which has no room for a probe */
+    if (fake.max_cq_depth != 2) { /* that depth has no room for a probe */
         attr.keepalive = fuzz_one_in(3, (uint32_t)SLUICE_MS(1 + fake_random(4)));
     }
     rig->context = sluice_context_open("soft", NULL);
@@ -77,7 +77,10 @@ static bool open_channel(struct rig *rig)
     return true;
 }
 
-/* The only element of a request may stand in it. What does not count is nonsense. */
+/*
+ * Moves the only element of a request into the request itself, or leaves it; the unused field holds
+ * nonsense.
+ */
 static void move_element(struct sluice_request *request)
 {
     request->sge = (struct sluice_sge){.addr = 1, .length = UINT32_MAX, .lkey = UINT32_MAX};
@@ -235,8 +238,8 @@ static void check_success(const struct sluice_completion *completion, uint32_t k
 }
 
 /*
- * Of one that waited for stripes and was refused then, the peer tells, and the first that it
- * ends.
+ * With stripes, a request that was waiting and was then refused may end with the error of its peer,
+ * or as the first that this failure ends.
  */
 static bool can_be_told_of_the_peer(uint32_t status)
 {
@@ -461,7 +464,7 @@ static void do_members(void)
     fuzz_check_time("remove", start, 0);
 }
 
-/* All peers, or one, that are not prepared have been heard when it says so. */
+/* If the call succeeds, all peers, or the one, that are not prepared have been heard. */
 static void do_await(void)
 {
     const struct slu_peer *peers = fuzz.rig.engine->peers;
@@ -488,7 +491,7 @@ static void do_look(void)
     int state = sluice_multichannel_peer_state(fuzz.rig.channel, peer);
     fake_require(state == (int)fuzz.rig.engine->peers[peer].state, "%d", state);
     int found = sluice_multichannel_peer_error(fuzz.rig.channel, peer, &error);
-    state = (int)fuzz.rig.engine->peers[peer].state; /* it may have failed in between */
+    state = (int)fuzz.rig.engine->peers[peer].state; /* the peer may have failed in between */
     fake_require(found ==
                      (state == SLUICE_STATE_REMOVED ? -ENOTCONN : state == SLUICE_STATE_FAILED),
                  "%d in state %d", found, state);
@@ -550,7 +553,10 @@ static void finish(void)
     }
     for (uint32_t key = 1; key < fuzz.next; key++) {
         fuzz_check_released(key);
-        /* What nobody saw was a success that was forgotten; it was looked for above. */
+        /*
+         * A result that no call returned must be a forgotten success; the loop above has taken all
+         * others.
+         */
         fake_require(fuzz.entries[key].owner != PROGRAM || lost > 0 ||
                          fake.ledger[key].status == SLUICE_STATUS_SUCCESS,
                      "request %u failed with status %u, and nobody was told", key,

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * One sequence of about a hundred calls, all of whose choices follow from the
- * seed. After each call the engine is whole, every result agrees with the
- * device's ledger, came once and in time, and no buffer of it is in use.
+ * Runs a sequence of about a hundred calls, all of whose choices follow from the seed. After each
+ * call the engine is consistent, and every result agrees with the device's ledger, came once and in
+ * time, and has no buffer in use.
  */
 void fuzz_run(uint64_t seed);
 

@@ -5,7 +5,7 @@
 
 #include "fuzz_state.h"
 
-/* Of a list that was waited for or freed: it pins its memory no more. */
+/* Checks the results of a list that was waited for or freed; its memory is no longer pinned. */
 static void see_results(struct fuzz_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
@@ -15,7 +15,7 @@ static void see_results(struct fuzz_list *list)
     }
 }
 
-/* Which error it has to return. */
+/* Returns the error that the list has to return. */
 static int judge(const struct fuzz_list *list)
 {
     int other = 0;
@@ -90,7 +90,7 @@ static bool has_result(const struct fuzz_list *list, uint32_t i)
     return memcmp(&list->completions[i], &none, sizeof(none)) != 0;
 }
 
-/* Those that have no result have none later. */
+/* A request without a result at this time never gets one. */
 static void free_in_flight(struct fuzz_list *list)
 {
     sluice_list_free(list->list);

@@ -33,7 +33,7 @@ static uint32_t count_unseen(void)
     return unseen;
 }
 
-/* They come in the order of posting, which is that of their keys. */
+/* Failures come in the order of posting, which is the order of their keys. */
 static void check_order(const struct sluice_completion *failures, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -44,7 +44,7 @@ static void check_order(const struct sluice_completion *failures, uint32_t count
     }
 }
 
-/* What the end must return, if it lists all failures. */
+/* Returns what the end of the scope must return if it lists all failures. */
 static int expected_error(const struct sluice_scope_report *report)
 {
     for (uint32_t i = 0; i < report->count; i++) {
@@ -113,7 +113,7 @@ static int post_single(const struct sluice_request *request, struct sluice_handl
     return form_find(OF_SCOPE, request->opcode, ONE, UNPOLLED, 0)->call(&call);
 }
 
-/* The single ones have no user data by which a result could be told from another. */
+/* Detached requests have no user data by which their results could be identified. */
 static void post_list(void)
 {
     const struct form *form = fuzz_choose_list(OF_SCOPE, UNPOLLED);
@@ -187,7 +187,7 @@ static void poll_in_scope(void)
     }
 }
 
-/* Nothing else may use the channel, or it would be found in what follows. */
+/* No other use of the channel is allowed here, or its results would be found below. */
 static void use_channel(void)
 {
     struct sluice_completion completion;

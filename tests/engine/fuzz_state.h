@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the random calls share: the channel, its requests and whose they are. */
+/* State that the random calls share: the channel, its requests and their owners. */
 #ifndef ENGINE_FUZZ_STATE_H
 #define ENGINE_FUZZ_STATE_H
 
@@ -11,7 +11,7 @@
 #define BLOCKS 32
 #define KEPT 256 /* handles */
 
-/* Whose a request is, until its result was seen. */
+/* The owner of a request until its result is seen. */
 enum owner { NOBODY, CALL, PROGRAM, SCOPE, SEEN, DETACHED };
 
 struct entry {
@@ -21,7 +21,7 @@ struct entry {
     uint64_t bytes;
 };
 
-/* One that is in flight while other calls go on, or nothing. */
+/* A list in flight while other calls go on; NULL if there is none. */
 struct fuzz_list {
     struct sluice_list *list;
     uint32_t first; /* key */
@@ -58,8 +58,8 @@ uint32_t fuzz_one_in(uint32_t n, uint32_t value);
 /* The call for a list: most often that for any requests, else any that there is. */
 const struct form *fuzz_choose_list(enum form_of of, enum form_end end);
 /*
- * A list of so many random requests, of the operation if it is not SLUICE_OP_NONE; it is
- * the owner's if it is accepted.
+ * Makes count random requests, of the operation unless that is SLUICE_OP_NONE. A call that accepts
+ * them becomes their owner.
  */
 void fuzz_make_requests(uint32_t count, uint32_t opcode);
 /* One for a call that takes its parts, and so has no blocks. */

@@ -38,7 +38,7 @@ static void wrap(uint32_t opcode, uint32_t depth)
         require_class(&completion, SLUICE_CLASS_NONE);
         require(completion.user_data == key, "%llu", (unsigned long long)completion.user_data);
         check_engine(rig.engine);
-        /* The last ones may be asked again; those whose places were taken since are stale. */
+        /* The last handles can be waited for again; those whose places were reused are stale. */
         for (uint32_t k = 0; k <= i; k++) {
             int result = sluice_multichannel_wait(rig.channel, &handles[k], 0, &completion);
             require(result == (k + places > i ? 0 : -ESTALE), "handle %u at %u: %d", k, i, result);
@@ -95,7 +95,7 @@ START_TEST(blocking_calls_over_the_wrap)
 }
 END_TEST
 
-/* What was refused and has no entry has ids of its own, over the wrap too. */
+/* Refused requests without an entry get ids of their own, also when ids wrap. */
 START_TEST(ids_of_refused_requests_wrap)
 {
     struct rig rig;
@@ -119,7 +119,7 @@ START_TEST(ids_of_refused_requests_wrap)
 }
 END_TEST
 
-/* Whatever its bits are, a handle that was not given out is stale, and nothing else happens. */
+/* Whatever its bits are, a handle that was never given out is stale, and nothing else happens. */
 START_TEST(forged_handles_are_stale)
 {
     struct rig rig;
@@ -162,7 +162,7 @@ START_TEST(handles_of_failures_kept_aside)
     require_ok(sluice_multichannel_flush(rig.channel, LONG));
     require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
     require_ok(sluice_multichannel_peer_handshake(rig.channel, 0, &endpoint));
-    /* They need the places of all of them. */
+    /* These writes need the places of all of the failures. */
     for (uint32_t i = 0; i < 4; i++) {
         rig_post(&rig, write_of(0, 10 + i), LONG);
     }
@@ -184,14 +184,14 @@ START_TEST(handles_of_failures_kept_aside)
 }
 END_TEST
 
-/* What the device has done by now is not cancelled. */
+/* A request that the device has already done is not cancelled. */
 START_TEST(cancel_looks_before_it_fails_the_peer)
 {
     struct rig rig;
     struct sluice_completion completion;
     rig_open(&rig, 1, 200);
     fake.by_hand = true;
-    /* It is the last one of many that the device reports. */
+    /* Its completion is the last of many that the device reports. */
     struct sluice_handle handle = {0};
     for (uint32_t i = 0; i < 150; i++) {
         handle = rig_post(&rig, write_of(0, 1 + i), LONG);
@@ -264,7 +264,7 @@ START_TEST(cancel_waits_for_all_work_of_the_peer)
 }
 END_TEST
 
-/* What a detached request returns late goes to nobody, and its room comes back. */
+/* Late completions of detached requests are discarded, and their room is reused. */
 START_TEST(detached_requests_leave_the_pool_as_it_was)
 {
     struct rig rig;

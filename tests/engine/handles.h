@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of handles when the generation of ids starts again, and of handles that nobody gave out. */
+/* Tests of handles when the generation of ids wraps, and of handles that were never given out. */
 #ifndef ENGINE_HANDLES_H
 #define ENGINE_HANDLES_H
 

@@ -5,7 +5,7 @@
 #include "engine/timing.h"
 #include "invariants.h"
 
-/* What is in the rings of all peers. */
+/* Sums over the rings of all peers. */
 struct sums {
     uint32_t pending[SLU_QUEUES]; /* requests */
     uint32_t posted[SLU_QUEUES];  /* work requests */
@@ -51,7 +51,7 @@ static bool of_this_scope(const struct slu_engine *engine, const struct slu_entr
            (engine->scope.open && entry->tag == engine->scope.tag);
 }
 
-/* Those that are pending are between the oldest and the next. */
+/* Pending entries lie between the oldest and the next one. */
 static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t number,
                        struct sums *sums, uint32_t *posted)
 {
@@ -87,14 +87,17 @@ static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t 
     sums->pending[slu_ring_queue(number)] += pending;
 }
 
-/* What the device holds for a peer, where this has several queue pairs, of the first. */
+/* Returns how much the device holds for a peer; with several queue pairs, for the first of them. */
 static uint32_t held_of(const struct slu_engine *engine, const struct slu_peer *peer, int queue)
 {
     struct slu_qp *qp = engine->attr.queue_pairs > 1 ? slu_stripes_first(peer->qp) : peer->qp;
     return fake_held(qp, queue);
 }
 
-/* What the device holds of them is known; nobody else has room, as long as it holds any. */
+/*
+ * The engine knows how many receives the device holds. While it holds any, no other peer may use
+ * their room.
+ */
 static void check_arrivals(const struct slu_engine *engine, const struct slu_peer *peer)
 {
     uint32_t posted = peer->arrivals_posted;
@@ -155,7 +158,7 @@ static void check_order(const struct slu_engine *engine, uint32_t owner, int que
                  unseen, order->unseen, done);
 }
 
-/* Successes whose places were needed, each found by its id. */
+/* Checks spilled successes, whose places were needed: each is found by its id. */
 static void check_aside(const struct slu_engine *engine, struct sums *sums)
 {
     const struct slu_aside *aside = &engine->aside;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds of an engine between any two calls, whatever happened before. */
+/* Invariants of an engine that hold between any two calls, whatever happened before. */
 #ifndef ENGINE_INVARIANTS_H
 #define ENGINE_INVARIANTS_H
 
 #include "fake.h"
 
 /*
- * Every slot is in exactly one list and in the state of that list; credits in
- * hand and in flight add up; nothing of a finished call is left; what is kept
- * aside is counted; the clock will be looked at before anything is due; and the
- * device holds nothing that the engine does not know of.
+ * Every slot is in exactly one list and in the state of that list; credits in hand and in flight
+ * add up; nothing of a finished call is left; spilled results are counted; the clock will be read
+ * before anything is due; and the device holds nothing that is unknown to the engine.
  */
 void check_engine(const struct slu_engine *engine);
 

@@ -29,7 +29,7 @@ static struct sluice_list *prepare_chains(struct rig *rig)
     return prepare(rig, requests, CHAINS);
 }
 
-/* Whichever chain the driver refuses, each request has its own result, by a submit or a post. */
+/* Whichever chain the driver refuses, each request gets its own result, by a submit or a post. */
 START_TEST(refused_amid_a_list)
 {
     struct rig rig;
@@ -42,7 +42,7 @@ START_TEST(refused_amid_a_list)
     memset(completions, 0xcc, sizeof(completions));
     fake.refuse_send = refused;
     if (at_once) {
-        /* What is not refused is never done. */
+        /* The requests that are not refused never complete here. */
         require(sluice_list_submit(list, SLUICE_MS(5), completions) < 0, "%s", "it succeeded");
     } else {
         require_ok(sluice_list_post(list, SLUICE_MS(5), completions));
@@ -60,7 +60,7 @@ START_TEST(refused_amid_a_list)
 }
 END_TEST
 
-/* What is freed in flight writes nothing, and its peers may go and others come. */
+/* A list that is freed in flight writes nothing; its peers may be removed and added. */
 START_TEST(freed_in_flight)
 {
     struct rig rig;
@@ -99,7 +99,7 @@ START_TEST(freed_in_flight)
 }
 END_TEST
 
-/* What was late is said to have been so, though its peer is a new one by then. */
+/* A late request is reported as late, even if its peer was reset meanwhile. */
 START_TEST(late_and_then_reset)
 {
     struct rig rig;
@@ -157,7 +157,7 @@ START_TEST(more_than_the_completion_queue)
 }
 END_TEST
 
-/* An event loop whose poll has taken the last completion of a list does not sleep over it. */
+/* If a poll of an event loop takes the last completion of a list, the loop does not sleep. */
 START_TEST(complete_list_keeps_a_loop_awake)
 {
     struct rig rig;
@@ -178,7 +178,7 @@ START_TEST(complete_list_keeps_a_loop_awake)
 }
 END_TEST
 
-/* Results that nobody has seen stay while lists take their entries. */
+/* Unread results stay while lists take their entries. */
 START_TEST(results_stay_beside_lists)
 {
     struct rig rig;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepared lists on a device that refuses, that is small, or whose peers go. */
+/* Prepared lists on a device that refuses posts, that is small, or whose peers are removed. */
 #ifndef ENGINE_LISTS_H
 #define ENGINE_LISTS_H
 

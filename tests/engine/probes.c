@@ -7,10 +7,10 @@
 #include "rig.h"
 
 #define KEEPALIVE SLUICE_MS(10)
-/* Two looks in a row, each of which may take its time by the clock of the device. */
+/* Two polls in a row, each of which may advance the clock of the device. */
 #define SLACK SLUICE_MS(5)
 
-/* A peer with keep-alive, whose device does what it is told. */
+/* Opens peers with keep-alive on a device that completes by hand. */
 static void open_watchful(struct rig *rig, uint32_t peers)
 {
     struct sluice_endpoint endpoint;
@@ -42,7 +42,7 @@ static void answer(struct rig *rig, uint32_t peer)
     look(rig);
 }
 
-/* Nobody is asked before it was heard. */
+/* Peers are probed only after they have been heard once. */
 static void hear(struct rig *rig, uint32_t peer)
 {
     require_error(sluice_multichannel_peer_wait_connected(rig->channel, peer, 0), -ETIMEDOUT,
@@ -50,7 +50,7 @@ static void hear(struct rig *rig, uint32_t peer)
     answer(rig, peer);
 }
 
-/* Looks now and then until the peer has failed; how long that took. */
+/* Polls at intervals until the peer has failed. Returns how long that took. */
 static int64_t await_loss(struct rig *rig, uint32_t peer)
 {
     int64_t start = fake.now;
@@ -83,7 +83,9 @@ START_TEST(peer_is_asked_in_time_and_lost_in_time)
 }
 END_TEST
 
-/* Its answer may have been lying somewhere all the time. */
+/*
+ * After a long time without polls, an answer may already be waiting, so the peer gets time again.
+ */
 START_TEST(who_was_away_does_not_judge_at_once)
 {
     struct rig rig;
@@ -107,7 +109,7 @@ START_TEST(who_was_away_does_not_judge_at_once)
 }
 END_TEST
 
-/* Nobody who never answered is lost by this. */
+/* Keep-alive never loses a peer that has not been heard. */
 START_TEST(who_was_never_heard_is_late)
 {
     struct rig rig;
@@ -154,7 +156,7 @@ START_TEST(probes_share_few_entries)
 }
 END_TEST
 
-/* Where there is not even room for one, nobody can be asked, and that is said. */
+/* If there is not even room for one probe, no peer can be probed, and the log says so. */
 START_TEST(no_room_for_a_probe)
 {
     struct rig rig;

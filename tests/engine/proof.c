@@ -76,7 +76,10 @@ static void run_list(struct rig *rig, enum form form, int64_t deadline,
     fake.by_hand = false;
 }
 
-/* What is flushed does not tell what became of those before it: it was no matter of time. */
+/*
+ * Flushed requests do not prove what happened to those before them; the loss was not a matter of
+ * time.
+ */
 START_TEST(flush_proves_nothing)
 {
     struct rig rig;

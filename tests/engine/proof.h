@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of requests that the device did not report, and what is not. */
+/* What is known of requests that the device did not report, and what remains unknown. */
 #ifndef ENGINE_PROOF_H
 #define ENGINE_PROOF_H
 

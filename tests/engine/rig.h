@@ -19,14 +19,14 @@ struct rig {
 #define LONG SLUICE_S(100)
 
 void rig_attach(struct rig *rig, struct sluice_multichannel *channel);
-/* Both queues of each peer are so deep. */
+/* Opens a rig whose peers have queues of this depth. */
 void rig_open(struct rig *rig, uint32_t peers, uint32_t depth);
-/* It counts arrivals of so many tags. */
+/* Opens a rig that counts arrivals of this many tags. */
 void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t tags);
 /* Checks the engine, closes all, and checks that nothing is left of the device's objects. */
 void rig_close(struct rig *rig);
 
-/* A request of bytes whose work in the device's ledger is that of the key. */
+/* Returns a request whose work has this key in the device's ledger. */
 struct sluice_request rig_request(uint32_t opcode, uint32_t peer, uint32_t bytes, uint32_t key);
 /* Ones of a few bytes, and one that is split into RIG_PARTS. */
 struct sluice_request write_of(uint32_t peer, uint32_t key);

@@ -113,7 +113,7 @@ END_TEST
 
 static uint32_t good_parts;
 
-/* So many parts are done, one fails, and the rest is flushed. */
+/* Completes some parts, fails one, and flushes the rest. */
 static void fail_a_part(void)
 {
     struct slu_qp *qp = rig_qp(polled, 0);

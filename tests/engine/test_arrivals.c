@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrivals of immediates: counted by tag, waited for, and nobody's results. */
+/* Arrivals of immediates: counted by tag, waited for, and absent from all results. */
 #include <poll.h>
 #include <time.h>
 
@@ -66,7 +66,7 @@ static struct sluice_counters counters_of(const struct sluice_channel *channel)
     return counters;
 }
 
-/* What was written before the immediate is there when it is counted. */
+/* Data written before the immediate is visible when it is counted. */
 TEST(writes_are_counted_by_tag)
 {
     struct fixture fixture;
@@ -94,7 +94,7 @@ TEST(writes_are_counted_by_tag)
     fixture_close(&fixture);
 }
 
-/* They are in nobody's results, and nothing waits for the receives that take them. */
+/* No result reports them, and no call waits for the receives that take them. */
 TEST(results_have_none_of_them)
 {
     struct fixture fixture;
@@ -124,7 +124,7 @@ TEST(strays_are_counted_apart)
     for (uint32_t i = 0; i < COUNT(hostile); i++) {
         write_tag(&fixture, i, hostile[i]);
     }
-    /* Neither does a message without one. */
+    /* A message without an immediate is none either. */
     require_ok(sluice_channel_send(sender(&fixture), NULL, 0, DEADLINE));
     write_tag(&fixture, 0, TAGS - 1);
     require_ok(sluice_channel_wait_arrivals(receiver(&fixture), TAGS - 1, 1, DEADLINE));
@@ -148,7 +148,7 @@ TEST(empty_messages_with_immediate_count)
     fixture_close(&fixture);
 }
 
-/* There is no memory for it: both sides are told, and counts outlive the reset. */
+/* There is no memory for the message: both sides get an error, and counts outlive the reset. */
 TEST(message_is_refused)
 {
     struct fixture fixture;
@@ -221,7 +221,7 @@ TEST(waits_end)
         fixture.pair.channels[0] = NULL;
         require_error(sluice_channel_wait_arrivals(channel, 5, 2, DEADLINE), -ECONNRESET, "");
     } else {
-        /* A device hears nothing of a peer to which it sends nothing. */
+        /* A device does not notice the loss of a peer to which it sends nothing. */
         struct sluice_sge sge = memory_sge(&fixture.far, 0, 8);
         struct sluice_request request = request_of(SLUICE_OP_WRITE, 0, &sge);
         request.remote = memory_remote(&fixture.near, 0, 8);
@@ -266,7 +266,7 @@ TEST(wrong_arguments)
     sides_close(&sides);
 }
 
-/* One of a hub's peers that is lost ends a wait once; what the others send goes on. */
+/* A lost peer of a hub ends a wait once; the messages of the others still arrive. */
 TEST(peers_come_and_go)
 {
     struct star star;
@@ -327,7 +327,7 @@ TEST(event_loop_hears_of_them)
             }
         }
     }
-    /* What a poll for results takes on its way is not forgotten. */
+    /* A poll for results takes arrivals as well, and they stay counted. */
     write_tag(&fixture, 0, 4);
     while (counters_of(channel).arrivals < 21) {
         require_result(sluice_channel_poll(channel, &completion, 1), 0);
@@ -343,7 +343,7 @@ TEST(event_loop_hears_of_them)
 #define RANKS 4
 #define ROUNDS 50
 
-/* Everybody tells everybody, in whatever order, and knows when all have. */
+/* Each rank notifies all others in any order, and knows when all have done so. */
 static void tell_all(struct rank *rank)
 {
     struct mesh mesh;
@@ -365,7 +365,7 @@ static void tell_all(struct rank *rank)
         }
         require_ok(sluice_multichannel_wait_arrivals(mesh.all, tag, rounds * rank->size, DEADLINE));
         value_check(memory.bytes, RANKS * PIECE, (uint8_t)round);
-        /* Nobody writes for the next round what others have yet to look at. */
+        /* No rank writes for the next round before all have read this one. */
         mesh_barrier(&mesh, rank);
     }
     memory_close(&memory);
@@ -401,7 +401,7 @@ static void lose_one(struct rank *rank)
 TEST(killed_rank_ends_the_wait, .group = "processes")
 {
     if (!device_is_soft()) {
-        return; /* a device hears nothing of a peer to which it sends nothing */
+        return; /* a device does not notice the loss of a peer to which it sends nothing */
     }
     group_run(3, lose_one, NULL, 60);
 }

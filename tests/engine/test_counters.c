@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters: each one moves by what it counts, by exactly so much, and by nothing
- * else; those of a peer tell of that peer alone; all stay over resets.
+ * Counters: each one advances by exactly what it counts, and by nothing else; those of a peer cover
+ * that peer alone; all survive resets.
  */
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ TEST(wrong_arguments)
     star_close(&star);
 }
 
-/* Each operation, blocking, moves its own counts and no others. */
+/* Each blocking operation advances its own counts and no others. */
 TEST(blocking_operations)
 {
     struct fixture fixture;
@@ -94,7 +94,7 @@ TEST(blocking_operations)
     fixture_close(&fixture);
 }
 
-/* They count as operations of 8 bytes, where the device has them. */
+/* Atomic operations count as operations of 8 bytes, where the device has them. */
 TEST(atomic_operations)
 {
     struct fixture fixture;
@@ -108,7 +108,7 @@ TEST(atomic_operations)
         require_ok(sluice_channel_fetch_add(fixture.pair.channels[0], &near, &remote, 5, DEADLINE));
         expect(&fixture.wanted[0], SLUICE_OP_FETCH_ADD, 8);
         fixture_check(&fixture);
-        /* One that finds another value has done its work as well. */
+        /* A compare-and-swap that finds another value counts as well. */
         for (uint64_t expected = 5; expected < 7; expected++) {
             require_ok(sluice_channel_compare_swap(fixture.pair.channels[0], &near, &remote,
                                                    expected, 9, DEADLINE));
@@ -142,7 +142,7 @@ static void do_write(struct fixture *fixture, enum way way, size_t length)
     default:
         scope = sluice_channel_scope_begin(channel, DEADLINE);
         require_result(sluice_scope_post(scope, &write, 1, NULL), 1);
-        /* They may be asked for in between. */
+        /* Counters may be read in between. */
         read_channel(channel);
         require_ok(sluice_scope_end(scope, NULL));
         break;
@@ -206,7 +206,7 @@ TEST(sums_of_random_operations)
     fixture_close(&fixture);
 }
 
-/* What the library asks of a peer on its own account is nobody's request. */
+/* Probes that the library sends on its own are not counted as requests. */
 TEST(signs_of_life_are_not_counted)
 {
     struct fixture fixture;
@@ -218,7 +218,7 @@ TEST(signs_of_life_are_not_counted)
     fixture_close(&fixture);
 }
 
-/* What nobody waits for is counted all the same, when it is found. */
+/* Detached requests are counted when a poll finds their completions. */
 TEST(detached_work_is_counted)
 {
     struct fixture fixture;
@@ -252,7 +252,7 @@ TEST(full_queues)
     require_ok(sluice_channel_submit(channel, requests, 5 * DEPTH, DEADLINE, NULL));
     fixture.wanted[0].queue_full++;
     fixture_check(&fixture);
-    /* One that is split into more parts than fit. */
+    /* A request that is split into more parts than fit. */
     requests[0].sges = &long_sge;
     require_ok(sluice_channel_submit(channel, requests, 1, DEADLINE, NULL));
     expect(&fixture.wanted[0], SLUICE_OP_WRITE, FIXTURE_BYTES);
@@ -289,7 +289,7 @@ TEST(full_queues)
     fixture_close(&fixture);
 }
 
-/* Results that nobody looked at, when their places are needed: the rest is still there. */
+/* Unread results whose places are needed are dropped; the others are still there. */
 TEST(forgotten_results)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = DEPTH};
@@ -311,7 +311,7 @@ TEST(forgotten_results)
     fixture_close(&fixture);
 }
 
-/* What was counted before is still there, and resets are counted themselves. */
+/* Counts survive resets, and resets are counted themselves. */
 TEST(counters_stay_over_resets)
 {
     struct fixture fixture;
@@ -332,8 +332,8 @@ TEST(counters_stay_over_resets)
 }
 
 /*
- * A wait that may only sleep does, one that may only spin does not. One that begins to sleep when
- * another program has had the processor until its end has not slept, so there are some waits.
+ * A wait in event mode sleeps, a wait in spin mode polls. A wait during which another program had
+ * the processor until its end has not slept, so there are several waits.
  */
 TEST(sleeps_and_polls)
 {
@@ -390,7 +390,7 @@ TEST(wakes)
     fixture_close(&fixture);
 }
 
-/* A multichannel is the sum of its peers, and a peer is told nothing of the others. */
+/* The counts of a multichannel are the sum of its peers, and those of a peer exclude the others. */
 TEST(peers_are_counted_apart)
 {
     struct star star;

@@ -227,7 +227,10 @@ TEST(scopes)
     stand_close(&stand, 3);
 }
 
-/* What waits in a scope for room finds none until the deadline; what comes then is not posted. */
+/*
+ * A request that waits in a scope for room finds none before the deadline; requests after that are
+ * not posted.
+ */
 TEST(scope_whose_deadline_was_seen_to_pass)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 1};

@@ -21,7 +21,7 @@
 #include "split.h"
 #include "unwind.h"
 
-/* However many busy polls there were since the clock was looked at. */
+/* This holds however many busy polls passed since the clock was last read. */
 START_TEST(work_done_in_time_is_not_judged_late)
 {
     struct rig rig;
@@ -50,7 +50,7 @@ START_TEST(work_done_in_time_is_not_judged_late)
 }
 END_TEST
 
-/* The first look at a peer sees all that the queue has to say of it. */
+/* The first poll that reads a peer's failure takes all completions of the queue. */
 START_TEST(root_cause_behind_many_successes)
 {
     struct rig rig;
@@ -71,7 +71,7 @@ START_TEST(root_cause_behind_many_successes)
 }
 END_TEST
 
-/* Receives are flushed before the send whose failure it was is reported. */
+/* Receives are flushed before the failed send that caused it is reported. */
 START_TEST(root_cause_behind_many_flushes)
 {
     struct rig rig;
@@ -234,7 +234,7 @@ START_TEST(scope_end_counts_what_it_cannot_list)
 }
 END_TEST
 
-/* Its peer did nothing wrong, nor did the one that holds the room. */
+/* Neither its peer nor the peer that holds the room has failed. */
 static void find_no_room(uint32_t peer)
 {
     struct rig rig;
@@ -248,7 +248,7 @@ static void find_no_room(uint32_t peer)
     int64_t start = fake.now;
     require_result(rig_submit(&rig, &request, 1, SLUICE_MS(5), completions), -ETIMEDOUT);
     require_status(&completions[0], 9, SLUICE_STATUS_DEADLINE, SLUICE_STATUS_DEADLINE);
-    /* A poll takes 1 ms here, and a wait looks at the clock once in 8. */
+    /* A poll takes 1 ms here, and a wait reads the clock once in 8 polls. */
     require(fake.now - start >= SLUICE_MS(5) && fake.now - start < SLUICE_MS(25), "%lld ns",
             (long long)(fake.now - start));
     for (uint32_t i = 0; i < 2; i++) {
@@ -291,8 +291,8 @@ static void serve_all_but_the_first(void)
 }
 
 /*
- * Peer 0 does not do its part. Of the 8 entries for sends each of the 4 peers
- * keeps 1 to itself, so it has 5 of them, and the others go on with the rest.
+ * Peer 0 does not answer. Each of the 4 peers keeps 1 of the 8 entries for sends to itself, so peer
+ * 0 takes 5 of them, and the others go on with the rest.
  */
 START_TEST(blocked_peer_leaves_the_others_their_share)
 {
@@ -320,7 +320,7 @@ START_TEST(blocked_peer_leaves_the_others_their_share)
 }
 END_TEST
 
-/* They are posted as the queue drains, as in a submit. */
+/* Parts are posted as the queue drains, as in a submit. */
 START_TEST(scope_post_of_more_parts_than_the_share)
 {
     struct rig rig;
@@ -412,7 +412,9 @@ START_TEST(dead_queue_is_logged_once)
 }
 END_TEST
 
-/* And its queue pair is destroyed at once, because what was refused might run. */
+/*
+ * The queue pair is destroyed at once, because the device might still execute the refused request.
+ */
 START_TEST(refused_post_keeps_the_words_of_the_driver)
 {
     struct rig rig;
@@ -472,7 +474,7 @@ START_TEST(wait_ends_while_the_queue_is_busy)
 }
 END_TEST
 
-/* Its peer is lost; another one and the buffers are not. */
+/* Its peer is lost; the other peer and the buffers are not. */
 START_TEST(queue_pair_that_never_flushes_is_abandoned)
 {
     struct rig rig;
@@ -515,7 +517,7 @@ static void new_device(void)
     fake_reset(1);
 }
 
-/* A library whose struct has grown writes no more than an older program has room for. */
+/* A library whose struct has grown writes no more than the older program has room for. */
 START_TEST(information_for_an_older_program)
 {
     uint32_t newer[16];
@@ -588,7 +590,7 @@ int main(void)
         {"lists", WIRE_SELF, 20, add_lists}, {"probes", WIRE_SELF, 20, add_probes},
         {"proof", WIRE_SELF, 20, add_proof}, {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
     };
-    /* Whatever device the tests are run on, this one brings its own. */
+    /* These tests bring a device of their own, which overrides the one chosen for the run. */
     setenv("SLUICE_TEST_DEVICE", "soft", 1);
     return run_cases("engine", cases, COUNT(cases));
 }

@@ -65,13 +65,13 @@ TEST(double_wait_gives_the_same_answer)
         require_ok(sluice_channel_wait(pair.channels[0], &copy, 0, &again));
         require(memcmp(&again, &completion, sizeof(again)) == 0, "the answer changed%s", "");
     }
-    /* What was waited for is not polled as well. */
+    /* A poll does not return a result that a wait has returned. */
     require_result(sluice_channel_poll(pair.channels[0], &again, 1), 0);
     require_error(sluice_channel_next(pair.channels[0], DEADLINE, &again), -ENOENT, "");
     pair_close(&pair);
 }
 
-/* What was polled can still be asked for, and is not polled twice. */
+/* A wait returns a result that was polled before, and a poll does not return it twice. */
 TEST(handle_of_what_was_polled)
 {
     struct pair pair;
@@ -117,7 +117,7 @@ TEST(zero_foreign_and_forged_handles)
     require_stale(pair.channels[0], forged);
     forged.id = UINT64_MAX;
     require_stale(pair.channels[0], forged);
-    /* Nothing happened to what is pending. */
+    /* The pending request is unaffected. */
     send_messages(pair.channels[1], 1, 3);
     await(pair.channels[0], pending, SLUICE_CLASS_NONE);
     pair_works(&pair);
@@ -176,7 +176,7 @@ TEST(handle_over_a_reset)
     star_close(&star);
 }
 
-/* Nobody asks for them: the queue never fills up with what is complete. */
+/* Their results are never asked for, but complete entries do not fill the queue. */
 TEST(dropped_handles_are_harmless)
 {
     struct pair pair;
@@ -240,7 +240,7 @@ TEST(dropped_failures_are_kept)
     star_close(&star);
 }
 
-/* A detached request is done all the same, and its result is nobody's. */
+/* A detached request is executed all the same, and its result is discarded. */
 TEST(detached_request_goes_on)
 {
     struct pair pair;
@@ -254,7 +254,7 @@ TEST(detached_request_goes_on)
     require_ok(sluice_channel_detach(pair.channels[0], &handle));
     require_stale(pair.channels[0], handle);
     require_error(sluice_channel_next(pair.channels[0], DEADLINE, &completion), -ENOENT, "");
-    /* Its memory is in use until it ends, and flush tells. */
+    /* Its memory is in use until it ends, and flush reports that. */
     require_result(sluice_channel_flush(pair.channels[0], SLUICE_MS(10)), -ETIMEDOUT);
     require_result(sluice_mr_deregister(memory.mr), -EBUSY);
     struct memory far;
@@ -292,7 +292,7 @@ TEST(detach_of_what_is_complete)
     pair_close(&pair);
 }
 
-/* Its failure still fails the peer, as it would another's; and only that peer. */
+/* Its failure fails its peer, as that of any request does, and only that peer. */
 TEST(detached_request_that_fails)
 {
     struct star star;
@@ -421,7 +421,7 @@ static void cancel_pending(uint32_t opcode)
     star_close(&star);
 }
 
-/* Nobody takes it at the other end. */
+/* The peer posts no receive for it. */
 TEST(cancel_of_a_pending_send)
 {
     cancel_pending(SLUICE_OP_SEND);
@@ -432,7 +432,7 @@ TEST(cancel_of_a_parked_receive)
     cancel_pending(SLUICE_OP_RECEIVE);
 }
 
-/* It is only seen: nothing happens to its peer. */
+/* The cancel finds it complete; its peer is unaffected. */
 TEST(cancel_of_what_is_complete)
 {
     struct pair pair;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Histograms: a request that succeeds is counted once, with the time from its post to its
- * completion, and nothing else is. That all calls are timed is looked at in the tests of
- * the calls: pairs and stars that have histograms compare them with the counters.
+ * completion, and nothing else is counted. The tests of the calls prove that all calls are timed:
+ * pairs and stars with histograms compare them with the counters.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static struct sluice_histogram read_channel(const struct sluice_channel *channel
     return histogram;
 }
 
-/* There is one, which took between these. */
+/* Requires exactly one entry, whose time is between these bounds. */
 static void check_one(const struct sluice_histogram *histogram, int64_t least, int64_t most)
 {
     int64_t time = (int64_t)histogram->sum;
@@ -113,7 +113,7 @@ TEST(from_the_post_to_the_completion)
     fixture_close(&fixture);
 }
 
-/* What is done and not polled has not ended. */
+/* A request that is done but not polled has not ended. */
 TEST(until_the_library_sees_it)
 {
     struct fixture fixture;
@@ -154,7 +154,10 @@ TEST(until_the_library_sees_it)
     sides_close(&fixture.pair.sides);
 }
 
-/* One that is split is one; one that fails is none; a reset of the channel changes nothing. */
+/*
+ * A split request counts once, a failed request does not count, and a reset of the channel changes
+ * nothing.
+ */
 TEST(what_is_counted)
 {
     struct fixture fixture;
@@ -190,7 +193,7 @@ static uint64_t count_of_all(const struct star *star, uint32_t opcode)
     return histogram.count;
 }
 
-/* Each peer has its own; all together keep what a removed one has done. */
+/* Each peer has its own histogram; the sum of all includes that of a removed peer. */
 TEST(peers)
 {
     struct star star;
@@ -334,7 +337,7 @@ TEST(buckets_have_bounds, .group = "numbers")
     require_error((int)sluice_histogram_bound(SLUICE_HISTOGRAM_BUCKETS + 1), -EINVAL, "1153");
 }
 
-/* The times of 1 to so many, each so many ns apart: what share is below is known. */
+/* Records the times of 1 to n steps, so that the share below each time is known. */
 static void check_percentiles(int64_t step)
 {
     struct sluice_histogram histogram = {.size = sizeof(histogram)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What comes before what: messages and receives match in order, a message
- * waits for its receive, lists longer than the queues stream, fences hold.
+ * Order: messages and receives match in order, a message waits for its receive, lists longer than
+ * the queues stream, and fences hold.
  */
 #include "../support/pair.h"
 
@@ -231,7 +231,7 @@ TEST(list_streams_through_short_queue)
     slots_close(&slots);
 }
 
-/* Both ends in one list, far longer than the queues; the sends stand first. */
+/* Both ends are in one list, far longer than the queues; the sends stand first. */
 TEST(receives_are_posted_before_sends)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 2, .receive_depth = 2};
@@ -264,7 +264,7 @@ TEST(receives_are_posted_before_sends)
     sides_close(&sides);
 }
 
-/* Writes and reads longer than the largest message are split, and nobody sees it. */
+/* Writes and reads longer than the largest message are split without visible effects. */
 TEST(long_writes_and_reads_are_split)
 {
     struct sluice_channel_attr attr = {
@@ -304,7 +304,7 @@ TEST(long_writes_and_reads_are_split)
     pair_close(&pair);
 }
 
-/* It limits what is sent, not what is received: the other side may have another limit. */
+/* The limit applies to sends, not to receives: the other side may have another limit. */
 TEST(receive_longer_than_own_limit)
 {
     struct sluice_channel_attr attrs[2] = {{.size = sizeof(attrs[0])},
@@ -351,7 +351,7 @@ TEST(immediate_values)
                     completion.bytes == 0,
                 "flags %u, immediate %x", completion.flags, completion.immediate);
     }
-    /* None is told apart from one that is zero. */
+    /* No immediate is distinct from an immediate of zero. */
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handle = post(pair.channels[1], &receive);
     require_ok(sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE));
@@ -360,7 +360,7 @@ TEST(immediate_values)
     pair_close(&pair);
 }
 
-/* Whoever takes a receive learns whether a send filled it, or a write did its memory. */
+/* A receive tells whether a send filled it or a write with an immediate took it. */
 TEST(receive_tells_what_filled_it)
 {
     struct pair pair;
@@ -400,7 +400,7 @@ TEST(receive_tells_what_filled_it)
         require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN), "flags %u",
                 completion.flags);
         await(pair.channels[0], sent, SLUICE_CLASS_NONE);
-        /* What is nothing but a flag of completions, no request has. */
+        /* A request must not have a flag that only completions have. */
         write.flags |= SLUICE_WRITTEN;
         require_error(sluice_channel_post(pair.channels[0], &write, 1, DEADLINE, NULL), -EINVAL,
                       "flags 0x10");

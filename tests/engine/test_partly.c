@@ -82,7 +82,10 @@ static int run_scope(struct fixture *fixture, uint32_t count, int64_t deadline)
     return sluice_scope_end(scope, NULL);
 }
 
-/* Returns what a blocking call does; 0 of the others, whose requests tell for themselves. */
+/*
+ * Returns the result of a blocking call, and 0 for the others, whose requests have their own
+ * results.
+ */
 static int run(struct fixture *fixture, enum form form, uint32_t count, int64_t deadline)
 {
     memset(fixture->completions, 0xcc, sizeof(fixture->completions));
@@ -150,7 +153,7 @@ static void post_receives(struct fixture *fixture, struct sluice_handle *handles
     }
 }
 
-/* As many sends as there are receives, and more. What follows in time is late as well. */
+/* As many sends as there are receives, and more. Requests behind a late one are late as well. */
 TEST(sends_of_which_some_are_taken, .times = FORMS)
 {
     struct fixture fixture;
@@ -224,7 +227,7 @@ TEST(long_list_through_a_short_queue)
     fixture_close(&fixture);
 }
 
-/* What was done and not looked at may be forgotten, but is no failure. */
+/* A success that was not read may be forgotten, but is no failure. */
 TEST(long_list_in_a_scope)
 {
     struct fixture fixture;

@@ -85,7 +85,7 @@ TEST(a_peer_that_polled_once_serves_on)
     group_run(2, poll_once_and_leave, NULL, 20);
 }
 
-/* What the writer writes: bytes that hold the round, and then the counter. */
+/* The writer writes bytes that hold the round, and then the counter. */
 #define DATA 3000
 
 static void write_rounds(struct mesh *mesh, const struct sluice_remote_mr *remote, uint64_t rounds)
@@ -118,7 +118,7 @@ static void check_data(const uint8_t *data, const uint64_t *counter, uint64_t ro
         copy[i] = __atomic_load_n(&data[i], __ATOMIC_RELAXED);
     }
     if ((sluice_load_acquire64(counter) >> 32) - round > 100) {
-        return; /* a byte cannot tell rounds that are so far apart */
+        return; /* a byte cannot distinguish rounds that are so far apart */
     }
     for (int i = 0; i < DATA; i++) {
         require((uint8_t)(copy[i] - (uint8_t)round) < 128, "byte %d is %u in round %llu", i,
@@ -174,7 +174,7 @@ TEST(words_are_visible_whole_and_in_order)
     group_run(2, hammer_counter, NULL, 40);
 }
 
-/* Each streams a long list to the other through queues of four. */
+/* Each rank streams a long list to the other through queues of four. */
 #define STREAM 500
 
 static void stream(struct rank *rank)

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steady state: once the first operations are done, none of the many that
- * follow allocates or frees memory, and on verbs none takes a lock. The program
- * brings its own malloc() and pthread_mutex_lock() and their like, which the
- * library gets as well; they count what is called in the thread of the test
- * from the code of the library, and apart from it what is called from elsewhere,
- * which is the provider's of an RDMA device.
- *
- * On verbs a lock is allowed where the library looks for events of the device,
- * which it does once in so many polls that found nothing. The soft transport takes
- * some: that of the table of keys, which deregistering excludes, and over TCP that
- * of the connections, which the helper thread serves too.
+ * The steady state: once the first operations are done, none of the many that follow allocates or
+ * frees memory, and on verbs none takes a lock. The program interposes malloc(),
+ * pthread_mutex_lock() and similar functions, for the library as well. They count calls in the
+ * thread of the test from the code of the library; calls from elsewhere, such as the provider of an
+ * RDMA device, are counted separately. On verbs a lock is allowed where the library reads events of
+ * the device, once in IDLE_ROUNDS polls that found nothing. The soft transport takes some locks:
+ * that of the table of keys, which deregistering excludes, and over TCP that of the connections,
+ * which the helper thread serves too.
  */
 #include "../support/pair.h"
 
@@ -34,9 +31,9 @@
 #define DEPTH 64
 #define PEERS 4
 #define BLOCK 256
-/* Once in so many rounds. */
+/* Do this once in EARLY_ROUNDS rounds. */
 #define EARLY_ROUNDS 100
-/* Rounds of polls that find nothing until the events of the device are looked for. */
+/* Polls that find nothing until the events of the device are read. */
 #define IDLE_ROUNDS 4096
 
 /* Calls that were made. */
@@ -143,7 +140,10 @@ typedef int rwlock_function(pthread_rwlock_t *lock);
 static lock_function *real_lock, *real_trylock;
 static rwlock_function *real_rdlock, *real_wrlock;
 
-/* Looked up before there is a second thread; a lock that is taken before that looks itself. */
+/*
+ * Functions are looked up before there is a second thread; a lock taken before that looks up its
+ * function itself.
+ */
 static __attribute__((constructor)) void find_locks(void)
 {
     *(void **)&real_lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
@@ -190,7 +190,7 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 
 #endif
 
-/* Both ends in this thread: a pair, and a multichannel whose peers are joined two by two. */
+/* Both ends in this thread: a pair, and a multichannel whose peers are connected in pairs. */
 struct bench {
     struct pair pair;
     struct sluice_multichannel *loop;
@@ -209,7 +209,7 @@ struct bench {
 
 static void bench_open(struct bench *bench)
 {
-    /* A sleep and its end may cost what they like; here nobody sleeps. */
+    /* Sleeping and waking may take locks; here no call sleeps. */
     struct sluice_channel_attr attr = {.size = sizeof(attr),
                                        .send_depth = DEPTH,
                                        .receive_depth = DEPTH,
@@ -270,7 +270,7 @@ static void read_counters(const struct bench *bench, uint64_t *done, uint64_t *p
     }
 }
 
-/* Each does a few operations of its kind. */
+/* Each round does a few operations of its kind. */
 typedef void round_function(struct bench *bench);
 
 /* A message that comes before its receive; a device sends it again later, which takes a while. */
@@ -389,7 +389,7 @@ static void do_lists(struct bench *bench)
     require_ok(sluice_multichannel_submit(loop, many, DEPTH + PEERS, DEADLINE, NULL));
 }
 
-/* Does so many operations, at least; returns the polls that they took. */
+/* Does at least this many operations. Returns the polls that they took. */
 static uint64_t repeat(struct bench *bench, round_function *round, uint64_t operations)
 {
     uint64_t first, first_polls, done, polls;
@@ -428,7 +428,7 @@ static void run_steadily(round_function *round)
            (unsigned long long)others.locks);
     require(ours.allocations == 0, "%llu allocations in %llu operations",
             (unsigned long long)ours.allocations, (unsigned long long)share());
-    /* On soft there is nobody else to allocate. */
+    /* On soft there is no other code that could allocate. */
     require(!device_is_soft() || others.allocations == 0, "%llu allocations on behalf of ours",
             (unsigned long long)others.allocations);
     require(device_is_soft() || ours.locks <= polls / IDLE_ROUNDS,
@@ -471,7 +471,7 @@ static void release_block(const struct bench *bench, struct sluice_allocator *al
     require_result(sluice_allocator_release(allocator, block, NULL, NULL), 1);
     require_ok(sluice_channel_send(bench->pair.channels[1], &bench->far_sge, 1, DEADLINE));
     require_ok(sluice_channel_wait(channel, &handle, DEADLINE, &completion));
-    /* Whoever finds nothing more to do ends it. */
+    /* A poll that finds nothing more ends the round. */
     require_result(sluice_channel_poll(channel, &completion, 1), 0);
 }
 
@@ -496,7 +496,7 @@ TEST(releases_of_blocks)
     bench_close(&bench);
 }
 
-/* What is known to allocate and to lock is seen to do so. */
+/* Calls that are known to allocate and to lock are counted. */
 TEST(calls_are_counted)
 {
     struct bench bench;

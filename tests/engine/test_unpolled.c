@@ -27,7 +27,7 @@ static void send_messages(struct sluice_channel *channel, uint32_t count, uint32
     }
 }
 
-/* Polls until so many completions came. */
+/* Polls until count completions came. */
 static void poll_all(struct sluice_channel *channel, struct sluice_completion *completions,
                      uint32_t count)
 {
@@ -108,7 +108,7 @@ TEST(full_send_queue_takes_what_fits)
     pair_close(&pair);
 }
 
-/* The list ends before the first request whose peer has no room; the rest is as it was. */
+/* The list ends before the first request whose peer has no room; the rest is unchanged. */
 TEST(list_stops_at_a_full_peer)
 {
     struct star star;
@@ -135,7 +135,7 @@ TEST(list_stops_at_a_full_peer)
         sluice_multichannel_post(star.hub, requests + 10, 2 * DEPTH - 10, DEADLINE, handles + 10),
         -EAGAIN, "receive queue peer 1");
     value_check(handles + 10, (2 * DEPTH - 10) * sizeof(handles[0]), 0xcc);
-    /* What was posted is pending, each at its peer. */
+    /* The posted requests are pending, each at its peer. */
     for (uint32_t i = 0; i < 10; i++) {
         require_result(sluice_multichannel_wait(star.hub, &handles[i], 0, &completion), -ETIMEDOUT);
     }
@@ -190,7 +190,7 @@ TEST(list_stops_at_a_failed_peer)
     star_close(&star);
 }
 
-/* What is wrong is found before anything is posted, wherever it stands. */
+/* A wrong request anywhere in a list is found before anything is posted. */
 TEST(unknown_peer_index_posts_nothing)
 {
     struct star star;
@@ -319,7 +319,7 @@ static void take_many(enum sluice_opcode opcode, bool seen_before)
         int result = sluice_channel_poll(channel, completions + taken, MANY + 1 - (uint32_t)taken);
         require(result >= 0, "%s", sluice_last_error());
         taken += result;
-        /* A device may tell its peer before its own program. */
+        /* A device may notify the peer before its own program. */
         require(taken == MANY || !device_is_soft(), "%d of %d", taken, MANY);
     }
     for (uint32_t i = 0; i < MANY; i++) {
@@ -348,7 +348,7 @@ TEST(next_receives_from_any_peer)
     }
     require_error(sluice_multichannel_next(star.hub, 0, &completion), -ETIMEDOUT, "");
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        /* Peer 0 talks more than all others, and yet nobody waits for it. */
+        /* Peer 0 sends more than all others, and no other peer is delayed. */
         send_messages(star.spokes[0], DEPTH - 1, round * 100);
         for (uint32_t i = 1; i < PEERS; i++) {
             send_messages(star.spokes[i], 1, round * 100);
@@ -373,7 +373,7 @@ TEST(next_receives_from_any_peer)
     star_close(&star);
 }
 
-/* Results come in the order of completion, whoever they are of. */
+/* Results come in the order of completion, across peers. */
 TEST(next_takes_the_oldest_first)
 {
     struct star star;
@@ -385,7 +385,7 @@ TEST(next_takes_the_oldest_first)
     }
     for (uint32_t i = 0; i < 5; i++) {
         send_messages(star.spokes[order[i]], 1, i);
-        /* It has been seen to come, and nobody has taken it. */
+        /* The arrival was counted, but its result not taken. */
         struct sluice_error error = {.size = sizeof(error)};
         require_result(sluice_multichannel_flush(star.hub, SLUICE_MS(i == 4 ? 20000 : 5)),
                        i == 4 ? 0 : -ETIMEDOUT);
@@ -399,7 +399,7 @@ TEST(next_takes_the_oldest_first)
     star_close(&star);
 }
 
-/* It would wait for ever, and says so at once, however long it may. */
+/* The call would wait for ever, so it fails at once, whatever its deadline. */
 TEST(next_with_nothing_posted)
 {
     struct pair pair;
@@ -409,7 +409,7 @@ TEST(next_with_nothing_posted)
     require_error(sluice_channel_next(pair.channels[0], SLUICE_FOREVER, &completion), -ENOENT, "");
     require_error(sluice_channel_next(pair.channels[0], 0, &completion), -ENOENT, "");
     value_check(&completion, sizeof(completion), 0xcc);
-    /* What has failed is a result, and then there is nothing again. */
+    /* A failed request is a result; after it there is nothing again. */
     require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, SLUICE_MS(10), NULL));
     require_ok(sluice_channel_next(pair.channels[0], SLUICE_FOREVER, &completion));
     require_class(&completion, SLUICE_CLASS_TIMEOUT);
@@ -459,7 +459,7 @@ TEST(flush_waits_and_loses_nothing)
     star_close(&star);
 }
 
-/* Each request completes once: what is left ends cancelled, and is counted. */
+/* Each request completes once: those in flight end cancelled, and are counted. */
 TEST(shutdown_completes_all)
 {
     struct pair pair;

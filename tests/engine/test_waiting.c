@@ -25,7 +25,7 @@ static void open_with(struct pair *pair, uint32_t mode)
     pair_open(pair, &attr);
 }
 
-/* The ways to wait that a wake ends, for a channel with a receive posted that nobody serves. */
+/* The ways to wait that a wake ends, on a channel whose posted receive stays empty. */
 enum way { WAIT, NEXT, FLUSH, SCOPE_WAIT, WAYS };
 
 /* Waits of a channel; the scope is open if it is to be waited in. */
@@ -84,7 +84,7 @@ static int wait_for(struct waits *waits, int64_t timeout, struct sluice_completi
     }
 }
 
-/* Each mode waits, and for the partner, which is a thread. */
+/* Waits in each mode; the partner is a thread. */
 
 static void *echo(void *argument)
 {
@@ -120,7 +120,7 @@ TEST(spinning_uses_the_cpu)
     struct sluice_completion completion;
     waits_open(&waits, WAIT, SLUICE_WAIT_SPIN);
     int64_t begun = cpu_used(), used = 0, since = clock_now();
-    /* It gets what others leave it. */
+    /* The spinning thread gets only the time that other programs leave. */
     while (used < NEXT_TO_NOTHING && clock_now() - since < DEADLINE) {
         require_result(wait_for(&waits, IDLE, &completion), -ETIMEDOUT);
         used = cpu_used() - begun;
@@ -149,7 +149,7 @@ TEST(idle_waits_take_no_cpu, .times = 2 * WAYS)
     waits_close(&waits);
 }
 
-/* It fails its channel; a wake that it leaves alone must not keep it busy. */
+/* The receive fails its channel; the remaining wake must not keep the thread busy. */
 TEST(an_idle_receive_takes_no_cpu, .times = 2)
 {
     struct pair pair;
@@ -164,7 +164,7 @@ TEST(an_idle_receive_takes_no_cpu, .times = 2)
     pair_close(&pair);
 }
 
-/* Both have sent what nobody receives: it has come, as far as the system is concerned. */
+/* Both sides sent messages without receives: from the system's view they have arrived. */
 TEST(waiting_messages_take_no_cpu)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 31};
@@ -207,7 +207,7 @@ TEST(a_wake_ends_the_next_wait_once, .times = 3 * WAYS)
     waits_close(&waits);
 }
 
-/* What is ready is not interrupted, and the wake stays for what has to wait. */
+/* A wake does not interrupt a wait for a result that is ready; it stays for the next wait. */
 TEST(a_wake_interrupts_nothing_that_is_ready, .times = 3 * WAYS)
 {
     struct waits waits;
@@ -278,7 +278,7 @@ struct waiter {
     struct waits waits;
     pthread_t thread;
     bool with_messages; /* its partner is another thread */
-    uint32_t rounds;    /* it ends after so many wakes and, if there are any, as many messages */
+    uint32_t rounds;    /* ends after this many wakes and, if there are any, as many messages */
     sem_t woken;        /* once for each */
 };
 
@@ -324,7 +324,7 @@ static void await_wake(struct waiter *waiter, uint32_t round)
     require(more == 0, "wake %u ended more than one wait", round);
 }
 
-/* Each wake ends one wait, and none of the messages beside them is lost. */
+/* Each wake ends one wait, and no message beside it is lost. */
 static void wake_again_and_again(enum way way, uint32_t mode, bool with_messages)
 {
     bool often = way == WAIT && !with_messages && !short_run();
@@ -469,7 +469,7 @@ static void *send_late(void *argument)
     return NULL;
 }
 
-/* Neither signals nor the wakes of their handler end what has to complete. */
+/* Blocking calls end neither by signals nor by the wakes of a signal handler. */
 TEST(blocking_calls_are_not_interrupted, .times = 6)
 {
     struct waits waits;

@@ -62,7 +62,7 @@ TEST(send_without_a_receive)
     pair_close(&pair);
 }
 
-/* It had a receive posted itself, so nobody waits for it. */
+/* The sender had posted a receive itself, so nothing is reported as missing there. */
 TEST(send_without_a_receive_but_ours)
 {
     struct pair pair;
@@ -134,7 +134,7 @@ TEST(receive_of_what_is_not_sent)
     pair_close(&pair);
 }
 
-/* What stands behind a send that waits is late because of it. */
+/* A request behind a send that waits is late because of that send. */
 TEST(write_behind_a_send)
 {
     struct pair pair;
@@ -172,7 +172,7 @@ TEST(no_room_until_the_deadline)
     pair_close(&pair);
 }
 
-/* What ended because of a late one says both, and the text is whole. */
+/* A request that ended because another one was late gives both reasons, in one complete text. */
 TEST(cancelled_by_a_late_one)
 {
     struct pair pair;
@@ -260,7 +260,7 @@ static void die_or_mourn(struct rank *rank)
     mesh_close(&mesh);
 }
 
-/* Of another process. On a device nothing tells the end of a process from silence. */
+/* A peer in another process. On a device, a process that ended looks like a silent one. */
 TEST(peer_that_was_killed)
 {
     if (device_is_soft()) {
@@ -312,7 +312,7 @@ TEST(scope_that_drops_failures)
     require(log_lines == 1, "%d lines", log_lines);
     require(strstr(logged, "1 of its 3 requests") && strstr(logged, "write to peer 1: remote acc"),
             "%s", logged);
-    /* With one they are told. */
+    /* With a report, the failures are in the report and not in the log. */
     leave_scope(&star, writes, &report);
     require(log_lines == 0 && report.error == -ENOTCONN && report.failed == 1, "%d, %s",
             report.error, logged);
@@ -353,7 +353,7 @@ static void require_pending(struct sluice_channel *channel, const char *text)
     require(strcmp(sluice_last_error(), text) == 0, "%s", sluice_last_error());
 }
 
-/* One of them, and more. */
+/* The text counts one request of a kind, and several. */
 TEST(what_is_pending)
 {
     struct pair pair;

@@ -22,12 +22,12 @@ enum { OWN_VERSION = HEAD, RANKS = HEAD + 4, RANK = HEAD + 8, JOB = HEAD + 12 };
 /* In place of the purpose an answer has such a word; so has a reply, at its begin. */
 enum { GO_ON = 0, DENIED = 1, OTHER_VERSION = 2, OTHER_PURPOSE = 3 };
 enum { STANDS = 4, ADMITTED = 5, REFUSED = 6 };
-/* What begins the body of a refusal, beside the codes of errors. */
+/* The first word of the body of a refusal, if it is not an error code. */
 enum { REFUSED_JOB = 100, REFUSED_VERSION = 101 };
 
 enum { STARTED = 1, ALLGATHER = 2, ALLTOALL = 3, BARRIER = 4, GAVE_UP = 5, VERDICT = 6 };
 
-/* What is said before anything is believed, and the key that both sides make of it. */
+/* The bytes of both sides before any proof, and the key that both sides derive from them. */
 struct talk {
     uint8_t said[HELLO + ANSWER];
     uint8_t key[PROOF_BYTES];
@@ -39,9 +39,9 @@ void make_answer(uint8_t answer[ANSWER]);
 void make_reply(const struct talk *talk, uint8_t word, uint8_t reply[REPLY]);
 void make_frame(uint8_t frame[FRAME], uint8_t type, uint64_t sequence, uint64_t bytes);
 
-/* Without a secret: the rest of the talk of a rank whose hello was said; false: no answer. */
+/* Goes on after the hello of a rank, without a secret. Returns false if no answer comes. */
 bool prove(int fd, struct talk *talk);
-/* The same of a rank 0: hears a hello, and lets the rank in. */
+/* Does the same as a rank 0: receives a hello, and lets the rank in. */
 void let_in(int fd, struct talk *talk);
 
 void require_dropped(int fd, const char *what);
@@ -56,7 +56,7 @@ void call_all(struct party *party);
 /* Rank 0 listens, and the others are yet to come; they do, and all is well. */
 void start_root_of(struct parties *parties, uint32_t count, int64_t deadline);
 void finish_all(struct parties *parties);
-/* Hears a verdict with these words, and closes. */
+/* Receives a verdict with these words, and closes. */
 void require_verdict(int fd, const char *words);
 
 #endif

@@ -10,8 +10,10 @@
 
 #include "../support/process.h"
 
-/* The socket stays: the kernel gives its port to nobody else, while a listener that asks to reuse
-   addresses, as rank 0 does, may have it beside a socket that does not listen. */
+/*
+ * Keeps the socket open: the kernel then gives its port to no other program, while a listener that
+ * asks to reuse addresses, as rank 0 does, may bind it beside a socket that does not listen.
+ */
 uint16_t find_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};

@@ -14,7 +14,7 @@ struct party {
     struct sluice_exchange_attr attr;
     int64_t deadline; /* of all its calls */
     int64_t delay;    /* before it opens */
-    bool absent;      /* it never comes */
+    bool absent;      /* never started */
     void (*function)(struct party *party);
     struct sluice_exchange *exchange;
     int error; /* of the call that failed, or 0; negative */
@@ -24,7 +24,7 @@ struct party {
     pthread_t thread;
 };
 
-/* All ranks, with the same root, of a port that nobody listens at. */
+/* All ranks, with the same root, at a port without a listener. */
 struct parties {
     char root[64];
     uint16_t port;
@@ -37,7 +37,7 @@ uint16_t find_port(void);
 void parties_make(struct parties *parties, uint32_t count, int64_t deadline);
 /* In each thread the rank opens; if it could, function is called; and it closes. */
 void party_start(struct party *party, void (*function)(struct party *party));
-/* Those that are not absent. */
+/* These skip absent ranks. */
 void parties_start(struct parties *parties, void (*function)(struct party *party));
 void parties_join(struct parties *parties);
 void parties_run(struct parties *parties, void (*function)(struct party *party));
@@ -47,13 +47,13 @@ void run_ranks(struct parties *parties, uint32_t count, int64_t deadline,
 /* No rank has failed. */
 void require_all_ok(const struct parties *parties);
 
-/* Notes the result of a call, its text and who was missing; says whether it failed. */
+/* Notes the result of a call, its text and the missing ranks. Returns whether it failed. */
 bool party_failed(struct party *party, int error);
 /* The rank failed so, with these words in this order. */
 void party_require(const struct party *party, int error, const char *words);
 /* These ranks were missing, by its exchange. */
 void party_require_missing(const struct party *party, const uint32_t *ranks, uint32_t count);
-/* All calls of an exchange, with so many bytes, which must succeed. */
+/* Makes all calls of an exchange with this many bytes; they must succeed. */
 void party_calls(struct party *party, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The front of an exchange, on functions of the program: arguments, what is made
- * of allgather, what breaks it and who is told; and where the ranks are.
+ * The front of an exchange, on functions of the program: arguments, calls that are composed of
+ * allgather, failures and which ranks learn of them, and the locality of ranks.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -224,7 +224,7 @@ static int call_number(struct sluice_exchange *exchange, int number)
     return call_number_within(exchange, number, LONG);
 }
 
-/* Who has no time left does not begin what others would wait for: nothing is broken. */
+/* A call without time left does not begin what other ranks would wait for, so nothing breaks. */
 TEST(deadlines_of_zero)
 {
     const struct sluice_exchange_attr attr = {.size = sizeof(attr), .ranks = 1};
@@ -270,7 +270,7 @@ TEST(a_failure_is_for_good)
     sluice_exchange_close(seat.exchange);
 }
 
-/* Nobody is told of such a call: the next one is as good as if it had not been made. */
+/* Other ranks do not notice such a call: the next call works as if it had not been made. */
 TEST(a_deadline_of_0_says_nothing)
 {
     struct seat seat;
@@ -285,7 +285,7 @@ TEST(a_deadline_of_0_says_nothing)
         require_error(sluice_exchange_locality(exchange, &rank, &ranks, 0), -ETIMEDOUT, "0");
         require(seat.gathers + seat.swaps + seat.barriers == 0, "it was called");
         require_result(sluice_exchange_missing(exchange, NULL, 0), 0);
-        /* What is wrong is told nevertheless. */
+        /* Wrong arguments are reported all the same. */
         require_error(sluice_exchange_allgather(exchange, NULL, from, 1, 0), -EINVAL, "NULL");
         require_ok(sluice_exchange_barrier(exchange, LONG));
         require_ok(sluice_exchange_allgather(exchange, to, from, 1, LONG));
@@ -293,7 +293,7 @@ TEST(a_deadline_of_0_says_nothing)
     }
 }
 
-/* As much as is left, and if that is nothing, then as little as can be told. */
+/* Gets the remaining time as its deadline; if none is left, the smallest positive one. */
 static int take_time(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
 {
     require(deadline > 0, "%lld", (long long)deadline);
@@ -488,7 +488,7 @@ TEST(wrong_attributes)
 int main(void)
 {
     const struct tests cases[] = {{"own", WIRE_SELF, 30}};
-    /* What a launcher of the tests says is not of them. */
+    /* Variables of a launcher under which the tests run must not count. */
     unsetenv("SLUICE_ROOT");
     unsetenv("SLUICE_HOST_FILE");
     return run_groups("exchange", cases, COUNT(cases));

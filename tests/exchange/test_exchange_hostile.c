@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exchange over TCP among strangers, liars and the dying: who is no rank is
- * dropped, and the ranks go on; a rank that is wrong in a call fails all, who are told
- * why. Those that cannot be ranks, and those that do not come, are in
- * test_exchange_refused.c.
+ * The exchange over TCP with strangers, liars and dying ranks: a stranger is dropped, and the ranks
+ * go on; a rank that breaks a call fails all ranks, with the reason. Ranks that are impossible, and
+ * ranks that do not come, are in test_exchange_refused.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +40,10 @@ TEST(d1_strangers)
     }
 }
 
-/* More than it hears at once: the silent make place, and those who say hello and prove nothing. */
+/*
+ * More connections than rank 0 serves at once: silent ones, and those that say hello and prove
+ * nothing, make room.
+ */
 TEST(d1_a_flood, .times = 2)
 {
     struct parties parties;
@@ -109,7 +111,7 @@ TEST(d2_hellos_to_rank_0)
         case NOT_STARTED:
             require_refused(fd, &talk, wrong[i].word, wrong[i].words, what);
             break;
-        default: /* it could be anybody's, and is no hello of a rank */
+        default: /* any program could have sent it: it is no hello of a rank */
             require(prove(fd, &talk), "%s: no answer", what);
             require_dropped(fd, what);
             break;
@@ -186,7 +188,10 @@ TEST(d2_frames_to_rank_0)
     }
 }
 
-/* What rank 1 hears of a rank 0 of the test's own: in place of its answer, or once it is let in. */
+/*
+ * Lets rank 1 receive these bytes from a rank 0 of the test's own, in place of its answer or after
+ * it was let in.
+ */
 static void answer(bool inside, const void *bytes, size_t count, bool more, int error,
                    const char *words)
 {
@@ -251,7 +256,10 @@ TEST(d2_answers_of_rank_0)
     }
 }
 
-/* It answers well, and then says this in place of its first reply, or behind that rank 1 stands. */
+/*
+ * Answers correctly, and then sends these bytes in place of its first reply, or behind the reply
+ * that rank 1 stands.
+ */
 static void reply(const uint8_t *bytes, size_t count, bool first, int error, const char *words)
 {
     struct parties parties;
@@ -271,7 +279,7 @@ static void reply(const uint8_t *bytes, size_t count, bool first, int error, con
         make_reply(&talk, STANDS, whole);
         say(fd, whole, REPLY);
     }
-    /* Its body is proven as well. */
+    /* The proof covers its body as well. */
     uint8_t sent[REPLY + 64] = {0};
     memcpy(sent, bytes, count);
     if (sent[15] == 1) {
@@ -331,7 +339,7 @@ TEST(d2_replies_of_rank_0)
     }
 }
 
-/* What follows the good beginning of rank 0. */
+/* Sends a frame of a call after the correct start of rank 0. */
 static void answer_call(uint8_t type, uint64_t sequence, uint64_t bytes, const void *payload,
                         size_t count, int error, const char *words)
 {
@@ -366,7 +374,7 @@ TEST(d2_frames_of_rank_0)
 int main(void)
 {
     const struct tests cases[] = {{"tcp", WIRE_TCP, 90}};
-    /* What is refused is in the log, many times. */
+    /* Each refusal logs a warning, and there are many. */
     if (sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL) != 0) {
         return EXIT_FAILURE;
     }

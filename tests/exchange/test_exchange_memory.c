@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank that has no memory for a call that all make: it does not meet the others with
- * its next call, and they learn of it at once, where anything can tell them.
+ * A rank without memory for a call that all ranks make: its next call does not meet theirs, and
+ * they learn of the failure at once, where the provider can carry it.
  */
 #include "config.h"
 
@@ -75,7 +75,7 @@ static void require_broken(struct sluice_exchange *exchange)
 }
 
 static uint32_t poor; /* the rank without memory */
-static bool very;     /* it has none at all */
+static bool very;     /* it has no memory at all */
 
 static void note(struct party *party, int error)
 {
@@ -210,7 +210,7 @@ TEST(functions_of_the_program, .group = "tcp")
     uint64_t to[RANKS] = {0}, from[RANKS];
     uint32_t rank, ranks;
     struct sluice_exchange *exchange = wrap_gather();
-    /* No call needs any: none could be told of. */
+    /* No call needs memory here, as no failure could be passed on. */
     for (size_t i = 0; i < RANKS; i++) {
         to[i] = 100 + i;
     }
@@ -236,7 +236,7 @@ TEST(functions_of_the_program, .group = "tcp")
     }
 }
 
-/* What the pretend libpmix has seen. */
+/* Calls that the pretend libpmix has seen. */
 static unsigned (*count_fences)(void);
 static unsigned (*last_operation)(void);
 
@@ -317,7 +317,7 @@ TEST(another_rank_of_pmix, .group = "pmix")
     sluice_exchange_close(exchange);
 }
 
-/* Who has failed on its own before it met the others has not counted the exchange. */
+/* A rank that fails on its own before it met the others has not counted the exchange. */
 TEST(opening_over_pmix, .group = "pmix")
 {
     const struct sluice_exchange_attr attr = {.size = sizeof(attr), .kind = SLUICE_EXCHANGE_PMIX};

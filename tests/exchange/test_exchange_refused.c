@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exchange over TCP among ranks that cannot be, come twice, late, or never: who is no
- * rank is refused alone, and who is missing is named to all.
+ * The exchange over TCP with ranks that are impossible, come twice, late, or never: a false rank is
+ * refused alone, and all ranks get the names of the missing ones.
  */
 #include <netinet/in.h>
 #include <signal.h>
@@ -28,7 +28,10 @@ TEST(d3_another_job)
     finish_all(&parties);
 }
 
-/* Who says to be a rank that is there is refused, and told so; the others are not held up. */
+/*
+ * A process that claims a rank already there is refused with the reason; the others are not
+ * delayed.
+ */
 TEST(d4_a_rank_twice)
 {
     static const char *words = "rank 2: one at 127.0.0.1: one at 127.0.0.1:";
@@ -62,7 +65,7 @@ TEST(d4_other_numbers_of_ranks)
     require_verdict(fd, "there are 3 ranks, rank 0 says 4");
 }
 
-/* One hello of a stranger who knows our words does not end the run of anybody. */
+/* One hello of a stranger who speaks the protocol ends no run. */
 TEST(d4_a_rank_that_is_none, .times = 4)
 {
     static const uint32_t ranks[] = {0, 4, UINT32_MAX, 1};
@@ -78,7 +81,9 @@ TEST(d4_a_rank_that_is_none, .times = 4)
     finish_all(&parties);
 }
 
-/* Who says again and again to be a rank that is there is refused, and the ranks become complete. */
+/*
+ * Processes that claim a present rank again and again are refused, and the ranks become complete.
+ */
 TEST(d4_false_ranks_without_end)
 {
     struct parties parties;
@@ -90,7 +95,7 @@ TEST(d4_false_ranks_without_end)
     party_start(&parties.party[0], NULL);
     int fd = join(&parties, 3, 1);
     party_start(&parties.party[2], NULL);
-    /* Until nobody listens any more. */
+    /* Continue until rank 0 no longer listens. */
     uint8_t started[FRAME];
     while (recv(fd, started, FRAME, MSG_PEEK | MSG_DONTWAIT) < 0 && count < COUNT(liars)) {
         uint16_t port = parties.port;
@@ -115,7 +120,7 @@ TEST(d4_false_ranks_without_end)
     }
 }
 
-/* What rank 3 of 4 does; ranks 0 to 2 fail, and their texts name it. */
+/* Rank 3 of 4 misbehaves; requires that ranks 0 to 2 fail and name it. */
 static void require_all(struct parties *parties, int error, const char *words)
 {
     parties_join(parties);
@@ -168,7 +173,10 @@ TEST(d5_dying)
     require_all(&parties, -ETIMEDOUT, "rank 3 did not come rank 3 at 127.0.0.1: there and is gone");
 }
 
-/* As one that rank 0 was too slow for: it has hung up, and what it said is still heard. */
+/*
+ * Connections as of a rank that gave up waiting for rank 0: they are closed, and their hellos still
+ * arrive.
+ */
 TEST(d5_dialing_again)
 {
     struct parties parties;
@@ -198,7 +206,7 @@ TEST(d5_dialing_again_early)
     finish_last(&parties);
 }
 
-/* What the log names as missing. */
+/* The missing ranks in the log. */
 static char missing[4096];
 
 static void keep_missing(uint32_t level, const char *line, void *user)
@@ -318,7 +326,7 @@ static void gather_large(struct party *party)
     int64_t deadline = party->attr.rank == 0 ? SLUICE_S(6) : party->deadline;
     int error = sluice_exchange_allgather(party->exchange, own, all, bytes, deadline);
     if (!party_failed(party, error)) {
-        /* Who has its result learns of it in the next call. */
+        /* A rank that has its result gets the error in its next call. */
         error = sluice_exchange_barrier(party->exchange, party->deadline);
         require(party_failed(party, error), "it succeeded");
     }
@@ -327,7 +335,9 @@ static void gather_large(struct party *party)
     free(all);
 }
 
-/* It gives what is due, and never takes its result, which is more than a socket holds. */
+/*
+ * Rank 7 sends its part and never reads its result, which is larger than the buffers of a socket.
+ */
 TEST(d5_deaf)
 {
     static const uint32_t deaf[] = {7};
@@ -356,7 +366,7 @@ TEST(d5_deaf)
 int main(void)
 {
     const struct tests cases[] = {{"tcp", WIRE_TCP, 90}};
-    /* What is refused is in the log, many times. */
+    /* Each refusal logs a warning, and there are many. */
     if (sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL) != 0) {
         return EXIT_FAILURE;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The root of an exchange over TCP: a place that rank 0 cannot listen at, or a
- * name that a host does not know, or of which no name server tells it.
+ * The root of an exchange over TCP: an address that rank 0 cannot listen at, or a name that a host
+ * cannot resolve, or for which no name server answers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 /* Of what must not take until a deadline of LONG. */
 #define SOON SLUICE_S(10)
 
-/* What accept4(2) of this process fails with, as it may in a sandbox; 0: it does not. */
+/* The errno that accept4(2) of this process fails with, as it may in a sandbox; 0 if it works. */
 static atomic_int refusal;
 
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -35,7 +35,7 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
     return accept_it(fd, address, length, flags);
 }
 
-/* Rank 0 waits without a use of its processor, and names the cause; others are told to wait. */
+/* Rank 0 waits without using its processor, and logs the cause; the others are told to wait. */
 TEST(a_system_that_lets_nobody_in, .times = 2)
 {
     static const int errors[] = {EPERM, ECONNABORTED};
@@ -73,7 +73,7 @@ TEST(a_port_in_use, .times = 2)
     party_require(&parties.party[0], -ETIMEDOUT, "rank 1");
 }
 
-/* An address of nobody: who reads of it is told where it is from. */
+/* No host has this address: the error says which setting it comes from. */
 TEST(a_root_of_another_host, .times = 2)
 {
     struct parties parties;
@@ -90,7 +90,7 @@ TEST(a_root_of_another_host, .times = 2)
                           : "cannot listen at 192.0.2.1 20000 SLUICE_ROOT");
 }
 
-/* It is the name that is to blame, and who said it, and not the ranks that do not find it. */
+/* The error blames the name and the setting it comes from, not the ranks that cannot resolve it. */
 TEST(a_root_that_nobody_knows, .times = 2)
 {
     struct parties parties;
@@ -143,7 +143,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     return EAI_AGAIN;
 }
 
-/* Rank 0 does not need its name: it waits for no answer while all come, nor if nobody does. */
+/* Rank 0 does not need its own name: it waits for no resolver, whether all ranks come or none. */
 TEST(a_root_of_which_no_answer_comes)
 {
     struct parties parties;
@@ -176,7 +176,7 @@ TEST(a_root_of_which_others_get_no_answer)
     party_require(&parties.party[1], -ETIMEDOUT,
                   "rank 1 cannot find rank 0: deadline no-answer.invalid:20000, of "
                   "sluice_exchange_attr.root: no name server has answered in time");
-    /* It is answered all the same, and nobody hears it. */
+    /* The resolver answers late, and its answer is dropped. */
     atomic_store(&answered, true);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets of an exchange over TCP: who does not know it does not get in, whatever
- * it has heard, and the ranks go on; and what a file of a secret must be.
+ * Secrets of an exchange over TCP: a process without the secret is not let in, whatever it has
+ * recorded, and the ranks go on; and the rules for a file with a secret.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ TEST(d3_files_of_secrets)
     parties.party[0].attr.secret_file = "/tmp";
     parties_run(&parties, NULL);
     party_require(&parties.party[0], -EACCES, "regular file" BY_ATTR);
-    /* Nobody writes to it. */
+    /* No process writes to the FIFO. */
     snprintf(path, sizeof(path), "/tmp/sluice-secret-%d", getpid());
     require(mkfifo(path, 0600) == 0, "%s: %s", path, strerror(errno));
     parties.party[0].attr.secret_file = path;
@@ -71,13 +71,13 @@ TEST(d3_files_of_secrets)
     party_require(&parties.party[0], -EINVAL, "cannot open /nowhere/secret SLUICE_SECRET_FILE");
 }
 
-/* Nobody else can give a file away. */
+/* Only root can change the owner of a file. */
 static bool is_no_root(void)
 {
     return geteuid() != 0;
 }
 
-/* What root may read is not root's secret for it. */
+/* A file that root may read is not a secret of root unless root owns it. */
 TEST(d3_owners_of_secrets, .unless = is_no_root)
 {
     struct parties parties;
@@ -193,7 +193,7 @@ TEST(d3_a_replayed_proof)
     unlink(path);
 }
 
-/* Whoever answers has heard a good greeting, and says what rank 0 said in it. */
+/* A false rank 0 relays a good greeting once, and then replays what rank 0 said in it. */
 TEST(d3_a_replayed_rank_0)
 {
     struct parties parties;
@@ -216,7 +216,7 @@ TEST(d3_a_replayed_rank_0)
     require(hear(root, root_said + ANSWER, sizeof(root_said) - ANSWER), "no reply of rank 0");
     require(root_said[ANSWER + 3] == ADMITTED, "rank 1 was refused");
     say(rank, root_said + ANSWER, sizeof(root_said) - ANSWER);
-    /* The greeting was a good one: it starts, which the victim does not hear of. */
+    /* The greeting is complete, so rank 0 starts; the victim gets no message of that. */
     pthread_join(parties.party[0].thread, NULL);
     party_require(&parties.party[0], 0, "");
     close(root);
@@ -235,7 +235,10 @@ TEST(d3_a_replayed_rank_0)
     unlink(path);
 }
 
-/* Whoever answers says what rank 1 says: its hello, or with an answer of its own the proof. */
+/*
+ * A false rank 0 sends back the words of rank 1: its hello, or, with an answer of its own, its
+ * proof.
+ */
 TEST(d3_what_rank_1_says_is_reflected, .times = 2)
 {
     struct parties parties;
@@ -266,7 +269,10 @@ TEST(d3_what_rank_1_says_is_reflected, .times = 2)
     unlink(path);
 }
 
-/* Who knows the secret is no stranger: with him they cannot become complete, and all learn it. */
+/*
+ * A process with the secret is a rank: if it expects another number of ranks, they cannot become
+ * complete, and all get the reason.
+ */
 TEST(d3_another_number_of_ranks_with_a_secret)
 {
     struct parties parties;
@@ -291,7 +297,7 @@ TEST(d3_another_number_of_ranks_with_a_secret)
 int main(void)
 {
     const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
-    /* What is refused is in the log. */
+    /* Each refusal logs a warning. */
     if (sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL) != 0) {
         return EXIT_FAILURE;
     }

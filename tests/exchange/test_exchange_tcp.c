@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exchange over TCP: what each rank gives gets to all, whoever comes first;
- * and when a rank is late, missing, gone or of another mind, all are told.
+ * The exchange over TCP: the data of each rank reach all, in any order of arrival; and when a rank
+ * is late, missing, gone or passes other arguments, all get the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ TEST(roots_by_name_and_by_ipv6, .times = 2)
 }
 
 /* Rank 0, or rank 3. */
-/* A program that passes what is left of its time: nobody hears of such a call. */
+/* The program passes a deadline without time left; the other ranks do not notice such a call. */
 static void call_without_time(struct party *party)
 {
     uint64_t to[3] = {0}, from[3];
@@ -215,7 +215,7 @@ TEST(a_deadline_names_who_was_missing)
     }
 }
 
-/* Rank 0 is there, and does not call; then it hears of it. */
+/* Rank 0 has opened the exchange and does not call; it gets the error in its next call. */
 static void miss_root(struct party *party)
 {
     int64_t deadline = party->attr.rank == 0 ? party->deadline : SLUICE_MS(200);
@@ -335,7 +335,7 @@ TEST(a_rank_that_never_comes_is_named_to_all)
     struct parties parties;
     parties_make(&parties, 5, LONG);
     parties.party[3].absent = true;
-    parties.party[1].deadline = SLUICE_S(2); /* it gives up for all */
+    parties.party[1].deadline = SLUICE_S(2); /* it gives up on behalf of all */
     int64_t start = fair_now();
     parties_run(&parties, NULL);
     require(fair_now() - start < SOON, "they waited for their own deadlines");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host files: what they tell, which line is blamed for what is wrong, and that a
- * file that agrees with the rest is asked for nothing else.
+ * Host files: what they define, the line that an error names, and that a complete file makes other
+ * settings unnecessary.
  */
 #include "config.h"
 
@@ -95,7 +95,7 @@ TEST(device_of_the_environment)
     require(launch.device[0] == '\0', "%s", launch.device);
 }
 
-/* What the exchange tells the program: NAME or NAME:PORT as it stands in the file. */
+/* The device that the exchange returns: NAME or NAME:PORT as it stands in the file. */
 TEST(device_of_the_exchange)
 {
     static const char *const devices[] = {"mlx5_0", "mlx5_1:2", "", NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tells a process its rank: each source alone, several that agree and that do
- * not, halves, and nonsense.
+ * Sources of a process's rank: each alone, several that agree or disagree, incomplete ones, and
+ * nonsense.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "../support/suite.h"
 #include "exchange/exchange.h"
 
-/* All that is looked at, and "NAME=VALUE" of what a test sets. */
+/* All variables that the library reads; a test sets some as "NAME=VALUE". */
 static const char *const looked_at[] = {
     "SLUICE_EXCHANGE",
     "SLUICE_RANK",
@@ -122,7 +122,7 @@ TEST(attributes_first)
     require(strcmp(launch.root, "[fe80::1]:9") == 0, "%s", launch.root);
     require(strcmp(launch.secret_file, "/attr") == 0, "%s", launch.secret_file);
     require(strcmp(launch.job, "by attributes") == 0, "%s", launch.job);
-    /* What is not in them is of the environment. */
+    /* Values that the attributes leave out come from the environment. */
     struct sluice_exchange_attr some = {.size = sizeof(some), .rank = 2, .ranks = 3};
     launch = read_launch("SLUICE_ROOT=b:2 SLUICE_JOB=j SLUICE_SECRET_FILE=/f", &some);
     require(strcmp(launch.root, "b:2") == 0, "%s", launch.root);
@@ -143,7 +143,7 @@ TEST(attributes_first)
     require(launch.rank == 1 && launch.ranks == 3, "%u of %u", launch.rank, launch.ranks);
 }
 
-/* Each that only TCP heeds, alone. */
+/* Each attribute that only TCP uses, alone. */
 static const struct of_tcp {
     const char *name;
     struct sluice_exchange_attr attr;
@@ -160,7 +160,10 @@ static const struct of_tcp {
     {"sluice_exchange_attr.job", {.size = sizeof(struct sluice_exchange_attr), .job = "j"}},
 };
 
-/* Over PMIx none of them is ignored, whoever asked for it; else they ask for TCP. */
+/*
+ * An attribute of TCP is refused with PMIx, whichever way that was chosen; otherwise it selects
+ * TCP.
+ */
 TEST(attributes_of_tcp, .times = COUNT(of_tcp))
 {
     const struct of_tcp *one = &of_tcp[_i];
@@ -304,7 +307,7 @@ TEST(host_files_that_are_not_there)
     refuse_host_file("SLUICE_HOST_FILE=/dev/null", &attr, "; sluice_exchange_attr.host_file names");
 }
 
-/* For the texts of those who cannot use it. */
+/* Error texts of a wrong setting name its source. */
 TEST(sources)
 {
     struct sluice_exchange_attr attr = {.size = sizeof(attr), .root = "a:1", .secret_file = "/f"};
@@ -339,7 +342,7 @@ TEST(several)
             "%s", last_line);
     expect("PMI_RANK=1 PMI_SIZE=2 PMIX_RANK=0", 1, 2, "PMI_RANK");
     require(warnings == 1 && strstr(last_line, "PMIX_RANK"), "%u, %s", warnings, last_line);
-    /* What is wrong behind the one that counts does not count. */
+    /* Nonsense in a source of lower rank is not reported. */
     expect("SLUICE_RANK=0 SLUICE_RANKS=2 PMI_RANK=x", 0, 2, "SLUICE_RANK");
     expect("PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=x SLURM_NTASKS=2", 1, 2, "PMI_RANK");
     require(warnings == 0, "%s", last_line);
@@ -368,7 +371,10 @@ static void expect_pmi(const char *words, bool pmi)
     require(launch.pmi == pmi, "%s: %d", words, launch.pmi);
 }
 
-/* It is asked where rank 0 is if it has said which rank this is, and nobody else says it. */
+/*
+ * The PMI server is asked for the address of rank 0 if it gave the rank and no other source has the
+ * address.
+ */
 TEST(servers_of_pmi)
 {
     expect_pmi("PMI_RANK=1 PMI_SIZE=2 PMI_FD=7", true);

@@ -19,7 +19,7 @@
 #define SILENCE NULL
 #define HANG_UP ""
 
-/* What the server says instead of the right answer to what begins so. */
+/* A false answer of the server to commands with this beginning. */
 struct lie {
     const char *to;
     const char *answer; /* SILENCE, HANG_UP, or some lines */
@@ -253,7 +253,7 @@ static void serve(struct server *server)
     }
 }
 
-/* What the rank said when it ended. */
+/* Reads the last words of a rank. */
 static void hear_end(struct server *server, uint32_t rank, char *text, size_t size)
 {
     int status;
@@ -394,7 +394,7 @@ TEST(d3_pmi_answers_that_make_no_sense, .times = COUNT(lies))
             server.finalized);
 }
 
-/* Rank 0 is told that it may not put, and then waits for who does not come. */
+/* Rank 0 may not put its address, or waits for a rank that never comes. */
 TEST(d3_pmi_puts_are_refused, .times = 5)
 {
     static const struct {
@@ -440,7 +440,7 @@ TEST(d3_pmi_fd_that_is_no_socket)
     require_ok(pipe(fds));
     snprintf(text, sizeof(text), "%d", fds[0]);
     open_alone(text, EINVAL, "PMI_FD no socket");
-    /* Who fails before a word was said may try again. */
+    /* A rank that failed before any word was sent may try again. */
     require_ok(socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
     snprintf(text, sizeof(text), "%d", fds[0]);
     close(fds[1]);
@@ -448,7 +448,7 @@ TEST(d3_pmi_fd_that_is_no_socket)
     open_alone(text, ECONNRESET, "earlier attempt failed");
 }
 
-/* The secret of a file is not told to the server; without one it is told a new one each time. */
+/* A secret from a file is not given to the server; without a file, each run gives it a new one. */
 TEST(d3_pmi_secrets, .times = 2)
 {
     char path[] = "/tmp/sluice-secret-XXXXXX";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exchanges over PMIx where its server does not do as it should: a pretend libpmix is
- * loaded before the library asks for one of this name. What works over a real server is
- * in check-launch.sh.
+ * Exchanges over PMIx whose server misbehaves: a pretend libpmix is loaded before the library asks
+ * for one of this name. check-launch.sh tests a real server.
  */
 #include "config.h"
 
@@ -29,7 +28,7 @@ static void count_line(uint32_t level, const char *line, void *user)
     snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
-/* What a launcher of two ranks sets, and what goes wrong with its server. */
+/* Sets the variables of a launcher of two ranks, and the fault of its server. */
 static void start(const char *wrong)
 {
     setenv("PMIX_RANK", "0", 1);
@@ -143,7 +142,7 @@ TEST(one_at_a_time)
     sluice_exchange_close(exchange);
 }
 
-/* Who fails to open one has none. */
+/* A failed open does not count as an exchange, so another one may be opened. */
 TEST(another_after_a_failure)
 {
     start("fence");
@@ -223,7 +222,7 @@ static bool child_of_none(void)
            refused(SLUICE_EXCHANGE_PMIX, ENOENT, "of which this is a child");
 }
 
-/* It goes over TCP, but not in silence. */
+/* The exchange falls back to TCP, and logs that. */
 TEST(no_server)
 {
     start("none");
@@ -234,7 +233,7 @@ TEST(no_server)
             "%u, %s", warnings, last_line);
     require_null(open_as(SLUICE_EXCHANGE_PMIX, LIMIT), ENOENT, "PMIx: no server answers");
     in_child(child_of_none);
-    /* It may come up. */
+    /* The server may come up later. */
     setenv("FAKE_PMIX", "", 1);
     sluice_exchange_close(open_well());
 }

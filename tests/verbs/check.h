@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests on the pretend RDMA device have in common. */
+/* Helpers shared by the tests on the pretend RDMA device. */
 #ifndef VERBS_CHECK_H
 #define VERBS_CHECK_H
 
@@ -10,8 +10,8 @@
 int run_verbs(const char *name, const struct tests *groups, size_t count);
 
 /*
- * Nothing is left of the device's objects, all events were acknowledged, and the
- * two sides of each connection had agreed on how to speak.
+ * Requires that no object of the device is left, that all events were acknowledged, and that both
+ * sides of each connection had agreed on its parameters.
  */
 void check_nothing_left(void);
 
@@ -19,7 +19,7 @@ void check_nothing_left(void);
 uint32_t qpn_of(uint32_t i);
 /* Waits until the device has done so; what is about what it waits for. */
 void await_device(bool (*done)(const void *argument), const void *argument, const char *what);
-/* Until so many completions of the queue are held. */
+/* Waits until the device holds this many completions of the queue. */
 void await_held(uint32_t qpn, enum fake_queue queue, uint32_t count);
 
 /* A multichannel connected to itself, peer 2 i with peer 2 i + 1. NULL: sluice_last_error(). */

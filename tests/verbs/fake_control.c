@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a test asks of the pretend device, and what it is told. */
+/* The interface of the pretend device for tests: faults to order and values to read. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #define ENDS 8
 
-/* What is to happen to the n-th event of a kind on a queue pair, or any. */
+/* An order for the n-th event of a kind, on one queue pair or on any. */
 struct order {
     uint32_t qpn;
     uint32_t n; /* 0: nothing */

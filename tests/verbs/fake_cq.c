@@ -65,7 +65,7 @@ static int check_cq(const struct fake_device *device, int cqe, int vector)
     return fake_verbs.live.cqs >= (uint32_t)device->max_cq ? ENOMEM : 0;
 }
 
-/* Devices give a few more entries than asked for, which nobody may count on. */
+/* Devices grant a few more entries than asked for; callers must not rely on them. */
 static int granted(int cqe, const struct fake_device *device)
 {
     int entries = 2;
@@ -192,7 +192,7 @@ int fake_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
     return err;
 }
 
-/* Of a failed completion a device fills in four fields. */
+/* A device fills in only four fields of a failed completion. */
 static void copy_completion(struct ibv_wc *to, const struct ibv_wc *from)
 {
     if (from->status == IBV_WC_SUCCESS) {

@@ -7,7 +7,10 @@
 
 #include "fake_device.h"
 
-/* With the extension's head: as much of a context as the header's inline functions look at. */
+/*
+ * A context with the head of its extension: all fields that the inline functions of the header
+ * read.
+ */
 struct handle {
     struct ibv_device ibv;
     uint32_t references; /* lists and contexts that it is in */
@@ -125,7 +128,7 @@ static int said(enum fake_limit limit, int value)
     return fake_verbs.silent & FAKE_SILENT(limit) ? 0 : value;
 }
 
-/* What the macro ibv_query_port() calls. */
+/* The function behind the macro ibv_query_port(). */
 static int query_port(struct ibv_context *ibv, uint8_t number, struct ibv_port_attr *attr,
                       size_t length)
 {

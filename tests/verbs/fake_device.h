@@ -93,7 +93,7 @@ struct fake_cq {
     bool overrun;
 };
 
-/* A request. Its data follow, if they were given inline. */
+/* A request, followed by its data if they were given inline. */
 struct fake_wqe {
     struct fake_link link;
     struct ibv_send_wr wr; /* of a receive only id and list */
@@ -127,7 +127,7 @@ struct fake_qp {
     bool holding;
     bool cut;
     uint32_t send_psn, receive_psn;
-    int64_t wake_at; /* nothing to do before; 0: nothing to wait for */
+    int64_t wake_at; /* nothing is due before this time; 0: no timer runs */
     int64_t lost_at; /* the first request gets no answer; this is when it fails. 0: it does */
     bool rnr_waits;  /* for a receive of the peer */
     uint32_t rnr_left;
@@ -242,11 +242,11 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 /* Starts the device's thread, for the first context; ends it, with the last one. */
 int fake_wire_start(void);
 void fake_wire_stop(void);
-/* There is something to do for the queue pair. */
+/* Notes that the queue pair has work to do. */
 void fake_wire_wake(struct fake_qp *qp);
 /* Does what it can do now, if the device is eager. */
 void fake_wire_hasten(struct fake_qp *qp);
-/* It is being destroyed. */
+/* Drops the queue pair from the wire; called while it is destroyed. */
 void fake_wire_forget(struct fake_qp *qp);
 /* To the error state: what it has is flushed. */
 void fake_wire_error(struct fake_qp *qp);
@@ -264,7 +264,7 @@ static inline struct fake_wqe *fake_first(const struct fake_qp *qp, enum fake_qu
 }
 
 /* fake_execute.c */
-/* What became of the first request of the send queue. */
+/* The outcome of the first request of the send queue. */
 enum fake_outcome { FAKE_DONE, FAKE_NO_ANSWER, FAKE_NOT_READY };
 enum fake_outcome fake_execute(struct fake_qp *qp);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events: an fd that is readable while there are any. An object that is destroyed
- * takes those with it that nobody has read; those that were read must have been
- * acknowledged, for which the real library waits.
+ * Asynchronous events: a descriptor that is readable while any are queued. When an object is
+ * destroyed, its unread events are dropped; events that were read must have been acknowledged,
+ * which the real library waits for.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -120,7 +120,10 @@ bool fake_async(struct fake_context *context, enum ibv_event_type type, void *el
     return true;
 }
 
-/* The count of the object that the event is of. Events of ports and devices do not say whose. */
+/*
+ * Returns the count of unacknowledged events of the object that an event names. Events of ports and
+ * devices name none.
+ */
 static uint32_t *unacked_of(const struct ibv_async_event *event)
 {
     switch (event->event_type) {

@@ -47,7 +47,7 @@ static bool is_reached(struct fake_qp *from, struct fake_qp *to)
            has_gid(theirs, ah->grh.dgid.raw, ours->gid[ah->grh.sgid_index].type);
 }
 
-/* NULL: nobody answers. */
+/* Returns NULL if no peer answers. */
 static struct fake_qp *find_peer(struct fake_qp *qp)
 {
     struct fake_qp *peer = fake_qp_find(qp->attr.dest_qp_num);

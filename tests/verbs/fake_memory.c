@@ -84,7 +84,7 @@ static bool can_pin(const void *addr, size_t length, bool writable)
     uint64_t at = (uintptr_t)addr, end = at + length;
 
     if (!maps)
-        return true; /* nothing is known without fds */
+        return true; /* without descriptors nothing can be checked */
     for (char *line = strtok_r(maps, "\n", &rest); line && at < end;
          line = strtok_r(NULL, "\n", &rest)) {
         unsigned long long first, last;
@@ -105,7 +105,9 @@ static uint64_t pages_of(uint64_t addr, uint64_t length)
     return ((addr + length + 4095) & ~UINT64_C(4095)) - (addr & ~UINT64_C(4095));
 }
 
-/* The kernel says ENOMEM to whoever would lock more than allowed; the superuser may. */
+/*
+ * The kernel answers ENOMEM to a process that locks more than its limit, unless it is privileged.
+ */
 static bool may_lock(uint64_t bytes)
 {
     struct rlimit limit;

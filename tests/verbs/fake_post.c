@@ -130,9 +130,9 @@ static void take_recv(struct fake_qp *qp, const struct ibv_recv_wr *wr)
 }
 
 /*
- * What a test ordered: the k-th request is refused, and so what follows it; or,
- * with k of 0, the doorbell was, of which *bad says nothing. Some do what was
- * refused all the same.
+ * A refusal that a test ordered fails the k-th request and those behind it. With k of 0 the
+ * doorbell fails, and *bad is not set. With refused_runs, the device executes the refused requests
+ * all the same.
  */
 int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {

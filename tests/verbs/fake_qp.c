@@ -58,7 +58,7 @@ static struct fake_qp *make(struct ibv_pd *pd, const struct ibv_qp_init_attr *in
     return qp;
 }
 
-/* What is granted is what was asked for, but it is written back: more inline data on some. */
+/* Grants what was asked for and writes it back; some devices grant more inline data. */
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     struct fake_qp *qp = NULL;

@@ -14,7 +14,10 @@
 /* As the kernel has them. */
 enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_CONSUMER = 28 };
 
-/* Where who answers begins to count; who dials begins at the number of its queue pair. */
+/*
+ * The first PSN of the side that answers; the side that dials begins at the number of its queue
+ * pair.
+ */
 #define ANSWER_PSN 0x77
 
 enum state { IDLE, LISTENS, ASKS, WAS_ASKED, ANSWERS, CONNECTED, OVER };
@@ -39,7 +42,7 @@ struct id {
     uint32_t unacked;
     uint32_t qpn, peer_qpn;
     uint8_t reads, answers; /* as agreed on: reads of ours in flight, and those we answer */
-    bool known;             /* the program has answered: before that it hears of nothing */
+    bool known;             /* the program has answered; no events are delivered before that */
 };
 
 struct fake_rdmacm fake_rdmacm;
@@ -202,7 +205,7 @@ static void move_events(struct id *id, struct channel *to)
     }
 }
 
-/* Whoever is at the other end hears what the end of this one means there. */
+/* Delivers the event that the end of this id causes at its peer. */
 static void part(struct id *id)
 {
     struct id *peer = id->peer;
@@ -235,7 +238,7 @@ static void remove_id(struct id *id)
     require(id->unacked == 0, "an id is destroyed that has an event unacknowledged");
     part(id);
     move_events(id, NULL);
-    /* Who came to it, and was not heard of. */
+    /* Ends the requests to this listener whose events were not read. */
     for (struct event *event = channel->first, *next; event != NULL; event = next) {
         next = event->next;
         if (event->base.listen_id == &id->base) {
@@ -403,10 +406,10 @@ static int dial(struct rdma_cm_id *base, struct rdma_conn_param *param)
     came->base.route.addr.src_storage = base->route.addr.dst_storage;
     came->base.route.addr.dst_storage = base->route.addr.src_storage;
     if (came->base.route.addr.dst_addr.sa_family == AF_INET6) {
-        came->base.route.addr.dst_sin6.sin6_scope_id = 0; /* the kernel does not tell it */
+        came->base.route.addr.dst_sin6.sin6_scope_id = 0; /* the kernel does not report it */
     }
     find_device(&came->base);
-    /* As it is told there. */
+    /* Both values are seen from the side that was asked. */
     conn.initiator_depth = param->responder_resources;
     conn.responder_resources = param->initiator_depth;
     tell(came, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pretend rdma_cm for the pretend device, of one process, in the place of the library's
- * cm_library.c: what is said there is what the kernel's would say, event by event, and a test
- * says what fails, and who leaves when. Strict as the device is: an id that is destroyed with an
- * event of it unacknowledged stops the program.
+ * A pretend rdma_cm for the pretend device, within one process, in place of the library's
+ * cm_library.c. It delivers the events that the kernel would; a test orders which call fails and
+ * when a side leaves. Like the device it is strict: destroying an id that has an unacknowledged
+ * event stops the program.
  */
 #ifndef FAKE_RDMACM_H
 #define FAKE_RDMACM_H
@@ -15,9 +15,9 @@
 /* When the side that has asked leaves, though its program does not know of it. */
 enum fake_leaving {
     FAKE_STAYS,
-    FAKE_LEAVES_AT_ANSWER, /* the answer is refused, as that to nobody is */
-    FAKE_LEAVES_BEHIND_IT, /* it crosses the answer */
-    FAKE_STAYS_UNANSWERED  /* it does not: the answer is wrong, says librdmacm */
+    FAKE_LEAVES_AT_ANSWER, /* the answer fails, as no peer is left */
+    FAKE_LEAVES_BEHIND_IT, /* the peer's leaving crosses the answer */
+    FAKE_STAYS_UNANSWERED  /* the peer stays, but librdmacm calls the answer invalid */
 };
 
 struct fake_rdmacm {
@@ -28,16 +28,16 @@ struct fake_rdmacm {
     uint32_t fail_open_in;
     enum fake_leaving leaving;
     enum ibv_mtu mtu; /* 0: that of the port */
-    /* What there is. */
+    /* Objects that exist. */
     uint32_t ids, channels, events;
 };
 extern struct fake_rdmacm fake_rdmacm;
 
-/* Nothing may be alive. */
+/* Resets the pretend rdma_cm. No object may be alive. */
 void fake_rdmacm_reset(void);
 /* Closes what it has opened itself; nothing else may be left. */
 void fake_rdmacm_end(void);
-/* The device goes: all ids that listen at an address of it hear so. */
+/* Removes the device: each id that listens at an address of it gets an event. */
 void fake_rdmacm_lose_device(void);
 
 #endif

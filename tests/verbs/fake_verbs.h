@@ -30,7 +30,7 @@ struct fake_gid {
     uint32_t type; /* enum ibv_gid_type + 1 */
 };
 
-/* A port. Whatever is changed while it is in use is what its peers then find. */
+/* A port. Peers find whatever a test changes here while the port is in use. */
 struct fake_port {
     enum ibv_port_state state;
     uint8_t link_layer;
@@ -65,12 +65,12 @@ struct fake_device {
     uint32_t max_inline;
     uint32_t vendor_id;
     uint32_t vendor_part;
-    bool denied;                       /* it may not be opened */
+    bool denied;                       /* opening it fails */
     bool stuck;                        /* to open it takes for ever */
     struct fake_port port[FAKE_PORTS]; /* port 1 is the first */
 };
 
-/* What becomes of the completions of a queue pair that is destroyed. */
+/* The fate of the completions of a queue pair that is destroyed. */
 enum fake_orphans {
     FAKE_LEAVE, /* they stay on the queue, as on rxe */
     FAKE_PURGE, /* they go with it */
@@ -161,10 +161,10 @@ struct fake_verbs {
     uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */
     enum fake_orphans orphans;
     enum ibv_fork_status fork_status;
-    uint32_t hurry;  /* timers run so many times as fast */
+    uint32_t hurry;  /* factor by which timers run faster */
     bool tidy;       /* a process must not end with objects alive */
     char sysfs[200]; /* where the devices have their files, in place of /sys/class/infiniband */
-    /* What there is and was. */
+    /* Objects that exist, and counts of past events. */
     struct fake_live live;
     uint64_t calls[FAKE_CALLS];
     uint64_t polls_empty;
@@ -174,20 +174,19 @@ struct fake_verbs {
     uint64_t psn_mismatches; /* requests that the peer did not expect next */
     uint64_t mtu_mismatches;
     uint64_t read_mismatches; /* more reads at a time than the peer takes */
-    uint64_t unarmed_writes;  /* completions that nobody was told of */
+    uint64_t unarmed_writes;  /* completions that notified no thread */
     char complaint[200];
 };
 extern struct fake_verbs fake_verbs;
 
 /*
- * A new device, fake0, with one Ethernet port. No object may be alive. Words in
- * SLUICE_FAKE_VERBS change it: rxe, infiniband, events, purge, eager, tidy, hurry=20,
- * max_cqe=64, max_wr=64, max_inline=0.
- *
- * With mlx5 there are mlx5_0, whose second port is down, and mlx5_1, each with addresses of
- * all kinds. Then, of a device and a port, down=0:1, v1=0:1 (it has no other GIDs),
- * link_local=0:1, no_gid=0:1; of a device denied=1 and stuck=1 (to open it fails, or never
- * returns); and sysfs=DIR, where "mlx5_0/device/numa_node" and the like are.
+ * Makes a new device, fake0, with one Ethernet port. No object may be alive. Words in
+ * SLUICE_FAKE_VERBS change it: rxe, infiniband, events, purge, eager, tidy, hurry=20, max_cqe=64,
+ * max_wr=64, max_inline=0. With mlx5 there are mlx5_0, whose second port is down, and mlx5_1, each
+ * with addresses of all kinds. Further words name a device and a port: down=0:1, v1=0:1 (only GIDs
+ * of RoCE v1), link_local=0:1, no_gid=0:1. Words that name a device: denied=1 (opening it fails),
+ * stuck=1 (opening it never returns). sysfs=DIR gives the directory of "mlx5_0/device/numa_node"
+ * and similar files.
  */
 void fake_verbs_reset(void);
 
@@ -228,13 +227,13 @@ void fake_verbs_release_some(uint32_t qpn, enum fake_queue queue, uint32_t count
 /* How many of the queue are held. */
 uint32_t fake_verbs_held(uint32_t qpn, enum fake_queue queue);
 
-/* Nothing that the queue pair sends or is sent arrives any more; or it does again. */
+/* Drops all packets from and to the queue pair, or stops doing so. */
 void fake_verbs_cut(uint32_t qpn, bool cut);
 
 /*
- * An asynchronous event: of the queue pair, of the queue that its sends complete
- * on, or of a port (its number) or a device. Events of ports and devices go to
- * all contexts of the device; false if there is nobody to tell.
+ * Delivers an asynchronous event: of the queue pair, of the queue that its sends complete on, of a
+ * port (by its number) or of a device. All contexts of the device get events of ports and devices.
+ * Returns false if there is no recipient.
  */
 bool fake_verbs_qp_event(uint32_t qpn, enum ibv_event_type type, bool fail);
 bool fake_verbs_cq_event(uint32_t qpn);

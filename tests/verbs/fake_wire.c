@@ -218,7 +218,9 @@ void fake_wire_hasten(struct fake_qp *qp)
     }
 }
 
-/* Wakes those whose time has come. Returns when the next one does, INT64_MAX for never. */
+/*
+ * Wakes queue pairs whose timers have expired. Returns when the next timer expires, or INT64_MAX.
+ */
 static int64_t look_at_timers(void)
 {
     int64_t now = device_time(), next = INT64_MAX;

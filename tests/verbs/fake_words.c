@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the environment makes of the pretend devices: each word of SLUICE_FAKE_VERBS. */
+/* Sets up the pretend devices by the words of SLUICE_FAKE_VERBS. */
 #include <stdio.h>
 
 #include "fake_device.h"
@@ -70,7 +70,10 @@ static void make_mlx5(void)
     fake_verbs.device[0].port[1].state = IBV_PORT_DOWN;
 }
 
-/* Of the entries of a table those stay that are asked for: all of a type, or with no router. */
+/*
+ * Keeps the entries of a table that are of one type, or that no router forwards; removes all
+ * others.
+ */
 static void keep_gids(struct fake_port *port, uint32_t type, bool link_local)
 {
     for (uint32_t i = 0; i < FAKE_GIDS; i++) {

@@ -22,7 +22,7 @@ struct changes changes_of(uint32_t i);
 
 struct sluice_channel_info channel_info(const struct sluice_channel *channel);
 
-/* Of a port that is in use. */
+/* Changes the table of addresses of a port that is in use. */
 void set_gid(struct fake_port *port, uint32_t index, uint32_t type, const char *raw);
 void clear_gid(struct fake_port *port, uint32_t index);
 /* The library reads a port again after this time. */
@@ -35,7 +35,7 @@ void open_ports(struct sides *sides, uint32_t second);
 /* Connects the two, with attributes of their own, and passes a few bytes. */
 void connect_sides(struct pair *pair, const struct sluice_channel_attr *first,
                    const struct sluice_channel_attr *second);
-/* Neither takes the endpoint of the other, and both say why. */
+/* Requires that each side refuses the endpoint of the other and gives the reason. */
 void refuse_sides(const struct sides *sides, const struct sluice_channel_attr *first,
                   const struct sluice_channel_attr *second, const char *words);
 void refuse_prepare(const struct sides *sides, const struct sluice_channel_attr *attr, int error,

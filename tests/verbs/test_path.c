@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The path of a connection: what was asked for, by hand or by default, what
- * both sides agreed on, and that this is what the library tells.
+ * The path of a connection: values that were set or chosen by default, what both sides agreed on,
+ * and that sluice_channel_query() reports exactly that.
  */
 #include "config.h"
 
@@ -44,7 +44,7 @@ static void connect_unlike(struct pair *pair, const struct sluice_channel_attr a
     }
 }
 
-/* What each side tells of the other is what the other tells of itself. */
+/* Each side reports of its peer what the peer reports of itself. */
 static void check_mirrored(const struct sluice_channel_info infos[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -104,7 +104,7 @@ TEST(defaults)
     } else if (current_wire() == WIRE_SELF) {
         require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
     } else if (current_wire() == WIRE_SHM) {
-        /* Both are in this process, and so on one host. */
+        /* Both sides are in this process, and so on one host. */
         char process[32];
         snprintf(process, sizeof(process), "process %d", (int)getpid());
         require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
@@ -176,7 +176,10 @@ TEST(chosen_values_are_used)
 
 #ifdef HAVE_VERBS
 
-/* The same, as the device tells it; PSNs are counted on, so before any traffic. */
+/*
+ * The device's own query reports the same values. PSNs advance with traffic, so this is checked
+ * before any.
+ */
 TEST(device_tells_the_chosen_values)
 {
     struct pair pair;
@@ -184,7 +187,7 @@ TEST(device_tells_the_chosen_values)
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
     if (device_is_soft()) {
-        return; /* it has none of them */
+        return; /* this device has none of them */
     }
     sides_open(&pair.sides);
     connect_unlike(&pair, attrs);
@@ -255,7 +258,7 @@ TEST(peers_of_a_multichannel)
         check_mirrored(infos);
         require_number(infos[0], read_depth, 3);
     }
-    /* Not connected: our own number, and nothing of a peer. */
+    /* Before the connection, only the local number is known. */
     struct sluice_channel_info info = {.size = sizeof(info)};
     require_ok(sluice_multichannel_peer_reset(star.hub, 1, &endpoint));
     require_ok(sluice_multichannel_peer_query(star.hub, 1, &info));
@@ -327,7 +330,9 @@ TEST(context_description)
     sluice_context_close(context);
 }
 
-/* Whatever the kernel needs for it, it is there when the first context asks for it. */
+/*
+ * Whatever the kernel requires for fork support, it is set up when the first context asks for it.
+ */
 TEST(fork_support)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
@@ -458,7 +463,7 @@ TEST(gids_of_unlike_kinds)
             refused++;
         }
     }
-    /* Of the devices that we know. */
+    /* This holds for the devices that are known to us. */
     require(refused > 0 || strcmp(test_device(), "rxe0") != 0, "all %u alike", gids.count);
 }
 
@@ -511,7 +516,7 @@ TEST(what_the_port_has_not)
     sides_close(&sides);
 }
 
-/* Each side may ask for less than the other. */
+/* Each side may ask for a smaller MTU than its peer. */
 TEST(smaller_mtu_holds)
 {
     for (uint32_t mtu = 256; mtu <= 1024; mtu *= 2) {

@@ -110,7 +110,7 @@ struct life {
     struct sluice_multichannel *all;
 };
 
-/* What has failed was in the stage that ends now. */
+/* A new failure happened in the stage that ends now. */
 static void enter(struct life *life, enum stage stage)
 {
     if (!life->failed) {
@@ -274,7 +274,7 @@ static bool reset_peers(struct life *life)
     return !life->shaking && peers_are_well(life);
 }
 
-/* Each peer sends to the one it is connected with. */
+/* Each peer sends to its partner. */
 static bool exchange(struct life *life)
 {
     struct sluice_request sends[PEERS], receives[PEERS];
@@ -326,11 +326,18 @@ static bool live(struct life *life, int fd)
 enum failing { FAIL_NOTHING, FAIL_CALL, FAIL_SYSTEM };
 
 /*
+<<<<<<< HEAD
  * What a life may come to its end without, by stage; all else must be reported.
  * A partition key that cannot be read is not needed. Of the rest:
  * a device that cannot be asked is described as such; one that cannot be opened to
  * choose among them can be opened later; the limit of inline data is then 0; and
  * what fails at the end of an object ends it all the same, also a farewell to its peer.
+=======
+ * Lists the calls whose failure a life may survive without a report, by stage; all others must be
+ * reported. A partition key that cannot be read is not needed. Of the rest: a device that cannot be
+ * queried is described as such; a device that cannot be opened while one is chosen can be opened
+ * later; the limit of inline data is then 0; and an object ends even if a call at its end fails.
+>>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect)
  */
 static bool may_go_unnoticed(enum stage stage, const char *call)
 {
@@ -421,7 +428,7 @@ static bool unwinds(uint32_t n, enum failing what, int fd)
             "failure %u, %s in %s: %s", n, life.failed, where, strerror(life.error));
     require(!done || !failed || may_go_unnoticed(life.failed_in, life.failed),
             "failure %u, %s in %s: ignored", n, life.failed, where);
-    /* Whatever did not happen yet happens to nobody. */
+    /* Failures that were ordered and did not happen are withdrawn. */
     fail_system = 0;
     fake_verbs_fail(0, 0, 0);
     return failed;
@@ -457,13 +464,19 @@ TEST(every_allocation_fails_once, .times = COUNT(cq_limits))
     walk(FAIL_SYSTEM, cq_limits[_i]);
 }
 
-/* Errno values that drivers and kernels have, and one that nobody has; some of each kind first. */
+/*
+ * Errno values that drivers and kernels return, and one that neither does; the first FEW are of
+ * different kinds.
+ */
 #define FEW 4
 static const int odd_errors[] = {EXDEV,  EAGAIN, ETIMEDOUT,    4711,        ENOSPC, ENOSYS,
                                  ENFILE, EPERM,  EHOSTUNREACH, ENETUNREACH, EPROTO, E2BIG,
                                  ESTALE, EBUSY,  ENOENT,       EDQUOT};
 
-/* Whatever a driver says, calls with a closed list keep to it, and have its words. */
+/*
+ * Whatever errno a driver returns, calls with a closed list of errors return one of the list, with
+ * the driver's errno in their text.
+ */
 static void keep_to_the_lists(int error)
 {
     bool more = true;
@@ -528,8 +541,8 @@ TEST(closed_list_of_nodes_is_kept, .times = COUNT(odd_errors))
 }
 
 /*
- * What the driver does not end is left to it: the call says nothing, as there is
- * nothing that the program could do, and all else ends.
+ * If the driver fails to destroy an object, the call reports nothing, as the program could not do
+ * anything about it. All other objects are destroyed.
  */
 TEST(ends_that_fail, .times = 6)
 {
@@ -546,7 +559,7 @@ TEST(ends_that_fail, .times = 6)
     fake_verbs_fail(1, FAKE_CALL(calls[_i]), EIO);
     close_all(&life);
     require(fake_verbs_failed(), "it did not fail");
-    /* It, and what cannot go while it is there. */
+    /* The object stays, and with it those objects that it uses. */
     uint32_t left = fake_verbs_alive();
     require(left >= 1 && left <= 4, "%u objects are left", left);
     close(fd);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Agents on a pretend device that fails amid a long message: who is told of it, and what then. */
+/*
+ * Agents on a pretend device that fails during a long message: which side gets the error, and how
+ * they go on.
+ */
 #include <poll.h>
 #include <stdlib.h>
 
@@ -25,8 +28,10 @@ static void fail_data(void)
     }
 }
 
-/* By name, the program hears of it once all that was on its way has ended; of any, it does not.
-   The message stays the next one, and comes over the pair that is made anew. */
+/*
+ * A receive from a named rank returns the error once all work in flight has ended; a receive from
+ * any rank does not. The message stays the next one, and arrives over the new pair.
+ */
 TEST(a_message_that_cannot_be_read_stays, .times = 2)
 {
     struct agents agents;
@@ -83,8 +88,10 @@ static void release_one(void)
     }
 }
 
-/* One piece of it has failed, and the others have yet to end, for the pair was made anew just
-   before: its memory is theirs until then, whoever asks for it. */
+/*
+ * One piece of the message has failed and the others are still in flight, as the pair was connected
+ * again just before. They keep their memory until they end, whichever receive comes next.
+ */
 TEST(what_is_on_its_way_has_its_memory, .times = 2)
 {
     struct agents agents;
@@ -134,8 +141,10 @@ static void be_due(struct sluice_agent *agent)
     pthread_mutex_unlock(&agent->lock);
 }
 
-/* It is read again after a pause: a loop is told when that is over, whatever else was due before,
-   and then that there is something to be received. */
+/*
+ * The message is read again after a pause. An event loop wakes when the pause is over, whatever was
+ * due before, and wakes again when the message can be received.
+ */
 TEST(a_loop_is_told_of_the_end_of_a_pause)
 {
     struct agents agents;

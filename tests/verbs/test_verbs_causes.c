@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cause of a failure, where a device tells of it in several ways or says
- * something that concerns nobody any more: what a program hears is the same,
- * whichever of an event and a completion comes first, and it hears it soon.
+ * The cause of a failure, where a device reports it in several ways or reports failures that no
+ * longer matter. The program gets the same cause soon, whichever of event and completion comes
+ * first.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *cq_c
     return __real_ibv_create_cq(ibv, cqe, cq_context, channel, vector);
 }
 
-/* When an event is told: before the completion, with it, or after it. */
+/* The order of an event and the completion that belongs to it. */
 enum order { EVENT_FIRST, BOTH, COMPLETION_FIRST, ORDERS };
 
 static void check_all_read(void)
@@ -93,7 +93,10 @@ TEST(port_error_of_earlier, .times = 2)
     require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(200), NULL),
                    -ETIMEDOUT);
     polls = fake_verbs.calls[FAKE_POLL_CQ] - polls;
-    /* Who does not sleep polls millions of times; the drain at the end some thousands. */
+    /*
+     * A thread that does not sleep polls millions of times; the drain at the end polls some
+     * thousands of times.
+     */
     require(polls < 100000, "it did not sleep, but polled %llu times", (unsigned long long)polls);
     struct sluice_error error = channel_error(pair.channels[0]);
     require(error.status == SLUICE_STATUS_DEADLINE, "%s", error.text);
@@ -108,7 +111,7 @@ TEST(port_error_of_earlier, .times = 2)
     check_nothing_left();
 }
 
-/* It came back without the address that was prepared, of which there may be an event as well. */
+/* The port came back without the address that was prepared. A GID event may report that as well. */
 TEST(port_error_and_the_address_has_gone, .times = 2)
 {
     struct pair pair;
@@ -176,7 +179,7 @@ static struct sluice_completion tell(struct sluice_channel *channel, uint32_t qp
     return completion;
 }
 
-/* Of the request that failed the device says more than of its queue pair. */
+/* The status of the failed request counts, as it says more than the event of its queue pair. */
 TEST(event_with_a_status, .times = ORDERS * (int)COUNT(verdicts))
 {
     const struct verdict *verdict = &verdicts[_i / ORDERS];
@@ -216,7 +219,7 @@ static void write_with_bad_key(struct pair *pair)
     memory_close(&far);
 }
 
-/* Its receives are flushed, and of the reason it hears from no request. */
+/* The receives of the target are flushed; no request of its own reports the reason. */
 TEST(target_of_a_bad_request, .times = ORDERS)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -305,7 +308,7 @@ TEST(dead_device_and_a_program_that_polls)
     check_nothing_left();
 }
 
-/* What completes on a queue that failed can only be made anew, on the same context. */
+/* A peer whose completion queue failed needs a new queue; a reset makes it on the same context. */
 TEST(reset_after_a_failed_queue, .times = 2)
 {
     struct pair pair;
@@ -385,7 +388,7 @@ TEST(gid_of_infiniband, .times = 2)
     check_nothing_left();
 }
 
-/* It changes before the handshake, of which the peer has the old one. */
+/* The GID changes before the handshake, after the peer got the old one. */
 TEST(gid_of_infiniband_before_the_handshake, .times = 2)
 {
     bool global = _i == 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is chosen where nothing was said, on pretend devices: an address of a made-up
- * table, a port, an MTU, how many reads there can be at a time, and which atomics.
+ * Defaults that the library chooses on pretend devices: an address of a made-up table, a port, an
+ * MTU, the depth of reads, and the kind of atomics.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "ports.h"
 
-/* Kinds of address, the best one first. Of the second of a kind there is more below. */
+/* Kinds of address, the best one first. Tests below cover several addresses of one kind. */
 enum kind { V2_IPV4, V2_IPV6, V2_LINK, V1_IPV4, V1_IPV6, V1_LINK, KINDS };
 
 static void put_gid(struct fake_gid *gid, enum kind kind, uint8_t host)
@@ -58,7 +58,10 @@ TEST(best_address, .times = 2)
     }
 }
 
-/* Of one kind the lowest index; and what is only good on this host, or on this link, is worse. */
+/*
+ * Among addresses of one kind the lowest index wins. Addresses valid only on this host or this link
+ * come last.
+ */
 TEST(address_among_equals)
 {
     static const uint8_t loopback[4] = {127, 0, 0, 1}, link_local[4] = {169, 254, 1, 2};
@@ -150,7 +153,10 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* What both have: the MTUs of two ports, and read depths as given; reads then work both ways. */
+/*
+ * Both sides use the smaller MTU of their ports and the read depths as given; reads then work both
+ * ways.
+ */
 TEST(minimum_of_both)
 {
     static const uint32_t depths[] = {1, 3, 16, 128};
@@ -195,7 +201,7 @@ TEST(read_depths_of_the_device, .times = 2)
     check_nothing_left();
 }
 
-/* What a device says of its atomic operations is what a program is told. */
+/* The program gets the atomics that the device reports. */
 TEST(atomics_of_the_device)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of devices where there are several, some of which cannot be used,
- * on pretend RDMA devices; and where the kernel would tell the NUMA node.
+ * The list of several pretend RDMA devices, some of which cannot be used, and their NUMA nodes
+ * where the kernel reports them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ TEST(tables_of_several_ports)
     sluice_device_list_free(list);
 }
 
-/* Each call that can fail leaves a list that says so, or none, and nothing behind. */
+/* If a call fails, the list describes the failure or there is no list; nothing is left behind. */
 TEST(calls_that_fail)
 {
     fake_verbs_fail(1, FAKE_CALL(FAKE_OPEN_DEVICE), EACCES);
@@ -152,12 +152,12 @@ TEST(calls_that_fail)
     }
     fake_verbs_fail(1, FAKE_CALL(FAKE_GET_DEVICE_LIST), ENOMEM);
     require_null(sluice_device_list_get(), ENOMEM, "");
-    /* What a kernel without RDMA says. */
+    /* The error of a kernel without RDMA. */
     fake_verbs_fail(1, FAKE_CALL(FAKE_GET_DEVICE_LIST), ENOSYS);
     sluice_device_list_free(get_list(0));
 }
 
-/* Reasons are told in the descriptions alone: the call has not failed. */
+/* Reasons stand only in the descriptions, because the call has not failed. */
 TEST(text_of_the_last_failure_stays)
 {
     fake_verbs.device[0].port[0].gids = 0;
@@ -187,7 +187,7 @@ TEST(few_calls)
     require_number(calls[FAKE_QUERY_GID], 0);
 }
 
-/* What sysfs says of a NUMA node, and what it means. */
+/* A NUMA node as sysfs reports it, and the value expected for it. */
 struct node {
     const char *text; /* NULL: the file is not there */
     int32_t node;
@@ -229,7 +229,7 @@ TEST(numa_node_of_sysfs)
 int main(void)
 {
     static const struct tests cases[] = {{"devices", WIRE_SELF, 30}};
-    /* Whatever device other programs are to test. */
+    /* Overrides the device that other tests run on. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
     return run_groups("verbs_devices", cases, COUNT(cases));
 }

@@ -29,7 +29,7 @@ static uint32_t status_of(enum ibv_event_type event)
     return is_of_peer(event) ? SLUICE_STATUS_RETRY_EXC_ERR : SLUICE_STATUS_FATAL_ERR;
 }
 
-/* What is said of a failure by an event. */
+/* Requires that the error is the one that an event of this type causes. */
 static void check_event(const struct sluice_error *error, enum ibv_event_type event)
 {
     require(error->status == status_of(event) && error->error_class == class_of(event) &&
@@ -53,7 +53,10 @@ static void check_told(void)
 static const enum ibv_event_type qp_events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
                                                 IBV_EVENT_QP_ACCESS_ERR};
 
-/* Of one peer of three, with or without the queue pair failing; it is told by its state. */
+/*
+ * An event of one of three peers, with or without a failure of its queue pair. The state of the
+ * peer shows it.
+ */
 TEST(event_of_a_queue_pair, .times = 2 * (int)COUNT(qp_events))
 {
     enum ibv_event_type event = qp_events[_i / 2];
@@ -210,7 +213,7 @@ TEST(port_that_went_down)
     check_nothing_left();
 }
 
-/* All peers of the multichannel whose queue it is, and nobody else. */
+/* All peers of the multichannel that uses the queue fail, and no others. */
 TEST(completion_queue_that_failed)
 {
     struct star star;
@@ -286,7 +289,7 @@ TEST(lid_that_changed, .times = 2)
     check_nothing_left();
 }
 
-/* Events that tell of no failure leave all as it is, also by the hundred. */
+/* Events that report no failure change nothing, not even hundreds of them. */
 TEST(events_that_are_no_failures)
 {
     static const enum ibv_event_type of_port[] = {
@@ -297,7 +300,7 @@ TEST(events_that_are_no_failures)
     uint32_t qpn = qpn_of(0);
     for (int i = 0; i < 100; i++) {
         fake_verbs_port_event(0, 1, of_port[i % (int)COUNT(of_port)]);
-        fake_verbs_port_event(0, 2, IBV_EVENT_PORT_ERR); /* not the one that they use */
+        fake_verbs_port_event(0, 2, IBV_EVENT_PORT_ERR); /* a port that none of them uses */
         fake_verbs_qp_event(qpn, IBV_EVENT_COMM_EST, false);
         fake_verbs_qp_event(qpn, IBV_EVENT_SQ_DRAINED, false);
     }
@@ -311,7 +314,7 @@ TEST(events_that_are_no_failures)
     four_close(&four);
 }
 
-/* A burst, of which the first is the reason; and it is told once. */
+/* In a burst of events the first one is the reason, and it is logged once. */
 TEST(burst)
 {
     struct pair pair;
@@ -401,8 +404,8 @@ static void put_to_sleep(struct sleeper *sleeper, struct sluice_channel *channel
 }
 
 /*
- * Two threads sleep on queues of their own. An event of the one wakes it, and not
- * the other one; whoever of the two, or a third, reads it.
+ * Two threads sleep on queues of their own. An event of one queue wakes its thread and not the
+ * other, whichever of the two, or a third thread, reads it.
  */
 TEST(sleepers_are_woken, .times = 2)
 {
@@ -425,13 +428,13 @@ TEST(sleepers_are_woken, .times = 2)
     pthread_join(other.thread, NULL);
     require_result(other.result, -EIO);
     require(other.took < SLUICE_S(3), "%lld ms", (long long)other.took / 1000000);
-    /* The other context hears of it too. */
+    /* The event reaches the other context, too. */
     require_result(sluice_channel_state(four.far.channels[0]), SLUICE_STATE_FAILED);
     check_told();
     four_close(&four);
 }
 
-/* A device that is gone says so for ever; an event loop hears it once. */
+/* A device that is gone stays readable for ever; an event loop is notified once. */
 TEST(dead_device_in_an_event_loop)
 {
     struct pair pair;
@@ -444,7 +447,7 @@ TEST(dead_device_in_an_event_loop)
     post(channel, &receive);
     require_result(sluice_channel_arm(channel, NULL), 0);
     fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
-    /* Nobody reads this one. */
+    /* No call reads this event. */
     fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
     require(poll(&fd, 1, 1000) == 1, "the loop is not told");
     for (int i = 0; i < 10; i++) {
@@ -464,7 +467,7 @@ TEST(dead_device_in_an_event_loop)
     pair_close(&pair);
 }
 
-/* The target of a bad request hears of it, as on some devices. */
+/* The target of a bad request gets an event, as on some devices. */
 TEST(event_of_a_bad_request)
 {
     struct star star;

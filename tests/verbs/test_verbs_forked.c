@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libibverbs opens for us is closed in a child of fork(2), at whatever
- * moment another thread forks: also right after it was opened, or before it is
- * closed. Each of these moments is made long here.
+ * Descriptors that libibverbs opens for the library are closed in a child of fork(2), at whatever
+ * moment another thread forks: also right after opening and right before closing. Here each of
+ * these moments is made long.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -93,7 +93,7 @@ static void *open_and_close(void *argument)
     return argument;
 }
 
-/* It does no more than look: what else the child's threads had locked, it cannot free. */
+/* The child only reads: it cannot release locks that other threads held at the fork. */
 static void fork_and_look(const bool *foreign)
 {
     int status = 0;

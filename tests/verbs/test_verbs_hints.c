@@ -13,12 +13,12 @@
 
 #define ROUNDS 200
 #define BYTES 8
-/* Where a peer is to say that it wants to be told of receives: behind their number. */
+/* Where a peer asks for notifications of receives: the word behind their number. */
 #define WANTED 8
 
 static struct sluice_endpoint endpoints[2];
 
-/* Channels of one context whose endpoints are known, and perhaps changed before they are used. */
+/* Channels of one context whose endpoints are known and may be changed before use. */
 struct talk {
     struct pair pair;
     struct memory memory;
@@ -32,7 +32,10 @@ static struct slu_endpoint decoded(const struct sluice_endpoint *endpoint)
     return out;
 }
 
-/* What channel i is told by its peer: receives, and behind it whether it is to tell. */
+/*
+ * The words that the peer of channel i writes: its number of receives, and whether it wants to be
+ * notified of ours.
+ */
 static _Atomic uint64_t *words_of(int i)
 {
     struct slu_endpoint endpoint = decoded(&endpoints[i]);
@@ -85,7 +88,7 @@ static uint64_t not_ready(void)
     return count;
 }
 
-/* One that sends a message a round, once it is told to. */
+/* A thread that sends one message per round when it is told to. */
 struct sender {
     struct talk *talk;
     int channel;
@@ -144,7 +147,7 @@ static void await_not_ready(uint64_t before)
     }
 }
 
-/* Channel 0 sends before channel 1 receives, so that it asks to be told of receives. */
+/* Channel 0 sends before channel 1 posts receives, so channel 0 asks to be notified of receives. */
 static void make_slow(struct talk *talk)
 {
     struct sender sender;
@@ -157,7 +160,7 @@ static void make_slow(struct talk *talk)
     await_asked(1);
 }
 
-/* In each round the sender is there first. Most sends wait until they are told of the receive. */
+/* In each round the sender comes first. Most sends wait until they are notified of the receive. */
 TEST(early_sends_wait_for_receives)
 {
     struct sender sender;
@@ -225,7 +228,7 @@ TEST(hints_that_are_not_needed_end)
     talk_close(&talk);
 }
 
-/* What its caller does not wait for is posted at once, as it always was. */
+/* A send whose caller does not wait for it is posted at once. */
 TEST(unpolled_sends_do_not_wait)
 {
     struct fake_qp_info info;
@@ -276,7 +279,7 @@ TEST(lists_wait_when_they_are_submitted)
     talk_close(&talk);
 }
 
-/* Of a peer that lies about its receives: sends complete all the same, early or late. */
+/* If a peer lies about its receives, sends still complete, early or late. */
 TEST(lies_harm_nobody)
 {
     static const uint64_t lies[] = {0, 1, UINT64_C(1) << 63, UINT64_MAX - 5, UINT64_MAX, 1000000};
@@ -293,7 +296,7 @@ TEST(lies_harm_nobody)
             let_pass(SLUICE_MS(1));
         }
         struct sluice_handle handle = post_receive(&talk, 1);
-        /* Whatever channel 0 was told to tell. */
+        /* This must hold whatever channel 0 was asked for. */
         struct sluice_handle own = post_receive(&talk, 0);
         require_ok(sluice_channel_send(talk.pair.channels[1], &talk.from, 1, DEADLINE));
         pthread_join(sender.thread, NULL);
@@ -387,7 +390,7 @@ TEST(channels_without_hints)
     talk_close(&talk);
 }
 
-/* Of a device that registers nothing more there are channels all the same. */
+/* On a device that registers no more memory, channels still open. */
 TEST(no_region_for_hints)
 {
     struct talk talk;
@@ -426,8 +429,8 @@ TEST(no_hints_where_entries_are_scarce)
 }
 
 /*
- * A peer that looks at its results only after it has posted all says too late of the second
- * receive that it is there: the waits for it are in vain, and end.
+ * A peer that polls its results only after posting all its receives reports the second receive too
+ * late. Sends stop waiting for such reports after some rounds.
  */
 TEST(waits_in_vain_end)
 {

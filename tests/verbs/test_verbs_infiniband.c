@@ -69,7 +69,7 @@ static void check_global(const struct pair *pair, const char *address)
     }
 }
 
-/* It takes one side that asks for it, or a subnet that does. */
+/* A path is global if one side or its subnet asks for that. */
 TEST(infiniband_by_gid)
 {
     struct pair pair;
@@ -178,7 +178,7 @@ TEST(partition_key_by_value, .times = PARTITIONS)
     sides_close(&sides);
 }
 
-/* Whom a member of a partition can talk to is known before a packet is sent. */
+/* Whether two members of a partition can talk is known before a packet is sent. */
 TEST(partitions_of_both_sides)
 {
     static const uint16_t limited[] = {0xffff, 0x0001, 0x8002};
@@ -208,7 +208,7 @@ TEST(partitions_of_both_sides)
     sides_close(&pair.sides);
 }
 
-/* A table that cannot be read stops nobody who does not ask for a key. */
+/* An unreadable table fails only a channel that asks for a key. */
 TEST(partition_keys_that_cannot_be_read)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .pkey = 0xffff};
@@ -287,7 +287,7 @@ TEST(forged_endpoints, .times = COUNT(forgeries))
     seal(&bad);
     uint64_t modifies = fake_verbs.calls[FAKE_MODIFY_QP];
     require_null(sluice_prepared_channel_handshake(prepared, &bad), EPROTO, forgery->words);
-    /* Nothing of it reached the device but that the queue pair was given up. */
+    /* The only change that reached the device is that the queue pair was given up. */
     require(fake_verbs.calls[FAKE_MODIFY_QP] <= modifies + 1, "%llu changes",
             (unsigned long long)(fake_verbs.calls[FAKE_MODIFY_QP] - modifies));
     sluice_prepared_channel_free(peer);
@@ -297,7 +297,7 @@ TEST(forged_endpoints, .times = COUNT(forgeries))
 int main(void)
 {
     static const struct tests cases[] = {{"infiniband", WIRE_TCP, 30}};
-    /* Whatever device other programs are to test. */
+    /* Overrides the device that other tests run on. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
     return run_groups("verbs_infiniband", cases, COUNT(cases));
 }

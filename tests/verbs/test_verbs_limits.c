@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a device can do, by what it reports; and what holds where it reports nothing. */
+/* The limits that a device reports, and the defaults where it reports none. */
 #include <stdio.h>
 
 #include "check.h"
@@ -16,7 +16,7 @@ static void count_line(uint32_t level, const char *message, void *user)
     }
 }
 
-/* What takes elements one by one. */
+/* Memory for operations on lists of elements. */
 struct lists {
     struct memory ours, theirs;
     struct sluice_sge sges[32];
@@ -45,7 +45,7 @@ static struct sluice_request read_of(const struct lists *lists, uint32_t sges)
         .opcode = SLUICE_OP_READ, .sges = lists->sges, .sge_count = sges, .remote = lists->remote};
 }
 
-/* Bytes by each operation, with so many elements. */
+/* Moves bytes by each operation, with this many elements. */
 static void all_operations(struct pair *pair, uint32_t sges)
 {
     struct lists lists;
@@ -71,7 +71,7 @@ TEST(limit_that_is_not_said, .times = FAKE_LIMITS + 1)
     fake_verbs.silent = all ? FAKE_ALL_LIMITS : FAKE_SILENT(_i);
     pair_open(&pair, NULL);
     all_operations(&pair, info_of(&pair).max_sge < 4 ? info_of(&pair).max_sge : 4);
-    /* Of the shorter lists of reads, and of many queues, little depends. */
+    /* No line is logged for these two: shorter lists of reads and fewer queues change little. */
     uint32_t wanted = all ? FAKE_LIMITS - 2 : _i != FAKE_MAX_SGE_RD && _i != FAKE_MAX_CQ;
     require(lines == wanted, "%u lines", lines);
     pair_reset(&pair);
@@ -119,7 +119,7 @@ TEST(limits_that_are_said)
     pair_close(&pair);
 }
 
-/* Each way to read refuses one more than the limit, before anything is posted. */
+/* Each call that reads refuses one element more than the limit, before anything is posted. */
 static void refuse_reads(struct pair *pair, const struct lists *lists, uint32_t sges,
                          const char *words)
 {

@@ -11,7 +11,7 @@
 #include "check.h"
 
 #define DEPTH 4
-/* Of a completion queue that a peer needs: for what it has in flight, and for a probe. */
+/* Entries of a completion queue that a peer needs: for its requests in flight, and for a probe. */
 #define PLACES (2 * DEPTH + 1)
 #define MOST 64
 /* Events that cannot be read are the end of a device, and no step of adding a peer. */
@@ -86,7 +86,10 @@ static void flood(struct house *house, uint32_t first)
     require_ok(sluice_multichannel_submit(house->all, requests, 2 * DEPTH, DEADLINE, NULL));
 }
 
-/* Held, so that each queue has at a time what all of its queue pairs can have on it. */
+/*
+ * Completions are held, so that each queue fills up with all that its queue pairs can have in
+ * flight.
+ */
 static void fill_all(struct house *house, uint32_t peers)
 {
     struct sluice_completion completions[MOST];
@@ -150,7 +153,10 @@ TEST(further_queues, .times = 2 * (int)COUNT(limits))
         uint32_t queues = fake_verbs.live.cqs;
         require(queues >= (uint32_t)((MOST * PLACES + limit - 1) / limit) && queues <= MOST,
                 "%u queues", queues);
-        /* They double: no poll looks at one for each peer if the device has room for more. */
+        /*
+         * Queues double in size, so that a poll does not visit one for each peer if the device has
+         * room for larger ones.
+         */
         require(limit < 32767 || queues <= 8, "%u queues", queues);
         require(fake_verbs.live.channels == 1, "%u channels", fake_verbs.live.channels);
         for (uint32_t i = 0; i < MOST; i += 2) {
@@ -208,7 +214,7 @@ static struct sluice_handle leave_handle(struct house *house)
     return handle;
 }
 
-/* Each step fails once, with a new index and with one that is used again. */
+/* Each step fails once, with a new index and with a reused one. */
 TEST(every_step_fails, .times = 2)
 {
     struct sluice_completion completion;
@@ -249,7 +255,7 @@ TEST(every_step_fails, .times = 2)
                         sluice_multichannel_wait(house.all, &left, 0, &completion) == 0,
                     "%s", sluice_last_error());
         }
-        /* What was in flight still is, and all that there was room for still fits. */
+        /* Requests in flight are still in flight, and the remaining room is still there. */
         require_result(sluice_multichannel_wait(house.all, &handle, 0, &completion), -ETIMEDOUT);
         require_ok(sluice_multichannel_send(house.all, 1, NULL, 0, DEADLINE));
         require_ok(sluice_multichannel_wait(house.all, &handle, DEADLINE, &completion));
@@ -289,7 +295,7 @@ TEST(full_device)
     house_close(&house);
 }
 
-/* Peers that share entries share them with those who come, and none overruns. */
+/* Peers that share entries share them with new peers, and no queue overruns. */
 TEST(shared_entries)
 {
     struct house house;

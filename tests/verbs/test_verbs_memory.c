@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions on a pretend RDMA device: dmabuf, which rxe cannot register, what the
- * device is told of it, and what becomes of memory when the driver refuses it.
+ * Memory regions on a pretend RDMA device: dmabuf, which rxe cannot register; the arguments that
+ * the device gets; and the state of memory that the driver refuses.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void dmabuf_close_whole(struct dmabuf *dmabuf)
     close(dmabuf->fd);
 }
 
-/* Nothing beside the piece was touched. */
+/* Requires that no byte outside of the piece was written. */
 static void dmabuf_close(struct dmabuf *dmabuf)
 {
     value_check(dmabuf->bytes, OFFSET, 0xa5);
@@ -91,7 +91,7 @@ static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
     require_error(sluice_mr_sge_at(mr, at + 7, LENGTH - 6, &sge), -ERANGE, "outside");
 }
 
-/* What ibv_reg_dmabuf_mr() was asked last, and how often. */
+/* The last arguments of ibv_reg_dmabuf_mr(), and the number of its calls. */
 static struct {
     unsigned calls;
     const struct ibv_pd *pd;
@@ -181,7 +181,7 @@ TEST(the_device_is_told_of_a_dmabuf)
     dmabuf_close_whole(&dmabuf);
 }
 
-/* What is wrong in itself no device hears of. */
+/* Arguments that are wrong by themselves never reach a device. */
 TEST(the_device_is_not_told_of_mistakes)
 {
     static const struct {
@@ -363,7 +363,7 @@ static long count_mappings(void)
     return count;
 }
 
-/* Whichever way to get memory the driver refuses, the next one is tried; the last answer counts. */
+/* If the driver refuses one kind of memory, the next one is tried; the last error is returned. */
 TEST(memory_that_is_refused)
 {
     struct sides sides;
@@ -396,7 +396,7 @@ TEST(memory_that_is_refused)
     sides_close(&sides);
 }
 
-/* Memory that the device does not let go of is given to nobody else. */
+/* Memory that the device does not release is never reused. */
 TEST(memory_that_is_kept)
 {
     struct sides sides;
@@ -404,7 +404,7 @@ TEST(memory_that_is_kept)
     struct sluice_mr *mr = sluice_mr_alloc(sides.pds[0], LENGTH, ACCESS_ALL);
     require(mr, "%s", sluice_last_error());
     uint8_t *bytes = sluice_mr_addr(mr);
-    require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* it is an error in the log */
+    require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* the log has it as an error */
     fake_verbs.tolerate_misuse = true; /* the protection domain then has a child */
     fake_verbs_fail(1, FAKE_CALL(FAKE_DEREG_MR), EIO);
     require_ok(sluice_mr_deregister(mr));
@@ -413,7 +413,7 @@ TEST(memory_that_is_kept)
     sides_close(&sides);
 }
 
-/* Of the library's own, for hints of receives, as long as the domain is there. */
+/* A region of the library's own, for hints of receives, which lives as long as the domain. */
 #define HINT_REGIONS 1
 
 /* A multichannel that is connected to itself and has a cache, and pages of plain memory. */
@@ -459,7 +459,10 @@ static struct sluice_request plain_request(const struct plain *plain, uint32_t o
     };
 }
 
-/* What the driver refuses to register is named, and nothing of its call reaches the device. */
+/*
+ * The error names the memory that the driver refuses to register, and no request of the call
+ * reaches the device.
+ */
 TEST(plain_memory_that_is_refused, .times = 3)
 {
     struct sluice_request list[3];
@@ -476,7 +479,7 @@ TEST(plain_memory_that_is_refused, .times = 3)
     require(fake_verbs_qp(0, &info) && info.posted[FAKE_RECEIVE] == 0, "%u were posted",
             info.posted[FAKE_RECEIVE]);
     require_number((int)fake_verbs.live.mrs, HINT_REGIONS + _i);
-    /* What was registered before it is in nobody's way. */
+    /* Regions that were registered before it stay usable. */
     require_ok(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH));
     require_number(fake_verbs.live.mrs, HINT_REGIONS);
     require_result(sluice_multichannel_post(plain.loop, list, 3, DEADLINE, NULL), 3);
@@ -524,7 +527,7 @@ TEST(plain_memory_outlives_its_request)
 int main(void)
 {
     static const struct tests cases[] = {{"memory", WIRE_SELF, 30}};
-    /* Whatever device other programs are to test. */
+    /* Overrides the device that other tests run on. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
     return run_groups("verbs_memory", cases, COUNT(cases));
 }

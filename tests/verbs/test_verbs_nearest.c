@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What sluice_context_open() opens of four pretend devices on a made-up machine, by
- * SLUICE_DEVICE, the affinity of the thread, and the local rank.
+ * Which of four pretend devices on a made-up machine sluice_context_open() opens, by SLUICE_DEVICE,
+ * the affinity of the thread, and the local rank.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -137,7 +137,7 @@ static void expect_listed(const char *device, uint32_t port, const char *wanted)
     setenv("SLUICE_DEVICE", device, 1);
     expect(NULL, port, wanted);
     unsetenv("SLUICE_DEVICE");
-    /* What a program names is the same. */
+    /* A device that the program names gives the same result. */
     expect(device, port, wanted);
 }
 

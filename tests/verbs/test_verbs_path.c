@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * That each choice of a path reaches the driver, on a pretend RoCE device whose
- * table of addresses changes; and when fork support is turned on.
+ * Each attribute of a path reaches the driver, on a pretend RoCE device whose table of addresses
+ * changes. Also: when fork support is turned on.
  */
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ TEST(defaults_reach_the_device)
     pair_close(&pair);
 }
 
-/* Both ends of each range, and 0 where that is a number of its own. */
+/* Both ends of each range, and 0 where 0 is a valid number. */
 static const struct sluice_channel_attr ends[3] = {
     {.size = sizeof(ends[0]),
      .flags = SLUICE_CHANNEL_PSN,
@@ -117,7 +117,7 @@ TEST(chosen_values_reach_the_device, .times = COUNT(ends))
         require_number(changes.rts.rnr_retry, number_of(attr->rnr_retry));
         require_number(changes.rts.sq_psn, attr->psn);
         require_number(changes.rts.max_rd_atomic, attr->read_depth);
-        /* And what is told is what was done. */
+        /* The reported values are those that were set. */
         require_number(info.path_mtu, attr->path_mtu);
         require_number(info.psn, changes.rts.sq_psn);
         require_number(info.remote_psn, changes.rtr.rq_psn);
@@ -134,7 +134,7 @@ TEST(chosen_values_reach_the_device, .times = COUNT(ends))
     pair_close(&pair);
 }
 
-/* Each side says what it can do; both come to the same. */
+/* Each side announces its limits, and both compute the same result. */
 TEST(unlike_sides_agree)
 {
     struct pair pair;
@@ -188,7 +188,10 @@ TEST(gids_that_are_not_there)
     require_null(open_gid(4), EADDRNOTAVAIL,
                  "gid_index 4 port 1 fake0 empty 0 RoCE v1 fe80:: 1 RoCE v2 fe80::");
     require_number(fake_verbs_alive(), 0);
-    /* One that goes later is missed by the next channel, and comes back. */
+    /*
+     * If the address is removed later, the next channel fails; it works again when the address is
+     * back.
+     */
     struct sluice_context_attr given = {
         .size = sizeof(given), .flags = SLUICE_CONTEXT_GID_INDEX, .gid_index = 3};
     open_side(&sides, 0, &given);
@@ -213,7 +216,10 @@ TEST(port_without_addresses)
     require_number(fake_verbs_alive(), 0);
 }
 
-/* What is best now, at each queue pair: a reset follows the addresses of the port. */
+/*
+ * Each new queue pair takes the best address at that time: a reset follows changes of the port's
+ * table.
+ */
 TEST(addresses_that_change)
 {
     struct pair pair;
@@ -299,7 +305,7 @@ TEST(fork_support_that_fails)
 int main(void)
 {
     static const struct tests cases[] = {{"path", WIRE_TCP, 30}};
-    /* Whatever device other programs are to test. */
+    /* Overrides the device that other tests run on. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
     return run_groups("verbs_path", cases, COUNT(cases));
 }

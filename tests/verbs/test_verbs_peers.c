@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes on a device: what they take of it, what becomes of them, and a peer that
- * is silent because nothing arrives, or because the device tells us nothing.
+ * Probes on a device: which entries they use, how they end, and a peer that is silent because
+ * nothing arrives or because the device reports nothing.
  */
 #include "../support/process.h"
 #include "check.h"
@@ -20,7 +20,7 @@ static struct fake_qp_info qp_info(uint32_t i)
     return info;
 }
 
-/* A pair of which both ends have been heard. */
+/* Opens a pair of which both ends have heard from their peer. */
 static void open_pair(struct pair *pair, const struct sluice_channel_attr *attr)
 {
     pair_open(pair, attr);
@@ -62,7 +62,10 @@ TEST(silent_peer_is_lost, .times = 2)
     check_nothing_left();
 }
 
-/* A probe that the device keeps is waited for by nobody, and harms nothing when it comes. */
+/*
+ * No call waits for a probe whose completion the device withholds, and a late completion does no
+ * harm.
+ */
 TEST(withheld_probe_delays_nothing, .times = 3)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
@@ -86,7 +89,7 @@ TEST(withheld_probe_delays_nothing, .times = 3)
     require_ok(sluice_channel_counters(pair.channels[0], &counters));
     require(counters.discarded == (fake_verbs.orphans == FAKE_LATE ? 3 : 0), "%llu discarded",
             (unsigned long long)counters.discarded);
-    /* What has succeeded is an answer too, until it is made new. */
+    /* A success counts as an answer as well, until the channel is reset. */
     fake_verbs_hold(qpn_of(0));
     require_ok(sluice_channel_wait_connected(pair.channels[0], 0));
     fake_verbs_release(0);
@@ -102,7 +105,7 @@ TEST(withheld_probe_delays_nothing, .times = 3)
     check_nothing_left();
 }
 
-/* What the driver or the device says of a probe is what is said of the peer. */
+/* The error of a probe, from the driver or the device, is the error of the peer. */
 TEST(probe_that_fails_names_the_cause)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -182,7 +185,7 @@ TEST(many_peers_on_a_small_queue)
     check_nothing_left();
 }
 
-/* While a request is in flight, the device tells of a lost peer: it is not asked. */
+/* A peer with requests in flight is not probed: the device reports if it is lost. */
 TEST(busy_peers_are_not_asked)
 {
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
@@ -191,7 +194,7 @@ TEST(busy_peers_are_not_asked)
     open_pair(&pair, &watchful);
     let_pass(2 * KEEPALIVE);
     uint32_t before = qp_info(0).posted[FAKE_SEND];
-    /* Nobody takes it; the first probe that is due may have come before it. */
+    /* The peer posted no receive for it; the first probe that is due may have come before it. */
     struct sluice_handle handle = post(pair.channels[0], &send);
     require_result(sluice_channel_wait(pair.channels[0], &handle, 6 * KEEPALIVE, &completion),
                    -ETIMEDOUT);

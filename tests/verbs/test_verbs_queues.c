@@ -12,7 +12,9 @@
 
 #define PEERS 100
 #define DEPTH 16
-/* Of the completion queue that a peer needs: for what it has in flight, and for a probe. */
+/*
+ * Entries of the completion queue that a peer needs: for its requests in flight, and for a probe.
+ */
 #define PLACES (2 * DEPTH + 1)
 
 static const struct sluice_channel_attr shallow = {
@@ -146,7 +148,7 @@ TEST(resets_on_small_queues, .times = COUNT(limits))
     fake_verbs.orphans = (enum fake_orphans)(_i % 2);
     crowd_open(&crowd, 20);
     uint32_t queues = fake_verbs.live.cqs, regions = fake_verbs.live.mrs;
-    /* Its memory, and one for hints of receives. */
+    /* One region for the memory of the test, and one for hints of receives. */
     require(regions == 2, "%u regions", regions);
     int fds = count_fds();
     for (uint32_t cycle = 0; cycle < 1000; cycle++) {
@@ -319,7 +321,7 @@ TEST(first_error_on_many_queues, .times = 3)
     }
 }
 
-/* It comes after the queues were found empty, and before one is armed. */
+/* The error comes after the queues were found empty and before one is armed. */
 TEST(first_error_before_arming)
 {
     for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {
@@ -335,7 +337,7 @@ TEST(first_error_before_arming)
     }
 }
 
-/* It is there when a peer is reset that shares the queues. */
+/* The error is queued when a peer that shares the queues is reset. */
 TEST(first_error_before_a_reset)
 {
     for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {

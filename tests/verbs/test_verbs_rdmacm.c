@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections over rdma_cm on a pretend one: who leaves at which moment, calls that fail,
- * devices that go, and what a peer may say that is no good.
+ * Connections over a pretend rdma_cm: a side that leaves at each moment, calls that fail, devices
+ * that are removed, and malformed data of a peer.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event
     return __real_epoll_ctl(epoll, operation, fd, event);
 }
 
-/* One that knows rdma_cm alone, and is on its way to a listener. */
+/* A client that speaks only rdma_cm, on its way to a listener. */
 struct dialer {
     struct rdma_event_channel *events;
     struct slu_cm *cm;
@@ -64,7 +64,7 @@ static void dialer_leave(struct dialer *dialer)
     slu_cm_events_close(dialer->events);
 }
 
-/* It was rejected, and has left then. */
+/* Requires that the dialer was rejected with these words, and ends it. */
 static void dialer_is_rejected(struct dialer *dialer, const char *words)
 {
     dialer_step(dialer, 0, SLU_CM_ENDED);
@@ -103,7 +103,7 @@ static void client_of(struct client *client, const struct sluice_listener *liste
              sluice_listener_address(listener, NULL, 0));
 }
 
-/* One that comes is let in, and both work. */
+/* Lets a client in and requires that both channels work. */
 static void meet(struct sides *sides, struct sluice_listener *listener)
 {
     struct pair pair = {.sides = *sides};
@@ -173,7 +173,10 @@ TEST(whoever_has_left_meanwhile, .times = 3)
     end(&sides, listener);
 }
 
-/* Whoever is still there is not blamed for an answer that could not be given, and hears of it. */
+/*
+ * If rdma_cm cannot answer a client that is still there, the error does not blame that client, and
+ * the client gets the reason.
+ */
 TEST(answer_that_is_wrong)
 {
     struct sides sides;
@@ -189,7 +192,10 @@ TEST(answer_that_is_wrong)
     end(&sides, listener);
 }
 
-/* What the program has of a listener outlives it; one that says no last word has the deadline. */
+/*
+ * Incoming connections that the program took outlive the listener. A client that never confirms its
+ * connection fails at the deadline.
+ */
 TEST(listener_that_is_closed_meanwhile)
 {
     struct pair pair;
@@ -215,7 +221,7 @@ TEST(listener_that_is_closed_meanwhile)
     end(&pair.sides, NULL);
 }
 
-/* Those that say no last word hold up nobody; each of them ends in its own way. */
+/* Clients that never confirm do not delay others; each of them ends in its own way. */
 TEST(silent_ones_hold_up_nobody)
 {
     enum { SILENT = 20 };
@@ -253,6 +259,7 @@ TEST(silent_ones_hold_up_nobody)
     end(&sides, listener);
 }
 
+<<<<<<< HEAD
 /* The program removes a peer that was answered; the second time another one has its index then. */
 TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
 {
@@ -284,6 +291,9 @@ TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
 }
 
 /* Nobody is given who has left in the queue, and their places are others'. */
+=======
+/* A client that left the queue is not returned, and its place is free for others. */
+>>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect)
 TEST(whoever_leaves_the_queue)
 {
     const struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 1, .secret_file = ""};
@@ -310,7 +320,7 @@ TEST(whoever_leaves_the_queue)
     end(&sides, listener);
 }
 
-/* Whatever of a listener cannot be watched: the call says so, and nothing is left of it. */
+/* If a descriptor of a listener cannot be watched, the call fails and leaves nothing behind. */
 TEST(listener_that_cannot_be_watched, .times = 2)
 {
     const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
@@ -333,7 +343,7 @@ TEST(listener_that_cannot_be_watched, .times = 2)
     fake_rdmacm_end();
 }
 
-/* What our program lacks is its error, and no reason to wait for others. */
+/* If our program lacks something, the accept fails at once and does not wait for other clients. */
 TEST(program_that_cannot_let_anybody_in, .times = 3)
 {
     static const int errors[] = {EMFILE, EINVAL, EOPNOTSUPP};
@@ -361,7 +371,7 @@ TEST(program_that_cannot_let_anybody_in, .times = 3)
     end(&sides, listener);
 }
 
-/* Who waited then is still there to be refused; nobody is waited for. */
+/* A client that waited at that time can still be refused; no call waits for further ones. */
 TEST(device_of_a_listener_that_goes)
 {
     struct sides sides;
@@ -383,7 +393,7 @@ struct meeting {
     struct sluice_listener *listener;
 };
 
-/* Nobody waits for one that may never have come. */
+/* The accept would otherwise wait for a client that may never have come. */
 static void *dial_and_wake(void *argument)
 {
     struct meeting *meeting = argument;
@@ -395,7 +405,7 @@ static void *dial_and_wake(void *argument)
     return NULL;
 }
 
-/* Each step fails in turn: both sides have an error or a channel, and nothing is left. */
+/* Each step fails in turn: both sides get an error or a channel, and nothing is left behind. */
 TEST(steps_that_fail)
 {
     const int error = EIO;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a device can say of a request, and what a program hears: each status of
- * each operation, with the device's own code; posts that are refused; and
- * completions that come late, out of order among peers, or not at all.
+ * Each status that a device can report for each operation, with its vendor code, and what the
+ * program gets; posts that are refused; and completions that come late, out of order among peers,
+ * or not at all.
  */
 #include "../support/process.h"
 #include "check.h"
@@ -148,10 +148,9 @@ static void take_all(struct sluice_channel *channel, struct list *list)
 }
 
 /*
- * The doorbell-th post is refused at its k-th request: what came before was
- * taken, and is done or flushed; it is that request which is said to be refused,
- * and the rest is cancelled. Some devices do all of it the same: of the rest, what
- * they did may be told as done. Each is told once.
+ * The doorbell-th post is refused at its k-th request. Requests before it are done or flushed, that
+ * request is reported as refused, and the rest is cancelled. Some devices still execute the rest,
+ * whose requests may then be reported as done. Each request completes once.
  */
 static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
 {
@@ -232,7 +231,10 @@ TEST(one_doorbell_for_many)
     check_nothing_left();
 }
 
-/* The device says nothing: the drain bound ends it, and what it says later is nobody's. */
+/*
+ * The device reports nothing: the drain bound ends the request, and a later completion is
+ * discarded.
+ */
 TEST(completions_that_are_held, .from = FAKE_LEAVE, .times = FAKE_LATE + 1 - FAKE_LEAVE)
 {
     struct star star;
@@ -274,7 +276,7 @@ TEST(completions_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE,
         require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handles[i]), 1);
     }
     require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
-    /* It had been done, and says so. */
+    /* The request had been done and is reported so. */
     for (uint32_t i = 0; i < 3; i++) {
         require_ok(sluice_multichannel_wait(star.hub, &handles[i], DEADLINE, &completion));
         require(completion.peer == i, "peer %u", completion.peer);
@@ -318,7 +320,7 @@ TEST(order_among_peers)
     check_nothing_left();
 }
 
-/* Nobody answers: after the time that the attributes give, not before. */
+/* Without an answer the peer is lost after the time that the attributes give, not before. */
 TEST(peer_that_is_lost)
 {
     struct sluice_channel_attr attr = {
@@ -382,7 +384,10 @@ TEST(packet_that_is_lost, .times = 2)
     check_nothing_left();
 }
 
-/* What is flushed in silence is not taken for done, and what was done is. */
+/*
+ * Requests that were flushed without a completion are not reported as done; requests that were done
+ * are.
+ */
 TEST(flush_that_is_told_in_part)
 {
     struct pair pair;
@@ -447,7 +452,7 @@ TEST(receive_that_is_late)
     check_nothing_left();
 }
 
-/* Some providers tell of immediate data by the opcode only. */
+/* Some providers report immediate data only by the opcode. */
 TEST(immediate_without_flag)
 {
     struct pair pair;

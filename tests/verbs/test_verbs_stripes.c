@@ -71,7 +71,7 @@ static uint32_t posted_to(uint32_t index)
     return info.posted[FAKE_SEND];
 }
 
-/* Nothing more ends, however often one polls. */
+/* Requires that no further completion comes, however often the program polls. */
 static void nothing_comes(struct sluice_channel *channel)
 {
     struct sluice_completion unused;
@@ -164,7 +164,7 @@ TEST(a_stripe_fails, .times = 2 * PAIRS)
     striped_close(&striped);
 }
 
-/* Of what the stripes say, what tells most counts, whichever comes first. */
+/* Among the errors of the stripes the most specific one counts, whichever comes first. */
 TEST(the_root_cause_is_found_among_stripes, .times = PAIRS)
 {
     struct striped striped;
@@ -266,7 +266,7 @@ TEST(the_path_of_a_queue_pair_is_cut, .times = PAIRS)
     striped_close(&striped);
 }
 
-/* Without an event, and without a request of its own: the receive that watches tells it. */
+/* There is no event and no request in flight here: the failed watch receive reports the loss. */
 TEST(who_refuses_a_stripe_finds_out)
 {
     struct striped striped;
@@ -332,7 +332,7 @@ TEST(a_stripe_that_does_not_end, .times = PAIRS)
     striped_close(&striped);
 }
 
-/* Each step of making them fails: nothing is left, and the next time it works. */
+/* Each step of opening fails once: nothing is left behind, and the next attempt works. */
 TEST(each_step_fails)
 {
     uint32_t step = 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who reads the asynchronous events of a device: a thread of the library, also
- * where the program is busy elsewhere, sleeps in an event loop of its own, or is
- * about to make what an event is of.
+ * A thread of the library reads the asynchronous events of a device, also while the program is busy
+ * elsewhere, sleeps in its own event loop, or is about to make the object of an event.
  */
 #include <dirent.h>
 #include <sluice/verbs.h>
@@ -67,7 +66,7 @@ static void loop_open_all(struct loop *loop)
     }
 }
 
-/* Waits until so many channels were readable. */
+/* Waits until this many channels were readable. */
 static void loop_look(struct loop *loop, uint32_t wanted)
 {
     struct epoll_event events[64];
@@ -121,7 +120,7 @@ static bool all_are_read(const void *argument)
     return fake_verbs_unread_events() == 0 && fake_verbs_unacked_events() == 0;
 }
 
-/* A program that never looks: events are read all the same, and told when it does. */
+/* If the program never polls, events are read all the same, and reported once it does. */
 TEST(program_that_is_busy_elsewhere)
 {
     struct pair pair;
@@ -198,7 +197,7 @@ TEST(one_thread_of_a_context)
     check_nothing_left();
 }
 
-/* A device that has failed stays readable for ever, which keeps nobody awake. */
+/* A device that has failed stays readable for ever, which must not keep a thread awake. */
 TEST(nobody_watches_a_dead_device)
 {
     struct pair pair;
@@ -213,7 +212,7 @@ TEST(nobody_watches_a_dead_device)
     check_nothing_left();
 }
 
-/* What happens to the port while a queue pair is made, so many times in a row. */
+/* A change of the port while a queue pair is made, and how many times in a row it happens. */
 static void (*change)(uint32_t number);
 static uint32_t changes, most_changes;
 

@@ -30,7 +30,7 @@ TEST(soft_has_no_verbs_objects)
 {
     struct memory memory;
     struct pair pair;
-    struct ibv_pd *no_pd = (struct ibv_pd *)&pair; /* never looked at */
+    struct ibv_pd *no_pd = (struct ibv_pd *)&pair; /* never dereferenced */
     if (!device_is_soft()) {
         return; /* the other tests are for devices */
     }
@@ -176,7 +176,7 @@ TEST(programs_own_device_and_domain_carry_channels)
     sluice_channel_close(pair.channels[1]);
     sluice_pd_free(wrapped);
     sluice_context_close(context);
-    /* Both are still there, and nothing of ours holds them. */
+    /* Both objects still exist, and the library holds neither of them. */
     require(ibv_dealloc_pd(pd) == 0, "the domain is in use%s", "");
     require(ibv_close_device(ibv) == 0, "the device is in use%s", "");
 }
@@ -231,7 +231,7 @@ TEST(work_of_a_second_wrapper_holds_memory, .times = 2)
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     struct sluice_handle handle = post(holder.pair.channels[0], &receive);
     require_error(sluice_mr_deregister(memory.mr), -EBUSY, "posted work");
-    /* Memory that nobody names goes, and so does a domain. */
+    /* A region without references can be deregistered, and so can a domain. */
     struct sluice_mr *free_mr = sluice_mr_alloc(pd, 64, ACCESS_ALL);
     struct sluice_mr *strange_mr = sluice_mr_alloc(stranger, 64, ACCESS_ALL);
     require(free_mr && strange_mr, "%s", sluice_last_error());

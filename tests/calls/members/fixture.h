@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A server whose clients come and go: a multichannel, and a channel for each that is there. */
+/* A server whose clients come and go: a multichannel, and a channel of each connected client. */
 #ifndef MEMBERS_FIXTURE_H
 #define MEMBERS_FIXTURE_H
 
@@ -21,9 +21,12 @@ struct server {
 void server_open(struct server *server, uint32_t depth);
 /* Closes the clients that are left, too. */
 void server_close(struct server *server);
-/* A client comes: its index, which must be this one. Its endpoint is as that call wrote it. */
+/*
+ * Connects a client, whose index must be this one. Its endpoint is as
+ * sluice_multichannel_peer_add() wrote it.
+ */
 uint32_t client_comes(struct server *server, uint32_t index);
-/* It goes, and closes its end before or after the server removes it. */
+/* Disconnects a client, which closes its end before or after the server removes it. */
 void client_goes(struct server *server, uint32_t index, bool closes_first);
 /* Passes a few bytes in both directions. */
 void client_works(struct server *server, uint32_t index);

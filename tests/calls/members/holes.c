@@ -60,7 +60,7 @@ TEST(calls_of_one_peer)
     server_close(&server);
 }
 
-/* Each request has its own answer, in the order of the list. */
+/* Each request has its own result, in the order of the list. */
 static void check_results(const struct sluice_completion *completions)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -149,7 +149,7 @@ TEST(waits_with_holes)
     require_ok(sluice_multichannel_poll(all, &completion, 1));
     require(sluice_multichannel_fd(all) >= 0, "%s", sluice_last_error());
     require(sluice_multichannel_arm(all, &due) >= 0, "%s", sluice_last_error());
-    /* What was counted of all stays, whoever has the index of those who have gone. */
+    /* The counts of all peers stay when a peer is removed and its index is reused. */
     require_ok(sluice_multichannel_counters(all, &before));
     client_goes(&server, 0, false);
     client_comes(&server, 0);
@@ -166,7 +166,7 @@ TEST(waits_with_holes)
     server_close(&server);
 }
 
-/* Nothing of it changes while a scope is open, and posts in it know of the holes. */
+/* Peers cannot be added or removed while a scope is open; posts in the scope skip the holes. */
 TEST(scope_with_holes)
 {
     struct server server;

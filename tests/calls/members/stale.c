@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was made for a peer that was removed is never used for the one that has its index. */
+/* Objects made for a removed peer are never used for a later peer with the same index. */
 #include "fixture.h"
 
 static struct sluice_handle post_one(struct server *server, uint32_t opcode, uint32_t index,
@@ -11,7 +11,7 @@ static struct sluice_handle post_one(struct server *server, uint32_t opcode, uin
     return handle;
 }
 
-/* What was done, what was cancelled, and what nobody has seen, each by its handle. */
+/* Handles of requests that were done, that were cancelled, and whose results were never read. */
 TEST(handles_of_a_removed_peer)
 {
     struct server server;
@@ -55,7 +55,10 @@ TEST(handles_of_a_removed_peer)
     server_close(&server);
 }
 
-/* They come once, marked, however late, and the new peer's work comes unmarked. */
+/*
+ * Each result comes once, however late, with SLUICE_PEER_REMOVED; results of the new peer come
+ * without it.
+ */
 TEST(results_nobody_has_seen)
 {
     struct server server;
@@ -119,7 +122,9 @@ TEST(failures_that_were_kept_aside)
     server_close(&server);
 }
 
-/* Results that are forgotten, as their places are needed, count for who went, not who came. */
+/*
+ * Results that are dropped because their places are needed count for the old peer, not the new one.
+ */
 TEST(results_that_are_forgotten)
 {
     struct server server;
@@ -207,7 +212,7 @@ TEST(regions_of_a_removed_peer)
     server_close(&server);
 }
 
-/* An endpoint that an earlier peer was given leads nowhere, and reaches nobody else. */
+/* An endpoint that an earlier peer got connects to no peer. */
 TEST(endpoint_of_a_removed_peer)
 {
     struct server server;

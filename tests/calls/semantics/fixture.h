@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of edge cases work with, and their groups. */
+/* Objects that the tests of edge cases share, and their groups. */
 #ifndef SEMANTICS_DESK_H
 #define SEMANTICS_DESK_H
 
@@ -28,7 +28,7 @@ void fixture_close(struct fixture *fixture);
 struct sluice_scope *fixture_begin(struct fixture *fixture);
 /* A slot of the peers' memory has been written, or has not. */
 void check_slot(const struct fixture *fixture, uint32_t slot, bool written);
-/* Polls the hub until so many completions came. */
+/* Polls the hub until count completions came. */
 void poll_hub(struct fixture *fixture, uint32_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles, what becomes of results that nobody looks at, and queues that are full. */
+/* Handles, results that are never read, and full queues. */
 #include <stdlib.h>
 
 #include "../../support/process.h"
@@ -26,7 +26,7 @@ TEST(double_poll)
     fixture_close(&fixture);
 }
 
-/* A receive that nobody answers: neither dropping nor detaching its handle waits for it. */
+/* Neither dropping nor detaching the handle of a pending receive waits for a message. */
 TEST(dropped_handle)
 {
     struct fixture fixture;
@@ -42,7 +42,7 @@ TEST(dropped_handle)
     require_error(
         sluice_multichannel_wait(fixture.star.hub, &fixture.handles[0], 0, &fixture.completions[0]),
         -ESTALE, "");
-    /* They take their messages all the same; of the detached one nothing is heard. */
+    /* The receives take their messages all the same; the detached one reports no result. */
     require_ok(sluice_channel_send(fixture.star.spokes[0], NULL, 0, DEADLINE));
     require_ok(sluice_channel_send_immediate(fixture.star.spokes[0], NULL, 0, 7, DEADLINE));
     poll_hub(&fixture, 1);
@@ -51,7 +51,7 @@ TEST(dropped_handle)
     fixture_close(&fixture);
 }
 
-/* Thousands of results that nobody looks at: there is room for the next, always. */
+/* Thousands of unread results: there is always room for the next request. */
 TEST(forgotten_handles)
 {
     struct fixture fixture;
@@ -99,7 +99,7 @@ TEST(handle_outlives_its_channel)
     require_error(
         sluice_channel_wait(fixture.star.spokes[1], &handle, DEADLINE, &fixture.completions[0]),
         -ESTALE, "");
-    /* Those of a scope, too, whose channel was closed while it was open. */
+    /* The same holds for handles of a scope whose channel was closed while it was open. */
     struct sluice_scope *scope = sluice_channel_scope_begin(fixture.star.spokes[1], DEADLINE);
     require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, &handle));
     sluice_channel_close(fixture.star.spokes[1]);
@@ -161,7 +161,7 @@ TEST(full_queues)
         sends[i] = request_of(SLUICE_OP_SEND, 1, NULL);
         receives[i] = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     }
-    /* What fits, and then nothing; nothing is lost, and nothing breaks. */
+    /* As many requests as fit are posted, then none. None is lost, and the peer stays ready. */
     require_result(
         sluice_multichannel_post(fixture.star.hub, sends, 3 * DEPTH, DEADLINE, fixture.handles),
         DEPTH);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What messages carry, and how peers are connected and fail. */
+/* Contents of messages, and how peers are connected and fail. */
 #include "fixture.h"
 
 TEST(immediate_of_a_receive)
@@ -146,7 +146,7 @@ TEST(error_after_an_error)
                   "peer 1 write");
     struct sluice_error later = peer_error(fixture.star.hub, 1);
     require(memcmp(&first, &later, sizeof(first)) == 0, "%s", later.text);
-    /* And it can be made good. */
+    /* A reset makes the peer work. */
     star_reset(&fixture.star, 1);
     star_works(&fixture.star, 1);
     fixture_close(&fixture);

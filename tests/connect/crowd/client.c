@@ -66,7 +66,10 @@ static void come(struct client *client)
          "window");
 }
 
-/* Writes, asks, hears that it was read, and reads what the server has written there. */
+/*
+ * Writes into the server's window, sends a request, waits for the answer, and reads what the server
+ * wrote there.
+ */
 static void ask(struct client *client, uint32_t round)
 {
     struct line line = {client->number, round};
@@ -103,5 +106,5 @@ void run_client(struct board *board, uint32_t number, bool victim)
     memory_close(&client.memory);
     sluice_pd_free(client.pd);
     sluice_context_close(client.context);
-    exit(EXIT_SUCCESS); /* not _exit: the sanitizers look for leaks there */
+    exit(EXIT_SUCCESS); /* not _exit(): the sanitizers look for leaks at exit */
 }

@@ -20,16 +20,22 @@
 #include "../../support/fault.h"
 #include "../../support/inodes.h"
 
-/* Who comes when: one, by which the server gets what it keeps; all; and one after the dead. */
+/*
+ * Waves of clients: a first one, by which the server allocates what it keeps; all others; and one
+ * after the kills.
+ */
 enum wave { FIRST, CROWD, LAST, WAVES };
 
-/* Free lists have other sizes after a crowd. Of a thousand, that is 200 bytes for each dead. */
+/*
+ * Free lists have other sizes after a crowd. With a thousand clients, that is 200 bytes for each
+ * dead one.
+ */
 #define FREE_LISTS ((size_t)64 << 10)
 
 static struct crowd crowd;
 static struct inodes sockets; /* of the dead */
 
-/* What the server's process has, beside its heap. */
+/* Resources of the server's process, beside its heap. */
 struct belongings {
     long fds, threads, files, locked, maps;
 };
@@ -87,7 +93,7 @@ static bool has_more(const struct belongings *now, const struct belongings *befo
            now->maps > before->maps + (watched ? WATCHER_MAPS : 0);
 }
 
-/* It takes its time until the kernel and the helper have closed all. */
+/* The kernel and the helper need some time to close everything. */
 static void check_stock(struct server *server, const struct belongings *before)
 {
     int64_t end = clock_now() + SLUICE_S(30);
@@ -129,7 +135,7 @@ static enum wave wave_of(uint32_t number)
     return number == 0 ? FIRST : number == crowd.count - 1 ? LAST : CROWD;
 }
 
-/* A third of those who come together; returns how many. */
+/* Chooses a third of the clients that come together. Returns how many. */
 static uint32_t choose_victims(void)
 {
     uint32_t victims = 0;
@@ -150,7 +156,7 @@ static uint32_t choose_victims(void)
     return victims;
 }
 
-/* Which begins when there is a byte for it at the gate of its wave. */
+/* Forks a client, which begins when it reads a byte from the gate of its wave. */
 static void start(uint32_t number, int gates[WAVES][2])
 {
     uint8_t byte;
@@ -220,7 +226,7 @@ static void allow_files(rlim_t count)
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* What there is once one has come and gone, and the helper has given back what was its. */
+/* Takes stock after a client has come and gone and the helper has released its resources. */
 static struct belongings stock_at_rest(void)
 {
     struct belongings now = take_stock(), before;
@@ -246,11 +252,11 @@ static void let_come(struct server *server, int gates[WAVES][2], enum wave wave,
     }
 }
 
-/* All, of whom so many are victims, and another one after them. */
+/* Serves all clients, of which this many are victims, and another one after them. */
 static void serve_crowd(struct server *server, int gates[WAVES][2], uint32_t victims,
                         const struct belongings *before)
 {
-    uint32_t stay = crowd.count - 1 - victims; /* and one has come before */
+    uint32_t stay = crowd.count - 1 - victims; /* the first client has come before */
     struct span begin = span_begin();
     let_come(server, gates, CROWD, stay - 1, victims);
     printf("# %u clients, %u at a time: %u lines; %u were killed, %u of them before they were in;"

@@ -17,7 +17,7 @@
 
 #define CROWD_MOST 4096 /* clients */
 #define WINDOW 1024     /* bytes that a client has at the server */
-/* Of one that is not killed; the others go on until they are. */
+/* Rounds of a client that is not killed; a victim goes on until it is killed. */
 #define ROUNDS (short_run() ? 5U : 20U)
 /* All that a client does has so much time: a wait that takes longer is a hang. */
 #define LIFE SLUICE_S(300)
@@ -25,7 +25,7 @@
 /* So long all of them may take. */
 #define CROWD_TIME SLUICE_S(500)
 
-/* What a client says first, and in each round. */
+/* The first message of a client, and that of each round. */
 struct line {
     uint32_t number, round;
 };
@@ -39,10 +39,10 @@ struct board {
 
 /* When a victim is killed. */
 enum moment {
-    AT_THE_DOOR = 0, /* it has come, and is about to be let in */
-    ASKING,          /* it has said the line of its round, and has no answer */
+    AT_THE_DOOR = 0, /* it has connected, and is about to be let in */
+    ASKING,          /* it has sent the line of its round, and has no answer yet */
     ANSWERED,        /* the answer is on its way */
-    ANY_TIME,        /* all have said so many lines: whatever it does then, if it has come */
+    ANY_TIME,        /* at any moment after all have sent a number of lines, if it has come */
     MOMENTS
 };
 
@@ -64,7 +64,7 @@ void crowd_kill(struct crowd *crowd, uint32_t number);
 
 /* client.c */
 void run_client(struct board *board, uint32_t number, bool victim) __attribute__((noreturn));
-/* What is in the window after the client has written there, and after the server has. */
+/* The value in the window after the client wrote there, and after the server did. */
 uint64_t asked_key(const struct line *line);
 uint64_t answered_key(const struct line *line);
 
@@ -73,7 +73,7 @@ struct server {
     struct crowd *crowd;
     struct sluice_context *context;
     struct sluice_pd *pd;
-    /* Places of lines: of those who stay, and of victims, so that all uses of theirs are seen. */
+    /* Receive buffers, with separate ones for victims, so that the uses of those can be checked. */
     struct sluice_mr *lines, *doomed;
     struct sluice_mr *windows;
     struct sluice_listener *listener;
@@ -86,11 +86,11 @@ struct server {
 };
 
 void server_open(struct server *server, struct crowd *crowd);
-/* Serves until so many have said goodbye, as many were killed, and nobody is there. */
+/* Serves until this many clients have left, this many were killed, and none is connected. */
 void server_run(struct server *server, uint32_t left, uint32_t killed);
 /* One turn of its loop, which does not sleep. */
 void server_turn(struct server *server);
-/* But for what was closed already, which is NULL. */
+/* Closes everything that was not closed already and set to NULL. */
 void server_close(struct server *server);
 
 #endif

@@ -5,15 +5,15 @@
 #include "../../support/pair.h"
 #include "crowd.h"
 
-/* Of a completion: what has come, or gone. */
+/* Which request of a peer completed. */
 enum step { RECEIVED, SENT };
 
-/* What a client has to connect once it has come. */
+/* Time that a client has to connect after it has come. */
 #define WELCOME SLUICE_S(60)
 
 void server_open(struct server *server, struct crowd *crowd)
 {
-    /* Soft tells at once that a process is dead. */
+    /* Soft notices at once that a process is dead. */
     const struct sluice_channel_attr attr = {.size = sizeof(attr),
                                              .send_depth = 4,
                                              .receive_depth = 4,
@@ -64,7 +64,7 @@ static void post_line(struct server *server, uint32_t peer, enum step step)
     struct sluice_request request = request_of(opcode, peer, &sge);
     request.user_data = step;
     int posted = sluice_multichannel_post(server->clients, &request, 1, SLUICE_FOREVER, NULL);
-    /* One that is dead: its loss is on the way. */
+    /* The peer is dead, and its loss will be reported. */
     require(posted == 1 || (posted == -ENOTCONN && member_of(server, peer)->killed), "%d: %s",
             posted, sluice_last_error());
 }
@@ -75,7 +75,10 @@ static void part_from(struct server *server, uint32_t peer)
     require_ok(sluice_multichannel_peer_remove(server->clients, peer));
 }
 
-/* It may have to die now, with what is on its way. */
+/*
+ * Kills the client if this is the moment chosen for it, with messages in flight. Returns whether it
+ * did.
+ */
 static bool dies(struct server *server, uint32_t number, enum moment moment, uint32_t when)
 {
     struct member *member = &server->crowd->members[number];
@@ -151,7 +154,7 @@ static uint32_t number_of(const struct sluice_incoming *incoming)
     return hello.number;
 }
 
-/* One of those who wait; false: there is none. */
+/* Lets one waiting client in. Returns false if none waits. */
 static bool welcome(struct server *server)
 {
     struct sluice_private_data own = {.bytes = SLUICE_REMOTE_MR_BYTES};

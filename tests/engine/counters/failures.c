@@ -16,7 +16,7 @@ TEST(failure_of_access)
         handles[i] = post(fixture.pair.channels[0], &receive);
     }
     fail_write(&fixture, false);
-    /* What was in flight besides ends cancelled. */
+    /* The other requests in flight end as cancelled. */
     for (int i = 0; i < 2; i++) {
         await(fixture.pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
         fixture.wanted[0].failed[SLUICE_CLASS_CANCELLED]++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pair whose counters are compared with those that are expected. */
+/* A pair whose counters are compared with the expected ones. */
 #ifndef COUNTERS_DESK_H
 #define COUNTERS_DESK_H
 
@@ -23,7 +23,7 @@ struct fixture {
 };
 
 void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *attr);
-/* Both ends have counted what is wanted. */
+/* Requires that both ends have the expected counts. */
 void fixture_check(const struct fixture *fixture);
 void fixture_close(struct fixture *fixture);
 /* The first bytes of a side; a write from the first side to the second. */

@@ -17,7 +17,7 @@
 #include <mpi.h>
 #include <sluice.h>
 
-/* What sluice/mpi.h allocates may fail. */
+/* Makes allocations of sluice/mpi.h fail. */
 static bool poor;
 
 static void *allocate(size_t size)
@@ -92,7 +92,10 @@ static void refuse_beside(const char *when)
     }
 }
 
-/* What MPI cannot duplicate is an error, and the handler of the communicator is as it was. */
+/*
+ * If MPI fails to duplicate a communicator, the open fails, and the error handler of the
+ * communicator is unchanged.
+ */
 static int refuse_copy(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag)
 {
     (void)comm;
@@ -126,7 +129,7 @@ static void check_failing_copy(void)
     MPI_Comm_free(&comm);
 }
 
-/* A rank that lacks what it takes fails, and so do all others, who then open it again. */
+/* If one rank lacks memory, the open fails on all ranks, which then open the exchange again. */
 static void check_poor_rank(void)
 {
     int rank;

@@ -65,7 +65,7 @@ static void check_calls(struct sluice_exchange *exchange, uint32_t rank, uint32_
     free(to);
 }
 
-/* What the launcher's server would mix up. */
+/* Opens that the launcher's server would confuse with the first one are refused. */
 static void check_refusals(void)
 {
     int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all ranks do at the same time. Who sends how much to whom follows from the
- * number of the assembly; by which calls each rank does its part, from its own dice.
+ * Work that all ranks do at the same time. The number of the assembly determines who sends how much
+ * to whom; each rank chooses by its own dice the calls that do its part.
  */
 #include "soak.h"
 
@@ -11,9 +11,9 @@
 
 enum style {
     STYLE_ALL = 0,   /* everybody with everybody */
-    STYLE_RING,      /* each to the next, more than the queues hold */
+    STYLE_RING,      /* each rank sends to the next, more than the queues hold */
     STYLE_OUT,       /* a root to all others */
-    STYLE_IN,        /* and back */
+    STYLE_IN,        /* the same in the opposite direction */
     STYLE_MULTICAST, /* the same to all others */
     STYLE_DUETS,     /* pair by pair, on channels of their own */
     STYLE_WINDOW,
@@ -83,7 +83,7 @@ static void add_send(struct batch *batch, struct office *office, uint64_t id, ui
     }
 }
 
-/* Each of these posts all before it waits for anything. */
+/* Each of these methods posts all requests before it waits for any. */
 static void perform_together(struct office *office, struct batch *batch)
 {
     static const enum method methods[] = {BY_SUBMIT,      BY_SCATTER_GATHER, BY_SCOPE_LIST,
@@ -253,7 +253,7 @@ static void add_one_sided(struct batch *batch, struct office *line)
         add(batch, flight);
         flight->expected = peer->line_sum;
         if (swap) {
-            flight->request.operand[0] = peer->line_sum + 1; /* which it is not */
+            flight->request.operand[0] = peer->line_sum + 1; /* a wrong expectation */
             flight->request.operand[1] = 0;
         } else {
             flight->request.operand[0] = 3;
@@ -339,7 +339,7 @@ static void play_duet(uint64_t id, struct office *line)
     look_at_line(line);
 }
 
-/* Pairs in one order, so that nobody waits in a circle. */
+/* Pairs meet in one order, so that no ranks wait in a circle. */
 static void meet_duets(uint64_t id, uint32_t mask)
 {
     for (uint32_t one = 0; one < soak.size; one++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words that peers add to and swap. Of a word of a pair the peer knows the value;
- * the sum of the shared ones is compared when all ranks stand still (a census).
- * Who is killed may have added or not: then the sum of that census is only taken
- * over. A lock and what it guards are taken with compare and swap, read and write.
+ * Words that peers add to and swap. The peer knows the value of a word of its pair; the sum of the
+ * shared words is compared when all ranks stand still (a census). A killed rank may or may not have
+ * added: then the sum of that census is only taken over. A lock and the data it guards are used
+ * with compare and swap, read and write.
  */
 #include "soak.h"
 
@@ -102,7 +102,7 @@ void use_lock(uint32_t rank)
     uint64_t old;
     uint64_t mine = (uint64_t)soak.epoch << 8 | (soak.index + 1);
     uint64_t value;
-    /* What follows must not fail for want of room. */
+    /* The requests below must not fail for want of room. */
     if (!soak.atomics || soak.free_count < FLIGHTS / 2 ||
         !use_word(rank, SLUICE_OP_COMPARE_SWAP, lock, 0, mine, &old) || old != 0) {
         return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parent. It never calls the library. It leads one affair after the other: all
- * pairs that are not connected meet, or the ranks assemble, or are counted, or a
- * pair parts; each is over when all ranks that live have said so. Kills come at any
- * time. What an affair waited for from a killed rank it waits for no longer.
+ * The parent, which never calls the library. It leads one affair after the other: all pairs without
+ * a connection meet, or the ranks assemble, or are counted, or a pair parts; an affair is over when
+ * all live ranks have reported. Kills come at any time, and an affair no longer waits for the
+ * report of a killed rank.
  */
 #include <errno.h>
 #include <poll.h>
@@ -50,7 +50,7 @@ struct broker {
     uint32_t waiting; /* mask of ranks that have not said that they have done */
     struct message sums;
     uint32_t counted; /* mask of ranks whose counts are in the sums */
-    bool killed;      /* somebody, since the last comparison */
+    bool killed;      /* a rank, since the last comparison */
     uint32_t meetings_due;
     int64_t next_kill, next_census, end;
     uint64_t kills, assemblies, partings, censuses, meetings;
@@ -138,7 +138,7 @@ static void start(uint32_t rank)
     begin_life(member);
 }
 
-/* What was to come from this rank does not come. */
+/* No longer waits for reports of this rank. */
 static void forget(uint32_t rank)
 {
     broker.waiting &= ~(UINT32_C(1) << rank);
@@ -233,7 +233,10 @@ static void meet(uint32_t one, uint32_t other)
     tell(other, &message);
 }
 
-/* All that live, and are not connected. Who is dead is started. True if there were any. */
+/*
+ * Lets all live ranks without a connection meet, and starts dead ones. Returns whether there were
+ * any.
+ */
 static bool begin_meetings(void)
 {
     bool any = false;
@@ -300,7 +303,8 @@ static void begin_census(void)
     tell_all(live_mask(), message);
 }
 
-static uint64_t paired[RANKS_MAX][RANKS_MAX]; /* by who has added, and where */
+/* by the rank that added, and the rank with the word */
+static uint64_t paired[RANKS_MAX][RANKS_MAX];
 
 static void take_count(uint32_t from, const struct message *message)
 {
@@ -330,7 +334,7 @@ static void begin_comparison(void)
         }
         tell(to, &message);
     }
-    /* Who is killed from here on has added nothing since it was counted. */
+    /* A rank killed from now on has added nothing since it was counted. */
     broker.killed = false;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parent's files share. */
+/* Declarations that the parent's files share. */
 #ifndef SOAK_BROKER_H
 #define SOAK_BROKER_H
 
@@ -40,7 +40,7 @@ void begin_life(struct member *member);
 void end_life(uint32_t rank, struct member *member);
 void add_sample(struct member *member, const struct count *count);
 /* remains.c */
-/* Of a process that lives, and is about to end. */
+/* Notes the sockets of a live process that is about to end. */
 void note_sockets(pid_t pid);
 /* All ranks live, and stand still. */
 void check_remains(const struct options *options);

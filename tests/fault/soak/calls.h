@@ -74,7 +74,7 @@ extern const char *const call_names[CALLS];
 
 void begin_call(enum call call);
 void end_call(void);
-/* Whom the next calls are for. */
+/* Chooses the peers of the next calls. */
 void aim(uint32_t peer, uint32_t count);
 
 /* The value of a call that posts requests. */

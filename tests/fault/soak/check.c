@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is in the mail: messages, and the places in the memory of a peer that it
- * writes. Both begin with a header, unless a message is too short for one, and go
- * on with the pattern of its key, which follows from who sent it to whom and when.
+ * Contents of the mail: messages, and the places in the memory of a peer that it writes. Both begin
+ * with a header, unless a message is too short for one, and go on with the pattern of its key,
+ * which follows from its sender, receiver and time.
  */
 #include "soak.h"
 
@@ -77,7 +77,7 @@ uint32_t immediate_of(const struct flight *flight)
     return (uint32_t)flight->key & ~IMMEDIATE_PLACE;
 }
 
-/* What says that it comes from this rank, in this place of the order. */
+/* Requires that the header is of this rank and at this place of the order. */
 static void check_header(const struct header *header, uint32_t from, uint64_t number, uint64_t key)
 {
     const struct peer *peer = &soak.peers[from];
