@@ -34,7 +34,7 @@ struct sluice_agent_info agent_info(struct sluice_agent *agent);
 struct sluice_agent_peer_info peer_info(struct sluice_agent_peer *peer);
 struct sluice_agent_mr_info mr_info(struct sluice_agent_mr *mr);
 
-/* Which must succeed. */
+/* Requests a region; must succeed. */
 struct sluice_agent_mr *request(struct agents *agents, uint64_t length, uint32_t access,
                                 int64_t lease);
 /* Writes a pattern to the whole region, reads it back, and compares. */
@@ -58,7 +58,7 @@ struct sender {
 void start_sender(struct sender *sender, struct sluice_agent_peer *peer, const void *bytes,
                   size_t length, int64_t deadline);
 void join_sender(struct sender *sender, int wanted);
-/* Which must come. */
+/* Receives a message; must succeed. */
 struct sluice_agent_message *receive(struct sluice_agent *agent, struct sluice_agent_peer *peer);
 void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer *peer, size_t length,
                      uint64_t key);

@@ -67,7 +67,7 @@ void stranger_greet(struct stranger *stranger)
     memset(stranger->out, 0, SLOT);
 }
 
-/* The agent is as it was, for somebody else. */
+/* The agent still works, for another peer. */
 static void agent_lives(struct stranger *stranger)
 {
     struct sluice_agent *other = make_agent(stranger->sides.pds[1], NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Somebody who pretends to be an agent, byte by byte: a control channel to a true one, on the
+ * A stranger that pretends to be an agent, byte by byte: a control channel to a real one, on the
  * wire of the running test.
  */
 #ifndef AGENT_STRANGERS_H
@@ -47,24 +47,24 @@ struct stranger {
     struct sluice_prepared_channel *data;
     struct memory memory; /* receives, and then what is sent */
     uint8_t *out;
-    uint32_t taken; /* of what the agent has said, as it is told */
+    uint32_t taken; /* messages taken from the agent, as reported to it */
     char address[64];
 };
 
 /* Connects, and has not greeted. */
 void stranger_open(struct stranger *stranger);
-/* Its first word comes, and ours is like it, with an endpoint of ours. */
+/* Receives the agent's greeting and prepares a matching one with our endpoint. */
 void greet(struct stranger *stranger);
-/* Both; out is zeros, as it is after each that was said. */
+/* Opens and greets; out is zeroed, as after each message. */
 void stranger_greet(struct stranger *stranger);
-/* The agent lives, for somebody else. */
+/* Requires that the agent still works for another peer, and closes. */
 void stranger_close(struct stranger *stranger);
 struct sluice_channel *connect_control(struct stranger *stranger);
 
 void put(uint8_t *at, uint64_t value, int bytes);
-/* A message of that type, whose head is right; its body is what out has behind that. */
+/* Sends a message of that type with a valid head; its body follows the head in out. */
 void say(struct stranger *stranger, uint32_t type, uint64_t id, uint32_t length);
-/* So many bytes, as out has them. */
+/* Sends this many bytes of out. */
 void say_raw(struct stranger *stranger, uint32_t count);
 /* The type of the next that the agent says, in the order of the receives. */
 uint32_t hear_type(struct stranger *stranger, uint32_t *heard);

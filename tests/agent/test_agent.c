@@ -153,7 +153,7 @@ TEST(quota_and_rights_are_the_owners)
     agents_close(&agents);
 }
 
-/* What the program may not ask for. */
+/* Requests that the program must not make. */
 TEST(arguments_are_checked)
 {
     struct agents agents;
@@ -230,7 +230,7 @@ TEST(lists_are_checked_first)
     agents_close(&agents);
 }
 
-/* Why a request failed, as whoever asked for it is told; the words before it are of another. */
+/* The text gives the reason of the failed request, not of an earlier failure. */
 TEST(the_words_are_of_what_failed)
 {
     struct agents agents;
@@ -276,7 +276,7 @@ TEST(a_lost_peers_memory_is_reclaimed)
     agents_close(&agents);
 }
 
-/* Whatever is closed first. */
+/* This holds whichever side is closed first. */
 TEST(an_agent_may_be_closed_first, .times = 2)
 {
     struct agents agents;
@@ -307,7 +307,7 @@ TEST(an_agent_may_be_closed_first, .times = 2)
     sides_close(&agents.sides);
 }
 
-/* Several come; one that is too many hears so. */
+/* Several peers connect; one too many gets that reason. */
 TEST(many_peers_come)
 {
     struct agents agents;
@@ -423,8 +423,10 @@ static bool device_answers(void)
     return !device_is_soft();
 }
 
-/* Whoever was spoken to when: whose signs of life are due is looked at in whole seconds, all of
-   them at once. A device may have times of its own. */
+/*
+ * Keep-alive of idle peers is due at whole seconds, for all of them at once, whenever they last
+ * sent. A device may have times of its own.
+ */
 TEST(idle_peers_are_looked_at_together, .unless = device_answers)
 {
     struct agents agents;
@@ -439,7 +441,7 @@ TEST(idle_peers_are_looked_at_together, .unless = device_answers)
         require(sluice_agent_arm(agents.holder, &due) == 0, "it has news");
         after = clock_now();
         require(due > SLUICE_S(1) && due <= SLUICE_S(6), "%lld", (long long)due);
-        /* One whole second is among what it may have been. */
+        /* A whole second lies in the range of possible values. */
         require((after + due) / SLUICE_S(1) * SLUICE_S(1) >= before + due, "%lld",
                 (long long)(before + due));
         peer = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
@@ -449,7 +451,7 @@ TEST(idle_peers_are_looked_at_together, .unless = device_answers)
     agents_close(&agents);
 }
 
-/* Nothing is left open once all is closed. */
+/* No descriptor is left open once everything is closed. */
 TEST(nothing_is_left)
 {
     struct agents agents;
@@ -565,7 +567,7 @@ TEST(memory_of_the_killed_is_reclaimed, .group = "processes", .unless = device_i
     group_run(2, kill_holder, NULL, 60);
 }
 
-/* It does not answer, and nothing else tells of that: with keepalive it is lost, and hears so. */
+/* The holder does not answer, which only keepalive notices: it is lost, and learns that. */
 static void stop_holder(struct rank *rank)
 {
     const struct sluice_agent_attr watchful = {

@@ -16,7 +16,7 @@ TEST(what_has_no_form_is_refused)
 {
     struct stranger stranger;
     stranger_greet(&stranger);
-    say_raw(&stranger, 0);                        /* nothing */
+    say_raw(&stranger, 0);                        /* an empty message */
     say_raw(&stranger, HEAD - 1);                 /* less than a head */
     say(&stranger, 0, 0, 0);                      /* types that there are not */
     say(&stranger, 99, 0, 0);                     /* */
@@ -110,7 +110,7 @@ TEST(who_does_not_greet_gets_nothing)
     stranger_close(&stranger);
 }
 
-/* One that goes on with it is left, at last. */
+/* A peer that keeps sending malformed messages is closed in the end. */
 TEST(who_is_always_wrong_is_left)
 {
     struct stranger stranger;
@@ -119,7 +119,7 @@ TEST(who_is_always_wrong_is_left)
     for (int i = 0; i < 64; i++) {
         struct sluice_sge sge = memory_sge(&stranger.memory, (size_t)RECEIVES * SLOT, HEAD);
         memset(stranger.out, 0xff, SLOT);
-        /* It may be left amid the last of them. */
+        /* The agent may close it during the last of them. */
         int error = sluice_channel_send(stranger.control, &sge, 1, DEADLINE);
         require(error == 0 || i == 63, "%d: %s", i, sluice_last_error());
     }
@@ -129,7 +129,7 @@ TEST(who_is_always_wrong_is_left)
     stranger_close(&stranger);
 }
 
-/* They have not even greeted when they are gone; and where they were there is room again. */
+/* Peers that leave before they have greeted free their places. */
 TEST(who_leaves_at_once_harms_nobody)
 {
     struct stranger stranger;
@@ -158,7 +158,7 @@ static void announce(struct stranger *stranger, uint64_t length)
     announce_as(stranger, 1, length);
 }
 
-/* What a program that waits for a message gets. */
+/* A receive of the program, in a thread. */
 struct receiver {
     pthread_t thread;
     struct sluice_agent *agent;
@@ -176,7 +176,7 @@ static void *run_receiver(void *argument)
     return NULL;
 }
 
-/* It is lost while there is memory made for its message, or shortly before or after that. */
+/* The sender is lost while memory for its message is allocated, or shortly before or after that. */
 TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
 {
     struct stranger stranger;
@@ -196,7 +196,10 @@ TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
     stranger_close(&stranger);
 }
 
-/* It announces a message, and its data queue pair never comes: others have theirs meanwhile. */
+/*
+ * The sender announces a message, and its data queue pair never comes; other peers get theirs
+ * meanwhile.
+ */
 TEST(who_announces_and_is_silent_holds_nobody_up)
 {
     struct stranger stranger;
@@ -238,8 +241,10 @@ static void *send_long(void *argument)
     return NULL;
 }
 
-/* It says that its data queue pair is ready, and nothing comes over that; short messages of others
-   come meanwhile, and long ones too, or soon if there is no room for both. */
+/*
+ * The sender reports its data queue pair ready, and nothing comes over it. Short messages of others
+ * arrive meanwhile, and long ones too, or soon after if there is no room for both.
+ */
 TEST(who_is_ready_and_silent_holds_nobody_up, .times = 2)
 {
     struct stranger stranger;
@@ -280,8 +285,10 @@ TEST(who_is_ready_and_silent_holds_nobody_up, .times = 2)
     stranger_close(&stranger);
 }
 
-/* It is read for who receives of any, and then asked for by name: that makes room for others, of
-   which a loop is told. */
+/*
+ * A message is read for a receive from any peer, and its sender is then asked for by name: that
+ * makes room for others, which wakes an event loop.
+ */
 TEST(who_is_asked_for_by_name_makes_room)
 {
     struct stranger stranger;
@@ -327,8 +334,11 @@ static uint64_t mapped(void)
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* It announces messages, and withdraws them once they are asked for by name: while something of
-   one is on its way none after it is read, and that has an end; also if all of it is on its way. */
+/*
+ * The sender announces messages, and withdraws them once they are asked for by name. While a part
+ * of one is in flight, no later one is read, which bounds memory; that wait ends, also if all of a
+ * message is in flight.
+ */
 TEST(who_withdraws_and_is_silent_holds_little, .times = 2)
 {
     struct stranger stranger;
@@ -361,7 +371,9 @@ TEST(who_withdraws_and_is_silent_holds_little, .times = 2)
     stranger_close(&stranger);
 }
 
-/* Its window is full when a region is taken back: it is told as soon as it takes something. */
+/*
+ * The window of the peer is full when a region is revoked: it is notified once it takes a message.
+ */
 TEST(who_takes_nothing_hears_of_the_end_later)
 {
     struct stranger stranger;
@@ -396,7 +408,7 @@ TEST(who_takes_nothing_hears_of_the_end_later)
     stranger_close(&stranger);
 }
 
-/* An error that is none of a message: the program hears of a wrong peer, and of no region. */
+/* An error that belongs to no message counts as a malformed message; no region fails. */
 TEST(an_answer_may_be_no_answer)
 {
     struct stranger stranger;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys that nobody gave: they open nothing, however many are tried. */
+/* Keys that were never given out: they open nothing, however many are tried. */
 #include "../support/process.h"
 #include "agents.h"
 
@@ -66,7 +66,7 @@ TEST(random_keys_open_nothing)
     agents_close(&agents);
 }
 
-/* Keys that nobody gave open nothing, and agents let nobody try them fast. */
+/* Guessed keys open nothing, and agents slow down attempts. */
 TEST(guessed_keys_open_nothing)
 {
     struct agents agents;
@@ -93,7 +93,9 @@ TEST(guessed_keys_open_nothing)
         require_result(sluice_agent_submit(agents.at_holder, &write, 1, DEADLINE, NULL), -EACCES);
         tried++;
     }
-    /* Each costs a data queue pair, which is made ten times a second at most, but for the first. */
+    /*
+     * Each attempt costs a data queue pair, and only ten a second are made, except for the first.
+     */
     require(clock_now() - begin >= (tried - 2) * SLUICE_MS(100), "%lld in %lld ns",
             (long long)tried, (long long)(clock_now() - begin));
     memset(agents.memory.bytes, 1, 8);

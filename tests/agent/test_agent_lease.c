@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leases: who is late is refused by its own library, and if it kept the key by the owner's, with
- * the memory untouched; and a data queue pair that fails is made anew, with work on it or not.
+ * Leases: a late holder is refused by its own library, and if it kept the key by the owner's, with
+ * the memory untouched; and a data queue pair that fails is connected again, with requests on it or
+ * without.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +30,7 @@ static void read_log(uint32_t level, const char *line, void *user)
     }
 }
 
-/* It is a second after a lease that the owner ends it: in short runs one wire waits for that. */
+/* The owner ends a lease one second late: in short runs only one wire waits for that. */
 static bool waits_for_end(void)
 {
     return !short_run() || current_wire() == WIRE_SELF;
@@ -108,7 +109,7 @@ TEST(leases_are_renewed)
     require_ok(sluice_agent_renew_mr(mr, SLUICE_S(80), DEADLINE));
     require(mr_info(mr).lease > SLUICE_S(50) && mr_info(mr).lease <= SLUICE_S(80), "%lld",
             (long long)mr_info(mr).lease);
-    /* It never gets shorter by that. */
+    /* A renewal never shortens a lease. */
     require_ok(sluice_agent_renew_mr(mr, 1, DEADLINE));
     require(mr_info(mr).lease > SLUICE_S(50), "%lld", (long long)mr_info(mr).lease);
     require_ok(sluice_agent_renew_mr(mr, SLUICE_FOREVER, DEADLINE));
@@ -161,7 +162,9 @@ TEST(what_is_renewed_is_kept)
     agents_close(&agents);
 }
 
-/* What is over, is not under such a lease, or is not there any more. */
+/*
+ * Leases that are over, regions without such a lease, and regions that are gone cannot be renewed.
+ */
 TEST(not_all_is_renewed)
 {
     struct agents agents;
@@ -178,7 +181,7 @@ TEST(not_all_is_renewed)
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(100));
     require_ok(sluice_agent_revoke_mr(agents.at_owner, mr_info(mr).id));
-    /* Whether the holder has heard of it or asks its owner. */
+    /* This holds whether the holder was notified or asks its owner. */
     require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "region");
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
     require_error(sluice_agent_renew_mr((struct sluice_agent_mr *)(void *)agents.holder, 0, 0),
@@ -221,7 +224,7 @@ static struct sluice_request raw(uint32_t opcode, const struct sluice_remote_mr 
     return request;
 }
 
-/* Memory of the program's: what a late write would change can be looked at. */
+/* Hands over memory of the program's, so that a late write would be noticed. */
 static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *given, int64_t lease)
 {
     struct sluice_agent_mr *mr;
@@ -254,7 +257,10 @@ TEST(what_is_handed_over_is_not_renewed)
 
 #define TAKEN_BACK 100
 
-/* It knows of that, or not yet: however many there are, it is right to give them back. */
+/*
+ * A release is right whether or not the holder knows that the region was revoked, for any number of
+ * them.
+ */
 TEST(a_release_may_come_late)
 {
     struct agents agents;
@@ -283,7 +289,10 @@ TEST(a_release_may_come_late)
     agents_close(&agents);
 }
 
-/* Who kept the key gets access, and changes nothing; the pair is made anew, and works. */
+/*
+ * A holder that kept the key gets an access error and changes nothing; the pair is connected again,
+ * and works.
+ */
 TEST(a_kept_key_is_worth_nothing)
 {
     struct agents agents;
@@ -315,7 +324,7 @@ TEST(a_kept_key_is_worth_nothing)
     require(atomic_load(&lines.count) == 2, "%d lines '%s'", atomic_load(&lines.count),
             lines.words);
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
-    /* The others of a list are told of, each. */
+    /* Each other request of the list has a result of its own. */
     struct sluice_agent_mr *good = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
     struct sluice_remote_mr remote = mr_info(good).remote;
     requests[0] = raw(SLUICE_OP_WRITE, &remote, &sge);
@@ -337,7 +346,7 @@ TEST(a_kept_key_is_worth_nothing)
     memory_close(&given);
 }
 
-/* Somebody else works on the pair all the time. */
+/* Another thread works on the pair all the time. */
 struct worker {
     pthread_t thread;
     struct agents *agents;
@@ -380,7 +389,7 @@ static void start_worker(struct worker *worker, struct agents *agents, uint32_t 
     require(pthread_create(&worker->thread, NULL, work, worker) == 0, "no thread");
 }
 
-/* Whatever happened to the pair, it gets on. */
+/* The worker makes progress whatever happened to the pair. */
 static void join_worker(struct worker *worker)
 {
     uint64_t before = atomic_load(&worker->done);

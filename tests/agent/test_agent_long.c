@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Long messages, which are read from their senders: once begun that goes on, whoever waits for
- * it, and it ends with the message or with its sender's patience.
+ * Long messages, which the receiver reads from their senders: a read that has begun goes on,
+ * whichever call waits for it, and ends with the message or with its sender's deadline.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "../support/fair.h"
 #include "agents.h"
 
-/* A long one that nobody reads is withdrawn, and what comes after it comes. */
+/* A long message that is not received is withdrawn, and later messages arrive. */
 TEST(a_long_message_is_withdrawn)
 {
     struct agents agents;
@@ -48,8 +48,10 @@ receive_by_looking(struct sluice_agent *agent, struct sluice_agent_peer *peer, i
 
 #define LOOKED_FOR 9000000
 
-/* Who never waits for long gets a long message as well: it is read on from call to call, and the
-   data queue pair is none the worse for it. Of a peer, or of any. */
+/*
+ * A program that never waits long gets a long message as well: reading goes on from call to call,
+ * and the data queue pair stays usable. From one peer, or from any.
+ */
 TEST(who_only_looks_gets_long_messages, .times = 4)
 {
     const int64_t timeout = _i < 2 ? 0 : SLUICE_US(50);
@@ -76,7 +78,10 @@ TEST(who_only_looks_gets_long_messages, .times = 4)
     agents_close(&agents);
 }
 
-/* What was begun is read by whoever serves the agent, and is here though its sender has left. */
+/*
+ * Any call that serves the agent goes on reading, so the message is complete although its sender
+ * has left.
+ */
 TEST(what_was_begun_is_read_meanwhile)
 {
     struct agents agents;
@@ -144,7 +149,7 @@ TEST(what_was_begun_is_withdrawn, .times = 8)
     agents_close(&agents);
 }
 
-/* Memory that nobody may write, such as that of a file. */
+/* The message lies in memory that cannot be written, such as that of a file. */
 TEST(a_message_may_be_read_only)
 {
     struct agents agents;
@@ -161,7 +166,10 @@ TEST(a_message_may_be_read_only)
     munmap(bytes, 65536);
 }
 
-/* Of the length that is copied, and of one that is registered: it fails, and harms nothing. */
+/*
+ * With a length that is copied, and with one that is registered: the send fails without further
+ * harm.
+ */
 TEST(unmapped_bytes_are_refused, .times = 2)
 {
     const size_t length = _i == 0 ? 65536 : 1 << 20;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of any size, whole and in order: sent at once, or read by who receives them; limits
- * of both sides; what becomes of those that nobody receives. And how a program hears of them and
- * of all else that comes: in a loop of its own, or woken.
+ * Messages of any size, whole and in order: sent at once, or read by the receiver; limits of both
+ * sides; and messages that are never received. Also how a program is notified of messages and
+ * everything else: in its own event loop, or by a wake.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -50,7 +50,7 @@ TEST(peers_take_turns)
 
 static const size_t sizes[] = {0, 1, 63, 4095, 4096, 4097, 70000, 3000000};
 
-/* Each size, either way; a long one waits for who receives it. */
+/* Each size, in both directions; a long one waits for its receiver. */
 TEST(messages_of_all_sizes_come_whole)
 {
     struct agents agents;
@@ -140,7 +140,7 @@ static uint64_t visit_until_refused(struct agents *agents)
     return visits;
 }
 
-/* Whatever was left is received; who would leave more is refused until then. */
+/* Spilled messages are all received; a sender that exceeds the limit is refused until then. */
 TEST(what_is_left_is_bounded_and_kept)
 {
     struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
@@ -184,10 +184,10 @@ TEST(what_waits_is_bounded, .times = 2)
     require(sent == 5, "%d were sent", sent);
     require_error(sluice_agent_send(agents.at_holder, bytes, sizeof(bytes), 0), -ETIMEDOUT,
                   "no room");
-    /* It is no dead end for anything else. */
+    /* Other requests still work meanwhile. */
     struct sluice_agent_mr *mr = request(&agents, 100, ACCESS_READ_WRITE, 0);
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
-    /* Room for one is told at once: who waits for it has not to wait for more. */
+    /* Room for one message is announced at once: a waiting sender need not wait for more. */
     for (int i = 0; i < 10; i++) {
         struct sluice_agent_message *message = receive(agents.owner, NULL);
         require(sluice_agent_message_peer(message) == agents.at_owner, "another peer");
@@ -217,7 +217,7 @@ TEST(a_message_may_be_too_long)
     agents_close(&agents);
 }
 
-/* What was said before the end is received; and nobody waits for ever. */
+/* Messages sent before the end are received, and no receive waits for ever. */
 TEST(the_last_words_come)
 {
     struct agents agents;
@@ -237,7 +237,7 @@ TEST(the_last_words_come)
     agents_close(&agents);
 }
 
-/* One that the program does not have may have left before its message is received. */
+/* A peer that the program has not taken may leave before its message is received. */
 TEST(words_of_who_has_left_come)
 {
     struct agents agents;
@@ -256,7 +256,7 @@ TEST(words_of_who_has_left_come)
     agents_close(&agents);
 }
 
-/* Nobody has taken the peer, nor its message: both end with the agent, and its descriptors. */
+/* A peer that was never taken, and its message, end with the agent, and so do its descriptors. */
 TEST(words_that_nobody_hears_end_with_the_agent)
 {
     struct agents agents;
@@ -279,7 +279,7 @@ TEST(words_that_nobody_hears_end_with_the_agent)
     census_check(&before);
 }
 
-/* What a loop waits for; what it has found is looked for by calls that do not wait. */
+/* An event loop: it waits for the descriptor, and finds the cause by calls that do not wait. */
 struct looked_for {
     struct agents *agents;
     struct sluice_agent_message *message;
@@ -379,7 +379,7 @@ TEST(a_loop_hears_of_all)
     agents_close(&agents);
 }
 
-/* It is told of once: by the fd and by arm, or by the next wait; a transfer does not end by it. */
+/* A wake is reported once: by the fd and arm, or by the next wait; it does not end a transfer. */
 TEST(a_wake_is_told_once)
 {
     struct agents agents;

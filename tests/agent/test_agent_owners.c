@@ -51,7 +51,7 @@ static void holder_close(struct holder *holder)
     memory_close(&holder->memory);
 }
 
-/* A region at an address that is none, whose name is 7. */
+/* Grants a region at an invalid address, whose id is 7. */
 static void grant(struct stranger *stranger, uint64_t id, int64_t lease)
 {
     put(stranger->out + HEAD, 4096, 8);

@@ -79,7 +79,10 @@ TEST(remote_memory_is_sent_back)
     agents_close(&agents);
 }
 
-/* What nobody receives is in its sender's quota still: copies of it are memory as well. */
+/*
+ * Memory that was sent back counts against its sender's quota until it is received: copies of it
+ * are memory as well.
+ */
 TEST(what_is_sent_back_counts_until_it_is_received)
 {
     struct agents agents;
@@ -102,7 +105,7 @@ TEST(what_is_sent_back_counts_until_it_is_received)
             require(agent_info(agents.owner).bytes == 0, "the quota has it still");
         }
     }
-    /* The last one is nobody's in the end. */
+    /* The last region is never received and ends with its peer. */
     sluice_agent_peer_close(agents.at_owner);
     agents.at_owner = NULL;
     await_info(agents.owner, bytes, 0);
@@ -115,7 +118,10 @@ static void hand_page(struct sluice_agent_peer *peer, const struct memory *given
                                           SLUICE_FOREVER, DEADLINE, NULL));
 }
 
-/* Who has handed them over takes turns, and so does who sends them back: each is told of. */
+/*
+ * Regions of several owners are received in turns, and so are those that come back; each result
+ * names its peer.
+ */
 TEST(regions_come_of_any_peer)
 {
     struct agents agents;

@@ -142,13 +142,8 @@ static void run_until(enum slu_target_state wanted)
     require(state == wanted, "it is %d", (int)state);
 }
 
-<<<<<<< HEAD:tests/connect/test_negotiation.c
-/* One dials one, and is told a verdict. */
-static void give(enum slu_reply_code verdict, const char *body)
-=======
 /* Gives the verdict to the dialer that waits. */
-static void give(enum slu_word verdict, const char *body)
->>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect):tests/connect/test_offer.c
+static void give(enum slu_reply_code verdict, const char *body)
 {
     require(slu_negotiation_reply(scene.fds[scene.stood - 1], &scene.sessions[scene.stood - 1],
                                   verdict, body, (uint32_t)strlen(body)),
@@ -176,13 +171,8 @@ TEST(who_knows_the_secret_is_let_in, .times = 2)
     const uint8_t *heard = slu_target_answer(scene.target, &bytes);
     require(bytes == scene.offers->answer_bytes && memcmp(heard, answer, bytes) == 0, "%u", bytes);
     require_result(slu_target_prove(scene.target), SLU_TARGET_ON);
-<<<<<<< HEAD:tests/connect/test_negotiation.c
     run_until(SLU_TARGET_PENDING);
-    /* What it is told next does not wait until the other side has acknowledged what was told. */
-=======
-    run_until(SLU_TARGET_STANDS);
     /* The next message is sent without waiting for an acknowledgement of the one before. */
->>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect):tests/connect/test_offer.c
     int no_delay = 0;
     socklen_t size = sizeof(no_delay);
     getsockopt(scene.fds[0], IPPROTO_TCP, TCP_NODELAY, &no_delay, &size);

@@ -146,7 +146,6 @@ static int make_mr(struct slu_tpd *pd, void *addr, size_t length, struct slu_tmr
     return 0;
 }
 
-<<<<<<< HEAD
 static int register_mr(struct slu_tpd *pd, void *addr, size_t length,
                        uint32_t access __attribute__((unused)), struct slu_tmr **mr)
 {
@@ -155,10 +154,6 @@ static int register_mr(struct slu_tpd *pd, void *addr, size_t length,
 
 /* The device moves no bytes, it counts them; but the engine stages blocks in it. */
 static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access __attribute__((unused)),
-=======
-/* The memory is never read: the device counts bytes and moves none. */
-static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access,
->>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect)
                     int32_t node __attribute__((unused)), struct slu_tmr **mr)
 {
     return make_mr(pd, NULL, length, mr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What befalls a port while it is in use: its link goes down, its address goes.
- * The program takes down the network interface behind a soft-RoCE device, so it
- * runs only where that is nobody else's: in a guest, as root.
+ * Failures of a port in use: its link goes down, its address is removed. The program takes down the
+ * network interface behind a soft-RoCE device, so it runs only where no other program uses that: in
+ * a guest, as root.
  */
 #include <net/if.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 static char interface[IF_NAMESIZE];
 
-/* The interface behind the device; false if it has none that the kernel tells of. */
+/* Finds the interface behind the device. Returns false if the kernel reports none. */
 static bool find_interface(void)
 {
     char path[128];
@@ -52,7 +52,7 @@ static bool port_is_active(void)
     return active;
 }
 
-/* The kernel works on a change for a moment after ip has ended. */
+/* The kernel works on a change for some time after ip(8) has ended. */
 static void await_port(bool active)
 {
     for (int64_t end = clock_now() + DEADLINE; clock_now() < end && port_is_active() != active;) {
@@ -143,7 +143,7 @@ static void sleeper_start(struct sleeper *sleeper)
             "");
 }
 
-/* Each of them is told, whichever reads the event. */
+/* Both threads are notified, whichever reads the event. */
 static void wake_two(struct sleeper *sleepers)
 {
     for (int i = 0; i < 2; i++) {
@@ -252,7 +252,7 @@ TEST(only_channels_of_a_lost_address_are_lost)
 
 int main(void)
 {
-    /* Set by the guest, whose network is nobody else's. */
+    /* The guest sets this variable; its network is its own. */
     if (device_is_soft() || !getenv("SOFTROCE_HOST") || !find_interface()) {
         printf("1..0 # SKIP takes network interfaces down: runs in a guest alone\n");
         return EXIT_SUCCESS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a peer left, as the other side is told: that it closed, reset or removed the connection has
- * a status of its own; that it gave up, or that its process ended, is the loss of a peer. The
- * class is the same, and nothing that was sent before is lost. On a device the loss of a peer
- * shows in the next request that is sent to it.
+ * How a peer left, as the other side sees it: closing, resetting or removing the connection has a
+ * status of its own; giving up, or the end of the process, is the loss of a peer. The class is the
+ * same, and messages sent before are not lost. On a device the loss of a peer shows in the next
+ * request that is sent to it.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -86,7 +86,7 @@ TEST(orderly_ends)
     }
 }
 
-/* Nothing is posted that could end: the state of the channel says it. */
+/* No request is in flight; the state of the channel shows the end. */
 TEST(end_of_an_idle_channel)
 {
     struct pair pair;
@@ -103,7 +103,7 @@ TEST(end_of_an_idle_channel)
     pair_close(&pair);
 }
 
-/* What was sent before the end is there. */
+/* Messages sent before the end still arrive. */
 TEST(end_behind_a_message)
 {
     static const uint32_t lengths[] = {8, 4096, 1 << 20};
@@ -254,7 +254,7 @@ static void name_memory_wrongly(struct scene *scene)
     require_result(sluice_channel_send(scene->pair.channels[1], &sge, 1, DEADLINE), -EFAULT);
 }
 
-/* It ended because of something else, and closing it afterwards does not change that. */
+/* The peer ended for another reason first, and closing it afterwards does not change that. */
 TEST(ends_for_another_reason)
 {
     static const struct {
@@ -277,7 +277,7 @@ TEST(ends_for_another_reason)
     }
 }
 
-/* One peer of a multichannel is removed, and that one alone is told. */
+/* If one peer of a multichannel is removed, only that one is notified. */
 TEST(peer_that_is_removed)
 {
     struct star star;
@@ -319,7 +319,7 @@ TEST(peers_of_a_multichannel_that_is_closed)
     star_close(&star);
 }
 
-/* How rank 1 leaves, and what rank 0 is told of it. */
+/* Lets rank 1 leave in this way, and checks the status that rank 0 gets. */
 static void leave(struct rank *rank, struct mesh *mesh, int way)
 {
     rank_barrier(rank);

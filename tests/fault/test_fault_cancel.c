@@ -108,7 +108,7 @@ static void listen_and_leave(struct sluice_pd *pd)
     sluice_listener_close(listener);
 }
 
-/* Both ends in one thread, which is to be cancelled from the beginning. */
+/* Runs both ends in one thread, which has a cancellation pending from the beginning. */
 static void *live(void *argument)
 {
     bool *ended = argument;

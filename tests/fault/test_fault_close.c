@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sides end a connection at once, with work of all kinds on its way: both
- * ends return soon, each request completes once, no buffer is touched
- * afterwards, nothing is left, and others do not notice.
+ * Both sides end a connection at once, with requests of all kinds in flight: both ends return soon,
+ * each request completes once, no buffer is touched afterwards, nothing is left behind, and other
+ * peers are unaffected.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct side {
     int64_t took;
 };
 
-/* What each side does at the same time. */
+/* The call that each side makes at the same time. */
 typedef void end_side(struct side *side);
 
 /* All kinds, more of each than the other side will take. */
@@ -83,7 +83,7 @@ static void *end_together(void *argument)
     int64_t start = fair_now();
     task->end(task->side);
     task->side->took = fair_now() - start;
-    /* Its buffers are its own again. */
+    /* After the end, its buffers are free for reuse. */
     memset(task->side->own.bytes + REQUESTS * BYTES / 2, 0x77, REQUESTS * BYTES / 2);
     return NULL;
 }
@@ -162,7 +162,7 @@ static void close_while_busy(struct rank *rank)
     struct sluice_remote_mr remotes[GROUP_MAX];
     size_t length = (size_t)4 << 20;
     mesh_open(&mesh, rank, NULL);
-    /* Of this process: it is looked at when it is no region any more. */
+    /* The memory stays in this process: it is checked after its region has ended. */
     memory_open_at(&memory, mesh.pd, length, ACCESS_ALL, 8);
     mesh_share(rank, &memory, remotes);
     struct sluice_sge sge = memory_sge(&memory, 0, length);
@@ -195,8 +195,8 @@ TEST(all_close_at_once_while_busy, .group = "processes")
 }
 
 /*
- * A side that is asked for what it refuses, and closes as soon as it knows: who has asked hears
- * of the refusal all the same, and before that the answers to what it has asked for earlier.
+ * A side refuses a request, and closes as soon as it has: the requester still gets the refusal, and
+ * before it the answers to its earlier requests.
  */
 enum asking { A_WRITE, A_READ, AN_ATOMIC, BEHIND_WRITES, BEHIND_READS, AGAINST_A_SEND, ASKINGS };
 

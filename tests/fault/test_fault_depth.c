@@ -10,7 +10,7 @@
 
 #define DEPTH 8
 #define PEERS 3
-/* Peer 0 is the one whose queue is full. */
+/* The peer whose queue is full. */
 #define FULL 0
 #define BYTES 500
 
@@ -170,7 +170,7 @@ TEST(blocking_call_waits_for_room)
     }
 }
 
-/* What finds no room in time fails alone: what has its place keeps it. */
+/* A request that finds no room in time fails alone; requests in the queue stay there. */
 TEST(blocking_call_that_finds_no_room_fails_alone)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
@@ -270,7 +270,7 @@ TEST(unpolled_work_is_told_that_there_is_no_room)
     }
 }
 
-/* What needs nobody to answer it makes its own room. */
+/* One-sided requests need no answer of the peer's program, so they make room by themselves. */
 TEST(one_sided_work_drains_by_itself)
 {
     struct list list;

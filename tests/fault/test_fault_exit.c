@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that ends in the middle of a scatter, without closing anything: its
- * own, or one in which it is among those who receive. What it sent whole
- * arrives, what it did not ends as lost, each once, and the others scatter on.
+ * A process ends in the middle of a scatter without closing anything: of its own scatter, or of one
+ * to it. Messages that it sent whole arrive, the others end as lost, each once, and the remaining
+ * ranks scatter on.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ struct flight {
     struct sluice_completion completions[GROUP_MAX * MESSAGES];
 };
 
-/* MESSAGES requests for each of so many peers, in turn, from or into the memory. */
+/* Makes MESSAGES requests for each of these peers, in turn, from or into the memory. */
 static uint32_t ask(struct flight *flight, uint32_t opcode, const uint32_t *peers, uint32_t count)
 {
     uint32_t at = 0;
@@ -53,7 +53,7 @@ static void leave(const struct rank *rank)
     _exit(EXIT_SUCCESS);
 }
 
-/* It scatters, and is gone when the first message has arrived. */
+/* Scatters, and exits when the first message has arrived. */
 static void scatter_and_leave(struct flight *flight, const struct rank *rank)
 {
     static const uint32_t peers[] = {0, 1};
@@ -68,7 +68,7 @@ static void scatter_and_leave(struct flight *flight, const struct rank *rank)
     leave(rank);
 }
 
-/* What came is whole, in order, and before all that did not come. */
+/* Received messages are whole, in order, and come before all that were lost. */
 static uint32_t check_received(const struct flight *flight, uint32_t leaver)
 {
     uint32_t arrived = 0;
@@ -93,7 +93,9 @@ static void lose_scatterer(struct flight *flight, struct rank *rank, uint32_t le
         scatter_and_leave(flight, rank);
     }
     if (rank->index < FIRST_LEAVER) {
-        /* A device does not tell who only receives that the other one is gone: time does. */
+        /*
+         * A device does not notify a rank that only receives of a peer's end; its deadline passes.
+         */
         int64_t deadline = device_is_soft() ? DEADLINE : SLUICE_S(2);
         uint32_t count = ask(flight, SLUICE_OP_RECEIVE, &leaver, 1);
         memset(flight->completions, 0xcc, sizeof(flight->completions));

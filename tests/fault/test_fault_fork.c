@@ -20,7 +20,7 @@ static const struct sluice_context_attr with_fork = {.size = sizeof(with_fork),
 #define BYTES ((size_t)3 * 4096)
 #define HALF (EACH * BYTES)
 
-/* Both sides have memory to send from and to receive into, page by page. */
+/* Memory of both sides to send from and to receive into, page by page. */
 struct work {
     struct pair pair;
     struct star star; /* the bystander, of the same contexts */
@@ -107,7 +107,7 @@ static void submit_second_side(struct work *work)
         sluice_channel_submit(work->pair.channels[1], work->requests[1], count, DEADLINE, NULL));
 }
 
-/* What the child does until it ends. ends is closed by the parent when it has its data. */
+/* The work of the child until it ends. The parent closes ends when it has its data. */
 typedef void child(struct work *work, int ends);
 
 static void end_at_once(struct work *work, int ends)
@@ -125,7 +125,7 @@ static void become_another(struct work *work, int ends)
     _exit(1);
 }
 
-/* It writes to its copy of the memory, and lives until the parent has done its work, and on. */
+/* Writes to its copy of the memory, and lives until the parent has done its work, and longer. */
 static void live_on(struct work *work, int ends)
 {
     char byte;
@@ -237,10 +237,10 @@ static pid_t fork_holder(void)
     return pid;
 }
 
-/* A device is told not to wait long for what a peer does not acknowledge. */
+/* Makes a device give up soon on data that a peer does not acknowledge. */
 static const struct sluice_channel_attr impatient = {.size = sizeof(impatient), .ack_timeout = 16};
 
-/* Rank 0 has a child and ends the connection; rank 1 must hear of it as if there were no child. */
+/* Rank 0 has a child and ends the connection; rank 1 must notice that as if there were no child. */
 static void close_with_child(struct rank *rank)
 {
     struct mesh mesh;
@@ -280,10 +280,9 @@ TEST(parent_closes_while_its_child_lives, .group = "processes")
 }
 
 /*
- * Rank 0 is killed while its child lives, which has closed what it had open: on
- * soft that is noticed as if there were no child. What a device keeps for the
- * child is its own affair: then the deadline decides, and again each request
- * ends once.
+ * Rank 0 is killed while its child lives, which has closed what it had open: on soft that is
+ * noticed as if there were no child. A device may keep the connection for the child: then the
+ * deadline decides, and again each request ends once.
  */
 static void die_with_child(struct rank *rank)
 {

@@ -15,12 +15,12 @@
 #define BYSTANDER 1
 #define FIRST_VICTIM 2
 
-/* What rank 0 has in flight with the victim, which takes the first sends only. */
+/* Requests of rank 0 in flight with the victim, which takes only the first sends. */
 #define SENDS 8
 #define TAKEN 3
 #define OTHERS 4
 #define POSTED (SENDS + 3 * OTHERS)
-/* And with the bystander: sends, and receives. */
+/* Sends and receives of rank 0 in flight with the bystander. */
 #define PARKED (2 * OTHERS)
 #define BIG ((size_t)1 << 18)
 
@@ -72,7 +72,7 @@ static void land(struct flight *flight, struct rank *rank, uint32_t victim)
     require(fair_now() - killed < NOTICE || !device_is_soft(), "noticed after %lld ms",
             (long long)(fair_now() - killed) / 1000000);
     check_lost(&flight->mesh, victim);
-    /* Nothing of it is in flight: what is written to its buffers stays. */
+    /* None of its requests is in flight: bytes written to its buffers stay. */
     memset(flight->memory.bytes, 0x77, POSTED * BIG);
     rank_barrier(rank);
     tally_close_multichannel(&flight->tally, flight->mesh.all);
@@ -128,7 +128,9 @@ static void kill_in_flight(struct rank *rank, uint32_t victim)
     free(flight);
 }
 
-/* Nobody has anything in flight with it; a request after its death still ends, and once. */
+/*
+ * No rank has a request in flight with the victim; a request after its death still ends, and once.
+ */
 static void kill_idle(struct rank *rank, uint32_t victim)
 {
     struct mesh mesh;
@@ -161,7 +163,10 @@ static void kill_idle(struct rank *rank, uint32_t victim)
     mesh_close(&mesh);
 }
 
-/* One victim after the other; those who live have no more after the last than after the first. */
+/*
+ * Kills one victim after the other; survivors have no more resources after the last than after the
+ * first.
+ */
 static void lose_one_by_one(struct rank *rank, void (*round)(struct rank *rank, uint32_t victim))
 {
     struct census census = {0};
@@ -185,7 +190,7 @@ static void lose_idle(struct rank *rank)
     lose_one_by_one(rank, kill_idle);
 }
 
-/* As many as there are victims, and the two who stay. */
+/* One rank for each victim, and the two that stay. */
 static uint32_t ranks(void)
 {
     return FIRST_VICTIM + (short_run() ? 2 : 3);
@@ -201,11 +206,11 @@ TEST(peers_killed_while_idle, .group = "victims")
     group_run(ranks(), lose_idle, NULL, 50);
 }
 
-/* Scatters of so many blocks to each. */
+/* Sizes of a scatter: blocks for each rank. */
 #define BLOCK ((size_t)1 << 18)
 #define BLOCKS 3
 
-/* Rank 0 sends to 1, 2 and 3; so many rounds. */
+/* Makes the sends of rank 0 to ranks 1, 2 and 3, for this many rounds. */
 static void make_sends(struct memory *memory, struct sluice_sge *sges,
                        struct sluice_request *requests)
 {
@@ -414,12 +419,12 @@ static void park_receive(struct rank *rank)
 
 TEST(parked_receive_of_a_dead_peer_ends, .group = "processes")
 {
-    if (device_is_soft()) { /* a device does not tell an idle survivor */
+    if (device_is_soft()) { /* a device does not notify an idle survivor */
         group_run(3, park_receive, NULL, 25);
     }
 }
 
-/* Nothing is in flight at all: the state tells. */
+/* With no request in flight, the state of the peer shows the loss. */
 static void watch_state(struct rank *rank)
 {
     struct mesh mesh;
@@ -514,7 +519,7 @@ TEST(dead_peer_is_replaced, .group = "processes")
 
 int main(void)
 {
-    /* Apart, as a device takes long to give up so many. */
+    /* A group of its own, as a device takes long to give up this many peers. */
     static const struct tests cases[] = {{"victims", WIRE_SHM, 60}, {"processes", WIRE_SHM, 60}};
     return run_groups("fault_kill", cases, COUNT(cases));
 }

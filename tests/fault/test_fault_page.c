@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page that does not come: its memory is behind userfaultfd(2), as it could be
- * in a file of a file system whose server has died. The thread that touches it
- * stops, and so does its channel; all others of the context go on, whoever
- * serves them, and their deadlines act.
+ * A page that does not come: its memory is behind userfaultfd(2), as it could be in a file of a
+ * file system whose server has died. The thread that touches it stops, and so does its channel; all
+ * other channels of the context go on, whichever thread serves them, and their deadlines hold.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -34,7 +33,7 @@ static int open_userfaultfd(void)
     return fd;
 }
 
-/* Registered memory whose pages come only once they are let come. */
+/* Registered memory whose pages are missing until hole_let_come(). */
 struct hole {
     int fd;
     uint8_t *bytes;
@@ -53,7 +52,7 @@ static void hole_open(struct hole *hole, struct sluice_pd *pd)
     require(hole->mr, "%s", sluice_last_error());
 }
 
-/* Somebody has touched it, and waits. */
+/* Waits until a thread has touched the memory and is stopped. */
 static void hole_await(const struct hole *hole)
 {
     struct uffd_msg message;
@@ -77,7 +76,7 @@ static void hole_close(struct hole *hole)
     close(hole->fd);
 }
 
-/* What is done with it. */
+/* The operation on it. */
 enum deed { WRITE_INTO, READ_FROM, ADD_TO, RECEIVE_INTO, SEND_FROM, READ_INTO, DEEDS };
 
 /* Two pairs between the same sides: one is stopped by a page, the other is not. */
@@ -89,7 +88,7 @@ struct scene {
     enum deed deed;
     pthread_t thread;
     int result;
-    atomic_bool ready; /* the thread has looked at the region */
+    atomic_bool ready; /* the thread has read the region's key */
     atomic_bool done;
     struct memory far; /* for the other pair: its target is not in the library */
     struct memory near;
@@ -153,7 +152,7 @@ static void scene_close(struct scene *scene)
     pair_close(&scene->stuck);
 }
 
-/* The thread does the deed, and stops there, or has somebody stopped. */
+/* Starts a thread that does the operation, which stops that thread or the one that serves it. */
 static void begin(struct scene *scene, enum deed deed)
 {
     struct sides *sides = &scene->stuck.sides;
@@ -207,7 +206,7 @@ static void end(struct scene *scene)
     hole_close(&scene->hole);
 }
 
-/* Its target is elsewhere, and served by somebody of the library's. */
+/* Uses a channel whose target is in another context, served by a thread of the library. */
 static void reach_elsewhere(struct scene *scene)
 {
     struct sluice_sge sge = memory_sge(&scene->near, 0, 1000);
@@ -250,7 +249,7 @@ TEST(others_go_on_while_a_page_does_not_come, .times = DEEDS)
     scene_close(&scene);
 }
 
-/* Who was stopped and replaced can replace. */
+/* A helper that was stopped and replaced can replace another one later. */
 TEST(again_and_again)
 {
     struct scene scene;
@@ -278,7 +277,10 @@ static void *deregister(void *argument)
     return NULL;
 }
 
-/* Nobody touches the memory once it is deregistered: that has to wait, and nothing else has. */
+/*
+ * Memory is not touched once it is deregistered, so deregistering waits for the page; all others go
+ * on.
+ */
 TEST(deregistering_waits_for_the_page)
 {
     struct deregistering deregistering;

@@ -77,7 +77,7 @@ static void *come_late(void *argument)
     return NULL;
 }
 
-/* So many peers each do this, in a thread that no alarm reaches. */
+/* Starts a thread in which this many peers each do this; the thread blocks SIGALRM. */
 static void begin_late(struct work *work, uint32_t opcode, uint32_t peers)
 {
     sigset_t alarm, old;
@@ -132,7 +132,7 @@ static void call_atomics(struct work *work)
     if (!work->atomics) {
         return;
     }
-    /* Each one is done once, however often it was interrupted. */
+    /* Each addition is done once, however often it was interrupted. */
     memcpy(&before, work->word.bytes, 8);
     for (uint64_t i = 0; i < 20; i++) {
         require_ok(

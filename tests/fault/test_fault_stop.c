@@ -103,7 +103,7 @@ static void do_round(struct traffic *traffic, const struct rank *rank, uint32_t 
     pattern_check(traffic->again.bytes, half, pattern_key(rank->index, peer, round + 1));
 }
 
-/* Tells the peer with each round whether there is another one. */
+/* In each round, tells the peer whether there is another one. */
 static void work_until_told(struct traffic *traffic, const struct rank *rank)
 {
     struct sluice_multichannel *all = traffic->mesh.all;
@@ -135,7 +135,7 @@ static void stop_in_traffic(struct rank *rank)
     struct traffic *traffic = calloc(1, sizeof(*traffic));
     require(traffic, "%u", rank->index);
     traffic_open(traffic, rank);
-    /* Each connection has a descriptor, also one on which nothing was said yet. */
+    /* Each connection has a descriptor, also one on which nothing was sent yet. */
     require_result(sluice_multichannel_wait_connected(traffic->mesh.all, DEADLINE), 0);
     int fds = count_fds();
     rank_barrier(rank);
@@ -229,7 +229,7 @@ TEST(others_go_on_while_a_peer_is_stopped)
     group_run(3, pass_while_stopped, NULL, 30);
 }
 
-/* Both sides make a new connection. */
+/* Makes a new connection on both sides. */
 static void connect_again(struct traffic *traffic, struct rank *rank)
 {
     struct sluice_endpoint ours[GROUP_MAX] = {{{0}}};
@@ -245,7 +245,10 @@ static void connect_again(struct traffic *traffic, struct rank *rank)
     rank_barrier(rank);
 }
 
-/* It is stopped for longer than a deadline: a late answer must not be taken for that of later. */
+/*
+ * The peer is stopped for longer than a deadline: a late answer must not be taken for that of a
+ * later request.
+ */
 static void stop_past_deadline(struct rank *rank)
 {
     struct traffic *traffic = calloc(1, sizeof(*traffic));
@@ -253,7 +256,7 @@ static void stop_past_deadline(struct rank *rank)
     struct census census = {0};
     require(traffic, "%u", rank->index);
     traffic_open(traffic, rank);
-    /* It has been heard before it is stopped. */
+    /* Both sides have heard each other before one is stopped. */
     if (rank->index == WORKER) {
         do_round(traffic, rank, STOPPED, 7);
     } else if (rank->index == STOPPED) {
@@ -314,7 +317,7 @@ struct pages {
     struct sluice_request request;
 };
 
-/* The peer's memory has not been named before: nobody has mapped it, so it takes the peer. */
+/* The peer's memory was not used before, so it is not mapped, and requests need the peer. */
 static void pages_open(struct pages *pages, const struct mesh *mesh, uint32_t opcode, uint32_t peer,
                        const struct sluice_remote_mr *remote, uint32_t count)
 {
@@ -336,7 +339,7 @@ static void pages_open(struct pages *pages, const struct mesh *mesh, uint32_t op
                                              .blocks = &pages->blocks};
 }
 
-/* It had one result, and nothing of it is in flight: its memory is free, and may go. */
+/* The request had one result and is no longer in flight, so its memory can be deregistered. */
 static void pages_close(struct pages *pages, const struct mesh *mesh)
 {
     struct sluice_completion completion;
@@ -481,7 +484,7 @@ TEST(stopped_peer_is_waited_for)
     group_run(2, stop_in_a_send, NULL, 25);
 }
 
-/* Whichever object goes last takes the device with it. */
+/* The last object that is closed takes the device with it. */
 enum last { LAST_CONTEXT, LAST_DOMAIN, LAST_REGION, LASTS };
 #define LEAVES 3
 #define MUCH ((size_t)8 << 20)

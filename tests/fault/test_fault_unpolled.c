@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completions that nobody ever polls: very many unpolled operations whose
- * results are never asked for. All are done, each counts once, successes are
- * forgotten when their places are needed, and memory does not grow.
+ * Completions that are never polled: very many unpolled operations whose results are never asked
+ * for. All are done, each counts once, successes are dropped when their places are needed, and
+ * memory does not grow.
  */
 #include "../support/fault.h"
 
@@ -18,7 +18,7 @@ static uint32_t operations(void)
     return device_is_soft() && !SANITIZED && !short_run() ? 100000 : 10000;
 }
 
-/* Both ends of peer 0 work and never look. The near one writes and sends, the far one receives. */
+/* Both ends of peer 0 work and never poll. The near one writes and sends, the far one receives. */
 struct work {
     struct star star;
     struct memory near, far;
@@ -67,7 +67,7 @@ static void post_far(struct work *work, struct sluice_request *request)
     } while (result != 1);
 }
 
-/* One write and one message; each goes to the next of so many places. */
+/* Does one write and one message, each with the next place in turn. */
 static void do_round(struct work *work, uint64_t round)
 {
     size_t at = (size_t)(round % DEPTH) * BYTES;
@@ -83,7 +83,7 @@ static void do_round(struct work *work, uint64_t round)
     post_near(work, &send);
 }
 
-/* What is left of the results comes in order, each once, and ends with the newest. */
+/* Remaining results come in order, each once, and end with the newest. */
 static void take_rest(struct work *work, int side, uint64_t *taken)
 {
     struct sluice_completion completions[16];
@@ -107,7 +107,7 @@ static void take_rest(struct work *work, int side, uint64_t *taken)
     }
 }
 
-/* Each request was done once, and its result was either taken or forgotten. */
+/* Each request was done once, and its result was either taken or dropped. */
 static void check_counts(const struct work *work, int side, uint64_t taken)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};

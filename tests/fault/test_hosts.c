@@ -16,12 +16,12 @@
 #include "../support/process.h"
 
 #define NETDEV "sluice0"
-/* Of the connection by which the hosts talk about a test; each test has its own. */
+/* Port of the connection by which the hosts coordinate a test; each test has its own. */
 #define PORT 18600
 
 /*
- * Not much, for the virtual network does not lose what the other host does not
- * take: it stops this one when a few hundred packets wait, and its retries too.
+ * A small size, for the virtual network does not drop packets that the other host does not take: it
+ * stops this one when a few hundred packets wait, and its retries too.
  */
 #define BLOCK ((size_t)2000)
 #define BLOCKS 4
@@ -35,7 +35,7 @@
 #define RETRY_COUNT 6
 #define ACK_TIMEOUT 18
 #define BUDGET ((RETRY_COUNT + 1) * (INT64_C(4096) << ACK_TIMEOUT))
-/* What else may keep a host that shares two processors with another one. */
+/* Delays of a host that shares two processors with another one. */
 #define SLACK SLUICE_S(5)
 
 enum failure_kind { LINK_DOWN, ADDRESS_REMOVED, BLACK_HOLE, SHORT_BLACK_HOLE, IDLE_BLACK_HOLE };
@@ -48,7 +48,7 @@ static const struct failure {
     const char *end;
     int64_t lasts;
     enum sluice_error_class writer; /* what host 0 sees */
-    enum sluice_error_class failed; /* and host 1, whose network fails */
+    enum sluice_error_class failed; /* the class on host 1, whose network fails */
     int64_t keepalive;
 } failures[] = {
     [LINK_DOWN] = {"ip link set " NETDEV " down", "ip link set " NETDEV " up", BUDGET + SLACK,
@@ -93,7 +93,7 @@ static void hear(struct end *end, const char *what, void *bytes, size_t length)
             got < 0 ? strerror(errno) : "the other host has given up");
 }
 
-/* Both have come to this place. */
+/* Waits until both hosts have come to this place. */
 static void meet(struct end *end, const char *place)
 {
     char byte = 'm';
@@ -300,7 +300,7 @@ static void check_failed(struct end *end, struct sluice_handle receive, int64_t 
     require(error.error_class == end->failure->failed, "%s", error.text);
 }
 
-/* Whatever was found out is said when the network works again, so that the other hears it. */
+/* Results are exchanged when the network works again, so that the other host gets them. */
 static void fail_network(struct end *end)
 {
     struct sluice_sge sge = memory_sge(&end->memory, 0, BLOCK);
@@ -317,7 +317,7 @@ static void fail_network(struct end *end)
     meet(end, "the failure is over");
 }
 
-/* Both channels are made new, and the memory of host 1 is what host 0 wrote. */
+/* Both channels are reset, and the memory of host 1 is what host 0 wrote. */
 static void check_works_again(struct end *end)
 {
     struct sluice_completion completions[BLOCKS];
@@ -352,8 +352,8 @@ static void fail_and_recover(enum failure_kind kind)
 }
 
 /*
- * Host 1's network fails while neither side sends anything. Only keep-alive can
- * tell them, and does so before the device has given up.
+ * Host 1's network fails while neither side sends anything. Only keep-alive can notice that, and
+ * does so before the device has given up.
  */
 static void idle_until_failure(struct end *end)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two ranks on two hosts exchange blocks in lock step: every block is right, every step
- * comes to its end, and a step takes little longer than one whose receive was posted ahead,
- * however late the network is. tests/softroce/check-hosts.sh runs it on both hosts.
+ * Two ranks on two hosts exchange blocks in lock step: every block is right, every step ends, and a
+ * step takes little longer than one whose receive was posted ahead, however late the network is.
+ * tests/softroce/check-hosts.sh runs it on both hosts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +140,9 @@ static void do_step(struct exchange *exchange, enum way way, uint32_t last,
     exchange->step++;
 }
 
-/* Each way begins at the same time on both sides, with receives of its own alone. */
+/*
+ * Runs one way of exchanging; both sides begin at the same time, with receives for this way only.
+ */
 static void do_round(struct exchange *exchange, enum way way)
 {
     const uint32_t last = exchange->step + STEPS - 1;

@@ -90,7 +90,7 @@ static int watch(struct mesh *mesh, uint32_t peer, int64_t timeout, int64_t *too
     return result < 0 ? result : completion.error;
 }
 
-/* The peer is lost, and nobody else is. */
+/* Requires that this peer is lost, and no other. */
 static void check_lost(const struct rank *rank, struct mesh *mesh, uint32_t peer)
 {
     struct sluice_error error = peer_error(mesh->all, peer);
@@ -113,7 +113,7 @@ static void bystanders_work(const struct rank *rank, struct mesh *mesh)
     }
 }
 
-/* Rank 1 is stopped, so that its host answers and it does not: rank 0 hears of it. */
+/* Rank 1 is stopped, so that its host answers and its process does not; rank 0 notices that. */
 static void stop_one(struct rank *rank)
 {
     bool with_send = *(const bool *)rank->argument;
@@ -127,7 +127,7 @@ static void stop_one(struct rank *rank)
     if (rank->index == 0) {
         struct sluice_request send = request_of(SLUICE_OP_SEND, 1, NULL);
         require(kill(pids[1], SIGSTOP) == 0, "%s", strerror(errno));
-        /* It finds no receive, so it stays. */
+        /* The send finds no receive, so it stays in flight. */
         if (with_send) {
             require_result(sluice_multichannel_post(mesh.all, &send, 1, DEADLINE, NULL), 1);
         }
@@ -245,7 +245,7 @@ TEST(killed_peer_is_lost, .group = "processes")
 /* On a device, what is left for one that is only late, and its retries. */
 #define NOTICED_UNHEARD (NOTICED + (device_is_soft() ? 0 : SLUICE_S(16)))
 
-/* Rank 1 dies before it was ever heard, and rank 0 only waits for it. */
+/* Rank 1 dies before it was ever heard, while rank 0 only waits for it. */
 static void kill_unheard(struct rank *rank)
 {
     struct sluice_channel_attr attr = watchful;
@@ -283,7 +283,7 @@ TEST(slow_peer_is_not_lost, .group = "processes")
     uint8_t bytes[40];
     struct sluice_completion completion;
     if (!device_is_soft()) {
-        return; /* it speaks the protocol of the soft transport */
+        return; /* the hostile peer speaks the protocol of the soft transport */
     }
     victim_open_with(&victim, 0xff, &watchful);
     connect_hostile(&victim, NOTHING);

@@ -97,8 +97,9 @@ static bool can_run(const struct options *options)
 }
 
 /*
- * What a thread keeps of freed memory for itself counts as in use; without such
- * caches, what is in use is what somebody holds. It must be said before the start.
+ * Turns off the caches of malloc(), as memory freed into a thread's cache counts as in use; without
+ * them, memory in use is memory that was not freed. The setting must be there at the start of the
+ * process.
  */
 static void spare_caches(char **argv)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values that each rank of a node gives to each other one: of any length, in place, with
- * ranks that run ahead, beside allgathers, barriers and messages; sizes that are told before
- * the messages; and failures, which are those of an allgather, and are cured by a reset.
+ * Values from each rank of a node to each other one: of any length, in place, with ranks that run
+ * ahead, beside allgathers, barriers and messages; sizes that are exchanged before the messages;
+ * and failures, which are those of an allgather, and are cured by a reset.
  */
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ TEST(ranks_that_run_ahead)
         ranks_try(sizes[i], NULL, trade_often);
 }
 
-/* Neither inline writes, nor room for more than one request; and each way to wait. */
+/* Without inline writes and with room for only one request; and each way to wait. */
 TEST(attributes)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
@@ -127,7 +127,7 @@ TEST(beside_other_calls)
 
 #define MOST 300
 
-/* Each message is of another size, which the receiver knows before it posts the receive. */
+/* Each message has a different size, which the receiver knows before it posts the receive. */
 static void send_what_was_told(struct ranks *ranks, uint32_t rank, uint32_t turn,
                                struct memory *memory)
 {
@@ -235,7 +235,7 @@ static void disagree(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE));
 }
 
-/* All are told that it is a mistake of the program, whichever rank found it out. */
+/* All ranks get the same error about the program, whichever rank found it. */
 TEST(ranks_that_disagree)
 {
     static const enum act mixes[][2] = {
@@ -252,7 +252,7 @@ TEST(ranks_that_disagree)
     ranks_close(&ranks);
 }
 
-/* The last rank does not come; the others are told by the first that gives up. */
+/* The last rank does not come; the first rank that gives up notifies the others. */
 static void miss_one(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -281,7 +281,7 @@ TEST(a_rank_that_never_comes)
     ranks_try(4, NULL, miss_one);
 }
 
-/* A piece stands behind a message that nobody takes; the slot it is in is used again later. */
+/* A piece stands behind a message without a receive; its slot is used again later. */
 static void trade_in_vain(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -351,7 +351,7 @@ TEST(garbage)
     ranks_close(&ranks);
 }
 
-/* The last rank of four processes is killed, and the others are told. */
+/* The last rank of four processes is killed, and the others are notified. */
 static void live_or_die(struct rank *rank)
 {
     const struct sluice_channel_attr channel = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers that hold: nobody leaves before all have come, whatever the algorithm,
- * the group and the order, and what was written before is there afterwards.
+ * Barriers that hold: no rank leaves before all have come, whatever the algorithm, the group and
+ * the order, and data written before are visible afterwards.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static const uint32_t algorithms[] = {SLUICE_BARRIER_DEFAULT, SLUICE_BARRIER_TRE
 static const uint32_t sizes[] = {1, 2, 3, 5, 8};
 
 /*
- * Whether the processor time that a wait uses can be judged: a look at the queue of an
- * emulated device takes many times as long, and so does everything under a sanitizer.
+ * Returns whether the processor time of a wait can be judged: polling the queue of an emulated
+ * device takes many times as long, and so does everything under a sanitizer.
  */
 static bool is_measured(void)
 {
@@ -107,7 +107,7 @@ TEST(counts_that_wrap, .group = "wrap")
     ranks_try(2, NULL, pass_often);
 }
 
-/* Neither inline writes, nor room for more than one of them; and each way to wait. */
+/* Without inline writes and with room for only one of them; and each way to wait. */
 TEST(attributes)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
@@ -318,7 +318,7 @@ static void keep_results(struct ranks *ranks, uint32_t rank)
 #define FULL_DEPTH 4
 #define FULL_RANKS 3
 
-/* As many results as the queues are deep, which nobody looks at before the barriers. */
+/* Leaves as many unread results as the queues are deep before the barriers. */
 static void keep_all_results(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
@@ -414,8 +414,8 @@ static void meet(struct ranks *ranks, uint32_t rank)
 }
 
 /*
- * Ranks meet in the midst of a scope, with work of it in flight and results of it that
- * nobody has looked at, of which none is lost. Only its node must not end.
+ * Ranks meet during a scope, with its requests in flight and with unread results, of which none is
+ * lost. Only its node must not end.
  */
 static void meet_in_scope(struct ranks *ranks, uint32_t rank)
 {

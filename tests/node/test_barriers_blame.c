@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is to blame for barriers that broke, and why: what the others hear, and what
- * the rank does for which they were given up. And a rank that is well is not called
- * lost because this side ended the connection.
+ * The blame for broken barriers: the reason that other ranks get, and what the rank does that was
+ * given up on. A healthy rank is not called lost because this side ended the connection.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +14,13 @@
 #define WHY_AT 16
 #define TEXT 400
 
-/* Which of the two there is depends on whether the rank could be asked in time. */
+/* The text depends on whether the rank could be asked in time. */
 static const char *reason_of(const char *text)
 {
     return strstr(text, "did not come") ? ": it did not come in time" : ": it did not answer";
 }
 
-/* Rank 0 waits for rank 1 alone, so it gives up for that one; then all hear of it. */
+/* Rank 0 waits only for rank 1 and gives up on it; all ranks then get that reason. */
 static void come_late(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t first[] = {0, 1};
@@ -61,7 +60,7 @@ static void forge(struct ranks *ranks, uint32_t at, uint32_t value)
     ranks_forge(ranks, at, &word, 1);
 }
 
-/* What a rank says of its reason chooses one that is known, or none. */
+/* The reason that a rank sends selects a known text, or none. */
 TEST(reasons_that_are_none)
 {
     static const struct {
@@ -88,9 +87,9 @@ TEST(reasons_that_are_none)
 }
 
 /*
- * Rank 0 sends to rank 1, which has forgotten its receive. What rank 0 writes after that waits
- * behind it, so rank 1 must not say that rank 0 was missing, nor may another rank say it of one
- * that came and has left.
+ * Rank 0 sends to rank 1, which has forgotten its receive. Later writes of rank 0 wait behind that
+ * message, so rank 1 must not report rank 0 as missing, nor may another rank report one that came
+ * and left.
  */
 #define FORGETFUL_TIME SLUICE_MS(300)
 
@@ -111,7 +110,7 @@ static int meet_or_gather(struct ranks *ranks, uint32_t rank, bool gathers)
                : sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, FORGETFUL_TIME);
 }
 
-/* What may be said of a rank that came. */
+/* Whether the text is right about a rank that came. */
 static bool is_true(const struct ranks *ranks, uint32_t rank, int result, bool gathers)
 {
     char wanted[TEXT];
@@ -212,7 +211,7 @@ TEST(a_cancel_of_our_own)
     ranks_close(&ranks);
 }
 
-/* Its own work to itself, of which no other rank is to blame. */
+/* Requests of the rank to itself, for which no other rank is to blame. */
 TEST(work_with_itself)
 {
     struct ranks ranks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers that fail: whose fault it was is told, to all and at once; a mistake in
- * the arguments breaks nothing; and what is broken can be reset.
+ * Barriers that fail: all ranks get the culprit at once; a mistake in the arguments breaks nothing;
+ * and a reset repairs what is broken.
  */
 #include <stdlib.h>
 
@@ -95,7 +95,7 @@ TEST(a_rank_that_never_comes)
     ranks_try(4, NULL, miss_one);
 }
 
-/* Who was asked, and given no time to answer, is blamed as well. */
+/* A rank that was queried but had no time to answer is blamed as well. */
 static bool blamed_in_vain(struct span took)
 {
     return took.real - took.fair > SLUICE_MS(200) &&
@@ -129,7 +129,7 @@ TEST(one_of_many_never_comes)
     ranks_try(8, NULL, miss_one_of_many);
 }
 
-/* All have come, but each to another barrier: nobody is said to be missing. */
+/* All ranks have come, but each to a different barrier: none is reported missing. */
 static void wait_in_a_ring(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t groups[3][2] = {{0, 1}, {1, 2}, {0, 2}};
@@ -150,7 +150,7 @@ TEST(a_ring_of_groups)
     ranks_try(3, NULL, wait_in_a_ring);
 }
 
-/* Where nobody may read, nobody is accused, and no connection is lost by trying. */
+/* Without the right to read, no rank is blamed, and the attempt loses no connection. */
 static void miss_without_reads(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -173,7 +173,7 @@ TEST(no_reads)
     ranks_try(4, &attr, miss_without_reads);
 }
 
-/* A question stands behind a message that nobody takes: it is not asked twice, and ends nothing. */
+/* A query stands behind a message without a receive: it is not sent twice, and ends nothing. */
 static void ask_in_vain(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -250,7 +250,10 @@ TEST(no_room)
     ranks_try(3, &attr, wait_for_room);
 }
 
-/* Who was told by one group tells the next one; groups without such a rank go on. */
+/*
+ * A rank that failed in one group passes the failure on to its next group; groups without such a
+ * rank go on.
+ */
 static void spread(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t first[] = {0, 1}, second[] = {1, 2}, apart[] = {3, 4};
@@ -334,13 +337,13 @@ TEST(garbage)
         generation++;
         ranks_run(&ranks, all_pass);
     }
-    /* Of the time before. */
+    /* Marks of an earlier generation are ignored. */
     require_ok(sluice_node_barrier_reset(ranks.nodes[0]));
     require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
     forge(&ranks, COUNT_AT, (uint64_t)generation << 32 | 77);
     forge(&ranks, MARK_AT, (uint64_t)generation << 32 | 0x10000);
     ranks_run(&ranks, all_pass);
-    /* And what goes backwards is as wrong as what is ahead. */
+    /* A count that goes backwards is as wrong as one that is ahead. */
     forge(&ranks, COUNT_AT, 0);
     require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -EPROTO,
                   "rank 1 count");
@@ -353,7 +356,7 @@ static void lose_rank(struct ranks *ranks, uint32_t rank)
     static const uint32_t rest[] = {0, 2};
     struct sluice_node *node = ranks->nodes[rank];
     struct sluice_endpoint unused;
-    /* Only who was heard is missed. */
+    /* Only a peer that was heard before can be found lost. */
     all_pass(ranks, rank);
     ranks_meet(ranks);
     if (rank == 1) {
@@ -382,7 +385,7 @@ static void lose_rank(struct ranks *ranks, uint32_t rank)
 
 TEST(a_lost_connection)
 {
-    /* Of a device that hears nothing of it the loss is learned by asking. */
+    /* A device without traffic to the peer notices the loss by keep-alive probes. */
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};

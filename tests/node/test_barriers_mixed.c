@@ -13,7 +13,7 @@
 /* Until another rank's failure is known here; a busy machine takes its time. */
 #define AT_ONCE SLUICE_S(5)
 
-/* What rank 0 does, and what the others do. */
+/* The calls of rank 0, and those of the others. */
 struct mix {
     uint32_t count;         /* of ranks 0, 1, ...; 0: all, by no list */
     uint32_t algorithms[2]; /* of rank 0, and of the others */
@@ -75,7 +75,7 @@ TEST(other_algorithms)
     try_mixes(mixes, COUNT(mixes));
 }
 
-/* It would close while the others go on. */
+/* Otherwise it would close while the others go on. */
 TEST(an_early_end)
 {
     static const struct mix mixes[] = {{0, {0, 0}, true}, {0, {0, 1}, true}, {0, {0, 2}, true}};

@@ -13,7 +13,7 @@
 static const uint32_t sizes[] = {1, 2, 3, 8};
 static const size_t lengths[] = {0, 1, 7, 8, 32, 239, 240, 241, 480, 481, 5000};
 
-/* Gives a value that tells who gave it in which turn, and checks those of all. */
+/* Gives a value that identifies its rank and turn, and checks those of all. */
 static void give(struct ranks *ranks, uint32_t rank, size_t length, uint32_t turn, bool in_place)
 {
     uint8_t *all = malloc(ranks->count * length + 1);
@@ -96,7 +96,7 @@ TEST(deadlines_of_zero)
     ranks_try(1, NULL, give_alone);
 }
 
-/* Neither inline writes, nor room for more than one request; and each way to wait. */
+/* Without inline writes and with room for only one request; and each way to wait. */
 TEST(attributes)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
@@ -254,7 +254,7 @@ TEST(arguments)
     ranks_close(&ranks);
 }
 
-/* What rank 0 does, and what the others do: calls that do not go together. */
+/* The calls of rank 0 and of the others, which do not match. */
 enum act { GIVE_8, GIVE_16, SHARE, BARRIER, DISSEMINATE, CENTRAL, END };
 
 static int act(struct sluice_node *node, enum act what)
@@ -293,7 +293,7 @@ static void disagree(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE));
 }
 
-/* Everybody is told that it is a mistake of the program, whoever found it out. */
+/* All ranks get the same error about the program, whichever rank found it. */
 TEST(ranks_that_disagree)
 {
     static const enum act mixes[][2] = {
@@ -310,7 +310,7 @@ TEST(ranks_that_disagree)
     ranks_close(&ranks);
 }
 
-/* The last rank does not come; the others are told by the first that gives up. */
+/* The last rank does not come; the first rank that gives up notifies the others. */
 static void miss_one(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -341,7 +341,7 @@ TEST(a_rank_that_never_comes)
     ranks_try(4, NULL, miss_one);
 }
 
-/* A piece stands behind a message that nobody takes; the memory it is in is used again later. */
+/* A piece stands behind a message without a receive; its memory is used again later. */
 static void give_in_vain(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];

@@ -161,7 +161,7 @@ static void erase(struct sluice_node_endpoint *endpoint, size_t at)
     memset(endpoint, (int)at, sizeof(*endpoint));
 }
 
-/* What is unusable fails its rank alone: damaged, of another version, of nonsense, of zeros. */
+/* An unusable endpoint fails only its rank: damaged, of another version, nonsense, or zeros. */
 static void connect_unusable(void (*spoil)(struct sluice_node_endpoint *endpoint, size_t at),
                              size_t at)
 {
@@ -219,7 +219,7 @@ static void keep_first_line(uint32_t level, const char *line, void *user)
     }
 }
 
-/* Of the endpoint that rank 1 made; the connection in it is of its own version. */
+/* Versions of the endpoint of rank 1; the connection inside has a version of its own. */
 TEST(endpoints_from_the_future)
 {
     static const struct {
@@ -270,12 +270,12 @@ static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
     uint32_t next = (rank + 1) % ranks->count;
     memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
-    /* One receive that nobody will fill. */
+    /* This receive stays empty. */
     require_ok(sluice_multichannel_receive_unpolled(all, next, &sge, 1, DEADLINE, NULL));
     let_pass(rank == 2 ? SLUICE_MS(200) : 0);
     require_ok(sluice_node_shutdown(node, DEADLINE));
     require_result(sluice_multichannel_poll(all, &completion, 1), 1);
-    /* It ends with the connection, of which either side may be the first to let go. */
+    /* The receive ends with the connection, which either side may end first. */
     require(completion.error == -ECANCELED || completion.error == -ECONNRESET, "%d",
             completion.error);
     require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ENOTCONN, "shut down");
@@ -286,7 +286,7 @@ static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-/* One rank is much slower than the others, who close as soon as they may. */
+/* One rank is much slower than the others, which close as soon as they may. */
 TEST(orderly_end)
 {
     static const uint32_t sizes[] = {1, 2, 3, 5, 8};
@@ -299,8 +299,8 @@ TEST(orderly_end)
 }
 
 /*
- * Rank 0 sends to rank 2, which takes it only when it is late for rank 0. What
- * stands behind the message cannot reach it, so it learns of that from rank 1.
+ * Rank 0 sends to rank 2, which receives only after the deadline of rank 0. The mark of rank 0
+ * waits behind that message, so rank 2 gets it from rank 1.
  */
 static void leave_work(struct ranks *ranks, uint32_t rank)
 {
@@ -334,8 +334,8 @@ TEST(an_end_that_fails)
 }
 
 /*
- * The other way round: rank 0 waits for its work, and sleeps, while rank 1 is the
- * one that gives up. The mark that tells of it wakes nobody.
+ * In reverse, rank 0 waits for its work, and sleeps, while rank 1 gives up. The mark of that wakes
+ * no thread.
  */
 static void wait_for_work(struct ranks *ranks, uint32_t rank)
 {

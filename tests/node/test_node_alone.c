@@ -15,7 +15,7 @@
 
 #define TEXT 2000
 
-/* What a launcher would tell a rank. */
+/* Sets the variables that a launcher would set for a rank. */
 static void be_rank(uint32_t rank, uint32_t ranks, uint16_t port)
 {
     char text[64];
@@ -64,7 +64,7 @@ TEST(nothing_is_given, .group = "self")
         uint32_t own = 5, all = 0;
         require_ok(sluice_exchange_allgather(exchange, &own, &all, sizeof(own), DEADLINE));
         require(all == 5, "%u", all);
-        /* They go with the node alone. */
+        /* The domain and the context end only with the node. */
         sluice_pd_free(pd);
         require(strstr(sluice_last_error(), "domain belongs to a node"), "%s", sluice_last_error());
         sluice_context_close(context);
@@ -75,7 +75,7 @@ TEST(nothing_is_given, .group = "self")
                 sluice_last_error());
         pd = sluice_node_pd(node);
         works(node, pd);
-        /* What was made of them may outlive it. */
+        /* Objects made of them may outlive the node. */
         struct sluice_mr *mr = sluice_mr_alloc(pd, 100, SLUICE_ACCESS_LOCAL_WRITE);
         require(mr, "%s", sluice_last_error());
         if (turn == 1) {
@@ -121,7 +121,7 @@ TEST(an_exchange_is_given, .group = "self")
     sluice_exchange_close(exchange);
 }
 
-/* Nothing is left behind by what fails, wherever that is. */
+/* A failure at any step leaves nothing behind. */
 TEST(what_cannot_be_opened, .group = "self")
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = 4};
@@ -175,7 +175,7 @@ TEST(four_ranks, .group = "processes", .unless = device_is_pretend)
     group_run(4, take_part, &port, 60);
 }
 
-/* Rank 1 has no device; all are told why, and at once. */
+/* Rank 1 has no device; all ranks get the reason at once. */
 static void lack_a_device(struct rank *rank)
 {
     const uint16_t *port = rank->argument;
@@ -236,7 +236,7 @@ TEST(what_could_not_be_made_is_given, .group = "self")
     open_with(fail_to_open(), NULL,
               "NULL for the exchange and the protection domain, and opens its own; earlier: no "
               "device 'no-such-device'");
-    /* That was told, and a node was made since. */
+    /* That failure was reported, and a node was opened since, so it is no longer mentioned. */
     open_with(NULL, NULL, NULL);
     struct sluice_exchange *exchange = sluice_exchange_open(NULL, DEADLINE);
     require(exchange, "%s", sluice_last_error());

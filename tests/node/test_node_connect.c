@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Further multichannels of a node: arrivals are counted on one of them while the program
- * posts receives on the node's own. Ranks that are lost come back into them, failures of one
- * rank are told to all, and what goes on is not disturbed.
+ * Further multichannels of a node: arrivals are counted on one of them while the program posts
+ * receives on the node's own. Lost ranks rejoin them, the failure of one rank is reported to all,
+ * and running work is not disturbed.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 
 #define TAGS 4
 
-/* Of a device that hears nothing of a loss it is learned by asking. */
+/* A device without traffic to the peer notices the loss by keep-alive probes. */
 static const struct sluice_channel_attr watchful = {
     .size = sizeof(watchful), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
 static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_node),
@@ -20,7 +20,7 @@ static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_no
 static const struct sluice_channel_attr counting = {
     .size = sizeof(counting), .ack_timeout = 14, .keepalive = SLUICE_S(1), .arrival_tags = TAGS};
 
-/* What a rank has beside its node. */
+/* Objects of a rank beside its node. */
 struct second {
     struct sluice_multichannel *arrivals;
     struct memory memory; /* of each rank: what it wrote; and then what is sent, and received */
@@ -109,7 +109,7 @@ static void use_both(struct ranks *ranks, uint32_t rank)
 
     open_second(ranks, rank);
     exchange(ranks, rank, 10);
-    /* Each of the two stays what it is. */
+    /* Each of the two multichannels keeps its kind. */
     sge = memory_sge(&seconds[rank].memory, 0, 8);
     require_error(sluice_multichannel_receive(seconds[rank].arrivals, 0, &sge, 1, DEADLINE, NULL),
                   -EINVAL, "arrival");
@@ -154,7 +154,10 @@ TEST(as_many_as_wanted)
     ranks_try(3, NULL, use_several);
 }
 
-/* Rank 1 cannot have what it asks for, and all are told why; then it asks for what can be. */
+/*
+ * Rank 1 asks for something impossible, and all ranks get the reason; then it asks for what is
+ * possible.
+ */
 static void fail_alone(struct ranks *ranks, uint32_t rank)
 {
     const struct sluice_channel_attr wrong = {.size = sizeof(wrong), .arrival_tags = UINT32_MAX};
@@ -228,7 +231,7 @@ TEST(wrong_arguments)
     require(all, "%s", sluice_last_error());
     require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL, "1 peers 2 ranks");
     sluice_multichannel_close(all);
-    /* Nothing of that has harmed the node. */
+    /* None of that has harmed the node. */
     ranks_run(&ranks, use_both);
     ranks_close(&ranks);
 }
@@ -257,7 +260,7 @@ static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prep
     require(ranks->nodes[rank], "%s", sluice_last_error());
 }
 
-/* Of all ranks after one has come again: those that go on count from what they had. */
+/* Connects a rank that came again, on all ranks: the others keep their counts. */
 static void join_again(struct ranks *ranks, uint32_t rank, bool is_new)
 {
     struct second *second = &seconds[rank];
@@ -276,7 +279,7 @@ static void join_again(struct ranks *ranks, uint32_t rank, bool is_new)
     }
 }
 
-/* Whole rounds of tags, so that a rank that is new uses the same tags as the others. */
+/* Exchanges whole rounds of tags, so that a new rank uses the same tags as the others. */
 static void go_on(struct ranks *ranks, uint32_t rank)
 {
     exchange(ranks, rank, TAGS);
@@ -343,7 +346,7 @@ TEST(connections_that_one_side_lost)
     ranks_try(3, &watchful_node, lose_one);
 }
 
-/* Rank 2 has a scope open; nobody's connection is touched, and the next try succeeds. */
+/* Rank 2 has a scope open: no connection is touched, and the next attempt succeeds. */
 static void hold_scope(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_scope *scope = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank that cannot open its node: all ranks learn at once which it is and why,
- * over an exchange whose calls have no deadline, too, and can try again.
+ * A rank that cannot open its node: all ranks learn at once which rank failed and why, also over an
+ * exchange whose calls have no deadline, and can try again.
  */
 #include <errno.h>
 
@@ -14,7 +14,7 @@
 /* A busy machine takes its time. */
 #define AT_ONCE SLUICE_S(10)
 
-/* What befalls rank 1. */
+/* The failure of rank 1. */
 struct mishap {
     bool wrapped; /* the exchange is functions of the program */
     uint32_t barrier;
@@ -22,7 +22,7 @@ struct mishap {
     bool sign;      /* with a checksum that is right */
     int error;
     const char *own;    /* words of its text */
-    const char *others; /* and of theirs */
+    const char *others; /* and in the text of the others */
 };
 
 static const struct mishap *mishap;
@@ -49,7 +49,7 @@ static int trade(void *argument, const void *to, void *from, size_t bytes, int64
     return error;
 }
 
-/* Opens the node; the second time nothing befalls it. */
+/* Opens the node twice; the second time nothing fails. */
 static void open_twice(struct party *party)
 {
     const struct sluice_exchange_provider provider = {
@@ -86,7 +86,7 @@ static void open_with(const struct mishap *one)
     }
 }
 
-/* A program that passes what is left of its time: the others do not hear of it. */
+/* The program passes a deadline without time left; the other ranks do not notice. */
 static void open_without_time(struct party *party)
 {
     struct sluice_context *context = open_context();
@@ -142,7 +142,7 @@ TEST(a_damaged_endpoint)
     open_with(&one);
 }
 
-/* What a rank that lies says of its failure is made harmless. */
+/* The reason of a lying rank is made harmless. */
 static int lie(void *argument, const void *to, void *from, size_t bytes, int64_t deadline)
 {
     struct sluice_node_endpoint *endpoints = from;

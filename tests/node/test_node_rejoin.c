@@ -11,7 +11,7 @@
 #include "../support/process.h"
 #include "../support/ranks.h"
 
-/* Of a device that hears nothing of it the loss is learned by asking. */
+/* A device without traffic to the peer notices the loss by keep-alive probes. */
 static const struct sluice_channel_attr watchful = {
     .size = sizeof(watchful), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
 static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_node),
@@ -40,7 +40,7 @@ static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prep
     require(ranks->nodes[rank], "%s", sluice_last_error());
 }
 
-/* One that goes on resets a rank that comes again, and connects to it. */
+/* A remaining rank resets its peer for the rank that came again, and connects to it. */
 static void reset_again(struct ranks *ranks, uint32_t rank, uint32_t other)
 {
     require_ok(sluice_node_peer_reset(ranks->nodes[rank], other, &ranks->made[rank][other]));
@@ -90,7 +90,7 @@ static void leave_garbage(const struct ranks *ranks, uint32_t rank, uint32_t to,
     memory_close(&memory);
 }
 
-/* How those who go on learn of the loss, or what they do meanwhile. */
+/* How the remaining ranks learn of the loss, or what they do meanwhile. */
 enum meanwhile { AT_ONCE, IN_A_BARRIER, ALONE_FOR_LONG, MEANWHILES };
 
 static void await_loss(const struct ranks *ranks, uint32_t rank)
@@ -115,7 +115,7 @@ static void go_on_alone(struct ranks *ranks, uint32_t rank, uint32_t lost)
     }
 }
 
-/* Each rank in turn comes again, also those for whom others have come again. */
+/* Each rank in turn comes again, also a rank that has reset others before. */
 static void come_again_in_turns(struct ranks *ranks, uint32_t rank)
 {
     uint32_t generation = 1;
@@ -255,7 +255,7 @@ static void come_to_each_other(struct ranks *ranks, uint32_t rank)
             shake_again(ranks, rank, 1 - rank);
         }
         ranks_meet(ranks);
-        /* Who has no part in it was told. */
+        /* A rank that is not part of it was notified. */
         int result = sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE);
         require(result == (rank < 2 ? -ENOTCONN : -ECANCELED), "%d: %s", result,
                 sluice_last_error());
@@ -269,7 +269,7 @@ TEST(two_that_live)
     ranks_try(3, &watchful_node, come_to_each_other);
 }
 
-/* A rank that waits for one that has begun to make a third one new does not wait in vain. */
+/* If a rank waits for one that has begun to reset a third one, its wait ends. */
 static void wait_in_vain(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t others[] = {0, 2};
@@ -326,7 +326,7 @@ TEST(wrong_arguments)
     require_error(sluice_node_peer_handshake(node, 1, theirs), -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
     check_state(&ranks, 1, SLUICE_STATE_READY);
-    /* Nothing of that has harmed it. */
+    /* None of that has harmed the node. */
     ranks_run(&ranks, come_to_each_other);
     require_ok(sluice_node_peer_reset(node, 1, &ours));
     require_error(sluice_node_peer_handshake(node, 1, &zeros), -EPROTO, "endpoint of a node");
@@ -389,7 +389,7 @@ static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
     mend_again(ranks, rank);
     node_works(ranks->nodes[rank], ranks->pds[rank]);
     ranks_meet(ranks);
-    /* What rank 0 gave rank 2 for the first connection, and for the one after it. */
+    /* The endpoints that rank 0 gave rank 2 for the first connection, and for the one after it. */
     if (rank == 2) {
         old = ranks->made[0][2];
         reset_again(ranks, 2, 0);
@@ -452,14 +452,14 @@ static void take_back(struct rank *rank, struct sluice_node *node, uint32_t lost
     require_ok(sluice_node_peer_handshake(node, lost, &received[spare]));
 }
 
-/* Who has no node, because it waits for its turn, exchanges nothing of use. */
+/* A rank without a node, which waits for its turn, exchanges zeros. */
 static void look_on(struct rank *rank)
 {
     struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
     rank_exchange(rank, blocks, received, sizeof(blocks[0]));
 }
 
-/* Rank 0 kills who is rank 1, before a barrier or in it; all others learn of it there. */
+/* Rank 0 kills rank 1, before a barrier or in it; all others learn of it there. */
 static void lose_rank(struct rank *rank, struct sluice_node *node, uint32_t victim)
 {
     const struct killing *killing = rank->argument;

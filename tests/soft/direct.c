@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the log says of regions. */
+/* Log lines about regions, counted by kind. */
 atomic_uint mapped, denied, unreadable;
 
-/* Of many in a second the log tells how many more there were. */
+/* If there are many in a second, the log only counts the rest; add that number. */
 static void hear_log(uint32_t level, const char *line, void *user)
 {
     unsigned count = 1;

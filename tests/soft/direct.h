@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of one-sided requests in mapped memory have in common. */
+/* Helpers shared by the tests of one-sided requests in mapped memory. */
 #ifndef SOFT_DIRECT_H
 #define SOFT_DIRECT_H
 
@@ -12,9 +12,9 @@
 #define REMOTE_RIGHTS \
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
-/* What the log has said of regions in this process: the program sets them back. */
+/* Counts of log lines about regions in this process; tests reset them. */
 extern atomic_uint mapped, denied, unreadable;
-/* Has the log tell those three, and how many lines it has held back so far. */
+/* Counts those three kinds of log lines, including lines that the log held back. */
 void hear_all(void);
 
 /* Two ranks, each with a channel to the other, and a region that the other one may use. */
@@ -33,14 +33,14 @@ void end_open_with(struct end *end, struct rank *rank, uint32_t rights, uint32_t
 void end_open(struct end *end, struct rank *rank);
 void end_close(struct end *end);
 struct sluice_mr *alloc(const struct end *end, size_t length, uint32_t access);
-/* Both ranks call it: the other one's. */
+/* Exchanges keys of regions; both ranks call it. Returns the region of the other rank. */
 struct sluice_remote_mr share(const struct end *end, const struct sluice_mr *mr);
 struct sluice_sge own_sge(const struct end *end, size_t offset, size_t length);
 struct sluice_remote_mr slice(const struct sluice_remote_mr *whole, size_t offset, size_t length);
 int read_word(struct end *end, size_t offset);
 /* Until the region is mapped, or it is said that it will not be. */
 void use_until_known(struct end *end);
-/* Mappings of regions, own ones included, whose line in /proc/self/maps has these words. */
+/* Counts mappings of regions, own ones included, whose line in /proc/self/maps has these words. */
 uint32_t count_maps(const char *with);
 uint32_t draw(uint64_t *state);
 

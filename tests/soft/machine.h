@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A machine of two threads with store buffers, on which the ring of shared memory runs: its
- * code, compiled with atomic operations that ask who goes on. Of test_interleave.c alone.
+ * A machine of two threads with store buffers, on which the ring of shared memory runs: its code,
+ * compiled with atomic operations that let the test choose which thread runs next. Used only by
+ * test_interleave.c.
  */
 #ifndef SOFT_MACHINE_H
 #define SOFT_MACHINE_H
@@ -21,18 +22,19 @@ static void hooked_fence(void);
 static void drain_stores(void);
 static void hooked_copy(void *to, const void *from, size_t size);
 
-/* What is broken, if anything. */
+/* The part of the protocol that is broken in this run, if any. */
 enum fault {
     NO_FAULT,
     NO_FENCE_OF_WRITER,  /* between publishing and looking whether the reader sleeps */
     NO_FENCE_OF_READER,  /* between going to sleep and the last look */
     NO_FENCE_OF_TELLER,  /* between words and looking whether the writer sleeps */
-    NO_FENCE_OF_HEARER,  /* between its going to sleep and the last look at them */
-    NO_WISH_FOR_WORDS,   /* it does not say that it waits for them */
-    UNTOLD_EARLY,        /* a receive takes what was set aside, and nobody hears of it */
+    NO_FENCE_OF_HEARER,  /* between its going to sleep and the last check of the words */
+    NO_WISH_FOR_WORDS,   /* the writer does not announce that it waits for words */
+    /* a receive takes a message that was set aside, and the writer is not notified */
+    UNTOLD_EARLY,
     LATE_CLEARING,       /* the word behind a record is cleared after it is published */
     EARLY_PUBLISHING,    /* a record is published before its bytes are written */
-    NO_LAST_LOOK,        /* of who goes to sleep */
+    NO_LAST_LOOK,        /* before a thread goes to sleep */
     EARLY_TAKING,        /* the place is given back before the bytes are read */
     NO_FENCE_OF_TOUCHER, /* between saying so and looking whether it is closed */
     NO_FENCE_OF_CLOSER,  /* between closing and looking whether it is touched */
@@ -64,7 +66,7 @@ static enum fault fault;
 #define STACK 65536
 #define VISITED (UINT32_C(1) << 22)
 
-/* A word, or the bytes of a record, in which order they are written matters to nobody. */
+/* A word, or the bytes of a record; the order of writes within it does not matter. */
 struct store {
     uint8_t *at;
     size_t size;
@@ -75,7 +77,7 @@ struct thread {
     ucontext_t context;
     uint8_t *stack;
     bool done, asleep, woken, fencing;
-    bool dozing;      /* it fences to go to sleep, and not because it has published */
+    bool dozing;      /* the fence precedes a sleep, not a publication */
     uint64_t history; /* of all it has seen: with the program, that is its state */
     struct store stores[STORES];
     uint32_t count;
@@ -166,7 +168,7 @@ static void hooked_fence(void)
         drain_stores();
 }
 
-/* What is to be published first, if it is broken. */
+/* With EARLY_PUBLISHING, the store that is published first. */
 static struct {
     volatile void *at;
     uint64_t value;

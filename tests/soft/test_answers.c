@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acknowledgements that wait for an answer to ride on: whoever was answered at once, again
- * and again, hears of what it sent although no answer comes any more.
+ * Acknowledgements that wait for an answer to ride on: after many immediate answers, a send is
+ * still acknowledged when no further answer comes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 enum request { RECEIVE, SEND };
 
-/* Static: who ends without closing it leaks nothing. */
+/* Static, so that a process that ends without closing it leaks nothing. */
 static struct {
     struct rank *rank;
     struct mesh mesh;
@@ -115,7 +115,7 @@ static void send_in_a_call(struct rank *rank)
     end_play();
 }
 
-/* Both have sent before either has received. */
+/* Both ranks have sent before either has received. */
 static void exchange(struct rank *rank)
 {
     play(rank);

@@ -33,8 +33,8 @@ static void *run_access(void *argument)
 }
 
 /*
- * The target takes its memory away after so long, and has other use for the
- * addresses at once, which nobody disturbs.
+ * The target unmaps its memory after the delay and maps the addresses anew at once; no access may
+ * change that.
  */
 static void withdraw(struct access *access, struct sluice_pd *pd, size_t length, int64_t delay)
 {
@@ -97,7 +97,7 @@ static void allow_fds(rlim_t count)
 /* A peer without descriptors, its end first or last: it does not spin, and goes on with them. */
 static void starve(struct rank *rank)
 {
-    for (int i = 0; i < 4; i++) { /* who connects is a matter of chance */
+    for (int i = 0; i < 4; i++) { /* which side connects is random */
         struct sluice_endpoint endpoints[2];
         struct sluice_channel *channel = NULL;
         struct sluice_context *context = open_context();

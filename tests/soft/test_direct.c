@@ -13,7 +13,7 @@
 
 #include "direct.h"
 
-/* What it does. */
+/* Random operations. */
 
 /* A model of the peer's region is beside it. */
 static void do_anything(struct end *end, uint8_t *model, uint64_t *state)
@@ -82,7 +82,7 @@ TEST(it_does_what_the_peer_would_do)
     group_run(2, work_on, NULL, 60);
 }
 
-/* What the owner sees is what was written, by whoever writes, and the other way round. */
+/* The owner sees what the peer wrote, and the peer sees what the owner wrote. */
 static void count_together(struct rank *rank)
 {
     enum { ROUNDS = 20000 };
@@ -237,7 +237,7 @@ static uint32_t count_writable(void)
     return count;
 }
 
-/* Whoever has the descriptor, or opens it anew, cannot write where no peer may. */
+/* A process that has the descriptor, or opens it anew, cannot write where peers may not. */
 TEST(what_peers_only_read_nobody_else_writes)
 {
     static const uint32_t access[] = {SLUICE_ACCESS_LOCAL_WRITE,
@@ -289,8 +289,8 @@ TEST(nothing_beyond_the_region_is_touched)
 }
 
 /*
- * What a turn copies itself is bounded: nobody else is served meanwhile, and no deadline is
- * looked at. Done at once, all of this would take many seconds.
+ * Bytes that one pass copies itself are bounded, as other peers and deadlines wait meanwhile.
+ * Without the bound all of this would take many seconds.
  */
 static void copy_for_long(struct rank *rank)
 {
@@ -333,8 +333,9 @@ TEST(a_deadline_is_kept_while_much_is_copied)
 }
 
 /*
- * A write, and a read behind it: who has written what is read after it has looked at what
- * was written finds it, or the read finds its own. Words of the region of rank 1, a line each.
+ * Tests a write and a read behind it: if rank 1 changes the word that is read and then looks for
+ * the write, either it finds the write, or the read finds its change. Offsets of words in the
+ * region of rank 1, a cache line each.
  */
 enum { WRITTEN = 0, READ = 64, GO = 128, SEEN = 192 };
 
@@ -371,7 +372,7 @@ static void go(struct end *end, uint64_t round)
     require_ok(sluice_channel_write(end->channel, &sge, 1, &remote, DEADLINE));
 }
 
-/* What rank 1 has found written, once it has answered. */
+/* Waits until rank 1 has answered. Returns the written value that it found. */
 static uint64_t await_answer(struct end *end, uint64_t round)
 {
     const struct sluice_sge sge = own_sge(end, SEEN, 8);

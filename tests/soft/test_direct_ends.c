@@ -17,7 +17,7 @@
 
 /* The end of a region. */
 
-/* Its key is good for nothing, and its pages go back. */
+/* The key no longer works, and the pages are released. */
 static void lose_region(struct rank *rank)
 {
     struct end end;
@@ -35,7 +35,7 @@ static void lose_region(struct rank *rank)
     }
     rank_barrier(rank);
     if (rank->index == 0) {
-        /* It is told over the socket, which somebody looks at. */
+        /* The peer is notified over the socket, which its helper reads. */
         for (int tries = 0; count_maps("") != before && tries < 2000; tries++)
             let_pass(SLUICE_MS(10));
         require_result((int)count_maps(""), (int)before);
@@ -131,7 +131,7 @@ TEST(many_regions_come_and_go)
 
 /* The end of a connection. */
 
-/* Who has closed it has its memory to itself, whatever the other one does. */
+/* A side that has closed the channel owns its memory alone, whatever its peer does. */
 static void close_on_it(struct rank *rank)
 {
     for (uint32_t round = 0; round < (short_run() ? 30 : 200); round++) {
@@ -165,7 +165,7 @@ TEST(nothing_is_touched_once_it_is_closed)
     group_run(2, close_on_it, NULL, 100);
 }
 
-/* A program that does nothing but write hears of the death of its peer. */
+/* A program that only writes notices the death of its peer. */
 static void survive(struct rank *rank)
 {
     int64_t deadline = SLUICE_S(10);
@@ -196,7 +196,7 @@ TEST(who_only_writes_hears_of_a_death)
     group_run(2, survive, NULL, 60);
 }
 
-/* A peer that is stopped amid its copies holds nobody up for longer than it must. */
+/* A peer that is stopped during its copies delays its partner no longer than necessary. */
 static void stop_amid(struct rank *rank)
 {
     pid_t pids[2] = {getpid(), getpid()};
@@ -424,7 +424,7 @@ static void *ring(void *argument)
     return NULL;
 }
 
-/* What may be mapped and what may not is asked for, and the peer answers many at once. */
+/* The peer is asked for many regions at once, some of which may not be mapped, and answers all. */
 static void ask_much_at_once(struct rank *rank)
 {
     enum { REGISTERED = 7, REGIONS = REGISTERED + 4, USES = 4 };

@@ -61,7 +61,7 @@ TEST(registered_memory_is_read_without_its_owner)
     group_run(2, read_from_the_stopped, NULL, 60);
 }
 
-/* What is there once it is deregistered nobody gets for it. */
+/* Once a region is deregistered, peers cannot get the later contents of its pages. */
 static void lose_what_was_registered(struct rank *rank)
 {
     for (uint32_t round = 0; round < (short_run() ? 30 : 200); round++) {

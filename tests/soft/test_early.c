@@ -118,7 +118,7 @@ TEST(an_early_message_may_be_too_long)
     send = request_of(SLUICE_OP_SEND, 0, &sge);
     handles[0] = post(pair.channels[0], &send);
     handles[1] = post(pair.channels[0], &send);
-    /* Both have come before this is done. */
+    /* Both messages have come before this is done. */
     require_ok(sluice_channel_wait_connected(pair.channels[0], SLUICE_S(10)));
     sge = memory_sge(&to, 0, 8);
     require_result(sluice_channel_receive(pair.channels[1], &sge, 1, SLUICE_S(10), NULL),
@@ -132,7 +132,7 @@ TEST(an_early_message_may_be_too_long)
     pair_close(&pair);
 }
 
-/* What was set aside when its sender gave up is no message of the next connection. */
+/* A spilled message whose send timed out is not received on the next connection. */
 TEST(an_early_message_ends_with_its_deadline)
 {
     struct pair pair;
@@ -220,7 +220,7 @@ TEST(receiver_of_early_messages_is_killed)
     group_run(2, outlive_receiver, NULL, 40);
 }
 
-/* What it has set aside may still be received, as long as the death is not known. */
+/* Spilled messages of a dead sender may still be received until the death is known. */
 static void outlive_sender(struct rank *rank)
 {
     struct sluice_handle handles[HELD];
@@ -239,7 +239,7 @@ static void outlive_sender(struct rank *rank)
         rank_await_death(rank);
     }
     rank_barrier(rank);
-    /* Which finds them. */
+    /* This poll takes the early messages. */
     require_result(sluice_multichannel_poll(mesh.all, &done, 1), 0);
     rank_kill(rank, 1);
     sge = memory_sge(&memory, 0, 8);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large messages, and reads, between two processes that must not read each other's memory: Yama,
- * seccomp, namespaces, a process that is not to be dumped, and a kernel without the call. They
- * arrive whole, with the right results, and the log says once that it is slower. Who runs this as
- * root has it run as a user of no rights. softroce/check-ptrace.sh runs it with each of Yama's
- * scopes; SLUICE_TEST_PTRACE_SCOPE is the one that it has set.
+ * Large messages and reads between two processes that must not read each other's memory: Yama,
+ * seccomp, namespaces, a process that is not dumpable, and a kernel without the call. They arrive
+ * whole, with the right results, and the log reports once that transfers are slower. As root, the
+ * tests run as an unprivileged user. softroce/check-ptrace.sh runs it with each of Yama's scopes,
+ * and sets SLUICE_TEST_PTRACE_SCOPE to the scope.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -30,7 +30,7 @@
 #define CHANNELS 2
 #define NOBODY 65534
 
-/* What is different of a process. */
+/* The restriction of a process. */
 enum hindrance {
     READING_DENIED = 1, /* seccomp refuses process_vm_readv(2) */
     READING_UNKNOWN = 2,
@@ -82,7 +82,7 @@ static void write_file(const char *path, const char *text)
     close(fd);
 }
 
-/* Whoever changes its user is not dumpable, until it executes a program. */
+/* A process that changes its user is not dumpable until it executes a program. */
 static void become_nobody(void)
 {
     if (geteuid() == 0)
@@ -91,7 +91,7 @@ static void become_nobody(void)
     require(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0, "%s", strerror(errno));
 }
 
-/* As a program has them that is executed by a user who is not root. */
+/* The capabilities of a program that is executed by a user other than root. */
 static void drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -100,7 +100,7 @@ static void drop_capabilities(void)
     require(syscall(SYS_capset, &header, none) == 0, "%s", strerror(errno));
 }
 
-/* The same user and group as before, for who asks within. */
+/* Maps the same user and group as before into the namespace. */
 static void leave_users(void)
 {
     char users[64], groups[64];
@@ -147,7 +147,7 @@ static void hinder(enum hindrance of)
         require(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, "%s", strerror(errno));
 }
 
-/* Not everybody may: some systems leave that to root. */
+/* Some systems permit this only to root. */
 static bool can_leave_users(void)
 {
     int status = 0;
@@ -158,7 +158,7 @@ static bool can_leave_users(void)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* What the kernel says. */
+/* Asks the kernel directly. */
 
 struct place {
     pid_t pid;
@@ -167,7 +167,7 @@ struct place {
 
 static const uint64_t word = 0x5eaf00d;
 
-/* Neither is the other's parent, as Yama asks for. */
+/* Neither process is the parent of the other, which Yama would permit. */
 static bool may_read(struct rank *rank)
 {
     struct place places[2] = {{getpid(), &word}, {getpid(), &word}};
@@ -181,7 +181,7 @@ static bool may_read(struct rank *rank)
     return length == (ssize_t)sizeof got && got == word;
 }
 
-/* -1: no Yama, or nobody tells. */
+/* Returns -1 without Yama, or if the scope cannot be read. */
 static int ptrace_scope(void)
 {
     FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
@@ -201,7 +201,7 @@ static void check_kernel(const struct row *row, bool readable)
     int scope = ptrace_scope();
 
     require(!set || atoi(set) == scope, "scope %d, not %s", scope, set);
-    /* Who has made a namespace of users may do anything to those in it. */
+    /* A process that made a user namespace has all capabilities over processes in it. */
     if (scope > 0 && ((row->of[0] | row->of[1]) & OTHER_USERS) == 0)
         require(!readable, "%s: readable with scope %d", row->name, scope);
     if (set && scope == 0 && row == &rows[0])
@@ -244,7 +244,7 @@ static void end_close(struct end *end)
     sluice_context_close(end->context);
 }
 
-/* One message, whole, whose completion says so at both ends. */
+/* Passes one message and checks it and its completion at both ends. */
 static void pass(struct end *end, const struct rank *rank, uint32_t channel, uint32_t from,
                  uint64_t key)
 {

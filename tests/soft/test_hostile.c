@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hostile peer on the soft transport's TCP wire. Whatever it says after a
- * right hello, the victim's channel fails cleanly, no memory changes but what
- * it was entitled to write, and the others work on.
+ * A hostile peer on the soft transport's TCP wire. Whatever it sends after a valid hello, the
+ * victim's channel fails cleanly, no memory changes outside of its rights, and the other peers work
+ * on.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +202,7 @@ START_TEST(single_frames)
 }
 END_TEST
 
-/* Whoever asks is answered, even if the victim's program is elsewhere. */
+/* A probe is answered even while the victim's program is busy elsewhere. */
 START_TEST(probes_are_answered)
 {
     struct victim victim;
@@ -228,7 +228,7 @@ START_TEST(probes_are_answered)
 }
 END_TEST
 
-/* What the victim asks is to be answered with the right number, and once. */
+/* A probe of the victim must be answered with the right number, and once. */
 START_TEST(answers_to_probes)
 {
     struct victim victim;
@@ -257,7 +257,7 @@ START_TEST(answers_to_probes)
 }
 END_TEST
 
-/* What is refused is answered so, before the end. */
+/* A refused request is answered with the refusal before the connection ends. */
 START_TEST(refusals_are_told)
 {
     struct victim victim;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring of the wire through shared memory under all interleavings of a writer and a
- * reader on a machine with store buffers (TSO, as x86 is): the code of the library,
- * compiled with atomic operations that ask which of the two goes on, or whose oldest
- * store reaches memory. What may follow from a state is tried once. Records must arrive
- * whole, in order, and nobody may sleep while there is something to do: neither for a
- * record or room nor for what the reader says in words, credit and what is done; nor is
- * that lost which comes before its receive, and is set aside. And who
- * closes a connection is alone in its memory once nobody says any more that he touches it.
+ * The ring of the wire through shared memory under all interleavings of a writer and a reader on a
+ * machine with store buffers (TSO, as x86 is): the code of the library, compiled with atomic
+ * operations that choose which of the two runs next, or whose oldest store reaches memory. Each
+ * state is explored once. Records must arrive whole and in order, and no thread may sleep while
+ * there is something for it to do: neither for a record or room, nor for the reader's words, which
+ * report credit and completed requests. A message that comes before its receive is set aside and
+ * must not be lost. A side that closes a connection must own its memory alone once no thread is
+ * marked as touching it.
  *
- * That it would notice is tried with broken copies: each leaves out one thing that the
- * ring depends on, a fence between a store and a load among them.
+ * Broken copies prove that the test would notice: each leaves out one thing that the ring depends
+ * on, such as a fence between a store and a load.
  */
 #include "machine.h"
 
-/* What they do: a stream of words, in messages; the last ones only to find what is broken. */
+/*
+ * The work of both threads: a stream of words, in messages; the last ones only help to find faults.
+ */
 
 #define ENOUGH (SANITIZED ? 2 : 3)
 static const uint32_t stream[] = {1, 8, 1, 1, 1, 1};
@@ -23,7 +25,7 @@ static const uint32_t unasked[] = {1, 1, 1};
 static const uint32_t *messages;
 static uint32_t message_count, words;
 static bool answered; /* the writer waits for receives, and until all is done */
-static bool early;    /* it sends one message more than there are receives */
+static bool early;    /* the writer sends one message more than there are receives */
 
 static struct shm_writer writers[THREADS];
 static struct shm_reader readers[THREADS];
@@ -82,7 +84,7 @@ static void rest(uint32_t thread, struct shm_wants wants)
     slu_soft_shm_rouse(&readers[thread]);
 }
 
-/* Until the reader has said that it has done so much, or posted so many receives. */
+/* Waits until the reader has reported this many requests done, or this many receives. */
 static void await_words(uint32_t done, uint32_t credit)
 {
     static const struct shm_wants wants = {.words = true};
@@ -146,7 +148,10 @@ static void take_record(struct shm_reader *reader, const struct shm_record *reco
         slu_soft_shm_take(reader, record);
 }
 
-/* What is done, and that there is one receive more, if it is not posted for what is here. */
+/*
+ * Publishes what is done, and one more receive, unless that is to be posted for a message already
+ * here.
+ */
 static void tell_words(void)
 {
     uint32_t done = 0, end = messages[0];
@@ -162,7 +167,10 @@ static void tell_words(void)
         wake_other();
 }
 
-/* Nothing comes, and the program posts a receive; false: it would wait. */
+/*
+ * Without new records the program posts a receive for an early message. Returns false if there is
+ * none, and it would wait.
+ */
 static bool take_early(void)
 {
     if (taken == received)
@@ -196,7 +204,7 @@ static void run_reader(void)
     }
     while (violation == NULL && take_early())
         ;
-    /* As whoever stays hot, it goes on to look. */
+    /* A hot reader does not sleep here: it goes on polling. */
     if (violation == NULL && slu_soft_shm_wakes_writer(&readers[1]))
         wake_other();
 }
@@ -229,7 +237,10 @@ static void run_toucher(void)
     slu_soft_shm_let_go(&writers[0]);
 }
 
-/* Who finds it touched waits; that it looks at any time is among what is tried. */
+/*
+ * If the region is being touched, the closer would wait; all times at which it may check are
+ * explored.
+ */
 static void run_closer(void)
 {
     static const uint64_t mine = 7;
@@ -249,7 +260,7 @@ static void run_closer(void)
 
 #define STEPS_MAX 2000
 
-/* What was chosen at each step of this run, and of how many. */
+/* The choice at each step of this run, and the number of choices. */
 static uint8_t chosen[STEPS_MAX], choices[STEPS_MAX];
 static uint32_t step; /* of this run */
 static uint32_t kept; /* steps that are as in the run before */
@@ -336,7 +347,7 @@ static bool is_new(uint64_t hash)
     return true;
 }
 
-/* Those that can be: a thread goes on, or its oldest store reaches memory. */
+/* Lists the possible steps: a thread runs, or its oldest store reaches memory. */
 static uint32_t list_choices(struct thread **goes, struct thread **flushes)
 {
     uint32_t count = 0;
@@ -369,7 +380,10 @@ static bool choose(uint32_t count)
     return true;
 }
 
-/* Who goes on, once those stores have reached memory that do before; NULL: the run ends. */
+/*
+ * Chooses the next thread, after the stores that reach memory before it. Returns NULL at the end of
+ * the run.
+ */
 static struct thread *choose_next(void)
 {
     struct thread *goes[2 * THREADS + 1], *flushes[2 * THREADS + 1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of keys: what is in it is found by those that read while others put in and
- * take out; what was taken out is seen by nobody once that has returned, so that its
- * memory may go. With a fence of the kernel's and with readers that fence themselves.
+ * The table of keys: readers find its entries while other threads insert and remove; once a removal
+ * has returned, no reader sees the entry, so its memory can be freed. With membarrier(2), and with
+ * readers that fence themselves.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define READERS 3
 #define LASTING 40
 #define PASSING 24
-/* Of a region that is there; one that is not has another, or is not mapped. */
+/* Length of a region in the table; a removed region has another length, or is not mapped. */
 #define THERE 4096
 
 static struct soft_keys keys;
@@ -69,7 +69,7 @@ TEST(each_is_found_by_its_key, .times = 2)
     slu_soft_keys_destroy(&keys);
 }
 
-/* What came and went many times leaves no place that is never free again. */
+/* After many insertions and removals, all places are free again. */
 TEST(places_are_used_again)
 {
     struct soft_mr *stays;

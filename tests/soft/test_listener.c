@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is met where connections are made, on the soft transport's TCP wire: a
- * peer that answers nonsense, and visitors of our own listener that are none.
+ * Strangers on the soft transport's TCP wire: a peer that answers nonsense, and visitors of our
+ * listener that are not peers.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "../support/hostile.h"
 #include "../support/process.h"
 
-/* What no peer would answer. Each ends an attempt; none of them is believed. */
+/* Answers that no peer would give. Each ends an attempt; none of them is believed. */
 static const struct {
     const char *text;
     size_t length;
@@ -53,7 +53,7 @@ START_TEST(hostile_listener)
         if (poll(&waiting, 1, 1) > 0) {
             uint8_t hello[HELLO_BYTES];
             int fd = accept(victim.listener, NULL, NULL);
-            /* It gives up without a word where we came late. */
+            /* A dialer that was accepted late may have hung up already. */
             if (hear(fd, hello, sizeof(hello))) {
                 say(fd, answers[answered % COUNT(answers)].text,
                     answers[answered % COUNT(answers)].length);
@@ -68,7 +68,7 @@ START_TEST(hostile_listener)
 }
 END_TEST
 
-/* What knocks at a listener before, and instead of, a right hello. */
+/* Bytes that come to a listener before, or instead of, a valid hello. */
 START_TEST(garbage_at_the_listener)
 {
     struct victim victim;
@@ -103,7 +103,7 @@ START_TEST(garbage_at_the_listener)
     }
     int64_t start = fair_now();
     struct pair pair = {.sides = victim.star.sides};
-    for (int i = 0; i < 6; i++) { /* which of them connects is a matter of chance */
+    for (int i = 0; i < 6; i++) { /* which of them connects is random */
         pair_connect(&pair, NULL);
         pair_works(&pair);
         sluice_channel_close(pair.channels[0]);

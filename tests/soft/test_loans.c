@@ -26,7 +26,7 @@ struct scene {
     struct sluice_pd *pd;
     struct memory landing;
     struct memory little; /* of another receive */
-    uint8_t *secret;      /* registered for nobody */
+    uint8_t *secret;      /* registered without rights for peers */
 };
 
 /* Where the message is that the hostile peer lends. */
@@ -97,7 +97,7 @@ static void lend(struct near_peer *peer, const struct attack *attack, uint64_t s
     near_say(peer, list, attack->pieces * sizeof list[0]);
 }
 
-/* As who keeps to the protocol: the message itself. */
+/* Sends the message itself, as an honest peer does. */
 static void send_whole(struct near_peer *peer)
 {
     struct frame frame = {.type = SEND, .length = SIZE};
@@ -106,7 +106,7 @@ static void send_whole(struct near_peer *peer)
     near_say(peer, good, SIZE);
 }
 
-/* It is read, or asked for again, or that was the end. */
+/* The victim reads the loan, asks for the message itself, or ends the connection. */
 static void lend_once(struct near_peer *peer, const struct attack *attack, uint64_t secret)
 {
     struct frame frame;
@@ -118,7 +118,7 @@ static void lend_once(struct near_peer *peer, const struct attack *attack, uint6
     }
 }
 
-/* And lends again what it was asked for. */
+/* Lends again when asked for the message itself. */
 static void lend_twice(struct near_peer *peer, const struct attack *attack, uint64_t secret)
 {
     struct frame frame;
@@ -371,7 +371,7 @@ static bool is_over(struct sluice_channel *channel, const struct attack *attack)
     return (attack->classes & ARRIVES) != 0 || sluice_channel_state(channel) == SLUICE_STATE_FAILED;
 }
 
-/* What became of the request, or of the channel. */
+/* Requires that the request, or the channel, ended as the attack expects. */
 static void check_end(struct sluice_channel *channel, struct sluice_handle handle,
                       const struct attack *attack)
 {

@@ -16,7 +16,7 @@
 #define BIG ((size_t)300000)
 #define MAPS_MAX 16
 
-/* What this process has mapped of it, and may write to. */
+/* Shared memory that this process has mapped and may write to. */
 struct shared_map {
     uint8_t *bytes;
     size_t length;
@@ -56,7 +56,7 @@ static uint32_t duplicate(struct shared_map *maps, uint32_t count)
     return kept;
 }
 
-/* Of a generator of this process's own. */
+/* A generator of random numbers for this process. */
 static uint32_t draw(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -113,7 +113,7 @@ static void end_close(struct end *end)
     require_result(find_maps(maps), 0);
 }
 
-/* One of each kind, of a size that is drawn; ends at the first failure, which it returns. */
+/* Does one operation of each kind, with a random size. Returns the first failure. */
 static int work(struct end *end, const struct rank *rank, uint64_t *state, int64_t deadline)
 {
     static const size_t sizes[] = {8, 40, 300, 2000, 5000, 40000, BIG};
@@ -251,7 +251,7 @@ static void suffer(struct end *end, struct rank *rank, uint64_t *state)
     }
 }
 
-/* Both are used by the library of this process as well, which has no more reason to trust them. */
+/* The library of this process uses both maps as well, and must trust neither. */
 static void meet_nonsense(struct rank *rank)
 {
     const int *kind = rank->argument;
@@ -262,7 +262,7 @@ static void meet_nonsense(struct rank *rank)
         struct memory apart;
         struct end end;
         pthread_t thread;
-        uint64_t sizes = state; /* both draw the same */
+        uint64_t sizes = state; /* both ranks draw the same */
 
         end_open(&end, rank);
         memory_open_at(&apart, end.pd, 65536, SLUICE_ACCESS_LOCAL_WRITE, 0);
@@ -312,7 +312,7 @@ static void be_killed(struct end *end, struct rank *rank, uint64_t *state)
     rank_await_death(rank);
 }
 
-/* One of each kind is in flight, and the peer dies somewhere in the middle of them. */
+/* One request of each kind is in flight, and the peer dies somewhere among them. */
 static void fly(struct end *end, struct rank *rank, uint64_t *state)
 {
     static const uint32_t opcodes[] = {SLUICE_OP_SEND, SLUICE_OP_WRITE, SLUICE_OP_READ};
@@ -361,7 +361,7 @@ TEST(killed_ones_leave_nothing)
         group_run(2, lose_one, &seed, 50);
 }
 
-/* What large messages need goes back once there are none for a while. */
+/* Rings for large messages are released after some time without any. */
 
 #define RING ((size_t)1 << 18)
 
@@ -375,7 +375,10 @@ static uint32_t count_rings(void)
     return rings;
 }
 
-/* Both ways, of a size that goes through the ring. Returns the most that there were. */
+/*
+ * Sends in both directions, with a size that goes through the ring. Returns the most rings at a
+ * time.
+ */
 static uint32_t pass_large(struct end *end, const struct rank *rank)
 {
     struct sluice_sge sge = memory_sge(&end->memory, 0, 20000);

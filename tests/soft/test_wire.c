@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What carries a connection of the soft transport between two contexts of one host, as
- * SLUICE_WIRE has it: seen from the sockets that the process then has.
+ * The wire that SLUICE_WIRE selects between two contexts of one host, as seen from the sockets of
+ * the process.
  */
 #include <stdio.h>
 #include <stdlib.h>

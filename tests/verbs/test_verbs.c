@@ -326,18 +326,11 @@ static bool live(struct life *life, int fd)
 enum failing { FAIL_NOTHING, FAIL_CALL, FAIL_SYSTEM };
 
 /*
-<<<<<<< HEAD
- * What a life may come to its end without, by stage; all else must be reported.
- * A partition key that cannot be read is not needed. Of the rest:
- * a device that cannot be asked is described as such; one that cannot be opened to
- * choose among them can be opened later; the limit of inline data is then 0; and
- * what fails at the end of an object ends it all the same, also a farewell to its peer.
-=======
  * Lists the calls whose failure a life may survive without a report, by stage; all others must be
  * reported. A partition key that cannot be read is not needed. Of the rest: a device that cannot be
  * queried is described as such; a device that cannot be opened while one is chosen can be opened
- * later; the limit of inline data is then 0; and an object ends even if a call at its end fails.
->>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect)
+ * later; the limit of inline data is then 0; and an object ends even if a call at its end
+ * fails, also the farewell to its peer.
  */
 static bool may_go_unnoticed(enum stage stage, const char *call)
 {

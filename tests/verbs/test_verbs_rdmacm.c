@@ -259,7 +259,6 @@ TEST(silent_ones_hold_up_nobody)
     end(&sides, listener);
 }
 
-<<<<<<< HEAD
 /* The program removes a peer that was answered; the second time another one has its index then. */
 TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
 {
@@ -290,10 +289,7 @@ TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
     end(&sides, listener);
 }
 
-/* Nobody is given who has left in the queue, and their places are others'. */
-=======
 /* A client that left the queue is not returned, and its place is free for others. */
->>>>>>> 09584cb (Reword comments of the tests of engine, verbs, calls, exchange and connect)
 TEST(whoever_leaves_the_queue)
 {
     const struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 1, .secret_file = ""};

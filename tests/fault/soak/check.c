@@ -99,7 +99,7 @@ static void check_rest(const uint8_t *bytes, uint64_t length, uint64_t key, cons
          (unsigned long long)length, what, from);
 }
 
-/* Places that the peer wrote before the message that we look at. Returns the last one's length. */
+/* Checks the places that the peer wrote before this message. Returns the last one's length. */
 static uint32_t check_places(uint32_t from, uint64_t written)
 {
     struct peer *peer = &soak.peers[from];

@@ -245,7 +245,7 @@ void detach_flight(struct flight *flight)
     soak.peers[flight->peer].detached++;
 }
 
-/* What was posted before something that is complete is complete as well. */
+/* Requests posted before a completed one are complete as well. */
 static void end_detached(struct office *office, uint32_t rank, uint64_t order)
 {
     if (soak.peers[rank].detached == 0) {

@@ -68,7 +68,7 @@ static void park_receives(uint32_t rank)
     }
     enum method method = one_in(&soak.rng, 2) ? BY_POST : BY_UNPOLLED_LIST;
     perform(&soak.mail, &batch, one_in(&soak.rng, 3) ? BY_NAMED : method);
-    /* Nobody may send to it yet. */
+    /* No grant has been sent for it, so no message can come. */
     if (big && is_up(rank) && one_in(&soak.rng, 2)) {
         int result = CALL(mr_deregister, big->mr);
         must(result == -EBUSY, "%d for memory of a parked receive", result);
@@ -106,7 +106,7 @@ void serve_mail(void)
     }
 }
 
-/* What we begin. */
+/* Makes a message that this rank sends. */
 
 static struct flight *make_message(uint32_t rank, bool plain)
 {
@@ -277,7 +277,7 @@ static void do_multicast(void)
 void mail_step(void)
 {
     uint32_t rank = any_peer();
-    /* Results that nobody has looked at take places, which all peers share. */
+    /* Unread results keep their places, which all peers share. */
     if (sends_in_flight() >= soak.size * DEPTH / 4 || rank == SLUICE_MAX_PEERS) {
         look(&soak.mail);
         return;

@@ -16,7 +16,10 @@ static struct sluice_channel_attr attributes(void)
                                        .send_depth = DEPTH,
                                        .receive_depth = 2 * DEPTH,
                                        .wait_mode = modes[random_below(&soak.rng, COUNT(modes))]};
-    /* A device answers for whom it knows: of a killed peer, only this tells who waits. */
+    /*
+     * A device still answers for a killed process; only keep-alive reports the loss to a rank that
+     * waits.
+     */
     if (is_verbs()) {
         attr.keepalive = SLUICE_S(2);
         attr.ack_timeout = 18; /* 1 s, seven times: an emulated machine stands still at times */
@@ -50,7 +53,7 @@ static void open_memory(void)
     soak.free_count = FLIGHTS;
 }
 
-/* Nobody is there yet but the rank itself. */
+/* No peer is connected yet, except the rank itself. */
 static struct sluice_multichannel *open_multichannel(struct sluice_endpoint *endpoints)
 {
     struct sluice_endpoint remotes[RANKS_MAX];
@@ -105,7 +108,7 @@ void open_rank(void)
 
 /* Parting. */
 
-/* What was in flight with a peer has ended: all of it can be taken now. */
+/* Requests in flight with the peer have ended, so all of their results can be taken. */
 static void take_back(uint32_t rank)
 {
     for (uint32_t i = 0; i < FLIGHTS; i++) {
@@ -146,7 +149,7 @@ static void cancel_one(uint32_t rank)
     }
 }
 
-/* It goes, and comes again, with the index that it had: no other is free. */
+/* Removes the peer and adds it again. It gets the same index, as no other is free. */
 static void replace_peer(struct office *office, uint32_t rank, struct sluice_endpoint *endpoint)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
@@ -175,7 +178,7 @@ static void reset_peer(struct office *office, uint32_t rank, struct sluice_endpo
     must(result == 0, "%d: %s", result, sluice_last_error());
 }
 
-/* The same on a channel: with a receive that nobody sends to. */
+/* Tests the same on a channel, with a receive that stays empty. */
 static void cancel_on_line(struct office *line)
 {
     struct sluice_handle handle;
@@ -256,9 +259,9 @@ void meet_peer(uint32_t rank, uint64_t meeting)
 }
 
 /*
- * An endpoint of a meeting before the last is refused, and nothing has happened.
- * That of the last may be used again if the peer was never heard in it. Who removed
- * its peer knows nothing of meetings of before, nor is it known by what it gave out then.
+ * An endpoint of a meeting before the last one is refused without effect. The endpoint of the last
+ * one may be used again if the peer was never heard in it. After a peer was removed, earlier
+ * meetings with it are unknown on both sides.
  */
 static void try_stale(uint32_t rank, const struct offer *offer)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists of requests by every call there is. What a call says of a list is compared
- * with what it says of each request.
+ * Lists of requests by every call there is. The result of a call is compared with the results of
+ * its requests.
  */
 #include "soak.h"
 
@@ -107,7 +107,7 @@ static bool is_mere(int error)
     return error == -ECANCELED || error == -ENOTCONN;
 }
 
-/* What a list call must return. */
+/* Returns what a list call must return. */
 static int result_of(const struct sluice_completion *completions, uint32_t count)
 {
     int first = 0;
@@ -153,7 +153,7 @@ static void sort_sends(struct batch *batch, uint32_t *sends)
     *batch = sorted;
 }
 
-/* One that is too deep is a list like any other. */
+/* A list that is too long to be prepared is submitted as any other. */
 static int submit_prepared(struct office *office, struct form_call *call)
 {
     struct sluice_list *list = EITHER(office, list_prepare, call->requests, call->count);
@@ -210,7 +210,7 @@ static int post_named(struct sluice_scope *scope, const struct flight *flight,
     return call_office(flight->office, flight->request.opcode, ONE, UNPOLLED, &call);
 }
 
-/* With who the peer is, for it is another one each time it was removed. */
+/* Tags the region with its peer, which differs each time the peer was removed. */
 static void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr *tagged)
 {
     int result = CALL(multichannel_peer_remote, flight->office->mc, flight->request.peer,
@@ -261,8 +261,8 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
 }
 
 /*
- * The flight that a completion without user data is of: of its peer and operation
- * the first one, or the last, which nobody has seen yet.
+ * Finds the flight of a completion without user data: the first or the last one of its peer and
+ * operation whose result was not read.
  */
 static uint32_t find_in_batch(const struct batch *batch, const struct sluice_completion *completion,
                               bool last)
@@ -288,7 +288,7 @@ static void conclude_at(struct batch *batch, uint32_t index,
     batch->flights[index] = NULL;
 }
 
-/* Looks at some of it before the end. */
+/* Reads some results before the end. */
 static void look_in_scope(struct sluice_scope *scope, struct batch *batch,
                           const struct sluice_handle *handles)
 {
@@ -315,7 +315,7 @@ static void look_in_scope(struct sluice_scope *scope, struct batch *batch,
     }
 }
 
-/* What nobody may do while the scope is open. */
+/* Tries calls that are forbidden while the scope is open. */
 static void trespass(struct office *office)
 {
     struct sluice_completion completion;
@@ -336,7 +336,10 @@ struct conclusion {
     struct sluice_completion failures[BATCH];
 };
 
-/* What was not looked at: the failures are in the report, the others have succeeded. */
+/*
+ * Concludes requests whose results were not read: the report has the failures, all others have
+ * succeeded.
+ */
 static void conclude_scope(struct batch *batch, const struct conclusion *conclusion)
 {
     const struct sluice_scope_report *report = &conclusion->report;

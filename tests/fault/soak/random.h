@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers from a seed, and patterns that tell where a byte came from. */
+/* Numbers from a seed, and patterns that identify the origin of a byte. */
 #ifndef SOAK_RANDOM_H
 #define SOAK_RANDOM_H
 

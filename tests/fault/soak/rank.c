@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process: its life, and what the broker tells it. */
+/* A process: its life, and the messages of the broker. */
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ const char *const call_names[CALLS] = {
 #undef SOAK_NAME
 };
 
-/* So long may the broker take to tell of a kill. */
+/* The time within which the broker must confirm a kill. */
 #define SUSPICION SLUICE_S(20)
 
 void soak_fail(const char *file, int line, const char *format, ...)
@@ -173,7 +173,7 @@ static void take_census(uint64_t id)
     report_count(id);
 }
 
-/* What the broker says. */
+/* Handles a message of the broker. */
 
 static void note_loss(int64_t time)
 {
@@ -198,7 +198,7 @@ static bool knows_loss(uint32_t rank)
     return true;
 }
 
-/* A device that is emulated here hears of a death when it sends. */
+/* An emulated device notices a death only when it sends. */
 static void check_losses(void)
 {
     for (uint32_t i = 0; i < soak.size && !is_verbs(); i++) {
@@ -206,7 +206,7 @@ static void check_losses(void)
         if (peer->killed_at == 0 || knows_loss(i) || clock_now() - peer->killed_at < LOSS_TIME) {
             continue;
         }
-        /* It may be we who were away for so long. */
+        /* This rank may itself have been stopped for that time. */
         look(&soak.mail);
         must(peer->killed_at == 0 || knows_loss(i),
              "rank %u is not known to be dead %lld ms after it was killed", i,
@@ -214,7 +214,7 @@ static void check_losses(void)
     }
 }
 
-/* It lives again. */
+/* The rank lives again. */
 static void forget_loss(uint32_t rank)
 {
     struct peer *peer = &soak.peers[rank];
@@ -352,7 +352,7 @@ static void live(void)
     }
 }
 
-/* What the library has opened, it has closed. */
+/* Requires that the library closed all descriptors that it opened. */
 static void check_leftovers(int fds)
 {
     int left = settle_fds(fds);
@@ -371,5 +371,5 @@ void run_rank(void)
     pthread_join(waker, NULL);
     close_rank();
     check_leftovers(fds);
-    exit(EXIT_SUCCESS); /* not _exit: the sanitizers look for leaks there */
+    exit(EXIT_SUCCESS); /* not _exit(): the sanitizers look for leaks at exit */
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the dead leave behind: nothing. Before the ranks end, when all are connected to all, each
- * piece of shared memory that one of them has mapped is mapped, or held open, by another one of
- * them, for both ends of a connection map its segments; what only a process had that was killed
- * would be mapped once. And of the Unix sockets of those that were killed none is left then, nor
- * one of anybody's in the end.
+ * Checks that the dead leave nothing behind. Before the ranks end, when all are connected to all,
+ * each piece of shared memory that one of them has mapped must be mapped, or held open, by another
+ * one, for both ends of a connection map its segments; a leftover of a killed process would be
+ * mapped once. At that time no Unix socket of a killed rank may be left, and in the end none of any
+ * rank.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ void note_sockets(pid_t pid)
     inodes_free(&theirs);
 }
 
-/* How many are mapped by one alone who has not got them open; the first rank that has one. */
+/* Returns how many are mapped by only one rank and not open in any, and the first such rank. */
 static size_t count_orphans(const struct options *options, uint32_t *rank)
 {
     struct inodes own[RANKS_MAX] = {{0}};

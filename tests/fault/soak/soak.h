@@ -59,7 +59,7 @@
 #define DEPTH 32                           /* of a send queue; half of a receive queue */
 #define BOARD LARGEST
 #define LOSS_TIMES 32
-/* So soon who was connected to a process knows that it is dead. */
+/* The time within which connected ranks notice that a process is dead. */
 #define LOSS_TIME SLUICE_S(1)
 
 /* All operations: much more than they need. A wait that takes longer is a hang. */
@@ -76,31 +76,31 @@ struct options {
     bool verbose;
 };
 
-/* What a rank tells while it lives, and leaves when it is killed. Shared memory. */
+/* State that a rank publishes in shared memory, and that stays when it is killed. */
 struct ledger {
     _Atomic uint64_t beats;
     _Atomic int64_t since; /* when the last call began */
     _Atomic uint32_t call; /* the last one */
     _Atomic uint32_t peer; /* its peer, or the first one */
     _Atomic uint32_t count;
-    _Atomic uint32_t inside; /* it has not returned */
+    _Atomic uint32_t inside; /* the call has not returned */
     _Atomic uint64_t step;
     char task[64];
     char failure[1400];
     _Atomic uint64_t calls[CALLS];
     _Atomic uint64_t bytes;     /* received, read, written, and checked */
     _Atomic uint64_t ended[9];  /* requests, by class of error */
-    _Atomic uint64_t suspected; /* peers whose failure was seen before the broker told it */
+    _Atomic uint64_t suspected; /* peers whose failure was seen before the broker reported it */
     /* Losses, by the time from the kill until they were known: less than 2 to the n us. */
     _Atomic uint64_t losses[LOSS_TIMES];
     _Atomic int64_t longest_loss;
     _Atomic uint64_t met_again; /* before the loss was known, and before it had to be */
 };
 
-/* What the broker and a rank say to each other. */
+/* Messages between the broker and a rank. */
 enum word {
     SAY_MEET = 1, /* to: prepare connections to a peer; answer OFFER */
-    SAY_OFFER,    /* both: what a peer needs to connect; answer MET */
+    SAY_OFFER,    /* both: endpoints with which a peer connects; answer MET */
     SAY_GO,       /* to: both have connected */
     SAY_QUIET,    /* to: end what you do with a peer; answer DONE */
     SAY_DOWN,     /* to: a peer was killed */
@@ -138,8 +138,8 @@ struct message {
     uint32_t peer;
     uint64_t id;   /* meeting, assembly, census */
     int64_t when;  /* DOWN: just before the kill */
-    uint32_t mask; /* ASSEMBLE: members. COMPARE: ranks whose pair is whole */
-    uint32_t flag; /* COMPARE: nobody was killed */
+    uint32_t mask; /* ASSEMBLE: members. COMPARE: ranks whose pair is complete */
+    uint32_t flag; /* COMPARE: no rank was killed */
     union {
         struct offer offer;
         struct count count;
@@ -186,7 +186,7 @@ struct peer {
     uint64_t meeting;
     uint32_t epoch;
     int64_t failed_at;
-    int64_t killed_at; /* it was connected, and the library has not told of it; 0: it has */
+    int64_t killed_at; /* while connected, until the library reports the loss; 0: reported */
     struct sluice_remote_mr common, board;
     /* Of its mail, which we connected to in this meeting or the one before, and before that. */
     struct sluice_endpoint last, older;
@@ -201,7 +201,7 @@ struct peer {
     /* The mail that we receive. */
     uint64_t posted, received, granted;
     uint64_t checked; /* places of ours that it has written, and we have checked */
-    /* What we did to its words. */
+    /* Expected values of its words. */
     uint64_t pair_sum, pair_swap, shared_sum, locked_sum, line_sum;
 };
 
@@ -212,7 +212,7 @@ enum flight_kind {
     FLY_GRANT,
     FLY_BOARD,    /* a read of a peer's board */
     FLY_WORD,     /* an atomic whose old value is known */
-    FLY_ANY,      /* an atomic or a read whose result is looked at by who asked */
+    FLY_ANY,      /* an atomic or a read whose result its caller checks */
     FLY_PLAN_OUT, /* assembly: a send or write */
     FLY_PLAN_IN   /* assembly: a receive */
 };
@@ -383,7 +383,7 @@ void perform_one(struct flight *flight);
 /* unpolled.c */
 void perform_unpolled(struct office *office, struct batch *batch, enum method method);
 void perform_unpolled_multicast(struct office *office, struct batch *batch);
-/* Looks for completions, in one way or another; false if there were none. */
+/* Takes completions in one of several ways. Returns false if there were none. */
 bool look(struct office *office);
 /* Until nothing is in flight. */
 void settle(struct office *office);

@@ -25,7 +25,7 @@ static int post_named(const struct flight *flight, struct sluice_handle *handle)
     return call_office(flight->office, flight->request.opcode, ONE, UNPOLLED, &call);
 }
 
-/* Of the batch from `at` on: how many were posted, or an error. */
+/* Posts the batch from `at` on. Returns how many were posted, or an error. */
 static int post_some(struct office *office, struct batch *batch, uint32_t at, enum method method,
                      struct sluice_handle *handles)
 {
@@ -65,7 +65,7 @@ static bool may_detach(const struct flight *flight)
                                   flight->kind == FLY_GRANT || flight->kind == FLY_PLAN_OUT);
 }
 
-/* What becomes of the handles; of those that are still in flight. */
+/* Waits for, detaches or drops the handles of requests in flight. */
 static void follow_up(const struct batch *batch, const uint64_t *tags)
 {
     uint64_t fate = random_below(&soak.rng, 4);
@@ -127,7 +127,10 @@ static void wait_multicast(struct office *office, const struct sluice_handle *ha
     must(result == 0, "%d: %s", result, sluice_last_error());
 }
 
-/* Its queue is full of others: what is seen meanwhile is none of the multicast's. */
+/*
+ * The queue of the peer is full of other requests: none of the completions taken here is of the
+ * multicast.
+ */
 static void wait_for_room(struct office *office, uint32_t rank)
 {
     struct flight *flight = NULL;
@@ -323,7 +326,7 @@ void settle(struct office *office)
          completion.error);
 }
 
-/* What else may be asked. */
+/* Tries further calls with handles. */
 
 static void look_at_handles(struct office *office)
 {

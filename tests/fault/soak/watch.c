@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Has everybody stopped, and what was it doing? Does it grow?
+ * Detects a standstill and reports what each rank was doing; detects growth.
  *
- * Growth. Each rank is measured about once a second, when it stands still: bytes of
- * its heap in use, resident bytes without shared memory and the messages that it holds,
- * threads and file descriptors. Of a life that is long enough, the first half is left out: queues
- * and caches grow to what they need. The least value of the last quarter must not
- * exceed that of the quarter before by more than the limits below; a leak raises the
- * least value as well, and a message that happens to be on its way does not. Threads
- * and descriptors are the other way round, there are fewer while a peer is away: the
- * most of the last quarter must not exceed the most of all before, but for one descriptor
- * of each connection, which it has once something large has come through it. The
+ * Growth. Each rank is measured about once a second, when it stands still: bytes of its heap in
+ * use, resident bytes without shared memory and the messages that it holds, threads and file
+ * descriptors. The first half of a long enough life is left out: queues and caches grow to what
+ * they need. The least value of the last quarter must not exceed that of the quarter before by more
+ * than the limits below; a leak raises the least value as well, and a message that happens to be in
+ * flight does not. For threads and descriptors it is the maximum that counts, as there are fewer
+ * while a peer is away: the maximum of the last quarter must not exceed that of all before, except
+ * for one descriptor of each connection, which it has once something large has come through it. The
  * slope that is printed is that of a line through the second half (least squares).
  */
 #include <stdarg.h>
@@ -227,7 +226,7 @@ static void print_calls(void)
     printf("# %llu calls of %u of %u kinds\n", (unsigned long long)total, kinds, (unsigned)CALLS);
 }
 
-/* Within so many us a share of all losses was known, a hundredth each. */
+/* Returns the time in us within which a share (in hundredths) of all losses was known. */
 static unsigned long long time_of(const uint64_t *losses, uint64_t all, uint32_t share)
 {
     uint64_t count = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An assembly around memory that is registered for it: its owner tells all others,
- * each writes a stripe of it and reads it back, and says when it has. The owner
- * looks at the stripes and deregisters the memory.
+ * An assembly around memory that is registered for it: its owner sends the key to all others, each
+ * writes a stripe and reads it back, and reports that. The owner checks the stripes and deregisters
+ * the memory.
  */
 #include "soak.h"
 
