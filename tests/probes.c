@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What check-probes.sh traces: a channel to itself writes 1 to 15 bytes, one after the other,
- * in all ways that work is posted in; then a write fails. Needs nobody, and says nothing.
+ * The program that check-probes.sh traces: a channel to itself writes 1 to 15 bytes, one after the
+ * other, in all ways to post; then a write fails. Needs no peer, and prints nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static struct sluice_channel *connect_to_itself(struct sluice_pd *pd)
     return sluice_prepared_channel_handshake(prepared, &endpoint);
 }
 
-/* Two writes of so many bytes and one more, by a list, by a prepared one, or in a scope. */
+/* Writes bytes, and then one byte more, by a list, a prepared list, or in a scope. */
 static int write_two(struct sluice_channel *channel, struct sluice_mr *mr,
                      const struct sluice_remote_mr *remote, uint32_t bytes, int way)
 {

@@ -231,7 +231,7 @@ TEST(lists_are_checked_first)
 }
 
 /* The text gives the reason of the failed request, not of an earlier failure. */
-TEST(the_words_are_of_what_failed)
+TEST(text_is_of_the_request_that_failed)
 {
     struct agents agents;
     struct sluice_request write = {.opcode = SLUICE_OP_WRITE, .sge_count = 1};
@@ -308,7 +308,7 @@ TEST(an_agent_may_be_closed_first, .times = 2)
 }
 
 /* Several peers connect; one too many gets that reason. */
-TEST(many_peers_come)
+TEST(peers_beyond_the_limit_are_refused)
 {
     struct agents agents;
     struct sluice_agent_peer *peers[3];
@@ -427,7 +427,7 @@ static bool device_answers(void)
  * Keep-alive of idle peers is due at whole seconds, for all of them at once, whenever they last
  * sent. A device may have times of its own.
  */
-TEST(idle_peers_are_looked_at_together, .unless = device_answers)
+TEST(keepalive_of_idle_peers_is_due_together, .unless = device_answers)
 {
     struct agents agents;
     struct sluice_agent_peer *peer;
@@ -586,7 +586,7 @@ static void stop_holder(struct rank *rank)
     end_close(&end);
 }
 
-TEST(who_is_silent_is_lost, .group = "processes", .unless = device_answers)
+TEST(silent_peer_is_lost, .group = "processes", .unless = device_answers)
 {
     group_run(2, stop_holder, NULL, 60);
 }

@@ -12,7 +12,7 @@
 #include "../support/process.h"
 #include "strangers.h"
 
-TEST(what_has_no_form_is_refused)
+TEST(malformed_messages_are_refused)
 {
     struct stranger stranger;
     stranger_greet(&stranger);
@@ -43,7 +43,7 @@ TEST(what_has_no_form_is_refused)
     stranger_close(&stranger);
 }
 
-TEST(what_is_too_long_is_refused)
+TEST(messages_of_excessive_length_are_refused)
 {
     struct stranger stranger;
     stranger_greet(&stranger);
@@ -57,7 +57,7 @@ TEST(what_is_too_long_is_refused)
 }
 
 /* Longer than any receive of the agent: the connection ends by it, and is counted as well. */
-TEST(what_no_receive_holds_ends_its_sender)
+TEST(message_beyond_any_receive_ends_its_sender)
 {
     struct stranger stranger;
     struct sluice_sge sge;
@@ -70,7 +70,7 @@ TEST(what_no_receive_holds_ends_its_sender)
     stranger_close(&stranger);
 }
 
-TEST(what_was_not_asked_for_is_refused)
+TEST(unrequested_answers_are_refused)
 {
     struct stranger stranger;
     stranger_greet(&stranger);
@@ -94,7 +94,7 @@ TEST(what_was_not_asked_for_is_refused)
 }
 
 /* Before it has greeted nothing of it is taken, and it greets once. */
-TEST(who_does_not_greet_gets_nothing)
+TEST(peer_without_greeting_gets_nothing)
 {
     struct stranger stranger;
     stranger_open(&stranger);
@@ -111,7 +111,7 @@ TEST(who_does_not_greet_gets_nothing)
 }
 
 /* A peer that keeps sending malformed messages is closed in the end. */
-TEST(who_is_always_wrong_is_left)
+TEST(peer_of_many_malformed_messages_is_closed)
 {
     struct stranger stranger;
     stranger_open(&stranger);
@@ -130,7 +130,7 @@ TEST(who_is_always_wrong_is_left)
 }
 
 /* Peers that leave before they have greeted free their places. */
-TEST(who_leaves_at_once_harms_nobody)
+TEST(peer_that_leaves_before_greeting_frees_its_place)
 {
     struct stranger stranger;
     int64_t end = fair_now() + DEADLINE;
@@ -177,7 +177,7 @@ static void *run_receiver(void *argument)
 }
 
 /* The sender is lost while memory for its message is allocated, or shortly before or after that. */
-TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
+TEST(lost_sender_ends_its_long_message, .times = 3)
 {
     struct stranger stranger;
     struct receiver receiver = {.error = 0};
@@ -200,7 +200,7 @@ TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
  * The sender announces a message, and its data queue pair never comes; other peers get theirs
  * meanwhile.
  */
-TEST(who_announces_and_is_silent_holds_nobody_up)
+TEST(silence_after_an_announcement_delays_no_other)
 {
     struct stranger stranger;
     struct sluice_agent *other;
@@ -245,7 +245,7 @@ static void *send_long(void *argument)
  * The sender reports its data queue pair ready, and nothing comes over it. Short messages of others
  * arrive meanwhile, and long ones too, or soon after if there is no room for both.
  */
-TEST(who_is_ready_and_silent_holds_nobody_up, .times = 2)
+TEST(silence_after_ready_delays_no_other, .times = 2)
 {
     struct stranger stranger;
     struct sluice_agent *other;
@@ -289,7 +289,7 @@ TEST(who_is_ready_and_silent_holds_nobody_up, .times = 2)
  * A message is read for a receive from any peer, and its sender is then asked for by name: that
  * makes room for others, which wakes an event loop.
  */
-TEST(who_is_asked_for_by_name_makes_room)
+TEST(receive_by_name_makes_room_for_others)
 {
     struct stranger stranger;
     struct sluice_agent *other;
@@ -339,7 +339,7 @@ static uint64_t mapped(void)
  * of one is in flight, no later one is read, which bounds memory; that wait ends, also if all of a
  * message is in flight.
  */
-TEST(who_withdraws_and_is_silent_holds_little, .times = 2)
+TEST(withdrawn_messages_hold_bounded_memory, .times = 2)
 {
     struct stranger stranger;
     struct sluice_agent_peer *peer;
@@ -374,7 +374,7 @@ TEST(who_withdraws_and_is_silent_holds_little, .times = 2)
 /*
  * The window of the peer is full when a region is revoked: it is notified once it takes a message.
  */
-TEST(who_takes_nothing_hears_of_the_end_later)
+TEST(revocation_waits_for_room_in_the_window)
 {
     struct stranger stranger;
     struct sluice_agent_peer *peer;
@@ -409,7 +409,7 @@ TEST(who_takes_nothing_hears_of_the_end_later)
 }
 
 /* An error that belongs to no message counts as a malformed message; no region fails. */
-TEST(an_answer_may_be_no_answer)
+TEST(error_for_no_message_counts_as_malformed)
 {
     struct stranger stranger;
     struct long_sender sender = {.error = 0};
@@ -432,7 +432,7 @@ TEST(an_answer_may_be_no_answer)
 }
 
 /* Messages that are nearly right, changed at random. */
-TEST(random_changes_harm_nobody, .times = 4)
+TEST(random_changes_do_no_harm, .times = 4)
 {
     struct stranger stranger;
     uint64_t state = 88172645463325252u + (uint64_t)_i;

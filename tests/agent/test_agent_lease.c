@@ -141,7 +141,7 @@ static struct sluice_agent_mr *request_and_renew(struct agents *agents, int64_t 
 }
 
 /* The owner keeps what was renewed: the first lease and its second are nothing any more. */
-TEST(what_is_renewed_is_kept)
+TEST(renewed_region_is_kept)
 {
     struct agents agents;
     struct sluice_agent_attr attr = {
@@ -165,7 +165,7 @@ TEST(what_is_renewed_is_kept)
 /*
  * Leases that are over, regions without such a lease, and regions that are gone cannot be renewed.
  */
-TEST(not_all_is_renewed)
+TEST(regions_that_cannot_be_renewed)
 {
     struct agents agents;
     struct sluice_agent_attr attr = {
@@ -241,7 +241,7 @@ static const struct sluice_agent_attr threaded = {
     .size = sizeof(threaded), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
 
 /* How long a program's own memory is lent is for that program to say. */
-TEST(what_is_handed_over_is_not_renewed)
+TEST(handed_over_region_is_not_renewed)
 {
     struct agents agents;
     struct memory given;

@@ -52,7 +52,7 @@ receive_by_looking(struct sluice_agent *agent, struct sluice_agent_peer *peer, i
  * A program that never waits long gets a long message as well: reading goes on from call to call,
  * and the data queue pair stays usable. From one peer, or from any.
  */
-TEST(who_only_looks_gets_long_messages, .times = 4)
+TEST(long_message_arrives_by_short_waits, .times = 4)
 {
     const int64_t timeout = _i < 2 ? 0 : SLUICE_US(50);
     struct agents agents;
@@ -82,7 +82,7 @@ TEST(who_only_looks_gets_long_messages, .times = 4)
  * Any call that serves the agent goes on reading, so the message is complete although its sender
  * has left.
  */
-TEST(what_was_begun_is_read_meanwhile)
+TEST(begun_message_is_read_by_any_call)
 {
     struct agents agents;
     struct sender sender;
@@ -115,7 +115,7 @@ TEST(what_was_begun_is_read_meanwhile)
 
 /* The deadline passes before it is read, amid that, or after it: what was sent comes, and its
    sender has its memory for itself again. */
-TEST(what_was_begun_is_withdrawn, .times = 8)
+TEST(begun_message_is_withdrawn, .times = 8)
 {
     struct agents agents;
     struct sender sender;

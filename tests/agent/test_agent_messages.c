@@ -115,7 +115,7 @@ static bool visit(struct agents *agents, uint64_t key)
 }
 
 /* Though the owner is still about letting it in when it leaves. */
-TEST(who_leaves_at_once_is_heard)
+TEST(message_of_a_peer_that_leaves_at_once_arrives)
 {
     struct agents agents;
     agents_open(&agents, NULL, NULL);
@@ -141,7 +141,7 @@ static uint64_t visit_until_refused(struct agents *agents)
 }
 
 /* Spilled messages are all received; a sender that exceeds the limit is refused until then. */
-TEST(what_is_left_is_bounded_and_kept)
+TEST(spilled_messages_are_bounded_and_kept)
 {
     struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     struct agents agents;
@@ -162,7 +162,7 @@ TEST(what_is_left_is_bounded_and_kept)
 }
 
 /* A receiver that does not receive bounds its sender, and not its own memory. */
-TEST(what_waits_is_bounded, .times = 2)
+TEST(waiting_messages_are_bounded, .times = 2)
 {
     struct agents agents;
     struct sluice_agent_attr attr = {.size = sizeof(attr), .eager = 1000, .secret_file = ""};
@@ -218,7 +218,7 @@ TEST(a_message_may_be_too_long)
 }
 
 /* Messages sent before the end are received, and no receive waits for ever. */
-TEST(the_last_words_come)
+TEST(messages_before_the_end_are_received)
 {
     struct agents agents;
     struct sender sender;
@@ -238,7 +238,7 @@ TEST(the_last_words_come)
 }
 
 /* A peer that the program has not taken may leave before its message is received. */
-TEST(words_of_who_has_left_come)
+TEST(message_of_an_untaken_peer_that_left_arrives)
 {
     struct agents agents;
     agents_open(&agents, NULL, NULL);
@@ -257,7 +257,7 @@ TEST(words_of_who_has_left_come)
 }
 
 /* A peer that was never taken, and its message, end with the agent, and so do its descriptors. */
-TEST(words_that_nobody_hears_end_with_the_agent)
+TEST(unreceived_message_ends_with_the_agent)
 {
     struct agents agents;
     struct sluice_agent_peer *peer;
@@ -347,7 +347,7 @@ static void *give_and_ask(void *argument)
     return NULL;
 }
 
-TEST(a_loop_hears_of_all)
+TEST(event_loop_is_notified_of_everything)
 {
     struct agents agents;
     struct looked_for what = {.agents = &agents};
@@ -380,7 +380,7 @@ TEST(a_loop_hears_of_all)
 }
 
 /* A wake is reported once: by the fd and arm, or by the next wait; it does not end a transfer. */
-TEST(a_wake_is_told_once)
+TEST(wake_is_reported_once)
 {
     struct agents agents;
     struct pollfd fd = {.events = POLLIN};

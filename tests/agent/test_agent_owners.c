@@ -206,7 +206,7 @@ static void renew(struct holder *holder)
 }
 
 /* More than was asked for, memory in its place, or nothing at all: the lease is as it was. */
-TEST(a_renewal_may_be_none)
+TEST(invalid_answer_to_a_renewal)
 {
     struct stranger stranger;
     struct holder holder = {.errors = {0}};

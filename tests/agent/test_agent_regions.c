@@ -83,7 +83,7 @@ TEST(remote_memory_is_sent_back)
  * Memory that was sent back counts against its sender's quota until it is received: copies of it
  * are memory as well.
  */
-TEST(what_is_sent_back_counts_until_it_is_received)
+TEST(returned_memory_counts_until_it_is_received)
 {
     struct agents agents;
     struct sluice_agent_attr attr = {.size = sizeof(attr), .quota = 3 * 4096, .secret_file = ""};
@@ -122,7 +122,7 @@ static void hand_page(struct sluice_agent_peer *peer, const struct memory *given
  * Regions of several owners are received in turns, and so are those that come back; each result
  * names its peer.
  */
-TEST(regions_come_of_any_peer)
+TEST(regions_are_received_in_turns)
 {
     struct agents agents;
     struct memory given;
@@ -171,9 +171,11 @@ TEST(regions_come_of_any_peer)
     agents_close(&agents);
 }
 
-/* Nobody is told of a peer that the program does not have, and cannot keep; what came of one
-   that has left is received still. */
-TEST(regions_come_of_who_was_taken, .times = 2)
+/*
+ * A receive from any peer skips peers that the program has not taken; the region of a taken peer
+ * that has left is still received.
+ */
+TEST(regions_of_untaken_peers_are_skipped, .times = 2)
 {
     struct agents agents;
     struct sluice_agent_local local = {.size = sizeof(local)};
@@ -205,8 +207,8 @@ TEST(regions_come_of_who_was_taken, .times = 2)
     agents_close(&agents);
 }
 
-/* What is taken back, or ends with its peer, is nobody's to receive. */
-TEST(regions_go_before_they_are_received)
+/* A region that is taken back, or ends with its peer, cannot be received. */
+TEST(revoked_regions_are_not_received)
 {
     struct agents agents;
     struct memory given;

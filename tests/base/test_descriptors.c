@@ -41,7 +41,7 @@ static void *write_on(void *argument)
     struct writer *writer = argument;
     while (!atomic_load(&writer->stop)) {
         for (int fd = 0; fd < STREAMS; fd++) {
-            /* Nothing is lost with a byte that nobody can take. */
+            /* The write must fail, so the byte does no harm. */
             if (write(fd, "x", 1) >= 0 || errno != EBADF) {
                 atomic_fetch_or(&writer->taken, 1U << fd);
             }
@@ -143,7 +143,7 @@ static void exchange(struct rank *rank)
     struct parties parties;
     require(rank->size == 1, "%u", rank->size);
     parties_make(&parties, 3, SLUICE_S(20));
-    /* Names, too, are looked up by descriptors. */
+    /* Names are resolved with descriptors, too. */
     snprintf(parties.root, sizeof(parties.root), "localhost:%u", parties.port);
     writer_open(&writer);
     parties_run(&parties, call_some);
@@ -159,7 +159,10 @@ START_TEST(no_stream_is_taken_by_an_exchange)
 }
 END_TEST
 
-/* While the library makes a descriptor, it keeps the free ones for a moment. */
+/*
+ * The library reserves the free ones briefly while it makes a descriptor, so this may take several
+ * attempts.
+ */
 static void open_as(int wanted)
 {
     int64_t end = clock_now() + SLUICE_S(10);
@@ -170,7 +173,7 @@ static void open_as(int wanted)
     }
 }
 
-/* What the program puts there stays there, whatever the library does meanwhile. */
+/* A descriptor that the program puts there stays, whatever the library does meanwhile. */
 static void use_streams(struct rank *rank)
 {
     struct pair pair;
@@ -224,7 +227,7 @@ static void ask_munge(struct rank *rank)
     unlink(path);
     party_require(&parties.party[0], -ETIMEDOUT, "munge does not answer");
     require(poll(&listener, 1, 0) == 1, "nobody has asked");
-    /* Its thread is still there, and the streams are the program's. */
+    /* The thread of munge is still there, and the streams belong to the program. */
     writer_close(&writer);
 }
 
@@ -234,7 +237,7 @@ START_TEST(no_stream_is_kept_by_munge)
 }
 END_TEST
 
-/* What configure found. */
+/* A feature that configure found. */
 #ifdef HAVE_JANSSON
 #define HAS_HOST_FILES true
 #else
@@ -280,7 +283,7 @@ static void *open_stuck(void *argument)
 }
 
 /* Channels are made, work and end, and processes fork, as if it were not there. */
-START_TEST(who_opens_a_file_holds_up_nobody)
+START_TEST(slow_open_of_a_file_delays_no_other)
 {
     struct sluice_exchange_attr attr = alone;
     struct pair pair;
@@ -320,8 +323,8 @@ static unsigned look_for(struct sluice_pd *pd, size_t length, uint32_t flags, in
     return atomic_load(&memory_looks) - before;
 }
 
-/* They are read once, however many ways there are to have the pages, and whether it fails. */
-START_TEST(what_memory_there_is_is_read_once)
+/* The limits are read once, however many kinds of pages are tried, and whether allocation fails. */
+START_TEST(memory_limits_are_read_once)
 {
     const size_t huge = (size_t)1 << 44;
     struct pair pair;
@@ -340,7 +343,7 @@ START_TEST(what_memory_there_is_is_read_once)
 END_TEST
 
 /* Of many small ones few read them, as long as that is not long ago. */
-START_TEST(small_regions_seldom_read_what_there_is)
+START_TEST(small_regions_seldom_read_memory_limits)
 {
     const int64_t again = SLUICE_MS(100);
     struct pair pair;
@@ -363,8 +366,8 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    tcase_add_test(tcase, what_memory_there_is_is_read_once);
-    tcase_add_test(tcase, small_regions_seldom_read_what_there_is);
+    tcase_add_test(tcase, memory_limits_are_read_once);
+    tcase_add_test(tcase, small_regions_seldom_read_memory_limits);
     tcase_add_test(tcase, no_stream_is_taken);
     tcase_add_test(tcase, streams_of_the_program_stay);
 }
@@ -372,12 +375,12 @@ static void add_tests(TCase *tcase)
 static void add_exchange(TCase *tcase)
 {
     tcase_add_test(tcase, no_stream_is_taken_by_an_exchange);
-    tcase_add_loop_test(tcase, who_opens_a_file_holds_up_nobody, 0, 1);
+    tcase_add_loop_test(tcase, slow_open_of_a_file_delays_no_other, 0, 1);
     if (dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL)) {
         tcase_add_test(tcase, no_stream_is_kept_by_munge);
     }
     if (HAS_HOST_FILES) {
-        tcase_add_loop_test(tcase, who_opens_a_file_holds_up_nobody, 1, 2);
+        tcase_add_loop_test(tcase, slow_open_of_a_file_delays_no_other, 1, 2);
     }
 }
 

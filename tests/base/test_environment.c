@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The variables of the library: what they may be, what a wrong one does, and who
- * misspells one is told so, once.
+ * The variables of the library: their values, the effect of a wrong value, and the warning about a
+ * misspelled name, once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,8 +252,8 @@ TEST(variables_that_are_set)
     require_result(lines.count, 0);
 }
 
-/* Who takes the variable of the file for that of the secret does not see it in the log. */
-TEST(secrets_are_not_told)
+/* If a user sets the variable of the file to the secret itself, the log does not show it. */
+TEST(secrets_are_not_logged)
 {
     static const char *const secrets[] = {"xyzzy-and-plugh-are-secrets", "/dev/null",
                                           "/nowhere/xyzzy"};

@@ -20,7 +20,7 @@
 #define BYTES 8192
 #define FDS 1024
 
-/* One of everything. */
+/* One object of each kind. */
 struct estate {
     struct pair pair;
     struct sluice_pd *pd;
@@ -99,7 +99,7 @@ static int is_none(const void *made)
     return made == NULL ? -errno : 1;
 }
 
-/* Each answers that its object is none. */
+/* Requires that each call fails for lack of an object. */
 static void try_calls(struct estate *estate)
 {
     struct sluice_channel *channel = estate->pair.channels[0];
@@ -112,7 +112,7 @@ static void try_calls(struct estate *estate)
     require_result(sluice_context_query(estate->pair.sides.contexts[0], &info), -EINVAL);
     require_result(is_none(sluice_pd_alloc(estate->pair.sides.contexts[0])), -EINVAL);
     require_result(is_none(sluice_mr_alloc(estate->pd, 1, 0)), -EINVAL);
-    /* It is not what became of the call before. */
+    /* The text is not left over from the call before. */
     require(strstr(sluice_last_error(), "domain; what was opened before fork(2) is the parent's"),
             "%s", sluice_last_error());
     require_result(is_none(sluice_channel_prepare(estate->pd, NULL)), -EINVAL);
@@ -217,7 +217,10 @@ static void await_child(pid_t pid)
     require(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the child ended with %#x", status);
 }
 
-/* What the parent has is out of reach in a child: a leak to sanitizers, which look in exit(3). */
+/*
+ * Exits without exit(3) under sanitizers: the parent's objects are unreachable in a child, which
+ * they would report as a leak.
+ */
 static _Noreturn void leave(void)
 {
     if (SANITIZED) {
@@ -226,7 +229,7 @@ static _Noreturn void leave(void)
     exit(7);
 }
 
-TEST(objects_of_the_parent_are_none)
+TEST(objects_of_the_parent_are_refused)
 {
     struct estate estate;
     estate_open(&estate);
@@ -260,7 +263,10 @@ TEST(so_they_are_without_handlers)
     estate_close(&estate);
 }
 
-/* Before and after what the child makes, whose names and memory are not taken for the parent's. */
+/*
+ * Calls on the parent's objects fail before and after the child makes its own, whose addresses and
+ * memory are not confused with the parent's.
+ */
 TEST(a_child_makes_its_own)
 {
     struct estate estate;
@@ -305,7 +311,7 @@ static void *open_and_close(void *argument)
     return NULL;
 }
 
-/* The list of domains is locked for a moment in each of these calls. */
+/* Each of these calls locks the list of domains briefly. */
 static void *make_domains(void *argument)
 {
     struct sluice_context *context = sluice_context_open(test_device(), NULL);
@@ -331,8 +337,8 @@ static bool has_other_locks(void)
 }
 
 /*
- * Whatever other threads are at, their locks are not in the child's way. The
- * pretend device has locks of its own, which are.
+ * Locks that other threads hold at the fork do not block the child. The pretend device has locks of
+ * its own, which may.
  */
 TEST(locks_are_free_in_a_child, .unless = has_other_locks)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread whose flag is raised leaves calls that wait for other processes, as if their
- * deadlines had passed; and nothing that follows waits for them.
+ * A thread whose flag is raised leaves calls that wait for other processes, as if their deadlines
+ * had passed; later calls do not wait for them.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -83,7 +83,7 @@ TEST(collective_calls_of_a_node)
     ranks_try(2, NULL, interrupt_collective_calls);
 }
 
-/* Whoever is interrupted, the port of rank 0 is free afterwards. */
+/* Whichever rank is interrupted, the port of rank 0 is free afterwards. */
 TEST(opening_an_exchange, .times = 2)
 {
     struct parties parties;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log: what its lines begin with, and what becomes of a flood. Guarantee: of what one
- * place logs every line is given out or counted, and the counts are told; errors are all
- * given out.
+ * The log: the beginning of its lines, and its treatment of a flood. Guarantee: every line of one
+ * place is printed or counted, and the counts are logged; all errors are printed.
  */
 #include "config.h"
 
@@ -64,7 +63,9 @@ static void *flood(void *unused)
     return unused;
 }
 
-/* The first comes; the others are counted, and told with the next line of the place. */
+/*
+ * The first line is printed; the others are counted, and reported with the next line of the place.
+ */
 TEST(flood_is_counted)
 {
     struct heard heard = {0};
@@ -81,8 +82,8 @@ TEST(flood_is_counted)
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
 
-/* Where the place is silent from then on, another one's line has it told. */
-TEST(another_line_tells)
+/* If the place logs nothing more, the next line of another place reports the count. */
+TEST(line_of_another_place_reports_the_count)
 {
     struct heard heard = {0};
     require_ok(sluice_log_set(SLUICE_LOG_WARN, hear, &heard));
@@ -96,8 +97,8 @@ TEST(another_line_tells)
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
 
-/* And who sets another function. */
-TEST(function_hears_what_was_held_back)
+/* Setting another function reports the count to the old one. */
+TEST(setting_a_function_reports_the_count)
 {
     struct heard heard = {0};
     struct heard later = {0};
@@ -111,7 +112,7 @@ TEST(function_hears_what_was_held_back)
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
 
-TEST(errors_all_come)
+TEST(all_errors_are_printed)
 {
     struct heard heard = {0};
     require_ok(sluice_log_set(SLUICE_LOG_WARN, hear, &heard));
@@ -122,8 +123,8 @@ TEST(errors_all_come)
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
 
-/* What the level leaves out is no flood. */
-TEST(what_is_not_wanted_is_not_counted)
+/* Lines below the level are not counted. */
+TEST(lines_below_the_level_are_not_counted)
 {
     struct heard heard = {0};
     require_ok(sluice_log_set(SLUICE_LOG_ERROR, hear, &heard));
@@ -135,7 +136,7 @@ TEST(what_is_not_wanted_is_not_counted)
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
 
-/* Threads that log the same at once: nothing is lost, and nothing is told twice. */
+/* Threads that log the same line at once: no line is lost, and none is reported twice. */
 TEST(threads_that_log_the_same)
 {
     struct heard heard = {0};
@@ -152,7 +153,7 @@ TEST(threads_that_log_the_same)
             (unsigned long long)heard.told);
 }
 
-/* A child that is made amid a flood logs on, and tells nothing of its parent's. */
+/* A child that is forked during a flood logs on, and does not report lines of its parent. */
 static void child_logs(void)
 {
     struct heard heard = {0};
@@ -231,7 +232,7 @@ TEST(standard_error)
     close(ends[0]);
 }
 
-/* What a child has said to its standard error, which ends well. */
+/* Reads what a child printed to its standard error; the child must end well. */
 static void hear_child(void (*function)(void), char *said, size_t size)
 {
     int ends[2], status;
@@ -259,7 +260,7 @@ static void know_better(void)
     slu_log(SLUICE_LOG_WARN, "one");
 }
 
-/* The environment is read with the first line, when attributes may have told the rank already. */
+/* The first line reads the environment; a rank that attributes set before it must stay. */
 TEST(rank_of_attributes_stays)
 {
     char said[256];

@@ -174,7 +174,10 @@ static void hide_addresses(char *text)
     hide_behind(text, "process ", "0123456789");
 }
 
-/* What a call finds by itself is the same on all wires: a short run looks on the first. */
+/*
+ * Errors that a call detects by itself are the same on all wires: a short run checks them on the
+ * first.
+ */
 static bool was_seen(void)
 {
     return short_run() && current_wire() != WIRE_SELF;
@@ -303,7 +306,7 @@ static int mistake_that_ends_a_call(struct world *world)
     return call_provider(provider_that_ends);
 }
 
-/* It was the call of the program's function, and not the one that called that. */
+/* The call inside the program's callback is named, and not the call around it. */
 TEST(call_within_a_call_is_named)
 {
     static const struct mistake mistakes[] = {

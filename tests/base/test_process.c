@@ -83,7 +83,7 @@ TEST(errno_is_kept)
     pair_close(&pair);
 }
 
-/* Nothing is written to stdout, and no signal action or mask of ours is changed. */
+/* Nothing is written to stdout, and no signal action or mask of the program is changed. */
 static void use_with_own_stdout(struct rank *rank)
 {
     struct sigaction before[32];
@@ -166,7 +166,7 @@ TEST(idle_costs_no_cpu, .group = "processes")
     group_run(2, be_idle, NULL, 20);
 }
 
-/* Leaves so many fd numbers free; UINT32_MAX: as many as usual. */
+/* Leaves this many descriptors free; UINT32_MAX: as many as usual. */
 static void leave_fds(unsigned count)
 {
     struct rlimit limit;
@@ -247,7 +247,7 @@ static void run_out_of_fds(struct rank *rank)
     struct pair pair;
     pair_open(&pair, NULL);
     pair_works(&pair);
-    /* And an established connection works on without any. */
+    /* An established connection works on without free descriptors. */
     leave_fds(0);
     pair_works(&pair);
     require_null(sluice_channel_prepare(pair.sides.pds[0], NULL), EMFILE, "");

@@ -53,7 +53,7 @@ int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
     return call ? call(epoll, operation, fd, event) : -1;
 }
 
-/* Of a socket of the internet alone. */
+/* Refuses sockets of the internet only. */
 int bind(int fd, const struct sockaddr *address, socklen_t length)
 {
     int (*call)(int, const struct sockaddr *, socklen_t);

@@ -8,7 +8,7 @@
 
 #define STACK ((size_t)512 * 1024)
 #define PAINT 0xa5
-/* What the manual says. */
+/* The limits that the manual documents. */
 #define MOST ((size_t)32 * 1024)
 #define MOST_CONNECTING ((size_t)64 * 1024)
 
@@ -24,7 +24,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* What the C library takes of it for itself is taken by a call that does nothing, too. */
+/* Subtracts the stack that the C library uses itself, as measured with a call that does nothing. */
 static size_t measure(void (*function)(void))
 {
     struct call call = {.function = function};
@@ -86,7 +86,7 @@ static void end_pair(void)
     pair_close(&pair);
 }
 
-TEST(of_calls)
+TEST(calls_use_bounded_stack)
 {
     const struct call calls[] = {{open_it, MOST},      {connect_nowhere, MOST_CONNECTING},
                                  {connect_pair, MOST}, {use_pair, MOST},

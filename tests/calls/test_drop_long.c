@@ -190,7 +190,7 @@ TEST(results_that_are_kept)
 }
 
 /* All that ends a connection still does; and without the flag, so does a message that is long. */
-TEST(what_still_ends_the_connection)
+TEST(errors_that_still_end_the_connection)
 {
     struct scene scene;
 

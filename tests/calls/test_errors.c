@@ -107,7 +107,7 @@ TEST(no_message_until_the_deadline)
 }
 
 /* One late peer of a scatter: its request times out, the others have arrived. */
-TEST(one_late_peer_of_a_scatter)
+TEST(late_peer_of_a_scatter_fails_alone)
 {
     struct fixture fixture;
     struct sluice_request requests[4];

@@ -129,7 +129,7 @@ TEST(own_requests_make_the_fd_readable)
 }
 
 /* Another call has taken the completion from the device already, so no fd would become readable. */
-TEST(what_nobody_has_seen_forbids_to_sleep)
+TEST(unread_result_forbids_to_sleep)
 {
     struct pair pair;
     int64_t due = 7;
@@ -182,7 +182,7 @@ TEST(an_old_failure_forbids_to_sleep)
 }
 
 /* A deadline needs a call to the library to act: arm says when. */
-TEST(arming_tells_of_deadlines)
+TEST(arm_returns_the_next_deadline)
 {
     struct pair pair;
     int64_t due = 0;

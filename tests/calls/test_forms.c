@@ -342,10 +342,7 @@ TEST(each_moves_its_bytes, .times = OF_SCOPE + 1)
     try_forms((enum form_of)_i, move_both_ways);
 }
 
-/*
- * Requires that the call was refused, that nothing was posted or written, and that the next mistake
- * is reported as well.
- */
+/* Requires that the call was refused without effect, also on the report of the next mistake. */
 static void refused(struct fixture *fixture, int error, const char *words)
 {
     const struct form *form = fixture->form;

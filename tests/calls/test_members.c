@@ -163,7 +163,7 @@ TEST(come_and_go_beside_traffic)
 }
 
 /* A child inherits nothing that it could add to; its parent goes on. */
-TEST(beside_a_child)
+TEST(child_of_fork_cannot_add_peers)
 {
     struct server server;
     struct sluice_endpoint endpoint;

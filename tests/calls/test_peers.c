@@ -113,7 +113,7 @@ TEST(late_peer_is_polled_for)
 }
 
 /* The probe is beside the program's own depth, and goes before or behind its work. */
-TEST(probe_takes_nobody_s_place)
+TEST(probe_takes_no_place_of_a_request)
 {
     const struct sluice_channel_attr attr = {QUICK, .send_depth = 1, .receive_depth = 1};
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
@@ -146,7 +146,7 @@ TEST(some_peers_are_missing)
                   "peer 2 had failed before");
     require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
                   "peer 2");
-    /* the wait before has probed it too */
+    /* The wait before has probed peer 3, too. */
     require_ok(sluice_multichannel_peer_wait_connected(star.hub, 3, 0));
     require_ok(sluice_multichannel_peer_reset(star.hub, 2, &endpoint));
     require_ok(sluice_multichannel_wait_connected(star.hub, DEADLINE));
@@ -202,7 +202,7 @@ TEST(unanswered_probe_delays_nothing)
 }
 
 /* A device cannot probe a peer that allows no access to its memory, so no transport does. */
-TEST(peers_that_let_nobody_in)
+TEST(peers_without_remote_rights)
 {
     static const uint32_t rights[] = {SLUICE_ACCESS_NONE, SLUICE_ACCESS_REMOTE_READ,
                                       SLUICE_ACCESS_REMOTE_WRITE};

@@ -292,7 +292,7 @@ TEST(inline_bytes_are_taken_at_once)
 }
 
 /* A write with an immediate is not striped: its receive reports all of its bytes. */
-TEST(a_write_with_immediate_comes_in_one)
+TEST(write_with_immediate_is_not_striped)
 {
     struct striped striped;
     striped_open(&striped, 4, BYTES);
@@ -352,7 +352,7 @@ TEST(a_refused_stripe_fails_the_peer)
  * As with one queue pair, the target of the wrong request loses its peer if it has a receive
  * posted.
  */
-TEST(who_refuses_a_stripe_has_lost_its_peer)
+TEST(target_of_a_refused_stripe_loses_its_peer)
 {
     struct striped striped;
     striped_open(&striped, 3, BYTES);
@@ -372,7 +372,7 @@ TEST(who_refuses_a_stripe_has_lost_its_peer)
  * Requests behind a send without a receive are held back; when it times out, they are cancelled and
  * never executed.
  */
-TEST(what_is_held_ends_with_a_deadline)
+TEST(held_back_requests_end_with_a_deadline)
 {
     struct striped striped;
     struct sluice_handle handles[3];

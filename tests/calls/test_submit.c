@@ -398,7 +398,7 @@ static int spoil(struct sluice_request *request, enum wrong wrong, struct sluice
 }
 
 /* Ten good requests of all kinds and to all peers, and a bad one at the end. */
-TEST(one_wrong_request_refuses_all_of_them)
+TEST(wrong_request_refuses_the_whole_list)
 {
     static const uint32_t kinds[] = {SLUICE_OP_SEND, SLUICE_OP_WRITE};
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};

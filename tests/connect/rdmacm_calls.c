@@ -296,7 +296,7 @@ static bool is_lost_within(struct sluice_channel *channel, int64_t time, struct 
 }
 
 /* A silent peer that is alive is not lost; a peer whose queue pair vanished without notice is. */
-TEST(silence_is_asked_about, .unless = has_no_rdmacm)
+TEST(silent_peer_is_probed, .unless = has_no_rdmacm)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(200)};
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -430,7 +430,7 @@ TEST(ipv6_of_a_link, .times = 2, .unless = is_no_guest)
 }
 
 /* As the kernel takes it: an answer to one that has left, be it before or behind the answer. */
-TEST(whoever_has_left_meanwhile, .times = 2, .unless = has_no_rdmacm)
+TEST(client_that_has_left_meanwhile, .times = 2, .unless = has_no_rdmacm)
 {
     struct sides sides;
     struct plain plain;

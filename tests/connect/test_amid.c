@@ -111,7 +111,7 @@ static void close_scene(struct scene *scene)
 }
 
 /* Each way comes twice; when the listener is closed, nothing is left of them. */
-TEST(who_stops_amid_it_holds_up_nobody)
+TEST(stopped_clients_delay_no_other)
 {
     struct scene scene;
     uint8_t byte;

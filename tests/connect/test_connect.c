@@ -100,7 +100,7 @@ TEST(one_call_on_each_side, .times = 2 * COUNT(forms))
  * The address of the client, private data of both sides, and an event loop that waits for the
  * client.
  */
-TEST(who_comes_is_told)
+TEST(accept_reports_the_client)
 {
     struct pair pair;
     struct client client;
@@ -182,7 +182,7 @@ TEST(many_at_once, .times = 3)
     sides_close(&sides);
 }
 
-TEST(a_reason_reaches_who_is_refused)
+TEST(refused_client_gets_the_reason)
 {
     struct sides sides;
     struct client client;

@@ -271,7 +271,7 @@ static void expect_waiting(struct victim *victim)
 }
 
 /* Neither a proof that was valid once nor one that is almost right is accepted. */
-START_TEST(proofs_that_are_none)
+START_TEST(invalid_proofs)
 {
     enum { REPLAYED, WRONG_BIT, OF_OTHER_PART, OF_OTHER_NUMBER, ONE_KEY, OTHER_NAME, WAYS };
     struct victim victim;
@@ -310,7 +310,7 @@ START_TEST(proofs_that_are_none)
 END_TEST
 
 /* The victim dials a stranger, which sends back the words of this or an earlier greeting. */
-START_TEST(words_that_are_said_back)
+START_TEST(reflected_words)
 {
     struct victim victim;
     victim_open(&victim, (uint8_t)(_i == 0 ? 0 : 0xff));
@@ -348,7 +348,7 @@ END_TEST
  * A recorded hello of a queue pair that is not connected yet is answered each time. It delays
  * neither others that replay it nor the real peer.
  */
-START_TEST(hellos_that_were_recorded)
+START_TEST(replayed_hellos)
 {
     enum { TIMES = 1000, OPEN = 300 };
     struct victim victim;
@@ -517,9 +517,9 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, another_user_with_both_endpoints);
     tcase_add_loop_test(tcase, a_free_port_beside_the_peer, 0, 2);
     tcase_add_loop_test(tcase, an_address_that_two_hosts_share, 0, 2);
-    tcase_add_loop_test(tcase, proofs_that_are_none, 0, 2);
-    tcase_add_loop_test(tcase, words_that_are_said_back, 0, 2);
-    tcase_add_loop_test(tcase, hellos_that_were_recorded, 0, 2);
+    tcase_add_loop_test(tcase, invalid_proofs, 0, 2);
+    tcase_add_loop_test(tcase, reflected_words, 0, 2);
+    tcase_add_loop_test(tcase, replayed_hellos, 0, 2);
     tcase_add_loop_test(tcase, silent_strangers, 0, 2);
 }
 

@@ -362,7 +362,7 @@ static int64_t run_crowd(struct crowd *crowd)
 
 static struct crowd crowd;
 
-TEST(nobody_waits_for_who_stops, .times = FORMS)
+TEST(stopped_clients_delay_no_other, .times = FORMS)
 {
     int good = short_run() ? 28 : 700, bad = short_run() ? 7 : 25;
     int64_t alone = 0, among;

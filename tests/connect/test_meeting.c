@@ -153,7 +153,7 @@ static void trap_close(struct trap *trap)
 }
 
 /* Three others come before the peer in the list of each. */
-START_TEST(other_addresses_hold_up_nobody)
+START_TEST(other_addresses_delay_no_meeting)
 {
     struct couple couple;
     struct trap traps[3];
@@ -232,7 +232,7 @@ START_TEST(both_dial_and_one_connection_stays)
 END_TEST
 
 /* One comes long before the other one, and may go before it has come. */
-START_TEST(who_waits_learns_of_the_end)
+START_TEST(waiting_side_gets_the_error)
 {
     struct couple couple;
     sides_open(&couple.pair.sides);
@@ -296,10 +296,10 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    tcase_add_loop_test(tcase, other_addresses_hold_up_nobody, 0, PLACES);
+    tcase_add_loop_test(tcase, other_addresses_delay_no_meeting, 0, PLACES);
     tcase_add_loop_test(tcase, one_side_can_be_reached, 0, PLACES);
     tcase_add_test(tcase, both_dial_and_one_connection_stays);
-    tcase_add_test(tcase, who_waits_learns_of_the_end);
+    tcase_add_test(tcase, waiting_side_gets_the_error);
     tcase_add_test(tcase, many_that_hope_for_one_peer_cost_little);
 }
 

@@ -150,7 +150,7 @@ static void give(enum slu_reply_code verdict, const char *body)
             "not taken");
 }
 
-TEST(who_knows_the_secret_is_let_in, .times = 2)
+TEST(dialer_with_the_secret_is_let_in, .times = 2)
 {
     static uint8_t hello[SLU_BODY_BYTES], answer[SLU_BODY_BYTES];
     struct slu_session session;
@@ -194,7 +194,7 @@ TEST(who_knows_the_secret_is_let_in, .times = 2)
     close_scene();
 }
 
-TEST(who_is_refused_hears_why)
+TEST(refused_dialer_gets_the_reason)
 {
     uint32_t bytes;
     open_scene();
@@ -208,7 +208,7 @@ TEST(who_is_refused_hears_why)
 }
 
 /* A dialer that is told that too many wait dials again. */
-TEST(who_is_to_wait_comes_again)
+TEST(dialer_of_a_full_queue_dials_again)
 {
     open_scene();
     slu_dial_add(&scene.target->dial, &scene.address);
@@ -236,7 +236,7 @@ static const struct {
     {"another purpose", 1, 1, true, SLU_PURPOSE_EXCHANGE, -EPROTO, "for another purpose"},
 };
 
-TEST(who_does_not_is_denied, .times = COUNT(strangers))
+TEST(dialer_without_the_secret_is_denied, .times = COUNT(strangers))
 {
     char text[400];
     open_scene();
@@ -257,7 +257,7 @@ TEST(who_does_not_is_denied, .times = COUNT(strangers))
 }
 
 /* A dialer that is let in at once gets no other word, with a secret and without. */
-TEST(who_is_let_in_at_once, .times = 2)
+TEST(dialer_is_let_in_at_once, .times = 2)
 {
     uint32_t bytes;
     open_scene();
@@ -296,7 +296,7 @@ TEST(nothing_is_proven_without_a_secret, .times = 2)
 }
 
 /* Addresses that refuse, drop all packets, or accept in silence delay no other address. */
-TEST(other_addresses_hold_up_nobody)
+TEST(other_addresses_delay_no_dial)
 {
     struct slu_address silent, refused, nobody = {.family = 4, .port = 9, .ip = {240, 0, 0, 1}};
     struct span begin;
@@ -348,7 +348,7 @@ static void make_hello(uint8_t hello[SLU_HEAD_BYTES])
 }
 
 /* A proof that was recorded is none for another challenge, and one's own said back is none. */
-TEST(words_that_are_said_again)
+TEST(replayed_words)
 {
     uint8_t said[2 * SLU_HEAD_BYTES], proof[SLU_PROOF_BYTES], reply[SLU_REPLY_BYTES];
     struct slu_session session;
@@ -378,7 +378,7 @@ TEST(words_that_are_said_again)
 }
 
 /* Every bit of what a relay passes on is proven: none can be another one. */
-TEST(words_that_were_changed)
+TEST(altered_words)
 {
     uint8_t said[2 * SLU_HEAD_BYTES], proof[SLU_PROOF_BYTES], reply[SLU_REPLY_BYTES];
     struct slu_session session, changed;
@@ -409,7 +409,7 @@ TEST(words_that_were_changed)
 }
 
 /* A hello that cannot be, byte by byte or at once, is answered nothing, or what is wrong. */
-TEST(hellos_that_cannot_be)
+TEST(impossible_hellos)
 {
     static const uint8_t garbage[SLU_HEAD_BYTES] = "GET / HTTP/1.1\r\n\r\n";
     uint8_t hello[SLU_HEAD_BYTES], answer[SLU_HEAD_BYTES];

@@ -292,7 +292,7 @@ static void open_gate(void)
 }
 
 /* Killed while it waits to be let in: the listener has it no more, or its accept ends. */
-TEST(a_client_that_is_killed_amid)
+TEST(client_that_is_killed_while_connecting)
 {
     struct server server;
     uint32_t peer;
@@ -341,7 +341,7 @@ static int64_t time_clients(struct server *server, int64_t *worst)
 }
 
 /* Thousands that say nothing, or half of what they should. */
-TEST(strangers_delay_nobody)
+TEST(strangers_delay_no_client)
 {
     int strangers = short_run() ? 300 : 3000;
     struct server server;

@@ -196,7 +196,7 @@ TEST(errno_stays)
 }
 
 /* A client falls silent, or the listener of one does; each is named by its address. */
-TEST(who_falls_silent_is_named)
+TEST(silent_side_is_named)
 {
     struct scene scene;
     uint32_t peers[2];

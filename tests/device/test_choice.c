@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists of devices as SLUICE_DEVICE has them, on made-up devices; and the variables that
- * tell a process its local rank.
+ * Lists of devices as in SLUICE_DEVICE, on made-up devices; and the variables from which a process
+ * takes its local rank.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "device/device.h"
 
 /*
- * Made up: a (port 1 active), b (its second port active), c (none active), d (both
- * active), and soft. They are as near as their node: a and d 10, b 20, c not known.
+ * Made-up devices: a (port 1 active), b (its second port active), c (none active), d (both active),
+ * and soft. Their distances: a and d 10, b 20, c unknown.
  */
 static struct sluice_device_list list;
 static struct slu_near near;
@@ -121,7 +121,7 @@ TEST(nearest_in_the_order_of_the_list)
     expect("b,a", "a a a a a a");
     expect("d:2,d:1", "d:2 d:1 d:2 d:1 d:2 d:1");
     expect("d:1,a,d:2", "d:1 a d:2 d:1 a d:2");
-    /* One that is named twice counts twice. */
+    /* A device that is named twice counts twice. */
     expect("a,a,d", "a a d a a d");
 }
 
@@ -183,7 +183,7 @@ TEST(port_of_the_attributes)
     expect_at("b,a", 1, "a:1 a:1 a:1 a:1 a:1 a:1");
     expect_at(NULL, 1, "a:1 d:1 a:1 d:1 a:1 d:1");
     expect_at(NULL, 2, "d:2 d:2 d:2 d:2 d:2 d:2");
-    /* Not soft, where the port would count for nothing: opening fails, and says why. */
+    /* Soft is not chosen, as the port would be ignored: opening fails with the reason. */
     expect_at(NULL, 3, "a:3 d:3 a:3 d:3 a:3 d:3");
 }
 
@@ -312,7 +312,7 @@ TEST(wrong_local_ranks)
     refuse_rank("SLURM_LOCALID=65536", "SLURM_LOCALID '65536'");
 }
 
-/* Where one device is named the rank does not matter, and is not looked at. */
+/* If only one device is named, the local rank is not read. */
 TEST(local_rank_of_no_use)
 {
     struct slu_choice choice;

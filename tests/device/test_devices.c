@@ -150,7 +150,7 @@ TEST(soft_is_always_there)
     require(port.state == SLUICE_PORT_ACTIVE && port.active == 1 &&
                 port.link_layer == SLUICE_LINK_NONE && port.mtu == 0,
             "state %u", port.state);
-    /* It names the addresses that peers will be told. */
+    /* The description names the addresses that peers get. */
     require(strstr(port.description, "TCP, ") && strpbrk(port.description, ".:"), "%s",
             port.description);
     sluice_device_list_free(found.list);
@@ -162,7 +162,7 @@ TEST(soft_is_always_there)
     sluice_device_list_free(found.list);
 }
 
-/* What a context then has and uses. */
+/* A context has and uses what the list says. */
 TEST(context_is_as_listed)
 {
     struct found found = find();
@@ -191,7 +191,10 @@ TEST(context_is_as_listed)
     sluice_device_list_free(found.list);
 }
 
-/* What opening a context takes, by name and by the environment, is what the list tells. */
+/*
+ * The device that opening a context takes, by name and by the environment, is the one that the list
+ * reports.
+ */
 TEST(choice_is_what_is_opened)
 {
     struct found found = find();
@@ -311,7 +314,7 @@ static uint32_t gids_in_sysfs(const struct sluice_port_info *port)
     return count;
 }
 
-TEST(sysfs_says_the_same)
+TEST(sysfs_agrees)
 {
     char guid[30];
     char text[100];
@@ -380,7 +383,7 @@ TEST(wrong_arguments)
 }
 
 /* Looking leaves nothing open, and the text of the last failure alone. */
-TEST(looking_changes_nothing)
+TEST(listing_changes_nothing)
 {
     char text[500];
     int fds = count_fds();
@@ -396,7 +399,7 @@ TEST(looking_changes_nothing)
 /* How a list ended that was asked for with few file descriptors. */
 enum outcome { OUT_WHOLE = 10, OUT_REFUSED, OUT_SHORT, OUT_OTHER, OUT_SPOILT };
 
-/* Opens whatever can be opened, and closes so many again. */
+/* Opens descriptors up to the limit, and closes this many again. */
 static void fill_files(int left)
 {
     struct rlimit limit = {.rlim_cur = 256, .rlim_max = 256};
@@ -452,8 +455,8 @@ static int run_with_few_files(int left)
 }
 
 /*
- * Whoever lacks file descriptors hears just that, and never that the device is
- * not there; the software transport is there without.
+ * Without file descriptors the error is just that, and never that there is no device; the software
+ * transport needs none.
  */
 TEST(few_file_descriptors)
 {
@@ -470,7 +473,7 @@ TEST(few_file_descriptors)
     }
 }
 
-/* Whatever the host has: the call answers as the open does, for each rank. */
+/* Whatever devices the host has, the call returns the one that the open takes, for each rank. */
 TEST(nearest_is_what_is_opened)
 {
     struct sluice_device_list *list = sluice_device_list_get();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which device each of 16 ranks takes on made-up machines, bound and unbound: by the
- * distances that sysfs tells, and by the local rank where it tells none, or nonsense.
+ * Which device each of 16 ranks takes on made-up machines, bound and unbound: by the distances in
+ * sysfs, and by the local rank if these are missing or nonsense.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -241,7 +241,7 @@ static const char *const nonsense[] = {
     "0-7-8",    "--",
 };
 
-/* Of the first node either file is not as the kernel writes it: it counts as not there. */
+/* One of the two files of the first node has an unexpected format: it is treated as missing. */
 TEST(nonsense_of_a_node)
 {
     static const char *const files[] = {"devices/system/node/node0/cpulist",
@@ -311,14 +311,14 @@ TEST(other_names)
     read_near(&machine, 0, 7, &near);
     require_result(slu_near_distance(&near, 0), 10);
     require_result(slu_near_distance(&near, 1), 21);
-    /* One that came between: the tables are of another number of nodes. */
+    /* A node that was added meanwhile: the tables have another number of nodes. */
     machine_write(&machine, "devices/system/node/node2/cpulist", "");
     read_near(&machine, 0, 7, &near);
     require_result(slu_near_distance(&near, 0), SLU_NEAR_UNKNOWN);
     machine_remove(&machine);
 }
 
-/* Of the thread that asks, and not of its process. */
+/* The affinity is that of the calling thread, not of its process. */
 TEST(own_affinity)
 {
     cpu_set_t before, one;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Endpoints and handshakes: whatever the 256 bytes are, the handshake says
- * what is wrong with them, consumes what it was given, and hurts nobody else.
+ * Endpoints and handshakes: for any 256 bytes the handshake reports what is wrong, consumes its
+ * argument, and harms no other channel.
  */
 #include <stdlib.h>
 
@@ -67,7 +67,7 @@ TEST(endpoint_of_another_version)
     sides_open(&sides);
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
     uint8_t version = bad.bytes[0];
-    /* Those that can read ours are the oldest that we can read. */
+    /* The oldest version that can read ours is the oldest that we can read. */
     int older = bad.bytes[1] - 1 - version;
     const struct {
         int written, readable; /* after ours */
@@ -93,7 +93,7 @@ TEST(endpoint_of_another_version)
 
 /* Where an endpoint of soft says how many messages it sets aside that come before a receive. */
 #define EARLY_AT 230
-/* And what else it understands, a bit each: why a connection ends. */
+/* The byte of supported features, one bit each: the reason of an end. */
 #define KNOWS_AT 231
 
 /* Written by a later version, which says that this one can read it: what it added is let be. */
@@ -110,7 +110,7 @@ TEST(endpoint_from_the_future)
         prepared[i] = prepare_channel(sides.pds[i], NULL, &theirs[1 - i]);
     }
     theirs[0].bytes[0] += 7;
-    /* Rights that nobody knows; and bits of a byte that are not used. */
+    /* Unknown rights, and unused bits of a byte. */
     theirs[0].bytes[248] |= 0x80;
     theirs[0].bytes[KNOWS_AT] = 0xf0;
     /* More than this library sets aside. */
@@ -139,7 +139,7 @@ static size_t further_at(void)
     return device_is_soft() ? 208 : 72;
 }
 
-TEST(further_queue_pairs_are_looked_at)
+TEST(further_queue_pairs_are_checked)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .queue_pairs = 8};
     struct sides sides;
@@ -150,7 +150,7 @@ TEST(further_queue_pairs_are_looked_at)
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], &attr, &good);
     require(good.bytes[at] == 7, "%u further ones", good.bytes[at]);
     for (size_t i = at + 1 + 7 * each; i < 232; i++) {
-        /* Of a device, there is where hints and farewells go. */
+        /* A device has the address for hints there, and the word for a farewell. */
         if (!device_is_soft() && i >= 120 && i < 140)
             continue;
         int expected = !device_is_soft() ? 0 : i == EARLY_AT ? 16 : i == KNOWS_AT ? 1 : 0;
@@ -257,8 +257,8 @@ TEST(forged_endpoints)
 }
 
 /*
- * The peer has gone before it ever shook hands: it shows in the first
- * operation. Which side is to connect is a matter of chance, so many times.
+ * The peer has gone before it ever shook hands, which the first operation notices. Which side
+ * connects is random, hence several rounds.
  */
 TEST(stale_endpoint)
 {
@@ -315,7 +315,7 @@ TEST(unusable_peers_of_a_multichannel)
     star_works(&star, 0);
     star_works(&star, 3);
 
-    /* And can be made new. */
+    /* The peer can be reset. */
     struct sluice_endpoint endpoint;
     require_ok(sluice_multichannel_peer_reset(star.hub, 1, &endpoint));
     sluice_channel_close(star.spokes[1]);
@@ -423,7 +423,7 @@ TEST(handshakes_of_a_peer)
     star_close(&star);
 }
 
-/* What a peer gave out before its reset is refused, and nothing has happened by that. */
+/* An endpoint from before the peer's reset is refused without effect. */
 TEST(endpoint_of_before_a_reset)
 {
     struct sluice_endpoint ours;
@@ -458,7 +458,7 @@ TEST(endpoint_of_before_a_reset)
         require(star.spokes[0], "%s", sluice_last_error());
         star_works(&star, 0);
     }
-    /* Who has taken its place is somebody else, whatever its generation is. */
+    /* A new channel in its place is another peer, whatever its generation is. */
     sluice_channel_close(star.spokes[0]);
     peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
     require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
@@ -506,7 +506,7 @@ TEST(channel_refuses_a_stale_endpoint)
     pair_close(&pair);
 }
 
-/* It answered, if only by a refusal, so its side of the connection is used up. */
+/* The peer answered, if only by a refusal, so its side of the connection is used up. */
 TEST(endpoint_of_a_peer_that_refused)
 {
     struct sluice_endpoint endpoints[2];
@@ -548,7 +548,7 @@ TEST(endpoint_of_a_late_peer)
     pair_close(&pair);
 }
 
-/* Each preparation has another endpoint. */
+/* Each preparation makes a different endpoint. */
 TEST(endpoints_are_unique)
 {
     struct sides sides;

@@ -125,7 +125,7 @@ START_TEST(refused_receives_fail_the_peer)
 END_TEST
 
 /* A queue pair that keeps them is given up in the time that all work has. */
-START_TEST(receives_that_stick_hold_up_nobody)
+START_TEST(receives_that_stick_delay_no_other)
 {
     struct rig rig;
     struct sluice_endpoint endpoint;
@@ -183,6 +183,6 @@ void arrivals_add_tests(TCase *tcase)
     tcase_add_test(tcase, few_entries_are_shared);
     tcase_add_test(tcase, too_few_entries_are_refused);
     tcase_add_test(tcase, refused_receives_fail_the_peer);
-    tcase_add_test(tcase, receives_that_stick_hold_up_nobody);
+    tcase_add_test(tcase, receives_that_stick_delay_no_other);
     tcase_add_test(tcase, faults_at_random);
 }

@@ -185,7 +185,7 @@ START_TEST(handles_of_failures_kept_aside)
 END_TEST
 
 /* A request that the device has already done is not cancelled. */
-START_TEST(cancel_looks_before_it_fails_the_peer)
+START_TEST(cancel_polls_before_it_fails_the_peer)
 {
     struct rig rig;
     struct sluice_completion completion;
@@ -294,7 +294,7 @@ void handles_add_tests(TCase *tcase)
     tcase_add_test(tcase, ids_of_refused_requests_wrap);
     tcase_add_test(tcase, forged_handles_are_stale);
     tcase_add_test(tcase, handles_of_failures_kept_aside);
-    tcase_add_test(tcase, cancel_looks_before_it_fails_the_peer);
+    tcase_add_test(tcase, cancel_polls_before_it_fails_the_peer);
     tcase_add_test(tcase, cancel_of_a_pair_that_never_flushes);
     tcase_add_test(tcase, cancel_waits_for_all_work_of_the_peer);
     tcase_add_test(tcase, detached_requests_leave_the_pool_as_it_was);

@@ -62,7 +62,7 @@ static int64_t await_loss(struct rig *rig, uint32_t peer)
     return fake.now - start;
 }
 
-START_TEST(peer_is_asked_in_time_and_lost_in_time)
+START_TEST(peer_is_probed_in_time_and_lost_in_time)
 {
     struct rig rig;
     open_watchful(&rig, 1);
@@ -86,7 +86,7 @@ END_TEST
 /*
  * After a long time without polls, an answer may already be waiting, so the peer gets time again.
  */
-START_TEST(who_was_away_does_not_judge_at_once)
+START_TEST(peer_gets_time_after_a_long_absence)
 {
     struct rig rig;
     open_watchful(&rig, 1);
@@ -110,7 +110,7 @@ START_TEST(who_was_away_does_not_judge_at_once)
 END_TEST
 
 /* Keep-alive never loses a peer that has not been heard. */
-START_TEST(who_was_never_heard_is_late)
+START_TEST(unheard_peer_is_never_lost)
 {
     struct rig rig;
     open_watchful(&rig, 2);
@@ -171,9 +171,9 @@ END_TEST
 
 void probes_add_tests(TCase *tcase)
 {
-    tcase_add_test(tcase, peer_is_asked_in_time_and_lost_in_time);
-    tcase_add_test(tcase, who_was_away_does_not_judge_at_once);
-    tcase_add_test(tcase, who_was_never_heard_is_late);
+    tcase_add_test(tcase, peer_is_probed_in_time_and_lost_in_time);
+    tcase_add_test(tcase, peer_gets_time_after_a_long_absence);
+    tcase_add_test(tcase, unheard_peer_is_never_lost);
     tcase_add_test(tcase, probes_share_few_entries);
     tcase_add_test(tcase, no_room_for_a_probe);
 }

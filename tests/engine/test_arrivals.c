@@ -95,7 +95,7 @@ TEST(writes_are_counted_by_tag)
 }
 
 /* No result reports them, and no call waits for the receives that take them. */
-TEST(results_have_none_of_them)
+TEST(results_do_not_report_arrivals)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -308,7 +308,7 @@ TEST(peers_come_and_go)
 }
 
 /* Through the fd: readable when one comes, and no sleep while one is unseen. */
-TEST(event_loop_hears_of_them)
+TEST(event_loop_wakes_for_arrivals)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -372,7 +372,7 @@ static void tell_all(struct rank *rank)
     mesh_close(&mesh);
 }
 
-TEST(ranks_tell_each_other, .group = "processes")
+TEST(ranks_notify_each_other, .group = "processes")
 {
     group_run(RANKS, tell_all, NULL, 60);
 }

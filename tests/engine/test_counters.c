@@ -207,7 +207,7 @@ TEST(sums_of_random_operations)
 }
 
 /* Probes that the library sends on its own are not counted as requests. */
-TEST(signs_of_life_are_not_counted)
+TEST(probes_are_not_counted)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);

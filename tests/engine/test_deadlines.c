@@ -256,7 +256,7 @@ TEST(scope_whose_deadline_was_seen_to_pass)
 }
 
 /* Mistakes are found first, and a peer that has failed says so. */
-TEST(what_comes_before_the_deadline)
+TEST(results_before_the_deadline)
 {
     struct stand stand;
     struct sluice_request requests[2];

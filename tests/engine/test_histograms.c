@@ -114,7 +114,7 @@ TEST(from_the_post_to_the_completion)
 }
 
 /* A request that is done but not polled has not ended. */
-TEST(until_the_library_sees_it)
+TEST(unpolled_request_has_not_ended)
 {
     struct fixture fixture;
     fixture_open(&fixture, &timed);
@@ -158,7 +158,7 @@ TEST(until_the_library_sees_it)
  * A split request counts once, a failed request does not count, and a reset of the channel changes
  * nothing.
  */
-TEST(what_is_counted)
+TEST(splits_failures_and_resets)
 {
     struct fixture fixture;
     struct sluice_histogram histogram;

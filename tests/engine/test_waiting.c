@@ -261,7 +261,7 @@ TEST(a_wake_ends_the_wait_for_a_peer, .times = 3)
 }
 
 /* The other channels of the same context wait on. */
-TEST(a_wake_wakes_nobody_else, .times = 3)
+TEST(wake_wakes_no_other_channel, .times = 3)
 {
     struct pair pair;
     struct sluice_completion completion;

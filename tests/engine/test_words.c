@@ -63,7 +63,7 @@ TEST(send_without_a_receive)
 }
 
 /* The sender had posted a receive itself, so nothing is reported as missing there. */
-TEST(send_without_a_receive_but_ours)
+TEST(send_without_a_receive_of_the_peer)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -354,7 +354,7 @@ static void require_pending(struct sluice_channel *channel, const char *text)
 }
 
 /* The text counts one request of a kind, and several. */
-TEST(what_is_pending)
+TEST(pending_requests_are_counted)
 {
     struct pair pair;
     struct sluice_completion completion;

@@ -271,7 +271,7 @@ TEST(a_failure_is_for_good)
 }
 
 /* Other ranks do not notice such a call: the next call works as if it had not been made. */
-TEST(a_deadline_of_0_says_nothing)
+TEST(call_without_time_has_no_effect)
 {
     struct seat seat;
     uint8_t to[3] = {0}, from[3];

@@ -66,7 +66,7 @@ TEST(d4_other_numbers_of_ranks)
 }
 
 /* One hello of a stranger who speaks the protocol ends no run. */
-TEST(d4_a_rank_that_is_none, .times = 4)
+TEST(d4_impossible_ranks, .times = 4)
 {
     static const uint32_t ranks[] = {0, 4, UINT32_MAX, 1};
     struct parties parties;
@@ -338,7 +338,7 @@ static void gather_large(struct party *party)
 /*
  * Rank 7 sends its part and never reads its result, which is larger than the buffers of a socket.
  */
-TEST(d5_deaf)
+TEST(d5_result_that_is_not_read)
 {
     static const uint32_t deaf[] = {7};
     struct parties parties;

@@ -36,7 +36,7 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 }
 
 /* Rank 0 waits without using its processor, and logs the cause; the others are told to wait. */
-TEST(a_system_that_lets_nobody_in, .times = 2)
+TEST(accept_that_fails, .times = 2)
 {
     static const int errors[] = {EPERM, ECONNABORTED};
     struct parties parties;
@@ -91,7 +91,7 @@ TEST(a_root_of_another_host, .times = 2)
 }
 
 /* The error blames the name and the setting it comes from, not the ranks that cannot resolve it. */
-TEST(a_root_that_nobody_knows, .times = 2)
+TEST(root_that_no_host_resolves, .times = 2)
 {
     struct parties parties;
     parties_make(&parties, 3, SLUICE_S(1));
@@ -144,7 +144,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
 }
 
 /* Rank 0 does not need its own name: it waits for no resolver, whether all ranks come or none. */
-TEST(a_root_of_which_no_answer_comes)
+TEST(root_whose_resolver_never_answers)
 {
     struct parties parties;
     char root[64];

@@ -239,7 +239,7 @@ TEST(d3_a_replayed_rank_0)
  * A false rank 0 sends back the words of rank 1: its hello, or, with an answer of its own, its
  * proof.
  */
-TEST(d3_what_rank_1_says_is_reflected, .times = 2)
+TEST(d3_reflected_words_of_rank_1, .times = 2)
 {
     struct parties parties;
     char path[40];

@@ -201,7 +201,7 @@ static void miss_call(struct party *party)
     pthread_barrier_wait(&meeting);
 }
 
-TEST(a_deadline_names_who_was_missing)
+TEST(deadline_names_the_missing_ranks)
 {
     static const uint32_t missing[] = {1, 3};
     struct parties parties;
@@ -299,7 +299,7 @@ static void miss_alltoall(struct party *party)
     free(from);
 }
 
-TEST(a_deadline_in_a_round_names_who_was_missing)
+TEST(deadline_in_a_round_names_the_missing_ranks)
 {
     static const uint32_t missing[] = {4};
     struct parties parties;

@@ -237,7 +237,7 @@ TEST(scope_waits_for_room)
 }
 
 /* Unpolled: what fits is taken, of the rest nothing; when there is room again, it is. */
-TEST(unpolled_work_is_told_that_there_is_no_room)
+TEST(unpolled_post_to_a_full_queue_fails)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         struct list list;

@@ -250,7 +250,7 @@ TEST(others_go_on_while_a_page_does_not_come, .times = DEEDS)
 }
 
 /* A helper that was stopped and replaced can replace another one later. */
-TEST(again_and_again)
+TEST(helpers_are_replaced_again_and_again)
 {
     struct scene scene;
     scene_open(&scene);

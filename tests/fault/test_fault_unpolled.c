@@ -127,7 +127,7 @@ static void check_counts(const struct work *work, int side, uint64_t taken)
             (unsigned long long)counters.forgotten, (unsigned long long)taken);
 }
 
-TEST(completions_that_nobody_polls)
+TEST(completions_that_are_never_polled)
 {
     struct work work;
     struct census census = {0};
@@ -159,7 +159,7 @@ TEST(completions_that_nobody_polls)
 }
 
 /* Failures are kept for longer, but not all and not for ever. */
-TEST(failures_that_nobody_polls)
+TEST(failures_that_are_never_polled)
 {
     struct sluice_completion completions[4 * DEPTH];
     struct sluice_request receives[DEPTH];

@@ -382,7 +382,7 @@ static void idle_until_failure(struct end *end)
     }
 }
 
-TEST(idle_survivors_are_told, .group = "losses")
+TEST(idle_survivors_are_notified, .group = "losses")
 {
     struct end end;
     memset(&end, 0, sizeof(end));

@@ -210,7 +210,7 @@ static void work_elsewhere(struct rank *rank)
     mesh_close(&mesh);
 }
 
-TEST(absent_mind_is_no_loss, .group = "processes")
+TEST(absence_of_this_side_is_no_loss, .group = "processes")
 {
     group_run(2, work_elsewhere, NULL, 40);
 }
@@ -268,7 +268,7 @@ static void kill_unheard(struct rank *rank)
     mesh_close(&mesh);
 }
 
-TEST(killed_peer_is_lost_unheard, .group = "processes")
+TEST(killed_peer_is_lost_before_it_was_heard, .group = "processes")
 {
     group_run(3, kill_unheard, NULL, 60);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Targets of the fuzzer: what reads bytes that came from somebody else. Each is a file
- * fuzz_NAME.c with LLVMFuzzerTestOneInput(), which says with hold() what must be true
- * whatever the bytes are. It is built twice: as tests/test_fuzz_NAME, which replays the
- * inputs of corpus/NAME/ and some thousands that are made of them (replay.c); and with
- * configure --enable-fuzzers by libFuzzer, for scripts/soak --fuzz.
+ * Targets of the fuzzer: code that reads bytes of another process. Each is a file fuzz_NAME.c with
+ * LLVMFuzzerTestOneInput(), which checks by hold() what must be true for all bytes. It is built
+ * twice: as tests/test_fuzz_NAME, which replays the inputs of corpus/NAME/ and some thousands of
+ * variations (replay.c); and with configure --enable-fuzzers by libFuzzer, for scripts/soak --fuzz.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -28,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  */
 extern unsigned fuzz_taken;
 
-/* What must hold of every input; if it does not, the text says more, and the program ends. */
+/* Requires a condition for every input; otherwise prints the text and ends the program. */
 #define hold(condition, ...)                                        \
     do {                                                            \
         if (!(condition)) {                                         \

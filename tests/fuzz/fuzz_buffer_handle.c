@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of buffers: what is decoded is in its ranges, is told by the public call, and is
- * encoded again to the same bytes but for those that are not used; of what is not, nothing
- * is left. Each input is tried as it is and with a right checksum.
+ * Handles of buffers: decoded values are in their ranges, are returned by the public call, and are
+ * encoded to the same bytes except for unused ones; a refused handle leaves no output. Each input
+ * is tried as it is and with a right checksum.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ static void check_ranges(const struct slu_buffer_name *name)
     }
 }
 
-/* But for the version, and for what has no meaning. */
+/* All bytes but the version and unused ones are the same. */
 static void check_same(const struct sluice_buffer_handle *handle,
                        const struct slu_buffer_name *name)
 {
@@ -65,7 +65,7 @@ static void check_same(const struct sluice_buffer_handle *handle,
     }
 }
 
-/* What the program sees says the same, and has an end. */
+/* The public information agrees, and its strings are terminated. */
 static void check_info(const struct slu_buffer_name *name, const struct sluice_buffer_info *info)
 {
     hold(info->id == name->id && info->length == name->length && info->access == name->access,

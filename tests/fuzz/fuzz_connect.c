@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connecting by address, both sides and what follows, with an end of ours that says anything
- * in any pieces. Nobody stands, is admitted or refused unless what was said proves it; of a
- * step of a passage only what was sealed is believed; no descriptor stays.
+ * Connecting by address, both sides and the steps behind it, with a peer of ours that says anything
+ * in any pieces. No dialer stands, is admitted or refused without a proof; only sealed steps of a
+ * passage are believed; no descriptor is left.
  *
- * The first byte of an input is the part that is tried; then there are steps (world.h).
+ * The first byte of an input selects the part that is tried; the rest are steps (world.h).
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@ enum part { PART_LISTEN, PART_LISTEN_SECRET, PART_DIAL, PART_DIAL_SECRET, PART_P
 #define BACKLOG 64
 #define BODY_BYTES 20
 #define PASSAGE_STEPS 4
-/* What a step of a passage must have, in turn: an endpoint, nothing, a little. */
+/* Bytes of the steps of a passage, in turn: an endpoint, nothing, a little, nothing. */
 static const uint32_t step_bytes[PASSAGE_STEPS] = {SLUICE_ENDPOINT_BYTES, 0, 5, 0};
 
 static const uint8_t secret[SLU_SECRET_MIN] = "what both know.";
@@ -99,7 +99,7 @@ static int dial_here(void)
     return -1;
 }
 
-/* Those that nobody has let in are not for the next input. */
+/* Connections that were not accepted must not stay for the next input. */
 static void drop_waiting(void)
 {
     int fd;
@@ -129,7 +129,7 @@ static size_t count_words(const uint8_t *bytes, size_t count)
     return SLU_HEAD_BYTES + head.bytes;
 }
 
-/* Who listens is the library's. */
+/* The library listens. */
 
 static struct slu_negotiations offers;
 
@@ -157,7 +157,7 @@ static size_t make_dialer_words(struct fuzz_talk *talk, unsigned argument)
     return SLU_PROOF_BYTES;
 }
 
-/* Whether this is who said the hello, and then gave a proof. */
+/* Returns whether this talk sent the hello and then a proof. */
 static bool has_proven(const struct fuzz_talk *talk, const struct slu_negotiation *offer)
 {
     struct slu_session session;
@@ -195,7 +195,7 @@ static void look_at_offers(void)
     }
 }
 
-/* What one has said must be known as long as the library may read it: none is opened again. */
+/* The bytes of a talk must be known as long as the library may read them: none is opened again. */
 static struct fuzz_talk *choose_talk(unsigned index)
 {
     int fd = index >= talk_count && talk_count < TALKS ? dial_here() : -1;
@@ -240,7 +240,7 @@ static void try_listening(struct fuzz_input *input)
     slu_fd_close(epoll);
 }
 
-/* Who dials is the library's. */
+/* The library dials. */
 
 static struct slu_target target;
 static int dialed[TALKS]; /* by the library, of each talk */
@@ -262,7 +262,7 @@ int __wrap_slu_stream_dial(const struct slu_address *address)
     return fd;
 }
 
-/* What was said before a reply, and must have been whole. */
+/* Finds the words before a reply, which must have been complete. */
 static bool reply_session(const struct fuzz_talk *talk, size_t *answer, struct slu_session *session)
 {
     uint8_t said[SLU_SAID_BYTES];
@@ -295,7 +295,9 @@ static size_t make_listener_words(struct fuzz_talk *talk, unsigned argument)
                           word == SLU_REPLY_DENIED ? 0 : argument % BODY_BYTES, talk->next);
 }
 
-/* It says that the other side has proven itself: which talk that is, and that it has. */
+/*
+ * The verdict claims that the other side has proven itself: finds that talk and checks its proof.
+ */
 static void check_verdict(enum slu_target_state state)
 {
     const struct fuzz_talk *talk = NULL;
@@ -384,11 +386,11 @@ static void try_dialing(struct fuzz_input *input)
     slu_target_end(&target);
 }
 
-/* What follows: steps, each sealed. */
+/* The passage behind the words: steps, each sealed. */
 
 static struct slu_passage passage;
 static uint32_t sealed;              /* steps that were said */
-static bool is_whole[PASSAGE_STEPS]; /* and said as they were */
+static bool is_whole[PASSAGE_STEPS]; /* and sent unchanged */
 
 static size_t make_step(struct fuzz_talk *talk, unsigned argument)
 {

@@ -19,7 +19,10 @@ const char fuzz_name[] = "endpoint";
 /* Where further queue pairs are, by transport, behind which nothing is used, up to the end. */
 #define FURTHER_VERBS 72
 #define FURTHER_SOFT 208
-/* But for two bytes of soft: how many messages are set aside, and what else is understood. */
+/*
+ * The encoder adds two bytes of soft: the number of messages that may be spilled, and supported
+ * features.
+ */
 #define HINT_VERBS 120
 #define EARLY_SOFT 230
 #define KNOWS_SOFT 231
@@ -60,7 +63,7 @@ static void check_ranges(const struct slu_endpoint *endpoint)
          "%#x", endpoint->access);
 }
 
-/* But for what has no meaning, and rights that a later version may know. */
+/* All bytes but unused ones and rights of later versions are the same. */
 static void check_same(const struct sluice_endpoint *wire, const struct slu_endpoint *endpoint)
 {
     struct sluice_endpoint again, wanted = *wire;

@@ -27,7 +27,7 @@ enum part { PART_DECODE, PART_LEAF, PART_ROOT, PARTS };
 #define CALLS 3
 #define MOST_BYTES 300
 
-static struct fuzz_talk talks[RANKS]; /* by rank of who is ours */
+static struct fuzz_talk talks[RANKS]; /* by rank of our end */
 static struct fuzz_talk *talk;        /* the next steps are of */
 static struct fuzz_input script;
 static struct tcp tcp;
@@ -40,7 +40,7 @@ static uint32_t made[RANKS]; /* frames that would be right, so far */
 static size_t used[RANKS];   /* bytes that the calls so far have taken */
 static size_t told[RANKS];   /* and bytes of their results */
 
-/* What is decoded, encoded again. */
+/* Decodes a hello and encodes it again. */
 
 static void decode_hello(const uint8_t *bytes, size_t count)
 {
@@ -108,7 +108,7 @@ static size_t give_bytes(const struct tcp_call *call)
     return call->type == TCP_ALLTOALL ? call->bytes * RANKS : call->bytes;
 }
 
-/* What a rank says in its next call, or rank 0 answers. */
+/* Makes the frame of a rank's next call, or rank 0's answer to it. */
 static size_t make_frame(struct fuzz_talk *of, unsigned argument)
 {
     static const uint8_t other[] = {TCP_GAVE_UP, TCP_NO_MEMORY, TCP_STARTED};
@@ -237,7 +237,7 @@ static void check_leaf_result(uint32_t index)
     fuzz_taken++;
 }
 
-/* The result of rank 0 is what the others gave, and so is what they are told. */
+/* The result of rank 0, and the results it sends, are the values that the others gave. */
 static void check_root_result(uint32_t index)
 {
     const struct tcp_call *call = &calls[index];
@@ -251,7 +251,7 @@ static void check_root_result(uint32_t index)
         fuzz_talk_hear(&talks[rank]);
         told[rank] += TCP_FRAME_BYTES + result;
         if (talks[rank].heard_count < told[rank]) {
-            continue; /* it said all it had to say, and left */
+            continue; /* this rank has sent everything, and left */
         }
         hold(slu_tcp_frame_decode(heard, &frame) == 0 && frame.type == call->type, "no frame");
         hold(call->type == TCP_ALLTOALL || memcmp(heard + TCP_FRAME_BYTES, from, result) == 0,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames of the soft transport's wire over a socket, from a peer that is ours: what is
- * decoded is encoded to the same bytes; no byte is written but where a right was given;
- * what was posted completes once, and all of it when the peer has left.
+ * Frames of the soft transport's wire over a socket, from a peer of ours: decoded frames are
+ * encoded to the same bytes; no byte is written outside of granted rights; posted requests complete
+ * once, and all of them when the peer has left.
  *
- * The first byte of an input says what is posted; then there are pieces: bytes as they are,
- * or frames, whose address and key are relative to a region, and whose number is to the next;
- * between them are looks, and receives that are posted late.
+ * The first byte of an input selects the posted requests. Then come pieces: raw bytes, or frames,
+ * whose address and key are relative to a region, and whose number is relative to the next one.
+ * Between them are polls, and receives that are posted late.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ const char fuzz_name[] = "frame";
 /* Sockets that the helper thread still has. */
 #define MOST_LINGERING 64
 
-/* What peers may change lies between what they may not. */
+/* Memory that peers may change lies between memory that they may not. */
 static struct {
     uint8_t before[REGION], region[REGION], between[REGION], read_only[REGION], after[REGION];
     uint8_t landing[2 * DEPTH][REGION];
@@ -71,7 +71,7 @@ static void open_device(void)
     register_memory(memory.landing, sizeof(memory.landing), SLUICE_ACCESS_LOCAL_WRITE, &landing);
 }
 
-/* Somebody at no address, so that nobody is dialed: the connection comes from us. */
+/* The peer has no address, so that the library does not dial: the connection comes from us. */
 static void connect_peer(void)
 {
     struct slu_endpoint remote = {.transport = SLU_TRANSPORT_SOFT,
@@ -139,7 +139,7 @@ static void take_completions(void)
     } while (count > 0);
 }
 
-/* What the library says is of no interest, but must not be in its way. */
+/* Bytes from the library are dropped, but must be read so that they do not block it. */
 static void look(void)
 {
     uint8_t bytes[4096];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two sides that know each other's endpoint and both dial: one is the library's, the other
- * is ours and says anything in any pieces, as one who was dialed, as one who dials, or both
- * at once. They meet only if what was said proves both keys, and the side that leads has
- * chosen that connection; no descriptor stays.
+ * Two sides that know each other's endpoint and both dial: one is the library's, the other is ours
+ * and says anything in any pieces, as a side that was dialed, as one that dials, or both at once.
+ * They meet only if proofs of both keys were sent, and the leading side has chosen that connection;
+ * no descriptor is left.
  *
- * The first byte of an input says which side leads, and whether the peer is known only later;
- * then there are steps (world.h).
+ * The first byte of an input selects which side leads, and whether the peer is known only later;
+ * the rest are steps (world.h).
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@ const char fuzz_name[] = "meeting";
 
 /* Of ours: those that it dialed, and those that dial it. */
 static struct fuzz_talk talks[TALKS];
-static bool is_guest[TALKS]; /* it dials the library's side */
+static bool is_guest[TALKS]; /* this talk dials the library's side */
 static uint32_t talk_count;
 
 static struct slu_identity self;
@@ -198,7 +198,7 @@ static size_t make_words(struct fuzz_talk *talk, unsigned argument)
     return SLU_PROOF_BYTES;
 }
 
-/* Of those that proved all that they must, one at least: that it is met is no mistake. */
+/* At least one talk sent all proofs, so meeting it is right. */
 static void check_met(void)
 {
     bool leads = memcmp(own.key, peer.key, SLU_SIDE_KEY) > 0, found = false;
@@ -273,7 +273,7 @@ static void know_peer(void)
     }
 }
 
-/* Those that nobody has let in are not for the next input. */
+/* Connections that were not accepted must not stay for the next input. */
 static void drop_waiting(void)
 {
     int fd;

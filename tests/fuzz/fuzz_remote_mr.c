@@ -21,7 +21,7 @@ static bool is_same(const struct sluice_remote_mr *a, const struct sluice_remote
     return a->addr == b->addr && a->length == b->length && a->rkey == b->rkey;
 }
 
-/* But for the versions, and what those after ours may have added. */
+/* All bytes but the versions and additions of later versions are the same. */
 static void check_same(const uint8_t *bytes, const struct sluice_remote_mr *remote)
 {
     uint8_t again[SLUICE_REMOTE_MR_BYTES], wanted[SLUICE_REMOTE_MR_BYTES];

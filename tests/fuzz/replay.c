@@ -24,11 +24,11 @@ struct file {
     size_t size;
 };
 
-/* Of the corpus, by name: so that the changes are the same everywhere. */
+/* Files of the corpus, sorted by name, so that the variations are the same everywhere. */
 static struct file files[MOST_FILES];
 static int file_count;
 
-/* What the process that runs the inputs tells the other one, which outlives it. */
+/* State that the process running the inputs shares with its parent, which outlives it. */
 static struct {
     char name[256];
     uint8_t bytes[FUZZ_MOST];
@@ -93,7 +93,7 @@ static size_t draw(size_t below)
     return below > 0 ? (size_t)((drawn * 0x2545f4914f6cdd1dULL) >> 33) % below : 0;
 }
 
-/* Each changes the bytes, and returns how many there are then. */
+/* Changes the bytes. Returns their new number. */
 
 static size_t flip_bit(uint8_t *bytes, size_t size)
 {

@@ -12,7 +12,7 @@
 #include "base/random.h"
 
 #define BEGINNING SLUICE_S(1000)
-/* Each look at the clock takes some time: whoever waits in a loop comes to its deadline. */
+/* Each reading of the clock takes some time, so that a waiting loop comes to its deadline. */
 #define LOOK_TIME SLUICE_US(1)
 
 static int64_t now;
@@ -39,7 +39,7 @@ int64_t slu_after(int64_t relative)
     return relative < SLUICE_FOREVER - now ? slu_now() + relative : SLUICE_FOREVER;
 }
 
-/* Whoever waits does so for a millisecond at a time, which is over at once. */
+/* Waits a millisecond at a time, which passes at once. */
 int slu_milliseconds(int64_t until)
 {
     if (until <= now) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a conversation needs to be the same each time: a clock that goes when it is told to,
- * random numbers that are not, and the other side's end of a connection, which says what
- * an input has, what would be right, or what is almost right.
+ * A reproducible environment for conversations: a clock that advances on demand, random numbers
+ * that are fixed, and the other end of a connection, which sends bytes of an input, the right
+ * words, or almost right ones.
  */
 #ifndef FUZZ_WORLD_H
 #define FUZZ_WORLD_H
@@ -29,14 +29,14 @@ void fuzz_talk_close(struct fuzz_talk *talk);
 void fuzz_talk_hear(struct fuzz_talk *talk);
 void fuzz_talk_say(struct fuzz_talk *talk, const uint8_t *bytes, size_t count);
 
-/* What an input does next: the low three bits of a byte, whose others are an argument. */
+/* The next step of an input: the low three bits of a byte; its other bits are an argument. */
 enum fuzz_step {
     STEP_SAY,     /* a count in one byte, and the bytes */
     STEP_RIGHT,   /* all that would be right */
     STEP_PART,    /* argument + 1 bytes of it */
     STEP_SPOILED, /* all of it, with the byte at a place (2 bytes) changed by a byte */
     STEP_LOOK,    /* the library looks what is there */
-    STEP_TICK,    /* 2^argument microseconds later it looks at the time */
+    STEP_TICK,    /* 2^argument microseconds pass, and the library checks the time */
     STEP_END,     /* no more will be said */
     STEP_OTHER    /* the target's: such as another connection */
 };

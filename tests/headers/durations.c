@@ -34,7 +34,7 @@ static void check(const char *what, int64_t got, int64_t wanted)
 
 #define CHECK(duration, wanted) check(#duration, duration, INT64_C(wanted))
 
-/* Of a type that a program may count time in. */
+/* Checks a type in which a program may count time. */
 #define CHECK_TYPE(type)                \
     do {                                \
         const type n = (type)3;         \

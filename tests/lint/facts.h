@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is true of functions of lib/base/, for programs that look at one file at a time:
- * scripts/lint includes this before each file but those that define them. Without it a failure
- * may be a success to them, and each output that is set on success alone is not set.
+ * Facts about functions of lib/base/, for analyzers that see one file at a time: scripts/lint
+ * includes this before each file except those that define them. Without it, an analyzer takes a
+ * failure for a possible success, and outputs that are set only on success for unset.
  */
 #ifndef LINT_FACTS_H
 #define LINT_FACTS_H

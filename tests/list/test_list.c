@@ -62,7 +62,7 @@ static void fixture_open(struct fixture *fixture)
         ask(fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
     }
     fixture->list = prepare(fixture, KINDS * PEERS);
-    /* What was given is read no more. */
+    /* The arguments are not read any more. */
     memset(fixture->sges, 0xff, sizeof(fixture->sges));
 }
 
@@ -92,7 +92,7 @@ static struct sluice_handle far_post(struct fixture *fixture, uint32_t peer, uin
     return post(fixture->star.spokes[peer], &request);
 }
 
-/* What the hub sends the spokes receive, and what it receives they send. */
+/* Spokes receive what the hub sends, and send what it receives. */
 static void spokes_take_part(struct fixture *fixture, struct sluice_handle handles[PEERS][2])
 {
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -288,7 +288,7 @@ TEST(aimed_at_other_bytes_and_no_room)
     aim_at_other_bytes(true);
 }
 
-/* Both words of an atomic operation stay where one can be. */
+/* Both words of an atomic operation must stay aligned. */
 TEST(aimed_at_words)
 {
     struct fixture fixture;
@@ -328,7 +328,7 @@ TEST(aimed_at_words)
     fixture_close(&fixture);
 }
 
-/* It is in flight until it was waited for; nothing else takes its results. */
+/* A list is in flight until it was waited for; no other call takes its results. */
 TEST(busy_until_waited_for)
 {
     struct fixture fixture;
@@ -357,7 +357,10 @@ TEST(busy_until_waited_for)
     fixture_close(&fixture);
 }
 
-/* Its memory cannot go before it; nor while freed work is still in flight. */
+/*
+ * Its memory cannot be deregistered while the list exists, nor while requests of a freed list are
+ * in flight.
+ */
 TEST(pins_its_memory)
 {
     struct fixture fixture;
@@ -406,7 +409,7 @@ TEST(stale_when_a_peer_is_another)
     fixture_close(&fixture);
 }
 
-/* One that has failed fails its own requests, and nobody else's. */
+/* A failed peer fails only its own requests. */
 TEST(a_broken_peer_fails_alone)
 {
     struct fixture fixture;
@@ -491,7 +494,7 @@ TEST(busy_in_a_scope)
     fixture_close(&fixture);
 }
 
-/* What cannot be prepared, each with what is wrong with it. */
+/* Lists that cannot be prepared, each with the text of its mistake. */
 TEST(wrong_lists)
 {
     struct fixture fixture;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prepared lists whose lengths are set and whose blocks are aimed elsewhere between posts,
- * and lists that are posted in scopes: what moves is what the list says at that time.
+ * Prepared lists whose lengths and blocks change between posts, and lists that are posted in
+ * scopes: each post moves what the list says at that time.
  */
 #include <sluice/list.h>
 
@@ -268,7 +268,7 @@ static void check_blocks(struct fixture *fixture, bool reads, bool paged, size_t
 
         require(memcmp(near + (size_t)i * 3 * PIECE, far + there, PIECE) == 0, "block %u", i);
     }
-    /* What is between the blocks of the target is as it was. */
+    /* Bytes between the blocks of the target are unchanged. */
     if (reads)
         value_check(near + PIECE, 2 * PIECE, 0xee);
     else if (!paged)
@@ -388,7 +388,7 @@ TEST(blocks_in_a_scope)
     fixture_close(&fixture);
 }
 
-/* One that cannot be posted there leaves the scope as it was. */
+/* A list that cannot be posted in a scope leaves the scope unchanged. */
 TEST(scopes_that_are_not_its_own)
 {
     struct fixture fixture;
@@ -426,7 +426,7 @@ TEST(scopes_that_are_not_its_own)
     fixture_close(&fixture);
 }
 
-/* Of a scope without time each request ends late, and is reported by its end. */
+/* In a scope without time each request ends late, and is reported by the end of the scope. */
 TEST(a_scope_without_time)
 {
     struct sluice_scope_report report = {.size = sizeof report};

@@ -13,7 +13,7 @@ struct driver {
     atomic_bool stop;
 };
 
-/* Of the first channel of the pair, until it is to stop. */
+/* Polls the first channel of the pair until told to stop. */
 static inline void *drive(void *argument)
 {
     struct driver *driver = argument;

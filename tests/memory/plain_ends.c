@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain memory is registered as long as a request has it, and in nobody's way when that has
- * ended, however it has.
+ * Plain memory stays registered as long as a request uses it, and can be unregistered once that has
+ * ended in any way.
  */
 #include <pthread.h>
 
@@ -58,13 +58,13 @@ static void end_work(struct plain *work, enum end end, const struct sluice_handl
         require_ok(sluice_channel_flush(*near, DEADLINE));
 }
 
-TEST(however_it_ends_memory_is_free, .times = ENDS)
+TEST(memory_is_free_however_its_request_ends, .times = ENDS)
 {
     struct sluice_handle handles[3];
     struct sluice_request list[3];
     struct plain work;
 
-    /* A device does not hear that its peer is gone while nothing is sent. */
+    /* A device does not notice the loss of its peer while nothing is sent. */
     if (_i == LOSE && !device_is_soft())
         return;
     plain_open_usual(&work);
@@ -81,7 +81,7 @@ TEST(however_it_ends_memory_is_free, .times = ENDS)
     plain_close(&work);
 }
 
-/* Nothing that is posted goes for the sake of others, and all of it may when it is complete. */
+/* Memory of posted requests is never evicted, and all of it may be once they are complete. */
 TEST(posted_memory_is_not_evicted)
 {
     const struct sluice_mr_cache_attr limits = {.size = sizeof limits, .max_regions = 3};
@@ -118,7 +118,7 @@ struct writer {
     uint32_t number;
 };
 
-/* Each writes its own pages through the cache of all, which has no room for all of them. */
+/* Each thread writes its own pages through a shared cache, which has no room for all of them. */
 static void *write_pages(void *argument)
 {
     struct writer *writer = argument;

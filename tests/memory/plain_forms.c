@@ -177,7 +177,7 @@ TEST(mistakes_post_nothing)
         list[i] = plain_request(&work, SLUICE_OP_RECEIVE, 2 * i, 64);
     require_error(sluice_channel_post(near, list, 4, DEADLINE, NULL), -ENOBUFS,
                   "request 2 element 0 2 regions");
-    /* Not unmapped: another thread may map something there. */
+    /* Protected and not unmapped, as another thread may map something there. */
     require(mprotect(plain_page(&work, 8), BYTES, PROT_NONE) == 0, "%s", strerror(errno));
     sges[0] = plain_sge(&work, 0, 64);
     sges[1] = plain_sge(&work, 8, 64);
@@ -205,7 +205,7 @@ TEST(mistakes_post_nothing)
     plain_close(&work);
 }
 
-/* What lands in memory needs the right to write there; what leaves it does not. */
+/* Memory that is written to needs the right to write; memory that is read does not. */
 TEST(rights_of_the_cache_hold)
 {
     struct sluice_channel_attr attr = {.size = sizeof attr};
@@ -237,8 +237,8 @@ TEST(rights_of_the_cache_hold)
     plain_close(&work);
 }
 
-/* Only so many are posted as there is room for, and nothing else is pinned. */
-TEST(what_finds_no_room_is_free)
+/* Only as many requests are posted as there is room for, and memory of the others is not pinned. */
+TEST(unposted_memory_is_not_pinned)
 {
     const struct sluice_channel_attr attr = {.send_depth = 4, .receive_depth = 4};
     struct sluice_completion completions[8];
@@ -260,7 +260,7 @@ TEST(what_finds_no_room_is_free)
                 (unsigned long long)completions[i].user_data);
         require_ok(plain_forget(&work, 2 * i));
     }
-    /* Those that wait for room within a call are posted then. */
+    /* Requests that wait for room within a call are posted later in it. */
     for (uint32_t i = 0; i < 8; i++)
         list[i] = plain_request(&work, SLUICE_OP_WRITE, i, 64);
     require_ok(sluice_channel_submit(near, list, 8, DEADLINE, completions));

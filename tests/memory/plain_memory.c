@@ -72,14 +72,14 @@ void plain_close(struct plain *work)
     sides_close(&work->pair.sides);
 }
 
-/* Its key is that of no region. */
+/* Returns an element whose key is that of no region. */
 struct sluice_sge plain_sge(const struct plain *work, uint32_t page, uint32_t length)
 {
     return (struct sluice_sge){
         .addr = (uintptr_t)plain_page(work, page), .length = length, .lkey = 0x12345};
 }
 
-/* Of a page of plain memory, and the same one of the peer's. */
+/* Makes a request with a page of plain memory and the same page of the peer. */
 struct sluice_request plain_request(const struct plain *work, uint32_t opcode, uint32_t page,
                                     uint32_t length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection whose one side has a cache, and plain memory that its requests name. */
+/* A connection with a cache on one side, and plain memory that its requests use. */
 #ifndef MEMORY_PLAIN_MEMORY_H
 #define MEMORY_PLAIN_MEMORY_H
 
@@ -26,14 +26,14 @@ void plain_close(struct plain *work);
 void plain_connect(struct plain *work, struct sluice_channel_attr attr);
 
 uint8_t *plain_page(const struct plain *work, uint32_t page);
-/* Its key is that of no region. */
+/* Returns an element whose key is that of no region. */
 struct sluice_sge plain_sge(const struct plain *work, uint32_t page, uint32_t length);
-/* Of a page of plain memory, and the same one of the peer's. */
+/* Makes a request with a page of plain memory and the same page of the peer. */
 struct sluice_request plain_request(const struct plain *work, uint32_t opcode, uint32_t page,
                                     uint32_t length);
 
 struct sluice_mr_cache_info plain_query(const struct plain *work);
-/* What that says of a page. */
+/* Returns the result of sluice_mr_cache_forget() for a page. */
 int plain_forget(const struct plain *work, uint32_t page);
 
 #endif

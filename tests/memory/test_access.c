@@ -390,12 +390,12 @@ struct gone {
     struct sluice_remote_mr remote;
 };
 
-/* It is of the given side. Of all that is left, only the first bytes are mapped. */
+/* Registers memory on this side, and unmaps all of it except the first bytes. */
 static void gone_open(struct gone *gone, int side, size_t length, size_t left)
 {
     pair_open(&gone->pair, NULL);
     pair_works(&gone->pair);
-    /* The kernel maps from the top: down here nobody fills the hole meanwhile. */
+    /* The kernel maps from the top, so nothing else is mapped into the hole down here. */
     gone->bytes = mmap((void *)(uintptr_t)0x40000000, GONE_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     require(gone->bytes != MAP_FAILED, "%s", strerror(errno));
@@ -410,7 +410,7 @@ static void gone_open(struct gone *gone, int side, size_t length, size_t left)
     munmap(gone->bytes + left, GONE_BYTES - left);
 }
 
-/* Both ends have failed; a new connection works. */
+/* Requires that both ends have failed and that a new connection works. */
 static void gone_close(struct gone *gone, size_t left)
 {
     pair_reset(&gone->pair);
@@ -441,7 +441,10 @@ static const struct {
 
 static bool may_unmap(void)
 {
-    /* A device has pinned it. Within a context, who copies is who has unmapped it. */
+    /*
+     * A device has pinned the pages. Within a context, the process that copies is the one that
+     * unmapped them.
+     */
     return device_is_soft() && current_wire() == WIRE_TCP;
 }
 
@@ -496,7 +499,7 @@ TEST(local_memory_that_was_unmapped, .times = COUNT(gaps))
     }
 }
 
-/* A receive of more than a few bytes: it fails so, and its sender hears of it. */
+/* A receive of more than a few bytes fails that way, and so does its send. */
 TEST(receive_into_memory_that_was_unmapped, .times = COUNT(gaps))
 {
     struct gone gone;

@@ -15,7 +15,7 @@ static const size_t sizes[] = {1,     63,     64,     65,     200,     512,    5
                                10000, 16384,  30000,  32768,  40960,   65535,  65536,
                                65537, 200000, 524288, 600000, 1048577, 5000000};
 
-/* Each has its bytes for itself, beside blocks of the same and of other sizes. */
+/* Blocks of the same and of other sizes do not overlap. */
 TEST(blocks_are_apart)
 {
     enum { EACH = 9 };
@@ -131,7 +131,7 @@ TEST(blocks_serve_requests)
     work_close(&work);
 }
 
-/* Of the blocks of one slab, those are in use that are named, and no others. */
+/* Of the blocks in one slab, exactly those of posted requests are in use. */
 TEST(named_blocks_are_not_free)
 {
     enum { BLOCKS = 24 };
@@ -154,7 +154,7 @@ TEST(named_blocks_are_not_free)
         complete_receive(&work);
         free_block(&work, blocks[i]);
     }
-    /* Those that follow it in its request, and how they were before, do not matter. */
+    /* Elements behind the count of the request do not matter, nor do their earlier values. */
     for (uint32_t i = 0; i < 4; i++) {
         blocks[i] = alloc(&work, 64, 0);
         sges[i] = sge_of(&work, blocks[i], 64);
@@ -168,7 +168,7 @@ TEST(named_blocks_are_not_free)
     work_close(&work);
 }
 
-/* What a prepared list names is its own until the list ends, wherever it was aimed. */
+/* Blocks named by a prepared list stay in use until the list ends, wherever it was aimed. */
 TEST(prepared_lists_name_blocks)
 {
     uint8_t *blocks[3];
@@ -195,7 +195,10 @@ TEST(prepared_lists_name_blocks)
     work_close(&work);
 }
 
-/* What is in flight has the block that it was posted with, be the list aimed since or freed. */
+/*
+ * A request in flight keeps the block that it was posted with, even if its list was aimed elsewhere
+ * or freed.
+ */
 static void aim_in_flight(bool freed)
 {
     uint8_t *blocks[3];
@@ -294,7 +297,7 @@ TEST(released_blocks_end_behind_their_work)
 }
 
 /* A key of its own, which leads to that block alone and is gone with it. */
-TEST(peers_reach_shared_blocks_alone)
+TEST(peers_reach_only_shared_blocks)
 {
     struct sluice_remote_mr one, two, beyond;
     uint8_t local[64] = {1};
@@ -313,7 +316,9 @@ TEST(peers_reach_shared_blocks_alone)
     require_ok(sluice_channel_write(work.pair.channels[1], &sge, 1, &one, DEADLINE));
     value_check(second, 64, 0);
 
-    /* The key of the one, and the address of the other; and of a block that is nobody's. */
+    /*
+     * A key with the address of another block, and with that of a block without a key of its own.
+     */
     for (uint32_t i = 0; i < 2; i++) {
         beyond = one;
         beyond.addr = i == 0 ? two.addr : (uintptr_t)other;
@@ -371,8 +376,8 @@ TEST(realloc_keeps_bytes)
     work_close(&work);
 }
 
-/* Whatever is freed that is no block changes nothing. */
-TEST(what_is_wrong_is_refused)
+/* Freeing a pointer that is not a block changes nothing. */
+TEST(wrong_arguments_are_refused)
 {
     volatile size_t most = SIZE_MAX; /* of this and what is within the compiler warns */
     struct sluice_allocator_info info = {.size = 8};
@@ -462,7 +467,7 @@ TEST(attributes_are_checked)
     sides_close(&sides);
 }
 
-/* The limit is one of what is registered; slabs that nobody uses go before it is reached. */
+/* The limit counts registered memory; unused slabs are released before it is reached. */
 TEST(limits_hold)
 {
     const struct sluice_allocator_attr attr = {

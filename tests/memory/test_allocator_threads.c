@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads and allocators: who passes blocks on, ends, waits, frees twice at once, or forks. */
+/* Threads and allocators: threads that pass blocks on, end, wait, free twice at once, or fork. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -69,7 +69,7 @@ static void *exchange_blocks(void *argument)
     return NULL;
 }
 
-/* What threads keep is given back when they end. thread_blocks: some, the fewest, none. */
+/* Blocks that a thread keeps are returned when it ends. thread_blocks: some, the fewest, none. */
 TEST(threads_pass_blocks_on, .times = 3)
 {
     static const uint32_t kept[] = {0, 2, SLUICE_ZERO};
@@ -98,7 +98,7 @@ TEST(threads_pass_blocks_on, .times = 3)
     work_close(&work);
 }
 
-/* What is no block any more was freed by the other, and may be so while this one looks. */
+/* A block that is refused was freed by the other thread, perhaps during this call. */
 static void *free_all(void *argument)
 {
     struct exchange *exchange = argument;
@@ -117,10 +117,11 @@ static void *free_all(void *argument)
 }
 
 /*
- * Two threads free the same blocks at once: one of them does, and the other is told. Of some
- * sizes a thread keeps many; of others few are in a span, which goes; or it is alone in one.
+ * Two threads free the same blocks at once: one succeeds, and the other gets an error. Of some
+ * sizes a thread keeps many blocks; of others few are in a span, which is released; or a block is
+ * alone in its span.
  */
-TEST(of_two_that_free_a_block_one_does, .times = 6)
+TEST(block_freed_twice_at_once_is_freed_once, .times = 6)
 {
     enum { BLOCKS = 64 };
     static const size_t sizes[] = {64, 60000, 200000};
@@ -195,7 +196,10 @@ TEST(allocators_come_and_go)
     sides_close(&sides);
 }
 
-/* It is the parent's; the child makes one of its own, and ends without a word. */
+/*
+ * The allocator belongs to the parent; the child makes one of its own, and exits without closing
+ * it.
+ */
 TEST(child_has_its_own)
 {
     struct work work;

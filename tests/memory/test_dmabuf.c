@@ -78,7 +78,7 @@ static void device_open(struct device *device, struct sluice_pd *pd, enum export
     device->bytes = device->dmabuf.bytes + OFFSET;
 }
 
-/* Nothing beside the region has changed. */
+/* Requires that no byte outside of the region has changed. */
 static void device_close(struct device *device)
 {
     uint8_t *whole = malloc(WHOLE);
@@ -238,7 +238,7 @@ TEST_OF_EACH_AT(what_is_written_from_it_and_read_to_it)
     rig_close(&rig);
 }
 
-/* A part of it, by name: with the program's descriptor closed, and for nobody's neighbours. */
+/* Publishes a part by name, with the program's descriptor closed, and nothing around it. */
 TEST_OF_EACH_AT(what_is_published_by_name)
 {
     struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
@@ -408,7 +408,7 @@ static void check_one_outside(struct rig *rig, const struct outside *outside)
     pair_reset(&rig->pair);
 }
 
-/* It is refused as of any memory. */
+/* The request is refused as with any memory. */
 TEST_OF_EACH(what_is_outside)
 {
     struct rig rig;
@@ -470,8 +470,8 @@ TEST_OF_EACH(posted_work_keeps_it)
     rig_close(&rig);
 }
 
-/* Whoever has the key of what is gone is refused. */
-TEST_OF_EACH(one_that_is_gone)
+/* The key of a region that is gone is refused. */
+TEST_OF_EACH(key_of_a_region_that_is_gone)
 {
     struct rig rig;
     struct device gone;
@@ -487,7 +487,7 @@ TEST_OF_EACH(one_that_is_gone)
     rig_close(&rig);
 }
 
-/* Nothing is left of a region; and a child of fork() has neither its memory nor the device. */
+/* Nothing is left of a region, and a child of fork() has neither its memory nor the device. */
 TEST_OF_EACH(nothing_is_left)
 {
     struct sides sides;
@@ -517,7 +517,7 @@ TEST_OF_EACH(nothing_is_left)
     sides_close(&sides);
 }
 
-/* What rxe and most providers say: the text names the device. */
+/* The error of rxe and most providers: the text names the device. */
 TEST(a_device_that_cannot, .unless = device_is_soft)
 {
     struct sides sides;
@@ -536,7 +536,7 @@ TEST(a_device_that_cannot, .unless = device_is_soft)
     sides_close(&sides);
 }
 
-/* Each writes to the next one's and reads from it, and sends from its own to it. */
+/* Each rank writes to the next one's memory and reads from it, and sends from its own to it. */
 static void be_neighbour(struct rank *rank)
 {
     enum exporter exporter = *(const enum exporter *)rank->argument;
@@ -563,7 +563,7 @@ static void be_neighbour(struct rank *rank)
         mesh_barrier(&mesh, rank);
         device_check(&device, 0, LENGTH, pattern_key(before, rank->index, i));
         mesh_barrier(&mesh, rank);
-        /* And by messages, from device to device. */
+        /* The same by messages, from device to device. */
         struct sluice_sge all = device_sge(&device, 0, LENGTH / 2);
         struct sluice_sge half = device_sge(&device, LENGTH / 2, LENGTH / 2);
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, before, &half);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dmabufs that soft cannot register, and why; and an exporter that is asked again where
- * a signal or a lock came between, or that at some time gives its memory no more: then
- * requests that name it fail, and all else goes on. It is told of each touch, and of which.
+ * Dmabufs that soft cannot register, and why; an exporter that is called again after a signal or a
+ * lock, or that stops giving access at some time: then requests with its memory fail, and all
+ * others go on. The exporter is notified of each access, and of its direction.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ static struct sluice_mr *make(struct sluice_pd *pd, const struct dmabuf *dmabuf)
     return sluice_mr_register_dmabuf(pd, dmabuf->fd, OFFSET, LENGTH, IOVA, ACCESS_ALL);
 }
 
-/* What can be mapped is no dmabuf for that. */
-TEST(what_is_no_dmabuf, .unless = is_device)
+/* A file that can be mapped is not therefore a dmabuf. */
+TEST(files_that_are_not_dmabufs, .unless = is_device)
 {
     struct sides sides;
     int pipes[2];
@@ -50,7 +50,7 @@ TEST(what_is_no_dmabuf, .unless = is_device)
     sides_close(&sides);
 }
 
-TEST(what_is_beyond_its_end, .unless = is_device)
+TEST(ranges_beyond_the_end, .unless = is_device)
 {
     struct sides sides;
     sides_open(&sides);
@@ -81,7 +81,7 @@ TEST(what_is_beyond_its_end, .unless = is_device)
 }
 
 /* An exporter that does not let it be mapped, or touched. */
-TEST(what_the_processor_cannot_use, .unless = is_device)
+TEST(dmabufs_that_the_processor_cannot_access, .unless = is_device)
 {
     static const struct {
         struct pretence pretence;
@@ -95,7 +95,7 @@ TEST(what_the_processor_cannot_use, .unless = is_device)
         {{.error = EIO, .errors = -1}, EOPNOTSUPP, "soft fd exporter Input/output"},
         {{.error = ENOMEM, .errors = -1}, ENOMEM, "no memory"},
         {{.error = EIO, .errors = -1, .ends_only = true}, EOPNOTSUPP, "Input/output"},
-        /* It says that it is longer, and a touch of its last page would kill the program. */
+        /* The exporter reports a larger size; an access to its last page would kill the program. */
         {{.size = WHOLE + LENGTH}, EOPNOTSUPP, "soft fd exporter Bad address"},
     };
     struct sides sides;
@@ -243,8 +243,11 @@ static int go(struct rig *rig, enum way way, size_t length, struct sluice_comple
 
 static const size_t sizes[] = {8, 100, 1000, LENGTH};
 
-/* Whoever only reads says so, and whoever writes says both; nobody else is told. */
-TEST(what_it_is_told, .times = WAYS, .unless = is_device)
+/*
+ * Access for reading is announced as such, and access for writing as both; the other dmabuf gets no
+ * call.
+ */
+TEST(exporter_gets_each_access, .times = WAYS, .unless = is_device)
 {
     struct rig rig;
     rig_open(&rig);
@@ -263,7 +266,7 @@ TEST(what_it_is_told, .times = WAYS, .unless = is_device)
 }
 
 /* As the kernel's documentation has it, it is asked again. */
-TEST(it_is_asked_again, .times = WAYS, .unless = is_device)
+TEST(interrupted_sync_is_repeated, .times = WAYS, .unless = is_device)
 {
     struct rig rig;
     rig_open(&rig);
@@ -280,14 +283,17 @@ TEST(it_is_asked_again, .times = WAYS, .unless = is_device)
     rig_close(&rig);
 }
 
-/* What it refuses at the beginning is not touched; what is refused at the end is not there. */
-TEST(it_gives_no_more, .times = 2 * WAYS, .unless = is_device)
+/*
+ * If the exporter refuses the begin of an access, memory is not accessed; if it refuses the end,
+ * the data do not count.
+ */
+TEST(refused_access_fails_its_requests, .times = 2 * WAYS, .unless = is_device)
 {
     enum way way = (enum way)(_i % WAYS);
     bool ends_only = _i >= WAYS;
     struct rig rig;
     rig_open(&rig);
-    require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* it is an error in the log */
+    require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* the log has it as an error */
     struct pretence *pretence = rig.dmabufs[ways[way].end].pretence;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         struct sluice_completion received = {0};
@@ -296,7 +302,7 @@ TEST(it_gives_no_more, .times = 2 * WAYS, .unless = is_device)
         pretence->errors = -1;
         pretence->ends_only = ends_only;
         int result = go(&rig, way, sizes[i], &received);
-        /* What was only read is there, whatever it says then. */
+        /* Data that were only read are complete, even if the end of the access fails. */
         if (ends_only && !ways[way].writes) {
             require_result(result, 0);
         } else {
@@ -304,7 +310,7 @@ TEST(it_gives_no_more, .times = 2 * WAYS, .unless = is_device)
             require(way > WAY_RECEIVE || received.status != SLUICE_STATUS_SUCCESS,
                     "it was received");
         }
-        /* It gives it again. */
+        /* The exporter gives access again. */
         dmabuf_told(&rig.dmabufs[ways[way].end]);
         pretence->errors = 0;
         pair_reset(&rig.pair);

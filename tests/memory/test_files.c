@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a file whose pages are not there: the file was cut after it was registered, or it
- * has no pages yet and its file system is full. What a peer asks for, or sends, then ends with an
- * error of its class, and nobody gets the signal that a touch of such a page is answered with.
- * A device has pinned the pages of the one, and does not register the other.
+ * Memory of a file without its pages: the file was cut after it was registered, or it has no pages
+ * yet and its file system is full. A request of a peer then ends with an error of its class, and no
+ * thread gets the signal that an access to such a page raises. A device has pinned the pages of the
+ * former, and does not register the latter.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 #define MIB ((size_t)1024 * 1024)
 #define FOLDER_BYTES "64k"
 
-/* What is done with it, by channel 0; the file is the other side's, but of the last two. */
+/* The operation, by channel 0; the file is on the other side, except for the last two. */
 enum deed { WRITE_INTO, READ_FROM, ADD_TO, RECEIVE_INTO, SEND_FROM, READ_INTO, DEEDS };
 
 static const size_t lengths[] = {8, 300, 64 * 1024, MIB};
@@ -118,7 +118,7 @@ static bool has_status(struct sluice_channel *channel, uint32_t status)
     return channel_error(channel).status == status;
 }
 
-/* It ends as the class says, on both sides, and both are whole: they connect again. */
+/* Requires that the request ends with the class on both sides, and that both can connect again. */
 static void require_fails(struct scene *scene, size_t offset)
 {
     struct sluice_channel *near = scene->pair.channels[0], *far = scene->pair.channels[1];
@@ -189,8 +189,8 @@ TEST(files_that_were_cut, .times = DEEDS)
     }
 }
 
-/* What is there is passed on, and the rest of the message is the error. */
-TEST(a_cut_amid_a_message, .times = DEEDS)
+/* Existing pages are passed on, and the rest of the message is the error. */
+TEST(file_that_is_cut_inside_a_message, .times = DEEDS)
 {
     struct scene scene;
     if (_i == ADD_TO || !device_is_soft()) {

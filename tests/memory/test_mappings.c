@@ -9,7 +9,7 @@
 
 #include "../support/pair.h"
 
-/* The kernel maps from the top: down here nobody fills a hole meanwhile. */
+/* The kernel maps from the top, so nothing else is mapped into a hole down here. */
 #define PLACE ((uint8_t *)(uintptr_t)0x40000000)
 #define PARTS 3
 #define PART_BYTES ((size_t)64 * 1024) /* whole pages, of any size that a processor has */
@@ -131,8 +131,8 @@ TEST(adjoining_mappings_are_one_region)
 }
 
 /*
- * It can be sent from, but not registered to receive. It is private: Linux 6.1
- * pins memory for devices as if it were written, which shared memory does not allow.
+ * The mapping can be sent from, but not registered to receive. It is private: Linux 6.1 pins memory
+ * for devices as if it were written, which shared memory does not allow.
  */
 TEST(one_mapping_is_read_only)
 {

@@ -80,7 +80,7 @@ static void carry(struct pair *pair, const struct sluice_mr *from, const struct 
     pattern_check(sluice_mr_addr(to), length, 5);
 }
 
-/* Whatever pages there are: the region is as long as was asked for, zeroed, and works. */
+/* Whatever pages there are, the region has the requested length, is zeroed, and works. */
 TEST(huge_pages_are_a_wish)
 {
     static const size_t lengths[] = {1, 4097, 2 * MIB - 1, 2 * MIB, 3 * MIB};
@@ -166,7 +166,7 @@ TEST(huge_pages_that_there_are)
     sides_close(&sides);
 }
 
-/* The pages of memory that is the program's own are told as well. */
+/* The page size of the program's own memory is reported as well. */
 TEST(page_size_of_any_region)
 {
     struct sides sides;
@@ -227,7 +227,7 @@ TEST(memory_that_cannot_be_reached)
     sides_open(&sides);
     struct sluice_pd *pd = sides.pds[0];
     size_t page = page_bytes();
-    /* The kernel maps from the top: down here nobody fills the hole meanwhile. */
+    /* The kernel maps from the top, so nothing else is mapped into the hole down here. */
     uint8_t *pages = mmap((void *)(uintptr_t)0x40000000, 4 * page, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     require(pages != MAP_FAILED, "%s", strerror(errno));
@@ -286,7 +286,10 @@ TEST(wrong_dmabuf)
     sides_close(&sides);
 }
 
-/* A file that can be mapped is no dmabuf; who cannot register any, as rxe, may say that instead. */
+/*
+ * A file that can be mapped is not a dmabuf; a device that registers none, such as rxe, may return
+ * that error instead.
+ */
 TEST(a_file_is_no_dmabuf)
 {
     struct sides sides;
@@ -312,11 +315,11 @@ TEST(a_file_is_no_dmabuf)
     sides_close(&sides);
 }
 
-/* What a process has that a region could leave behind. */
+/* Resources of a process that a region could leave behind. */
 struct have {
     int fds;
     long mappings;
-    long pinned; /* KiB; -1: the kernel does not tell */
+    long pinned; /* KiB; -1: the kernel does not report it */
     size_t heap; /* bytes; 0 under a sanitizer */
 };
 
@@ -408,7 +411,7 @@ static size_t resident_bytes(void *memory, size_t length)
     return bytes;
 }
 
-/* What was allocated is there before it is touched. */
+/* Allocated memory is there before it is accessed. */
 TEST(allocated_memory_is_there)
 {
     static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
@@ -425,7 +428,7 @@ TEST(allocated_memory_is_there)
     sides_close(&sides);
 }
 
-/* More than there can be is refused, and kills nobody. */
+/* A larger allocation than possible is refused, and kills no process. */
 TEST(more_memory_than_there_is)
 {
     static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
@@ -483,7 +486,7 @@ TEST(limit_on_locked_memory)
     require(bytes != MAP_FAILED, "%s", strerror(errno));
     for (int i = 0; i < 3; i++) {
         if (device_is_soft()) {
-            /* It locks nothing. */
+            /* This region locks no memory. */
             require_ok(sluice_mr_deregister(alloc(sides.pds[0], MIB, ACCESS_ALL)));
         } else {
             require_null(sluice_mr_register(sides.pds[0], bytes, MIB, ACCESS_ALL), ENOMEM,
@@ -493,7 +496,7 @@ TEST(limit_on_locked_memory)
             require_null(sluice_mr_alloc(sides.pds[0], MIB, SLUICE_MR_HUGE_PAGES), ENOMEM,
                          "locked memory ulimit -l 64 KiB");
         }
-        /* What was refused does not count: nearly all of the limit is there. */
+        /* A refused region does not count: nearly all of the limit is left. */
         struct sluice_mr *mr = sluice_mr_register(sides.pds[0], bytes, 48 * 1024, ACCESS_ALL);
         require(mr, "%s", sluice_last_error());
         require_ok(sluice_mr_deregister(mr));

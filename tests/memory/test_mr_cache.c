@@ -66,7 +66,7 @@ static struct sluice_mr_cache_info query(const struct work *work)
 }
 
 /* The second time it is there, as are all other bytes of its pages, and of no others. */
-TEST(what_was_registered_is_found)
+TEST(registered_range_is_found)
 {
     struct sluice_mr_cache_info info;
     struct sluice_mr *mr, *other;
@@ -139,7 +139,7 @@ static void renew_page(const struct work *work, uint8_t value)
     memset(work->bytes, value, page);
 }
 
-/* What the far side gets of the first page, by a region of the cache. */
+/* Writes the first page by a region of the cache. Returns the byte that the far side gets. */
 static uint8_t write_page(const struct work *work, struct sluice_mr *far)
 {
     struct sluice_mr *mr = get(work, 0, page);
@@ -159,7 +159,7 @@ static uint8_t write_page(const struct work *work, struct sluice_mr *far)
  * Why memory is to be forgotten before it is unmapped: Soft-RoCE, as any device, goes on with
  * the pages that were registered.
  */
-TEST(what_is_not_forgotten_is_the_old_memory)
+TEST(remapped_range_keeps_its_old_memory)
 {
     struct sluice_mr *far;
     struct work work;
@@ -181,7 +181,7 @@ TEST(what_is_not_forgotten_is_the_old_memory)
     work_close(&work);
 }
 
-/* One in the middle of others takes their place; who uses one of these keeps it. */
+/* A range in the middle of others replaces them; a caller that uses one of those keeps it. */
 TEST(a_longer_range_takes_the_place_of_others)
 {
     struct sluice_mr *first, *second, *whole;
@@ -208,7 +208,7 @@ TEST(a_longer_range_takes_the_place_of_others)
     work_close(&work);
 }
 
-/* Those go that nobody has got for the longest time, and none that is used. */
+/* The least recently used regions are evicted, and none that is in use. */
 TEST(limits_hold)
 {
     struct sluice_mr_cache_attr attr = {.size = sizeof attr, .max_regions = 3};
@@ -235,7 +235,7 @@ TEST(limits_hold)
     attr = (struct sluice_mr_cache_attr){.size = sizeof attr, .max_bytes = 4 * page};
     work_open(&work, &attr);
     require_null(sluice_mr_cache_get(work.cache, work.bytes, 4 * page + 1), ENOBUFS, "more than");
-    /* One that is in the way goes, if both together are too much. */
+    /* An overlapping region is evicted if both together exceed the limit. */
     put(&work, get(&work, 0, 4 * page));
     put(&work, get(&work, 3 * page, 2 * page));
     require(query(&work).regions == 1 && query(&work).bytes == 2 * page, "%llu bytes",
@@ -246,8 +246,8 @@ TEST(limits_hold)
     work_close(&work);
 }
 
-/* What cannot be registered changes nothing but what nobody used. */
-TEST(what_is_wrong_is_refused)
+/* A failed registration changes nothing, except that unused regions may be evicted. */
+TEST(wrong_arguments_are_refused)
 {
     struct sluice_mr_cache_info info = {.size = 8};
     struct sluice_mr_cache_attr attr = {.size = 4};
@@ -276,7 +276,7 @@ TEST(what_is_wrong_is_refused)
     attr = (struct sluice_mr_cache_attr){.size = sizeof attr, .max_regions = (1u << 20) + 1};
     require_null(sluice_mr_cache_create(work.pair.sides.pds[0], 0, &attr), EINVAL, "max_regions");
     require_ok(sluice_mr_cache_destroy(NULL));
-    /* Not unmapped: another thread may map something there. */
+    /* Protected and not unmapped, as another thread may map something there. */
     require(mprotect(work.bytes + 8 * page, page, PROT_NONE) == 0, "%s", strerror(errno));
     require_null(sluice_mr_cache_get(work.cache, work.bytes + 7 * page, 2 * page), EFAULT,
                  "mapped");
@@ -286,7 +286,7 @@ TEST(what_is_wrong_is_refused)
     work_close(&work);
 }
 
-/* Beside a model that knows which pages must be found, and who has got what. */
+/* A model knows which pages must be found, and which regions are held. */
 TEST(random_ranges)
 {
     enum { HELD = 12 };
@@ -305,7 +305,7 @@ TEST(random_ranges)
         if (held[slot]) {
             struct sluice_sge sge;
 
-            /* It names its bytes as long as it is held. */
+            /* A region covers its bytes as long as it is held. */
             require_ok(sluice_mr_sge_at(held[slot], work.bytes + from[slot], length[slot], &sge));
             put(&work, held[slot]);
             held[slot] = NULL;

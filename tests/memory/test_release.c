@@ -12,7 +12,7 @@
 
 #define BYTES 4096
 
-/* What a release is to call; how often it was, and in which thread. */
+/* The callback of a release: how often it was called, and in which thread. */
 struct told {
     atomic_uint count;
     pthread_t thread;
@@ -73,7 +73,7 @@ TEST(unused_region_ends_at_once)
     require_result(told.count, 1);
 }
 
-/* It goes with the last work that names it, and not before. */
+/* A region ends with the last request that uses it, and not before. */
 TEST(region_ends_behind_its_work)
 {
     struct pair pair;
@@ -249,8 +249,8 @@ TEST(another_thread_drives)
     }
 }
 
-/* Each looks for what was given up in both channels, and neither keeps the other from it. */
-TEST(two_threads_look)
+/* Each thread looks for released regions in both channels, and neither delays the other. */
+TEST(two_threads_end_released_regions)
 {
     enum { THREADS = 2, ROUNDS = 20 };
     struct pair pairs[THREADS];
@@ -283,7 +283,7 @@ TEST(two_threads_look)
     }
 }
 
-/* It has none of the parent's, and tells of none. */
+/* The child has none of the parent's regions, and calls no callback. */
 TEST(child_of_fork_forgets_them)
 {
     struct pair pair;

@@ -17,7 +17,7 @@
 
 #define MIB ((size_t)1 << 20)
 #define CGROUPS "/sys/fs/cgroup"
-/* What may be allocated without reading anew: a 64th of what there was, at most 16 MiB. */
+/* How much may be allocated without reading the limit again: a 64th of the room, at most 16 MiB. */
 #define CREDIT_PART 64
 #define NO_ROOM "left by a memory cgroup"
 
@@ -156,7 +156,7 @@ static void room_goes_away(struct rank *rank)
     end_regions(&kept);
     set_used(128 * MIB - 2048);
     require_null(sluice_mr_alloc(kept.pd, 2 * MIB, ACCESS_ALL), ENOMEM, NO_ROOM);
-    /* What a large one has found out small ones know. */
+    /* Small allocations use the room that a large one has found. */
     require_null(sluice_mr_alloc(kept.pd, 4096, ACCESS_ALL), ENOMEM, NO_ROOM);
     sides_close(&sides);
     (void)rank;
@@ -232,7 +232,7 @@ static void alloc_in_child(void)
     _exit(0);
 }
 
-/* What the parent may still take it has not given away. */
+/* The child may not use room that the parent may still take. */
 static void in_a_child(struct rank *rank)
 {
     struct sides sides;

@@ -258,7 +258,7 @@ static void write_and_look(struct ranks *ranks, uint32_t rank)
     }
 }
 
-TEST(what_was_written_is_there)
+TEST(earlier_writes_are_visible)
 {
     struct room room;
     struct ranks ranks;

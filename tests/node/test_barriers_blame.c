@@ -43,7 +43,7 @@ static void come_late(struct ranks *ranks, uint32_t rank)
     node_meets(node, NULL, 0);
 }
 
-TEST(who_was_late_hears_why)
+TEST(late_rank_gets_the_reason)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
@@ -61,7 +61,7 @@ static void forge(struct ranks *ranks, uint32_t at, uint32_t value)
 }
 
 /* The reason that a rank sends selects a known text, or none. */
-TEST(reasons_that_are_none)
+TEST(unknown_reasons)
 {
     static const struct {
         uint32_t why;

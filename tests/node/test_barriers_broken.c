@@ -210,7 +210,7 @@ static void ask_in_vain(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-TEST(a_question_in_vain)
+TEST(query_behind_a_blocked_message)
 {
     ranks_try(2, NULL, ask_in_vain);
 }
@@ -418,7 +418,7 @@ static void leave_for_another(struct ranks *ranks, uint32_t rank)
     }
 }
 
-TEST(a_loss_that_was_told)
+TEST(rank_that_reset_its_peers_is_lost)
 {
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};

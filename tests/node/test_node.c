@@ -64,7 +64,7 @@ TEST(arguments)
     sluice_context_close(context);
 }
 
-TEST(what_a_node_is)
+TEST(node_reports_its_parts)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);

@@ -122,7 +122,7 @@ TEST(an_exchange_is_given, .group = "self")
 }
 
 /* A failure at any step leaves nothing behind. */
-TEST(what_cannot_be_opened, .group = "self")
+TEST(each_failure_leaves_nothing, .group = "self")
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = 4};
     be_rank(0, 1, find_port());
@@ -226,7 +226,7 @@ static struct sluice_pd *fail_to_open(void)
 }
 
 /* The node is opened all the same, but not without a word. */
-TEST(what_could_not_be_made_is_given, .group = "self")
+TEST(objects_that_failed_to_open_are_given, .group = "self")
 {
     const struct sluice_exchange_attr wrong = {.size = sizeof(wrong), .kind = 99};
     struct sides sides;

@@ -174,7 +174,7 @@ static void fail_alone(struct ranks *ranks, uint32_t rank)
     close_second(rank);
 }
 
-TEST(a_failure_of_one_is_told_to_all)
+TEST(failure_of_a_rank_fails_all)
 {
     ranks_try(3, NULL, fail_alone);
 }

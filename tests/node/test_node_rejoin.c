@@ -291,7 +291,7 @@ static void wait_in_vain(struct ranks *ranks, uint32_t rank)
     }
 }
 
-TEST(others_are_told)
+TEST(waiting_rank_is_notified_of_a_reset)
 {
     ranks_try(3, NULL, wait_in_vain);
 }

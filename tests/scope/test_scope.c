@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes: work is posted without waiting, a full queue is waited for, and the
- * end waits for everything and reports what nobody had seen.
+ * Scopes: posts do not wait for completion, a full queue is waited for, and the end waits for
+ * everything and reports failures that were not read.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -165,7 +165,7 @@ TEST(one_scope_at_a_time)
     fixture_close(&fixture);
 }
 
-/* What was posted before the scope goes on beside it, and is its own affair. */
+/* Requests posted before the scope go on beside it, and do not belong to it. */
 TEST(unpolled_work_beside_a_scope)
 {
     struct fixture fixture;
@@ -209,7 +209,10 @@ TEST(handles_after_the_end)
     fixture_close(&fixture);
 }
 
-/* As channel_poll, of the scope's work alone. What was polled is not reported. */
+/*
+ * As sluice_channel_poll(), but only for requests of the scope. Polled results are not reported
+ * again.
+ */
 TEST(poll_in_a_scope)
 {
     struct fixture fixture;
@@ -374,14 +377,14 @@ TEST(report_that_is_wrong)
     fixture.report.flags = SLUICE_SCOPE_STRICT | 8;
     require_error(sluice_scope_end(begin(&fixture, DEADLINE), &fixture.report), -EINVAL,
                   "flags 0x9");
-    /* It was drained all the same, and freed. */
+    /* The scope was drained and freed all the same. */
     pattern_check(fixture.far.bytes, (size_t)5 * SLOT, 1);
     require_ok(sluice_scope_end(begin(&fixture, DEADLINE), NULL));
     fixture_close(&fixture);
 }
 
-/* What the block says of itself comes first, and its words stay; the report has both. */
-TEST(block_that_says_something)
+/* The block's own error comes first, and its text stays; the report has both. */
+TEST(block_with_an_error_of_its_own)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -418,7 +421,7 @@ TEST(block_that_says_something)
     fixture_close(&fixture);
 }
 
-/* A strict end wants each request to have been looked at; how it ended is another matter. */
+/* A strict end requires that each result was read, whether success or failure. */
 TEST(strict_end)
 {
     struct fixture fixture;
@@ -434,7 +437,7 @@ TEST(strict_end)
     require_error(sluice_scope_end(scope, &fixture.report), -EBUSY, "2 of 3");
     require(fixture.report.error == -EBUSY, "%d", fixture.report.error);
     check_report(&fixture.report, 3, 0, 2, 0);
-    /* It was drained all the same. */
+    /* The scope was drained all the same. */
     pattern_check(fixture.far.bytes, (size_t)3 * SLOT, 1);
 
     scope = begin(&fixture, DEADLINE);
@@ -444,14 +447,14 @@ TEST(strict_end)
     }
     require_ok(sluice_scope_end(scope, &fixture.report));
 
-    /* Successes whose places were needed were not looked at, and never can be. */
+    /* Successes that were dropped for their places count as unread, and cannot be read any more. */
     scope = begin(&fixture, DEADLINE);
     require_result(sluice_scope_post(scope, fixture.writes, COUNT_OF_WRITES, NULL),
                    COUNT_OF_WRITES);
     require_result(sluice_scope_end(scope, &fixture.report), -EBUSY);
     check_report(&fixture.report, COUNT_OF_WRITES, 0, COUNT_OF_WRITES, 0);
 
-    /* A failure that nobody looked at says more. */
+    /* An unread failure takes precedence. */
     fixture.writes[0].remote.rkey ^= 0x33333333;
     scope = begin(&fixture, DEADLINE);
     require_result(sluice_scope_post(scope, fixture.writes, 1, NULL), 1);

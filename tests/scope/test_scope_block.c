@@ -9,7 +9,7 @@
 #define SLOT 1000
 #define SLOTS 8
 
-/* Writes from one side to the other: what has arrived tells whether a scope was drained. */
+/* Writes from one side to the other: the bytes that arrived show whether a scope was drained. */
 struct fixture {
     struct pair pair;
     struct memory near;
@@ -57,7 +57,10 @@ static void write_slots(struct fixture *fixture, struct sluice_scope *scope, uin
     }
 }
 
-/* The scope of so many writes has ended, all is there, and the channel is free again. */
+/*
+ * Requires that the scope of this many writes has ended, all data have arrived, and the channel is
+ * free again.
+ */
 static void check_drained(struct fixture *fixture, uint32_t posted)
 {
     require(fixture->report.posted == posted && fixture->report.error == 0 &&
@@ -83,7 +86,7 @@ TEST(left_by_its_end)
     fixture_close(&fixture);
 }
 
-/* Both leave the scope, and not the loop around it. */
+/* Both statements leave the scope, and not the loop around it. */
 TEST(left_by_break_and_continue)
 {
     struct fixture fixture;
@@ -235,7 +238,7 @@ TEST(begin_that_fails)
     fixture_close(&fixture);
 }
 
-/* It is refused before anything is posted, and the scope is not left open. */
+/* A wrong report is refused before anything is posted, and the scope is not left open. */
 TEST(report_that_is_wrong)
 {
     struct fixture fixture;
@@ -278,7 +281,7 @@ TEST(report_of_a_later_version)
     fixture_close(&fixture);
 }
 
-TEST(what_the_block_says)
+TEST(error_of_the_block)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -336,7 +339,10 @@ TEST(deadline_passes_inside)
     fixture_close(&fixture);
 }
 
-/* A channel that is closed takes its scope with it; what is left is to end, and tells of it. */
+/*
+ * Closing a channel ends its scope; what remains of the scope must still be ended, and returns that
+ * error.
+ */
 TEST(closed_inside)
 {
     struct fixture fixture;
@@ -406,7 +412,7 @@ static int end_and_close(struct fixture *fixture)
     return 0;
 }
 
-/* Nothing of the channel is looked at when the block is left. */
+/* The channel is not used any more when the block is left. */
 TEST(ended_and_closed_inside)
 {
     struct fixture fixture;
@@ -455,7 +461,7 @@ TEST(closed_when_all_was_done)
     fixture_close(&fixture);
 }
 
-/* Of a multichannel too, whose reset of a peer is refused; a channel's always consumes it. */
+/* A multichannel refuses the reset of a peer; the reset of a channel always consumes it. */
 TEST(reset_inside)
 {
     struct fixture fixture;

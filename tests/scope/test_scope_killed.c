@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A scope whose peer is killed: it ends all the same, and says which requests failed by it. */
+/* A scope whose peer is killed ends all the same, and reports which requests failed. */
 #include "../support/group.h"
 #include "../support/pair.h"
 
@@ -55,7 +55,7 @@ static void lose_a_peer(struct rank *rank)
         for (uint32_t i = 0; i < report.count; i++) {
             require(failures[i].peer == VICTIM, "peer %u failed", failures[i].peer);
         }
-        /* What the dead peer could still have sent would be in here. */
+        /* Late data of the dead peer would overwrite these bytes. */
         memset(memory.bytes, 0x55, BIG);
     }
     mesh_barrier(&mesh, rank);

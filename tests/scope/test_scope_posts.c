@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may be posted in a scope, beyond what test_forms tries: more than there is room
- * for; and that nothing else may use its channel or multichannel meanwhile.
+ * Posts in a scope, beyond those of test_forms: more than there is room for; and that no other call
+ * may use its channel or multichannel meanwhile.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -95,7 +95,7 @@ static void wait_for(struct fixture *fixture, struct sluice_scope *scope, uint32
             (unsigned long long)completion.bytes);
 }
 
-/* What a peer does for the hub. */
+/* Posts the peer's side of a request of the hub. */
 static void post_to_hub(struct fixture *fixture, uint32_t peer, uint32_t opcode, uint32_t slot)
 {
     struct sluice_request request = request_of(opcode, 0, &fixture->far_sges[slot]);
@@ -226,7 +226,7 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct fixture
     refused(sluice_channel_shutdown(channel, 0));
 }
 
-/* What only looks is allowed, and nothing that was refused has happened. */
+/* Calls that only read are allowed, and refused calls had no effect. */
 TEST(channel_is_busy)
 {
     struct fixture fixture;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes that have ended: whoever still asks for one is told so, and no other
- * scope is touched, be it of the same channel or not, and be the channel there
- * or not.
+ * Scopes that have ended: later calls with one fail with that reason, and affect no other scope, of
+ * the same channel or another, whether or not the channel still exists.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,7 +60,7 @@ static struct sluice_scope *begin_and_end(struct sluice_channel *channel)
     return kept;
 }
 
-/* Each call for it is refused so. */
+/* Requires that each call refuses the scope with this error. */
 static void check_refused(struct fixture *fixture, struct sluice_scope *volatile scope, int error)
 {
     const char *words = error == -ESTALE ? "scope has ended" : "not a scope";
@@ -86,7 +85,7 @@ static void check_refused(struct fixture *fixture, struct sluice_scope *volatile
     require(report.error == error && report.posted == 0, "%d", report.error);
 }
 
-/* It is open, and has posted nothing so far; what is posted now is done at its end. */
+/* Requires that the scope is open and has posted nothing; a write posted now is done at its end. */
 static void check_untouched(struct fixture *fixture, struct sluice_scope *scope)
 {
     require_ok(sluice_scope_post_write(scope, 0, &fixture->sge, 1, &fixture->remote, NULL));
@@ -151,7 +150,7 @@ TEST(ended_before_the_close)
     fixture_close(&fixture);
 }
 
-/* It is told from all that come after it, and not from the last few alone. */
+/* A stale scope is distinct from all that come after it, not only from the last few. */
 TEST(ended_long_ago)
 {
     const int scopes = short_run() ? 2000 : 300000;
@@ -169,7 +168,7 @@ TEST(ended_long_ago)
     fixture_close(&fixture);
 }
 
-TEST(what_was_never_a_scope)
+TEST(pointers_that_were_never_a_scope)
 {
     struct fixture fixture;
     fixture_open(&fixture);

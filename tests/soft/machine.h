@@ -25,21 +25,20 @@ static void hooked_copy(void *to, const void *from, size_t size);
 /* The part of the protocol that is broken in this run, if any. */
 enum fault {
     NO_FAULT,
-    NO_FENCE_OF_WRITER,  /* between publishing and looking whether the reader sleeps */
-    NO_FENCE_OF_READER,  /* between going to sleep and the last look */
-    NO_FENCE_OF_TELLER,  /* between words and looking whether the writer sleeps */
+    NO_FENCE_OF_WRITER,  /* between publishing and checking whether the reader sleeps */
+    NO_FENCE_OF_READER,  /* between going to sleep and the last check for records */
+    NO_FENCE_OF_TELLER,  /* between words and checking whether the writer sleeps */
     NO_FENCE_OF_HEARER,  /* between its going to sleep and the last check of the words */
     NO_WISH_FOR_WORDS,   /* the writer does not announce that it waits for words */
-    /* a receive takes a message that was set aside, and the writer is not notified */
-    UNTOLD_EARLY,
+    UNTOLD_EARLY,        /* the writer is not notified that an early message was received */
     LATE_CLEARING,       /* the word behind a record is cleared after it is published */
     EARLY_PUBLISHING,    /* a record is published before its bytes are written */
-    NO_LAST_LOOK,        /* before a thread goes to sleep */
+    NO_LAST_LOOK,        /* no last check before a thread goes to sleep */
     EARLY_TAKING,        /* the place is given back before the bytes are read */
-    NO_FENCE_OF_TOUCHER, /* between saying so and looking whether it is closed */
-    NO_FENCE_OF_CLOSER,  /* between closing and looking whether it is touched */
-    NO_LOOK_AGAIN,       /* at whether it is closed, between two touches */
-    EARLY_LETTING_GO,    /* before the last touch */
+    NO_FENCE_OF_TOUCHER, /* between marking memory as touched and checking whether it is closed */
+    NO_FENCE_OF_CLOSER,  /* between closing and checking whether memory is touched */
+    NO_LOOK_AGAIN,       /* no check whether it is closed between two touches */
+    EARLY_LETTING_GO,    /* the mark is removed before the last touch */
     FAULTS
 };
 

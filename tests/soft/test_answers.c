@@ -141,27 +141,27 @@ static void receive_and_end(struct rank *rank)
     mesh_close(&side.mesh);
 }
 
-TEST(it_comes_though_the_program_is_away)
+TEST(ack_comes_while_the_program_is_away)
 {
     group_run(2, receive_and_leave, NULL, 20);
 }
 
-TEST(it_comes_though_the_program_waits_for_something_else)
+TEST(ack_comes_while_the_program_waits_for_another_peer)
 {
     group_run(2, receive_and_wait, NULL, 20);
 }
 
-TEST(it_comes_to_who_waits_in_a_call)
+TEST(ack_reaches_a_blocking_call)
 {
     group_run(2, send_in_a_call, NULL, 20);
 }
 
-TEST(nobody_waits_for_the_other_to_begin)
+TEST(both_sides_may_send_first)
 {
     group_run(2, exchange, NULL, 20);
 }
 
-TEST(it_comes_though_the_process_ends)
+TEST(ack_comes_when_the_process_ends)
 {
     group_run(2, receive_and_end, NULL, 20);
 }

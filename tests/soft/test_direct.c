@@ -77,7 +77,7 @@ static void work_on(struct rank *rank)
     free(model);
 }
 
-TEST(it_does_what_the_peer_would_do)
+TEST(direct_access_does_what_the_peer_would_do)
 {
     group_run(2, work_on, NULL, 60);
 }
@@ -110,7 +110,7 @@ static void count_together(struct rank *rank)
     end_close(&end);
 }
 
-TEST(it_is_atomic_against_the_owner)
+TEST(direct_atomics_are_atomic_against_the_owner)
 {
     group_run(2, count_together, NULL, 60);
 }
@@ -155,7 +155,7 @@ static void keep_order(struct rank *rank)
     end_close(&end);
 }
 
-TEST(what_is_before_it_is_done_before_it)
+TEST(earlier_requests_are_done_first)
 {
     group_run(2, keep_order, NULL, 60);
 }
@@ -207,7 +207,7 @@ static void keep_rights(struct rank *rank)
     end_close(&end);
 }
 
-TEST(nobody_gets_more_than_its_rights, .times = COUNT(rights))
+TEST(peers_get_no_more_than_their_rights, .times = COUNT(rights))
 {
     group_run(2, keep_rights, &rights[_i], 60);
 }
@@ -238,7 +238,7 @@ static uint32_t count_writable(void)
 }
 
 /* A process that has the descriptor, or opens it anew, cannot write where peers may not. */
-TEST(what_peers_only_read_nobody_else_writes)
+TEST(descriptor_gives_no_more_than_the_rights)
 {
     static const uint32_t access[] = {SLUICE_ACCESS_LOCAL_WRITE,
                                       SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ,

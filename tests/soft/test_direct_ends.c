@@ -191,7 +191,7 @@ static void survive(struct rank *rank)
     require_result((int)count_maps(""), 0);
 }
 
-TEST(who_only_writes_hears_of_a_death)
+TEST(program_that_only_writes_notices_a_death)
 {
     group_run(2, survive, NULL, 60);
 }
@@ -235,7 +235,7 @@ static void stop_amid(struct rank *rank)
     }
 }
 
-TEST(a_stopped_peer_holds_nobody_up)
+TEST(stopped_peer_delays_no_other)
 {
     group_run(2, stop_amid, NULL, 100);
 }

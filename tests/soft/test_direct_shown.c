@@ -96,7 +96,7 @@ static void lose_what_was_registered(struct rank *rank)
     }
 }
 
-TEST(what_was_registered_may_end_while_it_is_read)
+TEST(registered_region_may_end_while_it_is_read)
 {
     group_run(2, lose_what_was_registered, NULL, 100);
 }
@@ -138,7 +138,7 @@ static void unmap_what_is_registered(struct rank *rank)
     end_close(&end);
 }
 
-TEST(what_is_not_mapped_any_more_is_refused)
+TEST(unmapped_memory_is_refused)
 {
     group_run(2, unmap_what_is_registered, NULL, 60);
 }

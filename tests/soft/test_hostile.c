@@ -258,7 +258,7 @@ START_TEST(answers_to_probes)
 END_TEST
 
 /* A refused request is answered with the refusal before the connection ends. */
-START_TEST(refusals_are_told)
+START_TEST(refusals_are_answered)
 {
     struct victim victim;
     uint8_t bytes[40];
@@ -463,7 +463,7 @@ START_TEST(trickle)
 END_TEST
 
 /* A message begins before its receive is there, and ends after that. */
-START_TEST(receive_amid_an_early_message)
+START_TEST(receive_during_an_early_message)
 {
     struct victim victim;
     struct memory to;
@@ -575,13 +575,13 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, single_frames);
     tcase_add_test(tcase, probes_are_answered);
     tcase_add_test(tcase, answers_to_probes);
-    tcase_add_test(tcase, refusals_are_told);
+    tcase_add_test(tcase, refusals_are_answered);
     tcase_add_loop_test(tcase, flipped_headers, 0, 2);
     tcase_add_test(tcase, sequences);
     tcase_add_test(tcase, sequences_of_atomics);
     tcase_add_test(tcase, trickle_of_an_atomic);
     tcase_add_test(tcase, trickle);
-    tcase_add_test(tcase, receive_amid_an_early_message);
+    tcase_add_test(tcase, receive_during_an_early_message);
     tcase_add_test(tcase, random_bytes);
 }
 

@@ -456,7 +456,7 @@ TEST(records_arrive_whatever_comes_first)
     require(visits > 1000, "%u states", visits);
 }
 
-TEST(nobody_waits_for_words_that_are_there)
+TEST(writer_does_not_sleep_past_words)
 {
     try_all(requests, ENOUGH - 1);
     require(violation == NULL, "%s", violation);
@@ -464,7 +464,7 @@ TEST(nobody_waits_for_words_that_are_there)
     require(visits > 1000, "%u states", visits);
 }
 
-TEST(what_is_set_aside_is_done_once_it_is_taken)
+TEST(early_message_is_done_once_it_is_taken)
 {
     try_all(unasked, ENOUGH - 1);
     require(violation == NULL, "%s", violation);
@@ -472,7 +472,7 @@ TEST(what_is_set_aside_is_done_once_it_is_taken)
     require(visits > 1000, "%u states", visits);
 }
 
-TEST(who_closes_is_alone)
+TEST(closer_owns_its_memory_alone)
 {
     try_all(NULL, 0);
     require(violation == NULL, "%s", violation);
@@ -480,7 +480,7 @@ TEST(who_closes_is_alone)
     require(visits > 50, "%u states", visits);
 }
 
-TEST(what_is_broken_is_found, .from = NO_FAULT + 1, .times = FAULTS - 1)
+TEST(broken_copies_are_detected, .from = NO_FAULT + 1, .times = FAULTS - 1)
 {
     bool of_touches = _i >= NO_FENCE_OF_TOUCHER;
     bool of_words = _i >= NO_FENCE_OF_TELLER && _i <= NO_WISH_FOR_WORDS;

@@ -136,7 +136,7 @@ static void change_keys(int rounds)
     }
 }
 
-TEST(nobody_sees_what_is_gone, .times = 2)
+TEST(removed_entries_are_not_seen, .times = 2)
 {
     pthread_t threads[READERS];
 

@@ -98,7 +98,7 @@ static void lend(struct rank *rank)
     require_result((int)(atomic_load(&lent) + atomic_load(&copied)), 1);
 }
 
-TEST(what_is_lent_arrives)
+TEST(lent_messages_arrive)
 {
     group_run(2, lend, NULL, 60);
 }
@@ -140,7 +140,7 @@ static void lend_in_vain(struct rank *rank)
         require_result((int)atomic_load(&copied), 1);
 }
 
-TEST(where_it_is_forbidden_it_is_copied, .times = 2)
+TEST(messages_are_copied_where_reading_is_forbidden, .times = 2)
 {
     group_run(2, lend_in_vain, &_i, 60);
 }
@@ -177,7 +177,7 @@ static void take_back(struct rank *rank)
     }
 }
 
-TEST(what_was_taken_back_is_no_message)
+TEST(withdrawn_message_is_not_received)
 {
     group_run(2, take_back, NULL, 100);
 }

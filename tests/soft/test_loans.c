@@ -492,7 +492,7 @@ static void meet(struct rank *rank)
     near_close(&peer);
 }
 
-TEST(forged_loans_harm_nobody)
+TEST(forged_loans_do_no_harm)
 {
     group_run(2, meet, NULL, 60);
 }

@@ -289,7 +289,7 @@ static void meet_nonsense(struct rank *rank)
     }
 }
 
-TEST(nonsense_harms_nobody_else, .times = KINDS)
+TEST(nonsense_harms_no_other_channel, .times = KINDS)
 {
     group_run(2, meet_nonsense, &_i, 90);
 }
@@ -355,7 +355,7 @@ static void lose_one(struct rank *rank)
     require(settle_fds(fds) <= fds, "%d descriptors, then %d", fds, count_fds());
 }
 
-TEST(killed_ones_leave_nothing)
+TEST(killed_peers_leave_nothing)
 {
     for (uint64_t seed = 1; seed <= kills(); seed++)
         group_run(2, lose_one, &seed, 50);

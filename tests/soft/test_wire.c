@@ -65,7 +65,7 @@ static struct sockets connect_under(const char *const values[2])
         after.tcp_listening - before.tcp_listening, after.tcp_connected - before.tcp_connected};
 }
 
-TEST(near_ones_need_no_address)
+TEST(peers_on_one_host_need_no_address)
 {
     struct sockets made = connect_under((const char *const[]){NULL, "auto"});
 
@@ -92,7 +92,7 @@ static void keep_line(uint32_t level, const char *line, void *user)
         snprintf(user, 200, "%s", line);
 }
 
-TEST(what_is_no_wire_is_logged)
+TEST(unknown_wire_is_logged)
 {
     char line[200] = "";
     struct sockets made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who listens at an address of this host, and a client that connects in a thread of its own. */
+/* A listener at an address of this host, and a client that connects in a thread of its own. */
 #ifndef SUPPORT_CLIENT_H
 #define SUPPORT_CLIENT_H
 
@@ -9,7 +9,7 @@
 
 #include "pair.h"
 
-/* Which must succeed. */
+/* Opens a listener; must succeed. */
 struct sluice_listener *listen_with(const char *address, const char *secret);
 
 struct client {
@@ -33,9 +33,11 @@ struct client {
 void client_init(struct client *client, const struct sluice_listener *listener,
                  struct sluice_pd *pd, const char *secret);
 void client_start(struct client *client);
-/* Its result must be the wanted one. */
+/* Waits for the client, whose result must be the wanted one. */
 void client_join(struct client *client, int wanted);
-/* One that wants so many new peers of a multichannel, and has come. */
+/*
+ * Starts a client that asks for this many new peers of a multichannel, and waits until it has come.
+ */
 struct sluice_incoming *client_meet(struct client *client, struct sluice_listener *listener,
                                     struct sluice_multichannel *into, uint32_t count);
 

@@ -25,7 +25,7 @@
 struct ticks {
     pthread_mutex_t lock;
     atomic_int watchers;
-    _Atomic int64_t seen[WATCHERS]; /* on the clock, when each last looked */
+    _Atomic int64_t seen[WATCHERS]; /* time at which each watcher last read the clock */
     _Atomic int64_t counted;        /* what was withheld until then has been added */
     _Atomic int64_t withheld;       /* since it began */
     atomic_uint turn;               /* odd while the others change */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A clock for what has to happen in time. It stands still while the machine, or one
- * of its processors, gives the tests nothing at all (a host that stops its guests,
- * memory that is slow to come, a frozen group of processes), for that is no fault of
- * who is late. What a call must at least take is measured with clock_now().
+ * A clock for deadlines of tests. It stands still while the machine, or one of its processors, does
+ * not run the tests at all (a host that stops its guests, memory that is slow to come, a frozen
+ * group of processes), for then a late call is not at fault. The minimum time of a call is measured
+ * with clock_now().
  */
 #ifndef SUPPORT_FAIR_H
 #define SUPPORT_FAIR_H
@@ -31,7 +31,7 @@ struct span span_begin(void);
 struct span span_between(struct span begin, struct span end);
 struct span span_since(struct span begin);
 
-/* It took at least so much real time, and less than so much of the fair. */
+/* Requires that it took at least this much real time, and less than this much fair time. */
 #define require_took(span, least, most) check_took(__FILE__, __LINE__, span, least, most)
 void check_took(const char *file, int line, struct span took, int64_t least, int64_t most);
 

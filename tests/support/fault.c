@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What free lists of threads hold counts as used, and comes and goes. */
+/* Free lists of threads count as used, and vary by this much. */
 #define HEAP_SLACK ((size_t)32 << 10)
 
 void tally_open(struct tally *tally, uint64_t first, uint32_t size)

@@ -28,7 +28,7 @@
 /* From the death of a process to the end of its requests, on soft. */
 #define NOTICE SLUICE_MS(1500)
 
-/* Transfers that a bystander passes while, or after, something befalls another peer. */
+/* Transfers that a bystander does while, or after, another peer fails. */
 #define BYSTANDER_TRANSFERS 100
 
 /* How often requests completed, by their user data, which are first to first + size - 1. */
@@ -41,9 +41,9 @@ struct tally {
 };
 
 void tally_open(struct tally *tally, uint64_t first, uint32_t size);
-/* One of the requests completed, for the first time. */
+/* Counts a completion; its request must not have completed before. */
 void tally_count(struct tally *tally, const struct sluice_completion *completion);
-/* Takes completions until so many requests completed, and until the time is up at the latest. */
+/* Takes completions until this many requests completed, or the time is up. */
 void tally_channel(struct tally *tally, struct sluice_channel *channel, uint32_t done,
                    int64_t within);
 void tally_multichannel(struct tally *tally, struct sluice_multichannel *multichannel,
@@ -52,7 +52,7 @@ void tally_multichannel(struct tally *tally, struct sluice_multichannel *multich
 void tally_close_channel(struct tally *tally, struct sluice_channel *channel);
 void tally_close_multichannel(struct tally *tally, struct sluice_multichannel *multichannel);
 
-/* What a process has: fds, objects of the device, bytes of the heap. */
+/* Resources of a process: descriptors, objects of the device, bytes of the heap. */
 struct census {
     int fds;
     int qps;
@@ -61,7 +61,7 @@ struct census {
 };
 
 struct census census_take(void);
-/* There is no more of anything than there was. */
+/* Requires that no resource has grown since. */
 void census_check(const struct census *before);
 
 /*
@@ -72,7 +72,7 @@ void mesh_pass(struct mesh *mesh, const struct rank *rank, uint32_t first, uint3
 /* The same between the hub of a star and a peer. */
 void star_pass(struct star *star, uint32_t peer);
 
-/* What ended the first request of a peer that was killed. */
+/* Requires the result of the first request that ended because its peer was killed. */
 void require_death(const struct sluice_completion *completion);
 /* The peer was lost, and its error says so and names it. */
 void check_lost(const struct mesh *mesh, uint32_t peer);

@@ -11,7 +11,7 @@
 #include <sluice.h>
 #include <stdbool.h>
 
-/* What the calls are given; each takes what it knows. */
+/* Arguments of the calls; each form uses those that it needs. */
 struct form_call {
     struct sluice_channel *channel;
     struct sluice_multichannel *hub;
@@ -47,7 +47,7 @@ struct form {
     int (*call)(const struct form_call *call);
 };
 
-/* Its call, operation, object, shape and end, and what the call is given of c. */
+/* Name, operation, object, shape and end of a form, and the arguments of its call, taken from c. */
 #define FORM_ROWS(ROW)                                                                             \
     ROW(channel_send, SEND, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count,             \
         c->deadline)                                                                               \
@@ -177,14 +177,14 @@ extern const struct form forms[FORMS];
 /* The row for it; with an immediate if the flags of its request have one. There must be one. */
 const struct form *form_find(enum form_of of, uint32_t opcode, enum form_shape shape,
                              enum form_end end, uint32_t flags);
-/* What the calls of one request are given of it, but for the object and what comes back. */
+/* Returns the arguments of a call of one request, except for the object and outputs. */
 struct form_call form_call_one(const struct sluice_request *request);
 
 bool form_is_atomic(const struct form *form);
 bool form_is_immediate(const struct form *form);
-/* Its bytes go to the peer; those of the others come from it. */
+/* Returns whether its bytes go to the peer; those of the other forms come from it. */
 bool form_sends(const struct form *form);
-/* It names memory of the peer. */
+/* Returns whether it uses memory of the peer. */
 bool form_is_one_sided(const struct form *form);
 
 #endif

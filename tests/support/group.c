@@ -12,7 +12,7 @@
 
 #include "process.h"
 
-/* What a rank asks for, and what it waits for. */
+/* A request of a rank to its parent, and what the rank then waits for. */
 enum wish { WISH_NONE = 0, WISH_BARRIER, WISH_EXCHANGE, WISH_KILL, WISH_FAIL };
 
 static const char *const wish_names[] = {"its own work", "a barrier", "an exchange", "a kill",
@@ -104,7 +104,7 @@ static void run_rank(struct rank *rank, void (*function)(struct rank *rank))
     self = rank;
     function(rank);
     fflush(NULL);
-    exit(EXIT_SUCCESS); /* not _exit: the sanitizers look for leaks there */
+    exit(EXIT_SUCCESS); /* not _exit(): the sanitizers look for leaks at exit */
 }
 
 /* The side of the parent. */

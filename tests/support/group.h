@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A group of processes. The parent forks them and then serves as their hub:
- * what a rank asks for goes through it, so that it knows at any time who waits
- * for what. A rank that fails, ends badly, or is not done in time fails the
- * test with its text; no process is ever left behind.
+ * A group of processes. The parent forks them and then serves as their hub: requests of ranks go
+ * through it, so it knows at any time which rank waits for what. If a rank fails, ends badly, or
+ * exceeds its time, the test fails with its text; no process is ever left behind.
  */
 #ifndef SUPPORT_GROUP_H
 #define SUPPORT_GROUP_H
@@ -23,7 +22,7 @@ struct rank {
     int hub;
 };
 
-/* Runs function in so many processes; all must succeed in so many seconds. */
+/* Runs function in size processes; all must succeed within this many seconds. */
 void group_run(uint32_t size, void (*function)(struct rank *rank), const void *argument,
                unsigned seconds);
 

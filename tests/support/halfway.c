@@ -10,7 +10,7 @@
 #include "stranger.h"
 #include "suite.h"
 
-/* Of the words of a connect by address, and of a step behind them. */
+/* Sizes of the words of a connect by address, and of a step behind them. */
 enum { HEAD = 64, BODY = 8, REPLY = 48, SEAL = crypto_secretbox_MACBYTES };
 enum { STEP_HEAD = 8 + SEAL, STEP = STEP_HEAD + SLUICE_ENDPOINT_BYTES + SEAL };
 enum { STANDS = 4, ADMITTED = 5 };
@@ -26,7 +26,7 @@ static void seal(const uint8_t *key, const char *label, const void *bytes, size_
     crypto_secretbox_easy(sealed, bytes, count, nonce, label_key);
 }
 
-/* What the dialer says first, sealed as it must be. */
+/* Makes the first step of the dialer, sealed correctly. */
 static void make_step(const uint8_t *key, const struct sluice_endpoint *endpoint,
                       uint8_t step[STEP])
 {
@@ -49,7 +49,10 @@ static size_t make_hello(const struct halfway *halfway, enum halfway_way way, ui
     return HEAD + body;
 }
 
-/* Says who it is, proves it, and has heard that it may wait to be let in. */
+/*
+ * Sends hello and proof, and receives the reply that the client stands, that is, waits to be let
+ * in.
+ */
 static void stand(const struct halfway *halfway, enum halfway_way way, int fd, uint8_t *key)
 {
     uint8_t said[HEAD + BODY + sizeof(halfway->own) + HEAD] = {0};
@@ -66,7 +69,7 @@ static void stand(const struct halfway *halfway, enum halfway_way way, int fd, u
             heard > 3 ? reply[3] : 0, strerror(errno));
 }
 
-/* As a process that is killed: its system says nothing but that there is nobody. */
+/* Closes as the system closes for a killed process: with a reset. */
 static int leave(int fd)
 {
     const struct linger at_once = {.l_onoff = 1};

@@ -39,7 +39,7 @@ struct halfway {
     struct sluice_endpoint endpoint;
 };
 
-/* The socket; -1: it has left. Its reader has 20 s for each word. */
+/* Returns the socket, or -1 if it has left. Reads of the socket time out after 20 s. */
 int halfway_come(const struct halfway *halfway, enum halfway_way way);
 /* Reads what there is. Whether the other side still has the connection. */
 bool halfway_is_held(int fd);

@@ -116,7 +116,10 @@ bool greet(struct greeting *greeting, int fd)
 
 /* The victim. */
 
-/* An endpoint of nobody, whose listener is ours; nonce: all its bytes. */
+/*
+ * Makes an endpoint without a context, whose listener is ours. All bytes of its nonce have this
+ * value.
+ */
 static void forge(struct victim *victim, uint8_t nonce)
 {
     uint16_t port = 0;
@@ -183,7 +186,7 @@ void reset_hostile(struct victim *victim)
     seal(&victim->forged);
 }
 
-/* It asks, and the hostile peer hears it. */
+/* Posts a request of the victim, which the hostile peer receives. */
 static void ask(struct victim *victim, enum asked asked)
 {
     bool atomic = asked == AN_ATOMIC;

@@ -71,7 +71,7 @@ int dial(const struct sluice_endpoint *endpoint);
 
 void encode_frame(const struct frame *frame, uint8_t bytes[40]);
 
-/* What is said until both sides have proven themselves: hello, challenge, and proofs. */
+/* The words until both sides have proven themselves: hello, challenge, and proofs. */
 #define HELLO_BYTES 96
 #define CHALLENGE_BYTES 80
 #define DENIAL_BYTES 16
@@ -87,7 +87,7 @@ void make_challenge(struct greeting *greeting);
 void make_proof(const struct greeting *greeting, enum proof part, uint8_t proof[PROOF_BYTES]);
 /* All of it as the dialer, until it is the acceptor's turn to prove: whether it has not denied. */
 bool greet(struct greeting *greeting, int fd);
-/* A frame, and so many bytes behind it. */
+/* Sends a frame, and this many bytes behind it. */
 void say_frame(int fd, const struct frame *frame, size_t payload);
 
 /* All bytes of the hostile nonce: with 0xff the hostile peer is to connect, with 0 the victim. */
@@ -97,7 +97,7 @@ void victim_open_with(struct victim *victim, uint8_t nonce, const struct sluice_
 void victim_close(struct victim *victim);
 /* The hostile peer has a new generation, without which it is not taken again. */
 void reset_hostile(struct victim *victim);
-/* What the victim has asked the hostile peer for: LANDING bytes, or 8. */
+/* The request of the victim to the hostile peer, of LANDING or 8 bytes. */
 enum asked { NOTHING, A_READ, AN_ATOMIC };
 /* A new connection to the hostile peer, with a receive and perhaps more posted. */
 void connect_hostile(struct victim *victim, enum asked asked);
@@ -108,7 +108,7 @@ void connect_hostile(struct victim *victim, enum asked asked);
 
 /* The channel fails with one of the classes, and nothing else happens. */
 void expect_failure(struct victim *victim, unsigned classes, const char *what);
-/* And no byte of its memory was written, and the good peer works. */
+/* Requires in addition that no byte of its memory was written, and that the good peer works. */
 void expect_untouched(struct victim *victim, unsigned classes, const char *what);
 
 #endif

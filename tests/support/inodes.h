@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What processes have open and mapped, by the numbers of its inodes. */
+/* Files that processes have open and mapped, by inode number. */
 #ifndef SUPPORT_INODES_H
 #define SUPPORT_INODES_H
 
@@ -14,14 +14,14 @@ struct inodes {
     size_t count, room;
 };
 
-/* All of them return false, and errno, if the system does not tell. */
+/* These functions return false and set errno if the system does not permit to read it. */
 
 void inodes_free(struct inodes *inodes);
 void inodes_sort(struct inodes *inodes);
 /* How often it is in them, which are sorted. */
 size_t inodes_times(const struct inodes *inodes, uint64_t inode);
 bool inodes_add(struct inodes *inodes, uint64_t inode);
-/* Of what a process has open whose link begins with this word. */
+/* Adds open files of a process whose link begins with this word. */
 bool inodes_add_open(struct inodes *inodes, pid_t pid, const char *word);
 /* Of memory that the library has mapped in a process, each once. */
 bool inodes_add_maps(struct inodes *inodes, pid_t pid);

@@ -9,8 +9,8 @@
 #define GUARD_VALUE 0xa5
 
 /*
- * Through shared memory a region that the library has allocated is another matter than one of
- * the program's: every second one is of that kind. Its guard is the rest of its last page.
+ * Over shared memory, a region that the library has allocated takes other paths than one of the
+ * program's: every second one is allocated. Its guard is the rest of its last page.
  */
 static bool is_to_be_allocated(size_t shift)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory with guard bytes on both sides, and patterns that tell which rank,
- * operation and offset a byte came from.
+ * Memory with guard bytes on both sides, and patterns that identify the rank, operation and offset
+ * of a byte.
  */
 #ifndef SUPPORT_MEMORY_H
 #define SUPPORT_MEMORY_H

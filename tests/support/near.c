@@ -78,10 +78,10 @@ void near_open(struct near_peer *peer)
     sides_open(&sides);
     sluice_prepared_channel_free(prepare_channel(sides.pds[0], NULL, &peer->endpoint));
     sides_close(&sides);
-    /* Of that context, which is gone, and of this process; whose nonce makes it lead. */
+    /* The endpoint names that context, which is gone, and this process; the nonce makes it lead. */
     put(peer->endpoint.bytes + 4, 77, 4);
     memset(peer->endpoint.bytes + 76, 0xff, 16);
-    /* As if of a version that is not told why a connection ends. */
+    /* Pretends a version that does not get the reason of an end. */
     peer->endpoint.bytes[231] = 0;
     near_renew(peer);
     address = address_of(&peer->endpoint, &length);
@@ -203,7 +203,7 @@ void near_part(struct near_peer *peer)
 
 /* Talking. */
 
-/* Whatever the victim said over the socket means that it is there, and no more. */
+/* The victim sends on this socket only to show that it is alive, so the bytes are dropped. */
 static bool has_ended(const struct near_peer *peer)
 {
     uint8_t words[64];

@@ -14,10 +14,10 @@
 struct near_peer {
     struct sluice_endpoint endpoint; /* ours, of no library */
     uint64_t generation;
-    int listener; /* where it says that we can be found; nobody is let in */
+    int listener; /* our announced address; no connection is accepted there */
     int fd;
     uint8_t *own;    /* the segment that we read */
-    uint8_t *theirs; /* and the one that we write */
+    uint8_t *theirs; /* the victim's ring, which we write */
     uint32_t written, write_at;
     uint32_t taken, read_at;
     uint8_t heard[4096]; /* of the stream */
@@ -28,7 +28,7 @@ void near_open(struct near_peer *peer);
 void near_close(struct near_peer *peer);
 /* Another endpoint than before. */
 void near_renew(struct near_peer *peer);
-/* Connects to who knows our endpoint, and has shared memory with it. */
+/* Connects to the victim, which knows our endpoint, and shares memory with it. */
 void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim);
 void near_part(struct near_peer *peer);
 
@@ -39,9 +39,9 @@ void near_say_frame(struct near_peer *peer, const struct frame *frame);
 bool near_hear(struct near_peer *peer, void *bytes, size_t count);
 bool near_hear_frame(struct near_peer *peer, struct frame *frame);
 
-/* What one can see of the victim. */
+/* Events of the victim. */
 enum near_sight { NEAR_HEARD, NEAR_DONE, NEAR_ENDED };
-/* Waits until something was heard, so many of our requests are done, or the end. */
+/* Waits until a record came, this many of our requests are done, or the connection ended. */
 enum near_sight near_look(struct near_peer *peer, uint32_t done);
 
 /* Sizes of messages that the victim is to lend: all, or none. */

@@ -62,8 +62,8 @@ struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
                                       const struct sluice_channel_attr *attr);
 
 /*
- * Each request that succeeded is in the histogram of its operation, once; if there are
- * histograms. Pairs and stars are looked at when they are closed.
+ * Requires that each request that succeeded is in the histogram of its operation, once, if there
+ * are histograms. Pairs and stars are checked when they are closed.
  */
 void channel_is_timed(const struct sluice_channel *channel);
 void multichannel_is_timed(const struct sluice_multichannel *multichannel);

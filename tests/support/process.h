@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a test asks the system about its own process. */
+/* Facts about its own process that a test reads from the system. */
 #ifndef SUPPORT_PROCESS_H
 #define SUPPORT_PROCESS_H
 
@@ -12,8 +12,8 @@
 /* Open file descriptors of the process, but not the one that counts them. */
 int count_fds(void);
 /*
- * Waits until there are no more than so many: what a peer closes takes its
- * time, but not for ever. Returns how many there are.
+ * Waits until at most this many descriptors are open: a peer takes some time to close. Returns how
+ * many there are, also after the deadline.
  */
 int settle_fds(int most);
 /*
@@ -22,7 +22,7 @@ int settle_fds(int most);
  * it could not be asked.
  */
 int count_objects(const char *kind);
-/* Whether that is the pretend device, whose peers are all within the process. */
+/* Returns whether the device is the pretend one, whose peers are all in the process. */
 bool device_is_pretend(void);
 /* Nanoseconds of a monotonic clock, and of CPU time of the whole process. */
 int64_t clock_now(void);

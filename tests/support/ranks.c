@@ -156,7 +156,7 @@ static void values_pass(struct sluice_node *node)
     }
 }
 
-/* Each rank writes its number to all that it is given memory of, in the place that is its own. */
+/* Each rank writes its number to its own place in the memory of each other rank. */
 static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
 {
     uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
@@ -181,7 +181,7 @@ static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
     memory_close(&memory);
 }
 
-/* Each rank sends to all, and receives from all, at once. */
+/* Each rank sends to all and receives from all at once. */
 static void messages_pass(struct sluice_node *node, struct sluice_pd *pd)
 {
     uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);

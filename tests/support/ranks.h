@@ -24,11 +24,11 @@ struct ranks {
 };
 
 void ranks_open(struct ranks *ranks, uint32_t count, const struct sluice_node_attr *attr);
-/* What was not closed by the test is closed. */
+/* Closes all that the test has not closed. */
 void ranks_close(struct ranks *ranks);
 /* Calls the function in a thread for each rank, and waits for all. */
 void ranks_run(struct ranks *ranks, void (*function)(struct ranks *ranks, uint32_t rank));
-/* All three: opens so many, calls the function for each, and closes them. */
+/* Opens this many ranks, calls the function for each, and closes them. */
 void ranks_try(uint32_t count, const struct sluice_node_attr *attr,
                void (*function)(struct ranks *ranks, uint32_t rank));
 /* A barrier of the threads, which knows nothing of the library. */

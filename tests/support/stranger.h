@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What strangers need to talk to a listener: plain sockets, numbers and proofs of their own. */
+/* Tools with which strangers talk to a listener: plain sockets, numbers and proofs of their own. */
 #ifndef SUPPORT_STRANGER_H
 #define SUPPORT_STRANGER_H
 
@@ -11,19 +11,19 @@
 
 /* In network byte order; where the next number is. */
 uint8_t *put(uint8_t *to, uint64_t value, int bytes);
-/* HMAC-SHA-256 over a label, and so many bytes. */
+/* Computes HMAC-SHA-256 over a label and these bytes. */
 void sign(const uint8_t *key, size_t key_bytes, const char *label, const uint8_t *bytes,
           size_t count, uint8_t proof[PROOF_BYTES]);
 
-/* Of the loopback. Port 0: any, which is told. */
+/* Listens at the loopback. Port 0 takes a free one, which is returned. */
 int listen_at(uint16_t *port);
-/* Connects, as soon as somebody listens; what it hears later must come within 20 s. */
+/* Connects as soon as something listens; later reads time out after 20 s. */
 int dial_port(uint16_t port);
 /* Once, with a socket that is there already. */
 void dial_with(int fd, uint16_t port);
 /* The other side may hang up at any byte. */
 void say(int fd, const void *bytes, size_t count);
-/* Reads so many bytes; false if the stream ends before. */
+/* Reads this many bytes. Returns false if the stream ends before. */
 bool hear(int fd, void *bytes, size_t count);
 /* The same: how many there were. */
 size_t hear_some(int fd, void *bytes, size_t count);

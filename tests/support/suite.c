@@ -116,7 +116,7 @@ void each_test(void (*set_up)(void), void (*tear_down)(void))
 int run_cases(const char *name, const struct cases *cases, size_t count)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    /* Of a cluster that happens to be here. */
+    /* Ignore the munge of a cluster that this host may belong to. */
     setenv("SLUICE_MUNGE", "no", 0);
     /* Only a device that is not always there may be missing. */
     const char *why = device_is_soft() ? NULL : cannot_run();

@@ -39,8 +39,8 @@ enum wire {
 };
 
 /*
- * What ends a test that hangs allows for a machine that is slow or stalls: a test may
- * take so many times as long as its author gave it.
+ * Factor for slow or stalled machines: a test is ended as hanging only after this many times the
+ * limit of its author.
  */
 #define PATIENCE 3
 
@@ -91,7 +91,7 @@ struct test {
 /* By files, and in the order in which they are written. */
 void list_test(struct test *test);
 
-/* A group of tests, each of which should take no more than so many seconds. */
+/* A group of tests, each of which should take no more than this many seconds. */
 struct tests {
     const char *name;
     enum wire wire;
@@ -101,10 +101,10 @@ struct tests {
 /* Runs all tests; the result is that of main(). A device has no group "shm". */
 int run_groups(const char *name, const struct tests *groups, size_t count);
 
-/* What most programs want: the same tests on all wires. */
+/* Runs the same tests on all wires, as most programs want. */
 int run_tests(const char *name, unsigned seconds);
 
-/* What is done before and after each test of the program, in its process. */
+/* Sets functions to call before and after each test of the program, in its process. */
 void each_test(void (*set_up)(void), void (*tear_down)(void));
 
 /* The same where the tests are listed: add() adds those of a group. */
@@ -129,7 +129,10 @@ bool device_is_soft(void);
 struct sluice_context *open_context(void);
 struct sluice_context_info context_info(const struct sluice_context *context);
 
-/* What a list of devices says of a device, of a port of it, and of an entry of its GID tables. */
+/*
+ * Returns the description of a device in a list, of one of its ports, or of an entry of its GID
+ * tables.
+ */
 struct sluice_device_info device_info(const struct sluice_device_list *list, uint32_t index);
 struct sluice_port_info port_info(const struct sluice_device_list *list, uint32_t index,
                                   uint32_t port);

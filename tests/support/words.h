@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A star whose hub works on eight words of its peers' side, for atomic operations. */
+/* A star whose hub does atomic operations on eight words of its peers' side. */
 #ifndef SUPPORT_WORDS_H
 #define SUPPORT_WORDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A block that could not be freed is the program's still, and whoever frees it again is right. */
+/* If freeing a block fails, the block still belongs to the program, which may free it again. */
 #include <errno.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Work posted in a scope, whose end is reached on every way out. */
+/* Requests in a scope, whose end is reached on every way out. */
 #include <stddef.h>
 
 #include <sluice.h>

@@ -112,7 +112,7 @@ void prepare_nothing(struct sluice_pd *pd)
 #endif
 
 #ifdef IGNORED_SEND_UNPOLLED /* expect: -Wunused-result */
-/* It may be that it was not posted at all. */
+/* Ignores that it may not have been posted at all. */
 void send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sge)
 {
     sluice_channel_send_unpolled(channel, sge, 1, SLUICE_S(1), NULL);

@@ -90,7 +90,7 @@ void exchange_blindly(struct sluice_multichannel *mc, const struct sluice_reques
 #endif
 
 #ifdef IGNORED_SCATTER_UNPOLLED /* expect: -Wunused-result */
-/* Whoever does not look how many were posted takes the rest for posted, too. */
+/* Ignores how many were posted, and so takes the rest for posted, too. */
 void scatter(struct sluice_multichannel *multichannel, const struct sluice_request *requests,
              uint32_t count)
 {

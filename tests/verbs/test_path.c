@@ -180,7 +180,7 @@ TEST(chosen_values_are_used)
  * The device's own query reports the same values. PSNs advance with traffic, so this is checked
  * before any.
  */
-TEST(device_tells_the_chosen_values)
+TEST(device_reports_the_chosen_values)
 {
     struct pair pair;
     struct sluice_channel_attr attrs[2] = {chosen, {.size = sizeof(attrs[1])}};
@@ -496,7 +496,7 @@ TEST(gids_that_are_not_there)
 }
 
 /* Legal numbers that this port has no use for. */
-TEST(what_the_port_has_not)
+TEST(values_beyond_the_port)
 {
     struct sides sides;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .path_mtu = 4096};

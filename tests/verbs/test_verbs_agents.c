@@ -92,7 +92,7 @@ static void release_one(void)
  * One piece of the message has failed and the others are still in flight, as the pair was connected
  * again just before. They keep their memory until they end, whichever receive comes next.
  */
-TEST(what_is_on_its_way_has_its_memory, .times = 2)
+TEST(pieces_in_flight_keep_their_memory, .times = 2)
 {
     struct agents agents;
     struct sender sender;
@@ -145,7 +145,7 @@ static void be_due(struct sluice_agent *agent)
  * The message is read again after a pause. An event loop wakes when the pause is over, whatever was
  * due before, and wakes again when the message can be received.
  */
-TEST(a_loop_is_told_of_the_end_of_a_pause)
+TEST(event_loop_wakes_after_a_pause)
 {
     struct agents agents;
     struct sender sender;

@@ -280,7 +280,7 @@ TEST(lists_wait_when_they_are_submitted)
 }
 
 /* If a peer lies about its receives, sends still complete, early or late. */
-TEST(lies_harm_nobody)
+TEST(lies_do_no_harm)
 {
     static const uint64_t lies[] = {0, 1, UINT64_C(1) << 63, UINT64_MAX - 5, UINT64_MAX, 1000000};
     struct talk talk;
@@ -432,7 +432,7 @@ TEST(no_hints_where_entries_are_scarce)
  * A peer that polls its results only after posting all its receives reports the second receive too
  * late. Sends stop waiting for such reports after some rounds.
  */
-TEST(waits_in_vain_end)
+TEST(useless_waits_for_hints_end)
 {
     struct talk talk;
     int round = 0;

@@ -126,7 +126,7 @@ struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 #define REMOTE_ATOMIC SLUICE_ACCESS_REMOTE_ATOMIC
 
 /* The numbers as the program gave them, in their places, and each right by its own name. */
-TEST(the_device_is_told_of_a_dmabuf)
+TEST(device_gets_the_arguments_of_a_dmabuf)
 {
     static const struct {
         uint64_t offset;
@@ -182,7 +182,7 @@ TEST(the_device_is_told_of_a_dmabuf)
 }
 
 /* Arguments that are wrong by themselves never reach a device. */
-TEST(the_device_is_not_told_of_mistakes)
+TEST(mistakes_do_not_reach_the_device)
 {
     static const struct {
         uint64_t offset;

@@ -186,7 +186,7 @@ TEST(many_peers_on_a_small_queue)
 }
 
 /* A peer with requests in flight is not probed: the device reports if it is lost. */
-TEST(busy_peers_are_not_asked)
+TEST(busy_peers_are_not_probed)
 {
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_completion completion;

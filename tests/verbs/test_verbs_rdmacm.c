@@ -152,7 +152,7 @@ TEST(both_sides_of_sluice)
 }
 
 /* Before the call, as the answer goes out, and behind it. */
-TEST(whoever_has_left_meanwhile, .times = 3)
+TEST(client_that_has_left_meanwhile, .times = 3)
 {
     struct sides sides;
     struct dialer dialer;
@@ -222,7 +222,7 @@ TEST(listener_that_is_closed_meanwhile)
 }
 
 /* Clients that never confirm do not delay others; each of them ends in its own way. */
-TEST(silent_ones_hold_up_nobody)
+TEST(silent_clients_delay_no_other)
 {
     enum { SILENT = 20 };
     struct sides sides;
@@ -290,7 +290,7 @@ TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
 }
 
 /* A client that left the queue is not returned, and its place is free for others. */
-TEST(whoever_leaves_the_queue)
+TEST(client_that_leaves_the_queue)
 {
     const struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 1, .secret_file = ""};
     struct sides sides;
@@ -340,7 +340,7 @@ TEST(listener_that_cannot_be_watched, .times = 2)
 }
 
 /* If our program lacks something, the accept fails at once and does not wait for other clients. */
-TEST(program_that_cannot_let_anybody_in, .times = 3)
+TEST(program_that_cannot_accept, .times = 3)
 {
     static const int errors[] = {EMFILE, EINVAL, EOPNOTSUPP};
     static const char *const words[] = {"no descriptor for its events", "SLUICE_CHANNEL_PSN",

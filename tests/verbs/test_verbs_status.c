@@ -388,7 +388,7 @@ TEST(packet_that_is_lost, .times = 2)
  * Requests that were flushed without a completion are not reported as done; requests that were done
  * are.
  */
-TEST(flush_that_is_told_in_part)
+TEST(flush_that_is_reported_in_part)
 {
     struct pair pair;
     struct memory near;

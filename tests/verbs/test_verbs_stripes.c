@@ -267,7 +267,7 @@ TEST(the_path_of_a_queue_pair_is_cut, .times = PAIRS)
 }
 
 /* There is no event and no request in flight here: the failed watch receive reports the loss. */
-TEST(who_refuses_a_stripe_finds_out)
+TEST(target_of_a_refused_stripe_notices)
 {
     struct striped striped;
     striped_open(&striped);

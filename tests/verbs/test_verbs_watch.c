@@ -198,7 +198,7 @@ TEST(one_thread_of_a_context)
 }
 
 /* A device that has failed stays readable for ever, which must not keep a thread awake. */
-TEST(nobody_watches_a_dead_device)
+TEST(dead_device_keeps_no_thread_awake)
 {
     struct pair pair;
     pair_open(&pair, NULL);

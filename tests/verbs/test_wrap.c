@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 #endif
 
-TEST(nothing_is_there_for_what_is_no_object)
+TEST(no_verbs_objects_for_wrong_pointers)
 {
     require_null(sluice_verbs_context(NULL), EINVAL, "not a context");
     require_null(sluice_verbs_pd(NULL), EINVAL, "not a protection domain");
@@ -63,7 +63,7 @@ static struct ibv_context *open_device(void)
     return ibv;
 }
 
-TEST(objects_behind_ours_belong_together)
+TEST(verbs_objects_belong_together)
 {
     struct memory memory;
     struct pair pair;
@@ -106,7 +106,7 @@ TEST(each_peer_has_its_queue_pair)
 }
 
 /* The program posts a write of its own, of which sluice must see nothing. */
-TEST(own_posts_and_ours_live_side_by_side)
+TEST(posts_of_the_program_and_the_library_coexist)
 {
     struct memory from, to;
     struct pair pair;

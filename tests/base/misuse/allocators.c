@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be wrong with allocators and their blocks. */
+/* Mistakes with allocators and their blocks. */
 #include "mistakes.h"
 
 static struct sluice_allocator *allocator_with(struct world *world,

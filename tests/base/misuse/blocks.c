@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be wrong with the blocks of a request. */
+/* Mistakes with the blocks of a request. */
 #include "mistakes.h"
 
 /* A write of two blocks of 8 bytes, from here to there. */
@@ -161,7 +161,7 @@ int newer_blocks(struct world *world)
     return submit_blocks(world, &newer.blocks);
 }
 
-/* Its length is what the peer said. */
+/* The length is the one that the peer announced. */
 int remote_block_outside(struct world *world)
 {
     struct sluice_blocks blocks = two_blocks();

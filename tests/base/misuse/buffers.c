@@ -239,7 +239,7 @@ int buffer_that_was_released(struct world *world)
     return read_from(world, &couple, 0, DEADLINE);
 }
 
-/* Its owner is not connected yet, which takes longer than a call. */
+/* The owner is not connected yet, which takes longer than a call, so the batch is in flight. */
 int batch_in_flight(struct world *world)
 {
     struct couple couple = couple_of(world);

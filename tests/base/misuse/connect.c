@@ -46,7 +46,7 @@ static void *dial(void *argument)
     return NULL;
 }
 
-/* Who came within that time, or NULL. */
+/* Returns the client that came within that time, or NULL. */
 static struct sluice_incoming *dialed(struct dialer *dialer, struct world *world,
                                       struct sluice_listener *listener, int64_t deadline)
 {
@@ -230,7 +230,7 @@ int socket_that_is_not_of_tcp(struct world *world)
     return listen_with(fd);
 }
 
-/* What others do. */
+/* Faults of other processes. */
 
 static int listen_with_secret(const char *bytes, mode_t mode)
 {
@@ -286,7 +286,7 @@ int unknown_name(struct world *world)
         sluice_connect("nobody.invalid:1", world->sides.pds[0], NULL, &no_secret, DEADLINE));
 }
 
-/* It has a port of its own, so nobody else has it. */
+/* The socket has a port of its own, so that no other program can have it. */
 static int bind_raw(char address[64])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -314,7 +314,7 @@ static void *answer_otherwise(void *argument)
     static const char words[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
     int fd = accept(*(int *)argument, NULL, NULL);
     (void)!write(fd, words, sizeof(words) - 1);
-    return NULL; /* it stays open until the process ends */
+    return NULL; /* the client stays open until the process ends */
 }
 
 int other_kind_of_listener(struct world *world)
@@ -328,7 +328,7 @@ int other_kind_of_listener(struct world *world)
     return result_of(sluice_connect(address, world->sides.pds[0], NULL, &no_secret, DEADLINE));
 }
 
-/* It leaves when it was not let in for so long, which may be before it has come at all. */
+/* The client leaves after waiting that long, perhaps before its connection has arrived. */
 int who_has_left(struct world *world)
 {
     struct sluice_listener *listener = listener_at(HERE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be wrong with prepared lists. */
+/* Mistakes with prepared lists. */
 #include "mistakes.h"
 
 /* One request to the peer of the first channel. */

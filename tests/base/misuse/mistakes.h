@@ -13,7 +13,7 @@
 
 #define WORLD_BYTES 4096
 
-/* What the calls are made with. */
+/* The arguments of the calls. */
 struct world {
     struct sides sides;
     struct pair pair;
@@ -52,7 +52,7 @@ extern const struct mistake runtime_errors[];
 /* Whether the wire of the channel has a hand in it, and not the checks of a call alone. */
 bool is_of_wire(const struct mistake *mistake);
 
-/* lists.c: mistakes with prepared lists, and what befalls them. */
+/* lists.c: mistakes with prepared lists, and failures of lists. */
 int aimed_at_another_length(struct world *world);
 int too_deep_a_list(struct world *world);
 int busy_list(struct world *world);

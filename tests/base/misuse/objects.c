@@ -71,7 +71,7 @@ int null_unpack(struct world *world)
     return CALL(sluice_remote_mr_unpack)(NULL, &world->remote);
 }
 
-/* It returns nothing. */
+/* The call returns nothing. */
 int null_pack(struct world *world)
 {
     CALL(sluice_remote_mr_pack)(&world->remote, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be wrong with requests of plain memory, and with the cache of their channel. */
+/* Mistakes with requests of plain memory, and with the cache of their channel. */
 #include "mistakes.h"
 
 static uint8_t bytes[2][8192];

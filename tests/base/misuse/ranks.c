@@ -102,7 +102,7 @@ int other_prepared_node(struct world *world)
     return CALL(sluice_prepared_node_endpoints)(something_else(world), &endpoint, 1);
 }
 
-/* One that was closed may be anything by now: here it is bytes of an object that has ended. */
+/* A closed node may be any memory by now: here it is bytes that are no live object. */
 int ended_node(struct world *world)
 {
     return CALL(sluice_node_shutdown)((struct sluice_node *)(void *)world->memory.bytes, DEADLINE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What devices, peers, resources and time do to a right program. */
+/* Failures of devices, peers, resources and time in a correct program. */
 #include "mistakes.h"
 
 static int newer_attributes(struct world *world)
@@ -12,7 +12,7 @@ static int newer_attributes(struct world *world)
     return result_of(sluice_channel_prepare(world->sides.pds[0], &newer.attr));
 }
 
-/* A channel to itself, whose messages are short. */
+/* Opens a channel to itself with queues of 2. */
 static struct sluice_multichannel *narrow_loop(struct world *world)
 {
     world->attr.send_depth = 2;
@@ -48,7 +48,7 @@ static int no_room(struct world *world)
 {
     struct sluice_multichannel *loop = narrow_loop(world);
     int result = 0;
-    /* Nobody receives: they stay. */
+    /* The peer posts no receives, so the sends stay in flight. */
     for (int i = 0; i < 3 && result == 0; i++) {
         result = sluice_multichannel_send_unpolled(loop, 0, &world->sge, 1, DEADLINE, NULL);
     }
@@ -96,7 +96,7 @@ static int no_address(struct world *world)
     return result_of(sluice_context_open("soft", &world->context_attr));
 }
 
-/* Its address may be what the peer said. */
+/* The address may come from the peer, so the error does not blame the caller. */
 static int remote_not_aligned(struct world *world)
 {
     world->remote.addr += 4;
@@ -181,7 +181,7 @@ static int no_such_device(struct world *world)
     return result;
 }
 
-/* Of a peer that this one was connected to before, and that was not reset. */
+/* The endpoint of a peer that this one was connected to before, and that was not reset. */
 static int stale_endpoint(struct world *world)
 {
     struct sluice_endpoint endpoints[2];
@@ -198,7 +198,7 @@ static int stale_endpoint(struct world *world)
     return sluice_multichannel_peer_handshake(loop, 0, &remotes[0]);
 }
 
-/* Of a peer that fails by itself nobody may know yet. */
+/* A shutdown fails the peer for certain; a peer that fails by itself may not be noticed yet. */
 static int handshake_of_failed_peer(struct world *world)
 {
     struct sluice_endpoint endpoint;
@@ -207,7 +207,7 @@ static int handshake_of_failed_peer(struct world *world)
     return sluice_multichannel_peer_handshake(world->loop, 0, &endpoint);
 }
 
-/* So many results came since that its place was needed. */
+/* So many results came since that its place was reused. */
 static int old_handle(struct world *world)
 {
     struct sluice_multichannel *loop = narrow_loop(world);
@@ -222,7 +222,7 @@ static int old_handle(struct world *world)
     return sluice_multichannel_wait(loop, &world->handle, 0, &world->completion);
 }
 
-/* Nothing tells it from an old one. */
+/* A detached handle looks like an old one. */
 static int detached_handle(struct world *world)
 {
     world->request.opcode = SLUICE_OP_RECEIVE;

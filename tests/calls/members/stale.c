@@ -59,7 +59,7 @@ TEST(handles_of_a_removed_peer)
  * Each result comes once, however late, with SLUICE_PEER_REMOVED; results of the new peer come
  * without it.
  */
-TEST(results_nobody_has_seen)
+TEST(unread_results_of_a_removed_peer)
 {
     struct server server;
     struct sluice_completion completion;

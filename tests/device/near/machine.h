@@ -23,7 +23,7 @@ struct machine {
 
 /* Writes all files, each with a line end; device i is PREFIXi. */
 void machine_make(struct machine *machine, const char *prefix);
-/* Writes, or with NULL removes, one file below the root, whose folder is made. */
+/* Writes one file below the root, making its folder, or removes it if text is NULL. */
 void machine_write(const struct machine *machine, const char *name, const char *text);
 void machine_remove(const struct machine *machine);
 

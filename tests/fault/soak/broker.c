@@ -303,7 +303,7 @@ static void begin_census(void)
     tell_all(live_mask(), message);
 }
 
-/* by the rank that added, and the rank with the word */
+/* Indices: the rank that added, and the rank that has the word. */
 static uint64_t paired[RANKS_MAX][RANKS_MAX];
 
 static void take_count(uint32_t from, const struct message *message)

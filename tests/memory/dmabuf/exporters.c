@@ -22,7 +22,7 @@
 #define MOST 8
 #define HEAP "/dev/dma_heap/system"
 
-/* What the library has mapped of one. */
+/* A mapping of a dmabuf by the library. */
 struct mapping {
     void *addr;
     size_t length;
@@ -40,7 +40,7 @@ struct pretended {
 };
 
 static struct pretended all[MOST];
-/* Of these: the library's threads come as well. */
+/* Protects the mappings: threads of the library map dmabufs as well. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int __real_ioctl(int fd, unsigned long request, void *argument);
@@ -287,7 +287,7 @@ static void begin_life(struct dmabuf *dmabuf, enum exporter exporter, size_t len
     dmabuf->length = length;
 }
 
-/* What stays when the program has closed its own. */
+/* Keeps a descriptor that stays when the program closes its own. */
 static void keep_view(struct dmabuf *dmabuf)
 {
     dmabuf->view_fd = fcntl(dmabuf->fd, F_DUPFD_CLOEXEC, 3);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dmabufs of whoever exports some: the kernel, where it has udmabuf and dma_heap, and a
- * pretended exporter, which is there on every machine, and strict: between a SYNC_END and
- * the next SYNC_START the library's mappings cannot be touched, and after a SYNC_START for
- * reading they can only be read. It fails as it is told.
- *
- * Programs of it are linked with --wrap for what it stands in for: see local.mk.
+ * Dmabufs of all exporters at hand: the kernel, where it has udmabuf and dma_heap, and a pretended
+ * exporter, which exists on every machine and is strict: between a SYNC_END and the next SYNC_START
+ * the library's mappings cannot be accessed, and after a SYNC_START for reading they can only be
+ * read. Tests order its failures. Programs that use it are linked with --wrap for the functions it
+ * replaces: see local.mk.
  */
 #ifndef TEST_DMABUF_EXPORTERS_H
 #define TEST_DMABUF_EXPORTERS_H
@@ -24,8 +23,8 @@ const char *exporter_name(enum exporter exporter);
 /* How the pretended exporter behaves, and what it was asked. */
 struct pretence {
     int error;      /* of DMA_BUF_IOCTL_SYNC */
-    int errors;     /* so many times; negative: for ever */
-    bool ends_only; /* not of SYNC_START */
+    int errors;     /* number of failures; negative: for ever */
+    bool ends_only; /* SYNC_START does not fail */
     int map_error;  /* of mmap() */
     long long size; /* as lseek() has it; 0: as it is */
     unsigned starts;
@@ -45,13 +44,13 @@ struct dmabuf {
 
 /* A dmabuf of whole pages, which hold the pattern. */
 void dmabuf_open(struct dmabuf *dmabuf, enum exporter exporter, size_t length, uint64_t pattern);
-/* One that can only be read, as a heap and the pretended exporter have them. */
+/* Opens a dmabuf that can only be read, as a heap and the pretended exporter have them. */
 void dmabuf_open_read_only(struct dmabuf *dmabuf, enum exporter exporter, size_t length);
 /* The program has no descriptor of it any more. */
 void dmabuf_close_fd(struct dmabuf *dmabuf);
 /*
- * What the pretended exporter was asked, once nobody touches the memory: who has sent a
- * reply may end its touch when that has arrived.
+ * Returns the calls that the pretended exporter got. Waits until the memory is not being accessed:
+ * the side that sent a reply may end its access after the reply has arrived.
  */
 struct pretence dmabuf_told(const struct dmabuf *dmabuf);
 /* We are about to touch its bytes, and are done with it. */
