@@ -23,7 +23,7 @@ struct agents {
     struct memory memory; /* of the holder's domain */
 };
 
-/* The attributes of each; NULL: all defaults. The owner has a thread in any case. */
+/* Opens both with these attributes; NULL: all defaults. The owner has a thread in any case. */
 void agents_open(struct agents *agents, const struct sluice_agent_attr *owner,
                  const struct sluice_agent_attr *holder);
 void agents_close(struct agents *agents);
@@ -39,7 +39,7 @@ struct sluice_agent_mr *request(struct agents *agents, uint64_t length, uint32_t
                                 int64_t lease);
 /* Writes a pattern to the whole region, reads it back, and compares. */
 void region_works(struct agents *agents, struct sluice_agent_mr *mr, uint64_t key);
-/* Waits for a number of an agent to become that, serving it. */
+/* Serves the agent until this number of it has this value. */
 void await_number(struct sluice_agent *agent, size_t offset, uint64_t wanted);
 #define await_info(agent, field, wanted) \
     await_number(agent, offsetof(struct sluice_agent_info, field), wanted)

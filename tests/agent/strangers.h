@@ -39,7 +39,7 @@ enum {
     RENEWED
 };
 
-/* A control channel of ours, and what pretends to be a data queue pair behind it. */
+/* A control channel of ours, and a pretended data queue pair behind it. */
 struct stranger {
     struct sides sides;
     struct sluice_agent *agent;
@@ -51,7 +51,7 @@ struct stranger {
     char address[64];
 };
 
-/* Connects, and has not greeted. */
+/* Connects without a greeting. */
 void stranger_open(struct stranger *stranger);
 /* Receives the agent's greeting and prepares a matching one with our endpoint. */
 void greet(struct stranger *stranger);
@@ -66,9 +66,9 @@ void put(uint8_t *at, uint64_t value, int bytes);
 void say(struct stranger *stranger, uint32_t type, uint64_t id, uint32_t length);
 /* Sends this many bytes of out. */
 void say_raw(struct stranger *stranger, uint32_t count);
-/* The type of the next that the agent says, in the order of the receives. */
+/* Returns the type of the agent's next message, in the order of the receives. */
 uint32_t hear_type(struct stranger *stranger, uint32_t *heard);
-/* The id of the next of that type. */
+/* Waits for the next message of that type. Returns its id. */
 uint64_t hear_request(struct stranger *stranger, uint32_t *heard, uint32_t type);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory as a service: peers that come and go, memory that is allocated at them, used and given
- * back, within quota and rights.
+ * Memory as a service: peers come and go; memory is allocated at them, used and given back, within
+ * quota and rights.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -249,7 +249,7 @@ TEST(text_is_of_the_request_that_failed)
     agents_close(&agents);
 }
 
-/* The holder leaves, or is not there any more: its memory is taken back, and its waits end. */
+/* The holder leaves, or has died: its memory is reclaimed, and waits for it end. */
 TEST(a_lost_peers_memory_is_reclaimed)
 {
     struct agents agents;
@@ -518,7 +518,9 @@ static void end_close(struct end *end)
     sluice_context_close(end->context);
 }
 
-/* The holder has two regions that were allocated for it, and one of the owner's program. */
+/*
+ * Ends the share that the holder has: two regions allocated for it, and one of the owner's program.
+ */
 static void end_share(struct end *end, struct rank *rank)
 {
     if (rank->index == 0) {
@@ -537,7 +539,7 @@ static void end_share(struct end *end, struct rank *rank)
     require(rank->index != 0 || agent_info(end->agent).regions == 3, "not all regions");
 }
 
-/* All of it is taken back; waits for the holder end, and the agent lives. */
+/* Requires that everything was reclaimed, waits for the holder end, and the agent still works. */
 static void owner_has_all(struct end *end, const char *words)
 {
     struct sluice_agent_info info;

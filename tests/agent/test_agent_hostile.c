@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes of a peer that is no agent, or a wrong one: what has no form, is too long or was not
- * asked for is refused and counted, the agent lives, and other peers do not notice.
+ * Messages of a peer that is not an agent, or a faulty one: malformed, excessive or unrequested
+ * ones are refused and counted, the agent still works, and other peers are unaffected.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@ TEST(malformed_messages_are_refused)
     stranger_greet(&stranger);
     say_raw(&stranger, 0);                        /* an empty message */
     say_raw(&stranger, HEAD - 1);                 /* less than a head */
-    say(&stranger, 0, 0, 0);                      /* types that there are not */
+    say(&stranger, 0, 0, 0);                      /* unknown types */
     say(&stranger, 99, 0, 0);                     /* */
     say(&stranger, RELEASE, 1, 7);                /* a byte too few */
     say(&stranger, RELEASE, 0, 8);                /* no id */
     say(&stranger, RELEASE, 1, 8);                /* no region has that name */
-    say(&stranger, CREDIT, 5, 0);                 /* an id where there is none */
+    say(&stranger, CREDIT, 5, 0);                 /* an id in a message without ids */
     say(&stranger, ALLOC, 1, 20);                 /* no bytes */
     say(&stranger, HAND, 1, 44);                  /* an empty region */
     say(&stranger, ANNOUNCE, 1, 24);              /* likewise */
@@ -56,7 +56,7 @@ TEST(messages_of_excessive_length_are_refused)
     stranger_close(&stranger);
 }
 
-/* Longer than any receive of the agent: the connection ends by it, and is counted as well. */
+/* A message longer than any receive of the agent ends the connection, and is counted as well. */
 TEST(message_beyond_any_receive_ends_its_sender)
 {
     struct stranger stranger;
@@ -93,7 +93,7 @@ TEST(unrequested_answers_are_refused)
     stranger_close(&stranger);
 }
 
-/* Before it has greeted nothing of it is taken, and it greets once. */
+/* Messages before the greeting are ignored, and a second greeting is refused. */
 TEST(peer_without_greeting_gets_nothing)
 {
     struct stranger stranger;
@@ -226,7 +226,7 @@ TEST(silence_after_an_announcement_delays_no_other)
     stranger_close(&stranger);
 }
 
-/* A long message, in a thread of its own: it ends when it is answered. */
+/* A sender of a long message, in a thread of its own: it ends when the message is answered. */
 struct long_sender {
     pthread_t thread;
     struct sluice_agent_peer *peer;
@@ -431,7 +431,7 @@ TEST(error_for_no_message_counts_as_malformed)
     stranger_close(&stranger);
 }
 
-/* Messages that are nearly right, changed at random. */
+/* Nearly valid messages with random changes. */
 TEST(random_changes_do_no_harm, .times = 4)
 {
     struct stranger stranger;
@@ -445,7 +445,7 @@ TEST(random_changes_do_no_harm, .times = 4)
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        /* All but a goodbye. */
+        /* All types except the goodbye. */
         type = 1 + (uint32_t)(state % (RENEWED - 1));
         type += type >= BYE;
         length = lengths[type - 1] + (state >> 20) % 40 / 39;

@@ -3,7 +3,7 @@
 #include "../support/process.h"
 #include "agents.h"
 
-/* As many as it takes seconds for: the wires differ in what a new pair of channels costs. */
+/* As many keys as take some seconds: the cost of a new pair of channels differs by wire. */
 static uint32_t keys_to_try(void)
 {
     static const uint32_t tries[][2] = {
@@ -12,8 +12,8 @@ static uint32_t keys_to_try(void)
 }
 
 /*
- * The device's own check, as fast as it goes: a channel in the owner's domain, which is made anew
- * after each key. The right one is all that it lacks.
+ * Tries keys at full speed against the device's own check: a channel in the owner's domain, which
+ * is reset after each key, lacks only the right one.
  */
 TEST(random_keys_open_nothing)
 {

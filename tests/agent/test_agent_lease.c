@@ -15,7 +15,7 @@
 #define LENGTH 4096
 #define LEASE SLUICE_MS(50)
 
-/* Lines of the log that name a peer and its region: late use of it. */
+/* Log lines about late use that name a peer and its region. */
 struct late_lines {
     char words[100];
     atomic_int count;
@@ -36,7 +36,7 @@ static bool waits_for_end(void)
     return !short_run() || current_wire() == WIRE_SELF;
 }
 
-/* The owner has ended the region, which was its program's: by lease, or by taking it back. */
+/* Waits until the owner has ended the region, which was its program's: by lease or revocation. */
 static void await_end(struct agents *agents, uint64_t id, bool by_lease)
 {
     if (by_lease) {
@@ -54,7 +54,9 @@ static void await_lease(struct sluice_agent_mr *mr)
     }
 }
 
-/* Late, but by the library: nothing is posted, and the connection is unharmed. */
+/*
+ * Late use is refused by the holder's library: nothing is posted, and the connection is unharmed.
+ */
 TEST(a_late_use_is_refused_here)
 {
     struct agents agents;
@@ -83,7 +85,7 @@ TEST(a_late_use_is_refused_here)
     agents_close(&agents);
 }
 
-/* The owner gives no longer lease than it wants to; and one that is over goes nowhere. */
+/* The owner limits the lease, and a region whose lease is over cannot be passed on. */
 TEST(leases_are_the_owners)
 {
     struct agents agents;
@@ -97,7 +99,7 @@ TEST(leases_are_the_owners)
     agents_close(&agents);
 }
 
-/* As often as its holder asks in time, each time for no longer than the owner wants. */
+/* A lease is renewed whenever its holder asks in time, each time up to the owner's limit. */
 TEST(leases_are_renewed)
 {
     struct agents agents;
@@ -126,7 +128,7 @@ TEST(leases_are_renewed)
     agents_close(&agents);
 }
 
-/* A region that was renewed before the end of its first lease, however long that took. */
+/* Returns a region that was renewed before the end of its first lease, however long that took. */
 static struct sluice_agent_mr *request_and_renew(struct agents *agents, int64_t lease)
 {
     for (;;) {
@@ -140,7 +142,7 @@ static struct sluice_agent_mr *request_and_renew(struct agents *agents, int64_t 
     }
 }
 
-/* The owner keeps what was renewed: the first lease and its second are nothing any more. */
+/* The owner keeps a renewed region: its first lease and the second behind it no longer count. */
 TEST(renewed_region_is_kept)
 {
     struct agents agents;
@@ -195,7 +197,7 @@ TEST(regions_that_cannot_be_renewed)
     agents_close(&agents);
 }
 
-/* Without end, or as good as that: the second after it is then beyond any clock. */
+/* A lease without end, or so long that a second more is beyond any clock. */
 TEST(leases_may_be_without_end)
 {
     struct agents agents;
@@ -240,7 +242,7 @@ static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *g
 static const struct sluice_agent_attr threaded = {
     .size = sizeof(threaded), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
 
-/* How long a program's own memory is lent is for that program to say. */
+/* Only the program decides how long its own memory is lent. */
 TEST(handed_over_region_is_not_renewed)
 {
     struct agents agents;
@@ -404,7 +406,10 @@ static void join_worker(struct worker *worker)
     memory_close(&worker->memory);
 }
 
-/* Several threads on one connection: what fails of one is cancelled for others, or untouched. */
+/*
+ * Several threads on one connection: if a request of one fails, requests of others are cancelled or
+ * unaffected.
+ */
 TEST(a_kept_key_is_worth_nothing_under_load)
 {
     struct agents agents;
@@ -439,7 +444,7 @@ TEST(a_kept_key_is_worth_nothing_under_load)
     memory_close(&given);
 }
 
-/* Several requests at a time, of several threads: all of them are done. */
+/* Several threads have several requests at a time: all of them are done. */
 TEST(threads_share_a_connection)
 {
     struct agents agents;
@@ -448,7 +453,7 @@ TEST(threads_share_a_connection)
     for (uint32_t i = 0; i < 2; i++) {
         start_worker(&workers[i], &agents, i);
     }
-    /* All calls of all threads get on beside each other. */
+    /* Calls of all threads make progress at the same time. */
     for (int i = 0; i < 20; i++) {
         struct sluice_agent_mr *mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
         region_works(&agents, mr, (uint64_t)i);

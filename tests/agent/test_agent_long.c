@@ -113,8 +113,10 @@ TEST(begun_message_is_read_by_any_call)
     agents_close(&agents);
 }
 
-/* The deadline passes before it is read, amid that, or after it: what was sent comes, and its
-   sender has its memory for itself again. */
+/*
+ * The deadline passes before the message is read, meanwhile, or after it: the message arrives whole
+ * or not at all, and its sender owns its memory again.
+ */
 TEST(begun_message_is_withdrawn, .times = 8)
 {
     struct agents agents;
@@ -191,7 +193,7 @@ TEST(unmapped_bytes_are_refused, .times = 2)
     agents_close(&agents);
 }
 
-/* Messages of other lengths come from the same memory of the sender, one after the other. */
+/* Messages of other lengths from the same memory of the sender, one after the other. */
 TEST(long_messages_follow_each_other)
 {
     static const size_t lengths[] = {65536, 5000, 262144, 65537, 262145, 4097};

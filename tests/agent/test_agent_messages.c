@@ -13,7 +13,7 @@
 #include "../support/fault.h"
 #include "agents.h"
 
-/* All that was said before is there, once this was answered. */
+/* Once this is answered, all earlier messages have arrived. */
 static void await_all(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_mr *mr = sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
@@ -21,7 +21,7 @@ static void await_all(struct sluice_agent_peer *peer)
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
 }
 
-/* However many one has sent: the other one comes after the first of them. */
+/* However many messages one peer has sent, that of the other is received second. */
 TEST(peers_take_turns)
 {
     struct agents agents;
@@ -79,7 +79,7 @@ static void *send_many(void *argument)
     return NULL;
 }
 
-/* More than fit the window, long ones among them. */
+/* More messages than fit the window, long ones among them. */
 TEST(messages_come_in_order)
 {
     struct agents agents;
@@ -97,7 +97,10 @@ TEST(messages_come_in_order)
 
 #define VISITS 40
 
-/* One comes, says something, knows that it has arrived, and is gone; false: it was refused. */
+/*
+ * Connects, sends a message, waits until it has arrived, and leaves. Returns false if it was
+ * refused.
+ */
 static bool visit(struct agents *agents, uint64_t key)
 {
     struct sluice_agent_peer *peer =
@@ -114,7 +117,7 @@ static bool visit(struct agents *agents, uint64_t key)
     return true;
 }
 
-/* Though the owner is still about letting it in when it leaves. */
+/* The owner may still be admitting the peer when it leaves. */
 TEST(message_of_a_peer_that_leaves_at_once_arrives)
 {
     struct agents agents;
@@ -127,7 +130,7 @@ TEST(message_of_a_peer_that_leaves_at_once_arrives)
     agents_close(&agents);
 }
 
-/* Of each, the owner knows that it has left before the next one comes. */
+/* The owner notices that each visitor has left before the next one comes. */
 static uint64_t visit_until_refused(struct agents *agents)
 {
     uint64_t lost = agent_info(agents->owner).lost, visits = 0;
@@ -161,7 +164,7 @@ TEST(spilled_messages_are_bounded_and_kept)
     agents_close(&agents);
 }
 
-/* A receiver that does not receive bounds its sender, and not its own memory. */
+/* A receiver that does not receive limits its sender, and its own memory stays bounded. */
 TEST(waiting_messages_are_bounded, .times = 2)
 {
     struct agents agents;
@@ -309,7 +312,7 @@ static bool is_lost(struct looked_for *what)
     return peer_info(what->agents->at_holder).state == SLUICE_AGENT_LOST;
 }
 
-/* Serves the holder as a loop of the program's does, until it is there. */
+/* Serves the holder from an event loop until the condition holds. */
 static void loop_until(bool (*is_there)(struct looked_for *what), struct looked_for *what)
 {
     struct sluice_agent *agent = what->agents->holder;
@@ -327,8 +330,10 @@ static void loop_until(bool (*is_there)(struct looked_for *what), struct looked_
     }
 }
 
-/* The owner hands memory over, and asks for some: both need the holder to answer. At last it is
-   woken, as nothing of that comes to it. */
+/*
+ * The owner hands memory over and requests some, for which the holder must answer; then it wakes
+ * the holder, as its event loop gets no message.
+ */
 static void *give_and_ask(void *argument)
 {
     struct looked_for *what = argument;
@@ -413,7 +418,7 @@ static void *wake_often(void *argument)
     return NULL;
 }
 
-/* Of another thread, that sleeps. */
+/* Wakes another thread, which sleeps. */
 TEST(a_wait_is_woken)
 {
     struct agents agents;

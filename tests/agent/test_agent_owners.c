@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stranger that owns memory, or has some, and answers when and what it wants: when leases
- * begin and end, and what becomes of regions meanwhile.
+ * A stranger that owns or holds memory, and answers when and as it likes: when leases begin and
+ * end, and the state of regions meanwhile.
  */
 #include <pthread.h>
 
@@ -12,7 +12,7 @@
 #define LENGTH 4096
 #define PAUSE SLUICE_MS(300)
 
-/* The agent's program, in a thread: it asks the stranger for memory, and goes on with it. */
+/* The agent's program, in a thread: it requests memory of the stranger, and uses it. */
 struct holder {
     pthread_t thread;
     struct sluice_agent_peer *peer;
@@ -67,7 +67,7 @@ static void renew_once(struct holder *holder)
     holder->errors[0] = sluice_agent_renew_mr(holder->mr, SLUICE_S(100), DEADLINE);
 }
 
-/* However late the owner answers: its holder counts from when it has asked. */
+/* However late the owner answers, its holder counts the lease from the request. */
 TEST(a_lease_begins_when_it_is_asked_for)
 {
     struct stranger stranger;
@@ -94,7 +94,7 @@ TEST(a_lease_begins_when_it_is_asked_for)
     stranger_close(&stranger);
 }
 
-/* Memory of the agent's program, handed to the stranger, which is slow to say that it has it. */
+/* Memory of the agent's program, handed to the stranger, which confirms it late. */
 struct giver {
     pthread_t thread;
     struct sluice_agent_peer *peer;
@@ -110,7 +110,10 @@ static void *run_giver(void *argument)
     return NULL;
 }
 
-/* The owner counts from when the holder has it; it takes seconds, which one wire has. */
+/*
+ * The owner counts the lease from the confirmation of the holder. This takes seconds, so only one
+ * wire runs it.
+ */
 TEST(a_lease_does_not_end_before_it_begins)
 {
     struct stranger stranger;
@@ -144,7 +147,7 @@ static void write_once(struct holder *holder)
     holder->errors[0] = sluice_agent_write(holder->mr, 0, &sge, 1, DEADLINE);
 }
 
-/* A use waits for the data queue pair, which comes when its lease is over: it is not posted. */
+/* A use waits for the data queue pair, which comes after its lease is over: it is not posted. */
 TEST(a_use_that_has_waited_for_too_long_is_refused)
 {
     struct stranger stranger;
@@ -172,7 +175,7 @@ static void fill_window(struct holder *holder)
     }
 }
 
-/* A region that cannot be given back yet is later, or ends with its peer. */
+/* A region that cannot be returned at once is returned later, or ends with its peer. */
 TEST(a_region_is_given_back_when_there_is_room, .times = 2)
 {
     struct stranger stranger;
@@ -205,7 +208,7 @@ static void renew(struct holder *holder)
     }
 }
 
-/* More than was asked for, memory in its place, or nothing at all: the lease is as it was. */
+/* A longer lease than requested, memory in its place, or no answer: the lease is unchanged. */
 TEST(invalid_answer_to_a_renewal)
 {
     struct stranger stranger;
@@ -219,7 +222,7 @@ TEST(invalid_answer_to_a_renewal)
     put(stranger.out + HEAD, SLUICE_S(61), 8);
     say(&stranger, RENEWED, id, 8);
     id = hear_request(&stranger, &heard, RENEW);
-    say(&stranger, DONE, id, 4); /* well, and no lease: that is no answer */
+    say(&stranger, DONE, id, 4); /* success without a lease, which is no valid answer */
     put(stranger.out + HEAD, 7, 4);
     say(&stranger, DONE, id, 4); /* an error that it cannot have */
     id = hear_request(&stranger, &heard, RENEW);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions that are handed over, and come back: of one peer, or of any. */
+/* Regions that are handed over and come back: with one peer, or with any. */
 #include "agents.h"
 
 #define LENGTH 100000
 
-/* Memory of ours: used by the peer, come back; or taken back. */
+/* Memory of ours is used by the peer, and comes back or is revoked. */
 TEST(local_memory_is_handed_over)
 {
     struct agents agents;

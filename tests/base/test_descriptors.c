@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that closed its standard streams does not get descriptors of the
- * library in their place: what it, or a library of its, still writes to them
- * gets to no peer. A thread writes all the time.
+ * If a program has closed its standard streams, they are not reused for descriptors of the library:
+ * data that the program, or one of its libraries, still writes to them reaches no peer. A thread
+ * writes all the time.
  */
 #include "config.h"
 
@@ -89,7 +89,7 @@ static void writer_open(struct writer *writer)
 static void writer_close(struct writer *writer)
 {
     unsigned before = atomic_load(&writer->rounds);
-    /* Once more after all that happened. */
+    /* Write once more after all of that. */
     while (atomic_load(&writer->rounds) < before + 2) {
         poll(NULL, 0, 1);
     }
@@ -199,7 +199,7 @@ START_TEST(streams_of_the_program_stay)
 }
 END_TEST
 
-/* A daemon that takes what is said to it, and says nothing. */
+/* A daemon that reads all data and never answers. */
 static int listen_in_silence(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -249,7 +249,7 @@ END_TEST
 static atomic_bool opening, answered, ended;
 static atomic_uint memory_looks;
 
-/* In place of that of the C library: one path is on a server that does not answer. */
+/* Replaces open() of the C library: one path is on a server that does not answer. */
 int open(const char *path, int flags, ...)
 {
     int (*real)(const char *, int, ...);
@@ -282,7 +282,7 @@ static void *open_stuck(void *argument)
     return NULL;
 }
 
-/* Channels are made, work and end, and processes fork, as if it were not there. */
+/* Channels open, work and close, and processes fork, while the open of a file hangs. */
 START_TEST(slow_open_of_a_file_delays_no_other)
 {
     struct sluice_exchange_attr attr = alone;
@@ -342,7 +342,7 @@ START_TEST(memory_limits_are_read_once)
 }
 END_TEST
 
-/* Of many small ones few read them, as long as that is not long ago. */
+/* Of many small allocations few read the files, if the last reading is recent. */
 START_TEST(small_regions_seldom_read_memory_limits)
 {
     const int64_t again = SLUICE_MS(100);

@@ -30,7 +30,7 @@ static void keep_line(uint32_t level, const char *line, void *user)
     lines->count++;
 }
 
-/* No variable of ours but those of the test. */
+/* Clears all variables of the library but those of the test. */
 static void start(struct lines *lines)
 {
     memset(lines, 0, sizeof(*lines));

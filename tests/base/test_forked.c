@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After fork(2): what the parent has is nothing that the child could use or
- * damage, by whatever call of the system it was made; and the child makes
- * objects of its own, and ends by exit(3), while the parent's go on.
+ * After fork(2) the child cannot use or damage objects of its parent, whichever system call made
+ * the child. It makes objects of its own and ends by exit(3), while the parent's go on.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,7 +53,7 @@ static void estate_open(struct estate *estate)
     require(estate->mr, "%s", sluice_last_error());
     estate->bytes = sluice_mr_addr(estate->mr);
     pattern_fill(estate->bytes, BYTES, 7);
-    /* Memory of the program is what a child has as well. */
+    /* Only memory of the program exists in a child as well. */
     memory_open_at(&estate->memory, estate->pd, BYTES, ACCESS_ALL, 8);
     estate->prepared = sluice_channel_prepare(estate->pd, NULL);
     estate->prepared_many = sluice_multichannel_prepare(estate->pd, 2, NULL);
@@ -72,7 +71,7 @@ static void estate_open(struct estate *estate)
     require(estate->node, "%s", sluice_last_error());
 }
 
-/* All of it works as if nothing had happened. */
+/* Requires that everything works as before, and closes it. */
 static void estate_close(struct estate *estate)
 {
     pattern_check(estate->bytes, BYTES, 7);
@@ -167,7 +166,7 @@ static void try_ends(struct estate *estate)
     }
 }
 
-/* Memory of the library is not the child's at all; memory of the program is a copy. */
+/* Memory of the library is absent in the child; memory of the program is a copy. */
 static void try_memory(struct estate *estate)
 {
     int fds[2];
@@ -247,7 +246,7 @@ TEST(objects_of_the_parent_are_refused)
     estate_close(&estate);
 }
 
-/* No handler of ours is called then. */
+/* Handlers of pthread_atfork(3) are not called in this case. */
 TEST(so_they_are_without_handlers)
 {
     struct estate estate;
@@ -330,7 +329,7 @@ static void log_nothing(uint32_t level, const char *line, void *user)
     (void)user;
 }
 
-/* The pretend device, and malloc() of sanitizers, have locks that no child can free. */
+/* The pretend device, and malloc() of sanitizers, have locks that a child cannot release. */
 static bool has_other_locks(void)
 {
     return device_is_pretend() || SANITIZED;

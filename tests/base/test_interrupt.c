@@ -11,7 +11,7 @@
 #include "../support/process.h"
 #include "../support/ranks.h"
 
-/* Most calls are in their wait by then; one that is not yet ends as well. */
+/* Most calls wait by then; a call that does not yet wait ends as well. */
 #define BEFORE SLUICE_MS(50)
 /* None of the calls would end by itself within this. */
 #define LONG SLUICE_S(1000)
@@ -115,7 +115,7 @@ TEST(connecting)
     sluice_context_close(context);
 }
 
-/* A flag that is raised already lets a call look once. */
+/* If the flag is raised already, a call still polls once. */
 TEST(a_raised_flag)
 {
     struct raiser raiser = {.flag = 1};

@@ -46,7 +46,7 @@ static void log_one(int number)
     slu_log(SLUICE_LOG_WARN, "flood %d", number);
 }
 
-/* Until the period of whatever was logged so far is over. */
+/* Waits until the period of all lines logged so far is over. */
 static void pass_period(void)
 {
     int64_t end = clock_now() + SLU_LOG_PERIOD + SLUICE_MS(10);
@@ -167,7 +167,7 @@ static void child_logs(void)
     _exit(heard.lines + heard.told == FLOOD ? 0 : 3);
 }
 
-/* ThreadSanitizer knows nothing of locks that a child makes anew. */
+/* ThreadSanitizer does not understand locks that a child initializes anew. */
 static bool instrumented(void)
 {
     return SANITIZED;
@@ -202,7 +202,7 @@ TEST(children_of_a_flood, .unless = instrumented)
     sluice_context_close(context);
 }
 
-/* On the standard error: level, host, process and rank. */
+/* Lines on standard error: level, host, process and rank. */
 TEST(standard_error)
 {
     char host[65] = "", wanted[256], line[256];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two kinds of error, kept apart: all of the list in sluice_errors(7) are
- * provoked, each in a process of its own. Misuse has its errno value and text,
- * and with SLUICE_MISUSE=abort dies of the same text, behind the name of the call;
- * a runtime error does not.
+ * The two kinds of error, kept apart: each error of the list in sluice_errors(7) is provoked in a
+ * process of its own. Misuse has its errno value and text, and with SLUICE_MISUSE=abort the process
+ * dies with the same text behind the name of the call; a runtime error does not abort.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -17,7 +16,7 @@
 
 #define TEXT 1000
 
-/* How a process with one of them ended. */
+/* How a process ended after one of them. */
 struct ending {
     int status; /* of waitpid(2) */
     char text[TEXT];
@@ -94,7 +93,7 @@ static const char *name_of_call(void)
     return name;
 }
 
-/* In a process of its own: makes the mistake and says its text. */
+/* Makes the mistake in a process of its own, and prints its text. */
 static void make_mistake(const void *what)
 {
     const struct mistake *mistake = what;
@@ -157,7 +156,7 @@ static void require_returned(const struct mistake *mistake, const struct ending 
     require(strstr(ending->text, "sluice: misuse: "), "%s", ending->text);
 }
 
-/* Takes away the digits behind each such word. */
+/* Removes the digits behind each occurrence of the word. */
 static void hide_behind(char *text, const char *word, const char *digits)
 {
     for (char *at = text; (at = strstr(at, word));) {
@@ -166,7 +165,7 @@ static void hide_behind(char *text, const char *word, const char *digits)
     }
 }
 
-/* Two processes need not have the same thing at the same address, nor the same peers. */
+/* Addresses and peers may differ between the two processes. */
 static void hide_addresses(char *text)
 {
     hide_behind(text, "0x", "0123456789abcdef");
@@ -216,7 +215,7 @@ static int two_mistakes(struct world *world)
     return sluice_channel_shutdown(world->pair.channels[0], -1);
 }
 
-/* The log says so, once, and the calls return. */
+/* The log reports the value once, and the calls return. */
 TEST(another_value_is_ignored)
 {
     static const struct mistake mistake = {"EINVAL", "two mistakes", "timeout -1", two_mistakes};
@@ -245,7 +244,7 @@ static int mistake_within_a_mistake(struct world *world)
     return sluice_channel_shutdown(world->pair.channels[0], -1);
 }
 
-/* A function of the log must not call the library; one that does gets its error all the same. */
+/* A function of the log must not call the library; a call in it fails without further harm. */
 TEST(log_of_an_ignored_value_may_fail)
 {
     static const struct mistake mistake = {"EINVAL", "a mistake of the log", "timeout -1",
@@ -277,7 +276,7 @@ static int provider_that_goes_on(void *argument, int64_t deadline)
     return result;
 }
 
-/* The compiler may let it leave nothing on the stack. */
+/* The compiler may optimize the frame of this function away. */
 static int provider_that_ends(void *argument, int64_t deadline)
 {
     (void)argument;
@@ -333,7 +332,7 @@ static void call_with_nothing(const void *name)
     function(NULL, NULL, NULL, NULL, NULL, NULL);
 }
 
-/* That of most functions is misuse. */
+/* For most functions, such a call is misuse. */
 TEST(all_functions_are_named)
 {
     char line[200];

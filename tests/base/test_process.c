@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library stays out of the process: signals, errno, stdout, the CPU when
- * idle; and it says so, without a leak, when the process has no fd to give.
+ * The library leaves the process alone: signals, errno, stdout, the CPU when idle; and it fails
+ * with that reason, and without a leak, when the process has no descriptor left.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -136,7 +136,7 @@ TEST(fds_are_closed_on_exec)
     pair_close(&pair);
 }
 
-/* A connection on which nothing happens costs nothing, waited for or not. */
+/* A connection without traffic uses no CPU, whether or not a call waits for it. */
 static void be_idle(struct rank *rank)
 {
     struct mesh mesh;
@@ -188,7 +188,7 @@ static void leave_fds(unsigned count)
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* A pair with so few fds; true if it could be made, and then it works. */
+/* Opens a pair with this many free descriptors. Returns whether it could; then it works. */
 static bool pair_with_few_fds(unsigned left)
 {
     struct sides sides = {{NULL}, {NULL}};
@@ -203,7 +203,7 @@ static bool pair_with_few_fds(unsigned left)
         sides.pds[i] = sides.contexts[i] ? sluice_pd_alloc(sides.contexts[i]) : NULL;
         prepared[i] = sides.pds[i] ? sluice_channel_prepare(sides.pds[i], NULL) : NULL;
         if (!prepared[i]) {
-            /* libibverbs without an fd to list its devices says that there are none. */
+            /* Without a descriptor libibverbs lists no devices at all. */
             require((errno == EMFILE || (errno == ENODEV && !device_is_soft())) &&
                         sluice_last_error()[0],
                     "%s: %s", strerror(errno), sluice_last_error());
@@ -243,7 +243,7 @@ static void run_out_of_fds(struct rank *rank)
         left++;
         require(left < 100, "it does not work with %u fds", left);
     }
-    /* With room again, all is well. */
+    /* With free descriptors everything works. */
     struct pair pair;
     pair_open(&pair, NULL);
     pair_works(&pair);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A system that refuses a call, as sandboxes do: the text of the failure has the reason, in the
- * system's words, and the advice that fits it.
+ * system's words, and matching advice.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "../support/pair.h"
 #include "../support/ranks.h"
 
-/* The call that fails now, by name, and with what; NULL: none. */
+/* The name of the call that fails now, and its errno; NULL: none. */
 static const char *refused;
 static int reason;
 
@@ -99,7 +99,7 @@ static void refuse(const char *name, int error)
     reason = error;
 }
 
-/* A channel needs a context with a listener, and that all of these. */
+/* A channel needs a context with a listener, and the listener needs all of these. */
 static void require_no_channel(int error, const char *words)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -126,7 +126,7 @@ TEST(descriptors_to_watch, .times = 2, .group = "soft")
     require_no_channel(_i == 0 ? EMFILE : ENOMEM, _i == 0 ? "open files" : "No space left");
 }
 
-/* The kernel chooses it, and the address is not to blame. */
+/* The kernel chooses the port, so the text does not blame the address. */
 TEST(a_port, .group = "soft")
 {
     refuse("bind", EADDRINUSE);
@@ -145,7 +145,7 @@ TEST(rank_0, .times = 2, .group = "soft")
                _i == 0 ? "rank 0 open files" : "rank 0 No space left");
 }
 
-/* Memory of the library's own has no file then, and all works. */
+/* The library's own memory then has no file, and everything works. */
 static const char *const memory_calls[] = {"memfd_create", "fallocate", "madvise", "fcntl"};
 static const int memory_errors[] = {EPERM, ENOSYS};
 

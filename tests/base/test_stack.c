@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much of a thread's stack calls take: at most what sluice_concurrency(7) says. */
+/* The stack that calls use in a thread: at most the amount that sluice_concurrency(7) documents. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -116,7 +116,7 @@ TEST(unknown_flags)
     refused(&fixture, -EINVAL, "flags");
     fixture.requests[1].flags = UINT32_C(1) << 31;
     refused(&fixture, -EINVAL, "flags");
-    /* Known ones that the operation does not have. */
+    /* Known flags that the operation does not support. */
     fixture.requests[1].opcode = SLUICE_OP_READ;
     fixture.requests[1].flags = SLUICE_IMMEDIATE;
     refused(&fixture, -EINVAL, "read");
@@ -181,7 +181,7 @@ TEST(lengths)
 {
     struct fixture fixture;
     fixture_open(&fixture);
-    /* One byte more than a message may have, and than an inline one may have. */
+    /* One byte more than the limit of a message, and than that of an inline message. */
     fixture.sges[1][0] = memory_sge(&fixture.near, 0, 4097);
     fixture.requests[1].opcode = SLUICE_OP_SEND;
     refused(&fixture, -EMSGSIZE, "4097 4096");
@@ -266,7 +266,7 @@ TEST(elements_by_address)
     fixture_close(&fixture);
 }
 
-/* Address space only: nothing of it is ever touched. */
+/* The memory is reserved address space, and is never accessed. */
 TEST(element_of_four_gib)
 {
     struct sides sides;
@@ -275,7 +275,7 @@ TEST(element_of_four_gib)
     void *space = mmap(NULL, length, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED || !device_is_soft()) {
-        return; /* a real device pins it */
+        return; /* a real device would pin it */
     }
     memset(&sge, 0xcc, sizeof(sge));
     sides_open(&sides);

@@ -8,7 +8,7 @@
 
 #include "../support/words.h"
 
-/* With each kind of call: old value back, new value there, and modulo 2^64. */
+/* Each kind of call returns the old value and stores the new one, modulo 2^64. */
 TEST(fetch_add_values)
 {
     static const uint64_t addends[] = {1, 0, UINT64_MAX, UINT64_C(1) << 63, 0x1122334455667788};
@@ -47,7 +47,7 @@ TEST(compare_swap_values)
     fixture_open(&fixture, NULL, ACCESS);
     struct sluice_sge sge = result_sge(&fixture, 0);
     struct sluice_remote_mr remote = word_of(&fixture, 7);
-    /* As expected, and then it differs in one bit, each in turn. */
+    /* The value is as expected, and then differs in one bit, each in turn. */
     require_ok(sluice_multichannel_compare_swap(fixture.star.hub, 1, &sge, &remote, START + 7,
                                                 ~START, DEADLINE));
     require_word(fixture.results[0], START + 7, "the old value");
@@ -71,7 +71,7 @@ TEST(compare_swap_values)
     fixture_close(&fixture);
 }
 
-/* From the other side: a channel; and unpolled, one alone and several at once. */
+/* In the other direction, by a channel; unpolled, one alone and several at once. */
 TEST(channel_and_unpolled)
 {
     struct pair pair;
@@ -102,7 +102,7 @@ TEST(channel_and_unpolled)
         requests[i].operand[0] = i + 1;
         requests[i].operand[1] = add ? 0 : i + 2;
     }
-    /* 1, and by turns one more is added to it, and it is exchanged for the next but one. */
+    /* Begins at 1; additions of one alternate with exchanges that add one more. */
     handles[0] = post(pair.channels[0], &requests[0]);
     await(pair.channels[0], handles[0], SLUICE_CLASS_NONE);
     require_word(results[0], 1, "the old value");
@@ -261,7 +261,7 @@ static void refused(struct fixture *fixture, const struct sluice_sge *sge,
     value_check(fixture->near.bytes, BYTES, 0);
 }
 
-/* A region that may be read and written, but not so; forged keys, addresses and ranges. */
+/* A region without the right to atomics; forged keys, addresses and ranges. */
 TEST(no_right_in_the_region, .times = 2)
 {
     struct fixture fixture;
@@ -292,7 +292,7 @@ TEST(forged_regions, .times = 2)
     fixture_close(&fixture);
 }
 
-/* The last word of a region that is no multiple of 8 long. */
+/* The last word of a region whose length is not a multiple of 8. */
 TEST(end_of_the_region, .times = 2)
 {
     struct fixture fixture;
@@ -426,7 +426,7 @@ TEST(mixed_in_order)
         requests[7] = request_of(SLUICE_OP_READ, 1, &sges[7]);
         for (uint32_t i = 0; i < WORDS; i++) {
             requests[i].remote = word_of(&fixture, 0);
-            /* Devices keep the order without it, but need not. */
+            /* Devices keep the order without a fence, but need not. */
             if (i > 0 && (round % 2 == 0 || !device_is_soft())) {
                 requests[i].flags = SLUICE_FENCE;
             }
@@ -473,7 +473,7 @@ TEST(fence_passes_the_result_on)
     fixture_close(&fixture);
 }
 
-/* A large read before, a large write after: the word is between them. */
+/* A large read before it and a large write behind it: the atomic operation is between them. */
 TEST(among_large_transfers)
 {
     struct fixture fixture;
@@ -493,7 +493,7 @@ TEST(among_large_transfers)
             request_of(SLUICE_OP_WRITE, 1, &sges[2]), add_request(&fixture, 0, &sges[3], 1)};
         requests[0].remote = requests[2].remote = remote;
         requests[1].remote = requests[3].remote = last;
-        /* Without one, a write may come before what an earlier read sees. */
+        /* Without a fence, a write may overtake an earlier read. */
         requests[2].flags = SLUICE_FENCE;
         requests[1].flags = device_is_soft() ? 0 : SLUICE_FENCE;
         pattern_fill(far.bytes, length, pattern_key(1, 2, (uint32_t)round));
@@ -510,7 +510,7 @@ TEST(among_large_transfers)
     fixture_close(&fixture);
 }
 
-/* More than are in flight at a time: as many as agreed, one after the other. */
+/* More operations than the agreed read depth: they are done in groups of that size. */
 TEST(more_than_read_depth)
 {
     static const uint32_t depths[] = {1, 2, 16};

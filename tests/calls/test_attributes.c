@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attribute structs: each field out of range is refused with its name and its
- * legal range, and structs of older and newer programs are understood. So are
- * those of information, which the library writes.
+ * Attribute structs: each field out of range is refused with its name and range, and structs of
+ * older and newer programs work. The same for structs that the library fills.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* A field, a value that it may not have, and words of the text. */
+/* A field, a value out of its range, and words of the text. */
 struct bad_field {
     size_t offset;
     uint32_t value;
@@ -150,7 +149,10 @@ TEST(channel_fields_at_their_limits)
                                         .spin_time = 1,
                                         .max_message = 4096};
     struct sluice_channel_attr most = {.size = sizeof(most),
-                                       /* On rxe what half a completion queue of 32767 holds. */
+                                       /*
+                                        * On rxe, half a completion queue of 32767 has room for
+                                        * this.
+                                        */
                                        .send_depth = device_is_soft() ? 16384 : 16383,
                                        .receive_depth = device_is_soft() ? 16384 : 16383,
                                        .max_sge = 32,
@@ -181,7 +183,7 @@ TEST(channel_fields_at_their_limits)
     pair_close(&pair);
 }
 
-/* The number 0, where 0 is the default. */
+/* Fields of 0, where 0 selects the default. */
 TEST(channel_fields_that_are_zero)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr),
@@ -235,7 +237,7 @@ TEST(channel_attr_of_another_version)
     longer.newer[0] = 1;
     require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
 
-    /* None was ever shorter than that of 0.1, nor as short as a pointer. */
+    /* No version was shorter than 0.1, nor as short as a pointer. */
     require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
     shorter.size = sizeof(&shorter);
     require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
@@ -328,7 +330,7 @@ struct told {
     struct pair pair;
     struct sluice_multichannel *loop;
     struct sluice_device_list *list;
-    uint32_t with_gids; /* index of a device that has some, or the count */
+    uint32_t with_gids; /* index of a device that has GIDs, or the count */
 };
 
 static int tell_context(const struct told *told, void *info)

@@ -11,7 +11,7 @@
 #define BLOCKS 200
 #define GAP 0x5a
 
-/* Parts are cut where a message is full, at pieces, and where the queue is. */
+/* Parts end at the size of a message, at pieces, and at the depth of the queue. */
 static const struct sluice_channel_attr attr = {.size = sizeof(attr),
                                                 .flags = SLUICE_CHANNEL_HISTOGRAMS,
                                                 .max_message = 4096,
@@ -48,7 +48,7 @@ static uint32_t choose(struct fixture *fixture, uint32_t below)
     return (uint32_t)(fixture->seed >> 33) % below;
 }
 
-/* Pages are each there once, but of a source; some of them touch. */
+/* Pages of a destination are distinct; those of a source may repeat. Some are adjacent. */
 static void lay_pages(struct fixture *fixture, struct sluice_layout *layout, uint32_t *indices,
                       bool source)
 {
@@ -90,7 +90,7 @@ static void lay(struct fixture *fixture, struct sluice_layout *layout, uint32_t 
     }
 }
 
-/* As many bytes on both sides, in blocks of two sizes. */
+/* Makes blocks of two sizes, with as many bytes on both sides. */
 static struct sluice_blocks make_blocks(struct fixture *fixture, bool write)
 {
     struct sluice_blocks blocks = {.size = sizeof(blocks)};
@@ -112,7 +112,7 @@ static uint64_t bytes_of(const struct sluice_blocks *blocks)
     return layout->count * layout->bytes;
 }
 
-/* Where byte number at of a side is. */
+/* Returns the address of byte number at of a side. */
 static uint64_t find_byte(const struct sluice_layout *layout, uint64_t at)
 {
     switch (layout->kind) {
@@ -136,7 +136,7 @@ static struct sluice_request ask(struct fixture *fixture, uint32_t opcode,
                                    .blocks = blocks};
 }
 
-/* The bytes of the source all differ from what is in the gaps of the destination. */
+/* All bytes of the source differ from those in the gaps of the destination. */
 static void fill(struct fixture *fixture, bool write)
 {
     struct memory *from = write ? &fixture->near : &fixture->far;
@@ -180,7 +180,7 @@ static void do_submit(struct fixture *fixture, const struct sluice_request *requ
     check_end(&completion, request->blocks);
 }
 
-/* A request that the queue could never hold is refused, and all others have one result. */
+/* A request that never fits the queue is refused; each other one has one result. */
 static void do_post(struct fixture *fixture, const struct sluice_request *request)
 {
     struct sluice_channel *channel = fixture->pair.channels[0];
@@ -261,7 +261,7 @@ TEST(random_layouts)
     fixture_close(&fixture);
 }
 
-/* A few pages that lie apart on both sides; the second is changed by some tests. */
+/* Some pages apart from each other on both sides; some tests change the second one. */
 static const uint32_t some_pages[] = {3, 7, 1};
 static const struct sluice_layout paged = {
     .kind = SLUICE_LAYOUT_PAGED, .count = 3, .bytes = 4096, .indices = some_pages};
@@ -308,7 +308,7 @@ TEST(no_blocks_move_nothing)
     fixture_close(&fixture);
 }
 
-/* Zeroed, it is a request like any other. */
+/* Without blocks it is a request like any other. */
 TEST(contiguous_on_both_sides)
 {
     static struct fixture fixture;
@@ -326,7 +326,7 @@ TEST(contiguous_on_both_sides)
     fixture_close(&fixture);
 }
 
-/* Plain requests keep their places before and behind those that have blocks. */
+/* Plain requests keep their order relative to those with blocks. */
 TEST(lists_with_and_without_blocks)
 {
     static struct fixture fixture;
@@ -377,7 +377,7 @@ TEST(lists_with_and_without_blocks)
     fixture_close(&fixture);
 }
 
-/* The first error is that of the group, which has one result, and its memory is free then. */
+/* The first error counts for the group, which has one result, and its memory is then free. */
 TEST(refused_by_the_peer)
 {
     static struct fixture fixture;

@@ -11,10 +11,10 @@
 #include <sys/resource.h>
 
 #define LENGTH 1000
-/* So deep that a queue pair has to ask the kernel for its memory. */
+/* Deep enough that a queue pair has to get its memory from the kernel. */
 #define DEPTH 16384
 
-/* A hub of two peers, of which the second has no part in anything; and memory on both sides. */
+/* A hub of two peers, of which the second is a bystander; and memory on both sides. */
 struct bench {
     struct star star;
     struct memory near;
@@ -51,7 +51,7 @@ static void bench_close(struct bench *bench)
     star_close(&bench->star);
 }
 
-/* A request of the hub to its first peer; what it returns. */
+/* Makes a request of the hub to its first peer. Returns its result. */
 static int ask(struct bench *bench, uint32_t opcode, int64_t deadline)
 {
     struct sluice_request request = request_of(opcode, 0, &bench->sge);
@@ -60,7 +60,7 @@ static int ask(struct bench *bench, uint32_t opcode, int64_t deadline)
     return sluice_multichannel_submit(bench->star.hub, &request, 1, deadline, &bench->completion);
 }
 
-/* The causes. Each returns what the call returned that failed. */
+/* The causes. Each returns the result of the call that failed. */
 
 static int nothing(struct bench *bench)
 {
@@ -112,7 +112,7 @@ static int own_key(struct bench *bench)
     return ask(bench, SLUICE_OP_WRITE, DEADLINE);
 }
 
-/* Uses the stack that what follows may need, which a limit would keep from growing. */
+/* Grows the stack in advance, as a limit would prevent that later. */
 static void __attribute__((noinline)) grow_stack(void)
 {
     volatile char room[256 * 1024];
@@ -120,7 +120,7 @@ static void __attribute__((noinline)) grow_stack(void)
         room[i] = 1;
 }
 
-/* The queue pair of a peer cannot be made anew, since there is no memory for it. */
+/* The queue pair of a peer cannot be reset, as there is no memory for it. */
 static int no_queue_pair(struct bench *bench)
 {
     struct sluice_endpoint endpoint;
@@ -136,7 +136,7 @@ static int no_queue_pair(struct bench *bench)
     return result;
 }
 
-/* The pretend device says that its port has failed, while a receive waits. */
+/* The pretend device reports an error of its port while a receive waits. */
 static int port_error(struct bench *bench)
 {
     bool (*tell)(uint32_t device, uint32_t port, int event) =
@@ -152,7 +152,7 @@ static int port_error(struct bench *bench)
     return bench->completion.error;
 }
 
-/* The bytes that say where the peer is were changed on their way. */
+/* The bytes of the peer's address were changed in transit. */
 static int damaged_endpoint(struct bench *bench)
 {
     struct sluice_endpoint ours, theirs;
@@ -177,8 +177,9 @@ static const char *const columns[COLUMNS] = {
 
 struct cell {
     int (*cause)(struct bench *bench);
-    int result;       /* of the call, where that is not that of the class: the peer alone has it */
-    const char *none; /* without a cause: why it cannot occur there */
+    /* of the call, if it differs from that of the class: only the peer fails with it */
+    int result;
+    const char *none; /* without a cause: the reason why the class cannot occur there */
 };
 
 struct row {
@@ -208,7 +209,7 @@ static const struct row rows[] = {
          [PRETEND] = {port_error, 0, NULL},
          [RDMA] = {no_queue_pair, -ENOMEM, NULL},
      }},
-    /* In what is said once both are connected, soft alone can be lied to: test_hostile does. */
+    /* After the connection, only a peer on soft can send false data: see test_hostile. */
     {SLUICE_CLASS_PROTOCOL, ALL_BY(damaged_endpoint, -EPROTO)},
 };
 _Static_assert(COUNT(rows) == SLUICE_CLASS_PROTOCOL + 1, "a row for each class");
@@ -253,7 +254,7 @@ TEST(each_class_is_produced, .times = (int)COUNT(rows))
     struct bench bench = {0};
     require(row->error_class == (enum sluice_error_class)_i, "row %d", _i);
     require((cell->cause != NULL) != (cell->none != NULL), "a cause, or a reason");
-    /* An allocator of a sanitizer ends the program where there is no memory. */
+    /* A sanitizer's allocator ends the program when memory is exhausted. */
     if (cell->cause == NULL || (SANITIZED && cell->cause == no_queue_pair))
         return;
     bench_open(&bench);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contention: many work on one word by atomic operations, each from a thread or
- * process of its own, and nothing of what they do is lost or done twice.
+ * Contention: several threads or processes use one word by atomic operations, and no operation is
+ * lost or done twice.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ struct adder {
     struct sluice_remote_mr remote; /* a lock or counter, and a number */
     uint32_t rounds;
     uint64_t number;
-    uint64_t sum; /* of what it found */
+    uint64_t sum; /* of the values it found */
 };
 
 static uint32_t many(void)
@@ -68,7 +68,7 @@ static void close_adders(struct adder *adders, struct sides *sides, struct memor
     sides_close(sides);
 }
 
-/* Threads that are not done. */
+/* Threads that are not done yet. */
 static atomic_uint at_work;
 
 /*
@@ -92,7 +92,7 @@ static void *add_ones(void *argument)
     return NULL;
 }
 
-/* Where the device promises it, the processor adds as well. */
+/* If the device promises it, the processor adds to the word as well. */
 TEST(threads_add)
 {
     struct adder adders[ADDERS];
@@ -120,7 +120,7 @@ TEST(threads_add)
     close_adders(adders, &sides, &far);
 }
 
-/* Takes a lock, adds to the number behind it by hand, and releases it. */
+/* Takes a lock, adds to the number behind it without atomics, and releases the lock. */
 static void *add_locked(void *argument)
 {
     struct adder *adder = argument;
@@ -161,7 +161,7 @@ TEST(threads_lock)
     close_adders(adders, &sides, &far);
 }
 
-/* Processes: all add to a word of rank 0, which does nothing for it. */
+/* Processes: all add to a word of rank 0, whose program does nothing for it. */
 #define LIST 50
 
 static void add_from_afar(struct mesh *mesh, const struct memory *memory,
@@ -222,6 +222,6 @@ int main(void)
         puts("1..0 # SKIP the device has no atomic operations");
         return EXIT_SUCCESS;
     }
-    /* The queue pairs of a pretend device are all of one process. */
+    /* The queue pairs of a pretend device are all in one process. */
     return run_groups("contention", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));
 }

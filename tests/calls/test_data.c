@@ -25,7 +25,7 @@ static const size_t sizes[] = {
 #define GREATEST ((size_t)(16 << 20) + 1)
 #define MAX_SGE 32
 
-/* A pair with memory on both sides, and what it is to do. */
+/* A pair with memory on both sides, and its operation. */
 struct transfer {
     struct pair pair;
     struct memory source;
@@ -69,7 +69,7 @@ static void fill(struct transfer *transfer, size_t size, uint64_t key)
     memory_split(&transfer->target, 0, size, transfer->target_sges, transfer->sge_count);
 }
 
-/* The bytes are there, and those behind them and the source are as before. */
+/* Requires that the data arrived, and that the bytes around them and the source are unchanged. */
 static void verify(const struct transfer *transfer, size_t size, uint64_t key)
 {
     size_t used = size + 16 < transfer->target.length ? size + 16 : transfer->target.length;

@@ -84,10 +84,12 @@ static void check_received(struct scene *scene, struct sluice_handle handle, siz
     pattern_check(scene->there.bytes + at, length, 3);
 }
 
-/* By each way a message goes: small, in a frame, in pieces, and from the sender's memory. */
+/*
+ * One length for each way of a message: small, in a frame, in pieces, and from the sender's memory.
+ */
 static const uint32_t lengths[] = {1, 48, 256, 257, 4096, 65536, 1 << 20, 3 << 20};
 
-/* A receive is there before the message, of no bytes or of one too few; others are around it. */
+/* The receive comes before the message, with no bytes or one too few; others are around it. */
 TEST(receives_that_are_too_short)
 {
     struct scene scene;
@@ -112,7 +114,7 @@ TEST(receives_that_are_too_short)
     scene_close(&scene);
 }
 
-/* Messages come first, some set aside by the receiver, and their receives are too short. */
+/* The messages come first, some spilled by the receiver, and their receives are too short. */
 TEST(messages_that_come_first)
 {
     struct scene scene;
@@ -189,7 +191,7 @@ TEST(results_that_are_kept)
     scene_close(&scene);
 }
 
-/* All that ends a connection still does; and without the flag, so does a message that is long. */
+/* All other errors still end the connection; so does a long message without the flag. */
 TEST(errors_that_still_end_the_connection)
 {
     struct scene scene;
@@ -214,7 +216,7 @@ TEST(errors_that_still_end_the_connection)
     }
 }
 
-/* Several queue pairs of a peer are as one. */
+/* Several queue pairs per peer behave as one. */
 TEST(several_queue_pairs)
 {
     const struct sluice_channel_attr attr = {
@@ -236,7 +238,7 @@ TEST(several_queue_pairs)
     scene_close(&scene);
 }
 
-/* A message that is said to be long is let go as it comes, and its end is that of the peer. */
+/* A message announced as long is dropped as it arrives, and ends with its peer. */
 TEST(half_a_message_that_is_dropped, .group = "hostile")
 {
     static const size_t payloads[] = {0, 1, 101, 4000};

@@ -40,7 +40,7 @@ static void fixture_close(struct fixture *fixture)
     star_close(&fixture->star);
 }
 
-/* A request that has its element in it. */
+/* Makes a request with its element inside. */
 static struct sluice_request own(uint32_t opcode, uint32_t peer, struct sluice_sge sge)
 {
     return (struct sluice_request){
@@ -318,7 +318,7 @@ TEST(inline_message)
     fixture_close(&fixture);
 }
 
-/* A region is held by what names it, wherever the name stood. */
+/* A posted request holds the region of its element, wherever the element was. */
 TEST(posted_element_holds_its_region)
 {
     struct fixture fixture;
@@ -360,7 +360,7 @@ TEST(list_goes_before_element)
     fixture_close(&fixture);
 }
 
-/* All calls that take requests refuse this one, with these words. */
+/* Requires that all calls that take requests refuse this one with these words. */
 static void refused(struct fixture *fixture, const struct sluice_request *request,
                     const char *words)
 {
@@ -399,7 +399,7 @@ TEST(forgotten_elements)
     request.sge_count = 0;
     request.sges = &sge;
     refused(&fixture, &request, "sge_count 0");
-    /* An element and no count is no message of no bytes, whichever field of it is set. */
+    /* An element without a count is not a message of no bytes, whichever field is set. */
     request.sges = NULL;
     request.sge = sge;
     refused(&fixture, &request, "element sge_count 0 1 forgotten");
@@ -418,7 +418,7 @@ TEST(forgotten_elements)
     fixture_close(&fixture);
 }
 
-/* A call that is given a list and its length is no request: with length 0 it ignores the list. */
+/* A call that takes a list and its length ignores the list if the length is 0. */
 TEST(calls_with_lists)
 {
     struct fixture fixture;

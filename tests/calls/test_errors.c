@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How requests fail: each ends once, with an error of the right class; the
- * first one of a peer is kept as the cause; other peers do not notice.
+ * Failures of requests: each request ends once, with an error of the right class; the first error
+ * of a peer is kept as its cause; other peers are unaffected.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -35,7 +35,7 @@ static void fixture_close(struct fixture *fixture)
     star_close(&fixture->star);
 }
 
-/* The status, class and cause of a request that was refused or cancelled. */
+/* Requires the status, class and cause of a request that was refused or cancelled. */
 static void require_cancelled(const struct sluice_completion *completion, uint32_t cause)
 {
     require_class(completion, SLUICE_CLASS_CANCELLED);
@@ -69,7 +69,7 @@ TEST(receive_too_small)
     }
 }
 
-/* Without a receive the deadline decides. */
+/* Without a receive the send ends at its deadline. */
 TEST(no_receive_until_the_deadline)
 {
     struct fixture fixture;
@@ -122,7 +122,7 @@ TEST(late_peer_of_a_scatter_fails_alone)
         requests[i].user_data = i;
     }
     requests[3].peer = 1;
-    /* Long enough for the others on a machine that stands still for a while. */
+    /* Long enough for the others on a machine that stalls for some time. */
     require_result(
         sluice_multichannel_scatter_send(fixture.star.hub, requests, 4, SLUICE_S(5), completions),
         -ETIMEDOUT);
@@ -138,7 +138,7 @@ TEST(late_peer_of_a_scatter_fails_alone)
     fixture_close(&fixture);
 }
 
-/* When a deadline passes, the other work of that peer ends cancelled by it. */
+/* When a deadline passes, the other requests with that peer are cancelled. */
 TEST(deadline_cancels_other_work_of_its_peer)
 {
     struct fixture fixture;
@@ -155,7 +155,7 @@ TEST(deadline_cancels_other_work_of_its_peer)
         -ETIMEDOUT);
     require_ok(sluice_multichannel_wait(fixture.star.hub, &parked[1], 0, &completion));
     require_cancelled(&completion, SLUICE_STATUS_DEADLINE);
-    /* That of another peer is still there. */
+    /* The request with the other peer is still pending. */
     require_result(sluice_multichannel_wait(fixture.star.hub, &parked[0], 0, &completion),
                    -ETIMEDOUT);
     require_ok(sluice_channel_send(fixture.star.spokes[0], &fixture.far_sge, 1, DEADLINE));
@@ -164,7 +164,7 @@ TEST(deadline_cancels_other_work_of_its_peer)
     fixture_close(&fixture);
 }
 
-/* The deadline of unpolled work acts when the program calls. */
+/* The deadline of unpolled requests takes effect when the program calls the library. */
 TEST(deadline_of_unpolled_work)
 {
     struct pair pair;
@@ -204,7 +204,7 @@ TEST(timeout_of_a_wait_is_harmless)
     pair_close(&pair);
 }
 
-/* A failed peer refuses work, in each way to ask for it, and says why. */
+/* A failed peer refuses requests of each kind, with the reason. */
 TEST(failed_peer_refuses_work)
 {
     struct fixture fixture;
@@ -248,7 +248,7 @@ TEST(failed_peer_refuses_work)
     fixture_close(&fixture);
 }
 
-/* The call returns the failure that matters, not the cancellations around it. */
+/* The call returns the root failure, not the cancellations around it. */
 TEST(submit_returns_the_first_real_failure)
 {
     struct fixture fixture;
@@ -263,7 +263,7 @@ TEST(submit_returns_the_first_real_failure)
         requests[i].remote = remote;
     }
     requests[0].peer = 0;                   /* refused: -ENOTCONN */
-    requests[1].opcode = SLUICE_OP_RECEIVE; /* cancelled, by the next */
+    requests[1].opcode = SLUICE_OP_RECEIVE; /* cancelled because of the next one */
     requests[2].remote.rkey ^= 0x11111111;
     require_result(sluice_multichannel_submit(hub, requests, 4, DEADLINE, completions), -EACCES);
     require(completions[0].error == -ENOTCONN, "%d", completions[0].error);
@@ -271,7 +271,7 @@ TEST(submit_returns_the_first_real_failure)
     require_cancelled(&completions[1], completions[2].status);
     require_cancelled(&completions[3], completions[2].status);
     value_check(fixture.far.bytes, LENGTH, 0);
-    /* All are cancelled: the first of them. */
+    /* All are cancelled: the result is that of the first. */
     require_result(sluice_multichannel_submit(hub, requests, 4, DEADLINE, completions), -ENOTCONN);
     memory_close(&fixture.near);
     memory_close(&fixture.far);
@@ -321,7 +321,7 @@ TEST(first_error_is_kept)
 TEST(peer_of_a_closed_end_notices)
 {
     if (!device_is_soft()) {
-        return; /* soft-RoCE does not say so to an idle peer */
+        return; /* soft-RoCE does not notify an idle peer */
     }
     for (int i = 0; i < 12; i++) {
         struct pair pair;
@@ -342,8 +342,8 @@ TEST(peer_of_a_closed_end_notices)
 }
 
 /*
- * With retries that end, the device gives up by itself; on soft, which has none,
- * the deadline ends it. The class is the same, and nothing of it arrives.
+ * With limited retries the device gives up by itself; soft has none, so the deadline ends the send.
+ * The class is the same, and no data arrive.
  */
 TEST(no_receive_until_the_last_retry)
 {
@@ -362,7 +362,7 @@ TEST(no_receive_until_the_last_retry)
     pair_close(&pair);
 }
 
-/* Their queue pair is gone before anybody connects to it. */
+/* The queue pair of the endpoint is gone before the connection. */
 TEST(endpoint_of_nobody)
 {
     const struct sluice_channel_attr attr = {

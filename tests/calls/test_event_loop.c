@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event loops: the fd of a channel or multichannel in poll(2) and epoll(7), and
- * the protocol of arming, checking and sleeping, which misses nothing.
+ * Event loops: the fd of a channel or multichannel in poll(2) and epoll(7), and the protocol of
+ * arming, checking and sleeping, by which no event is missed.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ static bool is_readable(const struct sluice_channel *channel, int milliseconds)
     return poll(&fd, 1, milliseconds) == 1;
 }
 
-/* Polls until there is nothing, and arms; again if that finds something. */
+/* Polls until there is nothing left, and arms; repeats that if arming finds something. */
 static int settle(struct sluice_channel *channel)
 {
     struct sluice_completion completion;
@@ -98,7 +98,7 @@ TEST(a_message_makes_the_fd_readable)
     pair_close(&pair);
 }
 
-/* A send ends because the peer received, and the peer writes and reads all by itself. */
+/* A send completes because the peer receives; writes and reads complete without its program. */
 TEST(own_requests_make_the_fd_readable)
 {
     struct pair pair;
@@ -157,7 +157,7 @@ static void post_two(const struct star *star, uint32_t peer)
     }
 }
 
-/* A failure that was put aside, because its slot was needed, is to be seen as well. */
+/* A spilled failure must be reported before the program sleeps as well. */
 TEST(an_old_failure_forbids_to_sleep)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 2};
@@ -181,7 +181,7 @@ TEST(an_old_failure_forbids_to_sleep)
     star_close(&star);
 }
 
-/* A deadline needs a call to the library to act: arm says when. */
+/* A deadline takes effect only in a call of the library: arm returns its time. */
 TEST(arm_returns_the_next_deadline)
 {
     struct pair pair;
@@ -229,7 +229,7 @@ TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
         require_result(settle(pair.channels[1]), 0);
         require(!is_readable(pair.channels[1], 0), "the other one was woken%s", "");
     }
-    /* A blocking call may use up what makes the fd readable; the wake is not forgotten. */
+    /* A blocking call may consume the event that makes the fd readable, but not the wake. */
     require_ok(sluice_channel_wake(channel));
     struct sluice_handle handle = post(pair.channels[1], &receive_nothing);
     require_ok(sluice_channel_send(channel, NULL, 0, DEADLINE));
@@ -239,7 +239,7 @@ TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
     pair_close(&pair);
 }
 
-/* In a scope the results of the scope count, and no others. */
+/* In a scope only results of the scope count. */
 TEST(a_scope_may_be_waited_for_in_a_loop)
 {
     struct pair pair;
@@ -255,7 +255,7 @@ TEST(a_scope_may_be_waited_for_in_a_loop)
     require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
     require(is_readable(channel, (int)(DEADLINE / 1000000)), "nothing came%s", "");
     require_result(sluice_channel_arm(channel, NULL), 1);
-    /* Another call may have taken it from the device: it counts all the same. */
+    /* Another call may have taken the completion from the device: it counts all the same. */
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     require_result(sluice_channel_arm(channel, NULL), 1);
     int seen = 0;
@@ -319,9 +319,9 @@ TEST(an_idle_epoll_takes_no_cpu, .times = 2)
 }
 
 /*
- * Two processes, joined by several channels and a multichannel. One sends, a few
- * messages at a time, and goes on when they were answered; the other has all of
- * them in one epoll. A wake-up that is lost leaves both waiting.
+ * Two processes, connected by several channels and a multichannel. One sends some messages at a
+ * time, and goes on when they were answered; the other has all fds in one epoll. A lost wake-up
+ * leaves both waiting.
  */
 #define CHANNELS 3
 #define BURST 4
@@ -431,7 +431,7 @@ static void send_bursts(struct joined *joined, struct rank *rank)
             for (uint32_t left = count; left-- > 0; sent++) {
                 send_message(joined, i, left == 0 ? LAST_OF_BURST : MORE);
             }
-            /* Those sends, and the answer. */
+            /* Sends the messages, and waits for the answer. */
             for (uint32_t left = count; left > 0;) {
                 left -= (uint32_t)poll_one(joined, i, &completion);
             }
@@ -452,7 +452,7 @@ struct served {
     bool over;
 };
 
-/* Takes what is there and answers, until the object may be slept on. */
+/* Takes completions and answers, until the object may be slept on. */
 static void serve(struct joined *joined, int number, struct served *served)
 {
     static const struct sluice_request answer = {.opcode = SLUICE_OP_SEND};
@@ -532,6 +532,6 @@ int main(void)
         {"tcp", WIRE_TCP, 60},
         {"processes", WIRE_SHM, 120},
     };
-    /* The pretend device of check-verbs.sh is one of a single process. */
+    /* The pretend device of check-verbs.sh lives in a single process. */
     return run_groups("event_loop", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));
 }

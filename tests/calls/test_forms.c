@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The forms of the operations: all of one operation do the same, give a handle or
- * none, and refuse the same. Rows of one table, with each test for each row.
+ * The forms of the operations: all forms of one operation do the same, with or without handles, and
+ * refuse the same. Each test runs for each row of one table.
  */
 #include <stdio.h>
 
@@ -30,14 +30,14 @@ struct fixture {
     /* The state of the form that is running. */
     const struct form *form;
     struct form_call call;
-    uint32_t pieces; /* how many take part */
+    uint32_t pieces; /* number of peers that take part */
     struct sluice_request requests[PEERS];
     struct sluice_peer_remote_mr remotes[PEERS];
     struct sluice_handle handles[PEERS];
     struct sluice_completion completions[PEERS];
 };
 
-/* The other way around, so that the order of the list is not that of the peers. */
+/* In another order, so that the order of the list is not that of the peers. */
 static const uint32_t targets[PEERS] = {2, 0, 3, 1};
 
 static void fixture_open(struct fixture *fixture)
@@ -71,7 +71,7 @@ static bool by_hub(const struct form *form)
     return form->of != OF_CHANNEL;
 }
 
-/* The elements and the remote regions as the side sees them that asks. */
+/* The elements and the remote regions, as the requesting side sees them. */
 static struct sluice_sge *own_sges(struct fixture *fixture)
 {
     return by_hub(fixture->form) ? fixture->near_sges : fixture->far_sges;
@@ -132,7 +132,7 @@ static void begin_scope(struct fixture *fixture)
     require(fixture->call.scope, "%s", sluice_last_error());
 }
 
-/* The number of the piece to which the request at a place of the list goes. */
+/* Returns the piece of the request at a place of the list. */
 static uint32_t piece_at(const struct form *form, uint32_t place)
 {
     return form->shape == MULTICAST ? targets[place] : place;
@@ -216,7 +216,7 @@ static void await_help(struct fixture *fixture, uint32_t piece, struct sluice_ha
             "flags %u, immediate %#x", completion.flags, completion.immediate);
 }
 
-/* How the request at a place of the list ended: well. */
+/* Requires that the request at a place of the list succeeded. */
 static void check_completion_at(const struct fixture *fixture, uint32_t place,
                                 const struct sluice_completion *completion)
 {
@@ -228,7 +228,7 @@ static void check_completion_at(const struct fixture *fixture, uint32_t place,
             (unsigned long long)completion->bytes);
 }
 
-/* Takes what was posted: by its handles, or as it comes, which is in this order for one peer. */
+/* Takes results by handles, or by polls, which return this order for one peer. */
 static void take_unpolled(struct fixture *fixture, uint32_t count, bool with_handles)
 {
     const struct form_call *call = &fixture->call;
@@ -252,7 +252,7 @@ static void take_unpolled(struct fixture *fixture, uint32_t count, bool with_han
     }
 }
 
-/* Asks for all pieces; the result is how many calls' worth of requests there are. */
+/* Makes the calls for all pieces. The result is the number of calls whose requests they are. */
 static void ask(struct fixture *fixture, bool with_handles)
 {
     const struct form *form = fixture->form;
@@ -290,8 +290,8 @@ static void take(struct fixture *fixture, bool with_handles)
 }
 
 /*
- * All forms of one operation, of a channel, a peer or a scope; a test of each of these has
- * its process. Lists of several are in test_submit, test_scope_posts and test_scatter.
+ * Runs all forms of one operation, of a channel, a peer or a scope; each has a process of its own.
+ * Lists with several operations are in test_submit, test_scope_posts and test_scatter.
  */
 static void try_forms(enum form_of of, void (*run)(const struct form *form))
 {
@@ -336,7 +336,7 @@ static void move_both_ways(const struct form *form)
     move_bytes(form, false);
 }
 
-/* A form does what its operation is, with and without handles or completions. */
+/* Each form does its operation, with and without handles or completions. */
 TEST(each_moves_its_bytes, .times = OF_SCOPE + 1)
 {
     try_forms((enum form_of)_i, move_both_ways);
@@ -354,7 +354,7 @@ static void refused(struct fixture *fixture, int error, const char *words)
     value_check(fixture->completions, sizeof(fixture->completions), 0xcc);
 }
 
-/* The name of the operation, as the texts have it. */
+/* Returns the name of the operation in texts. */
 static const char *operation(const struct form *form)
 {
     static const char *const names[] = {
@@ -515,7 +515,7 @@ static void ask_beside_a_scope(const struct form *form)
     fixture_close(&fixture);
 }
 
-/* While there is a scope, its channel or multichannel takes nothing else. */
+/* While a scope is open, its channel or multichannel refuses all other calls. */
 TEST(each_is_refused_beside_a_scope, .times = OF_SCOPE)
 {
     try_forms((enum form_of)_i, ask_beside_a_scope);
@@ -559,7 +559,7 @@ static void ask_a_failed_peer(const struct form *form)
     fixture_close(&fixture);
 }
 
-/* All unpolled lists end before a peer that has failed, and say so if it is the first. */
+/* All unpolled lists end before a failed peer, and return its error if it is the first. */
 TEST(each_stops_at_a_failed_peer)
 {
     try_forms(OF_PEER, ask_a_failed_peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inline requests: the bytes are taken during the post from wherever they are,
- * registered or not, and whatever the key of the elements is.
+ * Inline requests: the bytes are copied during the post from any memory, registered or not, and the
+ * keys of elements are ignored.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ enum form { BLOCKING, UNPOLLED, UNPOLLED_LIST, SCOPED, FORMS };
 struct fixture {
     struct pair pair;
     struct memory far;
-    uint32_t keys[3]; /* none, nonsense, and that of a region that is gone */
+    uint32_t keys[3]; /* no key, nonsense, and that of a region that is gone */
 };
 
 static void fixture_open(struct fixture *fixture)
@@ -39,7 +39,7 @@ static void fixture_close(struct fixture *fixture)
     pair_close(&fixture->pair);
 }
 
-/* The same twice, of which the second may be overwritten as soon as the call returns. */
+/* Sends the same bytes twice; the second copy is overwritten as soon as the call returns. */
 static void run(struct fixture *fixture, enum form form, const struct sluice_request *request)
 {
     struct sluice_channel *channel = fixture->pair.channels[0];
@@ -122,7 +122,7 @@ TEST(the_same_without_the_flag, .times = 3)
     fixture_close(&fixture);
 }
 
-/* From several places, of which one is of no bytes and nowhere. */
+/* Several elements, of which one has no bytes and an invalid address. */
 TEST(several_elements, .times = FORMS)
 {
     struct fixture fixture;
@@ -144,7 +144,7 @@ TEST(several_elements, .times = FORMS)
     memset(bytes, 0xee, LENGTH);
     require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
     pattern_check(fixture.far.bytes, LENGTH, 5);
-    /* Of none at all, and of one that is nowhere. */
+    /* No element at all, and one with an invalid address. */
     request.sges = &sges[1];
     request.sge_count = 1;
     run(&fixture, (enum form)_i, &request);
@@ -152,7 +152,7 @@ TEST(several_elements, .times = FORMS)
     fixture_close(&fixture);
 }
 
-/* The region may end, and the memory go, while the peer has not taken the message. */
+/* The region may end, and the memory be unmapped, before the peer takes the message. */
 TEST(memory_that_goes_after_the_post)
 {
     struct fixture fixture;

@@ -186,7 +186,7 @@ TEST(child_of_fork_cannot_add_peers)
     server_close(&server);
 }
 
-/* Asks again and again for memory that posted work names, and ends other memory. */
+/* A thread that frees memory of posted requests, and other memory, again and again. */
 struct asker {
     struct sluice_pd *pd;
     struct sluice_mr *busy;
@@ -286,7 +286,7 @@ TEST(removed_with_work_in_flight)
     server_close(&server);
 }
 
-/* All depths of all can be in flight, however the queues of the device have grown. */
+/* All queues of all peers can be full, however the queues of the device have grown. */
 TEST(all_queues_full)
 {
     const uint32_t guests = short_run() ? 30 : 120;
@@ -330,7 +330,10 @@ TEST(all_queues_full)
     server_close(&server);
 }
 
-/* Many come and go, in any order, while others exchange messages and sleep on the fd. */
+/*
+ * Many peers are added and removed, in any order, while others exchange messages and sleep on the
+ * fd.
+ */
 TEST(three_hundred_come_and_go)
 {
     const uint32_t guests = short_run() ? 60 : 300;

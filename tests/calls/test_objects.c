@@ -388,7 +388,7 @@ TEST(last_error, .group = "objects")
     sluice_context_close(context);
 }
 
-/* The last text is these words, and then what failed at first. */
+/* Requires that the last text is these words, followed by the first failure. */
 static void require_cause(const char *words, const char *cause)
 {
     char text[700];

@@ -3,7 +3,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* So that a device sends again soon what a peer dropped. */
+/* Makes a device soon retransmit packets that a peer dropped. */
 #define QUICK .size = sizeof(struct sluice_channel_attr), .ack_timeout = 17 /* 0.5 s */
 
 /* One end is connected, the other is not yet. */
@@ -112,7 +112,7 @@ TEST(late_peer_is_polled_for)
     half_close(&half, peer);
 }
 
-/* The probe is beside the program's own depth, and goes before or behind its work. */
+/* The probe has an entry beside the program's depth, and is sent before or behind its requests. */
 TEST(probe_takes_no_place_of_a_request)
 {
     const struct sluice_channel_attr attr = {QUICK, .send_depth = 1, .receive_depth = 1};
@@ -155,7 +155,7 @@ TEST(some_peers_are_missing)
     star_close(&star);
 }
 
-/* The peer went without ever having come. */
+/* The peer is gone without ever having connected. */
 TEST(peer_is_gone)
 {
     const struct sluice_channel_attr attr = {QUICK, .retry_count = 1};

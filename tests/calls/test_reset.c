@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making a connection new: what was in flight ends, nothing of the old one
- * reaches the new one, and nothing is left behind. And closing it for good.
+ * Resets of a connection: requests in flight end, none of the old connection reaches the new one,
+ * and nothing is left behind. Also its final close.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -39,7 +39,7 @@ TEST(channel_is_reset_many_times)
     pair_close(&pair);
 }
 
-/* A failed channel, reset, knows nothing of its failure and refuses nothing. */
+/* A failed channel that was reset has no error and refuses nothing. */
 TEST(failed_channel_is_reset)
 {
     struct sluice_error none = {.size = sizeof(none)};
@@ -57,7 +57,7 @@ TEST(failed_channel_is_reset)
     pair_close(&pair);
 }
 
-/* A channel that is reset with work in flight leaves buffers alone afterwards. */
+/* A channel that is reset with requests in flight does not touch their buffers afterwards. */
 TEST(reset_with_work_in_flight)
 {
     struct pair pair;
@@ -89,7 +89,7 @@ TEST(reset_with_work_in_flight)
     pair_close(&pair);
 }
 
-/* Old handles are not those of the new connection. */
+/* Old handles are not valid on the new connection. */
 TEST(handles_of_before_a_reset)
 {
     struct star star;
@@ -133,13 +133,13 @@ TEST(peer_is_reset_many_times)
     star_close(&star);
 }
 
-/* The end is at once, whatever is in flight, and no buffer is touched after it. */
+/* The close is immediate, whatever is in flight, and no buffer is touched after it. */
 TEST(close_with_work_in_flight)
 {
     struct memory memories[2];
     struct pair pair;
     size_t length = (size_t)8 << 20;
-    /* A receive at rxe learns nothing: its deadline ends it. */
+    /* A receive at rxe gets no notification: it ends at its deadline. */
     int64_t lasts = device_is_soft() ? DEADLINE : SLUICE_S(2);
     for (int first = 0; first < 2; first++) {
         struct sluice_completion completion;
@@ -173,7 +173,7 @@ TEST(close_with_work_in_flight)
     }
 }
 
-/* After the orderly end no new work is taken; the peer sees it as gone. */
+/* After a shutdown new requests are refused, and the peer is notified that it is gone. */
 TEST(shutdown_ends_the_connection)
 {
     struct pair pair;

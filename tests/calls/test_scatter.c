@@ -61,7 +61,7 @@ static void check_blocks(const struct fixture *fixture)
     memory_check_guards(&fixture->in);
 }
 
-/* Request number at: with block peer of out or in. */
+/* Makes the request at this place: with block peer of out or in. */
 static void ask(struct fixture *fixture, uint32_t at, uint32_t opcode, uint32_t peer)
 {
     uint32_t to_us = opcode == SLUICE_OP_RECEIVE || opcode == SLUICE_OP_READ;
@@ -171,7 +171,7 @@ static void take(struct fixture *fixture, struct sluice_handle *handles, uint32_
     check_results(fixture, count);
 }
 
-/* All post their receives, and then all block in a scatter; and the other way round. */
+/* All post their receives and then block in a scatter, or the other way round. */
 static void do_scatter_then_gather(struct fixture *fixture)
 {
     struct sluice_handle handles[GROUP_MAX];
@@ -206,7 +206,7 @@ static void do_scatter_then_gather(struct fixture *fixture)
     take(fixture, handles, n);
 }
 
-/* The main job of many programs: rank 0 scatters, all work, rank 0 gathers. */
+/* The main job of many programs: rank 0 scatters, all ranks work, rank 0 gathers. */
 static void do_root(struct fixture *fixture)
 {
     struct sluice_multichannel *all = fixture->mesh.all;
@@ -236,7 +236,7 @@ static void do_root(struct fixture *fixture)
     }
 }
 
-/* Everybody sends its block 0 to all. */
+/* Each rank sends its block 0 to all. */
 static void do_multicast_send(struct fixture *fixture)
 {
     struct sluice_handle handles[GROUP_MAX];
@@ -290,7 +290,7 @@ static void do_multicast_write(struct fixture *fixture)
     }
 }
 
-/* One list of all kinds, the sends before the receives that their peers wait for. */
+/* One list of all kinds, with sends before the receives that their peers wait for. */
 static void do_submit(struct fixture *fixture)
 {
     static const uint32_t mixed[] = {SLUICE_OP_SEND, SLUICE_OP_READ, SLUICE_OP_RECEIVE};

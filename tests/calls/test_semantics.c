@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Edge cases that libraries of this kind are known to answer badly, one test
- * each, on what a program sees of lists, handles, polling and scopes:
+ * Edge cases that libraries of this kind are known to handle badly, one test each, of
+ * lists, handles, polling and scopes:
  *
  *   unknown_peer_index             the list is refused, nothing of it was posted
  *   empty_list                     is no error, and does nothing
  *   empty_sge_list                 is a message of no bytes
  *   duplicate_peers_in_a_list      are served in the order of the list
- *   scoped_list_fails_midway       each request has a handle and an answer
- *   blocking_list_fails_midway     each request has an answer, within the deadline
- *   unpolled_list_fails_midway     the call says how far it got
- *   completion_of_a_scatter_fails  which one, and the others are not lost
- *   scope_exit_order               posting order; what the block said and what failed
- *   polled_error_is_delivered      and is not told again at the end of the scope
+ *   scoped_list_fails_midway       each request has a handle and a result
+ *   blocking_list_fails_midway     each request has a result, within the deadline
+ *   unpolled_list_fails_midway     the call returns how many were posted
+ *   completion_of_a_scatter_fails  the failed one is known, and the others are not lost
+ *   scope_exit_order               posting order; the block's error and the failures
+ *   polled_error_is_delivered      and not reported again at the end of the scope
  *   strict_scope                   -EBUSY and a count, after draining
- *   double_poll                    the same answer again
+ *   double_poll                    the same result again
  *   dropped_handle                 costs nothing, the call returns at once
  *   forgotten_handles              are bounded: work goes on, failures are kept longest
- *   handle_outlives_its_channel    is stale, and nobody waits
- *   request_ids                    never come back
+ *   handle_outlives_its_channel    is stale, and no call waits for it
+ *   request_ids                    are never reused
  *   full_queues                    are waited for, or -EAGAIN
- *   completion_queue_never_overruns  with all queues full and nobody polling
- *   immediate_of_a_receive         in host byte order, and told from none
+ *   completion_queue_never_overruns  with all queues full and without polls
+ *   immediate_of_a_receive         in host byte order, and distinct from none
  *   bytes_of_sends_and_writes      are defined
  *   sges_beyond_their_memory       are refused when they are made
- *   endpoint_count_mismatch        is refused, and says what was expected
+ *   endpoint_count_mismatch        is refused with the expected number
  *   handshake_fails_for_one_peer   the others are connected
- *   no_peers_at_all                is refused
+ *   numbers_of_peers               without peers it is refused
  *   error_after_an_error           the first error stays
  *
- * Those of handles and queues are in semantics/handles.c, those of messages and peers in
- * semantics/peers.c. A completion queue that fails is tested where one can be made to fail:
+ * Tests of handles and queues are in semantics/handles.c, those of messages and peers in
+ * semantics/peers.c. A failing completion queue is tested where one can be made to fail:
  * dead_queue_is_logged_once of test_engine, queue_that_fails of test_verbs_queues.
  */
 #include "../support/process.h"
@@ -100,7 +100,7 @@ TEST(duplicate_peers_in_a_list)
 {
     struct fixture fixture;
     fixture_open(&fixture);
-    /* All to one place of one peer, one after the other: the last one stays. */
+    /* All writes go to one place of one peer, one after the other: the last one stays. */
     for (uint32_t i = 0; i < 10; i++) {
         fixture.writes[i].peer = 1;
         fixture.writes[i].remote = fixture.writes[0].remote;
@@ -132,7 +132,7 @@ TEST(scoped_list_fails_midway)
     break_one(&fixture);
     struct sluice_scope *scope = fixture_begin(&fixture);
     require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 9, fixture.handles), 9);
-    /* The places of the first are needed by the last: what is asked for is among these. */
+    /* The places of the first requests are reused by the last: the handle is one of these. */
     for (uint32_t i = 9 - PEERS; i < 9; i++) {
         require_ok(sluice_scope_wait(scope, &fixture.handles[i], DEADLINE, &completion));
         require(completion.user_data == 100 + i, "%u", i);
@@ -276,7 +276,7 @@ TEST(strict_scope)
     struct sluice_scope *scope = fixture_begin(&fixture);
     require_result(sluice_scope_post(scope, &receive, 1, fixture.handles), 1);
     require_result(sluice_scope_post(scope, fixture.writes, 3, fixture.handles + 1), 3);
-    /* A look that finds nothing yet does not count. */
+    /* A wait that finds no result yet does not count. */
     require_result(sluice_scope_wait(scope, &fixture.handles[0], 0, &completion), -ETIMEDOUT);
     require_ok(sluice_scope_wait(scope, &fixture.handles[2], DEADLINE, &completion));
     post(fixture.star.spokes[0], &send);

@@ -98,7 +98,10 @@ TEST(all_sizes_arrive, .times = 3)
 
 #define PAGE ((size_t)64)
 
-/* Pages that touch make one work request, which is striped by its own length; others do not. */
+/*
+ * Adjacent pages are merged into one work request, which is striped by its own length; others are
+ * not.
+ */
 TEST(blocks_are_striped_by_what_was_merged_of_them)
 {
     static const uint32_t pages[] = {9, 2, 3, 4, 30, 11, 12, 100, 98, 40, 41, 42, 43, 44, 45, 7};
@@ -167,7 +170,7 @@ TEST(different_numbers_meet, .times = 4)
     striped_close(&striped);
 }
 
-/* A reader that sees the flag sees all that was written before it. */
+/* A reader that sees the flag sees all data written before it. */
 #define ROUNDS 60
 
 struct reader {
@@ -184,7 +187,7 @@ static void *read_rounds(void *argument)
     for (uint64_t round = 1; round <= reader->rounds; round++) {
         while (sluice_load_acquire64(flag) != round) {
             struct sluice_completion unused;
-            /* On soft it is the owner of the memory that puts it there. */
+            /* On soft, a call of the owner of the memory writes it there. */
             require_result(sluice_channel_poll(reader->channel, &unused, 1), 0);
         }
         value_check(reader->memory->bytes, BYTES, (uint8_t)round);
@@ -257,7 +260,7 @@ TEST(requests_keep_their_order)
             require_class(&completions[i], SLUICE_CLASS_NONE);
         }
         await(striped.pair.channels[1], handle, SLUICE_CLASS_NONE);
-        /* The read came between the two large writes, and saw all of what was before it. */
+        /* The read came between the two large writes, and saw all of the write before it. */
         value_check(here + 2 * BYTES, BYTES / 2, 2);
         value_check(here + 2 * BYTES + BYTES / 2, 40, 1);
         value_check(here + 2 * BYTES + BYTES / 2 + 40, BYTES / 2 - 40, 2);
@@ -311,7 +314,7 @@ TEST(write_with_immediate_is_not_striped)
     striped_close(&striped);
 }
 
-/* The stripes beyond the region are refused; what is behind is cancelled, and not done. */
+/* The stripes beyond the region are refused; requests behind are cancelled, and not done. */
 TEST(a_refused_stripe_fails_the_peer)
 {
     struct striped striped;
@@ -396,7 +399,7 @@ TEST(held_back_requests_end_with_a_deadline)
     striped_close(&striped);
 }
 
-/* As many as the queue takes, most of them held. */
+/* As many requests as the queue takes, most of them held back. */
 TEST(the_queue_is_as_deep_as_it_was_asked_for)
 {
     enum { DEPTH = 32 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches: a list of operations of any kind to any peers, with one deadline and
- * a result for each, that may be submitted again. It streams through queues it
- * is too long for, peers that are slow hold up no others, what is too long is
- * split, and what is wrong is refused before anything of the list is done.
+ * Batches: a list of operations of any kind to any peers, with one deadline and a result for each,
+ * that may be submitted again. It streams through queues that are too short for it, slow peers
+ * delay no others, operations that are too long are split, and mistakes are refused before anything
+ * of the list is done.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 static const struct sluice_channel_attr shallow = {
     .size = sizeof(shallow), .send_depth = DEPTH, .receive_depth = DEPTH, .read_depth = 2};
 
-/* One side of two multichannels, of which peer i is the other one's peer i. */
+/* One of two multichannels, whose peer i is connected with peer i of the other. */
 struct side {
     struct sluice_multichannel *all;
     struct memory out, in;
@@ -74,7 +74,10 @@ static void twins_close(struct twins *twins)
     free(twins);
 }
 
-/* Adds a request of the bytes at offset of out or in; at the other side's memory, if one-sided. */
+/*
+ * Adds a request with the bytes at offset of out or in; if one-sided, with memory of the other
+ * side.
+ */
 static struct sluice_request *add(struct side *side, const struct side *other, uint32_t opcode,
                                   uint32_t peer, size_t offset, size_t bytes)
 {
@@ -188,7 +191,7 @@ TEST(mixed_list_to_five_peers_streams)
     twins_close(twins);
 }
 
-/* The arrays are only read: they serve again, on this connection and with results or without. */
+/* The arrays are only read: they can be reused, on this connection and with or without results. */
 TEST(the_same_list_is_submitted_again)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);
@@ -214,8 +217,8 @@ TEST(the_same_list_is_submitted_again)
 }
 
 /*
- * One peer never does its part; its requests stand first in the list. Those of
- * the others are all done long before the deadline, which only that one misses.
+ * One peer never takes part; its requests stand first in the list. Those of the others are all done
+ * long before the deadline, which only that one misses.
  */
 #define HELD_UP 2
 
@@ -443,7 +446,7 @@ TEST(wrong_request_refuses_the_whole_list)
     let_pass(SLUICE_MS(20));
     require_result(sluice_multichannel_poll(far->all, &completion, 1), 0);
     value_check(far->in.bytes, far->in.length, 0);
-    /* The list is as good as new. */
+    /* The list can be submitted again. */
     submit(near);
     check_success(near);
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -455,7 +458,7 @@ TEST(wrong_request_refuses_the_whole_list)
     twins_close(twins);
 }
 
-/* Peers that are not connected, or have failed: theirs are refused, the others are done. */
+/* Requests to peers that are not connected, or have failed, are refused; the others are done. */
 TEST(requests_to_peers_that_are_gone_are_refused_alone)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);
@@ -489,7 +492,10 @@ TEST(requests_to_peers_that_are_gone_are_refused_alone)
     twins_close(twins);
 }
 
-/* The one deadline is of the list, however many requests there are and whenever they are posted. */
+/*
+ * The deadline is that of the whole list, however many requests there are and whenever they are
+ * posted.
+ */
 TEST(the_deadline_is_of_the_whole_list)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);

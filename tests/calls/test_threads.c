@@ -95,7 +95,7 @@ static void *exchange_lists(void *argument)
     return NULL;
 }
 
-/* Objects come and go beside the work of others. */
+/* Objects are made and closed while other threads work. */
 static void *make_and_unmake(void *argument)
 {
     struct worker *worker = argument;

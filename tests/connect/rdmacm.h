@@ -9,14 +9,14 @@
 
 #define HOST "192.0.2.1"
 
-/* A soft device, or a pretended one. */
+/* Returns true for a soft or a pretended device. */
 bool has_no_rdmacm(void);
 /* Listens at a free port of HOST. The client dials the returned address. */
 struct sluice_listener *listen_here(char address[64]);
 /* A client of the listener at that address, which begins when it is started. */
 void client_of(struct client *client, const char *address, struct sluice_pd *pd);
 
-/* One step at a time, each with one event. */
+/* A client that speaks only rdma_cm; it takes one step at a time, each with one event. */
 struct plain {
     struct rdma_event_channel *events;
     struct rdma_cm_id *id;
@@ -26,10 +26,10 @@ struct plain {
 
 void plain_open(struct plain *plain);
 void plain_close(struct plain *plain);
-/* The next event must be this one; it is to be acknowledged. */
+/* Waits for the next event, which must be this one; the caller acknowledges it. */
 struct rdma_cm_event *plain_expect(struct plain *plain, enum rdma_cm_event_type type);
 void plain_make_qp(struct plain *plain);
-/* As far as that it has asked. */
+/* Dials up to the connection request. */
 void plain_dial(struct plain *plain, const char *address);
 
 #endif

@@ -37,7 +37,9 @@ static struct sluice_multichannel *open_multichannel(struct sluice_pd *pd)
     return all;
 }
 
-/* A multichannel without peers on each side, and a client that is to get one of the other. */
+/*
+ * Opens a multichannel without peers on each side, and a client that asks for a peer of the other.
+ */
 static struct sluice_listener *open_both(struct sides *sides, struct sluice_multichannel *all[2],
                                          struct client *client)
 {
@@ -115,7 +117,7 @@ TEST(peers_of_multichannels, .times = 2, .unless = has_no_rdmacm)
     sides_close(&sides);
 }
 
-/* No peer is left on either side of one that is refused, or of a mistake of the program. */
+/* After a refusal, or a mistake of the program, no peer is left on either side. */
 TEST(peers_that_are_refused, .unless = has_no_rdmacm)
 {
     struct sides sides;
@@ -164,7 +166,7 @@ static void *come_too_many(void *argument)
     return NULL;
 }
 
-/* One may wait while another one, which falls silent, is let in; those of sluice try again. */
+/* One client may wait while a silent one is being let in; clients of sluice dial again. */
 TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 1, .secret_file = ""};
@@ -221,7 +223,7 @@ TEST(a_listener_that_is_to_come, .unless = has_no_rdmacm)
     struct span begin = span_begin();
     require(sluice_connect(address, pair.sides.pds[1], NULL, &wait, SLUICE_MS(300)) == NULL,
             "nobody was there");
-    /* The last time it was refused, or asked too late. */
+    /* The last attempt was refused, or came too late. */
     require(errno == ECONNREFUSED || errno == ETIMEDOUT, "%s", sluice_last_error());
     require(span_since(begin).real > SLUICE_MS(5), "it did not wait");
     client_of(&client, address, pair.sides.pds[1]);
@@ -278,7 +280,10 @@ static void *plain_hear_answer(void *argument)
     return NULL;
 }
 
-/* Until it is lost, or so much time has passed; whether it is. Keep-alive acts in a poll. */
+/*
+ * Polls, so that keep-alive acts, until the channel is lost or the time has passed. Returns whether
+ * it is lost.
+ */
 static bool is_lost_within(struct sluice_channel *channel, int64_t time, struct span *took)
 {
     struct span begin = span_begin();
@@ -314,7 +319,7 @@ TEST(silent_peer_is_probed, .unless = has_no_rdmacm)
         sluice_incoming_accept(incoming, sides.pds[0], &attr, NULL, DEADLINE);
     require(channel != NULL, "%s", sluice_last_error());
     require(pthread_join(thread, NULL) == 0, "no end");
-    /* A machine that stands still may keep the answer from us. */
+    /* A machine that stalls may delay the answer. */
     require(!is_lost_within(channel, SLUICE_S(1), &took) || took.real - took.fair > SLUICE_MS(100),
             "%s", channel_error(channel).text);
     require(ibv_modify_qp(plain.id->qp, &error, IBV_QP_STATE) == 0, "%s", strerror(errno));
@@ -358,7 +363,7 @@ static void name_another_device(struct rank *rank)
     sides_close(&sides);
 }
 
-/* In a process of its own: librdmacm keeps each device open as long as that lives. */
+/* In a process of its own: librdmacm keeps each device open as long as its process lives. */
 TEST(another_device_is_named, .unless = is_no_guest)
 {
     run("ip link add sluice9 type dummy && ip address add 198.51.100.1/24 dev sluice9 &&"
@@ -429,7 +434,7 @@ TEST(ipv6_of_a_link, .times = 2, .unless = is_no_guest)
     run("ip address del fe80::7/64 dev sluice0");
 }
 
-/* As the kernel takes it: an answer to one that has left, be it before or behind the answer. */
+/* Uses the real kernel: the client leaves before or behind the answer. */
 TEST(client_that_has_left_meanwhile, .times = 2, .unless = has_no_rdmacm)
 {
     struct sides sides;

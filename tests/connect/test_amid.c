@@ -30,9 +30,9 @@ struct scene {
     struct sluice_listener *listener;
     struct sluice_prepared_channel *prepared; /* that never connects */
     struct halfway halfway;
-    bool all_ways; /* or silent ones alone */
+    bool all_ways; /* or only silent ones */
     int count, fds[AT_A_TIME + 1];
-    atomic_bool all_came; /* but the one who does as it should, which may be held back then */
+    atomic_bool all_came; /* except the proper client, which may be held back then */
     atomic_bool held_back;
     pthread_t thread;
     char text[320];
@@ -128,7 +128,7 @@ TEST(stopped_clients_delay_no_other)
     require(settle_fds(fds) <= fds, "%d left", count_fds() - fds);
 }
 
-/* One at a time, by hand: the silent one is refused long before its deadline. */
+/* Accepts one client at a time, by hand: the silent one is refused long before its deadline. */
 static void *accept_by_hand(void *argument)
 {
     struct scene *scene = argument;
@@ -146,7 +146,7 @@ static void *accept_by_hand(void *argument)
     return NULL;
 }
 
-/* Of more than can be let in at a time one makes room, here or there. */
+/* With more silent clients than can be let in at a time, one of them makes room on either side. */
 TEST(many_silent_ones_make_room)
 {
     struct scene scene, by_hand;

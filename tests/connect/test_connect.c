@@ -38,7 +38,7 @@ static void remove_secrets(void)
     unlink(secrets[1]);
 }
 
-/* Descriptors, once each context has those that it keeps. */
+/* Counts descriptors, after each context has opened those that it keeps. */
 static int count_warm(const struct sides *sides)
 {
     struct sluice_endpoint endpoint;
@@ -268,7 +268,7 @@ TEST(listeners_that_are_none)
     client_init(&client, NULL, sides.pds[1], "");
     snprintf(client.address, sizeof(client.address), "%s", address);
     client_start(&client);
-    for (int i = 0; i < 2; i++) { /* the first is what the one before has left */
+    for (int i = 0; i < 2; i++) { /* the first secret is left by the connect before */
         int other = accept(fd, NULL, NULL);
         require(other >= 0, "%s", strerror(errno));
         (void)!write(other, "SSH-2.0-OpenSSH_9.2 and so on\r\n", 31);
@@ -359,7 +359,7 @@ static void *wake(void *listener)
     return NULL;
 }
 
-/* A wait is ended by a wake, also one that came before it; and an accept by its deadline. */
+/* A wake ends a wait, also if it comes before it; and an accept ends at its deadline. */
 TEST(waits_end)
 {
     struct sides sides;

@@ -68,7 +68,7 @@ static int listen_at_port(uint16_t port, uint32_t host)
     return listen_as(&address, sizeof(address), AF_INET);
 }
 
-/* All that came to a listener says nothing. */
+/* Requires that a listener sends nothing to any of its clients. */
 static void expect_silence(int listener)
 {
     int fd;
@@ -81,8 +81,8 @@ static void expect_silence(int listener)
 }
 
 /*
- * Rank 1 dies, and rank 2, another user, takes its port and its name before rank 0 makes
- * its handshake with it.
+ * Rank 1 dies, and rank 2, another user, takes its port and its name before rank 0 shakes hands
+ * with it.
  */
 static void take_over(struct rank *rank)
 {
@@ -224,7 +224,7 @@ START_TEST(a_free_port_beside_the_peer)
 }
 END_TEST
 
-/* The victim waits for a peer that leads, or that it leads itself. */
+/* Lets the victim wait for a peer that leads, or that follows. */
 static void await_hostile(struct victim *victim)
 {
     require_ok(sluice_multichannel_peer_reset(victim->star.hub, 0, &victim->endpoint));
@@ -435,7 +435,7 @@ static pid_t start_strangers(const struct sluice_endpoint *endpoint, bool is_uni
     return child;
 }
 
-/* Mean and worst of some handshakes, near over the Unix socket or over TCP. */
+/* Measures mean and worst of some handshakes, over the Unix socket or over TCP. */
 static void time_handshakes(struct sides *sides, bool is_unix, int64_t *mean, int64_t *worst)
 {
     *mean = *worst = 0;
@@ -477,7 +477,10 @@ START_TEST(silent_strangers)
     pid_t strangers[2];
     int count = short_run() ? 500 : STRANGERS;
     int64_t mean = 0, worst = 0;
-    /* On a busy machine; behind strangers that are waited for it takes seconds. */
+    /*
+     * The limit is for a busy machine; if the handshake waited for strangers, it would take
+     * seconds.
+     */
     const int64_t most = SLUICE_MS(500);
     getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < 2 * STRANGERS) {

@@ -22,7 +22,7 @@
 #include "../support/process.h"
 #include "../support/stranger.h"
 
-/* How the server lets them in. */
+/* How the server lets clients in. */
 enum form { ADMIT, ADMIT_INTO, ACCEPT, AGENT, BUFFER, FORMS };
 
 /* The deadline for a client that stops, which no other client may have to wait for. */
@@ -47,7 +47,7 @@ static const enum halfway_way leaving[] = {LEAVES_AT_ONCE, LEAVES, LEAVES_AMID};
 struct crowd {
     struct sides sides;
     enum form form;
-    int good, bad; /* clients, and of each kind of others */
+    int good, bad; /* proper clients, and false ones of each kind */
     bool one_by_one;
     /* The server, in one of its forms. */
     struct sluice_listener *listener;
@@ -189,13 +189,16 @@ static void come_in_vain(struct crowd *crowd, int turn)
     }
 }
 
-/* Once it was let in. A device finds out by itself that a channel never connects. */
+/*
+ * Whether a server waits for such a client after letting it in. A device notices by itself that a
+ * channel never connects.
+ */
 static bool is_waited_for(enum halfway_way way)
 {
     return way >= SILENT && (way != NO_CHANNEL || device_is_soft());
 }
 
-/* The server waits for all that have stopped. */
+/* Requires that the server waits for all stopped clients. */
 static void check_stopped(struct crowd *crowd)
 {
     for (size_t way = 0; way < COUNT(stopping); way++) {
@@ -261,7 +264,7 @@ struct thread {
     int number;
 };
 
-/* First those that are none, all of them, and then clients. */
+/* All false clients come first, and then the proper ones. */
 static void *run_thread(void *argument)
 {
     struct thread *thread = argument;

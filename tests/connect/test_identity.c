@@ -45,7 +45,7 @@ static uint32_t level_of(const struct sluice_multichannel *all, uint32_t peer)
     return info.level;
 }
 
-/* Hours ahead, and a part of a tick. */
+/* The clock is some hours and a part of a tick ahead. */
 static void meet_in_time(struct rank *rank)
 {
     static const char *const offsets[] = {NULL, "86400 0", "7 5000000"};

@@ -109,8 +109,8 @@ static int listen_with(int backlog, uint16_t *port)
 /* What listens at an address of a peer, beside or instead of the peer. */
 enum place {
     NOBODY,     /* refuses */
-    SILENT,     /* takes connections, and says nothing */
-    BLACK_HOLE, /* drops what comes */
+    SILENT,     /* accepts connections, and is silent */
+    BLACK_HOLE, /* drops all packets */
     PLACES
 };
 
@@ -152,7 +152,7 @@ static void trap_close(struct trap *trap)
     }
 }
 
-/* Three others come before the peer in the list of each. */
+/* Three other addresses come before the peer's own in the list of each. */
 START_TEST(other_addresses_delay_no_meeting)
 {
     struct couple couple;
@@ -215,7 +215,7 @@ START_TEST(both_dial_and_one_connection_stays)
     sides_open(&couple.pair.sides);
     for (int round = 0; round < (short_run() ? 12 : 40); round++) {
         couple_prepare(&couple);
-        /* Sockets of the round before may be on their way out, none of the first. */
+        /* Sockets of the round before may still be closing, but none of the first. */
         prepared = round == 0 ? count_fds() : settle_fds(prepared);
         shake(&couple, 0);
         let_pass(SLUICE_MS(196) + SLUICE_MS(1) * (round % 9));
@@ -231,7 +231,7 @@ START_TEST(both_dial_and_one_connection_stays)
 }
 END_TEST
 
-/* One comes long before the other one, and may go before it has come. */
+/* One side comes long before the other one, and may leave before it has come. */
 START_TEST(waiting_side_gets_the_error)
 {
     struct couple couple;

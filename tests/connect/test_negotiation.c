@@ -114,7 +114,7 @@ static void close_scene(void)
     free(scene.offers);
 }
 
-/* Once around: the target's news, if there are any. */
+/* Runs both sides once. Returns the state of the target. */
 static enum slu_target_state step(void)
 {
     struct epoll_event events[EVENTS];
@@ -271,7 +271,7 @@ TEST(dialer_is_let_in_at_once, .times = 2)
     close_scene();
 }
 
-/* With no secret at all the words are the same; one of several addresses is chosen later. */
+/* Without a secret the protocol is the same; one of several addresses is chosen later. */
 TEST(nothing_is_proven_without_a_secret, .times = 2)
 {
     struct slu_address silent;
@@ -347,7 +347,7 @@ static void make_hello(uint8_t hello[SLU_HEAD_BYTES])
     require_ok(slu_head_make(slu_session_hello_magic, &head, hello));
 }
 
-/* A proof that was recorded is none for another challenge, and one's own said back is none. */
+/* A recorded proof is invalid for another challenge, and a reflected one always. */
 TEST(replayed_words)
 {
     uint8_t said[2 * SLU_HEAD_BYTES], proof[SLU_PROOF_BYTES], reply[SLU_REPLY_BYTES];
@@ -377,7 +377,7 @@ TEST(replayed_words)
     close_scene();
 }
 
-/* Every bit of what a relay passes on is proven: none can be another one. */
+/* The proof covers every bit that a relay passes on: no changed bit is accepted. */
 TEST(altered_words)
 {
     uint8_t said[2 * SLU_HEAD_BYTES], proof[SLU_PROOF_BYTES], reply[SLU_REPLY_BYTES];
@@ -408,7 +408,7 @@ TEST(altered_words)
     close_scene();
 }
 
-/* A hello that cannot be, byte by byte or at once, is answered nothing, or what is wrong. */
+/* An impossible hello, in pieces or at once, gets no answer, or the reason. */
 TEST(impossible_hellos)
 {
     static const uint8_t garbage[SLU_HEAD_BYTES] = "GET / HTTP/1.1\r\n\r\n";
@@ -445,7 +445,10 @@ TEST(impossible_hellos)
     close_scene();
 }
 
-/* Silent, half and repeated strangers take all places, and the honest one comes in at once. */
+/*
+ * Silent, incomplete and replaying strangers take all places, and the honest dialer is let in at
+ * once.
+ */
 TEST(strangers_take_no_time, .times = 3)
 {
     uint8_t hello[SLU_HEAD_BYTES];
@@ -470,7 +473,7 @@ TEST(strangers_take_no_time, .times = 3)
     close_scene();
 }
 
-/* The process may open few files: strangers do not get them all. */
+/* With few descriptors in the process, strangers do not get them all. */
 TEST(strangers_take_no_descriptors)
 {
     struct rlimit limit, all;

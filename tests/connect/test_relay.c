@@ -130,7 +130,7 @@ static void *let_in(void *argument)
     return NULL;
 }
 
-/* One connects at the address of the relay; what it has, and what the listener has, if any. */
+/* Dials the address of the relay. Returns the channels of both ends, as far as they exist. */
 static void connect_by_relay(struct scene *scene, int64_t deadline,
                              struct sluice_channel *channels[2])
 {
@@ -152,7 +152,7 @@ static bool has(const uint8_t *all, uint32_t count, const uint8_t *part, uint32_
     return memmem(all, count, part, size) != NULL;
 }
 
-/* Two that trust the address of the relay no further than their secret goes. */
+/* Both sides trust the relay only as far as the secret proves. */
 TEST(a_relay_that_passes_all_on)
 {
     struct scene scene;
@@ -163,7 +163,7 @@ TEST(a_relay_that_passes_all_on)
     require(scene.pair.channels[0] != NULL, "it was not let in");
     end_relay(&scene);
     pair_works(&scene.pair);
-    /* How an endpoint begins it did not see, nor which host it is of. */
+    /* The relay has seen neither the beginning of an endpoint nor its host. */
     for (int i = 0; i < 2; i++) {
         struct relay *relay = scene.relay;
         struct sluice_prepared_channel *prepared =

@@ -38,7 +38,7 @@ static void allow_files(rlim_t count)
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* A process of its own; as another user if it can be one. */
+/* Forks a process; it changes its user if it can. */
 static pid_t begin(void (*run)(int port, int argument), int port, int argument, bool stranger)
 {
     pid_t pid = fork();
@@ -102,7 +102,7 @@ static void keep_up(int port, int count)
 
 static int gate[2]; /* connected clients wait at it until the test opens it */
 
-/* A few words there and back. */
+/* Exchanges a message in each direction. */
 static void talk(struct sluice_channel *channel, const struct sluice_sge *sge)
 {
     struct sluice_completion completion;
@@ -140,7 +140,7 @@ static void connect_some(int port, int count)
     }
 }
 
-/* The same to the port that comes from a pipe. */
+/* Does the same with a port that it reads from a pipe. */
 static void connect_later(int from, int count)
 {
     int port;
@@ -148,7 +148,7 @@ static void connect_later(int from, int count)
     connect_some(port, count);
 }
 
-/* A server of any number of clients, which says back what they say. */
+/* A server of any number of clients, which echoes their messages. */
 struct server {
     struct sides sides;
     struct sluice_listener *listener;
@@ -234,7 +234,7 @@ static void serve_until(struct server *server, const uint32_t *what, uint32_t co
     }
 }
 
-/* When all have come, a third is killed, and the others do not notice. */
+/* When all have come, a third is killed, without effect on the others. */
 TEST(a_thousand_clients)
 {
     enum { PROCESSES = 24 };
@@ -246,7 +246,7 @@ TEST(a_thousand_clients)
     int before = count_fds();
     int start[2];
     require(pipe(gate) == 0 && pipe(start) == 0, "%s", strerror(errno));
-    /* Before there is a thread: no sanitizer waits for others to give back its locks. */
+    /* Forked before there is a thread, as sanitizers do not release locks of others in a child. */
     for (int i = 0; i < PROCESSES; i++) {
         pids[i] = begin(connect_later, start[0], each, false);
     }
@@ -273,7 +273,7 @@ TEST(a_thousand_clients)
     printf("# %u clients: %lld us to let one in, at most %lld us\n", server.came,
            (long long)(server.total / server.came / 1000), (long long)(server.longest / 1000));
     fflush(stdout);
-    /* The helper of the context is there since the first one came. */
+    /* The helper of the context was started for the first client. */
     require(settle_fds(fds + 8) <= fds + 8, "%d left", count_fds() - fds);
     server_close(&server);
 }
@@ -291,7 +291,7 @@ static void open_gate(void)
     gate[1] = -1;
 }
 
-/* Killed while it waits to be let in: the listener has it no more, or its accept ends. */
+/* The client is killed while it waits to be let in: the listener drops it, or its accept fails. */
 TEST(client_that_is_killed_while_connecting)
 {
     struct server server;
@@ -321,7 +321,7 @@ TEST(client_that_is_killed_while_connecting)
     close(gate[0]);
 }
 
-/* The time until a client, a process of its own, has its first words back: the mean of eight. */
+/* The mean time of eight clients, each a process, until they have their first answer. */
 static int64_t time_clients(struct server *server, int64_t *worst)
 {
     int64_t total = 0;
@@ -340,7 +340,7 @@ static int64_t time_clients(struct server *server, int64_t *worst)
     return total / 8;
 }
 
-/* Thousands that say nothing, or half of what they should. */
+/* Thousands of strangers that send nothing, or half of a hello. */
 TEST(strangers_delay_no_client)
 {
     int strangers = short_run() ? 300 : 3000;
@@ -351,7 +351,7 @@ TEST(strangers_delay_no_client)
     server_open(&server, 16);
     mean[0] = time_clients(&server, &worst[0]);
     pid_t pid = begin(keep_up, server_port(&server), strangers, true);
-    /* Until they are there. */
+    /* Wait until they are connected. */
     struct span begun = span_begin();
     while (span_since(begun).real < SLUICE_MS(500)) {
         server_serve(&server);

@@ -51,7 +51,7 @@ static int connect_to_none(struct scene *scene)
     return connect_to(scene, "no address", DEADLINE);
 }
 
-/* A port that was free, and is again. */
+/* Connects to a port that was free, and is free again. */
 static int connect_to_nobody(struct scene *scene)
 {
     struct sluice_listener *listener = listen_with("127.0.0.1:0", "");
@@ -76,7 +76,7 @@ static int connect_without_secret(struct scene *scene)
     return sluice_connect_into("127.0.0.1:1", scene->all[1], &options, 0, &peer, 1);
 }
 
-/* Lets in as many as said, with so much time. */
+/* Lets in as many peers as asked for, within the deadline. */
 static int let_in(struct scene *scene, uint32_t count, int64_t deadline, int wanted)
 {
     uint32_t peers[2];
@@ -213,7 +213,7 @@ TEST(silent_side_is_named)
     require_words(scene.client.text, "127.0.0.1:");
     require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, peers, 1),
                   -ECONNRESET, "127.0.0.1:");
-    /* A port that is none. */
+    /* An invalid port. */
     require_null(sluice_listen("127.0.0.1:99999", NULL), EINVAL, "not in 0..65535");
     require_error(connect_to(&scene, "127.0.0.1:99999", 0), -EINVAL, "not in 1..65535");
     scene_close(&scene);

@@ -77,7 +77,7 @@ static int choose(const char *names, uint32_t port, uint32_t rank, struct slu_ch
     return slu_choose(&list, &wish, &near, choice);
 }
 
-/* The device and, if it is not 0, the port that ranks 0 to 5 take: "a:1 d a:1 d a:1 d". */
+/* Requires the device and, if it is not 0, the port that ranks 0 to 5 take: "a:1 d a:1 d a:1 d". */
 static void expect_at(const char *names, uint32_t port, const char *wanted)
 {
     char taken[200] = "";
@@ -107,7 +107,7 @@ TEST(one_name)
     expect("d:2", "d:2 d:2 d:2 d:2 d:2 d:2");
     expect("soft", "soft soft soft soft soft soft");
     expect("soft:1", "soft:1 soft:1 soft:1 soft:1 soft:1 soft:1");
-    /* The only one is taken though it is not active: opening it says what is wrong. */
+    /* The only device is taken though it is not active: opening it reports the problem. */
     expect("c", "c c c c c c");
     expect("a:2", "a:2 a:2 a:2 a:2 a:2 a:2");
     require(warnings == 0 && notes == 0, "%s", last_warning);
@@ -133,12 +133,14 @@ TEST(active_before_near)
     expect("b:1,b:2", "b:2 b:2 b:2 b:2 b:2 b:2");
     expect("a:2,b", "b b b b b b");
     expect("d:3,b", "b b b b b b");
-    /* None of them is. */
+    /* None of them is active. */
     expect("c,b:1", "b:1 b:1 b:1 b:1 b:1 b:1");
     expect("c:1,c:2", "c:1 c:2 c:1 c:2 c:1 c:2");
 }
 
-/* Ranks on soft and on RDMA could not meet: it is for hosts where nothing else is left. */
+/*
+ * Ranks on soft and ranks on RDMA could not meet, so soft is only for hosts without another device.
+ */
 TEST(soft_is_the_last)
 {
     expect("soft,a", "a a a a a a");
@@ -161,7 +163,8 @@ TEST(any)
     list.devices[1].info.active = 0;
     expect(NULL, "soft soft soft soft soft soft");
     require(warnings == 4, "%u", warnings);
-    list.count--; /* without soft, which never happens, one is left that says what is wrong */
+    /* without soft, which never happens, a device is left whose opening fails with the reason */
+    list.count--;
     expect(NULL, "a d a d a d");
     list.count = 0;
     struct slu_choice choice;
@@ -169,7 +172,7 @@ TEST(any)
     list.count = 5;
 }
 
-/* The program's port goes before that of the list, and is what must be active. */
+/* The program's port overrides that of the list, and must be active. */
 TEST(port_of_the_attributes)
 {
     expect_at("d:1", 2, "d:2 d:2 d:2 d:2 d:2 d:2");
@@ -183,7 +186,7 @@ TEST(port_of_the_attributes)
     expect_at("b,a", 1, "a:1 a:1 a:1 a:1 a:1 a:1");
     expect_at(NULL, 1, "a:1 d:1 a:1 d:1 a:1 d:1");
     expect_at(NULL, 2, "d:2 d:2 d:2 d:2 d:2 d:2");
-    /* Soft is not chosen, as the port would be ignored: opening fails with the reason. */
+    /* Names match as a whole. */
     expect_at(NULL, 3, "a:3 d:3 a:3 d:3 a:3 d:3");
 }
 
@@ -232,7 +235,7 @@ TEST(wrong_lists)
         require_error(choose(lists[i].names, 0, 0, &choice), -EINVAL, lists[i].words);
         require(warnings == 0, "%s", last_warning);
     }
-    /* As long as can be. */
+    /* The longest list possible. */
     expect("a:255,123456789012345678901234567890123456789012345678901234567890123:255,d",
            "d d d d d d");
 }
@@ -244,7 +247,7 @@ static const char *const looked_at[] = {
     "SLUICE_DEVICE",
 };
 
-/* The environment is these words, separated by blanks, and no other of those above. */
+/* Sets these variables, separated by blanks, and clears all others of those above. */
 static void set_environment(const char *words)
 {
     char copy[256];
@@ -288,10 +291,10 @@ TEST(local_ranks)
     expect_rank("MPI_LOCALRANKID=5", 5, "MPI_LOCALRANKID");
     expect_rank("SLURM_LOCALID=6", 6, "SLURM_LOCALID");
     expect_rank("LOCAL_RANK=7 WORLD_SIZE=8", 7, "LOCAL_RANK");
-    /* A name that is everybody's. */
+    /* A name that other programs use as well. */
     expect_rank("LOCAL_RANK=7", 0, NULL);
     expect_rank("LOCAL_RANK=-1 WORLD_SIZE=1", 0, NULL);
-    /* The first of several, in the order of the launchers; what is set to nothing is none. */
+    /* The first of several counts, in the order of the launchers; an empty variable is ignored. */
     expect_rank("SLUICE_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=1 MPI_LOCALRANKID=2", 0,
                 "SLUICE_LOCAL_RANK");
     expect_rank("OMPI_COMM_WORLD_LOCAL_RANK=1 MPI_LOCALRANKID=2 SLURM_LOCALID=3", 1,
@@ -337,7 +340,7 @@ static struct sluice_choice_info told(const char *names, uint32_t index)
     return info;
 }
 
-/* The verdicts of a, b, c, d and soft, as digits; the one that is taken is the one chosen. */
+/* Requires the verdicts of a, b, c, d and soft, as digits; the one taken is the one chosen. */
 static void expect_verdicts(const char *names, const char *wanted)
 {
     char verdicts[6] = "";
@@ -434,7 +437,7 @@ TEST(choices_that_fail)
     require(info.verdict == 77, "%u", info.verdict);
 }
 
-/* No longer than the table of variables has it. */
+/* As long as the table of variables permits. */
 TEST(long_list)
 {
     static char names[4100];

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of devices, their ports and their GIDs: that it agrees with itself,
- * with an open context, and with what the kernel says in sysfs.
- *
- * Started as "test_devices files LEFT" it is a program that lists the devices
- * as the first thing it does, with so few file descriptors left.
+ * The list of devices, their ports and their GIDs agrees with itself, with an open context, and
+ * with sysfs. Started as "test_devices files LEFT", it is a program that lists the devices first
+ * thing, with this many file descriptors left.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -17,14 +15,14 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* Of struct sluice_port_info and what belongs to it, for the device under test. */
+/* The struct sluice_port_info of the device under test, and what belongs to it. */
 struct found {
     struct sluice_device_list *list;
     uint32_t index;
     struct sluice_device_info info;
 };
 
-/* Index of the device under test; the count if it is not there. */
+/* Returns the index of the device under test, or the count if it is missing. */
 static uint32_t find_device(const struct sluice_device_list *list)
 {
     uint32_t count = sluice_device_list_count(list);
@@ -65,7 +63,7 @@ static void check_port(const struct sluice_device_info *device, const struct slu
     }
 }
 
-/* The text is the kind of the entry and the address that its bytes are. */
+/* Requires that the text has the kind of the entry and the address in its bytes. */
 static void check_gid_text(const struct sluice_gid_info *gid)
 {
     static const char *const kinds[] = {
@@ -86,7 +84,9 @@ static void check_gid_text(const struct sluice_gid_info *gid)
     require(memcmp(bytes, gid->gid, sizeof(bytes)) == 0, "%s", gid->text);
 }
 
-/* Entries are in order and belong to a port; a port that can be used has one that is chosen. */
+/*
+ * Requires that entries are in order and belong to a port, and that a usable port has a chosen one.
+ */
 static void check_gids(const struct sluice_device_list *list, uint32_t index,
                        const struct sluice_device_info *device)
 {
@@ -220,7 +220,7 @@ TEST(choice_is_what_is_opened)
     sluice_device_list_free(found.list);
 }
 
-/* Where the device has limits, what all its programs can have holds what one channel can. */
+/* If the device has limits, the total for all programs is at least that of one channel. */
 TEST(limits_of_the_device)
 {
     struct sluice_context *context = open_context();
@@ -235,7 +235,7 @@ TEST(limits_of_the_device)
     sluice_context_close(context);
 }
 
-/* A file of the device in sysfs; false if there is none. */
+/* Reads a file of the device in sysfs. Returns false if there is none. */
 static bool read_sysfs(const char *file, char *text, size_t size)
 {
     char path[300];
@@ -328,7 +328,7 @@ TEST(sysfs_agrees)
         return; /* a device that the kernel does not know */
     }
     check_sysfs("node_guid", guid);
-    /* rxe says nothing there. */
+    /* rxe has an empty file there. */
     if (read_sysfs("fw_ver", text, sizeof(text)) && text[0]) {
         check_sysfs("fw_ver", found.info.firmware);
     }
@@ -382,7 +382,7 @@ TEST(wrong_arguments)
     sluice_device_list_free(found.list);
 }
 
-/* Looking leaves nothing open, and the text of the last failure alone. */
+/* Listing leaves nothing open, and does not change the text of the last failure. */
 TEST(listing_changes_nothing)
 {
     char text[500];
@@ -396,7 +396,7 @@ TEST(listing_changes_nothing)
     require(strcmp(text, sluice_last_error()) == 0, "%s", sluice_last_error());
 }
 
-/* How a list ended that was asked for with few file descriptors. */
+/* The result of listing with few file descriptors. */
 enum outcome { OUT_WHOLE = 10, OUT_REFUSED, OUT_SHORT, OUT_OTHER, OUT_SPOILT };
 
 /* Opens descriptors up to the limit, and closes this many again. */
@@ -428,7 +428,7 @@ static enum outcome list_once(void)
     return outcome;
 }
 
-/* With so few left; and then with enough, which must not have been spoilt by the first. */
+/* Lists with this many left, and then with enough, on which the first must have no effect. */
 static int list_with_few_files(int left)
 {
     fill_files(left);

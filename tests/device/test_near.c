@@ -14,7 +14,7 @@
 
 #define RANKS 16
 
-/* Where a machine's process is bound, and the devices of its ranks 0 to 15, a digit each. */
+/* The CPUs that a process is bound to, and the devices of its ranks 0 to 15, a digit each. */
 struct binding {
     uint32_t first, last; /* CPUs */
     const char *devices;
@@ -189,7 +189,7 @@ TEST(whole_distribution, .times = COUNT(puzzles))
     machine_remove(&machine);
 }
 
-/* Without any CPU nothing is known, and all are equally near. */
+/* Without any CPU all devices are equally near. */
 TEST(no_affinity)
 {
     struct machine machine = puzzles[3].machine;
@@ -222,7 +222,7 @@ TEST(distances)
     require_result(slu_near_distance(&near, INT32_MIN), SLU_NEAR_UNKNOWN);
     require_result(slu_near_distance(&near, INT32_MAX), SLU_NEAR_UNKNOWN);
     machine_remove(&machine);
-    /* The machine is gone: nothing is known of it. */
+    /* Without the machine's files no distance is known. */
     read_near(&machine, 3, 4, &near);
     require_result(slu_near_distance(&near, 0), SLU_NEAR_UNKNOWN);
 }
@@ -241,7 +241,7 @@ static const char *const nonsense[] = {
     "0-7-8",    "--",
 };
 
-/* One of the two files of the first node has an unexpected format: it is treated as missing. */
+/* A file of the first node that has an unexpected format is treated as missing. */
 TEST(nonsense_of_a_node)
 {
     static const char *const files[] = {"devices/system/node/node0/cpulist",
@@ -250,7 +250,7 @@ TEST(nonsense_of_a_node)
         struct machine machine = puzzles[3].machine;
         struct slu_near near;
         if (i % 2 == 0 && strcmp(nonsense[i / 2], "10") == 0) {
-            continue; /* as a list of CPUs it makes sense */
+            continue; /* the file is a valid list of CPUs */
         }
         machine_make(&machine, "dev");
         machine_write(&machine, files[i % 2], nonsense[i / 2]);
@@ -258,7 +258,7 @@ TEST(nonsense_of_a_node)
         require(slu_near_distance(&near, 0) == SLU_NEAR_UNKNOWN &&
                     slu_near_distance(&near, 1) == SLU_NEAR_UNKNOWN,
                 "%s is '%s': %u", files[i % 2], nonsense[i / 2], near.distance[0]);
-        /* The other node is not touched by that. */
+        /* The other node is unaffected. */
         read_near(&machine, 0, 15, &near);
         require_result(slu_near_distance(&near, 0), 21);
         require_result(slu_near_distance(&near, 1), 10);
@@ -283,7 +283,7 @@ TEST(nonsense_of_a_device)
         const char *text = i < COUNT(more) ? more[i] : nonsense[i - COUNT(more)];
         struct sluice_device_list list;
         if (strcmp(text, "10") == 0) {
-            continue; /* as the number of a node it makes sense */
+            continue; /* the file is a valid number of a node */
         }
         machine_write(&machine, "class/infiniband/dev1/device/numa_node", text);
         int32_t node = slu_near_node(path);

@@ -8,7 +8,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* The checksum of endpoints, to make ones that are wrong in one field only. */
+/* Computes the checksum, to make endpoints that are wrong in only one field. */
 static void seal(struct sluice_endpoint *endpoint)
 {
     uint32_t hash = UINT32_C(2166136261);
@@ -20,7 +20,7 @@ static void seal(struct sluice_endpoint *endpoint)
     }
 }
 
-/* A channel that shakes hands with this endpoint: NULL and this errno. */
+/* Requires that a handshake with this endpoint fails with this errno. */
 static void refuse(struct sluice_pd *pd, const struct sluice_endpoint *remote, int error,
                    const char *words)
 {
@@ -91,12 +91,12 @@ TEST(endpoint_of_another_version)
     sides_close(&sides);
 }
 
-/* Where an endpoint of soft says how many messages it sets aside that come before a receive. */
+/* The byte in which an endpoint of soft has the number of messages that it spills. */
 #define EARLY_AT 230
 /* The byte of supported features, one bit each: the reason of an end. */
 #define KNOWS_AT 231
 
-/* Written by a later version, which says that this one can read it: what it added is let be. */
+/* An endpoint of a later version that this one can read: its additions are ignored. */
 TEST(endpoint_from_the_future)
 {
     struct sides sides;
@@ -113,7 +113,7 @@ TEST(endpoint_from_the_future)
     /* Unknown rights, and unused bits of a byte. */
     theirs[0].bytes[248] |= 0x80;
     theirs[0].bytes[KNOWS_AT] = 0xf0;
-    /* More than this library sets aside. */
+    /* More than this library spills. */
     theirs[0].bytes[EARLY_AT] = device_is_soft() ? 255 : 0;
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
@@ -133,7 +133,7 @@ TEST(endpoint_from_the_future)
     sides_close(&sides);
 }
 
-/* Where an endpoint says how many further queue pairs there are, and then which. */
+/* Returns the offset of the number of further queue pairs, which are behind it. */
 static size_t further_at(void)
 {
     return device_is_soft() ? 208 : 72;
@@ -181,7 +181,7 @@ TEST(further_queue_pairs_are_checked)
     sides_close(&sides);
 }
 
-/* A later version may have more of them: those that are known here are used. */
+/* A later version may have more queue pairs: those known here are used. */
 TEST(more_queue_pairs_from_the_future)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .queue_pairs = 8, .stripe_least = 64};
@@ -222,7 +222,7 @@ TEST(endpoint_of_another_transport)
     sides_close(&sides);
 }
 
-/* With a right checksum, but made up before the addresses: no crash, and no hang later. */
+/* Random addresses with a right checksum cause no crash, and no hang later. */
 TEST(forged_endpoints)
 {
     struct sides sides;
@@ -232,7 +232,7 @@ TEST(forged_endpoints)
     sides_open(&sides);
     if (!device_is_soft()) {
         sides_close(&sides);
-        return; /* a device takes its time for each */
+        return; /* a device takes some time for each */
     }
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &good);
     for (int i = 0; i < (short_run() ? 20 : 100); i++) {
@@ -280,7 +280,7 @@ TEST(stale_endpoint)
     sides_close(&sides);
 }
 
-/* Of 4 peers, two have endpoints that cannot be used: those come out failed. */
+/* Two of 4 peers have unusable endpoints: those start as failed. */
 TEST(unusable_peers_of_a_multichannel)
 {
     struct sides sides;
@@ -328,7 +328,7 @@ TEST(unusable_peers_of_a_multichannel)
     star_close(&star);
 }
 
-/* A server does not know its clients yet: endpoints of zeros, and they come later. */
+/* A server without clients yet passes endpoints of zeros, and the peers come later. */
 TEST(absent_peers_come_later)
 {
     struct sluice_endpoint ours[2];
@@ -389,7 +389,7 @@ TEST(wrong_number_of_endpoints)
     sides_close(&sides);
 }
 
-/* A peer takes one handshake, after a reset. */
+/* A peer accepts one handshake per reset. */
 TEST(handshakes_of_a_peer)
 {
     struct star star;
@@ -469,7 +469,7 @@ TEST(endpoint_of_before_a_reset)
     star_close(&star);
 }
 
-/* A pair, and the endpoints that it is connected by. */
+/* Opens a pair, and returns the endpoints that connect it. */
 static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoints[2])
 {
     struct sluice_prepared_channel *prepared[2];
@@ -483,7 +483,7 @@ static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoi
     }
 }
 
-/* Resets our end, which the peer's endpoint is stale for then. */
+/* Resets our end, which makes the peer's endpoint stale. */
 static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint *theirs,
                                  const char *words)
 {
@@ -495,7 +495,7 @@ static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint
     pair->channels[0] = NULL;
 }
 
-/* A channel's handshake consumes, also then. */
+/* The handshake of a channel consumes its argument in this case, too. */
 TEST(channel_refuses_a_stale_endpoint)
 {
     struct sluice_endpoint endpoints[2];
@@ -522,7 +522,7 @@ TEST(endpoint_of_a_peer_that_refused)
     pair_close(&pair);
 }
 
-/* A peer that had not come so far uses what it gave out, after all the patience of this side. */
+/* A late peer connects with its old endpoint, after this side has given up its retries. */
 TEST(endpoint_of_a_late_peer)
 {
     struct sluice_endpoint endpoints[2];

@@ -59,7 +59,7 @@ START_TEST(receives_are_posted_anew)
 }
 END_TEST
 
-/* Of few entries each peer has its share, also one that is connected last. */
+/* Each peer has a share of few entries, also a peer that is connected last. */
 START_TEST(few_entries_are_shared)
 {
     struct rig rig;
@@ -124,7 +124,7 @@ START_TEST(refused_receives_fail_the_peer)
 }
 END_TEST
 
-/* A queue pair that keeps them is given up in the time that all work has. */
+/* A queue pair that does not flush them is given up within the drain bound. */
 START_TEST(receives_that_stick_delay_no_other)
 {
     struct rig rig;
@@ -140,7 +140,7 @@ START_TEST(receives_that_stick_delay_no_other)
 }
 END_TEST
 
-/* Peers are lost and reset in all ways; completions come late, twice, or of nothing. */
+/* Peers are lost and reset in all ways; completions come late, twice, or without a request. */
 static void lose_and_reset(uint64_t seed)
 {
     struct rig rig;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects of the pretend device, its clock and its luck. */
+/* The objects of the pretend device, its clock and its random numbers. */
 #include "config.h"
 
 #include "fake_queues.h"
@@ -12,7 +12,7 @@
 
 struct fake fake;
 
-/* The clock of the library. */
+/* Replaces the clock of the library. */
 int64_t slu_now(void)
 {
     return fake.now;
@@ -44,7 +44,7 @@ bool fake_chance(uint32_t chance)
     return chance > 0 && fake_random(1000) < chance;
 }
 
-/* Whether this call of those that can fail does. */
+/* Returns whether this call fails, of those that can. */
 static bool call_fails(void)
 {
     return (fake.fail_call > 0 && --fake.fail_call == 0) || fake_chance(fake.chances.create);
@@ -259,7 +259,7 @@ static int fd_of_cq(struct slu_cq *cq)
     return fake_cq_of(cq)->fd;
 }
 
-/* The fd is readable anyway. */
+/* The fd is always readable. */
 static void wake_cq(struct slu_cq *cq)
 {
     (void)cq;

@@ -21,11 +21,11 @@
 struct fake_chances {
     uint32_t hold;          /* of a poll: the device does nothing */
     uint32_t fail;          /* of a request: it ends with an error of its own */
-    uint32_t lose;          /* of a queue pair at a poll: it fails and does not say why */
+    uint32_t lose;          /* of a queue pair at a poll: it fails without a reason */
     uint32_t stick;         /* of a queue pair that fails: it never flushes */
     uint32_t refuse;        /* of a request that is posted */
     uint32_t refuse_blind;  /* of a refusal of a whole chain: *bad is not set */
-    uint32_t run_refused;   /* of a refusal: what was refused runs all the same */
+    uint32_t run_refused;   /* of a refusal: the refused requests run all the same */
     uint32_t repeat;        /* of a completion: it comes again, later */
     uint32_t invent;        /* of a poll: a completion of a request that was never posted */
     uint32_t die;           /* of a poll: the completion queue is dead */
@@ -61,18 +61,21 @@ struct fake {
 };
 extern struct fake fake;
 
-/* A new device without faults, and a new ledger. */
+/* Makes a new device without faults, and a new ledger. */
 void fake_reset(uint64_t seed);
-/* 0 to below - 1; whether something of a chance in a thousand happens. */
+/* Returns 0 to below - 1; and whether an event of this chance in a thousand happens. */
 uint32_t fake_random(uint32_t below);
 bool fake_chance(uint32_t chance);
-/* Completes the oldest request of a queue so; false if there is none. An error fails the pair. */
+/*
+ * Completes the oldest request of a queue with this status. Returns false if there is none. An
+ * error fails the pair.
+ */
 bool fake_complete(struct slu_qp *qp, enum slu_queue queue, uint32_t status);
 /* Executes the oldest request without reporting it. */
 void fake_swallow(struct slu_qp *qp, enum slu_queue queue);
-/* Work requests in a queue. */
+/* Returns the work requests in a queue. */
 uint32_t fake_held(const struct slu_qp *qp, enum slu_queue queue);
-/* The words that every refused post leaves behind. */
+/* The text that every refused post leaves behind. */
 #define FAKE_REFUSAL "the pretend device ran out of doorbells"
 
 /* An assertion that names the seed, with which the run can be repeated. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking work, doing it in order, reporting it, and everything that can go wrong with that. */
+/* Takes work, executes it in order, reports it, and injects all faults of that. */
 #include "config.h"
 
 #include "fake_queues.h"
@@ -8,7 +8,7 @@
 
 #include "engine/parts.h"
 
-/* How many requests the engine may think of as in flight. */
+/* Returns how many requests the engine may believe to be in flight. */
 static uint32_t in_flight(const struct fake_cq *cq)
 {
     uint32_t count = cq->count;
@@ -131,7 +131,7 @@ static uint32_t choose_error(void)
     return errors[fake_random(COUNT(errors))];
 }
 
-/* Does a few requests of a healthy queue pair. */
+/* Executes a few requests of a healthy queue pair. */
 static void run_qp(struct fake_qp *qp)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
@@ -389,7 +389,7 @@ int fake_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_se
     return slu_fail(ENOMEM, FAKE_REFUSAL);
 }
 
-/* As a write of no bytes that has an entry of its own. */
+/* Handled as a write of no bytes that has an entry of its own. */
 int fake_probe(struct slu_qp *base, uint64_t id)
 {
     struct fake_qp *qp = fake_qp_of(base);

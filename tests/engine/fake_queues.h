@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of the pretend device: its queues, and what they do by themselves. */
+/* Internals of the pretend device: its queues, and what they do by themselves. */
 #ifndef ENGINE_FAKE_QUEUES_H
 #define ENGINE_FAKE_QUEUES_H
 
 #include "fake.h"
 
 #define FAKE_STRAYS 8
-/* By how much a poll moves the clock: from the one to the other while nothing happens. */
+/* How far a poll advances the clock: from the first to the second value while nothing happens. */
 #define FAKE_TICK SLUICE_US(1)
 #define FAKE_MAX_TICK SLUICE_MS(1)
 
@@ -34,7 +34,7 @@ struct fake_qp {
     bool stuck;     /* in error, and will never flush */
     bool ended;     /* by the engine: it must not post any more */
     uint64_t probe; /* id of the one that it holds, or 0 */
-    bool refused;   /* something that was posted */
+    bool refused;   /* a posted request */
     struct fake_list lists[SLU_QUEUES];
 };
 
@@ -50,7 +50,7 @@ struct fake_cq {
     struct fake_qp *qps;
     struct fake_wc *ring; /* as deep as the engine asked for: it must not overrun */
     uint32_t first, count;
-    uint64_t strays[FAKE_STRAYS]; /* ids, to be reported when they are of no request any more */
+    uint64_t strays[FAKE_STRAYS]; /* ids, to be reported once no request has them */
     uint32_t stray_count;
     int64_t tick;
     int fd; /* always readable: wake-ups may be spurious */
@@ -73,7 +73,7 @@ void fake_error(struct slu_qp *qp);
 int fake_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int fake_probe(struct slu_qp *qp, uint64_t id);
 int fake_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain, struct slu_receive_wr **bad);
-/* The queue pair is about to be destroyed: forgets its work and its completions. */
+/* Drops the work and completions of a queue pair that is about to be destroyed. */
 void fake_forget(struct fake_qp *qp);
 
 #endif

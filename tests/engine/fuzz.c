@@ -98,7 +98,7 @@ static void make_atomic(struct sluice_request *request)
     request->operand[1] = request->opcode == SLUICE_OP_COMPARE_SWAP;
 }
 
-/* Memory that blocks are in, and their bytes at most. */
+/* Memory that blocks lie in, and their maximum of bytes. */
 #define SPAN 100000
 #define BLOCK 1400
 
@@ -112,7 +112,7 @@ static void lay_blocks(struct sluice_layout *layout, uint32_t *indices, uint32_t
         layout->stride = fake_random(2) ? bytes : bytes + fake_random(BLOCK);
         return;
     }
-    /* Some touch, and some are there twice. */
+    /* Some are adjacent, and some are there twice. */
     for (uint32_t i = 0; i < count; i++) {
         indices[i] = i > 0 && fake_random(2) && indices[i - 1] + 2 < SPAN / bytes
                          ? indices[i - 1] + 1
@@ -121,7 +121,7 @@ static void lay_blocks(struct sluice_layout *layout, uint32_t *indices, uint32_t
     layout->indices = count > 0 ? indices : NULL;
 }
 
-/* Blocks on one side or both, or on none; returns their bytes together. */
+/* Makes blocks on one side or both, or on none. Returns the sum of their bytes. */
 static uint64_t make_blocks(struct sluice_request *request, uint32_t i)
 {
     struct sluice_blocks *blocks = &fuzz.blocks[i];
@@ -264,7 +264,7 @@ static void check_failure(const struct sluice_completion *completion, uint32_t k
                  "request %u: error %d without a cause", key, completion->error);
 }
 
-/* The device is done with it, and its memory may go. */
+/* Requires that the device is done with the request, so that its memory may go. */
 void fuzz_check_released(uint32_t key)
 {
     fake_require(fake.ledger[key].held == 0, "request %u is complete; the device holds %u of it",
@@ -319,7 +319,10 @@ const struct form *fuzz_choose_list(enum form_of of, enum form_end end)
     return chosen;
 }
 
-/* By a prepared list, at once or posted and waited for; one that cannot be goes the other way. */
+/*
+ * Submits by a prepared list, at once or posted and waited for; a list that cannot be prepared is
+ * submitted directly.
+ */
 static int submit_prepared(const struct form *form, const struct form_call *call)
 {
     struct sluice_list *list =
@@ -382,7 +385,7 @@ static void do_submit(void)
     fuzz_check_time(form->name, start, deadline);
 }
 
-/* The call that the request stands for. */
+/* Calls the function that the request stands for. */
 static int call_single(const struct sluice_request *request, int64_t deadline,
                        struct sluice_completion *received)
 {
@@ -393,7 +396,7 @@ static int call_single(const struct sluice_request *request, int64_t deadline,
     return form_find(OF_PEER, request->opcode, ONE, BLOCKING, request->flags)->call(&call);
 }
 
-/* A blocking call of one request has a way of its own through the engine. */
+/* A blocking call of one request has a code path of its own in the engine. */
 static void do_single(void)
 {
     struct sluice_completion received = {0};
@@ -421,7 +424,7 @@ static void do_single(void)
     fuzz_check_time("single", start, deadline);
 }
 
-/* Makes failed peers new, and one more. */
+/* Resets failed peers, and one more. */
 static void do_reset(void)
 {
     struct sluice_endpoint endpoint;
@@ -440,7 +443,7 @@ static void do_reset(void)
     }
 }
 
-/* A peer goes, and one comes, in its place or in that of one that went before. */
+/* Removes a peer and adds one, in its place or in that of an earlier one. */
 static void do_members(void)
 {
     const struct slu_engine *engine = fuzz.rig.engine;
@@ -513,7 +516,7 @@ static void check_keys(void)
     }
 }
 
-/* Every request that was accepted is pending, or is counted as what became of it. */
+/* Every accepted request is pending, or is counted by its result. */
 static void check_counters(void)
 {
     const uint32_t *pending = fuzz.rig.engine->pending;

@@ -13,9 +13,9 @@
 void fuzz_run(uint64_t seed);
 
 /*
- * The sequences of a fixed list of seeds. With SLUICE_FUZZ_SECONDS=n in the
- * environment, new ones for n seconds, each seed printed before its sequence. A
- * failure names its seed; SLUICE_FUZZ_SEED=s runs that sequence alone.
+ * Runs the sequences of a fixed list of seeds. With SLUICE_FUZZ_SECONDS=n in the environment, runs
+ * new ones for n seconds, and prints each seed before its sequence. A failure names its seed;
+ * SLUICE_FUZZ_SEED=s runs only that sequence.
  */
 void fuzz_run_all(void);
 /* SLUICE_FUZZ_SECONDS, or 0. */

@@ -59,7 +59,7 @@ void fuzz_refused_list(int result)
     fuzz.refused += result == -ENOTCONN || result == -ETIMEDOUT;
 }
 
-/* A wait has returned -ETIMEDOUT, which may be the end of the list: then a post is refused. */
+/* A wait has returned -ETIMEDOUT, which may be the result of the list: then a post is refused. */
 static bool is_in_flight(struct fuzz_list *list)
 {
     int result = sluice_list_post(list->list, 0, NULL);

@@ -135,7 +135,7 @@ static void post_list(void)
     fuzz_accept_requests(SCOPE);
 }
 
-/* So one of them is waited for at once. */
+/* So the test waits for a single one at once. */
 static void post_one(void)
 {
     struct sluice_completion completion;

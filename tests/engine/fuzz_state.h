@@ -39,7 +39,7 @@ struct fuzz {
     int64_t scope_until;
     uint32_t scope_posted;
     uint32_t scope_first;               /* key */
-    struct sluice_handle handles[KEPT]; /* of unpolled work, and the keys of it */
+    struct sluice_handle handles[KEPT]; /* of unpolled requests, and their keys */
     uint32_t handle_keys[KEPT];
     uint32_t handle_count;
     uint32_t refused;                     /* posts, because of the state of a peer */
@@ -53,41 +53,41 @@ struct fuzz {
 
 extern struct fuzz fuzz;
 
-/* value, once in n times; else 0. */
+/* Returns value once in n times, else 0. */
 uint32_t fuzz_one_in(uint32_t n, uint32_t value);
-/* The call for a list: most often that for any requests, else any that there is. */
+/* Chooses the call for a list: most often that for any requests, else any other. */
 const struct form *fuzz_choose_list(enum form_of of, enum form_end end);
 /*
  * Makes count random requests, of the operation unless that is SLUICE_OP_NONE. A call that accepts
  * them becomes their owner.
  */
 void fuzz_make_requests(uint32_t count, uint32_t opcode);
-/* One for a call that takes its parts, and so has no blocks. */
+/* Makes one for a call that takes its parts, and so has no blocks. */
 void fuzz_make_single(void);
 void fuzz_accept_requests(enum owner owner);
-/* The result of a request that is its owner's and was not seen yet. */
+/* Checks the result of a request of this owner that was not seen yet. */
 void fuzz_see_result(const struct sluice_completion *completion, enum owner owner);
-/* The device is done with it, and its memory may go. */
+/* Requires that the device is done with the request, so that its memory may go. */
 void fuzz_check_released(uint32_t key);
 int64_t fuzz_choose_deadline(void);
-/* A call may take until its deadline and the drain bound. */
+/* Requires that the call took no longer than its deadline and the drain bound. */
 void fuzz_check_time(const char *call, int64_t start, int64_t deadline);
 
-/* fuzz_unpolled.c: calls of unpolled work, the last one any of the rarer ones. */
+/* fuzz_unpolled.c: calls of unpolled requests; the last one makes any of the rarer calls. */
 void fuzz_post(void);
 void fuzz_poll(void);
 void fuzz_wait(void);
 void fuzz_unpolled(void);
 
-/* fuzz_list.c: posts a list, or waits for it, or frees it; waits for all that are complete. */
+/* fuzz_list.c: posts a list, waits for it, or frees it; waits for all that are complete. */
 void fuzz_list(void);
 void fuzz_end_lists(void);
-/* Requests of lists that have no result yet. */
+/* Returns the requests of lists that have no result yet. */
 uint32_t fuzz_pending_of_lists(void);
-/* The post of a list returned that. */
+/* Notes the result of a refused post of a list. */
 void fuzz_refused_list(int result);
 
-/* fuzz_scope.c: opens a scope, or does something in it; and its end. */
+/* fuzz_scope.c: opens a scope, or uses it; and ends it. */
 void fuzz_scope(void);
 void fuzz_end_scope(void);
 

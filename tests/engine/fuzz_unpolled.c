@@ -50,7 +50,7 @@ static uint32_t choose_handle(void)
     return fake_random(fuzz.handle_count < KEPT ? fuzz.handle_count : KEPT);
 }
 
-/* The result that a handle gave. */
+/* Checks the result that a handle returned. */
 static void see_handle(uint32_t at, const struct sluice_completion *completion)
 {
     fake_require(completion->user_data == fuzz.handle_keys[at], "the result of request %llu",
@@ -60,7 +60,7 @@ static void see_handle(uint32_t at, const struct sluice_completion *completion)
     }
 }
 
-/* An old handle gives the right result, even one that was seen, or is stale. */
+/* An old handle returns the right result, even if it was seen, or is stale. */
 void fuzz_wait(void)
 {
     struct sluice_completion completion;
@@ -80,7 +80,7 @@ void fuzz_wait(void)
     fuzz_check_time("wait", start, timeout - SLU_DRAIN_TIME);
 }
 
-/* A request that was cancelled is done with, and if it was pending, so is its peer. */
+/* A cancelled request is done, and if it was pending, its peer has failed. */
 static void do_cancel(void)
 {
     struct sluice_completion completion;
@@ -114,7 +114,7 @@ static void do_detach(void)
     require_result(sluice_multichannel_detach(fuzz.rig.channel, &fuzz.handles[at]), -ESTALE);
 }
 
-/* Any completion, of any peer; nothing is forgotten that is pending or unseen. */
+/* Takes any completion, of any peer; no pending or unread request is lost. */
 static void do_next(void)
 {
     struct sluice_completion completion;

@@ -9,7 +9,7 @@
 #define NUMBERS (UINT64_C(1) << 46)
 #define ROUNDS 8
 
-/* No two of them are equal, and none is 0. */
+/* Requires that no two of them are equal, and none is 0. */
 static void check_ids(const struct sluice_handle *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -21,7 +21,7 @@ static void check_ids(const struct sluice_handle *handles, uint32_t count)
     }
 }
 
-/* Every place of the ring is taken often, before and after its numbers start again at 0. */
+/* Uses every place of the ring often, before and after the numbers wrap to 0. */
 static void wrap(uint32_t opcode, uint32_t depth)
 {
     struct rig rig;
@@ -66,7 +66,7 @@ END_TEST
 static struct rig *polled;
 static uint64_t late_id;
 
-/* The device reports a request of the generation before once more. */
+/* The device reports a request of the generation before again. */
 static void report_late(void)
 {
     struct slu_entry *entry = slu_entry_find(polled->engine, late_id);
@@ -128,7 +128,7 @@ START_TEST(forged_handles_are_stale)
     fake.by_hand = true;
     struct sluice_handle pending = rig_post(&rig, write_of(0, 1), LONG);
     for (uint64_t i = 0; i < 200000; i++) {
-        /* All ids before the first ones, and then any. */
+        /* All ids before the first valid ones, and then any. */
         struct sluice_handle forged = {.id = i < 100 ? i : i * UINT64_C(0x9e3779b97f4a7c15),
                                        .owner = rig.engine->tag};
         if (i >= 100 && i < 200) {
@@ -146,7 +146,7 @@ START_TEST(forged_handles_are_stale)
 }
 END_TEST
 
-/* A failure that was kept aside when its place was needed can be cancelled, and detached. */
+/* A spilled failure can be cancelled and detached. */
 START_TEST(handles_of_failures_kept_aside)
 {
     struct rig rig;
@@ -191,7 +191,7 @@ START_TEST(cancel_polls_before_it_fails_the_peer)
     struct sluice_completion completion;
     rig_open(&rig, 1, 200);
     fake.by_hand = true;
-    /* Its completion is the last of many that the device reports. */
+    /* The completion of the cancelled request is the last of many that the device reports. */
     struct sluice_handle handle = {0};
     for (uint32_t i = 0; i < 150; i++) {
         handle = rig_post(&rig, write_of(0, 1 + i), LONG);
@@ -207,7 +207,7 @@ START_TEST(cancel_polls_before_it_fails_the_peer)
 }
 END_TEST
 
-/* A device that never gives anything back does not hold a cancel up for longer than the drain. */
+/* On a device that never flushes, a cancel takes no longer than the drain bound. */
 START_TEST(cancel_of_a_pair_that_never_flushes)
 {
     struct rig rig;
@@ -230,7 +230,7 @@ END_TEST
 
 static uint32_t polls;
 
-/* The look of the cancel finds nothing; then the send is flushed, and the receive much later. */
+/* The poll of the cancel finds nothing; then the send is flushed, and the receive much later. */
 static void flush_one_by_one(void)
 {
     if (++polls == 2) {
@@ -240,7 +240,7 @@ static void flush_one_by_one(void)
     }
 }
 
-/* When it returns, no request of the peer uses memory. */
+/* When cancel returns, no request of the peer uses memory. */
 START_TEST(cancel_waits_for_all_work_of_the_peer)
 {
     struct rig rig;

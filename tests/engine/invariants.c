@@ -16,7 +16,7 @@ struct sums {
     uint32_t held[SLU_QUEUES]; /* places of results */
 };
 
-/* No call is in progress, but lists may be in flight. */
+/* Outside of calls, only lists can have pending entries. */
 static bool of_a_list(const struct slu_engine *engine, const struct slu_entry *entry)
 {
     const struct slu_list *list = engine->lists;
@@ -138,7 +138,7 @@ static void check_peer(const struct slu_engine *engine, uint32_t index, struct s
     }
 }
 
-/* Those unseen are in it, in the order of completion. */
+/* Unread results are in it, in the order of completion. */
 static void check_order(const struct slu_engine *engine, uint32_t owner, int queue, uint32_t done)
 {
     const struct slu_order *order = &engine->orders[owner][queue];
@@ -229,7 +229,7 @@ void check_engine(const struct slu_engine *engine)
         }
         fake_require(sums.held[queue] == engine->held[queue], "%u places held, not %u",
                      sums.held[queue], engine->held[queue]);
-        /* Where entries are scarce, a split request of a scope may have had none for a while. */
+        /* Where entries are scarce, a split request of a scope may have waited for them. */
         uint32_t more = engine->entries_shared ? engine->peer_count : 0;
         fake_require(engine->held[queue] <= engine->places[queue] + more, "%u of %u places held",
                      engine->held[queue], engine->places[queue]);

@@ -119,7 +119,7 @@ START_TEST(late_and_then_reset)
 }
 END_TEST
 
-/* Where entries are scarce a post may never find room for all, but a submit does. */
+/* Where entries are scarce a post may never find room for all of them, but a submit does. */
 START_TEST(more_than_the_completion_queue)
 {
     struct rig rig;

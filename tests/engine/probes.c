@@ -123,7 +123,7 @@ START_TEST(unheard_peer_is_never_lost)
     hear(&rig, 0);
     await_loss(&rig, 0);
     require_result(sluice_multichannel_peer_state(rig.channel, 1), SLUICE_STATE_READY);
-    /* A message of it is a sign as good as an answer. */
+    /* A message of the peer counts as much as an answer. */
     struct sluice_completion completion;
     rig_post(&rig, receive_of(1, 1), LONG);
     fake_complete(rig_qp(&rig, 1), SLU_RECEIVE_QUEUE, SLUICE_STATUS_SUCCESS);
@@ -135,7 +135,7 @@ START_TEST(unheard_peer_is_never_lost)
 }
 END_TEST
 
-/* Of few completion entries, probes have few; then it is one after the other. */
+/* If completion entries are scarce, few probes are in flight, and peers are probed in turn. */
 START_TEST(probes_share_few_entries)
 {
     struct rig rig;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of probes: when a peer is asked, and when it is judged. */
+/* Tests of probes: when a peer is probed, and when it is lost. */
 #ifndef ENGINE_PROBES_H
 #define ENGINE_PROBES_H
 

@@ -17,7 +17,10 @@ enum end { FLUSHED, REFUSED_BY_PEER, DONE };
 static struct rig *watched;
 static enum end how;
 
-/* Once the list is posted: two are done in silence, and then the third ends. */
+/*
+ * Completes the third request after the list is posted; the two before it were done without a
+ * completion.
+ */
 static void end_third(void)
 {
     struct slu_qp *qp = rig_qp(watched, 0);
@@ -47,7 +50,7 @@ static void run_scope(struct rig *rig, const struct sluice_request *requests, in
     require_ok(sluice_scope_end(scope, NULL));
 }
 
-/* The results of a list of writes to peer 0, in its order. */
+/* Gets the results of a list of writes to peer 0, in its order. */
 static void run_list(struct rig *rig, enum form form, int64_t deadline,
                      struct sluice_completion *completions)
 {
@@ -99,7 +102,7 @@ START_TEST(flush_proves_nothing)
 }
 END_TEST
 
-/* A failure with a reason of its own comes after all before it were done. */
+/* A failure with a reason of its own proves that all before it were done. */
 START_TEST(failure_proves_all_before_it)
 {
     struct rig rig;

@@ -51,7 +51,7 @@ void rig_close(struct rig *rig)
 
 struct sluice_request rig_request(uint32_t opcode, uint32_t peer, uint32_t bytes, uint32_t key)
 {
-    /* Read during the call only; but a list of requests needs one for each. */
+    /* Elements are read only during the call; but a list of requests needs one for each. */
     static struct sluice_sge sges[64];
     static uint32_t used;
     struct sluice_sge *sge = &sges[used++ % COUNT(sges)];

@@ -5,7 +5,7 @@
 
 #include "rig.h"
 
-/* The request after it was not posted at all, and the next call does not stumble over it. */
+/* The request behind it was not posted at all, and the next call is unaffected by that. */
 START_TEST(refused_post_before_a_split_request)
 {
     struct rig rig;
@@ -41,7 +41,7 @@ static void fail_a_send(void)
     fake.at_poll = NULL;
 }
 
-/* A receive of the peer fails; it is that which fails the peer. */
+/* A receive of the peer fails, and thereby the peer. */
 static void fail_a_receive(void)
 {
     fake_complete(rig_qp(polled, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_LOC_LEN_ERR);
@@ -59,7 +59,7 @@ static void fail_a_receive_before_the_parts(void)
     complete_all_sends();
 }
 
-/* The engine sees it before the parts in flight end. */
+/* The engine sees the failure before the parts in flight end. */
 static void fail_a_receive_then_complete(void)
 {
     fail_a_receive();
@@ -72,7 +72,7 @@ static void fail_a_receive_then_fail(void)
     fake.at_poll = fail_a_send;
 }
 
-/* One part after the other, or some at a time, are in flight when their peer fails. */
+/* Parts are in flight, one at a time or several, when their peer fails. */
 static void fail_between_parts(void (*fault)(void), int error, uint32_t status)
 {
     for (uint32_t depth = 1; depth < RIG_PARTS; depth++) {
@@ -158,7 +158,7 @@ static void complete_others(void)
     }
 }
 
-/* The completion queue has room for fewer requests than one peer: it does not get all of it. */
+/* The completion queue has room for fewer requests than one peer, which does not get all of it. */
 static void hold_up_scarce_queue(struct sluice_request first, uint32_t count)
 {
     struct rig rig;

@@ -14,7 +14,7 @@
 static const struct sluice_channel_attr attr = {
     .size = sizeof(attr), .arrival_tags = TAGS, .receive_depth = 16};
 
-/* Two channels that count what comes, and memory of both sides. */
+/* Two channels that count arrivals, and memory of both sides. */
 struct fixture {
     struct pair pair;
     struct memory near;
@@ -115,7 +115,7 @@ TEST(results_do_not_report_arrivals)
     fixture_close(&fixture);
 }
 
-/* A tag is a number that the peer chose; one that is not counted does no harm. */
+/* The peer chooses the tag; a tag that is not counted does no harm. */
 TEST(strays_are_counted_apart)
 {
     struct fixture fixture;
@@ -307,7 +307,7 @@ TEST(peers_come_and_go)
     star_close(&star);
 }
 
-/* Through the fd: readable when one comes, and no sleep while one is unseen. */
+/* The fd is readable when an arrival comes, and arm forbids to sleep while one is unread. */
 TEST(event_loop_wakes_for_arrivals)
 {
     struct fixture fixture;
@@ -377,7 +377,7 @@ TEST(ranks_notify_each_other, .group = "processes")
     group_run(RANKS, tell_all, NULL, 60);
 }
 
-/* One is killed while another waits for it. */
+/* A rank is killed while another waits for it. */
 static void lose_one(struct rank *rank)
 {
     struct mesh mesh;

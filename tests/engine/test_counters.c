@@ -70,7 +70,7 @@ TEST(blocking_operations)
     require_ok(sluice_channel_send(channel, &near, 1, DEADLINE));
     expect(&fixture.wanted[0], SLUICE_OP_SEND, 1000);
     await(fixture.pair.channels[1], handle, SLUICE_CLASS_NONE);
-    expect(&fixture.wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not the buffer */
+    expect(&fixture.wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not of the buffer */
     fixture_check(&fixture);
     require_ok(sluice_channel_write(channel, &near, 1, &remote, DEADLINE));
     expect(&fixture.wanted[0], SLUICE_OP_WRITE, 1000);
@@ -120,7 +120,7 @@ TEST(atomic_operations)
     fixture_close(&fixture);
 }
 
-/* The ways to ask for work. */
+/* The ways to make a request. */
 enum way { BLOCKING, LISTED, UNPOLLED, SCOPED, WAYS };
 
 static void do_write(struct fixture *fixture, enum way way, size_t length)
@@ -150,7 +150,7 @@ static void do_write(struct fixture *fixture, enum way way, size_t length)
     expect(&fixture->wanted[0], SLUICE_OP_WRITE, length);
 }
 
-/* A message from one side, as the way says, to a receive that was posted before. */
+/* Sends a message from one side by this way, to a receive that was posted before. */
 static void do_message(struct fixture *fixture, enum way way, int from, size_t length)
 {
     struct sluice_channel *channel = fixture->pair.channels[from];
@@ -181,7 +181,7 @@ static void do_message(struct fixture *fixture, enum way way, int from, size_t l
     expect(&fixture->wanted[!from], SLUICE_OP_RECEIVE, length);
 }
 
-/* Of 100 random operations the sums are known, however they were asked for. */
+/* The sums of 100 random operations are known, whichever calls made them. */
 TEST(sums_of_random_operations)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};
@@ -233,7 +233,7 @@ TEST(detached_work_is_counted)
     fixture_close(&fixture);
 }
 
-/* Once for a call that waits, however long and for how many requests. */
+/* A call that waits counts once, however long and for how many requests. */
 TEST(full_queues)
 {
     struct sluice_channel_attr attr = {
@@ -270,7 +270,7 @@ TEST(full_queues)
             (unsigned long long)read_channel(channel).queue_full);
     fixture.wanted[0].queue_full = read_channel(channel).queue_full;
     fixture_check(&fixture);
-    /* An unpolled post takes what fits, and then nothing. */
+    /* An unpolled post takes as many as fit, and then none. */
     for (int i = 0; i < 5 * DEPTH; i++) {
         requests[i] = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     }
@@ -359,7 +359,7 @@ TEST(sleeps_and_polls)
         require(after.polls > before.polls, "%llu polls", (unsigned long long)after.polls);
         require(modes[i] == SLUICE_WAIT_SPIN ? sleeps == 0 : sleeps > 0 && sleeps < 1000,
                 "mode %u: %llu sleeps", modes[i], (unsigned long long)sleeps);
-        /* Looking is not a poll. */
+        /* Reading counters is not a poll. */
         require(read_channel(channel).polls == after.polls, "%llu",
                 (unsigned long long)after.polls);
         require_result(sluice_channel_poll(channel, &completion, 1), 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deadlines that have passed before anything began: a program that gives what
- * is left of its time gives 0 at the end. Nothing is posted then, each request
- * ends with status DEADLINE, and no connection is harmed.
+ * Deadlines that have passed before a call begins: a program that passes its remaining time passes
+ * 0 in the end. Then nothing is posted, each request ends with status DEADLINE, and no connection
+ * is harmed.
  */
 #include "../support/pair.h"
 
 #define REQUESTS 6
 
-/* On both sides of a star; nothing of it may ever move. */
+/* Memory on both sides of a star, which no request may change. */
 struct stand {
     struct star star;
     struct memory near, far;
@@ -29,7 +29,10 @@ static void stand_open(struct stand *stand)
     stand->atomics = context_info(stand->star.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE;
 }
 
-/* All connections work, but the one that was failed on purpose; nothing was moved. */
+/*
+ * Requires that all connections work, except one that was failed on purpose, and that no data
+ * moved.
+ */
 static void stand_close(struct stand *stand, uint32_t failed)
 {
     value_check(stand->near.bytes, 64, 1);
@@ -45,7 +48,7 @@ static void stand_close(struct stand *stand, uint32_t failed)
     star_close(&stand->star);
 }
 
-/* Of each kind, to peers in turn. Returns how many there are. */
+/* Makes requests of each kind, to peers in turn. Returns how many there are. */
 static uint32_t make_requests(const struct stand *stand, struct sluice_request *requests)
 {
     uint32_t count = stand->atomics ? REQUESTS : REQUESTS - 2;
@@ -221,7 +224,7 @@ TEST(scopes)
             "posted %u, failed %u, written %u", report.posted, report.failed, report.count);
     check_expired(failures, report.count);
 
-    /* One in which nothing is posted is well. */
+    /* A scope without requests ends well. */
     scope = sluice_multichannel_scope_begin(stand.star.hub, 0);
     require_ok(sluice_scope_end(scope, NULL));
     stand_close(&stand, 3);
@@ -243,7 +246,7 @@ TEST(scope_whose_deadline_was_seen_to_pass)
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, &handles[i]));
     }
-    /* The first two took the time of the scope: this one must not cost the other peer its own. */
+    /* The first two took the time of the scope: this one must not fail the other peer. */
     require_ok(sluice_scope_post_receive(scope, 1, NULL, 0, &handles[2]));
     for (int i = 0; i < 3; i++) {
         require_ok(sluice_scope_wait(scope, &handles[i], DEADLINE, &completion));
@@ -255,7 +258,7 @@ TEST(scope_whose_deadline_was_seen_to_pass)
     star_close(&star);
 }
 
-/* Mistakes are found first, and a peer that has failed says so. */
+/* Mistakes are reported first, and so is a failed peer. */
 TEST(results_before_the_deadline)
 {
     struct stand stand;
@@ -278,7 +281,7 @@ TEST(results_before_the_deadline)
     stand_close(&stand, 1);
 }
 
-/* Work that has time goes on beside work that has none. */
+/* Requests with time go on beside requests without. */
 TEST(other_work_goes_on)
 {
     struct stand stand;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The completion engine on a pretend device that fails on request: what must
- * become of requests when posts are refused, queue pairs never flush, queues
- * are dead, and memory runs out; and random sequences of all of that (how to
- * run them for longer, and how to repeat one: engine/fuzz.h).
+ * The completion engine on a pretend device that fails on request: the results of requests when
+ * posts are refused, queue pairs never flush, queues are dead, and memory runs out; and random
+ * sequences of all of that (engine/fuzz.h explains how to run them for longer, and how to repeat
+ * one).
  */
 #include "config.h"
 
@@ -119,7 +119,7 @@ START_TEST(recycling_forgets_the_oldest_success)
 }
 END_TEST
 
-/* A handle that is waited for late names its request however many calls blocked meanwhile. */
+/* A late wait by a handle gets its request's result, however many calls blocked meanwhile. */
 START_TEST(blocking_calls_take_no_result_away)
 {
     enum { DEPTH = 8, CALLS = 50 };
@@ -145,7 +145,7 @@ START_TEST(blocking_calls_take_no_result_away)
 }
 END_TEST
 
-/* One success is enough to make room: no failure is lost to it. */
+/* Dropping one success makes enough room: no failure is dropped. */
 START_TEST(recycling_keeps_failures)
 {
     enum { DEPTH = 100 };
@@ -209,7 +209,7 @@ START_TEST(scope_end_reports_in_order)
 }
 END_TEST
 
-/* More failures than are kept: the newest of them are listed, all are counted. */
+/* More failures than are kept: the newest are listed, all are counted. */
 START_TEST(scope_end_counts_what_it_cannot_list)
 {
     struct rig rig;
@@ -273,7 +273,7 @@ END_TEST
 
 START_TEST(request_without_room_for_its_completion_fails_alone)
 {
-    fake.max_cq_depth = 9; /* 4 for sends: peer 0 has them all; 1 for a probe */
+    fake.max_cq_depth = 9; /* 4 for sends, which peer 0 uses all; 1 for a probe */
     find_no_room(1);
 }
 END_TEST
@@ -382,7 +382,7 @@ static void count_lines(uint32_t level, const char *line, void *user)
     log_lines += level == SLUICE_LOG_ERROR && strstr(line, "completion queue") != NULL;
 }
 
-/* Of each peer, the first request says what happened, and the others were cancelled by it. */
+/* The first request of each peer has the reason, and the others were cancelled by it. */
 START_TEST(dead_queue_is_logged_once)
 {
     struct rig rig;
@@ -454,7 +454,7 @@ START_TEST(completions_of_unknown_ids_are_discarded)
 }
 END_TEST
 
-/* Completions that have nothing to do with it come all the time. */
+/* Unrelated completions come all the time. */
 START_TEST(wait_ends_while_the_queue_is_busy)
 {
     struct rig rig;
@@ -474,7 +474,7 @@ START_TEST(wait_ends_while_the_queue_is_busy)
 }
 END_TEST
 
-/* Its peer is lost; the other peer and the buffers are not. */
+/* The peer is lost; the other peer and the buffers are not. */
 START_TEST(queue_pair_that_never_flushes_is_abandoned)
 {
     struct rig rig;
@@ -563,7 +563,7 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, information_for_an_older_program);
 }
 
-/* Cases of other files, each test with a new device. */
+/* Test cases of other files, each test with a new device. */
 #define CASE_OF(name)                                       \
     static void add_##name(TCase *tcase)                    \
     {                                                       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of unpolled work: they may be asked again, cancelled, detached and
- * dropped; they grow stale, and are never taken for another's.
+ * Handles of unpolled requests: they may be waited for again, cancelled, detached and dropped; they
+ * become stale, and never name another request.
  */
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ TEST(handles_are_written_whole)
     pair_close(&pair);
 }
 
-/* A handle of something that is complete, and seen. */
+/* Returns the handle of a receive that is complete and read. */
 static struct sluice_handle seen_receive(struct pair *pair)
 {
     struct sluice_handle handle = post_receive(pair->channels[0]);
@@ -87,7 +87,7 @@ TEST(handle_of_what_was_polled)
     pair_close(&pair);
 }
 
-/* All calls with a handle call it stale, and write nothing. */
+/* Requires that all calls with a handle return that it is stale, and write nothing. */
 static void require_stale(struct sluice_channel *channel, struct sluice_handle handle)
 {
     struct sluice_completion completion;
@@ -136,7 +136,7 @@ TEST(handle_is_stale_when_its_place_was_taken)
     pair_close(&pair);
 }
 
-/* A new channel of the same end, at the same address for all one knows, knows nothing of it. */
+/* A new channel, perhaps at the same address, does not accept it. */
 TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
 {
     struct pair pair;
@@ -154,7 +154,7 @@ TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
     pair_close(&pair);
 }
 
-/* After a reset the old results can be had, and nothing of them mixes with the new ones. */
+/* After a reset the old results are still there, apart from the new ones. */
 TEST(handle_over_a_reset)
 {
     struct star star;
@@ -188,7 +188,7 @@ TEST(dropped_handles_are_harmless)
         require_result(sluice_channel_post(pair.channels[0], &receive, 1, DEADLINE, NULL), 1);
         send_messages(pair.channels[1], 1, i);
     }
-    /* The newest are still to be had, oldest first. */
+    /* The newest are still there, oldest first. */
     int count = 0;
     uint64_t last = 0;
     int got;
@@ -254,7 +254,7 @@ TEST(detached_request_goes_on)
     require_ok(sluice_channel_detach(pair.channels[0], &handle));
     require_stale(pair.channels[0], handle);
     require_error(sluice_channel_next(pair.channels[0], DEADLINE, &completion), -ENOENT, "");
-    /* Its memory is in use until it ends, and flush reports that. */
+    /* The request's memory is in use until it ends, and flush reports that. */
     require_result(sluice_channel_flush(pair.channels[0], SLUICE_MS(10)), -ETIMEDOUT);
     require_result(sluice_mr_deregister(memory.mr), -EBUSY);
     struct memory far;
@@ -271,7 +271,7 @@ TEST(detached_request_goes_on)
     pair_close(&pair);
 }
 
-/* Complete and unseen, or seen already: it is forgotten at once. */
+/* A complete result, read or unread, is dropped at once. */
 TEST(detach_of_what_is_complete)
 {
     struct pair pair;
@@ -292,7 +292,7 @@ TEST(detach_of_what_is_complete)
     pair_close(&pair);
 }
 
-/* Its failure fails its peer, as that of any request does, and only that peer. */
+/* As with any request, the failure fails the peer of the request, and only that one. */
 TEST(detached_request_that_fails)
 {
     struct star star;
@@ -323,7 +323,7 @@ TEST(detached_request_that_fails)
     star_close(&star);
 }
 
-/* Places come back, however many were let go, before their end or after it. */
+/* Places are reused, however many requests were detached, before their end or after it. */
 TEST(detached_requests_do_not_fill_the_pool)
 {
     struct pair pair;
@@ -344,7 +344,7 @@ TEST(detached_requests_do_not_fill_the_pool)
             require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
         }
     }
-    /* The whole depth is there. */
+    /* The whole depth is available. */
     for (uint32_t i = 0; i < DEPTH; i++) {
         require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL));
     }
@@ -362,7 +362,7 @@ static void require_cancelled(const struct sluice_completion *completion, uint64
             (unsigned long long)completion->user_data);
 }
 
-/* 100 transfers pass with a peer that has nothing to do with it. */
+/* Requires that 100 transfers pass with a bystander. */
 static void require_bystander(struct star *star, uint32_t peer)
 {
     for (uint32_t i = 0; i < 50; i++) {
@@ -370,7 +370,7 @@ static void require_bystander(struct star *star, uint32_t peer)
     }
 }
 
-/* Cancels one of two requests with peer 1, which are such; the other ends cancelled too. */
+/* Cancels one of two requests of this kind with peer 1; the other ends cancelled too. */
 static void cancel_pending(uint32_t opcode)
 {
     struct star star;
@@ -398,15 +398,15 @@ static void cancel_pending(uint32_t opcode)
     require(error.error_class == SLUICE_CLASS_CANCELLED &&
                 error.status == SLUICE_STATUS_WR_FLUSH_ERR,
             "%s", error.text);
-    /* The other one of that peer has ended as well, and is not lost. */
+    /* The other request of that peer has ended as well, and its result is not lost. */
     require_ok(sluice_multichannel_next(star.hub, 0, &completion));
     require_cancelled(&completion, 70);
-    /* Again: the same answer. */
+    /* A second cancel returns the same result. */
     require_ok(sluice_multichannel_cancel(star.hub, &handles[1], &completion));
     require_cancelled(&completion, 71);
     require_ok(sluice_multichannel_wait(star.hub, &handles[1], 0, &completion));
     require_cancelled(&completion, 71);
-    /* The other peers know nothing of it, and what is pending with one still is. */
+    /* The other peers are unaffected, and the pending request with one still is pending. */
     require_bystander(&star, 0);
     require_result(sluice_multichannel_wait(star.hub, &handles[2], 0, &completion), -ETIMEDOUT);
     require_ok(sluice_multichannel_cancel(star.hub, &handles[2], &completion));

@@ -81,7 +81,7 @@ static void write_some(struct fixture *fixture, size_t length)
     require_ok(sluice_channel_write(fixture->pair.channels[0], &sge, 1, &remote, DEADLINE));
 }
 
-/* A receive waits for its message from the post on; the send, posted later, took less. */
+/* A receive waits for its message from its post on; the send, posted later, took less time. */
 TEST(from_the_post_to_the_completion)
 {
     struct fixture fixture;
@@ -134,7 +134,7 @@ TEST(unpolled_request_has_not_ended)
     await(channel, handle, SLUICE_CLASS_NONE);
     histogram = read_channel(channel, SLUICE_OP_WRITE);
     check_one(&histogram, polled - posted, clock_now() - begin);
-    /* Emptying it does not change what is in flight. */
+    /* Clearing it does not change requests in flight. */
     begin = clock_now();
     handle = post(channel, &write);
     posted = clock_now();
@@ -232,7 +232,10 @@ static void rank_works(struct ranks *ranks, uint32_t rank)
     multichannel_is_timed(sluice_node_multichannel(ranks->nodes[rank]));
 }
 
-/* A node's connections have them by the attributes that it gives these; its barriers too. */
+/*
+ * The connections of a node have histograms by the attributes passed to it; its barriers have them
+ * as well.
+ */
 TEST(nodes)
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &timed};
@@ -286,7 +289,7 @@ TEST(peer_that_does_not_exist)
     star_close(&star);
 }
 
-/* A program of a later version has fields that this library does not know: they are 0. */
+/* A program of a later version has fields that are unknown to this library: they are set to 0. */
 TEST(later_version)
 {
     struct {
@@ -303,7 +306,7 @@ TEST(later_version)
     fixture_close(&fixture);
 }
 
-/* The bucket of a time, found without the library's way to it. */
+/* Computes the bucket of a time in another way than the library. */
 static uint32_t bucket_of(int64_t time)
 {
     uint32_t bucket = 0;
@@ -374,7 +377,7 @@ TEST(percentiles, .group = "numbers")
     require_error((int)sluice_histogram_mean(&histogram), -EINVAL, "size 0");
 }
 
-/* Longer than any bucket: the last one has it, and its length is known. */
+/* Times longer than any bucket are in the last one, and their length is known. */
 TEST(very_long_times, .group = "numbers")
 {
     struct sluice_histogram histogram = {.size = sizeof(histogram)};

@@ -83,7 +83,7 @@ TEST(receives_match_in_order)
     slots_close(&slots);
 }
 
-/* A message that comes before its receive waits for it, and all behind it do. */
+/* A message that comes before its receive waits for it, and so do all behind it. */
 TEST(message_waits_for_receive)
 {
     struct slots slots;
@@ -380,7 +380,7 @@ TEST(receive_tells_what_filled_it)
         write.remote = remote;
         write.flags = send.flags = SLUICE_IMMEDIATE;
         write.immediate = send.immediate = 5;
-        /* As seen by a handle, and by the blocking call: before it and after it arrived. */
+        /* As seen by a handle, and by the blocking call: before the message arrived and after. */
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &in);
         struct sluice_handle handle = post(pair.channels[1], &receive);
         struct sluice_handle sent = post(pair.channels[0], &write);
@@ -469,8 +469,8 @@ TEST(lists_may_go_after_the_post)
 }
 
 /*
- * Receives that were posted one by one are all known to the sender: it asks for
- * no answer before the last of a list, and so must not need one.
+ * The sender knows of all receives that were posted one by one: it requests no answer before the
+ * last send of a list, and so must not need one.
  */
 TEST(list_fits_the_receives_that_are_posted)
 {

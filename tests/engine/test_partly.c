@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists that are done in part: what was done is said to be done, whatever became
- * of the requests behind it, and the failure is that of the request that failed.
+ * Lists that are done in part: requests that were done are reported so, whatever happened to those
+ * behind, and the failure is that of the request that failed.
  */
 #include <pthread.h>
 
@@ -10,10 +10,10 @@
 #define LENGTH 1000
 #define MOST 40
 #define TAKEN 3
-/* For what never finds a receive. */
+/* Deadline of requests that never find a receive. */
 #define SHORT SLUICE_MS(600)
 
-/* A shallow queue, through which a long list is streamed; and messages are short. */
+/* A shallow queue, through which a long list is streamed, and short messages. */
 static const struct sluice_channel_attr shallow = {
     .size = sizeof(shallow), .send_depth = 8, .receive_depth = 8, .max_message = 4096};
 
@@ -109,7 +109,7 @@ static void check_done(const struct fixture *fixture, uint32_t from, uint32_t to
     }
 }
 
-/* The request was the first that failed. */
+/* Requires that the request was the first that failed. */
 static void check_first_error(const struct fixture *fixture, uint32_t i,
                               enum sluice_error_class error_class)
 {
@@ -120,7 +120,7 @@ static void check_first_error(const struct fixture *fixture, uint32_t i,
             sluice_error_class_name((enum sluice_error_class)error.error_class), error.text);
 }
 
-/* Writes, and then a send for which there is no receive. */
+/* Writes, followed by a send for which there is no receive. */
 TEST(writes_before_a_send_that_is_not_taken, .times = FORMS)
 {
     static const uint32_t writes[] = {1, 5};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes that use all calls at random while one of them is killed and started
- * again and again; soak/soak.h tells how. It runs for 10 s, or 3 s if the run is
+ * again and again; see soak/soak.h. It runs for 10 s, or 3 s if the run is
  * short, on the device under test; scripts/soak runs it for longer.
  *
  *   test_soak [--seconds N] [--kills N] [--ranks N] [--seed N] [--kill-every MILLISECONDS]

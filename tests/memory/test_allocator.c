@@ -131,7 +131,7 @@ TEST(blocks_serve_requests)
     work_close(&work);
 }
 
-/* Of the blocks in one slab, exactly those of posted requests are in use. */
+/* Exactly those blocks of a slab are in use that posted requests name. */
 TEST(named_blocks_are_not_free)
 {
     enum { BLOCKS = 24 };

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each test of a fault asserts: every request completes exactly once,
- * peers that have no part in the fault go on, and nothing is left behind.
- *
- * Which fault is where:
+ * Each test of a fault asserts that every request completes exactly once, peers that
+ * have no part in the fault go on, and nothing is left behind. The faults:
  *
  *   test_fault_kill      kill -9 of a peer: with work in flight, idle, in a scatter
  *   test_fault_stop      SIGSTOP and SIGCONT of a peer in the middle of traffic; deadline and
@@ -12,11 +10,11 @@
  *   test_fault_close     both sides close, reset or shut down at once
  *   test_fault_signals   a SIGALRM every millisecond, without SA_RESTART, in every call
  *   test_fault_depth     one request more than a queue is deep
- *   test_fault_unpolled  completions that nobody ever polls
- *   test_fault_fork      fork with work in flight
+ *   test_fault_unpolled  completions that are never polled
+ *   test_fault_fork      fork with requests in flight
  *
- * Those of a device (its ports, its events, what it refuses) are in test_verbs*
- * and, on a network, in test_hosts; those of the engine under it in test_engine.
+ * Faults of a device (its ports, its events, its refusals) are in test_verbs* and, on a
+ * network, in test_hosts; those of the device under the engine in test_engine.
  */
 #ifndef SUPPORT_FAULT_H
 #define SUPPORT_FAULT_H

@@ -327,7 +327,7 @@ enum failing { FAIL_NOTHING, FAIL_CALL, FAIL_SYSTEM };
 
 /*
  * Lists the calls whose failure a life may survive without a report, by stage; all others must be
- * reported. A partition key that cannot be read is not needed. Of the rest: a device that cannot be
+ * reported. A partition key that cannot be read is not needed. Further: a device that cannot be
  * queried is described as such; a device that cannot be opened while one is chosen can be opened
  * later; the limit of inline data is then 0; and an object ends even if a call at its end
  * fails, also the farewell to its peer.

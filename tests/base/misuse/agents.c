@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Agents: mistakes of a program, and what peers and limits do to a right one. */
+/* Agents: mistakes of a program, and failures that peers and limits cause in a correct one. */
 #include <stdio.h>
 
 #include "../../support/process.h"

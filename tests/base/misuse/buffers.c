@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Remote buffers by name: mistakes of a program, and what owners do to a right one. */
+/*
+ * Remote buffers by name: mistakes of a program, and failures that owners cause in a correct one.
+ */
 #include "mistakes.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting by address: mistakes of a program, and what others do to a right one. */
+/* Connecting by address: mistakes of a program, and failures that others cause in a correct one. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -205,7 +205,7 @@ int too_many_to_connect(struct world *world)
                                      SLUICE_CONNECT_MOST + 1);
 }
 
-/* The same number each time, which the text has. */
+/* The text contains the descriptor, so use the same number each time. */
 static int listen_with(int fd)
 {
     const struct sluice_listen_attr attr = {
@@ -342,7 +342,7 @@ int who_has_left(struct world *world)
     return result_of(sluice_incoming_accept(incoming, world->sides.pds[0], NULL, NULL, DEADLINE));
 }
 
-/* Lets them in until it is woken while it does so. */
+/* Accepts clients until it is woken. */
 static void *give_up_accepting(void *argument)
 {
     struct world *world = argument;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The errors of the list in sluice_errors(7), each with a call that is one of
- * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
- * runtime.c, and both kinds of agents in agents.c, of connecting by address in connect.c,
- * of prepared lists in lists.c, of plain memory in plain_memory.c, of blocks in blocks.c, of
- * buffers in buffers.c and of allocators in allocators.c.
+ * The errors of the list in sluice_errors(7), each with a call that produces it: misuse in
+ * mistakes.c, objects.c and ranks.c, runtime errors in runtime.c, and both kinds for agents in
+ * agents.c, for connecting by address in connect.c, for prepared lists in lists.c, for plain memory
+ * in plain_memory.c, for blocks in blocks.c, for buffers in buffers.c and for allocators in
+ * allocators.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -27,10 +27,10 @@ struct world {
     struct sluice_request request; /* a send */
     struct sluice_completion completion;
     struct sluice_handle handle;
-    struct sluice_listener *listener; /* of those that need one */
+    struct sluice_listener *listener; /* for calls that need one */
 };
 
-/* A row of the list, and a call that is one of it: its negative errno value. */
+/* A row of the list, and a call that makes this error and returns its negative errno value. */
 struct mistake {
     const char *name; /* of the errno value, as in the page */
     const char *row;
@@ -45,11 +45,11 @@ extern const char *called;
 /* The name of the errno value 0. */
 #define NONE "none"
 
-/* In the order of the page; their ends have no row. */
+/* In the order of the page; the last element has no row. */
 extern const struct mistake misuses[];
 extern const struct mistake runtime_errors[];
 
-/* Whether the wire of the channel has a hand in it, and not the checks of a call alone. */
+/* Returns whether the wire of the channel takes part in it, beyond the checks of the call. */
 bool is_of_wire(const struct mistake *mistake);
 
 /* lists.c: mistakes with prepared lists, and failures of lists. */
@@ -211,7 +211,7 @@ int wrong_number_of_ranks(struct world *world);
 int group_that_descends(struct world *world);
 int no_such_rank(struct world *world);
 
-/* connect.c: mistakes with addresses and listeners, and what others do to both. */
+/* connect.c: mistakes with addresses and listeners, and failures that others cause. */
 int null_listener(struct world *world);
 int null_address_to_listen(struct world *world);
 int null_address_to_connect(struct world *world);
@@ -252,7 +252,7 @@ int wrong_number_to_accept(struct world *world);
 int no_room_for_address(struct world *world);
 int nobody_comes(struct world *world);
 
-/* agents.c: mistakes with agents, and what stops a right program. */
+/* agents.c: mistakes with agents, and failures of a correct program. */
 int null_agent(struct world *world);
 int null_bytes_to_send(struct world *world);
 int other_peer_of_an_agent(struct world *world);

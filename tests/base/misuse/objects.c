@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes with objects: NULL in the place of one, and what is something else. */
+/* Mistakes with objects: NULL, or an object of another kind. */
 #include "mistakes.h"
 
 static struct sluice_channel *not_a_channel(const struct world *world)
@@ -91,7 +91,7 @@ int null_completions(struct world *world)
     return CALL(sluice_channel_poll)(world->pair.channels[0], NULL, 1);
 }
 
-/* These return a number or an address, and no error: that of nothing. */
+/* These return a number or an address of NULL, and no error. */
 
 int null_address(struct world *world)
 {

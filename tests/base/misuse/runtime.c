@@ -132,7 +132,7 @@ static int failed_peer_unpolled(struct world *world)
     return sluice_channel_send_unpolled(world->pair.channels[0], &world->sge, 1, DEADLINE, NULL);
 }
 
-/* A peer that lets us do nothing in its memory cannot be asked whether it is there. */
+/* A peer that gives no right to its memory cannot be probed. */
 static int no_way_to_ask(struct world *world)
 {
     world->attr.access = SLUICE_ACCESS_NONE;

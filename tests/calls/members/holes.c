@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Every call that is about several peers, or about one, where some were removed. */
+/* Every call for several peers, or for one, where some were removed. */
 #include <sluice/verbs.h>
 
 #include "fixture.h"
 
 #define PEERS 5
 
-/* Peers 1 and 3 are not there. */
+/* Opens a server with peers 1 and 3 removed. */
 static void open_with_holes(struct server *server)
 {
     server_open(server, 8);

@@ -89,7 +89,7 @@ TEST(unread_results_of_a_removed_peer)
     server_close(&server);
 }
 
-/* Failures that were kept aside because their places were needed are marked and stale, too. */
+/* Spilled failures are marked and stale, too. */
 TEST(failures_that_were_kept_aside)
 {
     struct server server;
@@ -138,7 +138,7 @@ TEST(results_that_are_forgotten)
         require_ok(sluice_channel_send(server.clients[0], NULL, 0, DEADLINE));
     }
     client_goes(&server, 0, false);
-    /* First the successes, and then, of the failures that are kept aside, all but the last 64. */
+    /* First the successes are dropped, and then all but the last 64 spilled failures. */
     for (int life = 0; life < 20; life++) {
         client_comes(&server, 0);
         for (int i = 0; i < 4; i++) {
@@ -179,7 +179,7 @@ TEST(regions_of_a_removed_peer)
     require_error(sluice_multichannel_peer_remote(server.all, 1, &remote, &tags[1]), -ENOTCONN,
                   "peer 1 removed");
     require(memcmp(&before, &tags[1], sizeof(before)) == 0, "it was written");
-    /* The one that is there is written to all the same. */
+    /* A write to the present peer still works. */
     memset(server.memory.bytes, 0x22, 8);
     require_error(
         sluice_multichannel_multicast_write(server.all, &write, tags, 2, DEADLINE, completions),
@@ -203,7 +203,7 @@ TEST(regions_of_a_removed_peer)
     require(tags[1].peer == 1 && tags[1].generation == 1, "%u", tags[1].generation);
     require_ok(sluice_multichannel_multicast_write(server.all, &write, tags, 2, DEADLINE, NULL));
     value_check(server.far.bytes, 8, 0x33);
-    /* A reset is no other peer. */
+    /* A reset does not make it another peer. */
     require_error(sluice_multichannel_peer_remote(server.all, 2, &remote, &tags[1]), -EINVAL,
                   "2 0..1");
     require_error(sluice_multichannel_peer_remote(server.all, 1, NULL, &tags[1]), -EINVAL,

@@ -26,7 +26,7 @@ void fixture_open(struct fixture *fixture);
 void fixture_close(struct fixture *fixture);
 /* Opens a scope of the hub. */
 struct sluice_scope *fixture_begin(struct fixture *fixture);
-/* A slot of the peers' memory has been written, or has not. */
+/* Requires that a slot of the peers' memory has been written, or has not. */
 void check_slot(const struct fixture *fixture, uint32_t slot, bool written);
 /* Polls the hub until count completions came. */
 void poll_hub(struct fixture *fixture, uint32_t count);

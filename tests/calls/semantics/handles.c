@@ -65,7 +65,7 @@ TEST(forgotten_handles)
     }
     require(posted == 5000, "%u", posted);
     require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-    /* A failure is not forgotten for successes that came later. */
+    /* A failure is not dropped for later successes. */
     fixture.writes[1].remote.rkey ^= 0x33333333;
     require_result(
         sluice_multichannel_post(fixture.star.hub, &fixture.writes[1], 1, DEADLINE, NULL), 1);
@@ -118,7 +118,7 @@ static int compare_ids(const void *left, const void *right)
     return one->id < other->id ? -1 : one->id > other->id;
 }
 
-/* Sends and receives, scoped and unpolled, and such as are refused, share one space. */
+/* Ids of sends and receives, scoped, unpolled and refused, come from one space. */
 TEST(request_ids)
 {
     enum { ROUNDS = 500 };
@@ -203,7 +203,7 @@ TEST(completion_queue_never_overruns)
         require_result(
             sluice_multichannel_post(fixture.star.hub, &fixture.writes[i], 1, DEADLINE, NULL), 1);
     }
-    /* All of it completes while the hub looks away. */
+    /* All of them complete while the hub does not poll. */
     for (uint32_t i = 0; i < PEERS; i++) {
         require_ok(sluice_channel_flush(fixture.star.spokes[i], DEADLINE));
     }

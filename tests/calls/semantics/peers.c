@@ -93,7 +93,7 @@ TEST(handshake_fails_for_one_peer)
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 2, NULL);
     require(prepared, "%s", sluice_last_error());
     require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, 2));
-    memset(&endpoints[0], 0x77, sizeof(endpoints[0])); /* peer 1 is itself */
+    memset(&endpoints[0], 0x77, sizeof(endpoints[0])); /* peer 1 is the channel itself */
     struct sluice_multichannel *both =
         sluice_prepared_multichannel_handshake(prepared, endpoints, 2);
     require(both, "%s", sluice_last_error());
@@ -111,7 +111,7 @@ TEST(handshake_fails_for_one_peer)
     fixture_close(&fixture);
 }
 
-/* None are enough, for they may come later. */
+/* No peers at all are allowed, as they may be added later. */
 TEST(numbers_of_peers)
 {
     struct sides sides;

@@ -26,7 +26,7 @@ uint64_t answered_key(const struct line *line)
     return pattern_key(line->number, line->round, 2);
 }
 
-/* Ends this process; the server fails the test with the text of the first. */
+/* Ends this process; the server fails the test with the text of the first one. */
 static void give_up(struct board *board, uint32_t number, const char *what)
 {
     if (atomic_fetch_add(&board->failed, 1) == 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd of clients of one server, of which a third is killed amid what it does: all others
- * finish with the right bytes, and of the dead the server keeps nothing: no descriptor, mapping,
- * thread, locked memory or file, no use of memory that was theirs alone; nor is one of their
- * sockets left anywhere. SLUICE_TEST_CLIENTS is how many there are.
+ * A crowd of clients of one server, of which a third is killed while it works: all others finish
+ * with the right bytes, and the server keeps nothing of the dead: no descriptor, mapping, thread,
+ * locked memory or file, and no use of memory that only they used; nor is any of their sockets
+ * left. SLUICE_TEST_CLIENTS is the number of clients.
  */
 #include "crowd.h"
 
@@ -80,8 +80,8 @@ static struct belongings take_stock(void)
 }
 
 /*
- * On a busy machine the helper thread may have done something in our stead meanwhile, for the
- * first time: then another one watches it from then on, with a stack and an arena of its own.
+ * On a busy machine the helper thread may have served a queue in place of the program for the first
+ * time: then the watchdog runs from then on, with a stack and an arena of its own.
  */
 #define WATCHER_MAPS 4
 
@@ -212,7 +212,7 @@ static uint32_t crowd_size(void)
         require(count >= 10 && count <= CROWD_MOST, "not 10 to %d clients: %s", CROWD_MOST, value);
         return (uint32_t)count;
     }
-    /* Devices are emulated here. */
+    /* Devices are emulated here, which is slow. */
     return !device_is_soft() ? 12 : SANITIZED ? 30 : short_run() ? 100 : 1000;
 }
 
@@ -264,7 +264,7 @@ static void serve_crowd(struct server *server, int gates[WAVES][2], uint32_t vic
            crowd.count, server->most, server->said, victims, server->in_vain,
            (double)span_since(begin).real / 1e9);
     check_stock(server, before);
-    /* None of the dead uses it, and the server goes on. */
+    /* No dead client uses it, and the server goes on. */
     require_ok(sluice_mr_deregister(server->doomed));
     server->doomed = NULL;
     let_come(server, gates, LAST, stay, victims);
@@ -281,7 +281,7 @@ static void open_at_address(struct server *server)
              sluice_listener_address(server->listener, NULL, 0));
 }
 
-/* The first has a server of its own: what is left of that one is what a server keeps. */
+/* The first server has one client: its remaining resources are those that any server keeps. */
 TEST(a_third_is_killed, .group = "clients", .unless = device_is_pretend)
 {
     static struct server servers[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd of clients, each a process, of one server, and of these a third is killed.
+ * A crowd of clients of one server, each a process, of which a third is killed.
  *
- *   crowd.c    who comes and who is killed when; what must be left of them: nothing
+ *   crowd.c    when clients come and are killed; checks that they leave nothing behind
  *   server.c   the server, one event loop in the test's own process
  *   client.c   a client
  */
@@ -19,10 +19,10 @@
 #define WINDOW 1024     /* bytes that a client has at the server */
 /* Rounds of a client that is not killed; a victim goes on until it is killed. */
 #define ROUNDS (short_run() ? 5U : 20U)
-/* All that a client does has so much time: a wait that takes longer is a hang. */
+/* The time for each wait of a client; a longer one is a hang. */
 #define LIFE SLUICE_S(300)
 
-/* So long all of them may take. */
+/* The time for all of them. */
 #define CROWD_TIME SLUICE_S(500)
 
 /* The first message of a client, and that of each round. */
@@ -37,7 +37,7 @@ struct board {
     char failure[500];       /* of the first */
 };
 
-/* When a victim is killed. */
+/* The moment at which a victim is killed. */
 enum moment {
     AT_THE_DOOR = 0, /* it has connected, and is about to be let in */
     ASKING,          /* it has sent the line of its round, and has no answer yet */
@@ -81,14 +81,15 @@ struct server {
     int epoll;
     uint32_t numbers[CROWD_MOST]; /* of the client at an index of the multichannel */
     uint32_t there, most;
-    uint32_t left, lost, in_vain; /* that said goodbye; that died; that died before they were in */
-    uint32_t said;                /* lines */
+    /* clients that said goodbye; that died; that died before they were let in */
+    uint32_t left, lost, in_vain;
+    uint32_t said; /* lines */
 };
 
 void server_open(struct server *server, struct crowd *crowd);
 /* Serves until this many clients have left, this many were killed, and none is connected. */
 void server_run(struct server *server, uint32_t left, uint32_t killed);
-/* One turn of its loop, which does not sleep. */
+/* Runs the event loop once, without sleeping. */
 void server_turn(struct server *server);
 /* Closes everything that was not closed already and set to NULL. */
 void server_close(struct server *server);

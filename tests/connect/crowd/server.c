@@ -54,7 +54,7 @@ static struct sluice_mr *lines_of(struct server *server, uint32_t peer)
     return member_of(server, peer)->victim ? server->doomed : server->lines;
 }
 
-/* A receive of the client's next line, or a send of the one that is there. */
+/* Posts a receive of the client's next line, or a send of the answer. */
 static void post_line(struct server *server, uint32_t peer, enum step step)
 {
     uint32_t opcode = step == SENT ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE;
@@ -96,7 +96,7 @@ static void kill_those_of_now(struct server *server)
     }
 }
 
-/* A line of no bytes is goodbye. */
+/* A line of no bytes is the goodbye. */
 static void answer(struct server *server, const struct sluice_completion *done)
 {
     uint32_t peer = done->peer;
@@ -128,7 +128,7 @@ static void answer(struct server *server, const struct sluice_completion *done)
 static void serve(struct server *server, const struct sluice_completion *done)
 {
     if ((done->flags & SLUICE_PEER_REMOVED) != 0) {
-        return; /* of one that is not here any more */
+        return; /* a client that is gone already */
     }
     if (done->error != 0) {
         const struct member *member = member_of(server, done->peer);
@@ -184,7 +184,7 @@ static bool welcome(struct server *server)
     return true;
 }
 
-/* Takes all there is, and arms: what it may sleep, in ms. */
+/* Takes all events, and arms. Returns how long the loop may sleep, in ms. */
 static int look_after(struct server *server)
 {
     struct sluice_completion done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes to the memory of a peer, which is itself, and reads it back, in one list. */
+/* Writes to the memory of a peer, here the process itself, and reads it back, in one list. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A rank of any number of ranks: each tells all others a number, and all know the sum. */
+/* A rank of any number of ranks: each sends a number to all others, and all compute the sum. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

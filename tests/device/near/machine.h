@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Made-up machines: what sysfs says of NUMA nodes and RDMA devices, in a folder of /tmp. */
+/* Made-up machines: sysfs files of NUMA nodes and RDMA devices, in a folder of /tmp. */
 #ifndef NEAR_MACHINE_H
 #define NEAR_MACHINE_H
 
@@ -17,7 +17,7 @@ struct machine_node {
 struct machine {
     struct machine_node nodes[MACHINE_NODES];
     uint32_t devices;
-    const char *numa[MACHINE_DEVICES]; /* what numa_node says of device i; NULL: no such file */
+    const char *numa[MACHINE_DEVICES]; /* contents of numa_node of device i; NULL: no such file */
     char root[64];
 };
 

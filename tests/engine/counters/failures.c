@@ -2,7 +2,7 @@
 /* One failure of each class that a program can cause, and work that is refused. */
 #include "fixture.h"
 
-/* Of an RDMA device that finds its peer gone: it asks again so often, so fast. */
+/* Makes an RDMA device notice soon that its peer is gone. */
 #define ACK_TIMEOUT 14
 
 TEST(failure_of_access)

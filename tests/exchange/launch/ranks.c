@@ -6,8 +6,8 @@
  *
  *   ranks [EXCHANGES | late | child]
  *
- * With "late" a rank is told to be missing: the text of its deadline is printed. With
- * "child" a forked child is refused beside each exchange, and a second exchange is, too.
+ * With "late" one rank does not come, and the others print the text of their deadline. With
+ * "child", beside each exchange a forked child and a second exchange are refused.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pretend libpmix for test_pmix.c: rank 0 of 2, whose other rank says whatever this
- * one says. FAKE_PMIX has the name of the one function that goes wrong:
+ * A pretend libpmix for test_pmix.c: rank 0 of 2, whose other rank repeats all words
+ * of this one. FAKE_PMIX names the function that fails:
  *
- *   init    PMIx_Init() never returns; to call it again is a mistake
+ *   init    PMIx_Init() never returns; calling it again is a mistake
  *   none    PMIx_Init() finds no server
  *   size    PMIx_Get() of the number of ranks never returns
- *   get     PMIx_Get() of what a rank has put never returns
+ *   get     PMIx_Get() of a value that a rank has put never returns
  *   fence   PMIx_Fence_nb() never calls back
- *   memory  the other rank has put that it has no memory
+ *   memory  the other rank has put a report that it has no memory
  *
- * A test that has loaded it can ask how many fences there were, and what the first word
- * is of what was put last.
+ * A test that has loaded it can read the number of fences, and the first word of the last
+ * value that was put.
  */
 #include "config.h"
 

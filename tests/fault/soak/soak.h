@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The soak: processes that all are connected to all and make a random mix of all
+ * The soak: processes that are all connected to all and make a random mix of all
  * calls, while every few seconds one of them is killed and started again.
  *
- *   broker.c    the parent: starts, kills, introduces, leads what they do together
- *   watch.c     the parent: has everybody stopped? what was it doing? does it grow?
- *   remains.c   the parent: is anything left of who was killed?
- *   rank.c      a process: its life, and what the broker tells it
+ *   broker.c    the parent: starts, kills, introduces, leads common work
+ *   watch.c     the parent: detects a standstill, and growth
+ *   remains.c   the parent: checks that killed processes leave nothing behind
+ *   rank.c      a process: its life, and messages of the broker
  *   meet.c      how two ranks connect, part, and connect again
  *   mail.c      random traffic of one rank with the others, at any time
- *   check.c     what is in the messages of the mail
+ *   check.c     contents of the messages of the mail
  *   atomic.c    words that peers add to and swap
- *   assembly.c  what all ranks do at the same time, such as scatter and gather
+ *   assembly.c  work that all ranks do at the same time, such as scatter and gather
  *   window.c    the same, with memory that is registered for it
  *   perform.c   lists of requests by every call there is
  *   unpolled.c  the same, without waiting
@@ -19,25 +19,25 @@
  *
  * Why the mix cannot deadlock:
  *
- *   Mail. A rank sends only what the peer has posted a receive for already; it
- *   knows from a word of its own memory that the peer writes (a grant). So every
- *   operation of the mail completes without any doing of the peer's program, and
- *   each may block. A rank never blocks for mail to come.
+ *   Mail. A rank sends only messages for which the peer has posted a receive; it
+ *   knows these from a word of its own memory that the peer writes (a grant). So every
+ *   operation of the mail completes without the peer's program, and each may block.
+ *   A rank never blocks for mail to come.
  *
- *   Assembly. The broker calls all ranks, one assembly after the other; each ends
- *   what it does, and comes. What is sent in an assembly follows from its seed, so
- *   that each knows what the others do: they post all receives before the first
+ *   Assembly. The broker calls all ranks, one assembly after the other; each rank
+ *   finishes its work, and comes. The seed of an assembly determines all transfers, so
+ *   each rank knows what the others do: they post all receives before the first
  *   send that waits, or one side of each pair begins and pairs go in one order.
  *   Assemblies use connections of their own.
  *
- * Who may fail. A rank that sees an operation with a peer fail, by an error of the
- * classes peer lost, timeout or cancelled, suspects the peer. The broker must then
- * say that it has killed it, and not later than the failure; anything else fails
- * the soak. All other operations must succeed. Two ranks also part by agreement
- * now and then: neither has work in flight then but parked receives.
+ * Permitted failures. If an operation with a peer fails with an error of the classes
+ * peer lost, timeout or cancelled, the rank suspects the peer. The broker must then
+ * report that it has killed that peer, no later than the failure; anything else fails
+ * the soak. All other operations must succeed. Two ranks also part by agreement at
+ * random times: then neither has requests in flight except parked receives.
  *
- * What is random in a rank comes from the seed, its rank, and how often it was
- * started; what is random in the broker from the seed. Time is not reproducible.
+ * Random choices of a rank follow from the seed, its rank, and how often it was
+ * started; those of the broker from the seed. Timing is not reproducible.
  */
 #ifndef SOAK_H
 #define SOAK_H
