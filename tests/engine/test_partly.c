@@ -176,7 +176,7 @@ TEST(sends_of_which_some_are_taken, .times = FORMS)
     fixture_close(&fixture);
 }
 
-/* The one in the middle is refused by the peer. */
+/* The peer refuses a request in the middle. */
 TEST(refusal_in_the_middle, .times = FORMS)
 {
     struct fixture fixture;
@@ -193,7 +193,10 @@ TEST(refusal_in_the_middle, .times = FORMS)
     fixture_close(&fixture);
 }
 
-/* Much longer than the queue is deep; one is done in parts, and the last but two is not taken. */
+/*
+ * Makes a list much longer than the queue; one request is done in parts, and for the third from the
+ * end there is no receive.
+ */
 static void ask_long_list(struct fixture *fixture)
 {
     for (uint32_t i = 0; i < MOST; i++) {
@@ -247,9 +250,8 @@ TEST(long_list_in_a_scope)
 }
 
 /*
- * Takes one message, and ends. Devices complete a receive before they acknowledge the
- * message, and a queue pair that is gone acknowledges nothing: a write of its own, there
- * and back, gives it the time.
+ * Takes one message, and ends. Devices complete a receive before they acknowledge the message, and
+ * a destroyed queue pair acknowledges nothing: a write and a read of its own give it time for that.
  */
 static void *take_one_and_end(void *argument)
 {

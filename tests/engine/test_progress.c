@@ -110,7 +110,7 @@ static void write_rounds(struct mesh *mesh, const struct sluice_remote_mr *remot
     memory_close(&memory);
 }
 
-/* The data is at least as new as the counter; the writer does not wait for us. */
+/* The data are at least as new as the counter; the writer does not wait for the reader. */
 static void check_data(const uint8_t *data, const uint64_t *counter, uint64_t round)
 {
     uint8_t copy[DATA];

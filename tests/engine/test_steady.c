@@ -47,7 +47,7 @@ static _Thread_local struct calls ours, others;
 
 #ifndef CANNOT_COUNT
 
-/* Where the code of the library is: in the object that this function of it is in. */
+/* The address range of the library's code: of the object that contains this function of it. */
 static uintptr_t library_start, library_end;
 
 static int find_library(struct dl_phdr_info *info, size_t size, void *unused)
@@ -273,7 +273,7 @@ static void read_counters(const struct bench *bench, uint64_t *done, uint64_t *p
 /* Each round does a few operations of its kind. */
 typedef void round_function(struct bench *bench);
 
-/* A message that comes before its receive; a device sends it again later, which takes a while. */
+/* A message comes before its receive; a device retransmits it later, which takes some time. */
 static void receive_early(struct bench *bench)
 {
     struct sluice_sge whole = {bench->sge.addr, BLOCK, bench->sge.lkey};
@@ -381,7 +381,7 @@ static void do_lists(struct bench *bench)
     for (int i = 0; i < PEERS; i++) {
         require_ok(sluice_multichannel_wait(loop, &handles[i], DEADLINE, completions));
     }
-    /* More than the queues hold, to one peer. */
+    /* More requests to one peer than its queues hold. */
     struct sluice_request many[DEPTH + PEERS];
     for (int i = 0; i < DEPTH + PEERS; i++) {
         many[i] = bench->writes[1];
@@ -457,7 +457,7 @@ TEST(lists_of_operations)
     run_steadily(do_lists);
 }
 
-/* A block that is given up while a receive into it is posted. */
+/* Releases a block while a receive into it is posted. */
 static void release_block(const struct bench *bench, struct sluice_allocator *allocator)
 {
     struct sluice_channel *channel = bench->pair.channels[0];
@@ -475,7 +475,7 @@ static void release_block(const struct bench *bench, struct sluice_allocator *al
     require_result(sluice_channel_poll(channel, &completion, 1), 0);
 }
 
-/* So no want of memory stands in its way. */
+/* Fragmented memory is not a cause then. */
 TEST(releases_of_blocks)
 {
     struct sluice_allocator *allocator;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unpolled work: a post takes as much of a list as there is room for and says
- * how much, each request completes once, and results are polled, or waited for
- * from any peer.
+ * Unpolled requests: a post takes as much of a list as there is room for and returns how much, each
+ * request completes once, and results are polled, or waited for from any peer.
  */
 #include "../support/pair.h"
 
@@ -11,7 +10,7 @@
 static const struct sluice_channel_attr short_queues = {
     .size = sizeof(short_queues), .send_depth = DEPTH, .receive_depth = DEPTH};
 
-/* Receives of nothing, with user data from first. */
+/* Makes receives without memory, with user data from first. */
 static void make_receives(struct sluice_request *requests, uint32_t count, uint64_t first)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -51,14 +50,14 @@ TEST(full_queue_takes_what_fits)
     make_receives(requests, DEPTH + 1, 0);
     memset(handles, 0xcc, sizeof(handles));
     require_result(sluice_channel_post(channel, requests, DEPTH - 1, DEADLINE, handles), DEPTH - 1);
-    /* The first of the two has room; the other one's handle is left alone. */
+    /* There is room for the first one only; the other handle is not written. */
     require_result(
         sluice_channel_post(channel, requests + DEPTH - 1, 2, DEADLINE, handles + DEPTH - 1), 1);
     value_check(handles + DEPTH, sizeof(handles[0]), 0xcc);
     require_error(sluice_channel_post(channel, requests + DEPTH, 1, DEADLINE, handles + DEPTH),
                   -EAGAIN, "receive queue");
     value_check(handles + DEPTH, sizeof(handles[0]), 0xcc);
-    /* Parked receives starve no send, and the queue is no error. */
+    /* Parked receives take no room of sends, and a full queue is no error. */
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handle = post(pair.channels[1], &receive);
@@ -73,12 +72,12 @@ TEST(full_queue_takes_what_fits)
                 "completion %u: user data %llu, immediate %u", i,
                 (unsigned long long)completions[i].user_data, completions[i].immediate);
     }
-    /* Longer than the queue is deep. */
+    /* A list that is longer than the queue. */
     require_result(sluice_channel_post(channel, requests, DEPTH + 1, DEADLINE, NULL), DEPTH);
     pair_close(&pair);
 }
 
-/* The same with sends, which wait for receives that are not there. */
+/* The same with sends, for which there are no receives. */
 TEST(full_send_queue_takes_what_fits)
 {
     struct pair pair;
@@ -145,7 +144,7 @@ TEST(list_stops_at_a_full_peer)
     require_ok(sluice_multichannel_wait(star.hub, &handles[2], DEADLINE, &completion));
     require(completion.user_data == 2 && completion.peer == 2, "%llu",
             (unsigned long long)completion.user_data);
-    /* With room again it goes on where it stopped. */
+    /* Once there is room again, the rest of the list is posted. */
     send_messages(star.spokes[1], 3, 100);
     for (uint32_t i = 0; i < 3; i++) {
         require_ok(sluice_multichannel_next(star.hub, DEADLINE, &completion));
@@ -175,7 +174,7 @@ TEST(list_stops_at_a_failed_peer)
     require_error(sluice_multichannel_post(star.hub, requests + 2, 4, DEADLINE, handles + 2),
                   -ENOTCONN, "peer 2");
     value_check(handles + 2, 4 * sizeof(handles[0]), 0xcc);
-    /* The program goes on behind it, and once it is new with it. */
+    /* The program goes on behind that peer, and with it after a reset. */
     require_result(sluice_multichannel_post(star.hub, requests + 3, 3, DEADLINE, handles + 3), 2);
     star_reset(&star, 2);
     require_result(sluice_multichannel_post(star.hub, requests + 5, 1, DEADLINE, handles + 5), 1);
@@ -200,7 +199,7 @@ TEST(unknown_peer_index_posts_nothing)
     star_open(&star, 2, &short_queues);
     make_receives(requests, DEPTH + 3, 0);
     memset(handles, 0xcc, sizeof(handles));
-    /* Even behind what has no room, or a failed peer. */
+    /* This holds even behind a request without room, or of a failed peer. */
     requests[DEPTH + 2].peer = 2;
     require_error(sluice_multichannel_post(star.hub, requests, DEPTH + 3, DEADLINE, handles),
                   -EINVAL, "peer 2");
@@ -235,7 +234,7 @@ TEST(duplicate_peers_are_posted_in_order)
     star_close(&star);
 }
 
-/* A write of more parts than the queue is deep never fits; one of as many does. */
+/* A write of more parts than the queue is deep never fits; one with as many does. */
 TEST(request_of_too_many_parts)
 {
     struct pair pair;
@@ -269,7 +268,7 @@ TEST(request_of_too_many_parts)
     pair_close(&pair);
 }
 
-/* One poll for all peers; receive from any falls out. */
+/* One poll serves all peers, so a receive from any peer needs no call of its own. */
 TEST(poll_takes_from_any_peer)
 {
     struct star star;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits: each mode ends them, an idle one takes no CPU, another thread or a
- * signal handler wakes those that may be woken, and nothing interrupts the rest.
+ * Waits: each mode ends them, an idle one takes no CPU, another thread or a signal handler wakes
+ * those that may be woken, and the others are not interrupted.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -28,7 +28,7 @@ static void open_with(struct pair *pair, uint32_t mode)
 /* The ways to wait that a wake ends, on a channel whose posted receive stays empty. */
 enum way { WAIT, NEXT, FLUSH, SCOPE_WAIT, WAYS };
 
-/* Waits of a channel; the scope is open if it is to be waited in. */
+/* Waits of a channel, with a scope open if that is waited for. */
 struct waits {
     struct pair pair;
     enum way way;
@@ -113,7 +113,7 @@ TEST(each_mode_waits, .times = 3)
     pair_close(&pair);
 }
 
-/* Spinning is what the other modes spare: the measure sees it. */
+/* A spinning thread uses the CPU that the other modes spare, so the measurement works. */
 TEST(spinning_uses_the_cpu)
 {
     struct waits waits;
@@ -234,7 +234,7 @@ TEST(a_poll_takes_a_wake_back, .times = WAYS)
     waits_close(&waits);
 }
 
-/* The peer is prepared, and no more. */
+/* The peer is prepared, but not connected. */
 TEST(a_wake_ends_the_wait_for_a_peer, .times = 3)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = modes[_i]};
@@ -279,7 +279,7 @@ struct waiter {
     pthread_t thread;
     bool with_messages; /* its partner is another thread */
     uint32_t rounds;    /* ends after this many wakes and, if there are any, as many messages */
-    sem_t woken;        /* once for each */
+    sem_t woken;        /* posted for each wake */
 };
 
 /* A pause of up to 30 us, so that a wake comes before, at the start of, and during a wait. */
@@ -359,7 +359,7 @@ TEST(wakes_and_messages_do_not_disturb_each_other, .times = 3)
     wake_again_and_again(WAIT, modes[_i], true);
 }
 
-/* Many threads wake one that waits: it ends when the last of them has had its say. */
+/* Many threads wake one that waits, which ends after the last wake. */
 static void *wake_often(void *argument)
 {
     for (int i = 0; i < 1000; i++) {
@@ -420,7 +420,7 @@ static timer_t start_storm(struct sluice_channel *channel)
     return timer;
 }
 
-/* On a busy host there are less of them than milliseconds. */
+/* A busy host delivers fewer of them than milliseconds. */
 #define MANY_ALARMS 20
 
 static void end_storm(timer_t timer)
@@ -494,7 +494,7 @@ TEST(blocking_calls_are_not_interrupted, .times = 6)
     end_storm(storm);
     require(completion.immediate == 5, "%u", completion.immediate);
     pthread_join(thread, NULL);
-    /* Nor do they take the wake away. */
+    /* Signals do not consume the wake either. */
     post_receive(&waits);
     require_result(wait_for(&waits, DEADLINE, &completion), -EINTR);
     waits_close(&waits);

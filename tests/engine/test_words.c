@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of failures: what failed, of whom, within which time and why; each
- * said once, and whole.
+ * Texts of failures: what failed, with which peer, within which time and why; each part once, and
+ * complete.
  */
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 #define SHORT SLUICE_MS(50)
 
-/* How often a text has a word. */
+/* Counts occurrences of a word in a text. */
 static int count_word(const char *text, const char *word)
 {
     int count = 0;
@@ -25,7 +25,7 @@ static void require_once(const char *word)
     require(count_word(sluice_last_error(), word) == 1, "'%s' in '%s'", word, sluice_last_error());
 }
 
-/* The channel's own text begins and goes on as that of the call. */
+/* Requires that the channel's own text is the same as that of the call. */
 static void require_same(const struct sluice_channel *channel)
 {
     char text[400];
@@ -34,7 +34,7 @@ static void require_same(const struct sluice_channel *channel)
     require(strcmp(error.text, text) == 0, "'%s', not '%s'", error.text, text);
 }
 
-/* On soft a side knows what the other one waits for; a device keeps it to itself. */
+/* On soft a side knows what the other one waits for; with a device it does not. */
 static const char *by_device(const char *soft_self, const char *soft_tcp, const char *verbs)
 {
     if (!device_is_soft()) {
@@ -75,7 +75,7 @@ TEST(send_without_a_receive_of_the_peer)
     pair_close(&pair);
 }
 
-/* Several times, for chance decides which side of a TCP connection dials. */
+/* Several times, as it is random which side of a TCP connection dials. */
 static void wait_for_nobody(int turn)
 {
     struct sluice_endpoint ours, theirs;
@@ -218,7 +218,7 @@ TEST(prepositions)
     star_close(&star);
 }
 
-/* On soft no counter of a transport has anything to do with it. */
+/* On soft, counters of a transport do not appear in the text. */
 TEST(peer_that_closed)
 {
     struct pair pair;
@@ -228,7 +228,7 @@ TEST(peer_that_closed)
     struct sluice_handle handle = post(pair.channels[0], &receive);
     sluice_channel_close(pair.channels[1]);
     pair.channels[1] = NULL;
-    /* A device says nothing of it to a side that only waits. */
+    /* A device does not notify a side that only waits. */
     if (device_is_soft()) {
         await(pair.channels[0], handle, SLUICE_CLASS_PEER_LOST);
         struct sluice_error error = channel_error(pair.channels[0]);
@@ -274,7 +274,7 @@ static int log_lines;
 static void keep_line(uint32_t level, const char *text, void *user)
 {
     (void)user;
-    /* A device may have something to say as well. */
+    /* A device may log lines as well. */
     if (level == SLUICE_LOG_WARN && strstr(text, "a scope without")) {
         snprintf(logged, sizeof(logged), "%s", text);
         log_lines++;
@@ -316,7 +316,7 @@ TEST(scope_that_drops_failures)
     leave_scope(&star, writes, &report);
     require(log_lines == 0 && report.error == -ENOTCONN && report.failed == 1, "%d, %s",
             report.error, logged);
-    /* Nor is it silent when the block does not run. */
+    /* A line is logged as well if the block does not run. */
     log_lines = 0;
     SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(star.hub, -1), NULL) {
         fail_at(__FILE__, __LINE__, "the block ran");
@@ -328,7 +328,7 @@ TEST(scope_that_drops_failures)
     star_close(&star);
 }
 
-/* Soft has no vendor, nor does each failure of a device have a code: 0 is none. */
+/* Soft has no vendor codes, and not every failure of a device has one: 0 means none. */
 TEST(codes_of_vendors)
 {
     struct pair pair;

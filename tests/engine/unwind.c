@@ -6,7 +6,7 @@
 #include "../support/pair.h"
 #include "fake.h"
 
-/* The n-th allocation from now fails; the linker sends those of the library here. */
+/* The n-th allocation from now fails; the linker redirects the library's allocations to this. */
 static uint32_t fail_calloc;
 
 void *__real_calloc(size_t count, size_t size);
@@ -32,7 +32,7 @@ static struct sluice_channel *make_channel(struct sluice_pd *pd)
     return sluice_prepared_channel_handshake(prepared, &endpoint);
 }
 
-/* A new one, and one in the place of another. */
+/* Adds a new peer, and one in place of another. */
 static bool add_peers(struct sluice_multichannel *multichannel)
 {
     struct sluice_endpoint endpoint;
@@ -71,7 +71,7 @@ static bool make_multichannel(struct sluice_pd *pd, struct sluice_multichannel *
     return errno == 0 && add_peers(*made);
 }
 
-/* A life of each kind of object; false and errno if it ended early. */
+/* Runs a life of each kind of object. Returns false and sets errno if it ended early. */
 static bool live(void)
 {
     struct sluice_pd *pd = NULL;

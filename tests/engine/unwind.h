@@ -12,8 +12,8 @@ enum failing {
 };
 
 /*
- * Makes, uses and ends everything; the n-th of what can fail does, which must be
- * reported and leave nothing behind. False if there is no n-th: all went well.
+ * Makes, uses and ends everything. The n-th step that can fail does, which must be reported and
+ * leave nothing behind. Returns false if there is no n-th step: then all succeeded.
  */
 bool unwinds(uint32_t n, enum failing what);
 

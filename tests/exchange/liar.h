@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Liars: an encoder of their own for what ranks say at the door and behind it. */
+/* Liars: an independent encoder of the words of ranks, before and after they are let in. */
 #ifndef EXCHANGE_LIAR_H
 #define EXCHANGE_LIAR_H
 
@@ -19,7 +19,7 @@
 /* Offsets of the fields of hello and answer. */
 enum { VERSION = 8, WORD = 12, BYTES = 16, MEANS = 20, ZERO = 24, CHALLENGE = 32 };
 enum { OWN_VERSION = HEAD, RANKS = HEAD + 4, RANK = HEAD + 8, JOB = HEAD + 12 };
-/* In place of the purpose an answer has such a word; so has a reply, at its begin. */
+/* In place of the purpose, an answer has such a word; a reply begins with one. */
 enum { GO_ON = 0, DENIED = 1, OTHER_VERSION = 2, OTHER_PURPOSE = 3 };
 enum { STANDS = 4, ADMITTED = 5, REFUSED = 6 };
 /* The first word of the body of a refusal, if it is not an error code. */
@@ -45,15 +45,15 @@ bool prove(int fd, struct talk *talk);
 void let_in(int fd, struct talk *talk);
 
 void require_dropped(int fd, const char *what);
-/* All that is said is an answer with this word. */
+/* Requires that the peer sends only an answer with this word. */
 void require_answered(int fd, uint8_t word, const char *what);
-/* Chooses rank 0, and is then refused for this. */
+/* Chooses rank 0, and requires the refusal with this code. */
 void require_refused(int fd, struct talk *talk, uint32_t code, const char *words, const char *what);
-/* Says hello as this rank, and is let in, for now. */
+/* Sends the hello of this rank, and is let in. */
 int join(const struct parties *parties, uint32_t ranks, uint32_t rank);
-/* All calls, of 320 bytes. */
+/* Makes all calls, with 320 bytes. */
 void call_all(struct party *party);
-/* Rank 0 listens, and the others are yet to come; they do, and all is well. */
+/* Lets rank 0 listen; finish_all() starts the other ranks, and requires success. */
 void start_root_of(struct parties *parties, uint32_t count, int64_t deadline);
 void finish_all(struct parties *parties);
 /* Receives a verdict with these words, and closes. */

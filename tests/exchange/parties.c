@@ -147,7 +147,7 @@ void party_require_missing(const struct party *party, const uint32_t *ranks, uin
     }
 }
 
-/* A byte of what one rank gives to another. */
+/* Returns a byte of the data from one rank to another. */
 static uint8_t byte_of(uint32_t from, uint32_t to, size_t offset)
 {
     return (uint8_t)(from * 7 + to * 31 + offset * 13 + offset / 251);

@@ -9,7 +9,7 @@
 
 #define PARTIES 16
 
-/* One rank: how it opens, and how that and what it did ended. */
+/* One rank: how it opens, and the results of that and of its calls. */
 struct party {
     struct sluice_exchange_attr attr;
     int64_t deadline; /* of all its calls */
@@ -32,26 +32,26 @@ struct parties {
     struct party party[PARTIES];
 };
 
-/* A port that is kept for listeners of this test until its process ends. */
+/* Returns a port that is reserved for listeners of this test until its process ends. */
 uint16_t find_port(void);
 void parties_make(struct parties *parties, uint32_t count, int64_t deadline);
-/* In each thread the rank opens; if it could, function is called; and it closes. */
+/* Each thread opens its rank, calls function if that succeeded, and closes. */
 void party_start(struct party *party, void (*function)(struct party *party));
 /* These skip absent ranks. */
 void parties_start(struct parties *parties, void (*function)(struct party *party));
 void parties_join(struct parties *parties);
 void parties_run(struct parties *parties, void (*function)(struct party *party));
-/* Ranks as parties_make() makes them, which run so. */
+/* Runs this function in ranks made by parties_make(). */
 void run_ranks(struct parties *parties, uint32_t count, int64_t deadline,
                void (*function)(struct party *party));
-/* No rank has failed. */
+/* Requires that no rank has failed. */
 void require_all_ok(const struct parties *parties);
 
 /* Notes the result of a call, its text and the missing ranks. Returns whether it failed. */
 bool party_failed(struct party *party, int error);
-/* The rank failed so, with these words in this order. */
+/* Requires that the rank failed with this error, and these words in this order. */
 void party_require(const struct party *party, int error, const char *words);
-/* These ranks were missing, by its exchange. */
+/* Requires that its exchange reported these ranks as missing. */
 void party_require_missing(const struct party *party, const uint32_t *ranks, uint32_t count);
 /* Makes all calls of an exchange with this many bytes; they must succeed. */
 void party_calls(struct party *party, size_t bytes);

@@ -12,7 +12,7 @@
 #define RANKS 5
 #define LONG SLUICE_S(20)
 
-/* Threads that gather through memory which all see. */
+/* Threads that gather through shared memory. */
 struct table {
     pthread_barrier_t barrier;
     uint8_t *bytes;
@@ -26,7 +26,7 @@ struct seat {
     struct sluice_exchange *exchange;
     pthread_t thread;
     void (*function)(struct seat *seat);
-    int fails; /* what the next call returns */
+    int fails; /* result of the next call */
     unsigned gathers, swaps, barriers, closes;
     size_t bytes;     /* of the last call */
     int64_t deadline; /* of the last call */
@@ -78,7 +78,7 @@ static void leave(void *argument)
     seat->closes++;
 }
 
-/* A seat alone, which believes that all others say the same. */
+/* A single rank, which gets its own data as those of all others. */
 static struct seat *sit_alone(struct seat *seat, bool whole)
 {
     *seat = (struct seat){.rank = 1, .ranks = 3};
@@ -177,7 +177,7 @@ TEST(what_it_is)
     sluice_exchange_close(seat.exchange);
 }
 
-/* With what the program has, and of allgather alone, but never of no bytes. */
+/* Functions of the program are called if there are any, else allgather; and never with no bytes. */
 TEST(functions_that_are_there_are_called)
 {
     struct seat seat;
@@ -337,7 +337,7 @@ static void *run_seat(void *argument)
     return NULL;
 }
 
-/* All ranks in threads, with nothing but an allgather. */
+/* Runs all ranks in threads, with only an allgather. */
 static void run_table(uint32_t ranks, size_t size, void (*function)(struct seat *seat))
 {
     struct seat seats[RANKS] = {0};
@@ -382,7 +382,7 @@ static void swap_blocks(struct seat *seat, size_t bytes)
     free(from);
 }
 
-/* In one round, in rounds of two blocks, of one, and of parts of blocks. */
+/* Exchanges in one round, in rounds of two blocks, of one, and of parts of blocks. */
 static void swap_all(struct seat *seat)
 {
     swap_blocks(seat, 320);
@@ -414,7 +414,7 @@ TEST(ranks_of_one_host)
     run_table(RANKS, 4096, find_locality);
 }
 
-/* Odd ranks are elsewhere: their host is another one. */
+/* Odd ranks claim another host. */
 static int gather_from_afar(void *argument, const void *own, void *all, size_t bytes,
                             int64_t deadline)
 {

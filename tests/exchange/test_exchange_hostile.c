@@ -139,7 +139,7 @@ static void gather_of_two(struct party *party)
     }
 }
 
-/* A rank of the test's own, which says this in its first call. */
+/* Lets a rank of the test's own send this in its first call. */
 static void say_call(const uint8_t *bytes, size_t count, int error, const char *words)
 {
     struct parties parties;
@@ -301,7 +301,7 @@ static void reply(const uint8_t *bytes, size_t count, bool first, int error, con
 
 TEST(d2_replies_of_rank_0)
 {
-    /* Byte 15, which is to be 0, says that it is to be proven. */
+    /* Byte 15, which is normally 0, marks a part that a proof must follow. */
     static const struct {
         uint8_t word, proven, body[12];
         uint32_t bytes;
@@ -352,7 +352,7 @@ static void answer_call(uint8_t type, uint64_t sequence, uint64_t bytes, const v
 
 TEST(d2_frames_of_rank_0)
 {
-    /* Error, length of the text, ranks that were missing. */
+    /* Fields: error, length of the text, number of missing ranks. */
     uint8_t verdict[12 + 4 + 4] = {0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 1, 'l', 'a', '\x1b', 'e', 0};
     answer_call(0, 1, 8, "", 0, -EPROTO, "not a frame");
     answer_call(9, 1, 8, "", 0, -EPROTO, "not a frame");

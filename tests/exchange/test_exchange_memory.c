@@ -20,7 +20,7 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 
-/* Of this thread: which allocation fails from here on, 1 is the next one; 0: none. */
+/* The allocation of this thread that fails, 1 is the next one; 0: none. */
 static _Thread_local unsigned failing;
 static _Thread_local bool all_fail; /* those behind it as well */
 static _Thread_local size_t
@@ -56,14 +56,14 @@ static void fail_allocation(unsigned number)
     failed = 0;
 }
 
-/* Whether there was such an allocation. */
+/* Returns whether an allocation has failed. */
 static bool has_failed(void)
 {
     failing = 0;
     return failed > 0;
 }
 
-/* All calls that there are, none of which says anything any more. */
+/* Requires that all calls fail without sending anything. */
 static void require_broken(struct sluice_exchange *exchange)
 {
     uint64_t to[RANKS] = {0}, from[RANKS];
@@ -263,7 +263,10 @@ TEST(pmix, .group = "pmix")
         fail_allocation(number);
         int error = sluice_exchange_allgather(exchange, &own, all, sizeof(own), LONG);
         more = has_failed();
-        /* All come, in a fence for each call; what this rank puts says what it lacks. */
+        /*
+         * All ranks come, in a fence for each call; the failing rank puts a report of its lack of
+         * memory.
+         */
         if (error != 0) {
             require_error(error, -ENOMEM, "");
             require_result(last_operation(), NO_MEMORY);
@@ -279,7 +282,7 @@ TEST(pmix, .group = "pmix")
     require(told >= 3, "%u", told);
 }
 
-/* One fence is in store, so that a barrier needs no memory; it is used once. */
+/* The memory of one fence is reserved, so that a barrier needs none; it is used once. */
 TEST(barrier_of_pmix, .group = "pmix")
 {
     struct sluice_exchange *exchange = open_pmix("");
@@ -306,7 +309,7 @@ TEST(locality_of_pmix, .group = "pmix")
     sluice_exchange_close(exchange);
 }
 
-/* The other rank says so. */
+/* The other rank reports that it has no memory. */
 TEST(another_rank_of_pmix, .group = "pmix")
 {
     uint64_t own = 7, all[2];

@@ -47,7 +47,7 @@ TEST(d4_a_rank_twice)
     finish_all(&parties);
 }
 
-/* All that are there, and those that come later, learn in the end what was wrong. */
+/* All ranks that are present, and those that come later, get the reason in the end. */
 TEST(d4_other_numbers_of_ranks)
 {
     struct parties parties;
@@ -136,7 +136,7 @@ static void start_without_last(struct parties *parties, int64_t deadline)
     parties_start(parties, call_all);
 }
 
-/* Rank 3 comes, or has come, and all is well. */
+/* Lets rank 3 come, unless it has come, and requires success. */
 static void finish_last(struct parties *parties)
 {
     if (parties->party[3].absent) {
@@ -165,7 +165,7 @@ TEST(d5_late)
 TEST(d5_dying)
 {
     struct parties parties;
-    /* Had all come before it is gone, they would have begun. */
+    /* If all had come before this rank is gone, they would have started. */
     start_root_of(&parties, 4, SLUICE_MS(700));
     close(join(&parties, 4, 3));
     party_start(&parties.party[1], call_all);
@@ -220,7 +220,7 @@ static void keep_missing(uint32_t level, const char *line, void *user)
     }
 }
 
-/* Odd ranks and the last ones, which are more than fit into a line of the log. */
+/* Odd ranks and the last ones are missing, more than fit into a line of the log. */
 TEST(d5_all_that_are_missing)
 {
     struct parties parties;
@@ -245,7 +245,7 @@ TEST(d5_all_that_are_missing)
     }
 }
 
-/* Rank 0 cannot take rank 1 in, though it had room when it began. */
+/* Rank 0 cannot accept rank 1, though it had descriptors when it began. */
 TEST(d5_no_file_descriptor)
 {
     struct parties parties;
@@ -271,7 +271,7 @@ TEST(d5_no_file_descriptor)
     close(stranger);
 }
 
-/* Strangers of another process take no descriptor that a rank needs. */
+/* Strangers in another process take no descriptor that a rank needs. */
 TEST(d5_few_file_descriptors)
 {
     struct parties parties;
@@ -299,7 +299,7 @@ TEST(d5_few_file_descriptors)
     waitpid(strangers, NULL, 0);
 }
 
-/* A byte every 20 ms: the greeting is not at its end when the deadline passes. */
+/* One byte every 20 ms: the greeting is incomplete at the deadline. */
 TEST(d5_slow)
 {
     struct parties parties;

@@ -16,7 +16,7 @@
 #include "parties.h"
 
 #define LONG SLUICE_S(30)
-/* Of what must not take until a deadline of LONG. */
+/* Time of calls that must end long before a deadline of LONG. */
 #define SOON SLUICE_S(10)
 
 /* The errno that accept4(2) of this process fails with, as it may in a sandbox; 0 if it works. */
@@ -111,7 +111,7 @@ TEST(root_that_no_host_resolves, .times = 2)
     }
 }
 
-/* A name that others know is no mistake of rank 0, which listens on all its addresses. */
+/* Rank 0 listens on all its addresses, so a name that only others know is no mistake of it. */
 TEST(a_root_that_others_know)
 {
     struct parties parties;
@@ -125,7 +125,7 @@ TEST(a_root_that_others_know)
 
 static atomic_bool answered;
 
-/* In place of that of the C library: the name server of one name does not answer. */
+/* Replaces getaddrinfo() of the C library: the name server of one name does not answer. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **list)
 {
@@ -162,7 +162,7 @@ TEST(root_whose_resolver_never_answers)
     atomic_store(&answered, true);
 }
 
-/* The other ranks need it: they say so when their time is up, and leave the question behind. */
+/* The other ranks need the name: they fail at their deadlines, and abandon the query. */
 TEST(a_root_of_which_others_get_no_answer)
 {
     struct parties parties;

@@ -96,7 +96,7 @@ TEST(d3_owners_of_secrets, .unless = is_no_root)
     unlink(path);
 }
 
-/* The wrong one fails, the others go on when the right one comes. */
+/* A rank with a wrong secret fails; the others go on when the right one comes. */
 TEST(d3_a_wrong_secret)
 {
     struct parties parties;
@@ -144,7 +144,7 @@ TEST(d3_secrets_that_differ, .times = 3)
     unlink(other);
 }
 
-/* Passes bytes on in both directions until rank 1 has said what is due, and keeps all. */
+/* Passes bytes on in both directions until rank 1 has sent its proof, and keeps all of them. */
 static void relay(int rank, int root, uint8_t kept[HELLO + PROOF_BYTES], uint8_t answer[ANSWER])
 {
     require(hear(rank, kept, HELLO), "no hello of rank 1");
@@ -178,7 +178,7 @@ TEST(d3_a_replayed_proof)
     close(listener);
     pthread_join(victim.thread, NULL);
     party_require(&victim, -ETIMEDOUT, "rank 0");
-    /* The same hello is taken, but the proof was of another greeting. */
+    /* The same hello is accepted, but the proof belonged to another greeting. */
     root = dial_port(parties.port);
     say(root, kept, HELLO);
     require(hear(root, bytes, ANSWER) && bytes[WORD + 3] == GO_ON, "no answer");

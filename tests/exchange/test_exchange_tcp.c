@@ -14,7 +14,7 @@
 #include "parties.h"
 
 #define LONG SLUICE_S(30)
-/* Of what must not take until a deadline of LONG. */
+/* Time of calls that must end long before a deadline of LONG. */
 #define SOON SLUICE_S(10)
 
 static const uint32_t counts[] = {2, 5, 16};
@@ -54,7 +54,7 @@ static void call_large(struct party *party)
     party_calls(party, 3);
 }
 
-/* More than rank 0 holds at once. */
+/* More bytes than rank 0 holds at once. */
 TEST(the_largest_blocks)
 {
     struct parties parties;
@@ -189,7 +189,7 @@ TEST(rank_0_that_left_is_named)
 
 static pthread_barrier_t meeting;
 
-/* Ranks 1 and 3 are there, and do not call. */
+/* Ranks 1 and 3 have opened the exchange, and make no call. */
 static void miss_call(struct party *party)
 {
     uint32_t rank = party->attr.rank;
@@ -242,7 +242,7 @@ TEST(rank_0_that_does_not_call_is_missing)
     party_require(&parties.party[0], -ETIMEDOUT, "deadline of rank 1");
 }
 
-/* Rank 1 has given up when rank 0 comes; the others wait, but for rank 3 of a job with a name. */
+/* Rank 1 has given up when rank 0 comes; the others wait, except rank 3 of a job with a name. */
 static void come_late(struct party *party)
 {
     uint32_t rank = party->attr.rank;
@@ -282,7 +282,10 @@ TEST(a_late_rank_0_names_itself, .times = 2)
     party_require(&parties.party[1], -ETIMEDOUT, "rank 0 deadline of rank 1");
 }
 
-/* Rank 4 is there, and does not call: the others have given what is due in the first round. */
+/*
+ * Rank 4 has opened the exchange and makes no call: the others have sent their data of the first
+ * round.
+ */
 static void miss_alltoall(struct party *party)
 {
     size_t bytes = SLUICE_EXCHANGE_MAX_BYTES;
@@ -372,7 +375,7 @@ static void call_other(struct party *party)
     require(party_failed(party, error), "it succeeded");
 }
 
-/* Another kind, and another number of bytes. */
+/* Another kind of call, and another number of bytes. */
 TEST(ranks_that_disagree_on_a_call, .times = 2)
 {
     static const char *const words[] = {"rank 1 call 1, barrier rank 0 allgather of 8 bytes",

@@ -41,7 +41,7 @@ static void write_file(const char *text)
     require_ok(sluice_log_set(SLUICE_LOG_WARN, keep_line, NULL));
 }
 
-/* As rank of ranks, both of which may be unknown. */
+/* Reads it as rank of ranks, both of which may be unknown. */
 static int read_file(const char *text, uint32_t rank, uint32_t ranks, struct slu_launch *launch)
 {
     write_file(text);
@@ -253,7 +253,7 @@ static void expect_rank(const struct sluice_exchange_attr *attr, uint32_t rank, 
     require(strstr(launch.source, source), "%s", launch.source);
 }
 
-/* The rank that the program gives goes before that of a launcher, which is rank 0 here. */
+/* The program's rank overrides that of a launcher, which is rank 0 here. */
 static void by_attributes(void)
 {
     struct sluice_exchange_attr attr = {.size = sizeof(attr), .host_file = path};
@@ -273,7 +273,7 @@ static void by_attributes(void)
     attr.rank = 2;
     require_error(slu_launch_read(&attr, &launch), -EINVAL,
                   "sluice_exchange_attr.rank is 2 only 2 hosts");
-    /* Wherever the host file is from. */
+    /* The same, wherever the name of the host file comes from. */
     attr.host_file = NULL;
     setenv("SLUICE_HOST_FILE", path, 1);
     attr.rank = SLUICE_ZERO;
@@ -281,7 +281,7 @@ static void by_attributes(void)
     setenv("PMI_RANK", "0", 1);
 }
 
-/* All the way from the variable. */
+/* The same with the variable, through all layers. */
 TEST(by_environment)
 {
     static const char *const others[] = {"OMPI_COMM_WORLD_RANK",

@@ -51,7 +51,7 @@ static void count_line(uint32_t level, const char *line, void *user)
     snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
-/* The environment is these words, separated by blanks, and no other of the list. */
+/* Sets these variables, separated by blanks, and clears all others of the list. */
 static void set_environment(const char *words)
 {
     char copy[1024];
@@ -128,7 +128,7 @@ TEST(attributes_first)
     require(strcmp(launch.root, "b:2") == 0, "%s", launch.root);
     require(strcmp(launch.secret_file, "/f") == 0, "%s", launch.secret_file);
     require(strcmp(launch.job, "j") == 0, "%s", launch.job);
-    /* Without ranks 0 is no rank, and each other one counts. */
+    /* Without ranks, rank 0 is not set, and each other rank is. */
     some.ranks = 0;
     launch = read_launch("SLUICE_RANK=0 SLUICE_RANKS=3", &some);
     require(launch.rank == 2 && launch.ranks == 3, "%u of %u", launch.rank, launch.ranks);
@@ -190,7 +190,7 @@ TEST(attributes_of_tcp, .times = COUNT(of_tcp))
     require_result(launch.kind, SLUICE_EXCHANGE_TCP);
     require_result(launch.ranks, 2);
     require_result(launch.rank, attr.ranks || attr.rank == SLUICE_ZERO ? 0 : 1);
-    /* Where only PMIx knows how many ranks there are. */
+    /* Here only PMIx knows the number of ranks. */
     set_environment("PMIX_RANK=0");
     result = slu_launch_read(&attr, &launch);
     if (attr.ranks != 0) {
@@ -198,7 +198,7 @@ TEST(attributes_of_tcp, .times = COUNT(of_tcp))
     } else {
         require_error(result, -EINVAL, attr.rank != 0 ? "how many ranks" : one->name);
     }
-    /* An empty text is as good as none. */
+    /* An empty text counts as unset. */
     struct sluice_exchange_attr empty = {.size = sizeof(empty),
                                          .kind = SLUICE_EXCHANGE_PMIX,
                                          .root = "",
@@ -238,16 +238,16 @@ TEST(wrong_attributes)
 
 TEST(kinds)
 {
-    /* By hand is meant by hand; a launcher's rank leaves it open. */
+    /* A rank set by hand selects TCP; a launcher's rank leaves the choice open. */
     require_result(read_launch("SLUICE_RANK=0 SLUICE_RANKS=1", NULL).kind, SLUICE_EXCHANGE_TCP);
     require_result(read_launch("PMI_RANK=0 PMI_SIZE=1", NULL).kind, SLUICE_EXCHANGE_AUTO);
     require_result(read_launch("SLUICE_EXCHANGE=tcp PMI_RANK=0 PMI_SIZE=1", NULL).kind,
                    SLUICE_EXCHANGE_TCP);
-    /* PMIx needs nothing else, and knows alone how many there are. */
+    /* PMIx needs nothing else, and only it knows the number of ranks. */
     require_result(read_launch("SLUICE_EXCHANGE=pmix", NULL).kind, SLUICE_EXCHANGE_PMIX);
     require_result(read_launch("PMIX_RANK=2", NULL).kind, SLUICE_EXCHANGE_PMIX);
     refuse("SLUICE_EXCHANGE=tcp PMIX_RANK=2", EINVAL, "PMIX_RANK only PMIx");
-    /* A wrong one is logged, and is auto. */
+    /* A wrong value is logged, and counts as auto. */
     require_result(read_launch("SLUICE_EXCHANGE=udp PMI_RANK=0 PMI_SIZE=1", NULL).kind,
                    SLUICE_EXCHANGE_AUTO);
     require(warnings == 1, "%u, %s", warnings, last_line);
@@ -261,7 +261,7 @@ TEST(halves)
     refuse("OMPI_COMM_WORLD_RANK=0", EINVAL, "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE");
     refuse("OMPI_COMM_WORLD_SIZE=2", EINVAL, "OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK");
     refuse("PMI_RANK=0", EINVAL, "PMI_RANK PMI_SIZE");
-    /* Names that others use, and what a batch script has, say nothing. */
+    /* Names that other programs use, and variables of a batch script, are ignored. */
     refuse("RANK=0 WORLD_SIZE=2", ENOENT, "nothing says");
     refuse("RANK=0", ENOENT, "nothing says");
     refuse("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", ENOENT, "nothing says");
@@ -331,7 +331,7 @@ TEST(several)
     expect("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1 PMI_RANK=1 PMI_SIZE=2", 1, 2,
            "OMPI");
     require(warnings == 0 && notes == 0, "%s", last_line);
-    /* A launcher within a job of Slurm is everyday life. */
+    /* A launcher within a job of Slurm is common. */
     expect("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 SLURM_PROCID=0 SLURM_NTASKS=1", 1, 2,
            "OMPI");
     require(warnings == 0 && notes == 1, "%u, %u", warnings, notes);
@@ -434,7 +434,7 @@ TEST(roots_of_launchers)
     expect_root("RANK=0 WORLD_SIZE=2 MASTER_ADDR=fe80::2 MASTER_PORT=65534", "[fe80::2]:65535");
     expect_root("RANK=0 WORLD_SIZE=2 MASTER_ADDR=m MASTER_PORT=65535", "m:1024");
     refuse("RANK=0 WORLD_SIZE=2 MASTER_ADDR=m MASTER_PORT=none", EINVAL, "root 'm:none'");
-    /* Slurm that starts by PMI says more than PMI; but not if it means other ranks. */
+    /* Slurm that starts by PMI overrides PMI, unless it numbers the ranks differently. */
     expect_root("PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=0 "
                 "SLURM_STEP_ID=1 SLURM_STEP_NODELIST=a",
                 "a:20001");

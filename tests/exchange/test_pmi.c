@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How ranks find rank 0 by a server of PMI-1, which is a made-up one here: the
- * parent answers its children, the ranks, and in one thing answers wrongly.
+ * Finding rank 0 by a server of PMI-1, here a made-up one: the parent serves its children, the
+ * ranks, and gives one wrong answer.
  */
 #include <poll.h>
 #include <signal.h>
@@ -66,7 +66,7 @@ static void set_number(const char *name, uint32_t number)
     setenv(name, text, 1);
 }
 
-/* In the child: opens exchanges, and says how it went; "0" if all is well. */
+/* Opens exchanges in the child, and reports the result; "0" for success. */
 static void be_rank(const struct opening *opening, int result)
 {
     uint32_t own = opening->rank;
@@ -146,7 +146,7 @@ static const char *find_value(const struct server *server, const char *key)
     return NULL;
 }
 
-/* Keys are taken once: a second exchange must not use those of the first one. */
+/* Takes keys once: a second exchange must not use those of the first one. */
 static void take_pair(struct server *server, uint32_t rank, const char *line)
 {
     char format[300];
@@ -234,7 +234,7 @@ static bool serve_rank(struct server *server, uint32_t rank)
     return true;
 }
 
-/* Until all ranks have exited. */
+/* Serves until all ranks have exited. */
 static void serve(struct server *server)
 {
     struct pollfd pollfds[MOST];
@@ -265,7 +265,7 @@ static void hear_end(struct server *server, uint32_t rank, char *text, size_t si
     close(server->results[rank]);
 }
 
-/* How the rank ended: the errno value, and these words in this order. */
+/* Requires that the rank ended with this errno value, and these words in this order. */
 static void expect_end(struct server *server, uint32_t rank, int error, const char *words)
 {
     char text[500];
@@ -282,7 +282,7 @@ static void expect_end(struct server *server, uint32_t rank, int error, const ch
     }
 }
 
-/* With names as odd as they may be, in pieces or not, within a host or not, and again. */
+/* With unusual names, in pieces or not, within a host or not, and again. */
 TEST(d3_pmi_ranks_find_each_other, .times = 4)
 {
     static const char *const names[] = {"kvs_1", "k=/;:\"'$(x){}~\\*,=key=", "kvs_1", "kvs_2"};
@@ -307,7 +307,7 @@ TEST(d3_pmi_ranks_find_each_other, .times = 4)
 #define TEXT_512 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64
 #define TEXT_4096 TEXT_512 TEXT_512 TEXT_512 TEXT_512 TEXT_512 TEXT_512 TEXT_512 TEXT_512
 
-/* Rank 1 of 2 meets a server that is alone with it. */
+/* Rank 1 of 2 meets a server without another rank. */
 static const struct {
     struct lie lie;
     int error;
@@ -376,7 +376,7 @@ static const struct {
                      "127.1.0.5,127.1.0.6,127.1.0.7,127.1.0.8,127.1.0.9\n"},
      EPROTO,
      "not an address"},
-    /* All is well but rank 0, which is not there: the first of its addresses is named. */
+    /* The answer is right, but rank 0 is not there: the error names the first of its addresses. */
     {{"cmd=get kvs", "cmd=get_result rc=0 value=1/9/-/127.0.0.1,::1\n"},
      ETIMEDOUT,
      "rank 0 127.0.0.1:9"},

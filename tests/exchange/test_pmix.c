@@ -55,7 +55,7 @@ static struct sluice_exchange *open_well(void)
     return exchange;
 }
 
-/* No later than the page says: a second after the deadline. */
+/* Requires an end within a second after the deadline, as the page documents. */
 static void require_soon(int64_t since)
 {
     int64_t taken = clock_now() - since;
@@ -80,7 +80,7 @@ TEST(init_without_end)
     give_up_opening("init", "PMIx server did not answer deadline");
 }
 
-/* While it is waited for, it is given no stream's number; nor does it keep that afterwards. */
+/* While PMIx_Init() hangs, it gets no descriptor of a standard stream, nor keeps one afterwards. */
 TEST(init_without_end_or_input)
 {
     close(STDIN_FILENO);
@@ -157,7 +157,7 @@ static bool refused(uint32_t kind, int error, const char *text)
     return !exchange && errno == error && strstr(sluice_last_error(), text);
 }
 
-/* In a child: it ends quickly, and what it says of itself is true. */
+/* Runs a check in a child, which must end quickly and succeed. */
 static void in_child(bool (*good)(void))
 {
     int status;

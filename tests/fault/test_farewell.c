@@ -35,7 +35,10 @@ static void scene_close(struct scene *scene)
     memory_close(&scene->there);
 }
 
-/* The receive ended because of the peer, with that status, and the text has these words. */
+/*
+ * Requires that the receive ended because of the peer, with that status, and these words in the
+ * text.
+ */
 static void check_end(struct scene *scene, uint32_t status, const char *words)
 {
     struct sluice_channel *channel = scene->pair.channels[0];
@@ -138,8 +141,8 @@ static void take(const struct scene *scene, struct sluice_handle handle,
 }
 
 /*
- * Our own requests wait at the peer when it closes: the one that ends first has the reason. That
- * is the oldest one that waits for the peer; on a device it may be the receive.
+ * Requests of this side wait at the peer when it closes: the one that ends first has the reason. It
+ * is the oldest one; on a device it may be the receive.
  */
 TEST(end_before_a_receive)
 {
@@ -219,7 +222,7 @@ TEST(end_behind_a_full_queue)
     scene_close(&scene);
 }
 
-/* Several queue pairs end as one does. */
+/* Several queue pairs end as one. */
 TEST(end_of_stripes)
 {
     const struct sluice_channel_attr attr = {.size = sizeof attr, .queue_pairs = 3};
@@ -372,8 +375,8 @@ static void leave_or_mourn(struct rank *rank)
 }
 
 /*
- * By shared memory and over a socket: the end of a process is not taken for a close. A pretend
- * device is of one process.
+ * By shared memory and over a socket: the end of a process is not reported as a close. A pretend
+ * device has one process.
  */
 TEST(processes_that_leave, .group = "processes", .unless = device_is_pretend)
 {

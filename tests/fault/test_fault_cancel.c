@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that are cancelled: no call is a cancellation point, so a thread ends after the call
- * that it is in, and whatever it used works on.
+ * Threads that are cancelled: no call is a cancellation point, so a thread ends after its current
+ * call, and the objects that it used still work.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -141,7 +141,7 @@ static void *live(void *argument)
     return NULL;
 }
 
-/* Providers, and the pretend device, make calls of the system of their own. */
+/* Providers, and the pretend device, make system calls of their own. */
 static bool on_a_device(void)
 {
     return !device_is_soft();

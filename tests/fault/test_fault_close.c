@@ -29,7 +29,7 @@ struct side {
 /* The call that each side makes at the same time. */
 typedef void end_side(struct side *side);
 
-/* All kinds, more of each than the other side will take. */
+/* Posts requests of all kinds, more of each than the other side will take. */
 static void post_all(struct side *side, const struct memory *theirs, uint32_t first)
 {
     static const uint32_t kinds[KINDS] = {SLUICE_OP_SEND, SLUICE_OP_RECEIVE, SLUICE_OP_WRITE,
@@ -121,7 +121,7 @@ static void end_both(struct star *star, uint32_t peer, end_side *end)
     pthread_barrier_destroy(&together);
 }
 
-/* Over and over, beside a connection of the same contexts that works on. */
+/* Ends connections again and again, beside one of the same contexts that works on. */
 static void end_often(end_side *end)
 {
     struct census census = {0};
@@ -176,7 +176,7 @@ static void close_while_busy(struct rank *rank)
     }
     int64_t start = fair_now();
     sluice_multichannel_close(mesh.all);
-    /* Of an emulated device the time is that of other processes too. */
+    /* The time of an emulated device depends on other processes. */
     require(fair_now() - start < SLUICE_MS(1500) || !device_is_soft(), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
     require_ok(sluice_mr_deregister(memory.mr));
@@ -228,7 +228,7 @@ static void *refuse_and_close(void *argument)
     return NULL;
 }
 
-/* Some that are good, and one behind them that is refused. */
+/* Makes some good requests, and a refused one behind them. */
 static void ask_for_what_is_refused(struct pair *pair, const struct sluice_remote_mr *remote,
                                     const struct memory *memory, enum asking asking)
 {
@@ -251,7 +251,7 @@ static void ask_for_what_is_refused(struct pair *pair, const struct sluice_remot
     await(pair->channels[1], handle, SLUICE_CLASS_ACCESS);
 }
 
-/* A large message of the refuser is on its way, and need not arrive. */
+/* The refusing side sends a large message, which need not arrive. */
 static void begin_a_send(struct pair *pair, const struct refuser *refuser,
                          const struct memory *memory)
 {
@@ -302,6 +302,6 @@ int main(void)
         {"shm", WIRE_SHM, 40},
         {"processes", WIRE_SHM, 40},
     };
-    /* The pretend device has its peers within the process. */
+    /* The peers of the pretend device are within the process. */
     return run_groups("fault_close", cases, COUNT(cases) - device_is_pretend());
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request more than a queue is deep: a blocking call and a scope wait for
- * room, an unpolled one says that there is none, and each request completes
- * once; a full queue of one peer is nothing to the others.
+ * One request more than a queue is deep: a blocking call and a scope wait for room, an unpolled
+ * post fails, and each request completes once; the full queue of one peer does not affect the
+ * others.
  */
 #include <pthread.h>
 
@@ -95,7 +95,9 @@ static void list_close(struct list *list)
     star_close(&list->star);
 }
 
-/* Those of the list up to count completed, once each; and with the data that was sent. */
+/*
+ * Requires that the first count requests of the list completed, once each, and with the right data.
+ */
 static void check_list(struct list *list, uint32_t count)
 {
     require(list->tally.done == count, "%u of %u", list->tally.done, count);
@@ -140,7 +142,7 @@ TEST(blocking_list_waits_for_room)
     }
 }
 
-/* The queue is full of unpolled work: a blocking call takes the next place. */
+/* The queue is full of unpolled requests: a blocking call takes the next place. */
 TEST(blocking_call_waits_for_room)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
@@ -185,7 +187,7 @@ TEST(blocking_call_that_finds_no_room_fails_alone)
                        -ETIMEDOUT);
         for (uint32_t i = DEPTH; i < DEPTH + 2; i++) {
             const struct sluice_completion *late_one = &list.completions[i];
-            /* The peer itself had no error, so the cause is that of the request. */
+            /* The peer had no error of its own, so the cause is that of the request. */
             require(late_one->error == -ETIMEDOUT && late_one->cause == SLUICE_STATUS_DEADLINE,
                     "%d, cause %u", late_one->error, late_one->cause);
             require(late_one->error_class == SLUICE_CLASS_TIMEOUT && late_one->user_data == 40 + i,
@@ -236,7 +238,7 @@ TEST(scope_waits_for_room)
     }
 }
 
-/* Unpolled: what fits is taken, of the rest nothing; when there is room again, it is. */
+/* Unpolled: as many as fit are posted, and none of the rest until there is room again. */
 TEST(unpolled_post_to_a_full_queue_fails)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
@@ -293,7 +295,7 @@ TEST(one_sided_work_drains_by_itself)
     list_close(&list);
 }
 
-/* Over and over, on the same objects and on new ones: nothing is left of it. */
+/* Again and again, on the same objects and on new ones, nothing is left behind. */
 TEST(full_queues_leave_nothing)
 {
     struct census census = {0};

@@ -44,7 +44,7 @@ static uint32_t ask(struct flight *flight, uint32_t opcode, const uint32_t *peer
 
 static void leave(const struct rank *rank) __attribute__((noreturn));
 
-/* With what exit() does, and without. */
+/* Ends with the handlers of exit(), and without. */
 static void leave(const struct rank *rank)
 {
     if (rank->index / 2 % 2 == 0) {
@@ -112,7 +112,7 @@ static void lose_scatterer(struct flight *flight, struct rank *rank, uint32_t le
     }
 }
 
-/* Rank 0 scatters to rank 1 and to one that takes the first messages and is gone. */
+/* Rank 0 scatters to rank 1 and to a rank that exits after the first messages. */
 static void lose_receiver(struct flight *flight, struct rank *rank, uint32_t leaver)
 {
     if (rank->index == leaver) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork with work in flight: a child that ends at once, becomes another program,
- * or lives on does nothing to the work of its parent, which completes once and
- * with its own data, nor to the connection, nor to others.
+ * Fork with requests in flight: a child that ends at once, becomes another program, or lives on
+ * affects neither the requests of its parent, which complete once and with its own data, nor the
+ * connection, nor others.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -73,7 +73,7 @@ static uint32_t ask(struct work *work, int side, uint32_t at, uint32_t opcode,
     return at + 1;
 }
 
-/* Messages wait for the peer's part; what follows them waits behind them. */
+/* Messages wait for receives of the peer; requests behind them wait, too. */
 static void post_first_side(struct work *work)
 {
     uint32_t count = 0;
@@ -161,7 +161,7 @@ static void fork_once(struct work *work, child *function, bool wait_first)
         function(work, fds[0]);
     }
     close(fds[0]);
-    /* Pages that both have are written to: one of them gets other ones. */
+    /* Shared pages are written to: one of the processes gets copies. */
     pattern_fill(work->out[0].bytes, HALF, 20);
     work->in[0].bytes[HALF - 1] = 1;
     if (wait_first) {
@@ -223,7 +223,7 @@ TEST(child_lives_on)
     fork_often(live_on, false);
 }
 
-/* A process of which all fds are open in a child as well; that ends soon after the test. */
+/* Forks a process that has all descriptors open as well, and ends soon after the test. */
 static pid_t fork_holder(void)
 {
     pid_t pid = fork();
@@ -333,6 +333,6 @@ int main(void)
         {"tcp", WIRE_TCP, 40},
         {"processes", WIRE_SHM, 40},
     };
-    /* The pretend device has its peers within the process. */
+    /* The peers of the pretend device are within the process. */
     return run_groups("fault_fork", cases, COUNT(cases) - device_is_pretend());
 }

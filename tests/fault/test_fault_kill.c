@@ -33,7 +33,7 @@ struct flight {
     struct tally tally;
 };
 
-/* Request number at, with a part of the memory of its own. */
+/* Makes the request number at, with its own part of the memory. */
 static void ask(struct flight *flight, uint32_t at, uint32_t opcode, uint32_t peer)
 {
     flight->sges[at] = memory_sge(&flight->memory, at * BIG, BIG);
@@ -64,7 +64,9 @@ static void take_off(struct flight *flight, uint32_t victim)
                    (int)at);
 }
 
-/* All requests of the victim end by themselves, those of the bystander when it does its part. */
+/*
+ * All requests with the victim end by themselves, those with the bystander when it does its part.
+ */
 static void land(struct flight *flight, struct rank *rank, uint32_t victim)
 {
     int64_t killed = fair_now();
@@ -144,7 +146,7 @@ static void kill_idle(struct rank *rank, uint32_t victim)
         tally_open(&tally, send.user_data, 1);
         rank_kill(rank, victim);
         mesh_pass(&mesh, rank, SURVIVOR, BYSTANDER);
-        /* Before or after its loss is known: refused, or accepted and ended. */
+        /* Its loss may be known: then the send is refused; otherwise it is accepted and ends. */
         int posted = sluice_multichannel_post(mesh.all, &send, 1, DEADLINE, NULL);
         require(posted == 1 || posted == -ENOTCONN, "%d: %s", posted, sluice_last_error());
         if (posted == 1) {
@@ -232,7 +234,7 @@ static void take(struct mesh *mesh, struct memory *memory, int count)
     }
 }
 
-/* How the requests of the scatter ended: those of peer 2 after its death. */
+/* Requires the results of the scatter: those of peer 2 are from after its death. */
 static void check_scatter(const struct mesh *mesh, const struct sluice_completion *completions,
                           uint32_t arrived)
 {
@@ -383,7 +385,7 @@ TEST(reads_from_dead_peers_end, .group = "processes")
     group_run(3, use_dead_memory, NULL, 25);
 }
 
-/* A receive that is parked ends when its peer dies, and only that one. */
+/* A parked receive ends when its peer dies, and no other one does. */
 static void park_receive(struct rank *rank)
 {
     struct mesh mesh;
@@ -455,7 +457,7 @@ TEST(idle_death_shows_in_the_state, .group = "processes")
     }
 }
 
-/* The place of a dead peer is taken by a channel of a process that lives. */
+/* A channel of a live process takes the place of a dead peer. */
 static void replace_dead_peer(struct rank *rank)
 {
     struct mesh mesh;
@@ -489,7 +491,10 @@ static void replace_dead_peer(struct rank *rank)
             require(channel, "%s", sluice_last_error());
             rank_barrier(rank);
             require_ok(sluice_channel_receive(channel, NULL, 0, DEADLINE, NULL));
-            /* rxe completes a receive before it acknowledges it: closed now, it might not. */
+            /*
+             * rxe completes a receive before it acknowledges it: if closed now, it might never do
+             * so.
+             */
             rank_barrier(rank);
             sluice_channel_close(channel);
         }

@@ -90,7 +90,7 @@ struct scene {
     int result;
     atomic_bool ready; /* the thread has read the region's key */
     atomic_bool done;
-    struct memory far; /* for the other pair: its target is not in the library */
+    struct memory far; /* for the other pair: its target is served by the library's thread */
     struct memory near;
 };
 
@@ -300,7 +300,7 @@ TEST(deregistering_waits_for_the_page)
     hole_let_come(&scene.hole);
     require(pthread_join(thread, NULL) == 0 && pthread_join(scene.thread, NULL) == 0, "%s",
             strerror(errno));
-    /* Between contexts, what came later found the region gone. */
+    /* Between contexts, a later part found the region gone. */
     require(scene.result == 0 || (scene.result == -EACCES && current_wire() != WIRE_SELF), "%d",
             scene.result);
     require_ok(sluice_mr_deregister(NULL));
@@ -326,7 +326,9 @@ static void *write_once(void *argument)
     return NULL;
 }
 
-/* One peer has stopped a multichannel: the deadlines of the others act, and they can leave. */
+/*
+ * One peer has stopped a multichannel: the deadlines of the others hold, and they can be removed.
+ */
 TEST(peers_of_a_stopped_multichannel)
 {
     struct star star;

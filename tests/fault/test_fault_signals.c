@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A SIGALRM every millisecond that restarts no system call: each call does what
- * it does without, none returns -EINTR, no wait ends early, nothing is done
- * twice, and nothing is left.
+ * A SIGALRM every millisecond without SA_RESTART: each call does the same as without signals, none
+ * returns -EINTR, no wait ends early, nothing is done twice, and nothing is left behind.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +14,7 @@
 /* Alarms that come during a call, or during several of its kind. */
 #define ALARMS 5
 
-/* The hub is what is called; its peers do their part late, so that calls sleep. */
+/* The tested calls are the hub's; its peers do their part late, so that calls sleep. */
 struct work {
     struct star star;
     struct memory near, far, word;
@@ -220,7 +219,7 @@ static void call_scope(struct work *work)
     end_late(work);
 }
 
-/* No wait is shorter for it, and none is ended by what was not a wake. */
+/* No wait is shorter because of signals, and none ends without a wake. */
 static void call_waits(struct work *work)
 {
     struct sluice_multichannel *hub = work->star.hub;
@@ -240,7 +239,7 @@ static void call_waits(struct work *work)
     require_ok(sluice_multichannel_peer_wait_connected(hub, 1, DEADLINE));
 }
 
-/* A deadline acts when it is due, and not before; then the peer is made anew. */
+/* A deadline holds at its time, and not before; then the peer is reset. */
 static void call_deadlines(struct work *work)
 {
     struct sluice_multichannel *hub = work->star.hub;
@@ -259,7 +258,7 @@ static void call_deadlines(struct work *work)
     require_ok(sluice_multichannel_peer_wait_connected(hub, 2, DEADLINE));
 }
 
-/* Everything that is made and unmade. */
+/* Makes and closes all objects. */
 static void call_constructors(struct work *work)
 {
     struct pair pair;
@@ -350,7 +349,7 @@ static void work_in_a_storm(struct rank *rank)
                           pattern_key(i, rank->index, round));
         }
     }
-    /* A wait that sleeps is no shorter for it. */
+    /* A sleeping wait is not shorter because of signals. */
     struct sluice_completion completion;
     struct sluice_handle handle;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -378,6 +377,6 @@ int main(void)
         {"tcp", WIRE_TCP, 60},
         {"processes", WIRE_SHM, 60},
     };
-    /* The pretend device has its peers within the process. */
+    /* The peers of the pretend device are within the process. */
     return run_groups("fault_signals", cases, COUNT(cases) - device_is_pretend());
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A peer that is stopped is not dead: its traffic waits, that of others does
- * not, and all goes on when it is continued. A deadline that passes meanwhile
- * ends its requests, and both sides can begin anew.
+ * A stopped peer is not dead: its traffic waits, that of others does not, and all goes on when it
+ * is continued. A deadline that passes meanwhile ends its requests, and both sides can connect
+ * again.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "../support/fault.h"
 
-/* Rank 0 works with the one that is stopped; rank 1 stops it, and is the bystander. */
+/* Rank 0 works with the stopped rank; rank 1 stops it, and is the bystander. */
 #define WORKER 0
 #define STOPPER 1
 #define STOPPED 2
@@ -181,7 +181,7 @@ static void post_to_stopped(struct traffic *traffic, struct tally *tally, int64_
         (int)count);
 }
 
-/* Answers what was posted. */
+/* Answers the posted requests. */
 static void answer(struct traffic *traffic, const struct rank *rank)
 {
     uint32_t count = 0;
@@ -194,7 +194,7 @@ static void answer(struct traffic *traffic, const struct rank *rank)
         sluice_multichannel_submit(traffic->mesh.all, traffic->requests, count, DEADLINE, NULL));
 }
 
-/* While it is stopped, a bystander passes its transfers. */
+/* While the peer is stopped, a bystander does its transfers. */
 static void pass_while_stopped(struct rank *rank)
 {
     struct traffic *traffic = calloc(1, sizeof(*traffic));
@@ -295,7 +295,7 @@ static void stop_past_deadline(struct rank *rank)
         } else {
             census_check(&census);
         }
-        /* Before it is stopped again. */
+        /* Wait until it has been continued. */
         rank_barrier(rank);
     }
     traffic_close(traffic);
@@ -306,7 +306,7 @@ TEST(peer_stopped_for_longer_than_a_deadline)
     group_run(3, stop_past_deadline, NULL, 40);
 }
 
-/* Pages, the last one first on both sides: none touches the next. */
+/* Pages, the last one first on both sides, none adjacent to the next. */
 #define PAGE 512
 #define MOST_PAGES 400
 
@@ -366,7 +366,7 @@ static void run_late(struct traffic *traffic, uint32_t opcode, bool unpolled)
             sluice_multichannel_submit(all, &pages.request, 1, SLUICE_MS(100), &completion);
         require(result == completion.error, "%d, not %d", result, completion.error);
     }
-    /* A device does it without the program. */
+    /* A device completes it without the program. */
     if (device_is_soft() || completion.error != 0) {
         require_class(&completion, SLUICE_CLASS_TIMEOUT);
     }
@@ -426,7 +426,7 @@ static void die_amid_blocks(struct rank *rank)
             sluice_multichannel_post(traffic->mesh.all, &pages.request, 1, DEADLINE, NULL), 1);
         rank_kill(rank, victim);
         require_ok(sluice_multichannel_next(traffic->mesh.all, DEADLINE, &completion));
-        /* A device does it without the program. */
+        /* A device completes it without the program. */
         if (device_is_soft() || completion.error != 0) {
             require_death(&completion);
             check_lost(&traffic->mesh, victim);
@@ -442,7 +442,7 @@ TEST(peer_dies_in_a_request_of_blocks, .group = "blocks")
     group_run(3, die_amid_blocks, NULL, 40);
 }
 
-/* A peer that is stopped is not dead: it is waited for, and goes on. */
+/* A stopped peer is not dead: the send waits, and goes on. */
 static void stop_in_a_send(struct rank *rank)
 {
     struct mesh mesh;
@@ -509,7 +509,7 @@ static int64_t leave(struct mesh *mesh, struct memory *memory, enum last last)
     return fair_now() - start;
 }
 
-/* All ends while the peer is stopped, in the middle of what is sent to it. */
+/* All objects are closed while the peer is stopped, in the middle of a send to it. */
 static void leave_a_stopped_peer(struct rank *rank)
 {
     static struct mesh meshes[LASTS * LEAVES];

@@ -40,7 +40,7 @@ static void work_close(struct work *work)
     star_close(&work->star);
 }
 
-/* Posts until it is taken: to post again is all that such a program does. */
+/* Posts until the request is accepted, as such a program would. */
 static void post_near(struct work *work, struct sluice_request *request)
 {
     int64_t end = clock_now() + DEADLINE;
@@ -77,7 +77,7 @@ static void do_round(struct work *work, uint64_t round)
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sges[1]);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sges[0]);
     write.remote = memory_remote(&work->far, DEPTH * BYTES + at, BYTES);
-    /* The place may still be on its way from the last time: it has the same bytes. */
+    /* The place may still be in flight from the last time: it has the same bytes. */
     post_near(work, &write);
     post_far(work, &receive);
     post_near(work, &send);
@@ -158,7 +158,7 @@ TEST(completions_that_are_never_polled)
     work_close(&work);
 }
 
-/* Failures are kept for longer, but not all and not for ever. */
+/* Failures are kept for longer than successes, but not all and not for ever. */
 TEST(failures_that_are_never_polled)
 {
     struct sluice_completion completions[4 * DEPTH];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network between two hosts fails while one writes to the other: what each
- * of them sees and how soon, that a short failure does no harm, and that the
- * connection can be made new. The program runs on both, host 0 writes; it needs
- * to be root on a network of its own, such as that of tests/softroce/run --hosts 2.
+ * The network between two hosts fails while one writes to the other: the errors of each side and
+ * their time; a short failure does no harm, and the connection can be reset. The program runs on
+ * both, host 0 writes; it needs to be root on a network of its own, such as that of
+ * tests/softroce/run --hosts 2.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -29,8 +29,8 @@
 #define WARM_UP 3
 
 /*
- * So that a peer is given up after this time, 7.5 s: one of the processors of a guest
- * may stand still for half of it, which is no failure.
+ * Makes a peer given up after 7.5 s: one of the processors of a guest may stall for half of that,
+ * which is no failure.
  */
 #define RETRY_COUNT 6
 #define ACK_TIMEOUT 18
@@ -40,14 +40,14 @@
 
 enum failure_kind { LINK_DOWN, ADDRESS_REMOVED, BLACK_HOLE, SHORT_BLACK_HOLE, IDLE_BLACK_HOLE };
 
-/* Longer than it takes a packet that was lost to be sent again. */
+/* Longer than the retransmission of a lost packet takes. */
 #define KEEPALIVE SLUICE_S(2)
 
 static const struct failure {
     const char *begin;
     const char *end;
     int64_t lasts;
-    enum sluice_error_class writer; /* what host 0 sees */
+    enum sluice_error_class writer; /* the class on host 0 */
     enum sluice_error_class failed; /* the class on host 1, whose network fails */
     int64_t keepalive;
 } failures[] = {
@@ -155,7 +155,7 @@ static void join(struct end *end, struct sluice_prepared_channel *prepared)
 static void end_open(struct end *end, int number)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
-    /* Where keep-alive is to be sooner, the device has twice the time. */
+    /* Where keep-alive must act first, the device has twice the time. */
     attr.ack_timeout = number == IDLE_BLACK_HOLE ? ACK_TIMEOUT + 1 : ACK_TIMEOUT;
     attr.retry_count = RETRY_COUNT;
     attr.keepalive = failures[number].keepalive;
@@ -183,7 +183,7 @@ static void end_close(struct end *end)
     close(end->talk);
 }
 
-/* Fills the other's memory with the pattern of the round; the result is that of the writes. */
+/* Fills the other's memory with the pattern of the round. Returns the result of the writes. */
 static int write_round(struct end *end, uint32_t round, struct sluice_completion *completions)
 {
     struct sluice_sge sges[BLOCKS];
@@ -197,7 +197,7 @@ static int write_round(struct end *end, uint32_t round, struct sluice_completion
     return sluice_channel_submit(end->channel, requests, BLOCKS, DEADLINE, completions);
 }
 
-/* The first write that failed lost its peer, and took those behind it along. */
+/* The first write that failed lost its peer, and those behind it were cancelled. */
 static void check_lost(const struct end *end, const struct sluice_completion *completions)
 {
     struct sluice_error error = channel_error(end->channel);
@@ -214,8 +214,8 @@ static void check_lost(const struct end *end, const struct sluice_completion *co
 }
 
 /*
- * Host 0 says nothing before host 1 does, for that is after the failure: TCP, which
- * waits longer after each packet that is lost, has nothing to wait for then.
+ * Host 0 sends nothing before host 1 does, which is after the failure: TCP waits longer after each
+ * lost packet, and so has nothing to retransmit.
  */
 static void await_network(struct end *end)
 {
@@ -224,14 +224,14 @@ static void await_network(struct end *end)
     tell(end, &byte, 1);
 }
 
-/* Has the other host said that its network works again? */
+/* Whether the other host has reported that its network works again. */
 static bool is_over(const struct end *end)
 {
     char byte;
     return recv(end->talk, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
 }
 
-/* Host 0. Returns the number of the last round that arrived. */
+/* Runs on host 0. Returns the number of the last round that arrived. */
 static uint32_t write_until_failure(struct end *end)
 {
     struct sluice_completion completions[BLOCKS];
@@ -268,7 +268,7 @@ static void run_command(const char *command)
     require(system(command) == 0, "%s", command);
 }
 
-/* The first byte of the memory has the pattern of another round so often. */
+/* Waits until the first byte of the memory has changed this often. */
 static void await_traffic(const struct end *end)
 {
     const volatile uint8_t *bytes = end->memory.bytes;
@@ -283,7 +283,7 @@ static void await_traffic(const struct end *end)
     }
 }
 
-/* Host 1: the channel fails with the class, or does not, until the failure is over. */
+/* On host 1, the channel fails with the class, or stays ready, until the failure is over. */
 static void check_failed(struct end *end, struct sluice_handle receive, int64_t over)
 {
     struct sluice_completion completion;
@@ -416,7 +416,7 @@ TEST(answers_are_lost_for_a_while, .group = "losses")
     fail_and_recover(SHORT_BLACK_HOLE);
 }
 
-/* Sets which host this is, and the addresses of both; false if there are none. */
+/* Sets the number of this host and the addresses of both. Returns false if there are none. */
 static bool find_hosts(void)
 {
     const char *host = getenv("SOFTROCE_HOST");

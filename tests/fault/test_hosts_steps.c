@@ -19,10 +19,10 @@
 #define LATE SLUICE_MS(30)
 
 /*
- * In medians, which know nothing of the few steps that wait for a packet that was lost. A
- * step is one way there for the block, and one back for its acknowledgement. In lock step
- * there may be one way more for the hint of a receive, or a block that came before its
- * receive comes again after a pause. Busy machines measured up to 1.9.
+ * The limit is for medians, which leave out the few steps that wait for a lost packet. A step is
+ * one way for the block, and one back for its acknowledgement. In lock step there may be one more
+ * way for the hint of a receive, or a block that came before its receive is retransmitted after a
+ * pause. Busy machines measured up to 1.9.
  */
 #define WORST_RATIO 4
 
@@ -77,7 +77,7 @@ static void fill_block(const struct exchange *exchange)
                  pattern_key(exchange->rank, exchange->step, 0));
 }
 
-/* The block of this step came from the peer; and it cannot be taken for that of a later one. */
+/* Requires that the block of this step came from the peer; it differs from those of later steps. */
 static void check_block(const struct exchange *exchange, size_t half)
 {
     uint8_t *block = exchange->memory.bytes + half * BLOCK;
@@ -164,7 +164,7 @@ static int compare_times(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* In microseconds; it is shown as well. */
+/* Returns the median in microseconds, and prints it. */
 static int64_t median_of(struct exchange *exchange, enum way way)
 {
     int64_t *times = exchange->times[way], sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keep-alive: a peer that is gone, or stopped, is noticed though nothing is sent
- * to it; one that is only busy, or late, is not taken for lost.
+ * Keep-alive: a dead or stopped peer is noticed though nothing is sent to it; a busy or late peer
+ * is not taken for lost.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* Being asked often does not hurt, be there work or not, and wherever the program is. */
+/* Frequent probes do no harm, with requests in flight or not, and wherever the program is. */
 TEST(keepalive_of_peers_that_are_there)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(100)};
@@ -61,7 +61,7 @@ TEST(keepalive_of_a_late_peer)
 }
 
 #define KEEPALIVE SLUICE_MS(600)
-/* Two times that, and what processes that share two processors take longer. */
+/* Twice that time, and the delays of processes that share two processors. */
 #define NOTICED (2 * KEEPALIVE + SLUICE_MS(700))
 
 static const struct sluice_channel_attr watchful = {.size = sizeof(watchful),
@@ -77,7 +77,7 @@ static void learn_pids(struct rank *rank, pid_t pids[GROUP_MAX])
     rank_exchange(rank, own, pids, sizeof(own[0]));
 }
 
-/* Waits for a message that does not come: what the wait says, and how long it took. */
+/* Waits for a message that does not come. Returns the result of the wait, and its time. */
 static int watch(struct mesh *mesh, uint32_t peer, int64_t timeout, int64_t *took)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, peer, NULL);
@@ -102,7 +102,7 @@ static void check_lost(const struct rank *rank, struct mesh *mesh, uint32_t peer
     }
 }
 
-/* Rank 2, which nothing happened to, and rank 0 pass a message. */
+/* Rank 2, a bystander, and rank 0 pass a message. */
 static void bystanders_work(const struct rank *rank, struct mesh *mesh)
 {
     uint32_t other = 2 - rank->index;
@@ -152,7 +152,9 @@ TEST(stopped_peer_is_lost, .times = 2, .group = "processes")
     }
 }
 
-/* Rank 1 is stopped for less than it takes to be lost; then rank 0, which asks, for longer. */
+/*
+ * Rank 1 is stopped for less time than a loss takes; then rank 0, which sends probes, for longer.
+ */
 static void stop_for_a_while(struct rank *rank)
 {
     struct mesh mesh;
@@ -192,7 +194,7 @@ TEST(stop_is_survived, .group = "processes")
     group_run(3, stop_for_a_while, NULL, 60);
 }
 
-/* Rank 1 does something else, for long; it is there all the same. */
+/* Rank 1 is busy elsewhere for long, and is not lost. */
 static void work_elsewhere(struct rank *rank)
 {
     struct mesh mesh;
@@ -215,7 +217,7 @@ TEST(absence_of_this_side_is_no_loss, .group = "processes")
     group_run(2, work_elsewhere, NULL, 40);
 }
 
-/* Rank 1 dies without a word while nothing is sent to it. */
+/* Rank 1 dies without a goodbye while nothing is sent to it. */
 static void kill_one(struct rank *rank)
 {
     struct mesh mesh;
@@ -242,7 +244,7 @@ TEST(killed_peer_is_lost, .group = "processes")
     group_run(3, kill_one, NULL, 40);
 }
 
-/* On a device, what is left for one that is only late, and its retries. */
+/* On a device, a peer that is only late has more time, with retries. */
 #define NOTICED_UNHEARD (NOTICED + (device_is_soft() ? 0 : SLUICE_S(16)))
 
 /* Rank 1 dies before it was ever heard, while rank 0 only waits for it. */
@@ -274,8 +276,8 @@ TEST(killed_peer_is_lost_before_it_was_heard, .group = "processes")
 }
 
 /*
- * A peer that sends us something at a snail's pace has no time to answer, but is
- * there; when it falls silent, with half of it sent, it is lost.
+ * A peer that sends very slowly has no time to answer, but is alive; when it falls silent halfway,
+ * it is lost.
  */
 TEST(slow_peer_is_not_lost, .group = "processes")
 {

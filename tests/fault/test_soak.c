@@ -77,8 +77,8 @@ static void read_options(int argc, char **argv, struct options *options)
 }
 
 /*
- * A device that is not there is a reason to skip. It is asked for in a process of
- * its own, because the parent of the ranks leaves the library alone.
+ * If the device is missing, the test is skipped. A process of its own checks that, as the parent of
+ * the ranks does not use the library.
  */
 static bool can_run(const struct options *options)
 {
@@ -114,7 +114,7 @@ static void spare_caches(char **argv)
 int main(int argc, char **argv)
 {
     spare_caches(argv);
-    /* Devices are emulated here, and take seconds to find that a peer is dead. */
+    /* Devices are emulated here, and take seconds to notice that a peer is dead. */
     bool quick = device_is_soft();
     struct options options = {
         .ranks = short_run() || !quick ? 4 : 8,

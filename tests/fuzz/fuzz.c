@@ -13,7 +13,7 @@
 
 unsigned fuzz_taken;
 
-/* Lines of the log are made, but there would be too many to be read. */
+/* Lines of the log are made and dropped, as there would be too many. */
 static void drop_line(uint32_t level, const char *line, void *user)
 {
     (void)level;

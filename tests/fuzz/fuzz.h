@@ -22,8 +22,8 @@ extern const char fuzz_name[];
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
- * Inputs that the library took for what it expects. A corpus of which none is taken proves
- * nothing any more, as one of an older version: the replay asks for one at least.
+ * Inputs that the library accepted. A corpus of which none is accepted, such as one of an older
+ * version, proves nothing any more: the replay requires at least one.
  */
 extern unsigned fuzz_taken;
 
@@ -37,7 +37,7 @@ extern unsigned fuzz_taken;
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* An input that is used up from its front; where it ends there are zeros. */
+/* An input that is consumed from its front; behind its end there are zeros. */
 struct fuzz_input {
     const uint8_t *at;
     size_t left;
@@ -47,13 +47,13 @@ static inline uint8_t fuzz_byte(struct fuzz_input *input)
 {
     return (uint8_t)fuzz_number(input, 1);
 }
-/* Up to *count bytes; *count is how many there are. */
+/* Takes up to *count bytes, and sets *count to their number. */
 const uint8_t *fuzz_bytes(struct fuzz_input *input, size_t *count);
 
-/* The lowest descriptor that is free: the same before and after, unless one is left open. */
+/* Returns the lowest free descriptor: the same before and after, unless one is left open. */
 int fuzz_free_descriptor(void);
 
-/* A failure of the library has said why. */
+/* Requires that a failure of the library has set a text. */
 void fuzz_explained(void);
 
 #endif

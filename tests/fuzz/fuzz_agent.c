@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of agents: what is read is in its ranges and is written again to the same bytes,
- * but for words that cannot be printed. The first two bytes of an input are how long a
- * message of the program's may be.
+ * Messages of agents: decoded values are in their ranges, and are encoded to the same bytes, except
+ * for unprintable words. The first two bytes of an input are the longest message of the program.
  */
 #include "config.h"
 
@@ -62,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t count = FUZZ_MOST;
     const uint8_t *given = fuzz_bytes(&input, &count);
     struct slu_agent_message message;
-    /* As long as it is: a byte too many that is read is found. */
+    /* A buffer of exactly that size, so that reading one byte too many is noticed. */
     uint8_t *bytes = malloc(count > 0 ? count : 1);
     int error;
     hold(bytes != NULL, "no memory");

@@ -70,7 +70,7 @@ static struct sockaddr_un listener_name(socklen_t *length)
     return name;
 }
 
-/* At a name that the kernel chooses. */
+/* Listens at a name that the kernel chooses. */
 static void listen_here(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -84,7 +84,7 @@ static void listen_here(void)
          "%s", strerror(errno));
 }
 
-/* -1: too many wait already. */
+/* Returns -1 if too many wait already. */
 static int dial_here(void)
 {
     socklen_t length;
@@ -108,7 +108,7 @@ static void drop_waiting(void)
     }
 }
 
-/* A head and a body of ours; how many bytes. */
+/* Makes a head and a body of ours. Returns their bytes. */
 static size_t make_words(const uint8_t *magic, uint32_t word, uint8_t *bytes)
 {
     struct slu_head head = {
@@ -118,7 +118,7 @@ static size_t make_words(const uint8_t *magic, uint32_t word, uint8_t *bytes)
     return SLU_HEAD_BYTES + BODY_BYTES;
 }
 
-/* Bytes of head and body, if all of them are there; or 0. */
+/* Returns the bytes of head and body if both are complete, or 0. */
 static size_t count_words(const uint8_t *bytes, size_t count)
 {
     struct slu_head head;
@@ -333,7 +333,7 @@ static void check_verdict(enum slu_target_state state)
     fuzz_taken++;
 }
 
-/* Whether it is over. */
+/* Returns whether the attempt is over. */
 static bool look_at_target(void)
 {
     int64_t next = slu_now();
@@ -389,7 +389,7 @@ static void try_dialing(struct fuzz_input *input)
 /* The passage behind the words: steps, each sealed. */
 
 static struct slu_passage passage;
-static uint32_t sealed;              /* steps that were said */
+static uint32_t sealed;              /* steps that were sent */
 static bool is_whole[PASSAGE_STEPS]; /* and sent unchanged */
 
 static size_t make_step(struct fuzz_talk *talk, unsigned argument)

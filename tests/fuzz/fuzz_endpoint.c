@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Endpoints, of queue pairs (256 bytes) and of nodes (320): what is decoded is in its
- * ranges, and encoded again to the same bytes; of what is not, nothing is left. Each input
- * is tried as it is and with a right checksum.
+ * Endpoints of queue pairs (256 bytes) and of nodes (320): decoded values are in their ranges, and
+ * are encoded to the same bytes; a refused endpoint leaves no output. Each input is tried as it is
+ * and with a right checksum.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 const char fuzz_name[] = "endpoint";
 
-/* Where further queue pairs are, by transport, behind which nothing is used, up to the end. */
+/* The offset of further queue pairs, by transport; the rest behind them is unused. */
 #define FURTHER_VERBS 72
 #define FURTHER_SOFT 208
 /*

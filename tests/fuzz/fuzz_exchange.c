@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exchange over TCP, of which the other ranks are ours and say anything in any pieces:
- * what is decoded is encoded to the same bytes, and a call that succeeds has the bytes that
- * each rank gave for it; no descriptor stays.
+ * The exchange over TCP, with other ranks of ours that say anything in any pieces: decoded values
+ * are encoded to the same bytes, and a successful call has the bytes that each rank gave for it; no
+ * descriptor is left.
  *
- * The first byte of an input is the part that is tried. To decode there are bytes behind it;
- * else the calls (one byte each, up to three), and then steps (world.h).
+ * The first byte of an input selects the part that is tried. For decoding, the rest are bytes;
+ * otherwise they are calls (one byte each, up to three), and then steps (world.h).
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ enum part { PART_DECODE, PART_LEAF, PART_ROOT, PARTS };
 #define MOST_BYTES 300
 
 static struct fuzz_talk talks[RANKS]; /* by rank of our end */
-static struct fuzz_talk *talk;        /* the next steps are of */
+static struct fuzz_talk *talk;        /* talk of the next steps */
 static struct fuzz_input script;
 static struct tcp tcp;
 static struct sluice_exchange exchange;
@@ -36,7 +36,7 @@ static bool missing[RANKS];
 static struct tcp_call calls[CALLS];
 static uint8_t from[RANKS * MOST_BYTES];
 static uint8_t to[RANKS * MOST_BYTES];
-static uint32_t made[RANKS]; /* frames that would be right, so far */
+static uint32_t made[RANKS]; /* right frames so far */
 static size_t used[RANKS];   /* bytes that the calls so far have taken */
 static size_t told[RANKS];   /* and bytes of their results */
 
@@ -89,7 +89,7 @@ static void try_decoding(struct fuzz_input *input)
 {
     size_t count = FUZZ_MOST;
     const uint8_t *given = fuzz_bytes(input, &count);
-    /* As long as it is: a byte too many that is read is found. */
+    /* A buffer of exactly that size, so that reading one byte too many is noticed. */
     uint8_t *bytes = malloc(count > 0 ? count : 1);
     hold(bytes != NULL, "no memory");
     memcpy(bytes, given, count);
@@ -137,7 +137,7 @@ static size_t make_frame(struct fuzz_talk *of, unsigned argument)
     return TCP_FRAME_BYTES + count;
 }
 
-/* While the library waits: our side goes on until it is to look again. */
+/* Our side goes on while the library waits, until it polls again. */
 static void go_on(void)
 {
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -216,7 +216,7 @@ static void check_error(int error)
     }
 }
 
-/* Bytes that a rank has said for this call, once it has: behind the frame, which is right. */
+/* Returns the bytes that a rank has sent for this call behind a right frame, or NULL. */
 static const uint8_t *said_bytes(uint32_t rank, uint32_t index, size_t count)
 {
     const struct tcp_call *call = &calls[index];

@@ -27,7 +27,7 @@ const char fuzz_name[] = "frame";
 #define DEPTH 8
 #define LENGTH 100 /* of receives and reads */
 #define MOST_PAYLOAD 600
-/* Sockets that the helper thread still has. */
+/* Sockets that the helper thread may still hold. */
 #define MOST_LINGERING 64
 
 /* Memory that peers may change lies between memory that they may not. */
@@ -53,7 +53,7 @@ static void register_memory(void *addr, size_t length, uint32_t access, struct s
     hold(soft->mr_register(pd, addr, length, access, mr) == 0, "no region");
 }
 
-/* Once, for it has a thread. */
+/* Opened once, as it has a thread. */
 static void open_device(void)
 {
     static const struct sluice_context_attr attr = {.size = sizeof(attr)};
@@ -230,7 +230,7 @@ static void post_all(unsigned what)
     }
 }
 
-/* The end of a peer ends all that was posted. */
+/* The end of a peer ends all posted requests. */
 static void end(void)
 {
     uint32_t left = posted;
@@ -264,7 +264,7 @@ static void try_bytes(const uint8_t *data, size_t size)
     if (size < TCP_FRAME_BYTES) {
         return;
     }
-    /* As long as it is: a byte too many that is read is found. */
+    /* A buffer of exactly that size, so that reading one byte too many is noticed. */
     bytes = malloc(TCP_FRAME_BYTES);
     hold(bytes != NULL, "no memory");
     memcpy(bytes, data + size - TCP_FRAME_BYTES, TCP_FRAME_BYTES);

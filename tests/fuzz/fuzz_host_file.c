@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host files, which are written by hand: one that is taken names a host for each rank and
- * where rank 0 is; one that is not leaves what was known before, and says what is wrong.
+ * Host files, which are written by hand: an accepted file names a host for each rank and the
+ * address of rank 0; a refused one changes nothing, and sets a text.
  */
 #include "config.h"
 
@@ -36,7 +36,7 @@ static bool has_end(const char *text, size_t size)
     return strnlen(text, size) < size;
 }
 
-/* As the one of ranks, both of which may be unknown. */
+/* Reads it as this rank of ranks, both of which may be unknown. */
 static void try_file(uint32_t rank, uint32_t ranks)
 {
     struct slu_launch launch = {

@@ -32,7 +32,7 @@ const char fuzz_name[] = "meeting";
 #define SAID_BYTES (SLU_HELLO_BYTES + SLU_ANSWER_BYTES)
 #define TALKS 4
 
-/* Of ours: those that it dialed, and those that dial it. */
+/* Talks that the library dialed, and talks that dial it. */
 static struct fuzz_talk talks[TALKS];
 static bool is_guest[TALKS]; /* this talk dials the library's side */
 static uint32_t talk_count;
@@ -45,7 +45,7 @@ static int own_listener, peer_listener, epoll_fd;
 static enum slu_meeting_state state;
 static int met; /* the connection */
 
-/* Listens as long as the program runs: the names are taken once. */
+/* Listens as long as the program runs: the names are bound once. */
 static void listen_here(void)
 {
     if (peer_listener > 0) {
@@ -65,7 +65,7 @@ static void note(enum slu_meeting_state now, const int *fd)
     }
 }
 
-/* As the soft transport lets them in. */
+/* Accepts as the soft transport does. */
 static enum slu_heard hear(struct slu_acceptor *at, struct slu_pending_conn *conn)
 {
     struct slu_talk *talk = &conn->talk;
@@ -121,7 +121,7 @@ static void dial(void)
     }
 }
 
-/* Hello and answer of a talk, if both are whole. */
+/* Finds hello and answer of a talk. Returns whether both are complete. */
 static bool get_said(const struct fuzz_talk *talk, bool guest, uint8_t said[SAID_BYTES])
 {
     const uint8_t *hello = guest ? talk->said : talk->heard;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packed handles of memory regions, and slices of them: what is unpacked wraps no address
- * space and is packed again to the same bytes; a slice is inside. Behind the 32 bytes of a
+ * Packed handles of memory regions, and slices of them: an unpacked handle does not wrap the
+ * address space, and is packed to the same bytes; a slice lies inside. Behind the 32 bytes of a
  * handle are the offset and length of a slice, 8 bytes each.
  */
 #include "config.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a target of the fuzzer as a test: all inputs of its corpus, and then what becomes of
- * these by changes that are the same each time. An input that ends the program is kept in
- * a file, which the failure names: tests/test_fuzz_NAME FILE... runs it again, alone.
+ * Runs a target of the fuzzer as a test: all inputs of its corpus, and then variations of them that
+ * are the same each time. An input that ends the program is kept in a file, which the failure
+ * names: tests/test_fuzz_NAME FILE... runs it alone.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static void run(const char *name, const uint8_t *bytes, size_t size)
 
 static uint64_t drawn;
 
-/* xorshift64*: one of 0 to below - 1. */
+/* xorshift64*: returns 0 to below - 1. */
 static size_t draw(size_t below)
 {
     drawn ^= drawn >> 12;
@@ -111,7 +111,7 @@ static size_t set_byte(uint8_t *bytes, size_t size)
     return size;
 }
 
-/* A number of 2, 4 or 8 bytes that is at an edge. */
+/* Sets a number of 2, 4 or 8 bytes to an edge of its range. */
 static size_t set_number(uint8_t *bytes, size_t size)
 {
     static const uint8_t edges[] = {0x00, 0xff, 0x7f, 0x80, 0x01};
@@ -198,7 +198,7 @@ static const char *keep_input(char path[64])
     return path;
 }
 
-/* In a process of its own, which what is wrong may end in any way. */
+/* Runs the inputs in a process of its own, which a fault may end in any way. */
 static void run_apart(void (*inputs)(void))
 {
     char path[64];

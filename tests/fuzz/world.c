@@ -105,7 +105,7 @@ static void say_literally(struct fuzz_talk *talk, struct fuzz_input *input)
     fuzz_talk_say(talk, bytes, count);
 }
 
-/* Up to count bytes of what would be right. */
+/* Sends up to count of the right bytes. */
 static void say_right(struct fuzz_talk *talk, size_t count)
 {
     size_t left = talk->next_count - talk->next_at;

@@ -14,7 +14,7 @@ typedef char odd_ones_are_exact[SLUICE_MS(9007199254741) == INT64_C(900719925474
 
 enum { MILLISECOND = SLUICE_MS(1) };
 
-/* Fractions initialise what is static. */
+/* Fractions are valid initializers of static objects. */
 static const int64_t half = SLUICE_S(0.5);
 
 #ifdef __cplusplus

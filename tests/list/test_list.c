@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepared lists: posted again and again they do what the same requests do. */
+/* Prepared lists: posted repeatedly, they do what the same requests do. */
 #include <sluice/list.h>
 
 #include "../support/pair.h"
@@ -9,8 +9,8 @@ enum kind { SENT, RECEIVED, WRITTEN, READ, KINDS };
 #define NEVER_TAKEN 120
 
 /*
- * A hub with a list of all kinds for each peer. The memory near has a block for each kind and
- * peer; of far, each spoke has as many, which the same number names.
+ * A hub with a list of all kinds for each peer. The memory near has a block for each kind and peer;
+ * in far, each spoke has as many, with the same numbers.
  */
 struct fixture {
     struct star star;
@@ -57,7 +57,7 @@ static void fixture_open(struct fixture *fixture)
     star_open(&fixture->star, PEERS, &attr);
     memory_open(&fixture->near, fixture->star.sides.pds[0], KINDS * PEERS * BLOCK);
     memory_open(&fixture->far, fixture->star.sides.pds[1], KINDS * PEERS * BLOCK);
-    /* Of each peer another order, so that receives and sends are mixed. */
+    /* Each peer has another order, so that receives and sends are mixed. */
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
         ask(fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
     }
@@ -69,7 +69,7 @@ static void fixture_open(struct fixture *fixture)
 static void fixture_close(struct fixture *fixture)
 {
     sluice_list_free(fixture->list);
-    /* Before their memory, which work that failed may name. */
+    /* Closed before their memory, which failed requests may still name. */
     if (fixture->star.hub) {
         multichannel_is_timed(fixture->star.hub);
     }
@@ -226,7 +226,9 @@ TEST(of_a_channel)
     pair_close(&pair);
 }
 
-/* The hub has seen none of it, so that what it posts to the peer must wait. */
+/*
+ * Fills the queue with sends that the hub has not polled, so that further posts to the peer wait.
+ */
 static void fill_queue(struct fixture *fixture, uint32_t peer)
 {
     struct sluice_sge sge = memory_sge(&fixture->near, offset_of(SENT, peer), BLOCK);
@@ -238,7 +240,7 @@ static void fill_queue(struct fixture *fixture, uint32_t peer)
     require_ok(sluice_channel_flush(fixture->star.spokes[peer], DEADLINE));
 }
 
-/* A write that is aimed at other bytes of both sides each time, and may have to wait. */
+/* Aims a write at other bytes of both sides each time; it may have to wait. */
 static void aim_at_other_bytes(bool full)
 {
     struct fixture fixture;
@@ -430,7 +432,7 @@ TEST(a_broken_peer_fails_alone)
     fixture_close(&fixture);
 }
 
-/* The peer that does not do its part is late, and it alone. */
+/* Only the peer that does not take part is late. */
 TEST(late_by_the_deadline)
 {
     struct fixture fixture;
@@ -454,7 +456,7 @@ TEST(late_by_the_deadline)
     fixture_close(&fixture);
 }
 
-/* All of it or nothing; a submit waits for room. */
+/* A post takes all requests or none; a submit waits for room. */
 TEST(needs_room_for_all)
 {
     struct fixture fixture;
@@ -481,7 +483,7 @@ TEST(needs_room_for_all)
     fixture_close(&fixture);
 }
 
-/* While a scope is open nothing else is posted. */
+/* While a scope is open, the list cannot be posted outside of it. */
 TEST(busy_in_a_scope)
 {
     struct fixture fixture;

@@ -10,7 +10,7 @@
 enum { DEPTH = 16, BLOCK = 300, SPAN = 20000 };
 enum { SEND, RECEIVE, WRITE, READ, KINDS };
 
-/* Blocks go in several work requests of several pieces. */
+/* Blocks are split into several work requests of several pieces. */
 static const struct sluice_channel_attr attr = {.size = sizeof(attr),
                                                 .flags = SLUICE_CHANNEL_HISTOGRAMS,
                                                 .max_message = 4096,
@@ -89,7 +89,7 @@ static struct memory *target_of(struct fixture *fixture, uint32_t kind)
     return kind == SEND || kind == WRITE ? &fixture->far : &fixture->near;
 }
 
-/* As much as was said has moved, and no byte more. */
+/* Requires that as many bytes as set have moved, and no more. */
 static void check_moved(struct fixture *fixture, const uint32_t lengths[KINDS], uint32_t turn)
 {
     for (uint32_t i = 0; i < KINDS; i++) {
@@ -161,7 +161,7 @@ TEST(lengths_that_vary)
     fixture_close(&fixture);
 }
 
-/* A receive that was made shorter is too short for what it was prepared for. */
+/* A receive whose length was reduced is too short for the original message. */
 TEST(a_receive_that_is_shorter)
 {
     struct fixture fixture;
@@ -179,7 +179,7 @@ TEST(a_receive_that_is_shorter)
     require(fixture.completions[0].error_class == SLUICE_CLASS_TRUNCATED, "%s",
             sluice_last_error());
     sluice_list_free(list);
-    /* Before their memory, which work that failed may name. */
+    /* Closed before their memory, which failed requests may still name. */
     for (int i = 0; i < 2; i++) {
         sluice_channel_close(fixture.pair.channels[i]);
         fixture.pair.channels[i] = NULL;
@@ -320,7 +320,9 @@ TEST(blocks_aimed_elsewhere)
         aim_blocks(i % 2 != 0, i / 2 != 0);
 }
 
-/* More than the queue has room for, to another place each time; and the list goes in between. */
+/*
+ * Posts more than the queue has room for, to another place each time; and frees the list meanwhile.
+ */
 static void post_often(struct fixture *fixture, struct sluice_scope *scope)
 {
     struct sluice_sge sge = memory_sge(&fixture->near, 0, 8);
@@ -394,7 +396,7 @@ TEST(scopes_that_are_not_its_own)
     struct fixture fixture;
     struct sluice_list *list;
     struct sluice_scope *scope, *other;
-    struct sluice_scope *volatile ended; /* the compiler is not to know */
+    struct sluice_scope *volatile ended; /* hides the end from the compiler */
     struct sluice_sge sge;
     struct sluice_request request;
 

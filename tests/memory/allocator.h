@@ -66,7 +66,7 @@ static inline struct sluice_allocator_info query(const struct work *work)
     return info;
 }
 
-/* A receive that names it is posted, and completes when the peer sends. */
+/* Posts a receive that names the block, which completes when the peer sends. */
 static inline void post_receive(struct work *work, const struct sluice_sge *sges, uint32_t count)
 {
     require_ok(

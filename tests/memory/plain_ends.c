@@ -7,7 +7,7 @@
 
 #include "plain_memory.h"
 
-/* How it ends: the first posted of three receives, and the others with it. */
+/* How the first of three posted receives ends, and with it the others. */
 enum end { CANCEL, LATE, BREAK, DETACH, RESET, SHUTDOWN, CLOSE, LOSE, ENDS };
 
 static void lose_peer(struct plain *work)
@@ -97,7 +97,7 @@ TEST(posted_memory_is_not_evicted)
     }
     write = plain_request(&work, SLUICE_OP_WRITE, 8, 64);
     require_error(sluice_channel_submit(near, &write, 1, DEADLINE, NULL), -ENOBUFS, "3 regions");
-    /* A longer range takes the place of one that is posted, which stays beside it. */
+    /* A longer range replaces one that is posted, which stays beside it. */
     receive = plain_request(&work, SLUICE_OP_RECEIVE, 2, BYTES + 1);
     require_result(sluice_channel_post(near, &receive, 1, DEADLINE, NULL), -ENOBUFS);
     memset(work.far.bytes, 3, 64);
@@ -131,7 +131,7 @@ static void *write_pages(void *argument)
 
         memset(plain_page(work, page), (int)(round % 250) + 1, 64);
         error = sluice_channel_submit(writer->pair.channels[0], &write, 1, DEADLINE, NULL);
-        /* All regions may be those of the others just now. */
+        /* All regions may be in use by the others at this time. */
         require(error == 0 || error == -ENOBUFS, "%d: %s", error, sluice_last_error());
         if (error == 0)
             value_check(work->far.bytes + (size_t)page * BYTES, 64, (uint8_t)(round % 250 + 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that name plain memory, in each form, and what is wrong with some. */
+/* Requests with plain memory, in each form, and mistakes in some. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -7,7 +7,9 @@
 
 #include "plain_memory.h"
 
-/* Bytes arrive; the memory is pinned while the request is posted; the second time it is there. */
+/*
+ * Bytes arrive; the memory is pinned while the request is posted; the second time the cache has it.
+ */
 TEST(plain_memory_serves_requests)
 {
     struct sluice_completion completion;
@@ -81,7 +83,7 @@ TEST(plain_memory_takes_old_values)
     plain_close(&work);
 }
 
-/* Plain ones beside others and inline ones, of many elements, of which some are empty. */
+/* Plain requests beside registered and inline ones, with many elements, of which some are empty. */
 TEST(lists_may_be_mixed)
 {
     enum { REQUESTS = 6 };
@@ -117,13 +119,16 @@ TEST(lists_may_be_mixed)
         value_check(work.far.bytes + (size_t)i * BYTES, i == 3 ? 0 : 64, (uint8_t)(i + 1));
     for (uint32_t i = 0; i < REQUESTS; i++)
         require(completions[i].error == 0 && completions[i].user_data == 100 + i, "%u", i);
-    /* 8, 12, 4 and 5: not 2, which is inline, nor what has no bytes. */
+    /* Requests 8, 12, 4 and 5: not 2, which is inline, nor those without bytes. */
     require(plain_query(&work).misses == 4, "%llu", (unsigned long long)plain_query(&work).misses);
     memory_close(&own);
     plain_close(&work);
 }
 
-/* All blocks are in one region, however many parts they go in; so are the parts of a long one. */
+/*
+ * All blocks are in one region, however many parts they are split into; so are the parts of a long
+ * one.
+ */
 TEST(parts_share_a_region)
 {
     const struct sluice_channel_attr attr = {.max_message = BYTES, .send_depth = 3};
@@ -163,7 +168,7 @@ static void require_nothing_posted(const struct plain *work)
     require(plain_query(work).used == 0, "%u used", plain_query(work).used);
 }
 
-/* The text names the request and its element; what stands before it is not posted either. */
+/* The text names the request and its element; requests before it are not posted either. */
 TEST(mistakes_post_nothing)
 {
     const struct sluice_mr_cache_attr limits = {.size = sizeof limits, .max_regions = 2};
@@ -269,7 +274,7 @@ TEST(unposted_memory_is_not_pinned)
     plain_close(&work);
 }
 
-/* In a scope, which posts more than there is room for, and ends with work in flight. */
+/* A scope that posts more than there is room for, and ends with requests in flight. */
 TEST(scopes_take_plain_memory)
 {
     const struct sluice_channel_attr attr = {.send_depth = 4, .receive_depth = 4};
@@ -303,7 +308,7 @@ TEST(scopes_take_plain_memory)
     plain_close(&work);
 }
 
-/* As long as it is prepared, its memory is registered; then no more. */
+/* The memory of a prepared list is registered exactly as long as the list exists. */
 TEST(prepared_lists_keep_plain_memory)
 {
     struct sluice_request list[2];
@@ -375,7 +380,7 @@ static void hub_close(struct hub *hub)
     free(hub);
 }
 
-/* To many peers: scatter and gather, a multicast, and a peer that is removed. */
+/* With many peers: scatter and gather, a multicast, and a peer that is removed. */
 TEST(multichannels_take_plain_memory)
 {
     struct sluice_completion completions[2 * PEERS];

@@ -27,7 +27,7 @@ void plain_connect(struct plain *work, struct sluice_channel_attr attr)
         work->pair.channels[i] = handshake(prepared[i], &endpoints[!i]);
 }
 
-/* Pages of it are 4096 bytes apart, or more. */
+/* Returns a page; pages are 4096 bytes apart, or more. */
 uint8_t *plain_page(const struct plain *work, uint32_t page)
 {
     return work->bytes + page * (size_t)sysconf(_SC_PAGESIZE);
@@ -60,7 +60,7 @@ struct sluice_mr_cache_info plain_query(const struct plain *work)
     return info;
 }
 
-/* Channels may be gone; nothing pins any memory any more. */
+/* Channels may be closed already; requires that no memory is pinned any more. */
 void plain_close(struct plain *work)
 {
     sluice_channel_close(work->pair.channels[0]);

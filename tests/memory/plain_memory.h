@@ -16,13 +16,13 @@ struct plain {
     struct memory far;
 };
 
-/* The attributes are those of both channels, but for the cache. */
+/* The attributes are those of both channels, except for the cache. */
 void plain_open(struct plain *work, uint32_t access, const struct sluice_mr_cache_attr *cache,
                 struct sluice_channel_attr attr);
 void plain_open_usual(struct plain *work);
-/* Channels may be gone; nothing pins any memory any more. */
+/* Channels may be closed already; requires that no memory is pinned any more. */
 void plain_close(struct plain *work);
-/* Channels in the place of those that there are. */
+/* Connects channels in place of the present ones. */
 void plain_connect(struct plain *work, struct sluice_channel_attr attr);
 
 uint8_t *plain_page(const struct plain *work, uint32_t page);

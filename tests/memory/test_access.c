@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory is safe: a request that names memory wrongly, here or at the peer,
- * ends with an error of its class, and no byte outside of its rights is touched.
+ * Memory is safe: a request with a wrong address, here or at the peer, ends with an error of its
+ * class, and no byte outside of its rights is accessed.
  */
 #include <sys/mman.h>
 
@@ -9,7 +9,7 @@
 
 #define LENGTH 4096
 
-/* Peer 1 of the hub is asked for what it must refuse; peer 0 looks on. */
+/* Peer 1 of the hub gets requests that it must refuse; peer 0 is a bystander. */
 struct fixture {
     struct star star;
     struct memory near;
@@ -33,7 +33,7 @@ static void fixture_close(struct fixture *fixture)
     star_close(&fixture->star);
 }
 
-/* Asks peer 1: the request fails, the peer is failed with this as its cause. */
+/* Makes a request to peer 1: it fails, and with it the peer, with this cause. */
 static void refused(struct fixture *fixture, uint32_t opcode, uint32_t flags,
                     const struct sluice_sge *sge, const struct sluice_remote_mr *remote,
                     enum sluice_error_class error_class)
@@ -63,7 +63,7 @@ static void refused(struct fixture *fixture, uint32_t opcode, uint32_t flags,
     memory_check_guards(&fixture->far);
 }
 
-/* Peer 1 is made new between two faults. */
+/* Resets peer 1 between two faults. */
 static void mend(struct fixture *fixture)
 {
     struct sluice_endpoint ours;
@@ -145,7 +145,7 @@ TEST(wrong_remote_keys)
     fixture_close(&fixture);
 }
 
-/* The key of a region that is no more, though its memory is. */
+/* The key of a region that has ended, though its memory exists. */
 TEST(stale_remote_key)
 {
     struct fixture fixture;
@@ -162,7 +162,7 @@ TEST(stale_remote_key)
     fixture_close(&fixture);
 }
 
-/* A region of another protection domain is none of this connection's. */
+/* A region of another protection domain is not valid on this connection. */
 TEST(key_of_another_domain)
 {
     struct fixture fixture;
@@ -248,7 +248,7 @@ TEST(rights_of_channel)
     }
 }
 
-/* No byte needs no key: a write of none is a sign of life. */
+/* No bytes need no key: a write of none serves as a probe. */
 TEST(writes_of_no_bytes_need_no_key)
 {
     struct fixture fixture;
@@ -262,7 +262,7 @@ TEST(writes_of_no_bytes_need_no_key)
     fixture_close(&fixture);
 }
 
-/* Elements that were made by hand, and wrongly. */
+/* Wrong elements that were made by hand. */
 TEST(local_elements_outside_their_region)
 {
     struct fixture fixture;
@@ -287,7 +287,7 @@ TEST(local_elements_outside_their_region)
     fixture_close(&fixture);
 }
 
-/* Where nothing may be written, no read may land and no receive. */
+/* Without the right to write, memory takes neither reads nor receives. */
 TEST(local_region_without_write)
 {
     struct fixture fixture;
@@ -313,7 +313,7 @@ TEST(local_region_without_write)
     fixture_close(&fixture);
 }
 
-/* The key of a region that is no more. */
+/* The key of a region that has ended. */
 TEST(stale_local_key)
 {
     struct fixture fixture;
@@ -330,7 +330,7 @@ TEST(stale_local_key)
     fixture_close(&fixture);
 }
 
-/* Posted work holds its memory: it cannot be deregistered until it is complete. */
+/* Posted requests hold their memory: it cannot be deregistered until they are complete. */
 TEST(posted_memory_is_busy)
 {
     struct pair pair;
@@ -360,7 +360,7 @@ TEST(posted_memory_is_busy)
     pair_close(&pair);
 }
 
-/* Peers of one domain are not kept from each other: the manual says so. */
+/* Peers of one domain are not protected from each other, as the manual says. */
 TEST(handle_of_another_peer_of_the_domain)
 {
     struct memory from, to;
@@ -378,7 +378,7 @@ TEST(handle_of_another_peer_of_the_domain)
     star_close(&star);
 }
 
-/* Registered memory that the program has unmapped all the same. */
+/* Registered memory that the program unmaps all the same. */
 #define GONE_BYTES ((size_t)4 << 20)
 
 struct gone {
@@ -433,7 +433,7 @@ static void require_refusal(const struct gone *gone, int result, uint32_t status
             "%s", error.text);
 }
 
-/* All of it is gone, or all but some; a few bytes of it are asked for, or much. */
+/* All of it is gone, or all except some pages; requests for a few bytes of it, or for many. */
 static const struct {
     size_t length;
     size_t left;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The allocator: what its blocks are, that they serve requests, that none which posted work
- * names is free, and that peers reach what is theirs and nothing else.
+ * The allocator: properties of its blocks, requests with them, blocks of posted requests that are
+ * not freed, and access of peers to shared blocks only.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ TEST(blocks_are_zeroed)
     work_close(&work);
 }
 
-/* Once there are slabs, nothing is registered for a block of them. */
+/* Once there are slabs, allocating a block registers no memory. */
 TEST(steady_state_registers_nothing)
 {
     struct work work;
@@ -258,7 +258,7 @@ static void tell(void *argument)
     atomic_fetch_add(&told->count, 1);
 }
 
-/* A block that is given up is free behind its work, be it of a slab or alone. */
+/* A released block is free once its requests are done, whether in a slab or alone. */
 TEST(released_blocks_end_behind_their_work)
 {
     static const size_t lengths[] = {64, 3000, 70000, 4000000, 0};
@@ -269,7 +269,7 @@ TEST(released_blocks_end_behind_their_work)
 
     work_open(&work, NULL);
     for (uint32_t i = 0; i < COUNT(lengths); i++) {
-        uint8_t *volatile block = /* the compiler knows better */
+        uint8_t *volatile block = /* hides the size from the compiler */
             lengths[i] ? alloc(&work, lengths[i], 0) : alloc_shared(&work, 64, &remote);
         struct sluice_sge sge = sge_of(&work, block, 64);
 
@@ -296,7 +296,7 @@ TEST(released_blocks_end_behind_their_work)
     work_close(&work);
 }
 
-/* A key of its own, which leads to that block alone and is gone with it. */
+/* A key of its own, which gives access to that block only and ends with it. */
 TEST(peers_reach_only_shared_blocks)
 {
     struct sluice_remote_mr one, two, beyond;
@@ -326,7 +326,7 @@ TEST(peers_reach_only_shared_blocks)
                        -EACCES);
         pair_reset(&work.pair);
     }
-    /* That by which the program names a block of a slab is not for peers. */
+    /* The key by which the program names a block of a slab is not valid for peers. */
     beyond = (struct sluice_remote_mr){
         .addr = (uintptr_t)other, .length = 64, .rkey = sge_of(&work, other, 64).lkey};
     require_result(sluice_channel_write(work.pair.channels[1], &sge, 1, &beyond, DEADLINE),
@@ -379,7 +379,7 @@ TEST(realloc_keeps_bytes)
 /* Freeing a pointer that is not a block changes nothing. */
 TEST(wrong_arguments_are_refused)
 {
-    volatile size_t most = SIZE_MAX; /* of this and what is within the compiler warns */
+    volatile size_t most = SIZE_MAX; /* the compiler warns about a constant here */
     struct sluice_allocator_info info = {.size = 8};
     struct sluice_remote_mr remote;
     struct sluice_sge sge = {.length = 77};
@@ -499,7 +499,7 @@ TEST(limits_hold)
     work_close(&work);
 }
 
-/* Where its pages are; the machine may have one node only. */
+/* The pages are on that node; the machine may have only one. */
 TEST(memory_is_of_its_node)
 {
     struct sluice_allocator_attr attr = {.size = sizeof attr, .flags = SLUICE_ALLOCATOR_NUMA_NODE};
@@ -510,7 +510,7 @@ TEST(memory_is_of_its_node)
     struct sluice_allocator *allocator = sluice_allocator_create(sides.pds[0], ACCESS_ALL, &attr);
     if (allocator == NULL && errno == EOPNOTSUPP) {
         sides_close(&sides);
-        return; /* a kernel that has no such call, or does not let it be made */
+        return; /* a kernel that lacks the call or refuses it */
     }
     require(allocator, "%s", sluice_last_error());
     uint8_t *block = sluice_allocator_alloc_zeroed(allocator, 4096, 4096);

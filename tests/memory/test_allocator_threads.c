@@ -160,7 +160,7 @@ TEST(block_freed_twice_at_once_is_freed_once, .times = 6)
     work_close(&work);
 }
 
-/* Several allocators in one thread, which end in any order, and other threads that know them. */
+/* Several allocators in one thread, which end in any order while other threads use them. */
 static void *use_both(void *argument)
 {
     struct sluice_allocator **allocators = argument;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of other devices on soft, of each exporter that there is: elements and peers name
- * it by its iova, on all wires, and all of it is where its exporter has it. A device that
- * registers none says so.
+ * Memory of other devices on soft, of each exporter at hand: elements and peers address it by its
+ * iova, on all wires, and all bytes are where the exporter has them. A device that registers none
+ * returns an error.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "dmabuf/exporters.h"
 
 #define PAGE ((size_t)4096)
-/* Within a page, and not at its end. */
+/* An offset within a page, and not at its end. */
 #define SHIFT ((size_t)104)
 #define OFFSET (3 * PAGE + SHIFT)
 #define LENGTH ((size_t)200 * 1024)
@@ -152,7 +152,7 @@ static void rig_close(struct rig *rig)
     pair_close(&rig->pair);
 }
 
-/* From the first end to the second. */
+/* Sends from the first end to the second. */
 static void send_to(struct rig *rig, const struct sluice_sge *from, uint32_t from_count,
                     const struct sluice_sge *to, uint32_t to_count)
 {
@@ -172,7 +172,7 @@ TEST_OF_EACH_AT(what_a_peer_reads_and_writes)
     require(sluice_mr_addr(rig.far.mr) == NULL && sluice_mr_length(rig.far.mr) == LENGTH,
             "%zu bytes at %p", sluice_mr_length(rig.far.mr), sluice_mr_addr(rig.far.mr));
     require(sluice_mr_page_size(rig.far.mr) == 0, "a page size");
-    /* More than once with a key: a peer then asks whether it may do so by itself. */
+    /* More than once with a key: a peer then asks for direct access. */
     for (uint32_t i = 0; i < 2 * COUNT(sizes); i++) {
         size_t size = sizes[i % COUNT(sizes)], at = i % 9;
         struct sluice_sge sge = memory_sge(&rig.host, 0, size);
@@ -206,7 +206,7 @@ TEST_OF_EACH_AT(what_is_sent_and_received)
     rig_close(&rig);
 }
 
-/* Own memory of one-sided requests, and both ends at once. */
+/* The dmabuf as local memory of one-sided requests, and both ends at once. */
 TEST_OF_EACH_AT(what_is_written_from_it_and_read_to_it)
 {
     struct rig rig;
@@ -378,7 +378,7 @@ TEST_OF_EACH(many_at_once)
     rig_close(&rig);
 }
 
-/* 16 bytes of which some are outside: of the element, or of the peer's memory. */
+/* 16 bytes, some of which are outside: of the element, or of the peer's memory. */
 static const struct outside {
     uint32_t opcode;
     bool of_peer;
@@ -423,7 +423,7 @@ TEST_OF_EACH(what_is_outside)
     rig_close(&rig);
 }
 
-/* Only what may be changed may: one without LOCAL_WRITE is read by peers. */
+/* Only permitted changes happen: peers can read a region without LOCAL_WRITE. */
 TEST_OF_EACH(one_that_is_read_only)
 {
     struct pair pair;

@@ -80,7 +80,7 @@ TEST(ranges_beyond_the_end, .unless = is_device)
     sides_close(&sides);
 }
 
-/* An exporter that does not let it be mapped, or touched. */
+/* An exporter that refuses to map, or to begin an access. */
 TEST(dmabufs_that_the_processor_cannot_access, .unless = is_device)
 {
     static const struct {
@@ -195,7 +195,7 @@ static struct sluice_remote_mr far_remote(const struct rig *rig, size_t length)
 
 enum way { WAY_SEND, WAY_RECEIVE, WAY_WRITE, WAY_READ, WAY_WRITE_FROM, WAY_READ_TO, WAYS };
 
-/* At which end is the dmabuf, and is it written to? */
+/* The end that has the dmabuf, and whether it is written to. */
 static const struct {
     int end;
     bool writes;
@@ -265,7 +265,7 @@ TEST(exporter_gets_each_access, .times = WAYS, .unless = is_device)
     rig_close(&rig);
 }
 
-/* As the kernel's documentation has it, it is asked again. */
+/* A refused sync is repeated, as the kernel's documentation requires. */
 TEST(interrupted_sync_is_repeated, .times = WAYS, .unless = is_device)
 {
     struct rig rig;

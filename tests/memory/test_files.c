@@ -143,7 +143,7 @@ static void require_fails(struct scene *scene, size_t offset)
     pair_works(&scene->pair);
 }
 
-/* A receive that is there comes to its end as well. */
+/* A posted receive ends as well. */
 static void require_succeeds(struct scene *scene, size_t offset)
 {
     require_ok(act(scene, offset));
@@ -203,7 +203,7 @@ TEST(file_that_is_cut_inside_a_message, .times = DEEDS)
     scene_close(&scene);
 }
 
-/* A file system of our own, in a mount namespace; false: we may not have one. */
+/* Mounts a file system of our own, in a mount namespace. Returns false if that is not permitted. */
 static bool mount_small(const char *folder)
 {
     return (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
@@ -226,7 +226,7 @@ static void fill(int fd)
     require(errno == ENOSPC, "%s", strerror(errno));
 }
 
-/* Pages of the file that are written are not to be had; what reads gets zeros. */
+/* Whether the operation needs pages that cannot be allocated; reads get zeros. */
 static bool needs_pages(enum deed deed)
 {
     return deed != READ_FROM && deed != SEND_FROM;
@@ -268,7 +268,7 @@ TEST(file_systems_that_are_full, .times = DEEDS)
     rmdir(folder);
 }
 
-/* Memory that processes share without a file has pages for ever, and is not asked for them. */
+/* Memory that processes share without a file keeps its pages, so it needs no check. */
 TEST(shared_memory_without_a_file, .times = DEEDS)
 {
     struct scene scene;

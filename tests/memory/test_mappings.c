@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One region over several mappings: adjoining ones serve as one, whatever they are of; a hole,
- * or a part without the rights that are asked for, is one error that names the memory.
+ * One region over several mappings: adjoining ones serve as one, of any kinds; a hole, or a part
+ * without the requested rights, is one error that names the memory.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -48,7 +48,7 @@ static struct sluice_mr *register_parts(struct sluice_pd *pd, uint32_t access)
     return mr;
 }
 
-/* The text has the begin and the length of what was to be registered. */
+/* Requires that the text has the address and the length of the range. */
 static void require_refused(struct sluice_pd *pd, uint32_t access)
 {
     char words[64];
@@ -59,7 +59,7 @@ static void require_refused(struct sluice_pd *pd, uint32_t access)
     require(strstr(sluice_last_error(), words), "no %s: %s", words, sluice_last_error());
 }
 
-/* A message of a part of the region, into memory of the other side, which has its pattern then. */
+/* Sends a part of the region into memory of the other side, which must then have its pattern. */
 static void send_from(const struct pair *pair, struct sluice_mr *mr, size_t offset, size_t length)
 {
     struct memory target;

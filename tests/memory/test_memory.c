@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions: what cannot be registered and why, huge pages, dmabuf, the
- * limit on locked memory, and that nothing is left behind.
+ * Memory regions: memory that cannot be registered and why, huge pages, dmabuf, the limit on locked
+ * memory, and that nothing is left behind.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -25,7 +25,7 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A number behind a name in a file of /proc, in its units; -1: it is not there. */
+/* Reads a number behind a name in a file of /proc, in its units. Returns -1 if it is missing. */
 static long read_number(const char *path, const char *name)
 {
     char line[256];
@@ -43,10 +43,7 @@ static long read_number(const char *path, const char *name)
     return value;
 }
 
-/*
- * The test guest is ours to configure. Other machines are not: there, huge
- * pages are what they are.
- */
+/* Huge pages are configured only in the test guest; other machines stay as they are. */
 static bool in_guest(void)
 {
     return if_nametoindex("sluice0") != 0 && access(RESERVED_PAGES, W_OK) == 0;
@@ -107,7 +104,7 @@ static long free_pages(void)
     return read_number("/proc/meminfo", "HugePages_Free:");
 }
 
-/* Pages that were set aside are used, and given back; too few of them are no failure. */
+/* Reserved pages are used, and returned; if there are too few, that is no failure. */
 static void use_reserved_pages(struct sluice_pd *pd)
 {
     size_t huge = (size_t)read_number("/proc/meminfo", "Hugepagesize:") * 1024;
@@ -182,9 +179,9 @@ TEST(page_size_of_any_region)
         sluice_mr_register(sides.pds[0], pages + 1, 4 * page - 2, SLUICE_ACCESS_REMOTE_READ);
     require(mr, "%s", sluice_last_error());
     require(sluice_mr_page_size(mr) == page, "%zu", sluice_mr_page_size(mr));
-    /* A part of it is gone: nothing is known then, and nothing is touched. */
+    /* If a part of it is gone, no page size is known, and no memory is accessed. */
     munmap(pages + page, page);
-    /* The allocator of a sanitizer maps anew for its reading, perhaps right there. */
+    /* The allocator of a sanitizer may map memory into the hole. */
     if (!SANITIZED)
         require(sluice_mr_page_size(mr) == 0, "%zu", sluice_mr_page_size(mr));
     require_ok(sluice_mr_deregister(mr));
@@ -220,7 +217,7 @@ TEST(wrong_arguments)
     sides_close(&sides);
 }
 
-/* Memory that is not there, or may not be written: both transports say EFAULT. */
+/* Memory that is not mapped, or may not be written: both transports return EFAULT. */
 TEST(memory_that_cannot_be_reached)
 {
     struct sides sides;
@@ -296,7 +293,7 @@ TEST(a_file_is_no_dmabuf)
     sides_open(&sides);
     int fd = memfd_create("test", MFD_CLOEXEC);
     require(fd >= 0 && ftruncate(fd, 65536) == 0, "%s", strerror(errno));
-    /* An iova that ends with the address space is none that wraps. */
+    /* An iova that ends with the address space does not wrap. */
     for (int i = 0; i < 2; i++) {
         uint64_t iova = i == 0 ? 0x7000 : 0 - (uint64_t)8192;
         errno = 0;
@@ -349,7 +346,7 @@ static void one_cycle(struct sluice_pd *pd, uint8_t *bytes, size_t length, int i
     require_ok(sluice_mr_deregister(own));
     require_ok(sluice_mr_deregister(allocated));
     require_ok(sluice_mr_deregister(huge));
-    /* Failures leave nothing either. */
+    /* Failures leave nothing behind either. */
     require(!sluice_mr_register(pd, (void *)(uintptr_t)page_bytes(), 1, 0), "page 1 is mapped");
     require(!sluice_mr_alloc(pd, (size_t)1 << 60, SLUICE_MR_HUGE_PAGES), "2^60 bytes");
     require(!sluice_mr_register_dmabuf(pd, 0, 1, 1, 0, 0), "an iova that does not fit");
@@ -417,7 +414,7 @@ TEST(allocated_memory_is_there)
     static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
     struct sides sides;
     sides_open(&sides);
-    /* The pretend device pins nothing. */
+    /* The pretend device pins no memory. */
     for (size_t i = 0; i < COUNT(access) && !device_is_pretend(); i++) {
         struct sluice_mr *mr = alloc(sides.pds[0], 5 * MIB, access[i]);
         size_t bytes =
@@ -440,7 +437,7 @@ TEST(more_memory_than_there_is)
     for (size_t i = 0; i < COUNT(access); i++) {
         require_null(sluice_mr_alloc(sides.pds[0], (size_t)1 << 44, access[i]), ENOMEM,
                      device_is_soft() ? "17592186044416 bytes: bytes are" : "17592186044416 bytes");
-        /* A device's driver may ask the kernel for as much as there is, with what comes of it. */
+        /* The driver of a device may ask the kernel for all memory, with its consequences. */
         if (device_is_soft()) {
             require_null(sluice_mr_alloc(sides.pds[0], all, access[i]), ENOMEM, "bytes are");
         }
@@ -449,7 +446,7 @@ TEST(more_memory_than_there_is)
     sides_close(&sides);
 }
 
-/* Memory of soft is a file to the kernel: a limit on those is no reason to die. */
+/* Memory of soft is a file to the kernel: a limit on those must not kill the process. */
 TEST(limit_on_files)
 {
     struct rlimit before;
@@ -470,8 +467,8 @@ TEST(limit_on_files)
 #define LOCKABLE ((rlim_t)64 * 1024)
 
 /*
- * Registers more than may be locked, as a user without rights; and as much as may be. The
- * last test: without Check's fork it takes the rights of all that follow.
+ * Registers more than may be locked, as an unprivileged user, and then as much as may be. The last
+ * test, as without Check's fork it drops the rights for all that follow.
  */
 TEST(limit_on_locked_memory)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of registrations: what it finds, what it registers, what goes and when, and that
- * memory in use never does; by requests, and beside a model.
+ * The cache of registrations: ranges that it finds and registers, which it evicts and when, and
+ * that regions in use stay; by requests, and beside a model.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static struct sluice_mr_cache_info query(const struct work *work)
     return info;
 }
 
-/* The second time it is there, as are all other bytes of its pages, and of no others. */
+/* The second time the range is found, as are all other bytes of its pages, and no others. */
 TEST(registered_range_is_found)
 {
     struct sluice_mr_cache_info info;
@@ -92,7 +92,7 @@ TEST(registered_range_is_found)
     work_close(&work);
 }
 
-/* A region serves requests, of us and of peers; what posted work names does not go. */
+/* A region serves requests of both sides; regions of posted requests are not evicted. */
 TEST(regions_of_the_cache_are_regions)
 {
     struct sluice_completion completion;
@@ -129,7 +129,7 @@ TEST(regions_of_the_cache_are_regions)
     work_close(&work);
 }
 
-/* New pages where others were, as munmap(2) and malloc(3) may leave it. */
+/* Maps new pages in place of others, as munmap(2) and malloc(3) may do. */
 static void renew_page(const struct work *work, uint8_t value)
 {
     void *again = mmap(work->bytes, page, PROT_READ | PROT_WRITE,
@@ -156,8 +156,8 @@ static uint8_t write_page(const struct work *work, struct sluice_mr *far)
 }
 
 /*
- * Why memory is to be forgotten before it is unmapped: Soft-RoCE, as any device, goes on with
- * the pages that were registered.
+ * Shows why memory must be forgotten before it is unmapped: Soft-RoCE, like any device, goes on
+ * using the registered pages.
  */
 TEST(remapped_range_keeps_its_old_memory)
 {

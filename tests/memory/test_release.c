@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions that are given up, or waited for, while posted work names them. */
+/* Regions that are released, or waited for, while posted requests name them. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static void tell(void *argument)
     atomic_fetch_add(&told->count, 1);
 }
 
-/* Memory of the program's that goes when the region does. */
+/* Registers memory of the program that is freed with the region. */
 static struct sluice_mr *own_region(struct sluice_pd *pd, struct told *told, struct sluice_sge *sge)
 {
     *told = (struct told){.memory = malloc(BYTES)};
@@ -95,7 +95,7 @@ TEST(region_ends_behind_its_work)
     require_result(told.count, 1);
 }
 
-/* Several, of which each has its own time; work of the others goes on. */
+/* Several regions, each of which ends at its own time; other requests go on. */
 TEST(many_regions_end_one_by_one)
 {
     enum { REGIONS = 20 };
@@ -135,7 +135,7 @@ TEST(flush_and_arm_end_them)
     pair_close(&pair);
 }
 
-/* Work that is cancelled names nothing any more, however it was ended. */
+/* Cancelled requests name no memory any more, however they were cancelled. */
 TEST(close_ends_them)
 {
     struct pair pair;
@@ -179,7 +179,7 @@ TEST(list_holds_its_memory)
     pair_close(&pair);
 }
 
-/* The function may make and give up regions itself. */
+/* The callback may make and release regions itself. */
 struct chain {
     struct sluice_pd *pd;
     uint32_t left;
@@ -213,7 +213,7 @@ TEST(function_releases_the_next)
     pair_close(&pair);
 }
 
-/* One thread drives the channel, and another gives up or waits for its memory. */
+/* One thread drives the channel, and another releases its memory or waits for it. */
 TEST(another_thread_drives)
 {
     enum { REGIONS = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions for which a memory cgroup leaves no room are refused: also many small ones, of which
- * not each reads how much is left, from several threads, and in a child of fork(2).
+ * Regions for which a memory cgroup has no room are refused: also many small ones, not each of
+ * which reads the limit, from several threads, and in a child of fork(2).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -28,14 +28,17 @@ static void write_number(const char *name, size_t number)
             strerror(errno));
 }
 
-/* The same in both versions of cgroups, whichever the process is in. */
+/* Sets the same value in both versions of cgroups, whichever the process uses. */
 static void set_used(size_t bytes)
 {
     write_number(CGROUPS "/memory.current", bytes);
     write_number(CGROUPS "/memory/memory.usage_in_bytes", bytes);
 }
 
-/* Cgroups of our own instead of the system's, in a mount namespace; false: we may not. */
+/*
+ * Mounts our own cgroups over the system's, in a mount namespace. Returns false if that is not
+ * permitted.
+ */
 static bool mount_cgroups(size_t limit, size_t used)
 {
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -77,7 +80,7 @@ static void in_a_cgroup(struct rank *rank)
     (void)rank;
 }
 
-/* Regions that are kept, and what they take of the cgroup if that counts them. */
+/* Regions that are kept, and their share of the cgroup if that counts them. */
 struct kept {
     struct sluice_pd *pd;
     size_t length;
@@ -87,7 +90,7 @@ struct kept {
     struct sluice_mr *mrs[600];
 };
 
-/* Until one is refused, or there are enough. */
+/* Allocates until one is refused, or there are enough. */
 static void keep_regions(struct kept *kept, uint32_t most)
 {
     struct sluice_mr *mr = NULL;
@@ -114,7 +117,7 @@ static void end_regions(struct kept *kept)
     }
 }
 
-/* The cgroup counts them: they get nearly all that there is, and nothing more. */
+/* The cgroup counts them: they get nearly all of the room, and no more. */
 static void small_ones_in_a_row(struct rank *rank)
 {
     struct sides sides;
@@ -133,7 +136,10 @@ static void small_ones_in_a_row(struct rank *rank)
     (void)rank;
 }
 
-/* Others take nearly all just after it was read: small regions notice soon, large ones at once. */
+/*
+ * Others take nearly all just after the limit was read: small regions notice that soon, large ones
+ * at once.
+ */
 static void room_goes_away(struct rank *rank)
 {
     struct sides sides;
@@ -148,7 +154,7 @@ static void room_goes_away(struct rank *rank)
     keep_regions(&kept, COUNT(kept.mrs));
     require(kept.count * kept.length <= 64 * MIB / CREDIT_PART, "%u regions", kept.count);
     end_regions(&kept);
-    /* Memory that was given back is no room in itself: others may have it. */
+    /* Freed memory is not room by itself: others may have taken it. */
     require_null(sluice_mr_alloc(kept.pd, 4096, ACCESS_ALL), ENOMEM, NO_ROOM);
     set_used(64 * MIB);
     keep_regions(&kept, 1);
@@ -192,7 +198,7 @@ static void run_threads(void *(*run)(void *argument), struct kept *kept, uint32_
     }
 }
 
-/* Threads get what they may while there is room, and then no more than one would. */
+/* Threads allocate while there is room, and in total no more than one thread would. */
 static void from_threads(struct rank *rank)
 {
     static struct kept kept[4];
@@ -255,7 +261,7 @@ static void in_a_child(struct rank *rank)
     (void)rank;
 }
 
-/* Devices take memory by their drivers, which ask no cgroup first. */
+/* Drivers of devices allocate without checking a cgroup. */
 static void run_in_a_process(void (*function)(struct rank *rank))
 {
     if (device_is_soft()) {

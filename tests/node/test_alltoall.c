@@ -79,7 +79,7 @@ TEST(attributes)
     }
 }
 
-/* A rank without time does not begin, and makes good for it; and one that is alone needs none. */
+/* A rank without time does not begin, and repeats the call; a rank alone needs no time. */
 static void trade_without_time(struct ranks *ranks, uint32_t rank)
 {
     uint8_t own[RANKS_MAX] = {7}, all[RANKS_MAX] = {0};
@@ -196,7 +196,7 @@ TEST(arguments)
     ranks_close(&ranks);
 }
 
-/* Rank 2 does the first, all others the second: calls that do not go together. */
+/* Rank 2 makes the first call, all others the second: calls that do not match. */
 enum act { TRADE_8, TRADE_16, GATHER, SHARE, MEET, END };
 
 static int act(struct sluice_node *node, enum act what)
@@ -296,7 +296,7 @@ static void trade_in_vain(struct ranks *ranks, uint32_t rank)
     for (int turn = 0; turn < 3; turn++) {
         int result = sluice_node_alltoall(node, own, values, 8, SLUICE_MS(100));
 
-        /* Rank 0 has what rank 1 gave it, the first time. */
+        /* Rank 0 has the value of rank 1, the first time. */
         require(result == -ETIMEDOUT || result == -ECANCELED ||
                     (rank == 0 && turn == 0 && result == 0),
                 "%d: %s", result, sluice_last_error());
@@ -318,7 +318,7 @@ TEST(a_piece_in_vain)
 #define SLOTS_AT 64
 #define SLOT_BYTES 256
 
-/* Rank 1 is hostile. Nothing it writes makes rank 0 hang, or read or write where it must not. */
+/* Rank 1 is hostile. No word that it writes makes rank 0 hang, or access memory outside. */
 TEST(garbage)
 {
     static const struct {

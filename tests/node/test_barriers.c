@@ -71,7 +71,7 @@ TEST(all_ranks)
     }
 }
 
-/* One rank asks for no algorithm, the others for what the number of ranks says. */
+/* One rank names no algorithm, the others that which the number of ranks selects. */
 static void choose(struct ranks *ranks, uint32_t rank)
 {
     uint32_t algorithm = ranks->count <= 4 ? SLUICE_BARRIER_DISSEMINATION : SLUICE_BARRIER_CENTRAL;
@@ -90,7 +90,7 @@ TEST(no_algorithm_asked_for)
     }
 }
 
-/* More than the words that ranks write to each other can count. */
+/* More barriers than the counters between ranks can count. */
 static void pass_often(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 1; turn <= 70000; turn++) {
@@ -190,7 +190,7 @@ static void come_late(struct ranks *ranks, uint32_t rank)
     }
 }
 
-/* The others wait for it, and sleep while they do. */
+/* The others wait for the late rank, and sleep meanwhile. */
 TEST(a_late_rank)
 {
     struct ranks ranks;
@@ -205,7 +205,7 @@ TEST(a_late_rank)
     ranks_close(&ranks);
 }
 
-/* A rank without time comes to no barrier, and makes good for it. */
+/* A rank without time enters no barrier, and repeats the call. */
 static void come_without_time(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 1; turn <= 3; turn++) {
@@ -278,7 +278,7 @@ TEST(earlier_writes_are_visible)
     ranks_close(&ranks);
 }
 
-/* Two results, of a message around the ring, are what they were before the barriers. */
+/* Two unread results, of a message around the ring, are unchanged after the barriers. */
 static void keep_results(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
@@ -382,7 +382,10 @@ static void join_crowd(struct rank *rank)
         require(result == 0, "barrier %u: %s", i, sluice_last_error());
     }
     rank_barrier(rank);
-    /* For a second all but one wait, and sleep: one that spins uses much of its processor. */
+    /*
+     * All ranks but one wait for a second, and sleep: a spinning one would use much of its
+     * processor.
+     */
     getrusage(RUSAGE_SELF, &usage);
     int64_t before = cpu_used();
     if (rank->index == 0) {
@@ -452,7 +455,7 @@ static void meet_in_scope(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-/* A barrier that fails there leaves the scope as it is, and its deadline is its own. */
+/* A barrier that fails there leaves the scope unchanged, and has a deadline of its own. */
 static void miss_in_scope(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -460,7 +463,7 @@ static void miss_in_scope(struct ranks *ranks, uint32_t rank)
         sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
     require(scope, "%s", sluice_last_error());
     if (rank == 0) {
-        /* Long enough for rank 1 to come, where the machine stands still. */
+        /* Long enough for rank 1 to come, even if the machine stalls. */
         require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(5)), -ETIMEDOUT,
                       "rank 2 not come");
     } else if (rank == 1) {

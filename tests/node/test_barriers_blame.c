@@ -153,7 +153,7 @@ static void forget_in_an_allgather(struct ranks *ranks, uint32_t rank)
     forget_a_receive(ranks, rank, true);
 }
 
-/* With barriers before it, of the same ranks and of others, and without. */
+/* With earlier barriers of the same ranks and of others, and without. */
 static void forget_after_others(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t some[] = {0, 1};
@@ -182,7 +182,7 @@ TEST(a_forgotten_receive)
     }
 }
 
-/* The peer is there: what ended is this side's patience. */
+/* The peer is alive: the deadline of this side ended the connection. */
 TEST(a_deadline_of_our_own)
 {
     struct ranks ranks;

@@ -9,7 +9,7 @@
 #include "../support/process.h"
 #include "../support/ranks.h"
 
-/* Until another rank's failure is known here; a busy machine takes its time. */
+/* The time until another rank's failure is known here, on a busy machine. */
 #define AT_ONCE SLUICE_S(5)
 
 static void all_pass(struct ranks *ranks, uint32_t rank)
@@ -58,8 +58,8 @@ TEST(wrong_lists)
 }
 
 /*
- * The last rank never comes; rank 0 gives up first, and the others with it. In the
- * tree rank 0 waits for rank 1, which has come: it is not to blame.
+ * The last rank never comes; rank 0 gives up first, and the others with it. In the tree rank 0
+ * waits for rank 1, which has come and is not blamed.
  */
 static void miss_one(struct ranks *ranks, uint32_t rank)
 {
@@ -197,7 +197,7 @@ static void ask_in_vain(struct ranks *ranks, uint32_t rank)
     ranks_reset(ranks, rank);
     all_pass(ranks, rank);
     ranks_meet(ranks);
-    /* Then it can be asked again: that is two questions in all. */
+    /* Then it can be queried again: that makes two queries in all. */
     if (rank == 0) {
         struct sluice_counters counters = {.size = sizeof(counters)};
         require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1)), -ETIMEDOUT,
@@ -325,12 +325,12 @@ TEST(garbage)
         require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, algorithm, DEADLINE),
                       wrong[i].error, wrong[i].words);
         require(fair_now() - start < AT_ONCE, "case %zu", i);
-        /* In the last one rank 0 has notified it, of what may come before the mark does. */
+        /* In the last case rank 0 has notified it of messages that may come before the mark. */
         int result = sluice_node_barrier(ranks.nodes[1], NULL, 0, 0, DEADLINE);
         require(result == -ECANCELED ||
                     (result == -EPROTO && algorithm == SLUICE_BARRIER_DISSEMINATION),
                 "case %zu: %d, %s", i, result, sluice_last_error());
-        /* Such a rank must put its line in order before it goes on. */
+        /* Such a rank must repair its line before it goes on. */
         forge(&ranks, wrong[i].at, 0);
         require_ok(sluice_node_barrier_reset(ranks.nodes[0]));
         require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
@@ -350,7 +350,7 @@ TEST(garbage)
     ranks_close(&ranks);
 }
 
-/* A peer that was never connected, or was ended by this side, is lost. */
+/* A peer that was never connected, or that this side disconnected, counts as lost. */
 static void lose_rank(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t rest[] = {0, 2};
@@ -392,7 +392,7 @@ TEST(a_lost_connection)
     ranks_try(3, &attr, lose_rank);
 }
 
-/* Rank 1 loses rank 2, learns of it by itself, and closes its node: it is not to blame. */
+/* Rank 1 loses rank 2, notices that itself, and closes its node: it is not blamed. */
 static void leave_for_another(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that do not agree on what they are in: a barrier of other ranks, by another
- * algorithm, or the end of the node. None may leave as if all had come.
+ * Ranks that disagree: a barrier of other ranks, by another algorithm, or the end of the node. None
+ * may leave as if all had come.
  */
 #include <stdatomic.h>
 
@@ -10,7 +10,7 @@
 #include "../support/ranks.h"
 
 #define RANKS 4
-/* Until another rank's failure is known here; a busy machine takes its time. */
+/* The time until another rank's failure is known here, on a busy machine. */
 #define AT_ONCE SLUICE_S(5)
 
 /* The calls of rank 0, and those of the others. */
@@ -20,7 +20,7 @@ struct mix {
     bool ends;              /* rank 0 shuts down */
 };
 
-static atomic_uint found; /* ranks that met one that is elsewhere */
+static atomic_uint found; /* ranks that met one in another call */
 
 static void meet_elsewhere(struct ranks *ranks, uint32_t rank)
 {
@@ -67,7 +67,7 @@ TEST(other_ranks)
     try_mixes(mixes, COUNT(mixes));
 }
 
-/* Of some that are not here each waits for another one in a circle, until its time is up. */
+/* Some wait for each other in a circle, until their deadlines. */
 TEST(other_algorithms)
 {
     static const struct mix mixes[] = {
@@ -82,7 +82,10 @@ TEST(an_early_end)
     try_mixes(mixes, COUNT(mixes));
 }
 
-/* The list of all ranks is no other group than no list, nor the default algorithm another one. */
+/*
+ * The list of all ranks is the same group as no list, and naming the default algorithm the same as
+ * none.
+ */
 static void say_it_otherwise(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t all[RANKS] = {0, 1, 2, 3};

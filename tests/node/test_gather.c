@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values and handles that all ranks of a node give to all: of any length, with ranks
- * that run ahead, beside barriers and the program's own messages; and what fails, fails
- * for all, and a reset cures it.
+ * Values and handles that each rank of a node gives to all: of any length, with ranks that run
+ * ahead, beside barriers and the program's own messages; a failure is one for all ranks, and a
+ * reset cures it.
  */
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ TEST(ranks_that_run_ahead)
     }
 }
 
-/* A rank without time does not begin, and makes good for it. */
+/* A rank without time does not begin, and repeats the call. */
 static void give_without_time(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_peer_remote_mr remotes[RANKS_MAX];
@@ -147,7 +147,7 @@ TEST(beside_barriers_and_messages)
     ranks_try(4, NULL, mix);
 }
 
-/* No result that the program has left for later is lost to an allgather. */
+/* An allgather loses no unread result. */
 static void leave_results(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
@@ -182,7 +182,7 @@ TEST(results_left_for_later)
     ranks_try(3, &attr, leave_results);
 }
 
-/* With the handles each rank writes its block into the memory of all that share one. */
+/* With the handles each rank writes its block into the memory of all that share a region. */
 static void write_to_all(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -355,7 +355,7 @@ static void give_in_vain(struct ranks *ranks, uint32_t rank)
     }
     for (int turn = 0; turn < 3; turn++) {
         int result = sluice_node_allgather(node, &own, values, 8, SLUICE_MS(100));
-        /* Rank 0 has what rank 1 gave it, the first time. */
+        /* Rank 0 has the value of rank 1, the first time. */
         require(result == -ETIMEDOUT || result == -ECANCELED ||
                     (rank == 0 && turn == 0 && result == 0),
                 "%d: %s", result, sluice_last_error());
@@ -381,7 +381,7 @@ TEST(a_piece_in_vain)
 #define SLOTS_AT 64
 #define SLOT_BYTES 256
 
-/* Rank 1 is hostile. Nothing it writes makes rank 0 hang, or read or write where it must not. */
+/* Rank 1 is hostile. No word that it writes makes rank 0 hang, or access memory outside. */
 TEST(garbage)
 {
     static const struct {
@@ -422,7 +422,7 @@ TEST(garbage)
         require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
         generation++;
     }
-    /* A handle that is none. */
+    /* An invalid handle. */
     struct sluice_peer_remote_mr remotes[2];
     const uint64_t handle[6] = {(uint64_t)generation << 32 | 1, UINT64_C(2) << 56 | 32};
     ranks_forge(&ranks, SLOTS_AT + SLOT_BYTES, handle, 6);

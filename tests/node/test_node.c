@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes from their making to their end: arguments, endpoints that are wrong in
- * every way, opening over an exchange, and the orderly end.
+ * Nodes from opening to closing: arguments, endpoints that are wrong in every way, opening over an
+ * exchange, and the orderly end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static struct sluice_node *duo_connect(struct duo *duo, uint32_t rank)
     return sluice_prepared_node_handshake(prepared, duo->remotes[rank], 2);
 }
 
-/* One number of the endpoint that rank 1 made for rank 0 is another one. */
+/* Changes one number in the endpoint that rank 1 made for rank 0. */
 TEST(endpoints_of_others)
 {
     static const struct {
@@ -176,7 +176,7 @@ static void connect_unusable(void (*spoil)(struct sluice_node_endpoint *endpoint
     require(peer_error(all, 1).error == -EPROTO, "byte %zu: %s", at, peer_error(all, 1).text);
     require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECONNRESET,
                   "rank 1 is lost endpoint");
-    /* A connection that is made new serves barriers again, if it is known where to write. */
+    /* A connection that was reset serves barriers again, if the address to write to is known. */
     bool known = spoil == change_and_sign && at >= 32 && at < 288;
     struct sluice_endpoint endpoint;
     require_ok(sluice_multichannel_peer_reset(all, 1, &endpoint));
@@ -207,7 +207,7 @@ TEST(unusable_endpoints)
     connect_unusable(erase, 0xff);
 }
 
-/* Of what the log says. */
+/* The first line of the log. */
 static char first_line[300];
 
 static void keep_first_line(uint32_t level, const char *line, void *user)
@@ -368,7 +368,7 @@ TEST(an_end_that_fails_elsewhere)
     ranks_try(3, NULL, wait_for_work);
 }
 
-/* The multichannel is the node's: the program cannot end it. */
+/* The multichannel belongs to the node: the program cannot close it. */
 TEST(an_owned_multichannel)
 {
     struct ranks ranks;
@@ -382,7 +382,7 @@ TEST(an_owned_multichannel)
     ranks_close(&ranks);
 }
 
-/* Exchanges that this process has with itself, or that fail. */
+/* Exchanges of this process with itself, or that fail. */
 static int copy_own(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
 {
     (void)argument;
@@ -491,7 +491,7 @@ TEST(open_together, .group = "processes", .unless = device_is_pretend)
     }
 }
 
-/* One rank has another idea of the barriers: both learn it, and are rid of all. */
+/* One rank asks for another kind of barriers: both get the error, and everything is closed. */
 static void disagree(struct rank *rank)
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = rank->index + 1};

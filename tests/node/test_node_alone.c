@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes that open by themselves what they are not given: an exchange, as the
- * environment says, a device, and a domain; and close it, in whatever order the
- * program ends what it made of that.
+ * Nodes that open by themselves what they are not given: an exchange, as the environment selects, a
+ * device, and a domain; and close these, in any order in which the program ends its own objects.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@ static void be_rank(uint32_t rank, uint32_t ranks, uint16_t port)
     require(setenv("SLUICE_DEVICE", test_device(), 1) == 0, "%s", test_device());
 }
 
-/* A message to oneself, in memory of the domain. */
+/* Sends a message to itself, in memory of the domain. */
 static void works(struct sluice_node *node, struct sluice_pd *pd)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(node);
@@ -98,7 +97,7 @@ TEST(a_domain_is_given, .group = "self")
     require(sluice_node_pd(node) == pd && sluice_node_context(node) == context, "others");
     require(sluice_node_exchange(node), "%s", sluice_last_error());
     works(node, pd);
-    /* The program's own may be ended at any time. */
+    /* The program's own domain may be freed at any time. */
     sluice_pd_free(pd);
     sluice_context_close(context);
     require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
@@ -206,7 +205,7 @@ static void keep_lines(uint32_t level, const char *line, void *user)
     }
 }
 
-/* A node of one rank that is opened with these: the log has these words, or NULL: no such line. */
+/* Opens a node of one rank with these. The log must have these words, or, if NULL, no line. */
 static void open_with(struct sluice_pd *pd, struct sluice_exchange *exchange, const char *words)
 {
     char text[TEXT] = "";
@@ -225,7 +224,7 @@ static struct sluice_pd *fail_to_open(void)
     return pd;
 }
 
-/* The node is opened all the same, but not without a word. */
+/* The node opens all the same, and logs a warning. */
 TEST(objects_that_failed_to_open_are_given, .group = "self")
 {
     const struct sluice_exchange_attr wrong = {.size = sizeof(wrong), .kind = 99};

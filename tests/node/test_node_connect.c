@@ -129,7 +129,10 @@ TEST(receives_and_arrivals_of_one_node)
         ranks_try(counts[i], NULL, use_both);
 }
 
-/* Several, closed in another order than they were made in, and one that outlives the node. */
+/*
+ * Several multichannels, closed in another order than they were made in, and one that outlives the
+ * node.
+ */
 static void use_several(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_multichannel *more[3];
@@ -179,7 +182,7 @@ TEST(failure_of_a_rank_fails_all)
     ranks_try(3, NULL, fail_alone);
 }
 
-/* Rank 1 does not come at first: the barriers break, and a reset mends them. */
+/* Rank 1 does not come at first: the barriers break, and a reset repairs them. */
 static void come_late(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
@@ -236,7 +239,7 @@ TEST(wrong_arguments)
     ranks_close(&ranks);
 }
 
-/* A node that takes the place of a rank's own; the second multichannel goes with the old one. */
+/* A node that takes the place of a rank's own; the second multichannel ends with the old one. */
 static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_prepared_node *prepared;
@@ -319,7 +322,7 @@ TEST(ranks_that_come_again)
     ranks_try(3, &watchful_node, come_again);
 }
 
-/* One side alone has lost the connection, and the other side reset its own, as may be. */
+/* Only one side has lost the connection, and the other side reset its own, which is possible. */
 static void lose_one(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_endpoint endpoint;

@@ -11,14 +11,14 @@
 #include "../support/ranks.h"
 
 #define LONG SLUICE_S(60)
-/* A busy machine takes its time. */
+/* The time for all ranks to learn of it, on a busy machine. */
 #define AT_ONCE SLUICE_S(10)
 
 /* The failure of rank 1. */
 struct mishap {
     bool wrapped; /* the exchange is functions of the program */
     uint32_t barrier;
-    size_t changed; /* byte of what rank 0 sends it, if it is not 0 */
+    size_t changed; /* byte changed in data from rank 0, if not 0 */
     bool sign;      /* with a checksum that is right */
     int error;
     const char *own;    /* words of its text */
@@ -122,7 +122,7 @@ TEST(a_wrong_argument)
 
 TEST(a_wrong_endpoint)
 {
-    /* The rank that it is for. */
+    /* The rank that the endpoint is for. */
     const struct mishap one = {.wrapped = true,
                                .changed = 11,
                                .sign = true,

@@ -187,7 +187,7 @@ static void check_threads(bool allowed)
     sluice_exchange_close(exchange);
 }
 
-/* Whether other threads may call MPI as well. */
+/* Initializes MPI. Returns whether other threads may call MPI as well. */
 static bool init(int *argc, char ***argv, bool threads)
 {
     int level = MPI_THREAD_SINGLE;

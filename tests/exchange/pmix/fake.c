@@ -29,11 +29,11 @@
 #define SHOWN __attribute__((visibility("default")))
 
 static atomic_uint inits;
-static atomic_bool stuck; /* in a call that does not return, with which nothing can be ended */
+static atomic_bool stuck; /* a call hangs, so finalizing would hang as well */
 static char last_key[64];
 static char *last_bytes;
 static size_t last_size;
-static void *fences[8]; /* that never end */
+static void *fences[8]; /* fences that never end */
 static unsigned fence_count;
 static unsigned all_fences;
 static uint32_t last_word;

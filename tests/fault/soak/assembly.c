@@ -10,7 +10,7 @@
 #define UNWRITTEN UINT64_MAX /* offset of what lands elsewhere */
 
 enum style {
-    STYLE_ALL = 0,   /* everybody with everybody */
+    STYLE_ALL = 0,   /* all ranks with all ranks */
     STYLE_RING,      /* each rank sends to the next, more than the queues hold */
     STYLE_OUT,       /* a root to all others */
     STYLE_IN,        /* the same in the opposite direction */
@@ -98,7 +98,7 @@ static void perform_together(struct office *office, struct batch *batch)
     perform(office, batch, method);
 }
 
-/* Here the other side does not wait for us while we wait for it. */
+/* Here the other side does not wait for this one. */
 static void perform_alone(struct office *office, struct batch *batch)
 {
     enum method method;
@@ -234,7 +234,7 @@ static void point_at(struct flight *flight, size_t offset, uint64_t length)
     must(result == 0, "%s", sluice_last_error());
 }
 
-/* Operations that the other side has nothing to do with. */
+/* Operations that need no part of the other side. */
 static void add_one_sided(struct batch *batch, struct office *line)
 {
     struct peer *peer = &soak.peers[line->rank];

@@ -73,7 +73,7 @@ struct flight *make_word(uint32_t rank)
     return one_in(&soak.rng, 2) ? make_add(rank) : make_swap(rank);
 }
 
-/* An operation on a word that is complete on return: false if the peer is lost. */
+/* Does an operation on a word and waits for it. Returns false if the peer is lost. */
 static bool use_word(uint32_t rank, uint32_t opcode, size_t offset, uint64_t first, uint64_t second,
                      uint64_t *value)
 {
@@ -117,7 +117,7 @@ void use_lock(uint32_t rank)
     }
 }
 
-/* A peer begins anew: its words here, and ours there. */
+/* A peer restarts: forgets its words here, and ours there. */
 void forget_words(uint32_t rank)
 {
     struct peer *peer = &soak.peers[rank];

@@ -23,7 +23,7 @@ enum pair_state { PAIR_NONE = 0, PAIR_MEETING, PAIR_UP };
 struct pair {
     enum pair_state state;
     uint64_t meeting;
-    uint32_t met; /* how many have said so */
+    uint32_t met; /* how many have reported it */
 };
 
 enum affair {
@@ -47,7 +47,7 @@ struct broker {
     enum affair affair;
     int64_t begun;
     uint64_t id;
-    uint32_t waiting; /* mask of ranks that have not said that they have done */
+    uint32_t waiting; /* mask of ranks that have not reported the end */
     struct message sums;
     uint32_t counted; /* mask of ranks whose counts are in the sums */
     bool killed;      /* a rank, since the last comparison */
@@ -191,7 +191,7 @@ static void kill_rank(uint32_t rank)
     tell_all(live_mask(), message);
 }
 
-/* Seldom while they still meet, so that there is something else as well. */
+/* Kills seldom while pairs still meet, so that other work is done as well. */
 static bool is_time_to_kill(int64_t now)
 {
     if (broker.affair >= AFFAIR_FINISH || now < broker.next_kill || now >= broker.end) {
@@ -204,7 +204,7 @@ static bool is_time_to_kill(int64_t now)
     return true;
 }
 
-/* The lower half of the ranks survives everything. */
+/* Kills a rank; the lower half of the ranks is never killed. */
 static void kill_somebody(void)
 {
     uint32_t half = broker.options->ranks / 2;
@@ -338,7 +338,7 @@ static void begin_comparison(void)
     broker.killed = false;
 }
 
-/* Two ranks say goodbye, and meet again. */
+/* Two ranks part, and meet again. */
 static void begin_parting(void)
 {
     uint32_t one = (uint32_t)random_below(&broker.rng, broker.options->ranks);
@@ -389,7 +389,7 @@ static bool all_up(void)
     return true;
 }
 
-/* The time of the soak runs from when all have met for the first time. */
+/* The soak's time begins when all have met for the first time. */
 static void start_clock(void)
 {
     int64_t now = clock_now();
@@ -446,7 +446,7 @@ static void begin_affair(void)
     } else if (one_in(&broker.rng, 2)) {
         begin_assembly();
     } else {
-        /* For a while there is only mail. */
+        /* For some time there is only mail. */
         begin(AFFAIR_NONE, 0);
         broker.begun = now + (int64_t)random_below(&broker.rng, SLUICE_MS(60));
     }

@@ -33,7 +33,9 @@ extern bool broken; /* the soak has failed */
 /* watch.c */
 void begin_watch(void);
 double run_time(void);
-/* The first complaint is what the soak fails with; it comes with what everybody does. */
+/*
+ * Reports a failure of the soak; the first one counts, and is printed with the state of all ranks.
+ */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void watch_members(const struct options *options);
 void begin_life(struct member *member);
@@ -42,13 +44,13 @@ void add_sample(struct member *member, const struct count *count);
 /* remains.c */
 /* Notes the sockets of a live process that is about to end. */
 void note_sockets(pid_t pid);
-/* All ranks live, and stand still. */
+/* Checks while all ranks live and stand still. */
 void check_remains(const struct options *options);
-/* None lives. */
+/* Checks when no rank lives. */
 void conclude_remains(void);
 
 /* watch.c again */
-/* Prints what was done; true if all is well. */
+/* Prints the work that was done. Returns whether all is well. */
 bool conclude_watch(const struct options *options);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of the library: each is counted and noted before it is made, so that
- * the parent knows what a process is in, and what was never tried.
+ * The calls of the library: each is counted and noted before it is made, so that the parent knows
+ * the call that a process is in, and calls that were never made.
  */
 #ifndef SOAK_CALLS_H
 #define SOAK_CALLS_H

@@ -122,7 +122,7 @@ static uint32_t check_places(uint32_t from, uint64_t written)
     return length;
 }
 
-/* The 31 bits that there are of a number which is near to what was checked. */
+/* Extends the 31 bits of a number near to the number that was checked. */
 static uint64_t widen(uint64_t near, uint32_t bits)
 {
     uint64_t number = (near & ~(uint64_t)(IMMEDIATE_PLACE - 1)) | bits;

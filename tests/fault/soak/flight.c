@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests, from when they are made until they are complete: each completes once,
- * of the right peer and operation, and its data is what it must be.
+ * Requests, from when they are made until they are complete: each completes once, with the right
+ * peer and operation, and the right data.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +132,7 @@ struct flight *make_flight(struct office *office, uint32_t rank, enum flight_kin
                            uint32_t opcode, uint64_t length)
 {
     struct peer *peer = &soak.peers[rank];
-    /* Some are kept for receives and grants, without which nothing moves. */
+    /* Some flights are reserved for receives and grants, which everything else needs. */
     bool vital = office->kind != OFFICE_MAIL || kind == FLY_RECEIVE || kind == FLY_GRANT;
     uint32_t spare = vital ? 0 : FLIGHTS / 4;
     if (soak.free_count <= spare) {

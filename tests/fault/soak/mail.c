@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random traffic of one rank with the others. The number of a message says how
- * much room its receive has; what a rank may send it knows from its grants.
+ * Random traffic of one rank with the others. The number of a message determines the size of its
+ * receive; grants tell a rank what it may send.
  */
 #include "soak.h"
 
@@ -171,7 +171,7 @@ static struct flight *make_read(uint32_t rank)
     return flight;
 }
 
-/* opcode NONE: any. plain: what a call that takes no flags can do. */
+/* opcode NONE: any. plain: only what a call without flags can do. */
 static struct flight *make_any(uint32_t rank, uint32_t opcode, bool plain)
 {
     static const uint32_t mixed[] = {SLUICE_OP_SEND,  SLUICE_OP_SEND, SLUICE_OP_SEND,
@@ -238,7 +238,7 @@ static void do_list(void)
     }
 }
 
-/* The same bytes to several peers: all have room for it. */
+/* Sends the same bytes to several peers, all of which have room. */
 static void do_multicast(void)
 {
     bool write = one_in(&soak.rng, 2);
@@ -305,7 +305,7 @@ static bool mail_is_quiet(uint32_t rank)
     return soak.peers[rank].sending == 0;
 }
 
-/* A read that is complete proves what was detached before. */
+/* A complete read proves that detached requests before it are done. */
 static void prove_detached(uint32_t rank)
 {
     struct flight *flight;
@@ -317,7 +317,7 @@ static void prove_detached(uint32_t rank)
     perform_one(flight);
 }
 
-/* With a peer that is lost, what is in flight ends with the connection at the latest. */
+/* Requests in flight with a lost peer end with the connection at the latest. */
 static bool is_silent(uint32_t rank)
 {
     const struct peer *peer = &soak.peers[rank];

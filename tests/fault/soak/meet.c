@@ -61,7 +61,7 @@ static struct sluice_multichannel *open_multichannel(struct sluice_endpoint *end
     struct sluice_prepared_multichannel *prepared =
         CALL(multichannel_prepare, soak.pd, soak.size, &attr);
     must(prepared, "%s", sluice_last_error());
-    if (one_in(&soak.rng, 2)) { /* one that comes to nothing */
+    if (one_in(&soak.rng, 2)) { /* a connection that is given up */
         CALL_VOID(prepared_multichannel_free, prepared);
         prepared = CALL(multichannel_prepare, soak.pd, soak.size, &attr);
         must(prepared, "%s", sluice_last_error());
@@ -134,7 +134,7 @@ static void take_back(uint32_t rank)
          rank);
 }
 
-/* RC cannot take back one request: the connection goes with it. */
+/* RC cannot cancel a single request: the connection ends with it. */
 static void cancel_one(uint32_t rank)
 {
     for (uint32_t i = 0; i < FLIGHTS; i++) {

@@ -137,7 +137,7 @@ static void report_count(uint64_t id)
     struct count *count = &message.count;
     struct mallinfo2 heap = mallinfo2();
     count->heap = (int64_t)(heap.uordblks + heap.hblkhd);
-    /* Of memory that it shares with others it has as much as it happens to have touched. */
+    /* Shared memory counts as resident as far as it was touched, so it is left out. */
     count->resident =
         (read_status("VmRSS:") - read_status("RssShmem:")) * 1024 - (int64_t)soak.big_mapped;
     count->threads = (int32_t)read_status("Threads:");
@@ -146,7 +146,7 @@ static void report_count(uint64_t id)
     say_message(&message);
 }
 
-/* No fewer requests have succeeded than we have seen, and no more than we have made. */
+/* At least the requests seen to succeed have succeeded, and at most those that were made. */
 static void compare_counters(void)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
@@ -305,7 +305,7 @@ static void hear(const struct message *message)
     }
 }
 
-/* True if there was something. */
+/* Handles a message of the broker. Returns whether there was one. */
 static bool listen_once(void)
 {
     struct message message;

@@ -13,7 +13,7 @@
 #include "../../support/inodes.h"
 #include "broker.h"
 
-/* A connection may have been made just now: one of its ends has mapped what the other has not. */
+/* The time for new connections, of which only one end may have mapped its memory yet. */
 #define SETTLING_TIME SLUICE_S(20)
 
 static struct inodes sockets; /* of all ranks, as far as we have seen them */
@@ -27,8 +27,8 @@ static void must_tell(bool told, const char *what, pid_t pid)
 }
 
 /*
- * A process that has begun just now still has what we had when it was made: our ends of the
- * sockets to all others, which are not its own, and live on.
+ * A process that has just been forked still has the parent's ends of the sockets to all others,
+ * which are not its own, and live on.
  */
 void note_sockets(pid_t pid)
 {
@@ -77,7 +77,7 @@ static size_t count_orphans(const struct options *options, uint32_t *rank)
     return orphans;
 }
 
-/* How many of those that we have seen there still are. */
+/* Counts the noted sockets that still exist. */
 static size_t count_sockets(void)
 {
     size_t left = 0;

@@ -62,7 +62,7 @@
 /* The time within which connected ranks notice that a process is dead. */
 #define LOSS_TIME SLUICE_S(1)
 
-/* All operations: much more than they need. A wait that takes longer is a hang. */
+/* The time for any operation, far more than needed. A longer wait is a hang. */
 #define OPERATION_TIME SLUICE_S(60)
 
 struct options {
@@ -155,7 +155,7 @@ struct common {
     uint64_t lock, locked_sum;
     uint64_t spare[5];
     uint64_t line_sum[RANKS_MAX];
-    uint64_t spots[RANKS_MAX]; /* written by peers, for the sake of it */
+    uint64_t spots[RANKS_MAX]; /* written by peers only to use atomics and writes */
     uint8_t windows[RANKS_MAX][WINDOWS][WINDOW];
 };
 
@@ -188,7 +188,7 @@ struct peer {
     int64_t failed_at;
     int64_t killed_at; /* while connected, until the library reports the loss; 0: reported */
     struct sluice_remote_mr common, board;
-    /* Of its mail, which we connected to in this meeting or the one before, and before that. */
+    /* Endpoints of its mail: of this or the last meeting, and of the one before. */
     struct sluice_endpoint last, older;
     uint32_t last_epoch, older_epoch;
     uint32_t last_life, older_life;
@@ -322,26 +322,26 @@ void go_with_peer(uint32_t rank);
 /* flight.c */
 uint64_t key_of(uint64_t meeting, uint32_t from, uint32_t to, uint64_t number);
 uint64_t board_key(uint32_t rank, uint32_t epoch);
-/* A request to a peer with memory for length bytes; NULL if there is no room now. */
+/* Makes a request to a peer with memory for length bytes. Returns NULL if there is no room now. */
 struct flight *make_flight(struct office *office, uint32_t rank, enum flight_kind kind,
                            uint32_t opcode, uint64_t length);
-/* A detached one, which must have ended by now. */
+/* Ends a detached flight, which must have completed by now. */
 void end_flight(struct flight *flight);
 void set_flags(struct flight *flight);
-/* How it ended: its buffers are its own again. */
+/* Checks the result of a flight, and frees its buffers. */
 void conclude(struct flight *flight, const struct sluice_completion *completion);
 void conclude_result(struct flight *flight, int result);
 struct flight *find_flight(const struct office *office, const struct sluice_completion *completion);
 void detach_flight(struct flight *flight);
-/* Something failed with this peer. */
+/* Notes that something failed with this peer. */
 void suspect(uint32_t rank, const char *what, int error);
-/* NULL if there are many, unless there must be one. */
+/* Returns NULL if there are many, unless must_be is set. */
 struct big *take_big(size_t length, bool must_be);
 void give_big(struct big *big);
 uint32_t office_index(const struct office *office, uint32_t rank);
 
 /* check.c */
-/* Bytes of a receive with this number. */
+/* Returns the bytes of a receive with this number. */
 uint64_t capacity_of(uint64_t meeting, uint32_t from, uint32_t to, uint64_t number);
 void fill_message(struct flight *flight);
 void fill_place(struct flight *flight);
@@ -364,20 +364,23 @@ enum method {
     BY_UNPOLLED_LIST,
     METHODS
 };
-/* May these requests be performed so, without waiting for the wrong one? */
+/* Whether the method can perform these requests without waiting for the wrong ones. */
 bool fits_method(const struct office *office, const struct batch *batch, enum method method);
-/* Performs them. Unpolled ones may be in flight afterwards. */
+/* Performs them; unpolled ones may be in flight on return. */
 void perform(struct office *office, struct batch *batch, enum method method);
-/* Waits for ever, or long. */
+/* Returns SLUICE_FOREVER or a long deadline. */
 int64_t choose_deadline(void);
-/* The call of the office, or of a scope of it, for requests of this kind, given the rest. */
+/*
+ * Makes the call of the office, or of a scope of it, for requests of this kind, with the other
+ * arguments given.
+ */
 int call_office(const struct office *office, uint32_t opcode, enum form_shape shape,
                 enum form_end end, struct form_call *call);
-/* For the requests of the batch from `at` on. */
+/* Makes the call for the requests of the batch from `at` on. */
 int call_multicast(const struct batch *batch, uint32_t at, enum form_end end,
                    struct form_call *call);
 void perform_multicast(struct office *office, struct batch *batch);
-/* One request that is complete on return. */
+/* Performs one request, which is complete on return. */
 void perform_one(struct flight *flight);
 
 /* unpolled.c */
@@ -385,14 +388,14 @@ void perform_unpolled(struct office *office, struct batch *batch, enum method me
 void perform_unpolled_multicast(struct office *office, struct batch *batch);
 /* Takes completions in one of several ways. Returns false if there were none. */
 bool look(struct office *office);
-/* Until nothing is in flight. */
+/* Waits until nothing is in flight. */
 void settle(struct office *office);
 void look_closely(struct office *office);
 
 /* mail.c */
 void mail_step(void);
 void serve_mail(void);
-/* Ends what is in flight to a peer, or to all (SLUICE_MAX_PEERS), but for receives. */
+/* Ends requests in flight to a peer, or to all (SLUICE_MAX_PEERS), except for receives. */
 void make_quiet(uint32_t rank);
 
 /* atomic.c */

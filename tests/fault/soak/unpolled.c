@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Work that is posted without waiting: all ways to post it, and all ways to learn
- * how it ended.
- */
+/* Requests posted without waiting: all ways to post them, and all ways to get their results. */
 #include <poll.h>
 
 #include "soak.h"
@@ -153,7 +150,7 @@ static void wait_for_room(struct office *office, uint32_t rank)
     }
 }
 
-/* The bytes are those of the first: nothing is given back before all have ended. */
+/* All use the bytes of the first: nothing is freed before all have ended. */
 void perform_unpolled_multicast(struct office *office, struct batch *batch)
 {
     struct sluice_handle handles[BATCH];
@@ -252,7 +249,7 @@ static bool look_by_wait(struct office *office)
     return true;
 }
 
-/* As an event loop does it. */
+/* Polls as an event loop does. */
 static bool look_by_fd(struct office *office)
 {
     int64_t due = 0;
@@ -291,7 +288,7 @@ bool look(struct office *office)
     }
 }
 
-/* Ends it all: of an office that nothing is parked at. */
+/* Ends all requests of an office without parked receives. */
 
 static uint32_t count_detached(const struct office *office)
 {

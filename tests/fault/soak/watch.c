@@ -200,7 +200,7 @@ void end_life(uint32_t rank, struct member *member)
            rank, member->epoch, member->sample_count, (long long)last->heap >> 10, (long long)heap,
            slope(member, HEAP), (long long)last->resident >> 10, (long long)resident >> 10,
            slope(member, RESIDENT), last->fds, last->threads);
-    /* A sanitizer keeps what was freed. */
+    /* A sanitizer keeps freed memory. */
     if (fds > count_connections() || threads > 0 ||
         (!SANITIZED && (heap > HEAP_LIMIT || resident > RESIDENT_LIMIT))) {
         complain("rank %u grows: heap by %lld B, resident by %lld B, fds by %lld, threads by %lld",

@@ -20,7 +20,7 @@ static uint64_t stripe_key(uint64_t id, uint32_t rank)
     return key_of(id | WINDOW_KEYS, rank, rank, 0);
 }
 
-/* Where the stripe of a rank begins; that of the next one is its end. */
+/* Returns where the stripe of a rank begins; that of the next one is its end. */
 static uint64_t stripe_at(uint64_t length, uint32_t rank)
 {
     return length * rank / soak.size;
@@ -45,7 +45,7 @@ static void tell(const struct big *big, uint32_t mask)
     }
 }
 
-/* Those of whom it is known that all is written. */
+/* Checks the stripes of ranks that have reported all writes. */
 static void check_stripes(const struct big *big, uint64_t id, uint32_t mask)
 {
     for (uint32_t rank = 0; rank < soak.size; rank++) {
@@ -81,7 +81,7 @@ static void aim_piece(struct flight *flight, const struct sluice_remote_mr *wind
     must(result == 0, "%s", sluice_last_error());
 }
 
-/* In pieces, by any call that can. */
+/* Moves a stripe in pieces, by any call that can. */
 static void move_stripe(uint64_t id, uint32_t owner, const struct sluice_remote_mr *window,
                         bool write)
 {

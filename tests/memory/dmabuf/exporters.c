@@ -54,7 +54,7 @@ off_t __wrap_lseek(int fd, off_t offset, int whence);
 void *__wrap_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 int __wrap_munmap(void *addr, size_t length);
 
-/* With the lock; NULL: it is none. */
+/* Must be called with the lock. Returns NULL if the descriptor is not a dmabuf. */
 static struct pretended *find(int fd)
 {
     struct stat of;
@@ -99,7 +99,7 @@ static int sync_pretended(struct pretended *pretended, uint64_t flags)
             "flags %#llx", (unsigned long long)flags);
     bool fails = is_to_fail(pretence, end);
     bool again = pretence->error == EINTR || pretence->error == EAGAIN;
-    /* An end is one, whatever it says of what was written. */
+    /* An end that fails ends the access all the same. */
     if (fails && (again || !end)) {
         errno = pretence->error;
         return -1;
@@ -226,7 +226,7 @@ static int make_memfd(size_t length)
     return fd;
 }
 
-/* A mapping of our own, of the dmabuf or of the memory that it is made of. */
+/* Makes our own mapping, of the dmabuf or of the memory behind it. */
 static void view(struct dmabuf *dmabuf, int fd, int prot)
 {
     dmabuf->bytes = __real_mmap(NULL, dmabuf->length, prot, MAP_SHARED, fd, 0);
@@ -342,7 +342,7 @@ struct pretence dmabuf_told(const struct dmabuf *dmabuf)
     }
 }
 
-/* Our own view of what is pretended is plain memory. */
+/* Our own view of a pretended dmabuf is plain memory, and needs no sync. */
 static void sync_view(const struct dmabuf *dmabuf, uint64_t edge)
 {
     struct dma_buf_sync sync = {.flags = edge | DMA_BUF_SYNC_RW};
