@@ -177,8 +177,7 @@ static const char *const columns[COLUMNS] = {
 
 struct cell {
     int (*cause)(struct bench *bench);
-    /* of the call, if it differs from that of the class: only the peer fails with it */
-    int result;
+    int result;       /* of the call, if not that of the class: only the peer fails with it */
     const char *none; /* without a cause: the reason why the class cannot occur there */
 };
 

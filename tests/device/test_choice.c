@@ -163,7 +163,7 @@ TEST(any)
     list.devices[1].info.active = 0;
     expect(NULL, "soft soft soft soft soft soft");
     require(warnings == 4, "%u", warnings);
-    /* without soft, which never happens, a device is left whose opening fails with the reason */
+    /* Without soft, which never happens, a device is left whose opening fails with the reason. */
     list.count--;
     expect(NULL, "a d a d a d");
     list.count = 0;

@@ -319,10 +319,7 @@ const struct form *fuzz_choose_list(enum form_of of, enum form_end end)
     return chosen;
 }
 
-/*
- * Submits by a prepared list, at once or posted and waited for; a list that cannot be prepared is
- * submitted directly.
- */
+/* Submits or posts a prepared list; a list that cannot be prepared is submitted directly. */
 static int submit_prepared(const struct form *form, const struct form_call *call)
 {
     struct sluice_list *list =

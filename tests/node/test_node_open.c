@@ -150,7 +150,7 @@ static int lie(void *argument, const void *to, void *from, size_t bytes, int64_t
     (void)deadline;
     memcpy(from, to, 2 * bytes);
     memset(&endpoints[1], 0x1b, sizeof(*endpoints));
-    /* The versions of our own; a failure, of that error. */
+    /* Versions of our own, and a failure with that error. */
     const uint8_t head[6] = {0, 1, 0, 0, 0, 22};
     memcpy(endpoints[1].bytes, to, 2);
     memcpy(endpoints[1].bytes + 2, head, sizeof(head));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that are lost and come again, to the same nodes of the others: barriers,
- * allgathers and messages of all work as before, nothing of the old rank does, and
- * what cannot be is refused.
+ * Ranks that are lost and come again, to the same nodes of the others: barriers, allgathers and
+ * messages of all work as before, nothing of the old rank has an effect, and impossible requests
+ * are refused.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -17,7 +17,10 @@ static const struct sluice_channel_attr watchful = {
 static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_node),
                                                       .channel = &watchful};
 
-/* A node that takes the place of a rank's own; what it is to connect to comes with the meeting. */
+/*
+ * A node that takes the place of a rank's own; the endpoints that it connects to come with the
+ * meeting.
+ */
 static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t rank,
                                                   const struct sluice_node_attr *attr)
 {
@@ -51,7 +54,7 @@ static void shake_again(struct ranks *ranks, uint32_t rank, uint32_t other)
     require_ok(sluice_node_peer_handshake(ranks->nodes[rank], other, &ranks->made[other][rank]));
 }
 
-/* Broken for all, the new one too, until all have reset. */
+/* Barriers are broken for all, also the new rank, until all have reset. */
 static void mend_again(struct ranks *ranks, uint32_t rank)
 {
     uint8_t value = 1, values[RANKS_MAX];
@@ -62,7 +65,7 @@ static void mend_again(struct ranks *ranks, uint32_t rank)
     ranks_reset(ranks, rank);
 }
 
-/* In the memory of another rank, as what this rank is to say in the next generation. */
+/* Leaves words in the memory of another rank, as if of this rank in the next generation. */
 static void leave_garbage(const struct ranks *ranks, uint32_t rank, uint32_t to,
                           uint32_t generation)
 {
@@ -99,7 +102,7 @@ static void await_loss(const struct ranks *ranks, uint32_t rank)
     require(result == -ECONNRESET || result == -ECANCELED, "%d: %s", result, sluice_last_error());
 }
 
-/* Ranks that go on, in threads of which that of the lost rank only meets. */
+/* Remaining ranks, in threads; the thread of the lost rank only meets them. */
 static void go_on_alone(struct ranks *ranks, uint32_t rank, uint32_t lost)
 {
     const uint32_t living[2] = {lost == 0 ? 1 : 0, lost == 2 ? 1 : 2};
@@ -159,7 +162,7 @@ TEST(each_rank_in_turn)
     ranks_try(3, &watchful_node, come_again_in_turns);
 }
 
-/* Ranks 1 and 2 of four, which know of each other that they are new. */
+/* Ranks 1 and 2 of four, which know of each other that they come again. */
 static void come_again_together(struct ranks *ranks, uint32_t rank)
 {
     bool lost = rank == 1 || rank == 2;
@@ -190,7 +193,7 @@ TEST(two_at_once)
     ranks_try(4, &watchful_node, come_again_together);
 }
 
-/* Rank 1 comes when rank 2 is not there, which comes later, and is new to it as to all. */
+/* Rank 1 comes again while rank 2 is gone, which comes later, and is new to all. */
 static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t first[] = {0, 1, 3};
@@ -241,7 +244,7 @@ TEST(one_while_another_is_away)
     ranks_try(4, &watchful_node, come_again_one_by_one);
 }
 
-/* Only the connection is lost: both sides make it new. */
+/* Only the connection is lost: both sides reset it. */
 static void come_to_each_other(struct ranks *ranks, uint32_t rank)
 {
     for (int turn = 0; turn < 3; turn++) {
@@ -351,7 +354,10 @@ TEST(after_a_shutdown)
     ranks_close(&ranks);
 }
 
-/* Of another rank, for another rank, of another attempt; then the right one is still taken. */
+/*
+ * Endpoints of another rank, for another rank, or of another attempt; then the right one still
+ * connects.
+ */
 static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_prepared_node *prepared = NULL;
@@ -413,8 +419,8 @@ TEST(endpoints_that_are_refused)
 }
 
 /*
- * Processes: ranks 0 to 2 of the group are those of the node, one of which is killed;
- * the next of the others, that wait, takes its place.
+ * Processes: ranks 0 to 2 of the group are those of the node, one of which is killed; the next
+ * waiting one takes its place.
  */
 #define NODE_RANKS 3
 #define SPARES 2

@@ -150,7 +150,7 @@ TEST(one_scope_at_a_time)
     fixture_open(&fixture);
     struct sluice_scope *scope = begin(&fixture, DEADLINE);
     require_null(sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE), EBUSY, "scope");
-    /* The other end may have its own. */
+    /* The other end may have a scope of its own. */
     struct sluice_scope *second = sluice_channel_scope_begin(fixture.pair.channels[1], DEADLINE);
     require(second, "%s", sluice_last_error());
     require_ok(sluice_scope_end(scope, NULL));
@@ -190,7 +190,7 @@ TEST(unpolled_work_beside_a_scope)
     fixture_close(&fixture);
 }
 
-/* Handles of a scope mean nothing to its channel, nor to the next scope. */
+/* Handles of a scope are invalid for its channel, and for the next scope. */
 TEST(handles_after_the_end)
 {
     struct fixture fixture;
@@ -302,7 +302,7 @@ TEST(all_failures_seen)
     fixture_close(&fixture);
 }
 
-/* The deadline of the scope ends what is still waiting, and the end does not hang. */
+/* The deadline of the scope ends pending requests, and the end does not hang. */
 TEST(deadline_of_the_scope)
 {
     struct fixture fixture;
@@ -396,7 +396,7 @@ TEST(block_with_an_error_of_its_own)
             fixture.report.error);
     check_report(&fixture.report, 2, 0, 2, 0);
 
-    /* A count says that all is well. */
+    /* A count is a success. */
     scope = begin(&fixture, DEADLINE);
     fixture.report.said = sluice_scope_post(scope, fixture.writes, 2, NULL);
     require_ok(sluice_scope_end(scope, &fixture.report));
@@ -487,7 +487,7 @@ TEST(failures_in_the_order_of_posting)
     fixture_close(&fixture);
 }
 
-/* Of more than are kept the first still has its words, though no list has it. */
+/* Of more failures than are kept, the text of the first is still there, though no list has it. */
 TEST(first_of_many_that_are_lost)
 {
     struct fixture fixture;
@@ -504,7 +504,7 @@ TEST(first_of_many_that_are_lost)
     fixture_close(&fixture);
 }
 
-/* The deadline passes while the block computes; what it posts then is late as well. */
+/* The deadline passes while the block computes; requests posted after that are late as well. */
 TEST(deadline_inside_of_the_block)
 {
     struct fixture fixture;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The block of a scope: it runs once, and however it is left, nothing of its
- * work is in flight afterwards, and the report says what happened.
+ * The block of a scope: it runs once, and however it is left, none of its requests is in flight
+ * afterwards, and the report has the result.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -148,7 +148,7 @@ out:
     fixture_close(&fixture);
 }
 
-/* The inner one is of another channel; leaving the function leaves both, the inner one first. */
+/* The inner scope is of another channel; leaving the function leaves both, the inner one first. */
 static int leave_two(struct fixture *fixture, struct fixture *other, int way)
 {
     SLUICE_SCOPE(outer, begin(fixture), &fixture->report) {
@@ -228,7 +228,7 @@ TEST(begin_that_fails)
     SLUICE_SCOPE(scope, sluice_channel_scope_begin(NULL, DEADLINE), NULL) {
         fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)scope);
     }
-    /* Without a reason there is one all the same. */
+    /* An errno of 0 is still reported as an error. */
     errno = 0;
     fixture.report.error = 0;
     SLUICE_SCOPE(scope, NULL, &fixture.report) {
@@ -260,7 +260,7 @@ TEST(report_that_is_wrong)
     fixture_close(&fixture);
 }
 
-/* A program of a later version: what it has more must be zero, and is. */
+/* A program of a later version: its additional fields must be zero, and are. */
 TEST(report_of_a_later_version)
 {
     struct fixture fixture;
@@ -298,7 +298,7 @@ TEST(error_of_the_block)
     fixture_close(&fixture);
 }
 
-/* The report of the end that is written by hand; the block finds nothing left to end. */
+/* A scope ended by hand fills the report; leaving the block then has nothing to end. */
 TEST(ended_by_hand)
 {
     struct fixture fixture;
@@ -312,7 +312,7 @@ TEST(ended_by_hand)
     write_slots(&fixture, scope, 1);
     require_ok(sluice_scope_end(scope, NULL));
     require(fixture.report.posted == 1 && fixture.report.unseen == 1, "%u", fixture.report.posted);
-    /* A report is of one scope. */
+    /* The report of the scope before must not stay. */
     fixture.report.posted = 99;
     require_ok(sluice_scope_end(begin(&fixture), NULL));
     require(fixture.report.posted == 99, "%u", fixture.report.posted);
@@ -368,14 +368,14 @@ TEST(closed_inside)
     fixture_close(&fixture);
 }
 
-/* The compiler is not to know of it: so a block must not be written. */
+/* Hidden from the compiler, as a block must not be written like this. */
 static int end_early(struct sluice_scope *scope)
 {
     struct sluice_scope *volatile early = scope;
     return sluice_scope_end(early, NULL);
 }
 
-/* A scope that was begun after it is none of the block's, which leaves it alone. */
+/* A scope that was begun after it does not belong to the block, which does not end it. */
 TEST(ended_inside_and_another_begun)
 {
     struct fixture fixture;
@@ -399,7 +399,7 @@ TEST(ended_inside_and_another_begun)
     fixture_close(&fixture);
 }
 
-/* 1 if its block ran. */
+/* Returns 1 if its block ran. */
 static int end_and_close(struct fixture *fixture)
 {
     SLUICE_SCOPE(scope, begin(fixture), &fixture->report) {
@@ -424,7 +424,7 @@ TEST(ended_and_closed_inside)
     fixture_close(&fixture);
 }
 
-/* The same, after which the channel's end is known to the scope alone. */
+/* The other way round, after which only the scope knows that the channel was closed. */
 TEST(closed_and_ended_inside)
 {
     struct fixture fixture;
@@ -443,7 +443,7 @@ TEST(closed_and_ended_inside)
     fixture_close(&fixture);
 }
 
-/* All was complete when it was closed: that is no failure. */
+/* All requests were complete when it was closed, so there is no failure. */
 TEST(closed_when_all_was_done)
 {
     struct fixture fixture;

@@ -11,7 +11,7 @@
 #define SLOT 64
 #define SLOTS 60
 
-/* Slot i of the hub's memory, and of that which all its peers share. */
+/* Slot i of the hub's memory, and of the memory that all its peers share. */
 struct fixture {
     struct star star;
     struct memory near;
@@ -74,7 +74,7 @@ static void end(struct fixture *fixture, struct sluice_scope *scope, uint32_t po
     require(fixture->report.posted == posted, "%u, not %u", fixture->report.posted, posted);
 }
 
-/* Slot i of the one side has come to slot j of the other. */
+/* Requires that slot i of one side has arrived in slot j of the other. */
 static void check_slot(const struct fixture *fixture, uint32_t near, uint32_t far)
 {
     require(memcmp(fixture->near.bytes + near * SLOT, fixture->far.bytes + far * SLOT, SLOT) == 0,
@@ -155,7 +155,7 @@ TEST(multicasts)
     fixture_close(&fixture);
 }
 
-/* A peer that takes nothing holds back no other one, even if the list names it first. */
+/* A peer that takes nothing delays no other one, even if the list names it first. */
 TEST(full_queue_holds_back_no_other)
 {
     struct fixture fixture;
@@ -181,7 +181,7 @@ TEST(full_queue_holds_back_no_other)
     fixture_close(&fixture);
 }
 
-/* Other work fills the queue until the deadline: it is not the peer's fault, which stays. */
+/* Other requests fill the queue until the deadline: the peer is not at fault, and stays ready. */
 TEST(request_without_room_fails_alone)
 {
     struct fixture fixture;
@@ -207,7 +207,7 @@ TEST(request_without_room_fails_alone)
 
 #define refused(call) require_error(call, -EBUSY, "scope")
 
-/* Beside the forms of operations, which test_forms tries. */
+/* Further calls, beside the operations of test_forms. */
 static void check_channel_is_busy(struct sluice_channel *channel, struct fixture *fixture,
                                   struct sluice_handle *handle)
 {
@@ -286,7 +286,7 @@ TEST(multichannel_is_busy)
     fixture_close(&fixture);
 }
 
-/* A wake ends the wait for one request, and nothing else of a scope. */
+/* A wake ends the wait for one request, and no other wait of a scope. */
 TEST(woken_in_a_scope)
 {
     struct fixture fixture;
@@ -296,7 +296,7 @@ TEST(woken_in_a_scope)
     require_ok(sluice_scope_post_receive(scope, 1, &fixture.sges[0], 1, &fixture.handles[0]));
     require_ok(sluice_multichannel_wake(fixture.star.hub));
     require_result(sluice_scope_wait(scope, &fixture.handles[0], DEADLINE, &completion), -EINTR);
-    /* Once; and nothing is lost. */
+    /* It ends one wait, and no result is lost. */
     require_result(sluice_scope_wait(scope, &fixture.handles[0], SLUICE_MS(5), &completion),
                    -ETIMEDOUT);
     post_to_hub(&fixture, 1, SLUICE_OP_SEND, 0);

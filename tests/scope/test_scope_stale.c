@@ -10,7 +10,7 @@
 #include "../support/process.h"
 
 #define LENGTH 100
-/* More than have their places from the start. */
+/* More scopes than have places from the start. */
 #define CROWD 150
 
 /* Two pairs, and writes of the first. */
@@ -51,7 +51,7 @@ static struct sluice_scope *begin(struct sluice_channel *channel)
     return scope;
 }
 
-/* The compiler is not to know that it has ended. */
+/* Hides from the compiler that the scope has ended. */
 static struct sluice_scope *begin_and_end(struct sluice_channel *channel)
 {
     struct sluice_scope *scope = begin(channel);
@@ -122,7 +122,7 @@ TEST(ended_twice_beside_another_channel)
     fixture_close(&fixture);
 }
 
-/* The channel is gone, and the next one may have what it left. */
+/* The channel is gone, and the next one may have its memory. */
 TEST(ended_before_the_close)
 {
     struct fixture fixture;
@@ -183,7 +183,7 @@ TEST(pointers_that_were_never_a_scope)
     fixture_close(&fixture);
 }
 
-/* All of them at once, and the places of those that have closed go to others. */
+/* All of them are open at once, and places of closed ones are reused. */
 TEST(scopes_of_a_crowd)
 {
     struct fixture fixture;
@@ -223,7 +223,7 @@ struct worker {
     struct worker *other;
 };
 
-/* Opens scopes, and asks for what another thread has ended meanwhile. */
+/* Opens scopes, and calls with scopes that another thread has ended meanwhile. */
 static void *ask_for_others(void *argument)
 {
     struct worker *worker = argument;

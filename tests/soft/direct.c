@@ -112,14 +112,17 @@ int read_word(struct end *end, size_t offset)
     return sluice_channel_read(end->channel, &sge, 1, &remote, DEADLINE);
 }
 
-/* Until the region is mapped, or it is said that it will not be. */
+/* Makes requests until the region is mapped, or the log says that it will not be. */
 void use_until_known(struct end *end)
 {
     while (atomic_load(&mapped) + atomic_load(&denied) == 0)
         require_ok(read_word(end, 0));
 }
 
-/* Regions of a peer that this process has mapped: those of its own are in its descriptors. */
+/*
+ * Counts regions of a peer that this process has mapped; those of its own are found by their
+ * descriptors.
+ */
 uint32_t count_maps(const char *with)
 {
     FILE *file = fopen("/proc/self/maps", "r");

@@ -38,7 +38,7 @@ struct sluice_remote_mr share(const struct end *end, const struct sluice_mr *mr)
 struct sluice_sge own_sge(const struct end *end, size_t offset, size_t length);
 struct sluice_remote_mr slice(const struct sluice_remote_mr *whole, size_t offset, size_t length);
 int read_word(struct end *end, size_t offset);
-/* Until the region is mapped, or it is said that it will not be. */
+/* Makes requests until the region is mapped, or the log says that it will not be. */
 void use_until_known(struct end *end);
 /* Counts mappings of regions, own ones included, whose line in /proc/self/maps has these words. */
 uint32_t count_maps(const char *with);

@@ -77,7 +77,7 @@ struct thread {
     uint8_t *stack;
     bool done, asleep, woken, fencing;
     bool dozing;      /* the fence precedes a sleep, not a publication */
-    uint64_t history; /* of all it has seen: with the program, that is its state */
+    uint64_t history; /* of all values it has read: with the program, that is its state */
     struct store stores[STORES];
     uint32_t count;
 };
@@ -96,7 +96,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 
 static struct thread *choose_next(void);
 
-/* Another one may go on, or this one: to switch costs system calls. */
+/* Lets the other thread run, or goes on: switching costs system calls. */
 static void pass(void)
 {
     struct thread *self = current;

@@ -10,8 +10,8 @@
 #include "../support/pair.h"
 
 /*
- * Long enough for the helper of an idle machine to leave the program alone and for an
- * answer to be expected; where neither comes about, acknowledgements wait for nothing.
+ * Long enough for the helper of an idle machine to leave the queue to the program, and for answers
+ * to be expected; otherwise acknowledgements do not wait.
  */
 #define ROUNDS 3000
 
@@ -49,7 +49,7 @@ static void end_one(struct sluice_handle handle)
     require_class(&completion, SLUICE_CLASS_NONE);
 }
 
-/* Rank 0 has a message answered, so often. In the end nothing is posted. */
+/* Rank 0 has a message answered this many times. In the end nothing is posted. */
 static void play(struct rank *rank)
 {
     side.rank = rank;
@@ -124,7 +124,7 @@ static void exchange(struct rank *rank)
     end_play();
 }
 
-/* The last answer of all, to a process that then ends and closes nothing. */
+/* The last answer goes to a process that then ends without closing anything. */
 static void receive_and_end(struct rank *rank)
 {
     play(rank);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deprived: memory that its owner takes away while a peer works on it, and a
- * process that has no file descriptors left, on the soft transport.
+ * Missing resources on the soft transport: memory that its owner unmaps while a peer uses it, and a
+ * process without file descriptors.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* One large access, in a thread of its own. */
+/* A large access, in a thread of its own. */
 struct access {
     struct sluice_channel *channel;
     struct sluice_sge sge;
@@ -94,7 +94,10 @@ static void allow_fds(rlim_t count)
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* A peer without descriptors, its end first or last: it does not spin, and goes on with them. */
+/*
+ * A peer without descriptors, on the one end or the other: it does not spin, and goes on once it
+ * has some.
+ */
 static void starve(struct rank *rank)
 {
     for (int i = 0; i < 4; i++) { /* which side connects is random */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-sided requests that the initiator executes in memory of the peer's that it has mapped:
- * what they do is what the peer would have done, in their order, with its rights and no
- * others.
+ * One-sided requests that the initiator executes in mapped memory of the peer: they have the same
+ * effects as if the peer had executed them, in their order, with its rights and no others.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -15,7 +14,7 @@
 
 /* Random operations. */
 
-/* A model of the peer's region is beside it. */
+/* A model of the peer's region is compared with it. */
 static void do_anything(struct end *end, uint8_t *model, uint64_t *state)
 {
     static const size_t sizes[] = {1, 8, 9, 63, 200, 257, 4097, 70001, MIB};
@@ -117,7 +116,7 @@ TEST(direct_atomics_are_atomic_against_the_owner)
 
 /* Order. */
 
-/* A send that finds no receive keeps back a write behind it. */
+/* A send without a receive holds back a write behind it. */
 static void keep_order(struct rank *rank)
 {
     struct end end;
@@ -172,7 +171,7 @@ static const struct case_of_rights rights[] = {
     {REMOTE_RIGHTS, 0, true, "rw-s"},
     {SLUICE_ACCESS_REMOTE_READ, 0, true, "r--s"},
     {SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_READ, true, "r--s"},
-    /* To map it is to be able to write to it. */
+    /* Mapping it would permit to write to it. */
     {SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE, SLUICE_ACCESS_REMOTE_READ, false, ""},
 };
 
@@ -259,7 +258,7 @@ TEST(descriptor_gives_no_more_than_the_rights)
     sluice_context_close(context);
 }
 
-/* Beyond the end of it, or before it: refused as ever, and nothing is touched. */
+/* Ranges beyond its end, or before it, are refused as ever, and nothing is accessed. */
 static void reach_beyond(struct rank *rank)
 {
     static const int64_t from[] = {-8, (int64_t)REGION - 4, (int64_t)REGION, INT64_MAX, INT64_MIN};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a peer's that is mapped ends with the region, with the connection and with the
- * peer; and what a peer can do that says nonsense about what may be mapped.
+ * A mapping of a peer's memory ends with the region, with the connection and with the peer; and the
+ * effects of a peer that sends nonsense about its memory.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -52,7 +52,7 @@ TEST(a_region_ends_for_all)
     group_run(2, lose_region, NULL, 60);
 }
 
-/* While it is being read: at any time, the reader has what was there or "access". */
+/* If it ends during a read, the reader gets either the earlier contents or "access". */
 static void lose_it_in_use(struct rank *rank)
 {
     for (uint32_t round = 0; round < (short_run() ? 30 : 200); round++) {
@@ -84,7 +84,7 @@ TEST(a_region_may_end_while_it_is_read)
     group_run(2, lose_it_in_use, NULL, 100);
 }
 
-/* More of them than the table of a beginner has, come and go. */
+/* More regions than the initial table holds are made and ended. */
 static void use_many(struct rank *rank)
 {
     enum { REGIONS = 300, ROUNDS = 3 };
@@ -240,7 +240,7 @@ TEST(stopped_peer_delays_no_other)
     group_run(2, stop_amid, NULL, 100);
 }
 
-/* Nonsense over the socket, from the process that the library has met. */
+/* Nonsense over the socket, from the process that the library has connected to. */
 
 static int find_socket(void)
 {
@@ -275,7 +275,7 @@ static void say(int socket, const void *bytes, size_t length, int fd)
         require(errno == EAGAIN || errno == EPIPE || errno == ECONNRESET, "%s", strerror(errno));
 }
 
-/* Of some kind that is no sealed memory, or is. */
+/* A descriptor of some kind, sealed memory or not. */
 static int draw_fd(uint64_t *state)
 {
     int fd;
@@ -334,7 +334,7 @@ static void hear_nonsense(struct rank *rank)
         memset(end.bytes, 0x33, REGION);
         rank_barrier(rank);
         if (rank->index == 0) {
-            socket = dup(find_socket()); /* the library closes its own when it likes */
+            socket = dup(find_socket()); /* the library closes its own at any time */
             require(socket >= 0, "there is none");
             for (uint32_t i = 0; i < 20; i++)
                 say_nonsense(socket, &end, &state);
@@ -362,8 +362,8 @@ TEST(nonsense_about_memory_maps_nothing)
 }
 
 /*
- * Without a descriptor left, what the peer gives for the table is lost, and no region can
- * be used; then there is room for the regions themselves, and nothing of them is left.
+ * Without a free descriptor, that of the peer's table is lost, and no region can be mapped; then
+ * there are descriptors for the regions themselves, and none of them is left.
  */
 static void have_no_table(struct rank *rank)
 {
@@ -406,7 +406,7 @@ TEST(without_a_table_nothing_is_left_mapped)
     group_run(2, have_no_table, NULL, 60);
 }
 
-/* Words without a descriptor, so that those with one begin anywhere in what is read. */
+/* Words without a descriptor, so that those with one begin anywhere in the bytes that are read. */
 struct ringer {
     int socket;
     atomic_bool stop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that a peer's program has registered itself is read from its process, without it, as long
- * as it is registered and no longer.
+ * Memory that a peer's program has registered itself is read from its process, without its help,
+ * exactly as long as it is registered.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static struct sluice_mr *register_pages(struct end *end, uint8_t **pages)
     return mr;
 }
 
-/* The peer need not run for it. */
+/* The peer need not run for that. */
 static void read_from_the_stopped(struct rank *rank)
 {
     pid_t pids[2] = {getpid(), getpid()};
@@ -40,7 +40,7 @@ static void read_from_the_stopped(struct rank *rank)
     rank_barrier(rank);
     if (rank->index == 0) {
         use_until_known(&end);
-        require_ok(read_word(&end, 0)); /* by this one it is known whether the kernel lets us */
+        require_ok(read_word(&end, 0)); /* this one shows whether the kernel permits it */
         if (atomic_load(&unreadable) == 0) {
             struct sluice_sge sge = own_sge(&end, 0, REGION);
 
@@ -101,7 +101,7 @@ TEST(registered_region_may_end_while_it_is_read)
     group_run(2, lose_what_was_registered, NULL, 100);
 }
 
-/* Unless another thread has mapped something there meanwhile. */
+/* Unless another thread has mapped something into the hole meanwhile. */
 static int is_hole(void *pages)
 {
     unsigned char there;

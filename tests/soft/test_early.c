@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages that come before their receive: the receiver sets them aside, and their sends are done
- * when a receive has taken them. More of them, and longer ones, wait at the sender.
+ * Messages that come before their receive: the receiver spills them, and their sends complete when
+ * a receive has taken them. Further ones, and longer ones, wait at the sender.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -71,7 +71,7 @@ static void hear_log(uint32_t level, const char *line, void *user)
     atomic_fetch_add(&unreadable, strstr(line, "cannot read from its peer's") != NULL);
 }
 
-/* Becoming what the row says. */
+/* Applies the restrictions of the row. */
 
 static void write_file(const char *path, const char *text)
 {
@@ -265,7 +265,7 @@ static void pass(struct end *end, const struct rank *rank, uint32_t channel, uin
         pattern_check(end->memory.bytes, BIG, key);
 }
 
-/* A message that is longer than its receive is refused, in the same words as ever. */
+/* A message longer than its receive is refused, with the same text as ever. */
 static void pass_too_much(struct end *end, struct rank *rank)
 {
     struct sluice_sge sge = memory_sge(&end->memory, 0, rank->index == 0 ? BIG : BIG / 2);
@@ -276,7 +276,10 @@ static void pass_too_much(struct end *end, struct rank *rank)
     rank_barrier(rank);
 }
 
-/* From memory that the peer has registered: until it is known whether it can be, and more. */
+/*
+ * Reads memory that the peer has registered, until it is known whether that is possible, and
+ * further on.
+ */
 static void read_registered(struct end *end, struct rank *rank, bool near)
 {
     static uint8_t theirs[BIG];

@@ -11,10 +11,10 @@
 #include "../support/hostile.h"
 #include "../support/process.h"
 
-/* The longest that is set aside. */
+/* The longest message that is spilled. */
 #define EARLY_BYTES 4096
 
-/* Frames. Where a request points. */
+/* Frames, and the target of a request. */
 enum where { NOWHERE, INSIDE, BEHIND, ACROSS, WRAPPING, AT_NULL, WRONG_KEY, READ_ONLY, SHIFTED };
 
 struct attack {
@@ -27,7 +27,7 @@ struct attack {
     struct frame frame;
 };
 
-/* To whom it was done, a refused access looks like the loss of the peer. */
+/* The target of a refused access sees the loss of its peer. */
 #define REFUSED MASK(PEER_LOST)
 #define NONSENSE MASK(PROTOCOL)
 
@@ -217,7 +217,7 @@ START_TEST(probes_are_answered)
         } while (bytes[0] != ECHO);
         require(bytes[8] == (uint8_t)i, "echo of %u, not %u", bytes[8], i);
     }
-    /* Many at a time are one. */
+    /* Many at a time count as one. */
     for (uint32_t i = 0; i < 1000; i++) {
         struct frame probe = {.type = PROBE, .seq = 1 + i % 2};
         say_frame(victim.fd, &probe, 0);
@@ -310,7 +310,7 @@ START_TEST(flipped_headers)
 }
 END_TEST
 
-/* Several frames that are legal each, but not together. */
+/* Several frames that are valid each, but not together. */
 START_TEST(sequences)
 {
     struct victim victim;
@@ -320,7 +320,7 @@ START_TEST(sequences)
     struct frame second = {.type = SEND, .seq = 1, .length = 8};
     connect_hostile(&victim, NOTHING);
     say_frame(victim.fd, &first, 8);
-    /* As many are set aside. */
+    /* As many messages are spilled. */
     for (uint32_t i = 0; i < 17; i++, second.seq++)
         say_frame(victim.fd, &second, 8);
     expect_untouched(&victim, ENDED, "more sends without credit than are set aside");
@@ -362,7 +362,7 @@ START_TEST(sequences)
     say_frame(victim.fd, &reply, LANDING);
     expect_untouched(&victim, ENDED, "two replies to one read");
 
-    /* In one piece, so that they are there before the first is answered. */
+    /* Sent in one piece, so that all are there before the first is answered. */
     uint8_t bytes[64 * 40];
     connect_hostile(&victim, NOTHING);
     for (uint32_t i = 0; i < 64; i++) {
@@ -408,7 +408,7 @@ START_TEST(sequences_of_atomics)
 }
 END_TEST
 
-/* An honest one, byte after byte: it is done when all of it is there, and answered. */
+/* A valid one, byte after byte: it is executed when it is complete, and answered. */
 START_TEST(trickle_of_an_atomic)
 {
     struct victim victim;
@@ -462,7 +462,7 @@ START_TEST(trickle)
 }
 END_TEST
 
-/* A message begins before its receive is there, and ends after that. */
+/* A message begins before its receive is posted, and ends after that. */
 START_TEST(receive_during_an_early_message)
 {
     struct victim victim;
@@ -509,7 +509,7 @@ static uint32_t pick(unsigned *seed, uint32_t bound)
     return (uint32_t)rand_r(seed) % bound;
 }
 
-/* Almost right: every field is likely to have a value that means something. */
+/* Makes an almost right frame: every field is likely to have a meaningful value. */
 static size_t make_frame(const struct victim *victim, unsigned *seed, uint8_t *bytes)
 {
     struct frame frame = {.type = (uint8_t)(1 + pick(seed, LAST_TYPE)),
@@ -538,7 +538,7 @@ static size_t make_frame(const struct victim *victim, unsigned *seed, uint8_t *b
     }
     encode_frame(&frame, bytes);
     size_t payload = frame.type == READ_REQUEST ? 0 : (size_t)frame.length;
-    /* To what it has already, or by nothing. */
+    /* Stores the present value, or adds 0. */
     memset(bytes + 40, frame.type == FETCH_ADD ? 0 : FILL, payload);
     return 40 + payload;
 }

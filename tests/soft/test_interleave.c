@@ -29,14 +29,14 @@ static bool early;    /* the writer sends one message more than there are receiv
 
 static struct shm_writer writers[THREADS];
 static struct shm_reader readers[THREADS];
-static uint32_t received, taken; /* words; those behind the taken ones are set aside */
+static uint32_t received, taken; /* words; those behind the taken ones are spilled */
 
 static void wake_other(void)
 {
     threads[current == &threads[0]].woken = true;
 }
 
-/* Until the other rings. */
+/* Sleeps until the other thread wakes it. */
 static void sleep_now(void)
 {
     current->asleep = true;
@@ -228,7 +228,7 @@ static void run_toucher(void)
         put_store(&region, &value, sizeof value);
     }
     if (fault == NO_LOOK_AGAIN) {
-        /* As if the next turn went on with what the last one has found. */
+        /* As if the next pass went on with the state that this one found. */
         slu_soft_shm_let_go(&writers[0]);
         put_store(&writers[0].segment->touching, &value, sizeof writers[0].segment->touching);
         hooked_fence();
@@ -333,7 +333,7 @@ static uint64_t hash_state(void)
     return hash != 0 ? hash : 1;
 }
 
-/* False: what follows was tried. */
+/* Returns false if the states behind this one were explored before. */
 static bool is_new(uint64_t hash)
 {
     uint32_t at = (uint32_t)hash & (VISITED - 1);
@@ -366,7 +366,7 @@ static uint32_t list_choices(struct thread **goes, struct thread **flushes)
     return count;
 }
 
-/* False: what follows from here was tried, if this is no step of the run before. */
+/* Returns false if the states from here were explored, unless this is a step of the run before. */
 static bool choose(uint32_t count)
 {
     require(step < STEPS_MAX, "%u steps", step);
@@ -414,7 +414,7 @@ static void run_once(void)
         swapcontext(&scheduler, &current->context);
 }
 
-/* The last choice that has another one; false: there is none. */
+/* Goes back to the last choice with an alternative. Returns false if there is none. */
 static bool next_run(void)
 {
     while (kept > 0 && chosen[kept - 1] + 1 == choices[kept - 1])

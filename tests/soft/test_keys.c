@@ -40,7 +40,7 @@ static void require_found(const struct soft_mr *mr)
     require(slu_soft_keys_find(&keys, mr->base.rkey) == mr, "key %u is not found", mr->base.rkey);
 }
 
-/* More than a table has places for, and with gaps in it. */
+/* More entries than a table has places for, and with gaps. */
 TEST(each_is_found_by_its_key, .times = 2)
 {
     enum { COUNT_OF_ALL = 3000 };
@@ -88,7 +88,7 @@ TEST(places_are_used_again)
 static struct soft_mr *lasting[LASTING];
 static atomic_uint passing[PASSING]; /* their keys */
 static atomic_bool over;
-static atomic_uint satisfied; /* readers that have found something that passes */
+static atomic_uint satisfied; /* readers that have found one of the changing entries */
 
 static void *read_keys(void *argument)
 {
@@ -114,7 +114,7 @@ static void *read_keys(void *argument)
     return NULL;
 }
 
-/* As many as make the table grow meanwhile, and until all readers have had their turn. */
+/* Changes as many as make the table grow meanwhile, until all readers have found some. */
 static void change_keys(int rounds)
 {
     struct soft_mr *there[PASSING] = {NULL};

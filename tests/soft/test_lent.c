@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large messages that a receiver reads from its peer's memory: they arrive, also where the
- * kernel does not allow it, or not any more, and what a sender has taken back meanwhile is
- * no message.
+ * Large messages that a receiver reads from its peer's memory: they arrive, also where the kernel
+ * does not permit that, or stops permitting it, and a message that its sender has withdrawn is not
+ * received.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -60,7 +60,7 @@ static void end_close(struct end *end)
     sluice_context_close(end->context);
 }
 
-/* One message, in pieces at both ends, and of another kind each time. */
+/* Passes a message, in pieces at both ends, with other pieces each time. */
 static void pass(struct end *end, uint32_t from, const struct rank *rank, uint32_t number)
 {
     static const size_t sizes[] = {32768, 40000, 65536, 300001, BIG, 32767};
@@ -103,7 +103,7 @@ TEST(lent_messages_arrive)
     group_run(2, lend, NULL, 60);
 }
 
-/* From now on no thread of this process may read another one's memory. */
+/* Forbids all threads of this process to read another one's memory from now on. */
 static void forbid(void)
 {
     struct sock_filter code[] = {
@@ -145,7 +145,7 @@ TEST(messages_are_copied_where_reading_is_forbidden, .times = 2)
     group_run(2, lend_in_vain, &_i, 60);
 }
 
-/* A send is given back, and its memory used for something else, at any time. */
+/* A send is cancelled at any time, and its memory used for something else. */
 static void take_back(struct rank *rank)
 {
     for (uint32_t round = 0; round < (short_run() ? 20 : 100); round++) {

@@ -34,7 +34,7 @@ static const struct {
      112},
 };
 
-/* The victim dials us, and we are no polite host: in the end the peer is lost. */
+/* The victim dials us, and we misbehave: in the end the peer is lost. */
 START_TEST(hostile_listener)
 {
     struct victim victim;
@@ -90,7 +90,7 @@ START_TEST(garbage_at_the_listener)
         if (i == 2) {
             shutdown(fd, SHUT_WR);
         }
-        /* No more than that there is no such target, whether there is one or not. */
+        /* The answer is the same whether there is such a target or not. */
         ssize_t got = recv(fd, answer, sizeof(answer), MSG_WAITALL);
         require(got <= 0 || (got == DENIAL_BYTES && answer[11] == 1),
                 "it answers garbage %d: %zd, %s", i, got, strerror(errno));

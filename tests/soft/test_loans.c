@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hostile peer that lends, and to which is lent: wherever it says that its message is, and
- * however often it wants one again, the victim reads no memory but that peer's, writes none but
- * its receive, and goes on, or fails with "protocol".
+ * A hostile peer that lends, and to which is lent: wherever it claims its message to be, and
+ * however often it asks for one again, the victim reads no memory but that peer's, writes only its
+ * receive, and goes on, or fails with "protocol".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ struct scene {
     uint8_t *secret;      /* registered without rights for peers */
 };
 
-/* Where the message is that the hostile peer lends. */
+/* Where the message lies that the hostile peer lends. */
 enum where { GOOD, UNMAPPED, HALF_MAPPED, PROTECTED, OF_VICTIM, AT };
 
 struct attack {
@@ -40,7 +40,7 @@ struct attack {
     enum where where;
     uint64_t at;
     uint32_t pieces;
-    uint32_t said;   /* number of pieces; 0: as many as there are */
+    uint32_t said;   /* number of pieces; 0: the true number */
     uint32_t piece;  /* bytes of each */
     uint64_t length; /* of the message */
     uint8_t type;    /* 0: a send */
@@ -142,7 +142,7 @@ static void lend_and_end(struct near_peer *peer, const struct attack *attack, ui
     shutdown(peer->fd, SHUT_WR);
 }
 
-/* The victim must not take what may be another message by now, and waits for its reason. */
+/* The victim must not take a message that may have been replaced, and waits for the reason. */
 static void withdraw_twice(struct near_peer *peer, const struct attack *attack, uint64_t secret)
 {
     near_withdraw(peer, true);
@@ -160,7 +160,7 @@ static void withdraw_and_send(struct near_peer *peer, const struct attack *attac
     require(near_look(peer, 1) != NEAR_HEARD, "%s: asked for more", attack->name);
 }
 
-/* At any time. */
+/* Withdraws at any time. */
 static void flicker(struct near_peer *peer, const struct attack *attack, uint64_t secret)
 {
     lend(peer, attack, secret);
@@ -171,7 +171,7 @@ static void flicker(struct near_peer *peer, const struct attack *attack, uint64_
     near_look(peer, 1);
 }
 
-/* One receive, and what the victim sends into it. */
+/* Posts one receive, and takes the message that the victim sends into it. */
 static void hear_send(struct near_peer *peer, struct frame *frame)
 {
     struct frame credit = {.type = ACK, .credit = 1};
@@ -196,7 +196,7 @@ static void repeat_nothing(struct near_peer *peer, const struct attack *attack, 
     say_repeat(peer, attack->seq, 0);
 }
 
-/* Of what was not lent, but sent. */
+/* Asks again for a message that was not lent, but sent. */
 static void repeat_what_is_here(struct near_peer *peer, const struct attack *attack,
                                 uint64_t secret)
 {
@@ -284,7 +284,7 @@ static void repeat_when_whole(struct near_peer *peer, const struct attack *attac
 static const struct attack attacks[] = {
     {"a good loan", ARRIVES, RECEIVES, lend_once, GOOD, ONE},
     {"in pieces", ARRIVES, RECEIVES, lend_once, GOOD, .pieces = 32, .piece = 2048, .length = SIZE},
-    /* Where nothing is. */
+    /* Loans of memory that is not there. */
     {"unmapped", ARRIVES, RECEIVES, lend_once, UNMAPPED, ONE},
     {"half mapped", ARRIVES, RECEIVES, lend_once, HALF_MAPPED, ONE},
     {"not readable", ARRIVES, RECEIVES, lend_once, PROTECTED, ONE},
@@ -299,7 +299,7 @@ static const struct attack attacks[] = {
     {"twice unmapped", ARRIVES, RECEIVES, lend_twice, UNMAPPED, ONE},
     {"twice of the kernel", ARRIVES, RECEIVES, lend_twice, AT, KERNEL, ONE},
     {"unmapped, and the end", MASK(PEER_LOST) | ARRIVES, RECEIVES, lend_and_end, UNMAPPED, ONE},
-    /* Other than it is sent. */
+    /* Loans that differ from the message. */
     {"a byte less", NONSENSE, RECEIVES, lend_once, GOOD, .pieces = 1, .piece = SIZE - 1,
      .length = SIZE},
     {"a byte more", NONSENSE, RECEIVES, lend_once, GOOD, .pieces = 1, .piece = SIZE + 1,
@@ -333,11 +333,11 @@ static const struct attack attacks[] = {
     {"without a receive", NONSENSE, RECEIVES_NOTHING, lend_once, GOOD, ONE},
     {"half a list, and the end", MASK(PEER_LOST), RECEIVES, lend_and_end, GOOD, .pieces = 1,
      .piece = SIZE / 2, .length = SIZE, .said = 2},
-    /* Taken back. */
+    /* Withdrawn loans. */
     {"withdrawn twice", MASK(PEER_LOST), RECEIVES, withdraw_twice, GOOD, ONE},
     {"withdrawn, and sent", ARRIVES, RECEIVES, withdraw_and_send, GOOD, ONE},
     {"withdrawn and not", ARRIVES, RECEIVES, flicker, GOOD, ONE},
-    /* Wanted again. */
+    /* Loans that are asked for again. */
     {"a loan, wanted again", ARRIVES, SENDS, repeat_once, GOOD, ONE},
     {"wanted twice", NONSENSE, SENDS, repeat_twice, GOOD, ONE},
     {"wanted when it is here", NONSENSE, SENDS, repeat_when_whole, GOOD, ONE},
@@ -440,7 +440,7 @@ static void suffer(struct rank *rank, struct scene *scene, const struct attack *
     /* The hostile peer waits for the second exchange: from then on it may send. */
     if (sends(attack))
         post(channel, &little_request);
-    /* An ordinary request without credit: it fails with the channel. */
+    /* An ordinary request without credit fails with the channel. */
     if (attack->victim == RECEIVES_NOTHING)
         request.opcode = SLUICE_OP_SEND;
     handle = post(channel, &request);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared memory between two processes: what a peer that writes nonsense into it can do,
- * what a peer that is killed leaves behind, and what is used where there is none.
- * SLUICE_TEST_KILLS is how many are killed.
+ * Shared memory between two processes: effects of a peer that writes nonsense into it, leftovers of
+ * a killed peer, and the fallback where there is none. SLUICE_TEST_KILLS is the number of killed
+ * peers.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,8 +40,10 @@ static uint32_t find_maps(struct shared_map *maps)
     return count;
 }
 
-/* Maps once more what is there still, for the library gives its own back when it likes;
- * returns how many these are. */
+/*
+ * Maps present segments once more, as the library may unmap its own at any time. Returns how many
+ * there are.
+ */
 static uint32_t duplicate(struct shared_map *maps, uint32_t count)
 {
     uint32_t kept = 0;
@@ -146,13 +148,13 @@ enum nonsense {
     KINDS
 };
 
-/* A segment: what its reader has taken, what it says of the writer's requests, and slots. */
+/* A segment: positions of its reader, words about the writer's requests, and slots. */
 #define SEGMENT 4096
 #define WORDS 16
 #define SLOTS 192
 #define SLOT_COUNT 61
 
-/* Where the next record is expected: of any kind, and of a length that it may have. */
+/* Forges the next record: of any kind, and with a valid length. */
 static void forge_record(uint8_t *segment, uint64_t *state)
 {
     uint32_t taken;
@@ -170,7 +172,7 @@ static void forge_record(uint8_t *segment, uint64_t *state)
     atomic_store((_Atomic uint64_t *)(void *)segment, record[0]);
 }
 
-/* A few more or fewer done, or receives posted, than there are. */
+/* Forges words: some more or fewer requests done, or receives posted, than there are. */
 static void forge_words(uint8_t *segment, uint64_t *state)
 {
     uint32_t words[2];
@@ -236,7 +238,7 @@ static void *scribble(void *argument)
     return NULL;
 }
 
-/* Until it fails, or has gone on for long enough. A message that was erased is none. */
+/* Works until it fails, or for long enough. A message that was overwritten counts as missing. */
 static void suffer(struct end *end, struct rank *rank, uint64_t *state)
 {
     for (int i = 0; i < 200; i++) {
@@ -394,7 +396,7 @@ static uint32_t pass_large(struct end *end, const struct rank *rank)
     return most;
 }
 
-/* A program that is elsewhere, and one that sleeps in the library. */
+/* A program that is busy elsewhere, and one that sleeps in the library. */
 static void idle(struct end *end, struct rank *rank, bool inside)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -444,7 +446,7 @@ static void limit_files(rlim_t bytes)
     require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* Rank 0 may make no file of a page, and so no segment. */
+/* Rank 0 may not make a file of a page, and so no segment. */
 static void go_without(struct rank *rank)
 {
     struct shared_map maps[MAPS_MAX];

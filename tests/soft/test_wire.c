@@ -10,7 +10,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-/* Past any that a test has. */
+/* More than any test uses. */
 #define FDS 1024
 
 /* Sockets of this process: those that listen, and those that are connected. */
@@ -40,7 +40,10 @@ static struct sockets count_sockets(void)
     return sockets;
 }
 
-/* Two contexts, each opened under its own value, or none, and what they then have more. */
+/*
+ * Opens two contexts, each with its own value of the variable, or none. Returns the sockets that
+ * they added.
+ */
 static struct sockets connect_under(const char *const values[2])
 {
     struct sockets before = count_sockets(), after;

@@ -22,10 +22,10 @@ struct client {
     int64_t deadline;
     struct sluice_private_data own, peer;
     struct sluice_channel *channel;
-    atomic_bool ended; /* what it has come to is written */
+    atomic_bool ended; /* the result is written */
     uint32_t peers[SLUICE_CONNECT_MOST];
     int error;
-    bool changed_errno; /* by a call that promises not to */
+    bool changed_errno; /* by a call that promises to keep it */
     char text[400];
 };
 

@@ -14,7 +14,7 @@
 #include "process.h"
 #include "suite.h"
 
-/* How often they look, and how much of the time between two looks counts. */
+/* How often watchers read the clock, and how much of the time between two readings counts. */
 #define TICK INT64_C(5000000)
 #define CREDIT (4 * TICK)
 
@@ -26,7 +26,7 @@ struct ticks {
     pthread_mutex_t lock;
     atomic_int watchers;
     _Atomic int64_t seen[WATCHERS]; /* time at which each watcher last read the clock */
-    _Atomic int64_t counted;        /* what was withheld until then has been added */
+    _Atomic int64_t counted;        /* time withheld until then has been added */
     _Atomic int64_t withheld;       /* since it began */
     atomic_uint turn;               /* odd while the others change */
 };
@@ -34,7 +34,7 @@ struct ticks {
 static struct ticks *ticks;
 static pid_t watchers[WATCHERS];
 
-/* Since when there is a processor that gives nothing; what is counted is over. */
+/* Returns since when a processor has not run; time before that is counted. */
 static int64_t withheld_since(void)
 {
     int64_t first = ticks->seen[0];
@@ -136,7 +136,7 @@ int64_t fair_now(void)
         withheld = ticks->withheld;
     } while (turn % 2 != 0 || turn != ticks->turn);
     int64_t now = clock_now();
-    /* If they are late themselves, they have not counted that yet. */
+    /* If watchers are late themselves, they have not counted that time yet. */
     return (now < since ? now : since) - withheld;
 }
 

@@ -11,9 +11,8 @@
 #include <stdint.h>
 
 /*
- * Starts the processes, one on each processor, that look whether time is given, before
- * all tests; they end with their parent at the latest. Without them fair_now() is
- * clock_now().
+ * Starts processes, one on each processor, that detect whether the processor runs them, before all
+ * tests; they end with their parent at the latest. Without them fair_now() is clock_now().
  */
 void fair_start(void);
 void fair_stop(void);
@@ -21,7 +20,7 @@ void fair_stop(void);
 /* Nanoseconds, monotonic in each thread. */
 int64_t fair_now(void);
 
-/* A moment, or the time between two, on both clocks. */
+/* A point in time, or the time between two, on both clocks. */
 struct span {
     int64_t real;
     int64_t fair;

@@ -75,7 +75,7 @@ void tally_close_multichannel(struct tally *tally, struct sluice_multichannel *m
 
 struct census census_take(void)
 {
-    /* rdma(8) counts what the kernel has; it has nothing to show if that is nothing. */
+    /* rdma(8) counts objects of the kernel, and prints nothing if there are none. */
     int qps = count_objects("qp");
     int mrs = count_objects("mr");
     struct census census = {.fds = count_fds(), .qps = qps, .mrs = mrs};
@@ -94,7 +94,10 @@ void census_check(const struct census *before)
             before->heap);
 }
 
-/* The first rank sends, writes and reads. The second one answers each send; its memory is used. */
+/*
+ * The first rank sends, writes and reads. The second one answers each send; its memory is the
+ * target.
+ */
 #define PASS_BYTES 3000
 #define PASS_ROUNDS (BYSTANDER_TRANSFERS / 4)
 
@@ -175,8 +178,8 @@ void star_pass(struct star *star, uint32_t peer)
 }
 
 /*
- * The kernel takes apart what a killed process had, the newest first (__uverbs_cleanup_ufile), and
- * so may take its regions before its queue pairs: these answer a last request with a refusal.
+ * The kernel destroys the objects of a killed process, the newest first (__uverbs_cleanup_ufile),
+ * and so may destroy its regions before its queue pairs: these refuse a last request.
  */
 static bool tells_of_death(uint32_t error_class, int32_t error)
 {

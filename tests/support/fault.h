@@ -29,7 +29,7 @@
 /* Transfers that a bystander does while, or after, another peer fails. */
 #define BYSTANDER_TRANSFERS 100
 
-/* How often requests completed, by their user data, which are first to first + size - 1. */
+/* Counts of completed requests by user data, which are first to first + size - 1. */
 #define TALLY_MAX 512
 struct tally {
     uint64_t first;
@@ -46,7 +46,7 @@ void tally_channel(struct tally *tally, struct sluice_channel *channel, uint32_t
                    int64_t within);
 void tally_multichannel(struct tally *tally, struct sluice_multichannel *multichannel,
                         uint32_t done, int64_t within);
-/* All completed, and none is left to be polled. */
+/* Requires that all completed, and that none is left to be polled. */
 void tally_close_channel(struct tally *tally, struct sluice_channel *channel);
 void tally_close_multichannel(struct tally *tally, struct sluice_multichannel *multichannel);
 
@@ -63,8 +63,8 @@ struct census census_take(void);
 void census_check(const struct census *before);
 
 /*
- * BYSTANDER_TRANSFERS between two ranks, which both call it: sends in both
- * directions, writes and reads, with other bytes each time.
+ * Passes BYSTANDER_TRANSFERS between two ranks, which both call it: sends in both directions,
+ * writes and reads, with other bytes each time.
  */
 void mesh_pass(struct mesh *mesh, const struct rank *rank, uint32_t first, uint32_t second);
 /* The same between the hub of a star and a peer. */
@@ -72,7 +72,7 @@ void star_pass(struct star *star, uint32_t peer);
 
 /* Requires the result of the first request that ended because its peer was killed. */
 void require_death(const struct sluice_completion *completion);
-/* The peer was lost, and its error says so and names it. */
+/* Requires that the peer was lost, and that its error names it. */
 void check_lost(const struct mesh *mesh, uint32_t peer);
 
 /* A SIGALRM every millisecond, after which no system call is restarted. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that post requests, one a row: for a channel, for peers of a multichannel,
- * or in a scope; of one request, a list or a multicast; blocking and unpolled. All that
- * goes through the calls takes them from here: the test of forms, the random sequences
- * on a pretend device, and the soak. check-symbols.sh finds a call that has no row.
+ * The calls that post requests, one a row: for a channel, for peers of a multichannel, or in a
+ * scope; of one request, a list or a multicast; blocking and unpolled. Tests of all calls take them
+ * from here: the test of forms, the random sequences on a pretend device, and the soak.
+ * check-symbols.sh finds a call without a row.
  */
 #ifndef SUPPORT_FORMS_H
 #define SUPPORT_FORMS_H
@@ -174,7 +174,10 @@ enum form_id {
 
 extern const struct form forms[FORMS];
 
-/* The row for it; with an immediate if the flags of its request have one. There must be one. */
+/*
+ * Returns the row for it, with an immediate if the flags of its request have one. There must be
+ * one.
+ */
 const struct form *form_find(enum form_of of, uint32_t opcode, enum form_shape shape,
                              enum form_end end, uint32_t flags);
 /* Returns the arguments of a call of one request, except for the object and outputs. */

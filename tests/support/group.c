@@ -144,7 +144,7 @@ static void kill_member(struct hub *hub, uint32_t index)
     }
 }
 
-/* Takes what a rank asks for. Barriers and exchanges wait for the others. */
+/* Takes the request of a rank. Barriers and exchanges wait for the others. */
 static void listen_to(struct hub *hub, uint32_t index)
 {
     struct member *member = &hub->members[index];
@@ -160,7 +160,7 @@ static void listen_to(struct hub *hub, uint32_t index)
     }
 }
 
-/* All that live wait for the same: they get it. */
+/* If all live ranks wait for the same, grants it. */
 static void serve(struct hub *hub)
 {
     enum wish wish = WISH_NONE;

@@ -9,7 +9,7 @@
 
 #include "memory.h"
 
-/* Ranks that a test has room for; and that a group can have, without a mesh. */
+/* The most ranks of a test; and of a group without a mesh. */
 #define GROUP_MAX 16
 #define GROUP_MOST 64
 /* Bytes that a rank may give to another one in an exchange. */
@@ -27,8 +27,8 @@ void group_run(uint32_t size, void (*function)(struct rank *rank), const void *a
                unsigned seconds);
 
 /*
- * The rest is for ranks. A barrier and an exchange are of all ranks that have
- * not been killed. While a rank waits in one, it is outside of the library.
+ * The rest is for ranks. A barrier and an exchange include all ranks that have not been killed.
+ * While a rank waits in one, it is outside of the library.
  */
 void rank_barrier(struct rank *rank);
 /* Block i of size bytes goes to rank i; theirs come back in the same order. */
@@ -47,13 +47,13 @@ struct mesh {
     struct sluice_multichannel *all;
 };
 
-/* Connects all ranks and waits until everybody has. */
+/* Connects all ranks and waits until all have done so. */
 void mesh_open(struct mesh *mesh, struct rank *rank, const struct sluice_channel_attr *attr);
 void mesh_close(struct mesh *mesh);
 /*
- * A barrier after which this rank sees what others wrote to its memory, and
- * they what it wrote before. A system call would do that; but only a call into
- * the library shows ThreadSanitizer the order of our thread and its helper.
+ * A barrier after which this rank sees what others wrote to its memory, and they see its earlier
+ * writes. A system call would suffice; but only a call of the library shows ThreadSanitizer the
+ * order of this thread and its helper.
  */
 void mesh_barrier(struct mesh *mesh, struct rank *rank);
 /* Gives the whole region to all ranks and takes theirs. */

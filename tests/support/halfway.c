@@ -102,7 +102,7 @@ int halfway_come(const struct halfway *halfway, enum halfway_way way)
     if (way == NO_ENDPOINT || way == NO_CHANNEL) {
         make_step(key, way == NO_CHANNEL ? &halfway->endpoint : &none, step);
     }
-    /* Before it is let in it has nothing to say. */
+    /* A client has nothing to send before it is let in. */
     if (way != SILENT && way != TWO_CHANNELS && way != LEAVES) {
         uint8_t reply[REPLY];
         require(hear(fd, reply, sizeof(reply)) && reply[3] == ADMITTED, "it is not let in");

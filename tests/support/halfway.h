@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clients that know the words of a connect by address, and stop, fail or leave amid them. */
+/* Clients that speak the protocol of a connect by address, and stop, fail or leave during it. */
 #ifndef SUPPORT_HALFWAY_H
 #define SUPPORT_HALFWAY_H
 
@@ -9,7 +9,7 @@
 
 #include <sluice.h>
 
-/* How far it comes, and what it does there. Those before TWO_CHANNELS stop. */
+/* How far a client comes, and what it does there. Those before TWO_CHANNELS stop. */
 enum halfway_way {
     SAYS_NOTHING,
     HALF_A_HELLO,
@@ -29,7 +29,7 @@ enum halfway_way {
 #define FIRST_TO_FAIL TWO_CHANNELS
 #define FIRST_TO_LEAVE LEAVES_AT_ONCE
 
-/* Where they come to, and what they say. */
+/* Their target, and their data. */
 struct halfway {
     uint16_t port;
     const uint8_t *secret; /* NULL: there is none */
@@ -41,7 +41,7 @@ struct halfway {
 
 /* Returns the socket, or -1 if it has left. Reads of the socket time out after 20 s. */
 int halfway_come(const struct halfway *halfway, enum halfway_way way);
-/* Reads what there is. Whether the other side still has the connection. */
+/* Reads all bytes that are there. Returns whether the other side still holds the connection. */
 bool halfway_is_held(int fd);
 
 #endif

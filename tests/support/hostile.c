@@ -131,7 +131,7 @@ static void forge(struct victim *victim, uint8_t nonce)
     put(forged->bytes + 92, 4, 2);
     put(forged->bytes + 94, port, 2);
     put(forged->bytes + 96, INADDR_LOOPBACK, 4);
-    forged->bytes[187] ^= 1; /* processes that we do not see: it is met over TCP */
+    forged->bytes[187] ^= 1; /* claims unknown processes, so that it is met over TCP */
     put(forged->bytes + 200, 0, 4);
     seal(forged);
 }
@@ -158,7 +158,7 @@ void victim_open_with(struct victim *victim, uint8_t nonce, const struct sluice_
     victim->fd = -1;
     sluice_prepared_channel_free(prepare_channel(victim->star.sides.pds[1], NULL, &victim->forged));
     forge(victim, nonce);
-    /* All that is made when it is first needed. */
+    /* Makes everything that is made on first use. */
     require_ok(sluice_multichannel_peer_reset(victim->star.hub, 0, &endpoint));
     sluice_channel_close(victim->star.spokes[0]);
     victim->star.spokes[0] = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hostile peer of the soft transport's TCP wire: plain sockets, and an
- * encoder of their own for its format; and a victim for it.
+ * A hostile peer of the soft transport's TCP wire, with plain sockets and an independent encoder of
+ * its format; and a victim for it.
  */
 #ifndef SUPPORT_HOSTILE_H
 #define SUPPORT_HOSTILE_H
@@ -51,22 +51,22 @@ struct victim {
     struct sluice_endpoint forged; /* of the hostile peer */
     uint64_t generation;           /* of that endpoint */
     struct sluice_endpoint endpoint;
-    struct memory region;    /* peers may do everything with it */
-    struct memory read_only; /* peers may only read it */
+    struct memory region;    /* with all rights for peers */
+    struct memory read_only; /* with the right to read for peers */
     struct memory landing;   /* of the receives and reads of the hub */
     struct sluice_remote_mr remote;
     struct sluice_remote_mr remote_read_only;
     struct sluice_handle handles[3];
     uint32_t posted;
-    int listener; /* where the hostile peer can be found */
+    int listener; /* the hostile peer's address */
     int fd;
     int fds;
 };
 
-/* Another checksum. */
+/* Writes the checksum of a changed endpoint. */
 void seal(struct sluice_endpoint *endpoint);
 
-/* The victim's listener is that of its endpoint. */
+/* Dials the victim's listener, whose address is in its endpoint. */
 int dial(const struct sluice_endpoint *endpoint);
 
 void encode_frame(const struct frame *frame, uint8_t bytes[40]);
@@ -81,32 +81,35 @@ struct greeting {
     const struct sluice_endpoint *acceptor;
     uint8_t said[HELLO_BYTES + CHALLENGE_BYTES];
 };
-/* A good hello, and a good challenge to the one that was said. */
+/* Makes a valid hello, and a valid challenge for the hello that came. */
 void make_hello(struct greeting *greeting);
 void make_challenge(struct greeting *greeting);
 void make_proof(const struct greeting *greeting, enum proof part, uint8_t proof[PROOF_BYTES]);
-/* All of it as the dialer, until it is the acceptor's turn to prove: whether it has not denied. */
+/* Acts as the dialer until the acceptor's proof is due. Returns whether it was not denied. */
 bool greet(struct greeting *greeting, int fd);
 /* Sends a frame, and this many bytes behind it. */
 void say_frame(int fd, const struct frame *frame, size_t payload);
 
-/* All bytes of the hostile nonce: with 0xff the hostile peer is to connect, with 0 the victim. */
+/*
+ * All bytes of the hostile nonce have this value: with 0xff the hostile peer connects, with 0 the
+ * victim.
+ */
 void victim_open(struct victim *victim, uint8_t nonce);
 void victim_open_with(struct victim *victim, uint8_t nonce, const struct sluice_channel_attr *attr);
 /* Checks that no fd is left. */
 void victim_close(struct victim *victim);
-/* The hostile peer has a new generation, without which it is not taken again. */
+/* Resets the hostile peer, which needs a new generation to be accepted again. */
 void reset_hostile(struct victim *victim);
 /* The request of the victim to the hostile peer, of LANDING or 8 bytes. */
 enum asked { NOTHING, A_READ, AN_ATOMIC };
-/* A new connection to the hostile peer, with a receive and perhaps more posted. */
+/* Makes a new connection to the hostile peer, with a receive and perhaps another request posted. */
 void connect_hostile(struct victim *victim, enum asked asked);
 
 #define MASK(name) (1U << SLUICE_CLASS_##name)
-/* The victim has done nothing wrong, and may see no more than the end. */
+/* Classes if the victim is not at fault, and may see only the end. */
 #define ENDED (MASK(PEER_LOST) | MASK(PROTOCOL))
 
-/* The channel fails with one of the classes, and nothing else happens. */
+/* Requires that the channel fails with one of the classes, and that nothing else happens. */
 void expect_failure(struct victim *victim, unsigned classes, const char *what);
 /* Requires in addition that no byte of its memory was written, and that the good peer works. */
 void expect_untouched(struct victim *victim, unsigned classes, const char *what);

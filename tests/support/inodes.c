@@ -83,7 +83,7 @@ bool inodes_add_open(struct inodes *inodes, pid_t pid, const char *word)
     return added;
 }
 
-/* Sorts what was added from `from` on, and leaves each once. */
+/* Sorts entries from `from` on, and removes duplicates. */
 static void leave_each_once(struct inodes *inodes, size_t from)
 {
     struct inodes own = {inodes->items + from, inodes->count - from, 0};

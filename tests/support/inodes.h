@@ -18,14 +18,14 @@ struct inodes {
 
 void inodes_free(struct inodes *inodes);
 void inodes_sort(struct inodes *inodes);
-/* How often it is in them, which are sorted. */
+/* Returns how often it is in the set, which must be sorted. */
 size_t inodes_times(const struct inodes *inodes, uint64_t inode);
 bool inodes_add(struct inodes *inodes, uint64_t inode);
 /* Adds open files of a process whose link begins with this word. */
 bool inodes_add_open(struct inodes *inodes, pid_t pid, const char *word);
-/* Of memory that the library has mapped in a process, each once. */
+/* Adds memory that the library has mapped in a process, each inode once. */
 bool inodes_add_maps(struct inodes *inodes, pid_t pid);
-/* How many of them are Unix sockets that there still are. */
+/* Counts those that are existing Unix sockets. */
 bool inodes_count_sockets(struct inodes *inodes, size_t *left);
 
 #endif

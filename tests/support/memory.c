@@ -84,7 +84,7 @@ struct sluice_sge memory_sge(const struct memory *memory, size_t offset, size_t 
     return sge;
 }
 
-/* An empty piece is among them; the last one takes the rest. */
+/* One piece is empty; the last one takes the rest. */
 void memory_split(const struct memory *memory, size_t offset, size_t length,
                   struct sluice_sge *sges, uint32_t count)
 {
@@ -121,10 +121,12 @@ static uint64_t word_at(uint64_t key, size_t index)
     return word * UINT64_C(0x94d049bb133111eb);
 }
 
-/* Many words at a time: copying and comparing are calls, which sanitizers make dear. */
+/* Bytes are handled in blocks: copying and comparing are calls, which are slow under sanitizers. */
 #define BLOCK ((size_t)512)
 
-/* The pattern from a multiple of BLOCK on; returns how much of the block is before the end. */
+/*
+ * Makes the pattern from a multiple of BLOCK on. Returns how much of the block is before the end.
+ */
 static size_t make_block(uint8_t block[BLOCK], size_t at, size_t length, uint64_t key)
 {
     size_t part = length - at < BLOCK ? length - at : BLOCK;
@@ -166,7 +168,7 @@ void value_check(const void *bytes, size_t length, uint8_t value)
 {
     const uint8_t *from = bytes;
     size_t bad = 0;
-    /* All are alike if each is like the next one. */
+    /* All bytes are equal if each equals the next one. */
     if (length == 0 || (from[0] == value && memcmp(from, from + 1, length - 1) == 0)) {
         return;
     }

@@ -222,7 +222,7 @@ static void ring(const struct near_peer *peer)
     send(peer->fd, &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* False: the connection has ended. */
+/* Returns false if the connection has ended. */
 static bool await_room(struct near_peer *peer, uint32_t slots)
 {
     int64_t end = clock_now() + SLUICE_S(60);
@@ -274,7 +274,7 @@ void near_say_frame(struct near_peer *peer, const struct frame *frame)
     near_say(peer, bytes, sizeof bytes);
 }
 
-/* One record, if there is one; of the stream, or left out. */
+/* Takes a record, if there is one: of the stream, or another, which is skipped. */
 static bool take_record(struct near_peer *peer)
 {
     uint64_t head = atomic_load(head_of(peer->own, peer->read_at));

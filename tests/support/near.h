@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A peer of the soft transport's wire through shared memory that is no library: another process
- * of this host, which says what it likes in the segment of its victim.
+ * A hostile peer of the soft transport's wire through shared memory: another process of this host,
+ * without the library, which writes anything into the segment of its victim.
  */
 #ifndef SUPPORT_NEAR_H
 #define SUPPORT_NEAR_H
@@ -12,7 +12,7 @@
 #define LENT 4
 
 struct near_peer {
-    struct sluice_endpoint endpoint; /* ours, of no library */
+    struct sluice_endpoint endpoint; /* our endpoint, not of the library */
     uint64_t generation;
     int listener; /* our announced address; no connection is accepted there */
     int fd;
@@ -26,16 +26,16 @@ struct near_peer {
 
 void near_open(struct near_peer *peer);
 void near_close(struct near_peer *peer);
-/* Another endpoint than before. */
+/* Makes a new endpoint. */
 void near_renew(struct near_peer *peer);
 /* Connects to the victim, which knows our endpoint, and shares memory with it. */
 void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim);
 void near_part(struct near_peer *peer);
 
-/* Bytes of the stream of frames; not all of them if the victim ends the connection. */
+/* Writes bytes to the stream of frames; fewer if the victim ends the connection. */
 void near_say(struct near_peer *peer, const void *bytes, size_t count);
 void near_say_frame(struct near_peer *peer, const struct frame *frame);
-/* The same from the victim: false if the connection ends before. */
+/* Reads bytes from the victim. Returns false if the connection ends before. */
 bool near_hear(struct near_peer *peer, void *bytes, size_t count);
 bool near_hear_frame(struct near_peer *peer, struct frame *frame);
 
@@ -44,9 +44,9 @@ enum near_sight { NEAR_HEARD, NEAR_DONE, NEAR_ENDED };
 /* Waits until a record came, this many of our requests are done, or the connection ended. */
 enum near_sight near_look(struct near_peer *peer, uint32_t done);
 
-/* Sizes of messages that the victim is to lend: all, or none. */
+/* Sets which sizes of messages the victim lends: all, or none. */
 void near_want_loans(struct near_peer *peer, bool all);
-/* As one that is about to give back what it has lent. */
+/* Announces that a loan is about to be withdrawn, or no longer. */
 void near_withdraw(struct near_peer *peer, bool withdrawn);
 
 #endif

@@ -64,7 +64,7 @@ void pair_open(struct pair *pair, const struct sluice_channel_attr *attr)
     pair_connect(pair, attr);
 }
 
-/* Resets a channel and gives its endpoint. */
+/* Resets a channel and returns its endpoint. */
 static struct sluice_prepared_channel *reset_channel(struct sluice_channel *channel,
                                                      struct sluice_endpoint *endpoint)
 {
@@ -200,7 +200,7 @@ void pair_works(struct pair *pair)
 {
     struct memory memories[2];
     for (int i = 0; i < 2; i++) {
-        /* Also where there is no descriptor left. */
+        /* Works without a free descriptor. */
         memory_open_at(&memories[i], pair->sides.pds[i], 1000, ACCESS_ALL, 8);
     }
     pass(pair->channels[0], pair->channels[1], &memories[0], &memories[1]);

@@ -30,7 +30,7 @@ void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr);
 void pair_reset(struct pair *pair);
 void pair_close(struct pair *pair);
 
-/* Prepares a channel and gives its endpoint; which must succeed. */
+/* Prepares a channel and returns its endpoint; must succeed. */
 struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
                                                 const struct sluice_channel_attr *attr,
                                                 struct sluice_endpoint *endpoint);
@@ -40,7 +40,7 @@ void pair_works(struct pair *pair);
 
 #define STAR_PEERS 16
 
-/* A hub, and its peers. A spoke that is NULL is left alone. */
+/* A hub, and its peers. A spoke that is NULL is skipped. */
 struct star {
     struct sides sides;
     uint32_t peers;
@@ -71,11 +71,11 @@ void multichannel_is_timed(const struct sluice_multichannel *multichannel);
 /* A request, to be filled in further. */
 struct sluice_request request_of(uint32_t opcode, uint32_t peer, const struct sluice_sge *sge);
 
-/* The first error of a channel or peer, which must be there. */
+/* The first error of a channel or peer; there must be one. */
 struct sluice_error channel_error(const struct sluice_channel *channel);
 struct sluice_error peer_error(const struct sluice_multichannel *multichannel, uint32_t peer);
 
-/* Posts one request to a channel; waits for one, which ends so. */
+/* Posts one request to a channel; waits for one, which must end with this class. */
 struct sluice_handle post(struct sluice_channel *channel, const struct sluice_request *request);
 struct sluice_completion await(struct sluice_channel *channel, struct sluice_handle handle,
                                enum sluice_error_class error_class);

@@ -64,7 +64,7 @@ int settle_fds(int most)
     return count;
 }
 
-/* The pretend device of check-verbs.sh, which the kernel knows nothing of, counts itself. */
+/* The pretend device of check-verbs.sh, which the kernel does not know, counts its own objects. */
 static int (*find_fake_count(void))(const char *)
 {
     return (int (*)(const char *))dlsym(RTLD_DEFAULT, "fake_verbs_count");
@@ -98,12 +98,12 @@ int count_objects(const char *kind)
     while (fgets(line, sizeof(line), pipe)) {
         count += strstr(line, owner) != NULL;
     }
-    /* 1: there is none, neither of ours nor of anybody else's. */
+    /* 1: there are none at all. */
     int status = pclose(pipe);
     return WIFEXITED(status) && WEXITSTATUS(status) <= 1 ? count : -1;
 }
 
-/* The letter behind the name, which is in brackets and may have any. */
+/* Returns the letter behind the name, which is in brackets and may contain any letters. */
 static char state_of(pid_t pid, const char *thread)
 {
     char path[300], line[400] = "";

@@ -9,7 +9,7 @@
 
 #include "fair.h"
 
-/* Open file descriptors of the process, but not the one that counts them. */
+/* Counts open file descriptors of the process, except the one used for that. */
 int count_fds(void);
 /*
  * Waits until at most this many descriptors are open: a peer takes some time to close. Returns how
@@ -17,9 +17,8 @@ int count_fds(void);
  */
 int settle_fds(int most);
 /*
- * Objects of a kind, "qp" or "mr", that the kernel has for this process on the
- * device under test; 0 on soft, and where rdma(8) is not there to be asked. -1:
- * it could not be asked.
+ * Counts objects of a kind, "qp" or "mr", that the kernel has for this process on the device under
+ * test; 0 on soft, and where rdma(8) is missing. Returns -1 on failure.
  */
 int count_objects(const char *kind);
 /* Returns whether the device is the pretend one, whose peers are all in the process. */
@@ -27,9 +26,9 @@ bool device_is_pretend(void);
 /* Nanoseconds of a monotonic clock, and of CPU time of the whole process. */
 int64_t clock_now(void);
 int64_t cpu_used(void);
-/* SIGSTOP, which takes its time: on return all threads of the process stand still. */
+/* Sends SIGSTOP, which takes some time: on return all threads of the process are stopped. */
 void stop_process(pid_t pid);
-/* Lets so much real time pass, without using the CPU. */
+/* Waits this much real time, without using the CPU. */
 void let_pass(int64_t nanoseconds);
 
 #endif

@@ -133,7 +133,7 @@ void node_endpoint_sign(struct sluice_node_endpoint *endpoint)
     }
 }
 
-/* More than one piece of an allgather. */
+/* More bytes than one piece of an allgather. */
 #define VALUE 600
 
 void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count)

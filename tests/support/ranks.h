@@ -17,7 +17,7 @@ struct ranks {
     struct sluice_context *contexts[RANKS_MAX]; /* on the self wire all are the first */
     struct sluice_pd *pds[RANKS_MAX];
     struct sluice_node *nodes[RANKS_MAX];
-    /* made[i][j] is what rank i made for rank j. */
+    /* made[i][j] is the endpoint that rank i made for rank j. */
     struct sluice_node_endpoint made[RANKS_MAX][RANKS_MAX];
     const void *argument; /* the test's */
     pthread_barrier_t meeting;
@@ -31,14 +31,14 @@ void ranks_run(struct ranks *ranks, void (*function)(struct ranks *ranks, uint32
 /* Opens this many ranks, calls the function for each, and closes them. */
 void ranks_try(uint32_t count, const struct sluice_node_attr *attr,
                void (*function)(struct ranks *ranks, uint32_t rank));
-/* A barrier of the threads, which knows nothing of the library. */
+/* A barrier of the threads, independent of the library. */
 void ranks_meet(struct ranks *ranks);
 /* All reset their barriers, between two meetings. */
 void ranks_reset(struct ranks *ranks, uint32_t rank);
 
-/* All of the ranks call it: barriers of them, by each algorithm; NULL and 0: of all. */
+/* Passes barriers of these ranks, by each algorithm; all of them call it. NULL and 0: all ranks. */
 void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count);
-/* Those, allgathers, memory that all share, and messages of all to all: all must succeed. */
+/* Does those, allgathers, shared memory, and messages of all to all: all must succeed. */
 void node_works(struct sluice_node *node, struct sluice_pd *pd);
 
 /*

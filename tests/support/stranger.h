@@ -9,7 +9,7 @@
 
 #define PROOF_BYTES 32
 
-/* In network byte order; where the next number is. */
+/* Writes a number in network byte order. Returns where the next one goes. */
 uint8_t *put(uint8_t *to, uint64_t value, int bytes);
 /* Computes HMAC-SHA-256 over a label and these bytes. */
 void sign(const uint8_t *key, size_t key_bytes, const char *label, const uint8_t *bytes,
@@ -19,13 +19,13 @@ void sign(const uint8_t *key, size_t key_bytes, const char *label, const uint8_t
 int listen_at(uint16_t *port);
 /* Connects as soon as something listens; later reads time out after 20 s. */
 int dial_port(uint16_t port);
-/* Once, with a socket that is there already. */
+/* Dials once, with an existing socket. */
 void dial_with(int fd, uint16_t port);
-/* The other side may hang up at any byte. */
+/* Sends bytes; the other side may hang up at any of them. */
 void say(int fd, const void *bytes, size_t count);
 /* Reads this many bytes. Returns false if the stream ends before. */
 bool hear(int fd, void *bytes, size_t count);
-/* The same: how many there were. */
+/* Reads up to this many bytes. Returns how many there were. */
 size_t hear_some(int fd, void *bytes, size_t count);
 
 #endif

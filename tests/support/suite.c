@@ -53,7 +53,7 @@ bool device_is_soft(void)
     return strcmp(test_device(), "soft") == 0;
 }
 
-/* Says why the program cannot run, as TAP has it; NULL if it can. */
+/* Returns why the program cannot run, as a TAP line, or NULL if it can. */
 static const char *cannot_run(void)
 {
     static char why[300];
@@ -118,7 +118,7 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
     setvbuf(stdout, NULL, _IOLBF, 0);
     /* Ignore the munge of a cluster that this host may belong to. */
     setenv("SLUICE_MUNGE", "no", 0);
-    /* Only a device that is not always there may be missing. */
+    /* Only a device that may be missing is checked. */
     const char *why = device_is_soft() ? NULL : cannot_run();
     if (why) {
         printf("1..0 # SKIP %s\n", why);
@@ -159,7 +159,7 @@ int run_groups(const char *name, const struct tests *groups, size_t count)
     return run_cases(name, cases, count);
 }
 
-/* Those on which a program runs that runs on each, less one if SLUICE_TEST_WITHOUT names it. */
+/* Lists the wires of a program that runs on each, except one that SLUICE_TEST_WITHOUT names. */
 static size_t list_wires(struct cases *cases, unsigned seconds, void (*add)(TCase *tcase))
 {
     static const char *const names[] = {"self", "tcp", "shm"};

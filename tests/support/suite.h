@@ -17,7 +17,7 @@
 
 #include <sluice.h>
 
-/* Whether a sanitizer is in the program, which has threads, memory and time of its own. */
+/* Whether the program has a sanitizer, which adds threads, memory and time. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -31,7 +31,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* How two ends in one process are joined. */
+/* How two ends in one process are connected. */
 enum wire {
     WIRE_SELF = 0, /* one context: on soft within the process */
     WIRE_TCP = 1,  /* two contexts: on soft over TCP */
@@ -88,7 +88,7 @@ struct test {
     struct test *next;
 };
 
-/* By files, and in the order in which they are written. */
+/* Tests are listed by file, and in the order in which they are written. */
 void list_test(struct test *test);
 
 /* A group of tests, each of which should take no more than this many seconds. */
@@ -98,7 +98,7 @@ struct tests {
     unsigned seconds;
 };
 
-/* Runs all tests; the result is that of main(). A device has no group "shm". */
+/* Runs all tests. Returns the result of main(). A device has no group "shm". */
 int run_groups(const char *name, const struct tests *groups, size_t count);
 
 /* Runs the same tests on all wires, as most programs want. */
@@ -107,7 +107,7 @@ int run_tests(const char *name, unsigned seconds);
 /* Sets functions to call before and after each test of the program, in its process. */
 void each_test(void (*set_up)(void), void (*tear_down)(void));
 
-/* The same where the tests are listed: add() adds those of a group. */
+/* The same if the tests are listed by hand: add() adds those of a group. */
 struct cases {
     const char *name;
     enum wire wire;
@@ -125,7 +125,7 @@ bool short_run(void);
 const char *test_device(void);
 bool device_is_soft(void);
 
-/* A context of the device under test, and what it can do. */
+/* Opens a context of the device under test; queries its limits. */
 struct sluice_context *open_context(void);
 struct sluice_context_info context_info(const struct sluice_context *context);
 
@@ -159,17 +159,20 @@ void check_text(const char *file, int line, const char *call, const char *wanted
 #define require_result(call, wanted) check_result(__FILE__, __LINE__, #call, (call), (wanted))
 #define require_ok(call) require_result(call, 0)
 
-/* The call fails so, and sluice_last_error() holds the words, one after the other. */
+/*
+ * Requires that the call fails with this error, and that sluice_last_error() has the words, in this
+ * order.
+ */
 #define require_error(call, wanted, words)            \
     do {                                              \
         require_result(call, wanted);                 \
         check_text(__FILE__, __LINE__, #call, words); \
     } while (0)
 
-/* The text holds the words, one after the other. */
+/* Requires that the text has the words, in this order. */
 #define require_words(text, words) check_words(__FILE__, __LINE__, #text, text, words)
 
-/* The constructor fails so. */
+/* Requires that the constructor fails with this errno and these words. */
 #define require_null(call, wanted, words)                                         \
     do {                                                                          \
         errno = 0;                                                                \
@@ -180,7 +183,7 @@ void check_text(const char *file, int line, const char *call, const char *wanted
         check_text(__FILE__, __LINE__, #call, words);                             \
     } while (0)
 
-/* The completion ended so: 0, or a class of error and its errno value. */
+/* Requires that the completion has this class, 0 for success, and its errno value. */
 void check_completion(const char *file, int line, const struct sluice_completion *completion,
                       enum sluice_error_class error_class);
 #define require_class(completion, error_class) \

@@ -10,7 +10,7 @@
 #define BYTES (WORDS * sizeof(uint64_t))
 #define START UINT64_C(0x0123456789abcdef)
 
-/* Word i is START + i, and the results are 0. The hub asks peer 1; peer 0 looks on. */
+/* Word i is START + i, and the results are 0. The hub uses peer 1; peer 0 is a bystander. */
 struct fixture {
     struct star star;
     struct memory near;
@@ -32,7 +32,7 @@ struct sluice_request swap_request(const struct fixture *fixture, uint32_t word,
                                    uint64_t desired);
 
 void require_word(uint64_t got, uint64_t wanted, const char *what);
-/* All words but those of the mask are what they were. */
+/* Requires that all words but those of the mask are unchanged. */
 void check_others(const struct fixture *fixture, uint32_t touched);
 bool device_has_atomics(void);
 

@@ -6,7 +6,7 @@
 #include "../support/pair.h"
 #include "fake_verbs.h"
 
-/* Runs them on fake0, whatever device other programs are to test. */
+/* Runs them on fake0, whatever the device under test is. */
 int run_verbs(const char *name, const struct tests *groups, size_t count);
 
 /*
@@ -15,9 +15,9 @@ int run_verbs(const char *name, const struct tests *groups, size_t count);
  */
 void check_nothing_left(void);
 
-/* Number of the i-th queue pair, in the order of their making. */
+/* Returns the number of the i-th queue pair, in the order of creation. */
 uint32_t qpn_of(uint32_t i);
-/* Waits until the device has done so; what is about what it waits for. */
+/* Waits until the condition holds on the device; what describes it. */
 void await_device(bool (*done)(const void *argument), const void *argument, const char *what);
 /* Waits until the device holds this many completions of the queue. */
 void await_held(uint32_t qpn, enum fake_queue queue, uint32_t count);

@@ -82,7 +82,7 @@ void fake_verbs_unlock(void)
     fake_unlock();
 }
 
-/* Of malloc(3) and memset(3) the compiler makes a calloc(3), which a test lets fail. */
+/* The compiler turns malloc(3) and memset(3) into calloc(3), which a test makes fail. */
 void *fake_alloc(size_t bytes)
 {
     void *memory;
@@ -143,7 +143,7 @@ const char *fake_verbs_failed(void)
     return failed;
 }
 
-/* Counts an event; true if it is the one that was ordered. */
+/* Counts an event. Returns whether it is the ordered one. */
 static bool matches(struct order *order, uint32_t qpn, enum fake_queue queue)
 {
     return order->n > 0 && order->queue == queue && (order->qpn == 0 || order->qpn == qpn) &&

@@ -266,7 +266,7 @@ void fake_cq_add(struct fake_cq *cq, struct fake_completion *completion)
     notify(cq, completion);
 }
 
-/* The queue of the completions that were held goes on in their order. */
+/* Held completions go to the queue in their order. */
 void fake_cq_release(struct fake_qp *qp, enum fake_queue queue, uint32_t count)
 {
     struct ibv_cq *cq = queue == FAKE_SEND ? qp->ibv.send_cq : qp->ibv.recv_cq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices, contexts, and what can be asked of them. */
+/* Devices, contexts, and queries. */
 #include <endian.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
  */
 struct handle {
     struct ibv_device ibv;
-    uint32_t references; /* lists and contexts that it is in */
+    uint32_t references; /* by lists and contexts */
     uint32_t index;
 };
 
@@ -68,7 +68,7 @@ static void release_handle(struct ibv_device *device)
         free(handle);
 }
 
-/* The real one reads files for it. */
+/* The real library reads files for this. */
 static bool can_open(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -122,7 +122,7 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
     return htobe64(0x0011223344556600 + handle_of(device)->index);
 }
 
-/* A limit as it is reported. */
+/* Returns a limit as it is reported. */
 static int said(enum fake_limit limit, int value)
 {
     return fake_verbs.silent & FAKE_SILENT(limit) ? 0 : value;
@@ -167,7 +167,7 @@ static int query_port(struct ibv_context *ibv, uint8_t number, struct ibv_port_a
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *ibv, uint8_t number, struct _compat_ibv_port_attr *attr)
 {
-    /* The structure ended with link_layer and flags then. */
+    /* In that version, the structure ended with link_layer and flags. */
     return query_port(ibv, number, (struct ibv_port_attr *)attr,
                       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
@@ -197,7 +197,7 @@ static struct fake_context *make_context(struct ibv_device *device)
     return context;
 }
 
-/* Before it is opened: a driver that hangs, or does not let us. */
+/* Before opening: a driver that hangs, or refuses. */
 static bool may_open(const struct fake_device *device)
 {
     while (device->stuck)
@@ -289,7 +289,7 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
     return err;
 }
 
-/* The entry of a port's table; NULL: no such. */
+/* Returns the entry of a port's table, or NULL. */
 static const struct fake_gid *gid_of(struct ibv_context *ibv, uint32_t number, uint32_t index)
 {
     const struct fake_port *port = fake_port_of(ibv, number);
@@ -346,7 +346,7 @@ int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t port, uint32_t index,
     return err;
 }
 
-/* The kernel wants room for one more than it finds. */
+/* The kernel wants room for one more entry than it finds. */
 ssize_t _ibv_query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entries, size_t most,
                              uint32_t flags, size_t entry_size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of the pretend RDMA device. Everything is under one lock, but for
- * waiting for events. Memory does not come from calloc(3) and realloc(3), so that
- * a test can make those of the library fail and not the device's.
+ * Internals of the pretend RDMA device. Everything is under one lock, except for waiting for
+ * events. Memory does not come from calloc(3) and realloc(3), so that a test can make those of the
+ * library fail and not the device's.
  */
 #ifndef FAKE_DEVICE_H
 #define FAKE_DEVICE_H
@@ -106,15 +106,15 @@ struct fake_wqe {
 struct fake_work {
     struct fake_link list;
     uint32_t count;
-    uint32_t used; /* places, also of what was done and not polled */
-    uint32_t done; /* places of what was done without a completion */
+    uint32_t used; /* places, also those of done and unpolled requests */
+    uint32_t done; /* places of requests done without a completion */
     uint32_t posted;
 };
 
 struct fake_qp {
     struct ibv_qp ibv;
     struct fake_link link;  /* of all, in the order of their making */
-    struct fake_link ready; /* of those with something to do; next is NULL if it is not in there */
+    struct fake_link ready; /* of queue pairs with work to do; next is NULL if it is not in there */
     struct fake_qp *next;   /* in its bucket */
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr; /* as of now */
@@ -143,13 +143,13 @@ extern pthread_mutex_t fake_mutex;
 void fake_lock(void);
 void fake_unlock(void);
 void *fake_alloc(size_t bytes); /* zeroed; never fails */
-/* Something that no program may do: stops it, unless misuse is tolerated. */
+/* Stops a program that does something forbidden, unless misuse is tolerated. */
 void fake_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Counts the call. True if it is to fail: errno is set. */
+/* Counts the call. Returns true, with errno set, if it must fail. */
 bool fake_fails(enum fake_call call);
-/* True if this post is to be refused at a request, which is set. errno is set. */
+/* Returns true, with errno set, if this post must be refused, and at which request. */
 bool fake_refuses(uint32_t qpn, enum fake_queue queue, uint32_t *at);
-/* True if this request is to end so. */
+/* Returns true if this request must end with the status. */
 bool fake_ends(uint32_t qpn, enum fake_queue queue, enum ibv_wc_status *status, uint32_t *vendor);
 bool fake_holds_all(void);
 /* As fake_verbs_release(), with the lock held. */
@@ -188,9 +188,11 @@ static inline void fake_list_remove(struct fake_link *link)
 bool fake_events_open(struct fake_events *events);
 void fake_events_close(struct fake_events *events);
 void fake_events_add(struct fake_events *events, const struct ibv_async_event *event);
-/* The next one, waiting for it unless the fd does not block. False: errno is set. */
+/*
+ * Takes the next event, waiting for it unless the fd does not block. Returns false with errno set.
+ */
 bool fake_events_take(struct fake_events *events, struct ibv_async_event *event);
-/* Forgets those of an object. */
+/* Drops the events of an object. */
 void fake_events_drop(struct fake_events *events, const void *element);
 uint32_t fake_events_count(const struct fake_events *events);
 struct fake_context *fake_context_of(struct ibv_context *context);
@@ -199,11 +201,11 @@ bool fake_async(struct fake_context *context, enum ibv_event_type type, void *el
 /* fake_device.c */
 extern struct fake_link fake_contexts;
 struct fake_device *fake_device_of(struct ibv_context *context);
-/* NULL: there is no such port. */
+/* Returns NULL if there is no such port. */
 struct fake_port *fake_port_of(struct ibv_context *context, uint32_t number);
 
 /* fake_memory.c */
-/* Memory that the key opens to the domain, for these rights; NULL: it does not. */
+/* Returns memory that the key opens to the domain with these rights, or NULL. */
 uint8_t *fake_local(const struct ibv_pd *pd, const struct ibv_sge *sge, int access);
 uint8_t *fake_remote(const struct ibv_pd *pd, uint64_t addr, uint64_t length, uint32_t rkey,
                      int access);
@@ -216,9 +218,9 @@ static inline struct fake_cq *fake_cq_of(struct ibv_cq *cq)
 extern struct fake_link fake_cqs;
 int fake_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wcs);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-/* Takes the completion over. */
+/* Takes ownership of the completion. */
 void fake_cq_add(struct fake_cq *cq, struct fake_completion *completion);
-/* A queue pair is destroyed: its completions go, or stay without it. */
+/* Drops the completions of a destroyed queue pair, or keeps them without it. */
 void fake_cq_forget(struct fake_cq *cq, struct fake_qp *qp);
 /* Puts held completions of the queue pair on their queues. */
 void fake_cq_release(struct fake_qp *qp, enum fake_queue queue, uint32_t count);
@@ -231,7 +233,7 @@ static inline struct fake_qp *fake_qp_of(struct ibv_qp *qp)
 }
 extern struct fake_link fake_qps;
 struct fake_qp *fake_qp_find(uint32_t qpn);
-/* Why the change cannot be; NULL if it can. */
+/* Returns why the change is invalid, or NULL. */
 const char *fake_qp_check(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask);
 
 /* fake_post.c */
@@ -244,13 +246,16 @@ int fake_wire_start(void);
 void fake_wire_stop(void);
 /* Notes that the queue pair has work to do. */
 void fake_wire_wake(struct fake_qp *qp);
-/* Does what it can do now, if the device is eager. */
+/* Does at once what can be done, if the device is eager. */
 void fake_wire_hasten(struct fake_qp *qp);
 /* Drops the queue pair from the wire; called while it is destroyed. */
 void fake_wire_forget(struct fake_qp *qp);
-/* To the error state: what it has is flushed. */
+/* Moves it to the error state: its requests are flushed. */
 void fake_wire_error(struct fake_qp *qp);
-/* Ends the first request of a queue: well, or with a failure that also fails the queue pair. */
+/*
+ * Ends the first request of a queue: with success, or with a failure that also fails the queue
+ * pair.
+ */
 void fake_wire_complete(struct fake_qp *qp, enum fake_queue queue, struct ibv_wc wc,
                         bool solicited);
 void fake_wire_fail(struct fake_qp *qp, enum fake_queue queue, enum ibv_wc_status status,

@@ -20,7 +20,7 @@ bool fake_events_open(struct fake_events *events)
     return events->fd >= 0;
 }
 
-/* Readable if and only if there is something. */
+/* Makes the fd readable, or not. */
 static void set_readable(struct fake_events *events, bool readable)
 {
     struct pollfd pollfd = {.fd = events->fd, .events = POLLIN};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Doing a request: finding the peer, checking what a device checks on both
- * sides, in its order, and moving the bytes. A request is done whole or not at
- * all.
+ * Executes a request: finds the peer, checks on both sides what a device checks, in its order, and
+ * moves the bytes. A request is done whole or not at all.
  */
 #include "fake_device.h"
 
@@ -16,7 +15,7 @@ struct pieces {
     uint64_t bytes[MAX_SGE];
 };
 
-/* On which device and port an address is. */
+/* Finds the device and port of an address. */
 static bool has_gid(const struct fake_port *port, const uint8_t gid[16], uint32_t type)
 {
     for (uint32_t i = 0; i < port->gids && i < FAKE_GIDS; i++) {
@@ -26,7 +25,7 @@ static bool has_gid(const struct fake_port *port, const uint8_t gid[16], uint32_
     return false;
 }
 
-/* The port of ours, the peer's, and the path between them. */
+/* Checks our port, the peer's, and the path between them. */
 static bool is_reached(struct fake_qp *from, struct fake_qp *to)
 {
     const struct ibv_ah_attr *ah = &from->attr.ah_attr;
@@ -75,7 +74,7 @@ static void fail(struct fake_qp *qp, enum fake_queue queue, enum ibv_wc_status s
     fake_wire_fail(qp, queue, status, vendor_of(status));
 }
 
-/* The target of a bad request fails too, and on some devices says so. */
+/* The target of a bad request fails too, and on some devices gets an event. */
 static enum fake_outcome refuse(struct fake_qp *qp, struct fake_qp *peer, enum ibv_wc_status status)
 {
     fail(qp, FAKE_SEND, status, status);
@@ -99,7 +98,7 @@ static bool add_piece(struct pieces *pieces, uint8_t *at, uint64_t bytes)
     return true;
 }
 
-/* The memory of a request's list. False: a key, range or right is wrong. */
+/* Resolves the memory of a request's list. Returns false if a key, range or right is wrong. */
 static bool resolve(const struct fake_qp *qp, const struct fake_wqe *wqe, int access,
                     struct pieces *pieces)
 {
@@ -116,7 +115,7 @@ static bool resolve(const struct fake_qp *qp, const struct fake_wqe *wqe, int ac
     return true;
 }
 
-/* Aligned words are written whole, and each after what came before it, as a device does. */
+/* Aligned words are written whole, and in order, as a device does. */
 static void copy(uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
     while (bytes > 0) {
@@ -135,7 +134,7 @@ static void copy(uint8_t *to, const uint8_t *from, uint64_t bytes)
     }
 }
 
-/* From the one list of pieces to the other, which is at least as long. */
+/* Copies from one list of pieces to the other, which is at least as long. */
 static void transfer(const struct pieces *from, const struct pieces *to)
 {
     uint32_t target = 0;
@@ -212,7 +211,7 @@ static void receive(struct fake_qp *peer, const struct fake_wqe *wqe, uint64_t l
     fake_wire_complete(peer, FAKE_RECEIVE, wc, wqe->wr.send_flags & IBV_SEND_SOLICITED);
 }
 
-/* True if a test wants the peer's receive to fail: it has, and so has the send. */
+/* Returns true if a test orders the peer's receive to fail: it has, and so has the send. */
 static bool receive_is_ended(struct fake_qp *qp, struct fake_qp *peer)
 {
     enum ibv_wc_status status;
@@ -252,7 +251,7 @@ static enum fake_outcome do_send(struct fake_qp *qp, struct fake_qp *peer,
     return succeed(qp, peer, from->length);
 }
 
-/* The peer's memory. Without bytes, nothing is asked of the key. */
+/* Resolves the peer's memory. Without bytes, the key is not checked. */
 static bool resolve_remote(struct fake_qp *peer, const struct fake_wqe *wqe, uint64_t length,
                            int access, struct pieces *pieces)
 {

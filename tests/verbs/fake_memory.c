@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Protection domains and memory regions. Keys are as unlike as they can be. */
+/* Protection domains and memory regions. Keys differ as much as possible. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -77,7 +77,7 @@ static char *read_maps(void)
     return text;
 }
 
-/* As when the kernel pins pages: all must be mapped, and writable if the device is to write. */
+/* As when the kernel pins pages, all must be mapped, and writable if the device writes. */
 static bool can_pin(const void *addr, size_t length, bool writable)
 {
     char *maps = read_maps(), *rest = NULL;
@@ -188,7 +188,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
     return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
-/* Where the device can, any file that can be mapped will do, such as a memfd. */
+/* If the device supports dmabuf, any file that can be mapped is accepted, such as a memfd. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
                                  int fd, int access)
 {

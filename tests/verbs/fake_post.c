@@ -85,7 +85,10 @@ static void append(struct fake_qp *qp, enum fake_queue queue, struct fake_wqe *w
     work->count++;
     work->used++;
     work->posted++;
-    /* The peer misses what was lost before it, and says so: no timer is needed to send it again. */
+    /*
+     * The peer notices the lost packet before it and reports that: no timer is needed to
+     * retransmit.
+     */
     if (queue == FAKE_SEND && qp->wake_at == INT64_MAX)
         qp->wake_at = 0;
     fake_wire_wake(qp);
@@ -98,7 +101,7 @@ static void take_send(struct fake_qp *qp, const struct ibv_send_wr *wr)
     struct fake_wqe *wqe = make(wr->sg_list, wr->num_sge, bytes);
     uint8_t *to;
 
-    /* Fields that an opcode has not may hold anything, and are not to be copied. */
+    /* Fields that an opcode lacks may hold anything, and must not be copied. */
     wqe->wr.wr_id = wr->wr_id;
     wqe->wr.opcode = wr->opcode;
     wqe->wr.send_flags = wr->send_flags | (qp->init.sq_sig_all ? IBV_SEND_SIGNALED : 0);

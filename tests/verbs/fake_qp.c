@@ -126,7 +126,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
     (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
      IBV_QP_MAX_QP_RD_ATOMIC)
 
-/* A change of state, the attributes that it must have, and those that it may have beside. */
+/* A change of state, its required attributes, and the optional ones. */
 struct change {
     enum ibv_qp_state from, to;
     int needs, takes;
@@ -296,7 +296,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
     int err;
 
     fake_lock();
-    (void)mask; /* what was not asked for may be filled in as well */
+    (void)mask; /* unrequested attributes may be filled in as well */
     err = fake_fails(FAKE_QUERY_QP) ? errno : 0;
     if (!err) {
         *attr = qp->attr;

@@ -11,7 +11,7 @@
 #include "../support/suite.h"
 #include "fake_verbs.h"
 
-/* As the kernel has them. */
+/* Values of the kernel. */
 enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_CONSUMER = 28 };
 
 /*
@@ -51,7 +51,7 @@ static struct id *ids;
 static struct ibv_context *device;
 static uint16_t last_port;
 
-/* Under the lock. */
+/* Must be called with the lock. */
 static bool fails(void)
 {
     if (fake_rdmacm.fail_in == 0 || --fake_rdmacm.fail_in > 0) {
@@ -68,7 +68,7 @@ static int result(int error)
     return error != 0 ? -1 : 0;
 }
 
-/* Begins a call of an id: 0, or the error. */
+/* Begins a call on an id. Returns 0, or the error. */
 static int enter(void)
 {
     pthread_mutex_lock(&lock);
@@ -178,7 +178,7 @@ static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
     return result(error);
 }
 
-/* Of an id that the program had no event of, it has none any more; or it has those elsewhere. */
+/* Drops the events of an id that the program had not read, or moves them to another channel. */
 static void move_events(struct id *id, struct channel *to)
 {
     struct channel *from = (struct channel *)id->base.channel;
@@ -283,7 +283,7 @@ static void copy_address(struct sockaddr_storage *to, const struct sockaddr *fro
            from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 }
 
-/* As the kernel asks for. */
+/* As the kernel requires. */
 static bool has_no_scope(const struct sockaddr *address)
 {
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;

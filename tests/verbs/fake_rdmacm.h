@@ -12,7 +12,7 @@
 
 #include "connect/cm_library.h"
 
-/* When the side that has asked leaves, though its program does not know of it. */
+/* When the dialing side leaves, unknown to the program. */
 enum fake_leaving {
     FAKE_STAYS,
     FAKE_LEAVES_AT_ANSWER, /* the answer fails, as no peer is left */
@@ -21,10 +21,10 @@ enum fake_leaving {
 };
 
 struct fake_rdmacm {
-    /* The n-th call from now that can fail does so, with the error. */
+    /* The n-th call from now that can fail does, with the error. */
     uint32_t fail_in;
     int fail_error;
-    /* The same of opening event channels alone. */
+    /* The same, only for opening event channels. */
     uint32_t fail_open_in;
     enum fake_leaving leaving;
     enum ibv_mtu mtu; /* 0: that of the port */

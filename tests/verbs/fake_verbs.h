@@ -66,7 +66,7 @@ struct fake_device {
     uint32_t vendor_id;
     uint32_t vendor_part;
     bool denied;                       /* opening it fails */
-    bool stuck;                        /* to open it takes for ever */
+    bool stuck;                        /* opening it never returns */
     struct fake_port port[FAKE_PORTS]; /* port 1 is the first */
 };
 
@@ -74,7 +74,7 @@ struct fake_device {
 enum fake_orphans {
     FAKE_LEAVE, /* they stay on the queue, as on rxe */
     FAKE_PURGE, /* they go with it */
-    FAKE_LATE   /* those that were held come when they are released */
+    FAKE_LATE   /* held ones come when they are released */
 };
 
 /* Limits that some devices do not report. */
@@ -146,18 +146,18 @@ struct fake_verbs {
     uint32_t devices;
     struct fake_device device[FAKE_DEVICES];
     /* Habits. */
-    bool rxe_statuses;     /* those that rxe gives, instead of those that the specification has */
+    bool rxe_statuses;     /* statuses of rxe, instead of those of the specification */
     bool responder_events; /* the target of a bad request gets an event */
-    bool rnr_is_no_answer; /* a receive that is missing ends as a peer that is lost */
-    bool silent_flush;     /* of what is flushed, only what was signalled is reported */
-    bool refused_runs;     /* a request that was refused is done all the same */
+    bool rnr_is_no_answer; /* a missing receive ends as a lost peer */
+    bool silent_flush;     /* of flushed requests, only signaled ones are reported */
+    bool refused_runs;     /* a refused request is done all the same */
     bool tolerate_overrun; /* an overrun queue loses the completion and reports an error */
     bool tolerate_misuse;  /* complaints are counted, the program goes on */
     bool
         flags_without_imm; /* a receive of a write with immediate data says so by its opcode only */
     bool dmabuf;           /* dmabufs can be registered */
-    bool eager;            /* a post does at once what can be done at once */
-    bool release_at_arm;   /* all that is held comes right before a queue is armed next */
+    bool eager;            /* a post executes at once what is possible */
+    bool release_at_arm;   /* all held completions come right before a queue is armed next */
     uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */
     enum fake_orphans orphans;
     enum ibv_fork_status fork_status;
@@ -168,7 +168,7 @@ struct fake_verbs {
     struct fake_live live;
     uint64_t calls[FAKE_CALLS];
     uint64_t polls_empty;
-    uint64_t not_ready; /* messages that found no receive, each time that they were tried */
+    uint64_t not_ready; /* messages that found no receive, at each attempt */
     uint64_t overruns;
     uint64_t complaints;
     uint64_t psn_mismatches; /* requests that the peer did not expect next */
@@ -194,7 +194,7 @@ void fake_verbs_reset(void);
 void fake_verbs_lock(void);
 void fake_verbs_unlock(void);
 
-/* Objects of all kinds that there are; of a kind, "qp" or "mr". */
+/* Counts existing objects of all kinds; or of one, "qp" or "mr". */
 uint32_t fake_verbs_alive(void);
 int fake_verbs_count(const char *kind);
 
@@ -203,9 +203,9 @@ int fake_verbs_count(const char *kind);
  * Polling the queue fails with the errno value for ever after.
  */
 void fake_verbs_fail(uint32_t n, uint64_t kinds, int err);
-/* The name of the call that failed so, or NULL. */
+/* Returns the name of the call that failed by order, or NULL. */
 const char *fake_verbs_failed(void);
-/* For the calls that the test wraps: true if this one is to fail, with errno set. */
+/* For calls that the test wraps: returns true, with errno set, if this one must fail. */
 bool fake_verbs_fails(enum fake_call call);
 
 enum fake_queue { FAKE_SEND, FAKE_RECEIVE };
@@ -213,18 +213,21 @@ enum fake_queue { FAKE_SEND, FAKE_RECEIVE };
 /* The n-th post to the queue of a queue pair (0: any) from now is refused at its k-th request. */
 void fake_verbs_refuse(uint32_t qpn, enum fake_queue queue, uint32_t n, uint32_t k, int err);
 
-/* The n-th request from now that the device does in the queue ends so. Up to eight at a time. */
+/*
+ * The n-th request from now that the device executes in the queue ends with the status. Up to eight
+ * at a time.
+ */
 void fake_verbs_end(uint32_t qpn, enum fake_queue queue, uint32_t n, enum ibv_wc_status status,
                     uint32_t vendor);
 
 /*
- * Completions of a queue pair (0: of all, also later ones) are held. Released,
- * they come in their order; one count of them, or all.
+ * Holds completions of a queue pair (0: of all, also later ones). Released ones come in their
+ * order; some of them, or all.
  */
 void fake_verbs_hold(uint32_t qpn);
 void fake_verbs_release(uint32_t qpn);
 void fake_verbs_release_some(uint32_t qpn, enum fake_queue queue, uint32_t count);
-/* How many of the queue are held. */
+/* Returns how many of the queue are held. */
 uint32_t fake_verbs_held(uint32_t qpn, enum fake_queue queue);
 
 /* Drops all packets from and to the queue pair, or stops doing so. */
@@ -257,12 +260,12 @@ struct fake_qp_info {
     uint32_t posted[2];   /* requests ever taken */
     uint32_t signaled;    /* of the sends */
     uint32_t doorbells;   /* calls of post_send */
-    uint32_t waiting[2];  /* taken, and not done */
-    uint64_t inline_data; /* bytes sent so */
+    uint32_t waiting[2];  /* taken, and not done yet */
+    uint64_t inline_data; /* bytes sent inline */
 };
-/* The i-th of those that there are, in the order of their making; false: no such. */
+/* Returns the i-th existing one, in the order of creation, or false. */
 bool fake_verbs_qp(uint32_t i, struct fake_qp_info *info);
-/* The attributes of its change to the state; fails the program if there was none. */
+/* Returns the attributes of its change to the state; fails the program if there was none. */
 const struct ibv_qp_attr *fake_verbs_change(const struct fake_qp_info *info,
                                             enum ibv_qp_state state);
 
@@ -271,9 +274,9 @@ struct fake_cq_info {
     const struct ibv_context *context;
     uint32_t depth; /* asked for */
     uint32_t count; /* completions on it */
-    uint32_t most;  /* completions that were on it at a time */
+    uint32_t most;  /* most completions that were on it at a time */
     uint32_t qps;
-    uint64_t events; /* given */
+    uint64_t events; /* delivered */
 };
 bool fake_verbs_cq(uint32_t i, struct fake_cq_info *info);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device's own thread: it goes round the queue pairs that have something to
- * do, one request each, and keeps the timers of those that wait for their peer.
+ * The device's own thread: it visits the queue pairs that have work to do, executes one request
+ * each, and keeps the timers of those that wait for their peer.
  */
 #include <sched.h>
 #include <signal.h>
@@ -115,8 +115,8 @@ static int64_t real_time(void)
 }
 
 /*
- * The clock of the device. It takes no notice of more than CREDIT between two looks:
- * a process that stood still is no peer that gives no answer.
+ * The clock of the device. It advances at most CREDIT between two readings: a process that was
+ * stopped must not look like a peer that does not answer.
  */
 static int64_t device_time(void)
 {
@@ -134,7 +134,7 @@ static int64_t answer_time(const struct fake_qp *qp)
     return qp->attr.timeout ? (INT64_C(4096) << qp->attr.timeout) / fake_verbs.hurry : 0;
 }
 
-/* Starts the time in which an answer must come; false if it is over. */
+/* Starts the time within which an answer must come. Returns false if it is over. */
 static bool is_patient(struct fake_qp *qp, int64_t now)
 {
     int64_t interval = answer_time(qp);
@@ -238,7 +238,7 @@ static int64_t look_at_timers(void)
     return next;
 }
 
-/* Until that time of the device, which may be sooner than its timers: it looks again. */
+/* Sleeps until that time of the device, at most NAP: then timers are checked again. */
 static void sleep_until(int64_t time)
 {
     int64_t left, end;
@@ -271,7 +271,7 @@ static void *run(void *unused)
 
             fake_list_remove(link);
             serve(fake_container_of(link, struct fake_qp, ready));
-            /* Others get in between any two requests. */
+            /* Other threads get the lock between any two requests. */
             fake_unlock();
             fake_lock();
         }
@@ -305,7 +305,7 @@ int fake_wire_start(void)
     return err;
 }
 
-/* A child of fork(2) has no thread to end. */
+/* A child of fork(2) has no such thread to end. */
 void fake_wire_stop(void)
 {
     bool ours = owner == getpid();

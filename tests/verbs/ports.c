@@ -37,7 +37,7 @@ void clear_gid(struct fake_port *port, uint32_t index)
 
 void forget_port(void)
 {
-    let_pass(SLUICE_MS(11)); /* what was read is good for 10 ms */
+    let_pass(SLUICE_MS(11)); /* the library keeps what it read for 10 ms */
 }
 
 void open_side(struct sides *sides, int side, const struct sluice_context_attr *attr)

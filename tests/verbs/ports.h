@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections between ports of the pretend device, and what became of them there. */
+/* Connections between ports of the pretend device, and the attributes they got. */
 #ifndef VERBS_PORTS_H
 #define VERBS_PORTS_H
 
@@ -25,10 +25,10 @@ struct sluice_channel_info channel_info(const struct sluice_channel *channel);
 /* Changes the table of addresses of a port that is in use. */
 void set_gid(struct fake_port *port, uint32_t index, uint32_t type, const char *raw);
 void clear_gid(struct fake_port *port, uint32_t index);
-/* The library reads a port again after this time. */
+/* Waits until the library reads a port again. */
 void forget_port(void);
 
-/* One side, with a context of its own; both on port 1, or the second on another. */
+/* Opens a side with a context of its own; both on port 1, or the second on another. */
 void open_side(struct sides *sides, int side, const struct sluice_context_attr *attr);
 void open_ports(struct sides *sides, uint32_t second);
 

@@ -117,7 +117,7 @@ TEST(defaults)
     pair_close(&pair);
 }
 
-/* All that can be chosen. */
+/* All values that can be chosen. */
 static const struct sluice_channel_attr chosen = {.size = sizeof(chosen),
                                                   .flags =
                                                       SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_GLOBAL,
@@ -139,7 +139,7 @@ static const struct sluice_channel_attr chosen = {.size = sizeof(chosen),
                                                   .rnr_timer = 1,
                                                   .rnr_retry = 6};
 
-/* At one end; the other has the defaults. */
+/* Chosen at one end; the other has the defaults. */
 TEST(chosen_values_are_used)
 {
     struct pair pair;
@@ -157,7 +157,7 @@ TEST(chosen_values_are_used)
     require_number(infos[0], read_depth, 4);
     require_number(infos[1], read_depth, 4);
     require_number(infos[1], send_depth, 128);
-    /* Soft has no use for the rest. */
+    /* Soft ignores the rest. */
     bool used = !device_is_soft();
     require_number(infos[0], psn, used ? 0xabcdef : 0);
     require_number(infos[0], path_mtu, used ? 512 : 0);
@@ -211,7 +211,7 @@ TEST(device_reports_the_chosen_values)
     require_number(attr, ah_attr.grh.sgid_index, channel_info(pair.channels[0]).gid_index);
     require_number(attr, ah_attr.grh.traffic_class, 104);
     require_number(attr, ah_attr.grh.flow_label, 0x12345);
-    /* On RoCE the kernel puts that of the route in the place of the hop limit. */
+    /* On RoCE the kernel replaces the hop limit by that of the route. */
     require(attr.ah_attr.grh.hop_limit > 0, "%u", attr.ah_attr.grh.hop_limit);
     pair_works(&pair);
     pair_close(&pair);
@@ -219,7 +219,7 @@ TEST(device_reports_the_chosen_values)
 
 #endif
 
-/* A PSN that is given is that of each connection, one that is not is another one each time. */
+/* A given PSN is used for each connection; otherwise each connection has a random one. */
 TEST(sequence_numbers_of_resets)
 {
     struct pair pair;
@@ -290,7 +290,7 @@ TEST(query_arguments)
     star_close(&star);
 }
 
-/* A channel that failed is described all the same. */
+/* A failed channel can be queried all the same. */
 TEST(query_of_a_failed_channel)
 {
     struct pair pair;
@@ -348,7 +348,7 @@ TEST(fork_support)
     pair_close(&pair);
 }
 
-/* A context with an entry of the GID table; NULL with errno and text. */
+/* Opens a context with an entry of the GID table. Returns NULL with errno and text. */
 static struct sluice_context *open_gid(uint32_t index)
 {
     struct sluice_context_attr attr = {
@@ -426,7 +426,7 @@ TEST(each_gid_carries_data)
     }
 }
 
-/* RoCE v1, v2 over IPv4 and v2 over IPv6 do not go together. */
+/* RoCE v1, v2 over IPv4 and v2 over IPv6 cannot connect to each other. */
 static bool unlike(const struct sluice_gid_info *a, const struct sluice_gid_info *b)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -495,7 +495,7 @@ TEST(gids_that_are_not_there)
     }
 }
 
-/* Legal numbers that this port has no use for. */
+/* Legal values that this port does not support. */
 TEST(values_beyond_the_port)
 {
     struct sides sides;
@@ -536,7 +536,7 @@ TEST(smaller_mtu_holds)
     }
 }
 
-/* Reads in flight: what one side may start and the other can answer, each way. */
+/* Reads in flight: the smaller of what one side starts and the other answers, each way. */
 TEST(smaller_read_depth_holds)
 {
     struct pair pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every way out of the verbs transport: whatever call to libibverbs, allocation
- * or fd fails, it is reported, nothing is left behind, and the next try works.
+ * Every exit from the verbs transport: whichever call to libibverbs, allocation or descriptor
+ * fails, the failure is reported, nothing is left behind, and the next attempt works.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,10 @@
 #include "../support/process.h"
 #include "check.h"
 
-/* The linker sends the library's calls here. Those of this file and of the device count as well. */
+/*
+ * The linker redirects the library's calls to these. Those of this file and of the device count as
+ * well.
+ */
 static uint32_t fail_system;
 static const char *system_failed;
 
@@ -98,7 +101,7 @@ struct life {
     const char *failed; /* the call that did */
     enum stage failed_in;
     int error;    /* positive errno value of what failed */
-    bool shaking; /* that was a handshake */
+    bool shaking; /* the failed call was a handshake */
     char text[400];
     int fd; /* of a dmabuf */
     uint8_t bytes[256];
@@ -120,7 +123,7 @@ static void enter(struct life *life, enum stage stage)
     life->stage = stage;
 }
 
-/* Keeps what failed; result is that of a call, or -errno of a constructor. */
+/* Notes a failure; result is that of a call, or -errno of a constructor. */
 static bool went_well(struct life *life, int64_t result)
 {
     if (result >= 0) {
@@ -171,7 +174,7 @@ static bool make_memory(struct life *life)
     return was_made(life, life->mrs[2]);
 }
 
-/* Of two prepared channels; a handshake consumes its own, whatever comes of it. */
+/* Connects two prepared channels; a handshake consumes its own, also if it fails. */
 static bool connect_prepared(struct life *life)
 {
     struct sluice_endpoint endpoints[2];
@@ -202,7 +205,7 @@ static bool make_channels(struct life *life)
     return connect_prepared(life);
 }
 
-/* The device is eager: all is done when the post returns. */
+/* The device is eager: all requests are done when the post returns. */
 static bool pass_data(struct life *life)
 {
     struct sluice_sge sge, landing;
@@ -238,7 +241,7 @@ static bool reset_channels(struct life *life)
     return connect_prepared(life);
 }
 
-/* A multichannel comes to be although a peer has failed, which then says why. */
+/* A multichannel opens even if a peer has failed, whose error has the reason. */
 static bool peers_are_well(struct life *life)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -313,7 +316,7 @@ static void close_all(struct life *life)
     sluice_context_close(life->context);
 }
 
-/* Makes, uses and ends one of each; returns whether it came to its end. */
+/* Makes, uses and ends one of each. Returns whether it came to its end. */
 static bool live(struct life *life, int fd)
 {
     *life = (struct life){.fd = fd};
@@ -353,7 +356,7 @@ static bool may_go_unnoticed(enum stage stage, const char *call)
 
 #define CALL_ERRNO EXDEV
 
-/* Whether a call of that stage has a closed list of errors. */
+/* Returns whether a call of that stage has a closed list of errors. */
 static bool is_closed(enum stage stage)
 {
     return stage == IN_CONNECT || stage == IN_RESET || stage == IN_MULTICHANNEL ||
@@ -376,7 +379,7 @@ static bool is_listed(int error, bool handshake)
     return found;
 }
 
-/* The errno value that must be reported; 0: it depends. */
+/* Returns the errno value that must be reported, or 0 if it varies. */
 static int errno_of(const struct life *life)
 {
     static const char *const others[] = {"calloc",  "realloc",       "mmap",
@@ -386,7 +389,7 @@ static int errno_of(const struct life *life)
         "ibv_query_device ibv_alloc_pd ibv_reg_mr ibv_reg_dmabuf_mr ibv_create_comp_channel "
         "ibv_create_cq ibv_create_qp ibv_modify_qp";
     if (life->failed_in == IN_OPEN && strcmp(life->failed, "eventfd") == 0) {
-        return 0; /* without /sys/class/infiniband there is no RDMA that could lack fds */
+        return 0; /* without /sys/class/infiniband there is no RDMA that could lack descriptors */
     }
     for (size_t i = 0; i < COUNT(others); i++) {
         if (strcmp(life->failed, others[i]) == 0) {
@@ -399,7 +402,7 @@ static int errno_of(const struct life *life)
     return is_closed(life->failed_in) ? EIO : CALL_ERRNO;
 }
 
-/* Lives with the n-th of what can fail failing; false if there is no n-th. */
+/* Runs a life with the n-th fallible step failing. Returns false if there is no n-th. */
 static bool unwinds(uint32_t n, enum failing what, int fd)
 {
     struct life life;
@@ -512,7 +515,7 @@ TEST(closed_lists_are_kept_for_all, .times = COUNT(odd_errors) - FEW, .unless = 
     keep_to_the_lists(odd_errors[FEW + _i]);
 }
 
-/* The memory of a node is registered in the same call. */
+/* A node registers its memory in the same call. */
 TEST(closed_list_of_nodes_is_kept, .times = COUNT(odd_errors))
 {
     struct sides sides;

@@ -14,10 +14,10 @@
 
 #define BYTES 9000000
 #define VENDOR 0x51ce00
-/* Before a message that could not be read is read again. */
+/* Time until a message that could not be read is read again. */
 #define PAUSE SLUICE_MS(100)
 
-/* Data queue pairs give rights to memory: the next request of any of them ends so. */
+/* Only data queue pairs give rights to memory: fails the next request of any of them. */
 static void fail_data(void)
 {
     struct fake_qp_info info;
@@ -39,7 +39,7 @@ TEST(a_message_that_cannot_be_read_stays, .times = 2)
     struct sluice_agent_mr *mr;
     uint8_t *bytes = malloc(BYTES);
     agents_open(&agents, NULL, NULL);
-    /* The data queue pair is there. */
+    /* This connects the data queue pair. */
     mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     region_works(&agents, mr, 1);
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
@@ -57,7 +57,7 @@ TEST(a_message_that_cannot_be_read_stays, .times = 2)
     check_nothing_left();
 }
 
-/* How many completions of data queue pairs are held back. */
+/* Counts held completions of data queue pairs. */
 static uint32_t count_held(void)
 {
     struct fake_qp_info info;
@@ -133,7 +133,7 @@ TEST(pieces_in_flight_keep_their_memory, .times = 2)
     check_nothing_left();
 }
 
-/* Something else is due at once. */
+/* Makes other work of the agent due at once. */
 static void be_due(struct sluice_agent *agent)
 {
     pthread_mutex_lock(&agent->lock);

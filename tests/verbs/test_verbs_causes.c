@@ -40,7 +40,7 @@ static void check_all_read(void)
     require(fake_verbs_unread_events() == 0, "%u events unread", fake_verbs_unread_events());
 }
 
-/* The channel's error is what the request had that failed first. */
+/* Requires that the channel's error is that of the request that failed first. */
 static void check_agreement(const struct sluice_channel *channel,
                             const struct sluice_completion *completion)
 {
@@ -130,7 +130,7 @@ TEST(port_error_and_the_address_has_gone, .times = 2)
         require_null(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]), EADDRNOTAVAIL,
                      "lost the address fake0 port 1");
     }
-    /* Prepared anew, they have the next best one. */
+    /* When prepared again, they have the next best address. */
     pair_connect(&pair, NULL);
     pair_works(&pair);
     check_all_read();
@@ -138,7 +138,7 @@ TEST(port_error_and_the_address_has_gone, .times = 2)
     check_nothing_left();
 }
 
-/* A status, the event that some devices give with it, and what has happened. */
+/* A status, the event that some devices give with it, and the expected class. */
 struct verdict {
     enum ibv_wc_status status;
     enum ibv_event_type event;
@@ -152,8 +152,8 @@ static const struct verdict verdicts[] = {
 };
 
 /*
- * Releases what is held of the queue pair of channel, with the event in this
- * order, and returns how the first request ended.
+ * Releases held completions of the queue pair, with the event in this order. Returns how the first
+ * request ended.
  */
 static struct sluice_completion tell(struct sluice_channel *channel, uint32_t qpn,
                                      struct sluice_handle first, enum ibv_event_type event,
@@ -364,7 +364,7 @@ static void make_infiniband(void)
     set_gid(PORT1, 0, IBV_GID_TYPE_IB, lid_subnet);
 }
 
-/* Packets that are routed by LID do not have the GID that changes; those routed by GID do. */
+/* Packets routed by LID do not contain the changed GID; those routed by GID do. */
 TEST(gid_of_infiniband, .times = 2)
 {
     bool global = _i == 1;
@@ -421,7 +421,7 @@ TEST(gid_of_infiniband_before_the_handshake, .times = 2)
     check_nothing_left();
 }
 
-/* That the table cannot be read says nothing of the address. */
+/* If the table cannot be read, the address is assumed to be there. */
 TEST(gid_that_cannot_be_read)
 {
     struct pair pair;
@@ -434,7 +434,7 @@ TEST(gid_that_cannot_be_read)
     require(fake_verbs_failed(), "it was read");
     pair_works(&pair);
     check_all_read();
-    /* Later it can be, and the address has gone. */
+    /* Later the table can be read, and the address is gone. */
     clear_gid(PORT1, 3);
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
@@ -447,7 +447,7 @@ TEST(vectors_of_queues)
 {
     struct pair pairs[4];
     sides_open(&pairs[0].sides);
-    vector_count = 0; /* opening a context tries one */
+    vector_count = 0; /* opening a context makes one for a test */
     for (int i = 0; i < 4; i++) {
         pairs[i].sides = pairs[0].sides;
         pair_connect(&pairs[i], NULL);

@@ -224,7 +224,7 @@ TEST(atomics_of_the_device)
     }
 }
 
-/* Without them nothing is asked of it that it cannot do, and all else works. */
+/* Without atomics the device gets no such request, and all else works. */
 TEST(no_atomics)
 {
     struct fixture fixture;

@@ -12,7 +12,7 @@
 
 static const char infiniband_gid[] = "\xfe\x80\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77";
 
-/* The place in sysfs of the first device, if it is to have one. */
+/* The place of the first device in sysfs, or none. */
 static char device_path[100];
 
 struct ibv_device **__real_ibv_get_device_list(int *count);
@@ -35,7 +35,7 @@ static struct sluice_device_list *get_list(uint32_t devices)
     return list;
 }
 
-/* The only device, which cannot be used, for that reason. */
+/* Requires that the only device is unusable for this reason. */
 static void unusable(const char *reason)
 {
     struct sluice_device_list *list = get_list(1);
@@ -73,7 +73,7 @@ TEST(devices_of_all_kinds)
     require_number(port_info(list, 3, 1).speed, 2500);
     require_number(port_info(list, 3, 1).width, 1);
     sluice_device_list_free(list);
-    /* Without a name the one that works is taken. */
+    /* Without a name the working one is taken. */
     struct sluice_context *context = sluice_context_open(NULL, NULL);
     require(context, "%s", sluice_last_error());
     require(strcmp(context_info(context).device, "fake3") == 0, "%s", context_info(context).device);
@@ -116,7 +116,7 @@ TEST(tables_of_several_ports)
         require(strstr(gid.text, wanted[i].text) == gid.text, "%s", gid.text);
         require(strcmp(gid.interface, gid.port == 3 ? "" : "lo") == 0, "%s", gid.interface);
     }
-    /* The device is what its first active port is, here port 2. */
+    /* The device is described by its first active port, here port 2. */
     require(strncmp(device_info(list, 0).description, "port 2 ", 7) == 0, "%s",
             device_info(list, 0).description);
     require_number(device_info(list, 0).active, 1);
@@ -168,7 +168,7 @@ TEST(text_of_the_last_failure_stays)
     require(strcmp(text, sluice_last_error()) == 0, "%s", sluice_last_error());
 }
 
-/* A look takes few calls, however long the tables are. */
+/* Listing makes few calls, however long the tables are. */
 TEST(few_calls)
 {
     uint64_t before[FAKE_CALLS];

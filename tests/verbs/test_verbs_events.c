@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous events: each becomes an error of the channels that it concerns,
- * once, wherever the program is meanwhile; the others go on.
+ * Asynchronous events: each becomes an error of the affected channels, once, whatever the program
+ * does meanwhile; other channels go on.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "check.h"
 #include "ports.h"
 
-/* Events that some devices give to the side that was asked for what may not be. */
+/* Events that some devices give to the target of a forbidden request. */
 static bool is_of_peer(enum ibv_event_type event)
 {
     return event == IBV_EVENT_QP_REQ_ERR || event == IBV_EVENT_QP_ACCESS_ERR;
@@ -44,7 +44,7 @@ static bool all_are_told(const void *argument)
     return fake_verbs_unread_events() == 0 && fake_verbs_unacked_events() == 0;
 }
 
-/* The thread that reads them may be about to acknowledge the last one. */
+/* The thread that reads events may be about to acknowledge the last one. */
 static void check_told(void)
 {
     await_device(all_are_told, NULL, "events that are read and acknowledged");
@@ -77,7 +77,7 @@ TEST(event_of_a_queue_pair, .times = 2 * (int)COUNT(qp_events))
     check_nothing_left();
 }
 
-/* Work that is in flight then: the first request says what happened, the others that it did. */
+/* With requests in flight, the first has the reason, and the others are cancelled by it. */
 TEST(event_with_work_in_flight, .times = 2 * (int)COUNT(qp_events))
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -137,7 +137,7 @@ static void four_close(struct four *four)
     check_nothing_left();
 }
 
-/* All of the context for good; a program that opens the device again is well. */
+/* All channels of the context fail for good; a program that opens the device again works. */
 TEST(device_that_failed)
 {
     struct sluice_endpoint endpoint;
@@ -165,7 +165,7 @@ TEST(device_that_failed)
     check_nothing_left();
 }
 
-/* Another context, on a port of its own, is not concerned. */
+/* Another context, on a port of its own, is unaffected. */
 TEST(port_that_went_down)
 {
     struct sides sides;
@@ -231,7 +231,7 @@ TEST(completion_queue_that_failed)
     check_nothing_left();
 }
 
-/* The address goes that the channels use, or another one. */
+/* The address that the channels use is removed, or another one. */
 TEST(gid_that_went, .times = 2)
 {
     bool ours = _i == 0;
@@ -337,7 +337,7 @@ TEST(burst)
     check_nothing_left();
 }
 
-/* Reading them is interrupted; or the device has gone and says so. */
+/* Reading events is interrupted, or fails as the device is gone. */
 TEST(reading_is_interrupted)
 {
     struct pair pair;
@@ -355,7 +355,7 @@ TEST(reading_is_interrupted)
     check_nothing_left();
 }
 
-/* Objects end with events unread, which go with them. */
+/* Objects end with unread events, which are dropped. */
 TEST(unread_events_at_the_end)
 {
     struct pair pair;

@@ -51,7 +51,7 @@ int __wrap_ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     return __real_ibv_destroy_comp_channel(channel);
 }
 
-/* Those of the pretend device are all of one kind, as are others that the library keeps. */
+/* Descriptors of the pretend device are all of one kind, as are others that the library keeps. */
 static bool is_event_fd(int fd)
 {
     char path[32], target[32] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints of receives on a pretend device: sends that their callers wait for come after the
- * receives of their peers, all others do not wait; and whatever stands where a peer writes its
- * hints, everything completes.
+ * Hints of receives on a pretend device: sends that their callers wait for come after the receives
+ * of their peers, all others do not wait; and whatever a peer writes as its hints, everything
+ * completes.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,7 +79,7 @@ static struct sluice_handle post_receive(struct talk *talk, int i)
     return post(talk->pair.channels[i], &request);
 }
 
-/* How often the device found no receive for a message. */
+/* Returns how often the device found no receive for a message. */
 static uint64_t not_ready(void)
 {
     fake_verbs_lock();
@@ -203,7 +203,7 @@ static void exchange_ahead(struct talk *talk, uint64_t receives)
     await(talk->pair.channels[1], handle, SLUICE_CLASS_NONE);
 }
 
-/* A side that never waits for a receive asks for hints no more, until it was slow often enough. */
+/* A side that never waits for a receive stops asking for hints, until it was slow often enough. */
 TEST(hints_that_are_not_needed_end)
 {
     struct talk talk;
@@ -252,7 +252,7 @@ TEST(unpolled_sends_do_not_wait)
     talk_close(&talk);
 }
 
-/* A list that was prepared waits where it is submitted, and not where it is posted. */
+/* A prepared list waits for hints when submitted, and not when posted. */
 TEST(lists_wait_when_they_are_submitted)
 {
     struct talk talk;
@@ -311,7 +311,7 @@ static void forge_key(struct slu_endpoint *endpoint)
     endpoint->verbs.hint_rkey ^= 0x5a5a;
 }
 
-/* A hint that the peer does not take fails the channel, which says why. */
+/* A hint that the peer refuses fails the channel, with that reason. */
 TEST(a_hint_that_is_refused)
 {
     struct sender sender;
@@ -340,7 +340,7 @@ static void *wait_connected(void *argument)
     return NULL;
 }
 
-/* A question to the peer has no place of its own in the queue while a hint is in flight. */
+/* A probe has no place of its own in the queue while a hint is in flight. */
 TEST(a_probe_behind_a_hint)
 {
     struct fake_qp_info info;
@@ -370,7 +370,7 @@ TEST(a_probe_behind_a_hint)
     talk_close(&talk);
 }
 
-/* Without the right to write there are none. */
+/* Without the right to write there are no hints. */
 TEST(channels_without_hints)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr),
@@ -403,7 +403,7 @@ TEST(no_region_for_hints)
     talk_close(&talk);
 }
 
-/* Completion entries that are shared are for requests of the program. */
+/* Shared completion entries are only for requests of the program. */
 TEST(no_hints_where_entries_are_scarce)
 {
     struct sluice_endpoint all[8];
@@ -450,7 +450,10 @@ TEST(useless_waits_for_hints_end)
     talk_close(&talk);
 }
 
-/* A hint that the driver refuses ends the queue pair: it may run later all the same. */
+/*
+ * A hint that the driver refuses ends the queue pair, as the device may execute it later all the
+ * same.
+ */
 TEST(a_refused_post_of_a_hint, .times = 2)
 {
     struct talk talk;
@@ -471,7 +474,7 @@ TEST(a_refused_post_of_a_hint, .times = 2)
     talk_close(&talk);
 }
 
-/* No two queue pairs have the same place, however many there are and come anew. */
+/* No two queue pairs have the same place, however many there are and are reset. */
 TEST(places_of_many)
 {
     static struct sluice_endpoint all[200];
@@ -488,7 +491,7 @@ TEST(places_of_many)
                         "peers %u and %u have the same place", k, i);
             }
         }
-        /* 32 of them have room in a page. */
+        /* 32 of them fit a page. */
         require(fake_verbs.live.mrs == (COUNT(all) + 31) / 32, "%u regions", fake_verbs.live.mrs);
         sluice_prepared_multichannel_free(prepared);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * InfiniBand, on a pretend device: routing by LID and by GID, several LIDs,
- * ports and subnets, partitions, and endpoints with made-up numbers.
+ * InfiniBand on a pretend device: routing by LID and by GID, several LIDs, ports and subnets,
+ * partitions, and forged endpoints.
  */
 #include <stdlib.h>
 
@@ -96,7 +96,7 @@ TEST(infiniband_without_gid)
     require_number(context_info(sides.contexts[0]).gid_index, -1);
     refuse_prepare(&sides, &attr, EADDRNOTAVAIL, "SLUICE_CHANNEL_GLOBAL port 1 GID");
     refuse_sides(&sides, NULL, &attr, "GID");
-    /* By LID they reach each other. */
+    /* They reach each other by LID. */
     struct pair pair = {.sides = sides};
     connect_sides(&pair, NULL, NULL);
     require_number(changes_of(0).rtr.ah_attr.dlid, 8);
@@ -104,7 +104,7 @@ TEST(infiniband_without_gid)
     pair_close(&pair);
 }
 
-/* Ports of unlike subnets; and the number of the port, wherever it is asked for. */
+/* Ports of different subnets; and the number of the port in each query. */
 TEST(infiniband_between_subnets)
 {
     struct pair pair;
@@ -224,7 +224,7 @@ TEST(partition_keys_that_cannot_be_read)
     pair_close(&pair);
 }
 
-/* The checksum of endpoints, to make ones that are wrong in one field only. */
+/* Computes the checksum, to make endpoints that are wrong in only one field. */
 static void seal(struct sluice_endpoint *endpoint)
 {
     uint32_t hash = UINT32_C(2166136261);
@@ -236,7 +236,7 @@ static void seal(struct sluice_endpoint *endpoint)
     }
 }
 
-/* Four bytes of an endpoint, and what is said of them. */
+/* Four bytes of an endpoint, and the text about them. */
 struct forgery {
     uint32_t offset;
     uint32_t value;
@@ -279,7 +279,7 @@ TEST(forged_endpoints, .times = COUNT(forgeries))
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
     if (forgery->offset == 32 && forgery->value == 0) {
-        memset(bad.bytes + 56, 0, 16); /* its GID would do otherwise */
+        memset(bad.bytes + 56, 0, 16); /* its GID would suffice otherwise */
     }
     for (int i = 0; i < 4; i++) {
         bad.bytes[forgery->offset + (uint32_t)i] = (uint8_t)(forgery->value >> (24 - 8 * i));

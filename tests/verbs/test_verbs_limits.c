@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-static uint32_t lines; /* of the log, of limits that are not said */
+static uint32_t lines; /* log lines about unreported limits */
 
 static void count_line(uint32_t level, const char *message, void *user)
 {
@@ -61,7 +61,7 @@ static struct sluice_context_info info_of(const struct pair *pair)
     return context_info(pair->sides.contexts[0]);
 }
 
-/* A device that does not say one of its limits, or any: all works, and the log has it once. */
+/* A device that does not report one of its limits, or any: all works, and it is logged once. */
 TEST(limit_that_is_not_said, .times = FAKE_LIMITS + 1)
 {
     bool all = _i == FAKE_LIMITS;
@@ -81,7 +81,7 @@ TEST(limit_that_is_not_said, .times = FAKE_LIMITS + 1)
     check_nothing_left();
 }
 
-/* The limits that then hold, beside those that are said. */
+/* The assumed limits, beside the reported ones. */
 TEST(limits_that_are_taken)
 {
     struct pair pair;
@@ -102,7 +102,7 @@ TEST(limits_that_are_taken)
     check_nothing_left();
 }
 
-/* The limits that a device says are its own, and nothing is logged. */
+/* Reported limits are used, and nothing is logged. */
 TEST(limits_that_are_said)
 {
     struct pair pair;
@@ -142,7 +142,7 @@ static void refuse_reads(struct pair *pair, const struct lists *lists, uint32_t 
             "something was posted");
 }
 
-/* Devices that take fewer elements of a read: as with iWARP, some, all, and what is no less. */
+/* Devices that take fewer elements of a read: some, all as with iWARP, and no fewer. */
 TEST(reads_of_fewer_elements, .times = 4)
 {
     static const int limits[] = {1, 5, 32, 40};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers that come and go on a device with small completion queues: there are as many
- * queues as peers need, none is resized or ever overruns, and none is left. And each
- * step of adding one fails.
+ * Peers that are added and removed on a device with small completion queues: there are as many
+ * queues as peers need, none is resized or overruns, and none is left behind. And each step of
+ * adding one fails.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 /* Entries of a completion queue that a peer needs: for its requests in flight, and for a probe. */
 #define PLACES (2 * DEPTH + 1)
 #define MOST 64
-/* Events that cannot be read are the end of a device, and no step of adding a peer. */
+/* A failure to read events ends a device, and is not a step of adding a peer. */
 #define STEPS (FAKE_ALL_BUT_ENDS & ~FAKE_CALL(FAKE_GET_ASYNC_EVENT))
 
 void *__real_calloc(size_t count, size_t size);
@@ -64,7 +64,7 @@ static void house_close(struct house *house)
     check_nothing_left();
 }
 
-/* Two more, with these indices. */
+/* Adds two more peers, with these indices. */
 static void add_two(struct house *house, uint32_t first, uint32_t second)
 {
     struct sluice_endpoint endpoints[2];
@@ -74,7 +74,7 @@ static void add_two(struct house *house, uint32_t first, uint32_t second)
     require_ok(sluice_multichannel_peer_handshake(house->all, second, &endpoints[0]));
 }
 
-/* All that there is room for, between two; it sleeps until it comes. */
+/* Posts all that there is room for, between two peers; sleeps until it comes. */
 static void flood(struct house *house, uint32_t first)
 {
     struct sluice_request requests[2 * DEPTH];
@@ -132,7 +132,7 @@ static void check_queues(int limit)
     }
 }
 
-/* From none, and from two, to many and back, twice. */
+/* From no peers, and from two, to many and back, twice. */
 TEST(further_queues, .times = 2 * (int)COUNT(limits))
 {
     struct house house;
@@ -171,7 +171,7 @@ TEST(further_queues, .times = 2 * (int)COUNT(limits))
     house_close(&house);
 }
 
-/* Queues in the middle go, and their places are taken again; the others are left alone. */
+/* Queues in the middle are freed, and their places reused; the others stay. */
 TEST(queues_with_holes)
 {
     struct house house;
@@ -202,7 +202,7 @@ TEST(queues_with_holes)
     house_close(&house);
 }
 
-/* A peer that came and went, and a handle that it leaves behind. */
+/* Adds and removes a peer, and returns a handle that it leaves behind. */
 static struct sluice_handle leave_handle(struct house *house)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 2, NULL);
@@ -223,7 +223,7 @@ TEST(every_step_fails, .times = 2)
     struct sluice_handle left = {0};
     uint32_t failures = 0;
     bool more = true;
-    /* A step of the thread that reads events may have failed instead: then there is a peer. */
+    /* A step of the thread that reads events may have failed instead: then the peer was added. */
     bool added = false;
     fake_verbs.device[0].max_cqe = 2 * PLACES;
     house_open(&house, 2);
@@ -271,7 +271,7 @@ TEST(every_step_fails, .times = 2)
     house_close(&house);
 }
 
-/* The queues of the device are full: one more finds no room until another goes. */
+/* The queues of the device are full: another peer finds no room until one is removed. */
 TEST(full_device)
 {
     struct sluice_endpoint endpoint;
@@ -320,7 +320,7 @@ TEST(shared_entries)
     house_close(&house);
 }
 
-/* A dead device: peers can still be removed, at once, and none is added. */
+/* On a dead device peers can still be removed, at once, and none is added. */
 TEST(dead_device)
 {
     struct sluice_endpoint endpoint;

@@ -53,8 +53,8 @@ static void dmabuf_close(struct dmabuf *dmabuf)
 }
 
 static const uint64_t iovas[] = {
-    100,                             /* the first page: there may well be nothing there */
-    OFFSET,                          /* what libibverbs would say of it */
+    100,                             /* the first page: usually unmapped */
+    OFFSET,                          /* as libibverbs would report it */
     UINT64_C(0x7f0000000000) + 100,  /* as of a GPU */
     UINT64_MAX - 2 * PAGE + 1 + 100, /* the last ones */
 };
@@ -72,7 +72,7 @@ static struct sluice_mr *register_piece(struct sluice_pd *pd, struct dmabuf *dma
     return mr;
 }
 
-/* Elements and handles count from the iova, whatever libibverbs says of the region. */
+/* Elements and handles count from the iova, whatever libibverbs reports of the region. */
 static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
 {
     struct sluice_remote_mr remote;
@@ -125,7 +125,7 @@ struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 #define REMOTE_READ SLUICE_ACCESS_REMOTE_READ
 #define REMOTE_ATOMIC SLUICE_ACCESS_REMOTE_ATOMIC
 
-/* The numbers as the program gave them, in their places, and each right by its own name. */
+/* The device gets the numbers as the program gave them, each in its place. */
 TEST(device_gets_the_arguments_of_a_dmabuf)
 {
     static const struct {
@@ -165,7 +165,7 @@ TEST(device_gets_the_arguments_of_a_dmabuf)
         require_number(asked.iova, cases[i].iova);
         require_number(asked.fd, dmabuf.fd);
         require_number(asked.access, cases[i].told);
-        /* Peers know it by the iova, also once a handle has been on its way. */
+        /* Peers use the iova, also once a handle was sent. */
         require_ok(sluice_mr_remote(mr, &remote));
         sluice_remote_mr_pack(&remote, packed);
         require_ok(sluice_remote_mr_unpack(packed, &unpacked));
@@ -267,7 +267,7 @@ TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
     require_number(fake_verbs_alive(), 0);
 }
 
-/* A part of it, in the domain of a service: registered anew, though the program's fd is closed. */
+/* A part of it in the domain of a service: registered again, though the program's fd is closed. */
 TEST(dmabuf_is_published, .times = COUNT(iovas))
 {
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
@@ -311,7 +311,7 @@ TEST(dmabuf_is_published, .times = COUNT(iovas))
     sides_close(&sides);
 }
 
-/* How a driver refuses a dmabuf, and what is made of it. */
+/* How a driver refuses a dmabuf, and the resulting error. */
 struct refusal {
     int error;
     int wanted;
@@ -340,7 +340,7 @@ TEST(dmabuf_that_is_refused)
         require_null(sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, 100, 0),
                      refusals[i].wanted, refusals[i].words);
     }
-    /* Too short: the kernel only says that it is invalid. */
+    /* Too short: the kernel only reports that it is invalid. */
     fake_verbs_fail(1, FAKE_CALL(FAKE_REG_DMABUF_MR), EINVAL);
     require_null(sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, FILE_LENGTH, 100, 0),
                  EINVAL, "32768 bytes offset 0x3064 beyond 32768");
@@ -349,7 +349,7 @@ TEST(dmabuf_that_is_refused)
     dmabuf_close(&dmabuf);
 }
 
-/* The heap is not of interest, which after a fork may grow by another mapping. */
+/* Counts mappings without the heap, which after a fork may grow by another mapping. */
 static long count_mappings(void)
 {
     char line[512];
@@ -373,7 +373,7 @@ TEST(memory_that_is_refused)
     require_error(sluice_mr_remote(NULL, NULL), -EINVAL, "");
     char text[400];
     snprintf(text, sizeof(text), "%s", sluice_last_error());
-    /* With transparent pages there are two ways at least. */
+    /* With transparent pages there are at least two ways. */
     bool two = access("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", R_OK) == 0;
     long mappings = count_mappings();
     fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EFAULT);
@@ -446,7 +446,7 @@ static void plain_close(struct plain *plain)
     free(plain->pages);
 }
 
-/* Of every second page, so that each has a region of its own. */
+/* Makes a request with every second page, so that each has a region of its own. */
 static struct sluice_request plain_request(const struct plain *plain, uint32_t opcode,
                                            uint32_t peer, uint32_t page)
 {
@@ -487,7 +487,7 @@ TEST(plain_memory_that_is_refused, .times = 3)
     plain_close(&plain);
 }
 
-/* The device copies what is inline, wherever it is, and none of it is registered. */
+/* The device copies inline data, wherever they are, and none of them are registered. */
 TEST(inline_plain_memory_is_not_registered)
 {
     struct plain plain;
@@ -505,7 +505,9 @@ TEST(inline_plain_memory_is_not_registered)
     plain_close(&plain);
 }
 
-/* While the device holds a completion its memory stays, whatever is done to get it away. */
+/*
+ * While the device holds a completion its memory stays registered, whatever call would release it.
+ */
 TEST(plain_memory_outlives_its_request)
 {
     struct plain plain;

@@ -177,7 +177,7 @@ TEST(lists)
     fake_verbs.device[2].port[1].state = IBV_PORT_DOWN;
     expect_listed("fake3,fake2:2", 0, "3:1 3:1 3:1 3:1 3:1");
     expect_listed("fake3,fake2", 0, "2:1 2:1 2:1 2:1 2:1");
-    /* The port of the attributes counts. */
+    /* The port in the attributes counts. */
     expect_listed("fake3:1,fake2:2", 2, "3:2 3:2 3:2 3:2 3:2");
     require(warnings == 1 && strstr(last_warning, "names port 1 of fake3"), "%s", last_warning);
     expect_listed("fake3:2,fake2:2", 1, "2:1 2:1 2:1 2:1 2:1");
@@ -212,7 +212,7 @@ TEST(lists_that_fail)
     unsetenv("SLUICE_LOCAL_RANK");
 }
 
-/* The public call answers as the open does. */
+/* The public call gives the same result as the open. */
 TEST(nearest_of_the_list)
 {
     bind_to(first_cpu);

@@ -163,7 +163,7 @@ static struct sluice_context *open_gid(uint32_t index)
     return sluice_context_open("fake0", &attr);
 }
 
-/* Of 0 and 2, which are RoCE v1, and 1 and 3, which are v2, each can be had. */
+/* Each index can be chosen: 0 and 2, which are RoCE v1, and 1 and 3, which are v2. */
 TEST(gid_by_index, .times = 4)
 {
     struct pair pair;
@@ -207,7 +207,7 @@ TEST(gids_that_are_not_there)
     pair_close(&pair);
 }
 
-/* All channels of a port with no GID at all, and then one more. */
+/* All channels of a port without a GID, and then one more. */
 TEST(port_without_addresses)
 {
     memset(PORT1->gid, 0, sizeof(PORT1->gid));
@@ -255,7 +255,7 @@ TEST(mtu_of_the_port)
     sides_close(&sides);
 }
 
-/* Fork support is the program's decision, and made once. */
+/* Fork support is the program's decision, and is set once. */
 TEST(fork_support)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};

@@ -7,7 +7,7 @@
 #include "check.h"
 
 #define KEEPALIVE SLUICE_MS(60)
-/* Two times that, and what else the host has to do. */
+/* Twice that time, and delays of the host. */
 #define NOTICED (2 * KEEPALIVE + SLUICE_MS(500))
 
 static const struct sluice_channel_attr watchful = {.size = sizeof(watchful),
@@ -29,7 +29,7 @@ static void open_pair(struct pair *pair, const struct sluice_channel_attr *attr)
     }
 }
 
-/* The link is cut, or the device withholds what it has to say. */
+/* The link is cut, or the device withholds completions. */
 TEST(silent_peer_is_lost, .times = 2)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -45,7 +45,7 @@ TEST(silent_peer_is_lost, .times = 2)
         fake_verbs_hold(qpn_of(0));
     }
     struct span start = span_begin();
-    int64_t most = NOTICED + (_i == 0 ? 0 : SLUICE_S(1)); /* what is withheld is drained */
+    int64_t most = NOTICED + (_i == 0 ? 0 : SLUICE_S(1)); /* withheld requests are drained */
     await(pair.channels[0], handles[0], SLUICE_CLASS_PEER_LOST);
     await(pair.channels[0], handles[1], SLUICE_CLASS_CANCELLED);
     struct span took = span_since(start);
@@ -133,7 +133,7 @@ TEST(probe_that_fails_names_the_cause)
     check_nothing_left();
 }
 
-/* The send queue has one place more than the program asked for, of what the device has. */
+/* The send queue has one place more than the program asked for. */
 TEST(probe_has_a_place_of_its_own)
 {
     static struct sluice_request writes[64];
@@ -163,7 +163,9 @@ TEST(probe_has_a_place_of_its_own)
     check_nothing_left();
 }
 
-/* Where the device has few completion entries, not all peers are asked at a time; but all are. */
+/*
+ * On a device with few completion entries, not all peers are probed at a time, but all in the end.
+ */
 TEST(many_peers_on_a_small_queue)
 {
     struct sides sides;

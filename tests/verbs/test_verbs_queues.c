@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion queues of a device with small ones: as many as it takes, none of
- * which ever overruns (the pretend device would stop the program), and of which
- * the program sees nothing. And queues that fail.
+ * Completion queues of a device with small ones: there are as many as needed, none overruns (the
+ * pretend device would stop the program), and the program does not notice. And queues that fail.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 static const struct sluice_channel_attr shallow = {
     .size = sizeof(shallow), .send_depth = DEPTH, .receive_depth = DEPTH};
 
-/* Queues there are for completions of queue pairs; none of them was ever too full. */
+/* Counts queues for completions of queue pairs; requires that none of them was too full. */
 static uint32_t check_queues(uint32_t limit)
 {
     struct fake_cq_info info;
@@ -58,7 +57,7 @@ static void crowd_close(struct crowd *crowd)
     check_nothing_left();
 }
 
-/* As many sends and receives of each peer as there is room for, or more. */
+/* Posts as many sends and receives of each peer as there is room for, or more. */
 static void flood(struct crowd *crowd, uint32_t peers, uint32_t each)
 {
     static struct sluice_request sends[PEERS * 2 * DEPTH], receives[PEERS * 2 * DEPTH];
@@ -139,7 +138,7 @@ TEST(completions_all_at_once, .times = COUNT(limits))
     crowd_close(&crowd);
 }
 
-/* A peer that is made new again and again takes no more places than it had. */
+/* A peer that is reset again and again uses no more places than before. */
 TEST(resets_on_small_queues, .times = COUNT(limits))
 {
     struct sluice_endpoint endpoints[2];
@@ -175,7 +174,7 @@ TEST(resets_on_small_queues, .times = COUNT(limits))
     crowd_close(&crowd);
 }
 
-/* All sends and receives that there is room for, held. */
+/* Posts all sends and receives that there is room for, and holds them. */
 static void fill_peer(struct crowd *crowd, uint32_t peer)
 {
     struct sluice_request requests[2 * DEPTH];
@@ -190,9 +189,9 @@ static void fill_peer(struct crowd *crowd, uint32_t peer)
 }
 
 /*
- * A queue pair ends with as many completions as can be on the queue, where some
- * devices leave them; then all others have as many, and so has the next one of
- * the peer. There is room for all, as the first ones were taken away.
+ * A queue pair ends with as many completions as can be on the queue, where some devices leave them;
+ * then all others have as many, and so has the next one of the peer. There is room for all, as the
+ * first ones were removed.
  */
 TEST(places_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE, .times = FAKE_PURGE + 1 - FAKE_LEAVE)
 {
@@ -221,7 +220,7 @@ TEST(places_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE, .times = FAKE_PURG
     crowd_close(&crowd);
 }
 
-/* The first error is the reason, wherever the completions of a peer come. */
+/* The first error is the reason, on whichever queue the completions of a peer come. */
 TEST(first_error_on_small_queues, .times = 2)
 {
     struct sluice_request requests[3];
@@ -288,7 +287,9 @@ static void uneven_close(struct uneven *uneven)
     check_nothing_left();
 }
 
-/* A receive, a write that must fail, and a send behind it; the write is the reason for all. */
+/*
+ * Posts a receive, a write that must fail, and a send behind it; the write is the reason for all.
+ */
 static void fail_peer(struct uneven *uneven, uint32_t peer)
 {
     struct sluice_request requests[3] = {request_of(SLUICE_OP_RECEIVE, peer, &uneven->sge),
@@ -364,7 +365,7 @@ TEST(first_error_before_a_reset)
     }
 }
 
-/* The device has no more queues: it is said, and what there is stays well. */
+/* The device has no more queues: the error says so, and existing ones still work. */
 TEST(device_without_more_queues)
 {
     struct crowd crowd;
@@ -376,7 +377,7 @@ TEST(device_without_more_queues)
     crowd_close(&crowd);
 }
 
-/* Polling it fails, or arming it: its peers fail, those of another queue do not. */
+/* Polling or arming it fails: its peers fail, those of another queue do not. */
 TEST(queue_that_fails, .times = 2)
 {
     static const struct sluice_channel_attr asleep = {.size = sizeof(asleep),
@@ -425,7 +426,7 @@ static void *play(void *argument)
     return NULL;
 }
 
-/* Two that always sleep wake each other, each time, on one queue or on several. */
+/* Two threads that always sleep wake each other, each time, on one queue or on several. */
 TEST(sleep_misses_nothing, .times = 2)
 {
     struct sluice_channel_attr attr = {

@@ -151,7 +151,7 @@ TEST(both_sides_of_sluice)
     end(&sides, listener);
 }
 
-/* Before the call, as the answer goes out, and behind it. */
+/* The client leaves before the call, as the answer is sent, and behind it. */
 TEST(client_that_has_left_meanwhile, .times = 3)
 {
     struct sides sides;
@@ -253,7 +253,7 @@ TEST(silent_clients_delay_no_other)
     for (int i = 0; i < SILENT; i++) {
         dialer_leave(&dialers[i]);
     }
-    /* That a dialer has left ends it as well. */
+    /* A dialer that leaves ends its admission as well. */
     require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
     require(admitted.error == -ECONNRESET, "%d", admitted.error);
     end(&sides, listener);
@@ -433,7 +433,7 @@ TEST(steps_that_fail)
     require(n > 10, "%u steps", n);
 }
 
-/* Sizes of packets that no port has, as a peer may say. */
+/* Sizes of packets that no port has, as a peer may claim. */
 TEST(packets_of_no_size, .times = 2)
 {
     struct sides sides;
@@ -447,7 +447,7 @@ TEST(packets_of_no_size, .times = 2)
     end(&sides, listener);
 }
 
-/* With its interface it is an address like any other; without, a mistake. */
+/* With its interface it is an address like any other; without one it is a mistake. */
 TEST(addresses_of_a_link)
 {
     const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};

@@ -19,7 +19,7 @@ static const uint32_t opcodes[OPERATIONS] = {SLUICE_OP_SEND, SLUICE_OP_RECEIVE, 
         class, class, class, class \
     }
 
-/* As sluice_errors(7) has them; what is not named there is of the device. */
+/* Classes of sluice_errors(7); a status that is not named there is an error of the device. */
 static enum sluice_error_class expected_class(enum ibv_wc_status status, int operation)
 {
     static const struct {
@@ -50,7 +50,7 @@ static enum sluice_error_class expected_class(enum ibv_wc_status status, int ope
     return SLUICE_CLASS_DEVICE;
 }
 
-/* One request of the class and one that was cancelled by it, and nothing else. */
+/* Requires one request of the class and one cancelled by it, and nothing else. */
 static void check_counted(const struct sluice_channel *channel, enum sluice_error_class wanted)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
@@ -67,7 +67,7 @@ static void check_counted(const struct sluice_channel *channel, enum sluice_erro
     }
 }
 
-/* The request, and one more of the kind behind it. */
+/* Fails the request, with one more of the kind behind it. */
 static void one_status(enum ibv_wc_status status, int operation)
 {
     enum fake_queue queue = operation == RECEIVE ? FAKE_RECEIVE : FAKE_SEND;
@@ -128,7 +128,7 @@ struct list {
     struct sluice_completion completions[LIST];
 };
 
-/* Takes what there is until all have ended, and makes sure that there is no more. */
+/* Takes completions until all have ended, and requires that there are no more. */
 static void take_all(struct sluice_channel *channel, struct list *list)
 {
     struct sluice_completion taken[7];
@@ -207,7 +207,7 @@ TEST(posts_that_are_refused, .times = OPERATIONS)
     }
 }
 
-/* A list of many rings few bells, and no request asks for more than there is. */
+/* A long list rings few doorbells, and no more completions are requested than fit. */
 TEST(one_doorbell_for_many)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = LIST};
@@ -289,7 +289,7 @@ TEST(completions_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE,
     check_nothing_left();
 }
 
-/* Peers end in an order of their own; each one's requests in that of the posts. */
+/* Peers complete in an order of their own; requests of each in the order of posting. */
 TEST(order_among_peers)
 {
     static const uint32_t order[] = {2, 0, 1, 1, 2, 0};
@@ -341,8 +341,8 @@ TEST(peer_that_is_lost)
 }
 
 /*
- * Without an end of the wait for an acknowledgement a packet that is lost ends nothing,
- * however few retries there are: it is sent again with what follows it.
+ * Without a timeout for acknowledgements a lost packet ends nothing, however few retries there are:
+ * it is retransmitted with the next one.
  */
 TEST(packet_that_is_lost, .times = 2)
 {
@@ -416,7 +416,7 @@ TEST(flush_that_is_reported_in_part)
             require_class(&completions[i], i < done ? SLUICE_CLASS_NONE : SLUICE_CLASS_TIMEOUT);
             value_check(far.bytes + (size_t)i * 10, 10, i < done ? 7 : 0);
         }
-        /* Where messages wait, the peer may be asked for hints of receives, once. */
+        /* Where messages wait, the peer may get one request for hints of receives. */
         uint32_t most = done == 0 ? 4 : 5;
         require(fake_verbs_qp(0, &info) && info.signaled == info.posted[FAKE_SEND] &&
                     info.posted[FAKE_SEND] >= 4 && info.posted[FAKE_SEND] <= most,
@@ -429,7 +429,7 @@ TEST(flush_that_is_reported_in_part)
     check_nothing_left();
 }
 
-/* A receive that comes late is waited for, as often as the attributes say. */
+/* A late receive is waited for, as often as the attributes say. */
 TEST(receive_that_is_late)
 {
     struct sluice_channel_attr patient = {.size = sizeof(patient), .rnr_timer = 1};

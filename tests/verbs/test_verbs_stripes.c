@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several queue pairs a peer on a pretend device, which holds the completions of some of
- * them, fails some, and refuses what it is given: what of it a program sees.
+ * Several queue pairs per peer on a pretend device, which holds the completions of some of them,
+ * fails some, and refuses posts: the effects that a program sees.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,9 @@ static void nothing_comes(struct sluice_channel *channel)
     }
 }
 
-/* The stripes end in any order: the request ends with the last, and then what is behind starts. */
+/*
+ * The stripes end in any order: the request ends with the last, and then requests behind it start.
+ */
 TEST(stripes_end_in_any_order, .times = 6)
 {
     static const uint32_t orders[][PAIRS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -187,7 +189,7 @@ TEST(the_root_cause_is_found_among_stripes, .times = PAIRS)
     striped_close(&striped);
 }
 
-/* A further queue pair fails while nothing goes on: all of the peer fails, on both sides. */
+/* A further queue pair fails while idle: the whole peer fails, on both sides. */
 TEST(a_queue_pair_is_lost_alone, .times = PAIRS)
 {
     struct striped striped;
@@ -204,7 +206,7 @@ TEST(a_queue_pair_is_lost_alone, .times = PAIRS)
     require_result(sluice_channel_state(striped.pair.channels[0]), SLUICE_STATE_FAILED);
     require(strstr(channel_error(striped.pair.channels[0]).text, "fake0"), "%s",
             channel_error(striped.pair.channels[0]).text);
-    /* The peer finds out when it needs it: a stripe is not answered. */
+    /* The peer notices when it uses it: a stripe is not answered. */
     struct sluice_request write = striped.write;
     struct sluice_handle handle = post(striped.pair.channels[1], &write);
     await(striped.pair.channels[1], handle, SLUICE_CLASS_PEER_LOST);
@@ -214,7 +216,7 @@ TEST(a_queue_pair_is_lost_alone, .times = PAIRS)
     striped_close(&striped);
 }
 
-/* A receive that comes back says less than the stripes, the last of which may take its time. */
+/* A flushed receive tells less than the stripes, the last of which may come later. */
 TEST(receives_come_back_behind_the_stripes, .times = PAIRS)
 {
     struct striped striped;
@@ -247,7 +249,7 @@ TEST(receives_come_back_behind_the_stripes, .times = PAIRS)
     striped_close(&striped);
 }
 
-/* Packets of one queue pair get lost: nothing is done of what is behind. */
+/* Packets of one queue pair get lost: no request behind is done. */
 TEST(the_path_of_a_queue_pair_is_cut, .times = PAIRS)
 {
     struct striped striped;
@@ -281,7 +283,9 @@ TEST(target_of_a_refused_stripe_notices)
     striped_close(&striped);
 }
 
-/* The driver does not take a stripe, at once or when it was held: it may run all the same. */
+/*
+ * The driver refuses a stripe, at once or when it was held back: the device may still execute it.
+ */
 TEST(stripes_that_are_refused, .times = 4 * PAIRS)
 {
     uint32_t index = (uint32_t)_i % PAIRS;
@@ -312,7 +316,7 @@ TEST(stripes_that_are_refused, .times = 4 * PAIRS)
     striped_close(&striped);
 }
 
-/* The device says nothing of a stripe: the drain bound ends it, and no buffer is in flight. */
+/* The device does not report a stripe: the drain bound ends it, and no buffer is in flight. */
 TEST(a_stripe_that_does_not_end, .times = PAIRS)
 {
     struct striped striped;
@@ -355,7 +359,7 @@ TEST(each_step_fails)
     check_nothing_left();
 }
 
-/* A port that changes between the making of two of a peer: one endpoint is for all. */
+/* A port that changes while two queue pairs of a peer are made: one endpoint serves all. */
 TEST(all_have_one_address)
 {
     struct sides sides;
@@ -374,7 +378,7 @@ TEST(all_have_one_address)
     check_nothing_left();
 }
 
-/* Completion queues that are small: peers share what there is, and none overruns. */
+/* Small completion queues: peers share the entries, and none overruns. */
 TEST(small_completion_queues)
 {
     enum { PEERS = 4, ROUNDS = 20, LIST = 8 };

@@ -21,7 +21,7 @@ struct loop {
     struct sides sides;
     struct pair pairs[LOOP_PAIRS];
     int epoll;
-    uint32_t ready; /* channels that have been readable since the last look */
+    uint32_t ready; /* channels that became readable since the last call */
     bool is_ready[2 * LOOP_PAIRS];
 };
 
@@ -83,7 +83,7 @@ static void loop_look(struct loop *loop, uint32_t wanted)
     }
 }
 
-/* An event reaches those that it concerns, and wakes no other ones. */
+/* An event reaches the affected channels, and wakes no others. */
 TEST(many_channels_in_an_event_loop)
 {
     static struct loop loop;
@@ -148,7 +148,7 @@ static int count_threads(void)
     return count;
 }
 
-/* A thread that was joined takes a moment to vanish. */
+/* A joined thread takes some time to vanish. */
 static void await_threads(int most)
 {
     int64_t start = fair_now();
@@ -160,8 +160,8 @@ static void await_threads(int most)
 }
 
 /*
- * A context has one thread, from its first channel on, and none that the program
- * opened has one; it takes no processor time, and it is gone with the context.
+ * A context has one thread, from its first channel on; a context that wraps the program's has none.
+ * The thread takes no processor time, and is gone with the context.
  */
 TEST(one_thread_of_a_context)
 {
@@ -228,7 +228,7 @@ struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
     return __real_ibv_create_qp(pd, attr);
 }
 
-/* A pair is there already, so that the events are read at once. */
+/* A pair exists already, so events are read at once. */
 static void begin_changes(struct pair *pair, void (*function)(uint32_t number), uint32_t most)
 {
     pair_open(pair, NULL);
@@ -237,7 +237,7 @@ static void begin_changes(struct pair *pair, void (*function)(uint32_t number), 
     most_changes = most;
 }
 
-/* Another pair, the first end of which is made while the port changes. */
+/* Connects another pair, the first end of which is made while the port changes. */
 static void connect_again(struct pair *pair, const struct pair *first)
 {
     pair->sides = first->sides;
@@ -261,7 +261,7 @@ static void lose_gid(uint32_t number)
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
 }
 
-/* The address goes that was chosen a moment ago: the endpoint has the next best one. */
+/* The address that was just chosen is removed: the endpoint has the next best one. */
 TEST(gid_that_goes_meanwhile)
 {
     struct pair first, second;
@@ -280,7 +280,7 @@ static void change_lid(uint32_t number)
     fake_verbs_port_event(0, 1, IBV_EVENT_LID_CHANGE);
 }
 
-/* Twice in a row. */
+/* The LID changes twice in a row. */
 TEST(lid_that_changes_meanwhile)
 {
     struct pair first, second;
@@ -314,7 +314,7 @@ TEST(port_that_goes_down_meanwhile)
     check_nothing_left();
 }
 
-/* The reset of a channel finds the address that is there now. */
+/* The reset of a channel uses the address at that time. */
 TEST(gid_that_goes_in_a_reset)
 {
     struct pair pair;
@@ -327,7 +327,7 @@ TEST(gid_that_goes_in_a_reset)
     check_nothing_left();
 }
 
-/* A port that never rests is an error, and no loop. */
+/* A port that changes all the time causes an error, and no endless loop. */
 TEST(lid_that_never_stays)
 {
     struct pair pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of libibverbs behind ours, and contexts and protection domains
- * around the program's own. On soft all of it is refused.
+ * The objects of libibverbs behind ours, and contexts and protection domains around the program's
+ * own. Soft refuses all of these calls.
  */
 #include "config.h"
 
@@ -47,7 +47,7 @@ TEST(soft_has_no_verbs_objects)
 
 #ifdef HAVE_VERBS
 
-/* A device under test that the program opens itself. */
+/* Opens the device under test as the program's own. */
 static struct ibv_context *open_device(void)
 {
     struct ibv_device **devices = ibv_get_device_list(NULL);
@@ -105,7 +105,7 @@ TEST(each_peer_has_its_queue_pair)
     star_close(&star);
 }
 
-/* The program posts a write of its own, of which sluice must see nothing. */
+/* The program posts a write of its own, which sluice must not report. */
 TEST(posts_of_the_program_and_the_library_coexist)
 {
     struct memory from, to;
@@ -159,7 +159,7 @@ TEST(programs_own_device_and_domain_carry_channels)
     pair_connect(&pair, NULL);
     pair_works(&pair);
 
-    /* Memory that the program registered itself is named by its key. */
+    /* Memory that the program registered itself is used by its key. */
     struct ibv_mr *mr = ibv_reg_mr(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
     require(mr, "not registered%s", "");
     struct sluice_sge first = {(uintptr_t)bytes, 32, mr->lkey};
@@ -181,7 +181,7 @@ TEST(programs_own_device_and_domain_carry_channels)
     require(ibv_close_device(ibv) == 0, "the device is in use%s", "");
 }
 
-/* Work that was posted through another object around the same domain holds its memory. */
+/* Requests posted through another object around the same domain hold its memory. */
 struct holder {
     struct pair pair;
     struct sluice_context *context; /* its own, or NULL */

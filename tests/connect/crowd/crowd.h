@@ -81,7 +81,7 @@ struct server {
     int epoll;
     uint32_t numbers[CROWD_MOST]; /* of the client at an index of the multichannel */
     uint32_t there, most;
-    /* clients that said goodbye; that died; that died before they were let in */
+    /* Clients that said goodbye; that died; that died before they were let in. */
     uint32_t left, lost, in_vain;
     uint32_t said; /* lines */
 };
