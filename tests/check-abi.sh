@@ -40,7 +40,7 @@ kept() {
   return "$status"
 }
 
-# What has no prototype that is understood would be missed.
+# A function whose prototype is not understood would be missed.
 all_functions() {
   sed -n "s/.*<function-decl name='\([^']*\)'.*/\1/p" "$1" | sort >"$tmp/written"
   bash "$top/scripts/update-map" --map | diff - "$tmp/written"

@@ -14,7 +14,7 @@ prefix=${prefix:-/usr/local}
 libdir=${libdir:-$prefix/lib}
 export SLUICE_DEVICE="${SLUICE_DEVICE:-soft}"
 export CC="${CC:-cc}" CXX="${CXX:-c++}" FC="${FC:-gfortran}"
-# What configure found may be more than a name.
+# The command that configure found may have options.
 pkg_config=${PKG_CONFIG:-pkg-config}
 
 root=${DESTDIR:-}
@@ -137,7 +137,7 @@ for project in $projects; do
   done
 done
 
-# What find_package() makes of these words, in a project of C.
+# Runs find_package() with these arguments, in a project of C.
 finds() {
   rm -rf "$tmp/finds" && mkdir "$tmp/finds" || return 1
   printf 'cmake_minimum_required(VERSION 3.13)\nproject(finds LANGUAGES C)\nfind_package(sluice %s)\n' \

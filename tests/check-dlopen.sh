@@ -12,7 +12,7 @@ SLUICE_DEVICE=soft
 SLUICE_MUNGE=no
 export SLUICE_DEVICE SLUICE_MUNGE
 
-# One library that takes 64 bytes, as many copies of it as are wanted, and what loads them.
+# A library that takes 64 bytes, copies of it, and the program that loads them.
 cat >"$tmp/room.c" <<'END'
 static _Thread_local char room[64] __attribute__((tls_model("initial-exec")));
 char *sluice_test_room(void);
@@ -86,7 +86,7 @@ build() {
 }
 check 'the programs are built' build
 
-# Of all its thread-local variables; one of them takes the static kind for all.
+# Bytes of all its thread-local variables; if one uses static TLS, all of them do.
 few_bytes() {
   bytes=$(($(readelf -lW "$library" | awk '$1 == "TLS" { print $6 }')))
   echo "$bytes bytes"

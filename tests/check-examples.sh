@@ -64,7 +64,7 @@ test_program() {
   esac
 }
 
-# read_status NUMBER: whoever ran it may have died, and left none, nor what it printed.
+# read_status NUMBER: if the process that ran it died, there is no status and no output.
 read_status() {
   touch "$tmp/$1.out" "$tmp/$1.err" "$tmp/$1.status"
   read -r status seconds <"$tmp/$1.status" || status=none seconds=0
@@ -352,7 +352,7 @@ killed_rank() {
     grep -q '^12-kmeans: rank 2: w.* the sums' "$tmp/err"
 }
 
-# What it measures is not looked at: 1 is a ratio below the budget.
+# The measured values do not matter: status 1 is a ratio below the budget.
 blocks_move() {
   timeout 120 bench/blocks -b 131072 -r 1 >"$tmp/out" 2>&1
   status=$?
@@ -360,7 +360,7 @@ blocks_move() {
   [ "$status" -le 1 ] && [ "$(grep -c -E '(\]  |not )met$' "$tmp/out")" = 24 ]
 }
 
-# What the clusters are was computed by another program, in another language.
+# The expected clusters were computed by another program, in another language.
 check_kmeans() {
   program=examples/12-kmeans digits=$srcdir/examples/data/digits.csv
   clusters='21 iterations, inertia 1167946.2077, purity 78.85 %, centres 22c7cb8fec892bfd'

@@ -11,7 +11,7 @@ libs=$(pwd)/lib/.libs
 
 have "$fortran" || skip_all "no $fortran"
 [ -f "$libs/libsluice.so" ] || skip_all 'no shared library was built'
-# Those of its options that other compilers may not know.
+# Options of GNU Fortran that other compilers may not know.
 strict=
 case $($fortran --version 2>/dev/null) in
   GNU*) strict='-std=f2008 -pedantic -Wall -Wextra -Werror -fcheck=bounds,do,mem,pointer' ;;

@@ -14,7 +14,7 @@ have perl || skip_all 'no perl'
 perl -MJSON::PP -e 1 2>/dev/null || skip_all 'perl has no JSON::PP'
 page=$srcdir/man/sluice-info.1
 
-# Nothing of whoever started this script.
+# Removes variables of the caller's environment.
 for name in $(env | sed -n 's/^\(\(SLUICE\|OMPI\|PMI\|PMIX\|SLURM\|MPI\)_[A-Za-z0-9_]*\)=.*/\1/p'); do
   [ "$name" = SLUICE_TEST_DEVICE ] || unset "$name"
 done
@@ -384,7 +384,7 @@ chomp(my $machine = `uname -m`);
 my ($prctl, $read) = @{ $numbers{$machine} // exit 77 };
 my $what = shift;
 if ($what eq 'memlock') {
-    # Of whoever has it: PR_CAPBSET_DROP takes it away at exec.
+    # For a privileged caller: PR_CAPBSET_DROP removes the capability at exec.
     syscall($prctl, 24, 14, 0, 0, 0);
 } else {
     my $filter = pack 'SCCL' x 4, 0x20, 0, 0, 0, 0x15, 0, 1, $read, 6, 0, 0, 0x50001, 6, 0, 0, 0x7fff0000;
@@ -430,7 +430,7 @@ else
   skip 'advice: another version' 'no shared library was built, or it has a sanitizer'
   echo version >>"$tmp/provoked"
 fi
-# What cannot be provoked without the pretend devices.
+# Advice that cannot be provoked without the pretend devices.
 [ -z "$no_fake" ] || printf '%s\n' port-down link-local roce-v1 address unusable >>"$tmp/provoked"
 all_provoked() {
   sed -n '/^\.Ss Advice/,/^\.Ss JSON/s/^\.It Li //p' "$page" | sort >"$tmp/left"
@@ -458,7 +458,7 @@ check 'a list that is none' ends_with 2 'element 2' $info --device soft,,soft
 check 'help' ends_with 0 '^  choice ' $info --help
 check 'version' ends_with 0 "^sluice-info ${VERSION:-}" $info --version
 [ "$has_json" ] || check 'no JSON' ends_with 2 'has no jansson' $info --json
-# What it was about to do it says; on a machine that stands still this may be something before.
+# The text names the step; on a machine that stalls it may be an earlier one.
 hangs() {
   with_fake "$two stuck=1" ends_with 3 ' took longer than 2 s and was given up' \
     "$info" choice --timeout 2 || return 1

@@ -64,7 +64,7 @@ run() {
   (cd "$tmp" && LD_LIBRARY_PATH=$root$libdir timeout 60 "$@")
 }
 
-# What is required in private is looked at as well by "--exists".
+# "--exists" checks private requirements as well.
 nothing_required() {
   pc_alone --exists --print-errors sluice 2>&1
   pc_alone --print-requires sluice
@@ -179,7 +179,7 @@ run_ranks() {
 }
 launch=$(cd "$srcdir" && pwd)/scripts/launch
 
-# What a first look takes in: lines with something on them.
+# Short enough for a first glance: counts lines that are not empty.
 is_short() {
   grep -c . "$tmp/readme.c"
   [ "$(grep -c . "$tmp/readme.c")" -le 35 ]

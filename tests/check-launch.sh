@@ -150,7 +150,7 @@ blames_the_lowest() {
 lives() {
   kill -0 "$1" && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat"
 }
-# What it started goes with it, whatever the ranks ignore, and so does its folder.
+# When it is killed, its ranks end too, whatever signals they ignore, and its folder is removed.
 killed_itself() {
   rm -rf "$tmp/launch"
   mkdir "$tmp/launch"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What programs that follow the paths of the library and of the tools find, through scripts/lint.
-# With SLUICE_TEST_LINT=all, as scripts/test --full has it, also what takes minutes.
+# Runs static analyzers on the library and the tools, through scripts/lint.
+# With SLUICE_TEST_LINT=all, as scripts/test --full sets it, also those that take minutes.
 . "${srcdir:-.}/tests/tap.sh"
 
 [ -f config.h ] || skip_all 'not in a build tree'

@@ -118,7 +118,7 @@ sub rendered {
     return "$text\n";
 }
 
-# What a block is, by its comment, or by itself and its section: kind, and what comes with it.
+# The kind of a block and its argument, by its comment, or by the block and its section.
 sub kind {
     my ($mark, $section, $macro, $text) = @_;
     return ($1, $2) if defined $mark && $mark =~ /^(\S+)\s*(.*)$/;
@@ -184,7 +184,7 @@ sub ranges {
 # to, or elsewhere in the header that declares it. The errors of requests go by their classes.
 sub errno_of { return $_[0] =~ /(?<![\w.])-?(E[A-Z0-9]{2,})\b/g }
 
-# Those of the lines of a page that have the macro.
+# The errno values in the lines of a page that have the macro.
 sub values_of { return map { /\b(E[A-Z0-9]{2,})\b/g } grep { /\bEr \\?-?E/ } split /\n/, $_[0] }
 
 sub errors {
@@ -245,7 +245,7 @@ parse() {
   perl "$tmp/read-manual" "$@"
 }
 
-# What stands after the headers in a translation unit, preprocessed.
+# Preprocesses the headers and the text behind them in a translation unit.
 preprocess() {
   {
     echo '#include <sluice.h>'
@@ -260,10 +260,10 @@ preprocess() {
   if [ "${1:-}" ]; then sed '1,/SLU_HEADERS_END/d' "$tmp/unit.i"; else cat "$tmp/unit.i"; fi
 }
 
-# Of MPI only names are needed here. What sluice/mpi.h names sluice_mpi_* is for nobody to call.
+# Only names of MPI are needed here. sluice_mpi_* of sluice/mpi.h are internal.
 mkdir "$tmp/no-mpi" && : >"$tmp/no-mpi/mpi.h"
 
-# What the headers have.
+# Declarations of the headers.
 preprocess >"$tmp/headers.i" || { check 'the headers are preprocessed' false; finish; }
 parse functions "$tmp/headers.i" | grep -v '^sluice_mpi_' | sort -u >"$tmp/functions"
 parse types "$tmp/headers.i" | grep -v '^struct sluice_mpi_' | sort >"$tmp/types"
@@ -275,7 +275,7 @@ awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
     -e '^SLUICE_SIZED_BY$' -e '^SLUICE_MAYBE_UNUSED$' -e '^SLUICE_REDECLARE_' |
   sort -u >"$tmp/constants"
 
-# What the pages have: "name section page", one line for each name.
+# Names in the pages: "name section page", one line each.
 for page in "$man"/*.[137]; do
   base=${page##*/}
   parse names "$page" | sed "s/\$/ ${base##*.} $base/"
@@ -435,7 +435,7 @@ runs() {
   LD_LIBRARY_PATH=lib/.libs SLUICE_DEVICE=soft timeout 60 "$tmp/example"
 }
 
-# What uses libibverbs itself needs its headers, which a build without verbs has not.
+# Examples that use libibverbs need its headers, which a build without verbs lacks.
 needs_verbs() {
   # shellcheck disable=SC2086 # a compiler may come with options
   grep -q '<infiniband/' "$1" &&

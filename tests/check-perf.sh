@@ -166,7 +166,7 @@ client_and_server() {
 }
 check 'a client and its server' client_and_server
 
-# Nobody listens at this port: one that was free a moment ago, in a namespace if there are any.
+# Connects to a port without a listener: one that was just free, in a namespace if possible.
 refused() {
   alone=
   unshare -rn true 2>/dev/null && alone='unshare -rn sh -c'
@@ -186,7 +186,7 @@ refused() {
 }
 check 'a client without a server' refused
 
-# What ends badly. begin WORK: runs it for long, until its peers are known.
+# Runs that end badly. begin WORK: starts a long run, and waits until its peers are known.
 begin() {
   : >"$tmp/out"
   env --default-signal=INT,TERM "$perf" --duration 600 --peers 3 --csv "$1" >"$tmp/out" 2>"$tmp/err" &

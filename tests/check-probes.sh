@@ -92,7 +92,7 @@ libtool_run() {
   ./libtool --mode=execute "$@"
 }
 
-# What the script prints is what the program did: the numbers of posts and of their ends agree.
+# The script prints the work of the program: the numbers of posts and of their ends agree.
 traced() {
   debug "$tmp/script" || { cat "$tmp/gdb.out" "$tmp/gdb.err"; return 1; }
   awk '

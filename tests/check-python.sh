@@ -11,7 +11,7 @@ package=$(cd "$srcdir/bindings/python" && pwd)
 library=$(pwd)/lib/.libs/libsluice.so.0
 [ -f "$library" ] || skip_all 'no shared library was built'
 
-# That of the distribution has its packages.
+# The distribution's Python has the distribution's packages.
 python=
 for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
   if "$candidate" -c 'import cffi, numpy, pytest' 2>/dev/null; then

@@ -58,7 +58,7 @@ printf 'PASS: tests/test_sun 1 - shines\n# TOTAL: 1\n# PASS:  1\n'
 END
 }
 
-# What it starts does not end by itself, and one of it not by a signal, in a session of its own.
+# Starts processes that do not end by themselves; one ignores signals, in a session of its own.
 endless() {
   rm -f "$tmp/process".*
   cat >"$tree/mood" <<END

@@ -29,7 +29,7 @@ long_files() {
   xargs wc -l <"$tmp/c" | awk '$1 > 600 && $2 != "total" { print $2 ": " $1 " lines" }'
 }
 
-# What the engine is inside is its own, and that of the reports of scopes.
+# Only the engine, and the reports of scopes, include the internals of the engine.
 outsiders() {
   xargs grep -l '#include "engine/\(inside\|inline\|progress\|chain\)\.h"' <"$tmp/c" |
     grep -v -x -e 'lib/engine/[^/]*' -e lib/scope/report.c -e 'tests/engine/[^/]*' || :
@@ -52,7 +52,7 @@ no_license() {
   done <"$tmp/sh"
 }
 
-# What makes a descriptor is called where lib/base/descriptor.h says, and nowhere else.
+# Calls that make a descriptor stand only in files that lib/base/descriptor.h lists.
 makers='accept|accept4|creat|dup|dup2|dup3|epoll_create|epoll_create1|eventfd|fanotify_init'
 makers="$makers|fopen|fopen64|freopen|getaddrinfo|getifaddrs|ibv_create_comp_channel"
 makers="$makers|ibv_get_device_list|ibv_open_device|if_indextoname|if_nameindex|if_nametoindex"
@@ -71,7 +71,7 @@ parted_sizeof() {
   dialect | xargs grep -n -P "\\bsizeof\\((?!\\(|($types)\\b)" || true
 }
 
-# Of a file's own: those of headers are shared, whatever the compiler makes of them.
+# Static functions of a file carry no prefix; those of headers are shared.
 prefixed_statics() {
   grep '^lib/.*\.c$' <"$tmp/c" | xargs grep -nE '^static [^=;]*\b(slu|sluice)_[a-z0-9_]+\(' || true
 }

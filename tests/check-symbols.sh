@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the library exports is what its map and its headers say; what is shared
-# between its files, but not exported, starts with slu_.
+# The library exports exactly the names in its map and its headers; names shared
+# between its files, but not exported, start with slu_.
 . "${srcdir:-.}/tests/tap.sh"
 
 nm=${NM:-nm}
@@ -76,7 +76,7 @@ in_table() {
   sed -n 's/^ *ROW(\([a-z0-9_]*\),.*/sluice_\1/p' "$srcdir/tests/support/forms.h" | sort
 }
 
-# What a channel, a multichannel or a scope can do, the soak does.
+# The soak makes each call of channels, multichannels and scopes.
 soaked() {
   {
     in_table

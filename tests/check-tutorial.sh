@@ -12,7 +12,7 @@ top=$(cd "$srcdir" && pwd)
 # Below those that the kernel gives away, and of this process alone.
 port=$((20000 + $$ % 12000))
 
-# What an installation has.
+# Files that an installation would have.
 mkdir "$tmp/bin"
 cat >"$tmp/bin/pkg-config" <<EOS
 #!/bin/sh

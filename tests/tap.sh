@@ -21,7 +21,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/sluice-check.XXXXXX") || exit 99
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 99' HUP INT TERM
 
-# One line of the result; what the command printed is shown if it failed.
+# Prints one line of the result, and the output of the command if it failed.
 check() {
   tap_name=$1
   shift
@@ -101,7 +101,7 @@ later() {
   echo "$*" >"$tmp/$tap_later.later"
 }
 
-# What at_once runs of them: each takes what nobody else has taken.
+# A worker of at_once: takes checks that no other worker has taken.
 tap_work_off() {
   tap_at=0
   while [ "$tap_at" -lt "$tap_later" ]; do

@@ -13,7 +13,7 @@ read -r begun _ </proc/uptime
 "$@"
 status=$?
 read -r ended _ </proc/uptime
-# What this shell has waited for, in hundredths: proc(5), cutime and cstime.
+# CPU time of the children of this shell, in hundredths: proc(5), cutime and cstime.
 read -r own </proc/$$/stat
 echo "$begun $ended $name $own" |
   awk '{ printf "%.2f %.2f %s\n", $2 - $1, ($19 + $20) / 100, $3 }' >>"$SLUICE_TEST_TIMES"

@@ -226,7 +226,7 @@ static void ask_munge(struct rank *rank)
     parties_run(&parties, NULL);
     unlink(path);
     party_require(&parties.party[0], -ETIMEDOUT, "munge does not answer");
-    require(poll(&listener, 1, 0) == 1, "nobody has asked");
+    require(poll(&listener, 1, 0) == 1, "no connection came to the listener");
     /* The thread of munge is still there, and the streams belong to the program. */
     writer_close(&writer);
 }
@@ -334,7 +334,7 @@ START_TEST(memory_limits_are_read_once)
     pair_open(&pair, NULL);
     struct sluice_pd *pd = pair.sides.pds[0];
     unsigned once = look_for(pd, 4096, 0, 0);
-    require(once > 0, "nobody looked");
+    require(once > 0, "no file about memory was read");
     require_result(look_for(pd, (size_t)4 << 20, SLUICE_MR_HUGE_PAGES, 0), once);
     require_result(look_for(pd, huge, 0, -ENOMEM), once);
     require_result(look_for(pd, huge, SLUICE_MR_HUGE_PAGES, -ENOMEM), once);

@@ -274,7 +274,8 @@ TEST(secrets_are_not_logged)
     require(fd >= 0 && write(fd, secrets[0], 20) == 20, "%s", strerror(errno));
     setenv("SLUICE_SECRET_FILE", path, 1);
     struct sluice_variable_info info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_SET);
-    require(!memmem(&info, sizeof(info), path, strlen(path)), "it is told");
+    require(!memmem(&info, sizeof(info), path, strlen(path)),
+            "the path of the secret is in the info");
     require(fchmod(fd, 0644) == 0, "%s", strerror(errno));
     info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_WRONG);
     require(strstr(info.reason, "0600"), "%s", info.reason);

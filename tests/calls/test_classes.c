@@ -147,7 +147,7 @@ static int port_error(struct bench *bench)
     require(tell, "no pretend device");
     bench->all_fail = true;
     require_result(sluice_multichannel_post(bench->star.hub, &receive, 1, DEADLINE, &handle), 1);
-    require(tell(0, 1, event), "nobody was told");
+    require(tell(0, 1, event), "the event has no recipient");
     require_ok(sluice_multichannel_wait(bench->star.hub, &handle, DEADLINE, &bench->completion));
     return bench->completion.error;
 }

@@ -211,7 +211,7 @@ static void listen_beside(struct rank *rank)
     require_ok(sluice_channel_wait_connected(channel, DEADLINE));
     rank_barrier(rank);
     if (rank->index == 0) {
-        require(accept(listener, NULL, NULL) < 0, "somebody was dialed");
+        require(accept(listener, NULL, NULL) < 0, "the listener was dialed");
     }
     sluice_channel_close(channel);
     sluice_pd_free(pd);

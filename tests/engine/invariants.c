@@ -243,7 +243,7 @@ void check_engine(const struct slu_engine *engine)
                  "%u failures of the scope, not %u", sums.scope_failures, engine->scope.failures);
     fake_require(sums.detached == engine->detached, "%u detached, not %u", sums.detached,
                  engine->detached);
-    fake_require(engine->awaited == 0, "%u peers are awaited by nobody", engine->awaited);
+    fake_require(engine->awaited == 0, "%u peers are awaited outside of a call", engine->awaited);
     uint32_t probes = 0;
     uint32_t present = 0;
     for (uint32_t i = 0; i < engine->peer_count; i++) {

@@ -379,7 +379,7 @@ TEST(wakes)
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_channel_wake(channel));
     }
-    require(read_channel(channel).wakes == 0, "nobody has heeded one yet");
+    require(read_channel(channel).wakes == 0, "a wake was counted before a wait");
     require_result(sluice_channel_wait(channel, &handle, DEADLINE, &completion), -EINTR);
     require(read_channel(channel).wakes == 1, "%llu",
             (unsigned long long)read_channel(channel).wakes);

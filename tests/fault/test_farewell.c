@@ -98,7 +98,7 @@ TEST(end_of_an_idle_channel)
     pair_works(&pair);
     close_it(&pair.channels[1]);
     for (int64_t start = fair_now(); sluice_channel_state(pair.channels[0]) != SLUICE_STATE_FAILED;)
-        require(fair_now() - start < DEADLINE, "it is not told");
+        require(fair_now() - start < DEADLINE, "the end was not noticed");
     struct sluice_error error = channel_error(pair.channels[0]);
     require(error.status == SLUICE_STATUS_PEER_CLOSED &&
                 error.error_class == SLUICE_CLASS_PEER_LOST,

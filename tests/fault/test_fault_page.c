@@ -57,7 +57,7 @@ static void hole_await(const struct hole *hole)
 {
     struct uffd_msg message;
     struct pollfd waiting = {.fd = hole->fd, .events = POLLIN};
-    require(poll(&waiting, 1, (int)(DEADLINE / 1000000)) == 1, "nobody touched it");
+    require(poll(&waiting, 1, (int)(DEADLINE / 1000000)) == 1, "the page was not touched");
     require(read(hole->fd, &message, sizeof(message)) == (ssize_t)sizeof(message), "%s",
             strerror(errno));
     require(message.event == UFFD_EVENT_PAGEFAULT, "event %d", message.event);
@@ -172,7 +172,7 @@ static void begin(struct scene *scene, enum deed deed)
     }
     require(pthread_create(&scene->thread, NULL, touch, scene) == 0, "%s", strerror(errno));
     hole_await(&scene->hole);
-    require(atomic_load(&scene->ready), "it was touched by nobody");
+    require(atomic_load(&scene->ready), "the page was touched before the thread began");
 }
 
 static bool is_all_zero(const uint8_t *bytes, size_t length)

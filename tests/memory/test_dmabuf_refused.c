@@ -257,10 +257,10 @@ TEST(exporter_gets_each_access, .times = WAYS, .unless = is_device)
         require_ok(go(&rig, (enum way)_i, sizes[i], &received));
         struct pretence told = dmabuf_told(&rig.dmabufs[ways[_i].end]);
         struct pretence other = dmabuf_told(&rig.dmabufs[!ways[_i].end]);
-        require(told.starts > before, "%zu bytes: it was not told", sizes[i]);
+        require(told.starts > before, "%zu bytes: no SYNC_START", sizes[i]);
         require(told.writes == (ways[_i].writes ? told.starts : 0), "%u of %u were to write",
                 told.writes, told.starts);
-        require(other.starts == 0, "the other one was told");
+        require(other.starts == 0, "SYNC_START of the other dmabuf");
     }
     rig_close(&rig);
 }

@@ -55,7 +55,7 @@ static void try_mixes(const struct mix *mixes, size_t count)
         found = 0;
         ranks.argument = &mixes[i];
         ranks_run(&ranks, meet_elsewhere);
-        require(found > 0, "mix %zu: nobody met another one", i);
+        require(found > 0, "mix %zu: no rank found another call", i);
     }
     ranks_close(&ranks);
 }

@@ -20,7 +20,7 @@ void tally_open(struct tally *tally, uint64_t first, uint32_t size)
 void tally_count(struct tally *tally, const struct sluice_completion *completion)
 {
     uint64_t index = completion->user_data - tally->first;
-    require(index < tally->size, "a completion of user data %llu, which nobody posted",
+    require(index < tally->size, "a completion of user data %llu, which was never posted",
             (unsigned long long)completion->user_data);
     require(tally->ends[index]++ == 0, "request %llu completed twice", (unsigned long long)index);
     tally->done++;

@@ -45,7 +45,7 @@ enum wire {
 #define PATIENCE 3
 
 /*
- * A test, which follows in braces and is run without being listed anywhere:
+ * Defines a test, whose body follows in braces. It runs without being listed anywhere:
  *
  *     TEST(messages_arrive)
  *     {
@@ -54,9 +54,9 @@ enum wire {
  *
  *     TEST(each_kind_fails_once, .times = KINDS, .group = "processes")
  *
- * With .times it is run so often, with _i of 0, or .from, and up. It is one of the group
- * of its name, or else of all groups of a name that no test gives; .unless is where it
- * is left out.
+ * With .times it runs that many times, with _i from .from, or 0, upwards. It belongs to the
+ * group that .group names, or else to all groups whose names no test gives. If .unless returns
+ * true, it is left out.
  */
 #define TEST(name, ...)                                                          \
     static void name##_body(int _i);                                             \

@@ -298,7 +298,7 @@ TEST(dead_device_and_a_program_that_polls)
     int got;
     do {
         got = sluice_channel_poll(pair.channels[0], &completion, 1);
-        require(fair_now() - start < SLUICE_S(5), "it never heard of it");
+        require(fair_now() - start < SLUICE_S(5), "the failure was not noticed");
     } while (got == 0);
     require_result(got, 1);
     require_class(&completion, SLUICE_CLASS_DEVICE);

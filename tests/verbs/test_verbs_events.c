@@ -144,7 +144,7 @@ TEST(device_that_failed)
     struct pair pair;
     pair_open(&pair, NULL);
     struct sluice_prepared_channel *prepared = prepare_channel(pair.sides.pds[0], NULL, &endpoint);
-    require(fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL), "nobody was told");
+    require(fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL), "the event has no recipient");
     for (int i = 0; i < 2; i++) {
         require_result(sluice_channel_state(pair.channels[i]), SLUICE_STATE_FAILED);
         struct sluice_error error = channel_error(pair.channels[i]);
@@ -449,7 +449,7 @@ TEST(dead_device_in_an_event_loop)
     fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
     /* No call reads this event. */
     fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
-    require(poll(&fd, 1, 1000) == 1, "the loop is not told");
+    require(poll(&fd, 1, 1000) == 1, "the loop was not notified");
     for (int i = 0; i < 10; i++) {
         while (sluice_channel_poll(channel, &completion, 1) == 1) {
             require_class(&completion, SLUICE_CLASS_DEVICE);

@@ -188,7 +188,7 @@ static void await_told(int i, uint64_t receives)
 {
     int64_t start = fair_now();
     while (words_of(i)[0] != receives) {
-        require(fair_now() - start < DEADLINE, "channel %d was told of %llu receives", i,
+        require(fair_now() - start < DEADLINE, "channel %d was notified of %llu receives", i,
                 (unsigned long long)words_of(i)[0]);
         pause_shortly();
     }
@@ -216,7 +216,7 @@ TEST(hints_that_are_not_needed_end)
     }
     for (round = 0; words_of(1)[WANTED / 8] == 0; round++) {
         struct sender sender;
-        require(round < ROUNDS, "nobody asked for them after %d slow rounds", round);
+        require(round < ROUNDS, "hints were not requested after %d slow rounds", round);
         sender_start(&sender, &talk, 0, 1);
         await_round(&sender.begun, 1);
         let_pass(SLUICE_MS(1));

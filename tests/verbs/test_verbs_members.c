@@ -328,7 +328,7 @@ TEST(dead_device)
     fake_verbs.device[0].max_cqe = 2 * PLACES;
     house_open(&house, 2);
     add_two(&house, 2, 3);
-    require(fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL), "nobody to tell");
+    require(fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL), "the event has no recipient");
     while (sluice_multichannel_peer_state(house.all, 3) != SLUICE_STATE_FAILED) {
     }
     require(sluice_multichannel_peer_add(house.all, &endpoint) < 0, "it was added");

@@ -443,7 +443,7 @@ TEST(sleep_misses_nothing, .times = 2)
     pthread_join(thread, NULL);
     require(fair_now() - start < SLUICE_S(15), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
-    require(fake_verbs_cq(0, &info) && info.events > 0, "nobody slept");
+    require(fake_verbs_cq(0, &info) && info.events > 0, "no thread slept");
     pair_close(&pair);
     check_nothing_left();
 }

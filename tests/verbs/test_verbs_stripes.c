@@ -199,7 +199,8 @@ TEST(a_queue_pair_is_lost_alone, .times = PAIRS)
     for (int i = 0; i < 2; i++) {
         handles[i] = post(striped.pair.channels[i], &receive);
     }
-    require(fake_verbs_qp_event(qpn_of((uint32_t)_i), IBV_EVENT_QP_FATAL, true), "nobody to tell");
+    require(fake_verbs_qp_event(qpn_of((uint32_t)_i), IBV_EVENT_QP_FATAL, true),
+            "the event has no recipient");
     struct sluice_completion completion;
     require_ok(sluice_channel_wait(striped.pair.channels[0], &handles[0], DEADLINE, &completion));
     require(completion.error != 0, "it was received");
