@@ -252,7 +252,7 @@ static void take_unpolled(struct fixture *fixture, uint32_t count, bool with_han
     }
 }
 
-/* Makes the calls for all pieces. The result is the number of calls whose requests they are. */
+/* Makes the calls for all pieces; an unpolled list returns the number of its requests. */
 static void ask(struct fixture *fixture, bool with_handles)
 {
     const struct form *form = fixture->form;

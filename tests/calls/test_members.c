@@ -209,7 +209,7 @@ static void *ask_for_memory(void *argument)
     return NULL;
 }
 
-/* A region scans the arrays in another thread while they move, and finds all posted work. */
+/* Another thread scans the arrays for posted memory while they move, and finds all of it. */
 TEST(memory_is_scanned_meanwhile)
 {
     const uint32_t guests = short_run() ? 40 : 200;

@@ -68,7 +68,7 @@ static int listen_at_port(uint16_t port, uint32_t host)
     return listen_as(&address, sizeof(address), AF_INET);
 }
 
-/* Requires that a listener sends nothing to any of its clients. */
+/* Requires that no connection to this listener has sent a byte. */
 static void expect_silence(int listener)
 {
     int fd;

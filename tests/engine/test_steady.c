@@ -475,7 +475,7 @@ static void release_block(const struct bench *bench, struct sluice_allocator *al
     require_result(sluice_channel_poll(channel, &completion, 1), 0);
 }
 
-/* Fragmented memory is not a cause then. */
+/* Releasing a block in use allocates nothing, so that it works without free memory, too. */
 TEST(releases_of_blocks)
 {
     struct sluice_allocator *allocator;

@@ -325,7 +325,7 @@ TEST(garbage)
         require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, algorithm, DEADLINE),
                       wrong[i].error, wrong[i].words);
         require(fair_now() - start < AT_ONCE, "case %zu", i);
-        /* In the last case rank 0 has notified it of messages that may come before the mark. */
+        /* By dissemination, rank 0 has notified rank 1, which may see that before the mark. */
         int result = sluice_node_barrier(ranks.nodes[1], NULL, 0, 0, DEADLINE);
         require(result == -ECANCELED ||
                     (result == -EPROTO && algorithm == SLUICE_BARRIER_DISSEMINATION),

@@ -95,8 +95,8 @@ static void allow_fds(rlim_t count)
 }
 
 /*
- * A peer without descriptors, on the one end or the other: it does not spin, and goes on once it
- * has some.
+ * A peer without descriptors, whose other side shakes hands at the same time or later: it does not
+ * spin, and goes on once it has descriptors.
  */
 static void starve(struct rank *rank)
 {
