@@ -289,6 +289,33 @@ TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
     end(&sides, listener);
 }
 
+/*
+ * A call that looks for results reads the events of clients that come as well. The descriptor stays
+ * readable until they are taken, though rdma_cm has no event of them any more.
+ */
+TEST(incoming_connections_keep_the_descriptor_readable)
+{
+    enum { MANY = 2 };
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    struct sides sides;
+    struct dialer dialers[MANY];
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    struct pollfd pollfd = {.fd = sluice_listener_fd(listener), .events = POLLIN};
+    for (int i = 0; i < MANY; i++) {
+        dialer_ask(&dialers[i], listener);
+    }
+    require_result(sluice_listener_admitted(listener, 0, &admitted), -ETIMEDOUT);
+    for (int i = 0; i < MANY; i++) {
+        require(poll(&pollfd, 1, 0) == 1, "connection %d is forgotten", i);
+        sluice_incoming_refuse(sluice_listener_next(listener, 0), "one at a time");
+    }
+    require(poll(&pollfd, 1, 0) == 0, "nobody is there any more");
+    for (int i = 0; i < MANY; i++) {
+        dialer_is_rejected(&dialers[i], "one at a time");
+    }
+    end(&sides, listener);
+}
+
 /* A client that left the queue is not returned, and its place is free for others. */
 TEST(client_that_leaves_the_queue)
 {
