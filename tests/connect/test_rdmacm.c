@@ -103,16 +103,8 @@ TEST(both_sides_of_sluice, .times = 2, .unless = has_no_rdmacm)
     sides_close(&pair.sides);
 }
 
-static bool has_no_rdmacm_or_is_short(void)
-{
-    return has_no_rdmacm() || short_run();
-}
-
-/*
- * The same without waiting: the descriptor tells who comes and who is connected. In long runs only:
- * on Soft-RoCE two of four were not in after a minute, once in five runs, and it is not known why.
- */
-TEST(many_are_let_in_by_the_descriptor, .times = 2, .unless = has_no_rdmacm_or_is_short)
+/* The same without waiting: the descriptor tells who comes and who is connected. */
+TEST(many_are_let_in_by_the_descriptor, .times = 2, .unless = has_no_rdmacm)
 {
     enum { MANY = 4 };
     struct sides sides;
