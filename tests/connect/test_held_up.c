@@ -34,7 +34,7 @@ enum form { ADMIT, ADMIT_INTO, ACCEPT, AGENT, BUFFER, FORMS };
 /*
  * In the long form, the added time that the median client may wait among false ones, and the time
  * that the median client may wait that comes alone. A delay by one false client would be ten seconds
- * at least. On an idle machine no client that comes alone waits for 50 ms.
+ * at least. The printed values are valid on an idle machine.
  */
 #define ADDED_WAIT SLUICE_S(2)
 #define LONE_WAIT SLUICE_MS(50)

@@ -98,67 +98,6 @@ static void make_atomic(struct sluice_request *request)
     request->operand[1] = request->opcode == SLUICE_OP_COMPARE_SWAP;
 }
 
-/* Memory that blocks lie in, and their maximum of bytes. */
-#define SPAN 100000
-#define BLOCK 1400
-
-static void lay_blocks(struct sluice_layout *layout, uint32_t *indices, uint32_t count,
-                       uint32_t bytes)
-{
-    layout->kind = fake_random(2) ? SLUICE_LAYOUT_STRIDED : SLUICE_LAYOUT_PAGED;
-    layout->count = count;
-    layout->bytes = bytes;
-    if (layout->kind == SLUICE_LAYOUT_STRIDED) {
-        layout->stride = fake_random(2) ? bytes : bytes + fake_random(BLOCK);
-        return;
-    }
-    /* Some are adjacent, and some are there twice. */
-    for (uint32_t i = 0; i < count; i++) {
-        indices[i] = i > 0 && fake_random(2) && indices[i - 1] + 2 < SPAN / bytes
-                         ? indices[i - 1] + 1
-                         : fake_random(SPAN / bytes);
-    }
-    layout->indices = count > 0 ? indices : NULL;
-}
-
-/* Makes blocks on one side or both, or on none. Returns the sum of their bytes. */
-static uint64_t make_blocks(struct sluice_request *request, uint32_t i)
-{
-    struct sluice_blocks *blocks = &fuzz.blocks[i];
-    uint32_t count = fake_random(BLOCKS / 2);
-    uint32_t bytes = 1 + fake_random(BLOCK);
-    uint32_t sides = fake_random(4);
-    *blocks = (struct sluice_blocks){.size = sizeof(*blocks)};
-    if (sides & 1) {
-        lay_blocks(&blocks->local, fuzz.indices[i][0], 2 * count, bytes);
-    }
-    if (sides & 2) {
-        lay_blocks(&blocks->remote, fuzz.indices[i][1], count, 2 * bytes);
-    }
-    request->blocks = blocks;
-    request->sge_count = 1;
-    fuzz.sges[i][0].length = sides == 0 ? 2 * count * bytes : SPAN;
-    return UINT64_C(2) * count * bytes;
-}
-
-/* Where what is staged is copied from and to. */
-static uint8_t memory[SPAN];
-
-/* Blocks of a message, whose other side has its own. */
-static uint64_t make_message(struct sluice_request *request, uint32_t i)
-{
-    struct sluice_blocks *blocks = &fuzz.blocks[i];
-    uint32_t count = fake_random(BLOCKS);
-    uint32_t bytes = 1 + fake_random(RIG_MESSAGE / BLOCKS);
-    *blocks = (struct sluice_blocks){.size = sizeof(*blocks)};
-    lay_blocks(&blocks->local, fuzz.indices[i][0], count, bytes);
-    request->blocks = blocks;
-    request->sge_count = 1;
-    fuzz.sges[i][0].addr = (uintptr_t)memory;
-    fuzz.sges[i][0].length = SPAN;
-    return (uint64_t)count * bytes;
-}
-
 void fuzz_make_requests(uint32_t count, uint32_t opcode)
 {
     fuzz.count = count;
@@ -190,11 +129,11 @@ void fuzz_make_requests(uint32_t count, uint32_t opcode)
         }
         request->remote = (struct sluice_remote_mr){.addr = 4096, .length = entry->bytes};
         if (one_sided && fake_random(4) == 0) {
-            entry->bytes = make_blocks(request, i);
+            entry->bytes = fuzz_make_blocks(request, i);
             request->remote.length = SPAN;
         }
         if (entry->opcode < SLUICE_OP_WRITE && fake_random(4) == 0) {
-            entry->bytes = make_message(request, i);
+            entry->bytes = fuzz_make_message(request, i);
         }
         move_element(request);
     }

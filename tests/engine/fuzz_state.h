@@ -9,7 +9,8 @@
 #define MOST 64 /* requests in a list */
 #define SGES 3
 #define BLOCKS 32
-#define KEPT 256 /* handles */
+#define SPAN 100000 /* bytes of memory that blocks are in */
+#define KEPT 256    /* handles */
 
 /* The owner of a request until its result is seen. */
 enum owner { NOBODY, CALL, PROGRAM, SCOPE, SEEN, DETACHED };
@@ -52,6 +53,11 @@ struct fuzz {
 };
 
 extern struct fuzz fuzz;
+
+/* fuzz_blocks.c: request i gets blocks on one side or both, or on none; their bytes together. */
+uint64_t fuzz_make_blocks(struct sluice_request *request, uint32_t i);
+/* The same of a message, whose other side has its own. */
+uint64_t fuzz_make_message(struct sluice_request *request, uint32_t i);
 
 /* Returns value once in n times, else 0. */
 uint32_t fuzz_one_in(uint32_t n, uint32_t value);

@@ -35,6 +35,7 @@ tests_test_engine_SOURCES = \
 	%D%/fake_queues.h \
 	%D%/fuzz.c \
 	%D%/fuzz.h \
+	%D%/fuzz_blocks.c \
 	%D%/fuzz_list.c \
 	%D%/fuzz_scope.c \
 	%D%/fuzz_state.h \
