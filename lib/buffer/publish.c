@@ -266,20 +266,12 @@ struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *servic
     return error == 0 ? publish(service, &wanted) : slu_none(error);
 }
 
-static bool has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd)
-{
-    for (uint32_t i = 0; i < service->domain_count; i++)
-        if (service->domains[i].pd == pd)
-            return true;
-    return false;
-}
-
 static int check_region(const struct sluice_buffer_service *service, const struct sluice_mr *mr,
                         size_t offset, size_t length, uint32_t access)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
         return slu_misuse(EINVAL, "mr is not a memory region%s", slu_none_hint(mr));
-    if (!has_domain(service, mr->pd))
+    if (!slu_buffer_has_domain(service, mr->pd))
         return slu_misuse(EINVAL, "mr is of no protection domain of the service");
     if (offset > mr->transport->length || length > mr->transport->length - offset)
         return slu_misuse(

@@ -132,14 +132,6 @@ int sluice_buffer_level(struct sluice_buffer_service *service,
     return error < 0 ? error : (int)info.level;
 }
 
-static bool has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd)
-{
-    for (uint32_t i = 0; i < service->domain_count; i++)
-        if (service->domains[i].pd == pd)
-            return true;
-    return false;
-}
-
 int sluice_buffer_remote(const struct sluice_buffer_service *service,
                          const struct sluice_buffer_handle *handle, const struct sluice_pd *pd,
                          struct sluice_remote_mr *remote)
@@ -153,7 +145,7 @@ int sluice_buffer_remote(const struct sluice_buffer_service *service,
         return error;
     if (remote == NULL)
         return slu_misuse(EINVAL, "remote must not be NULL");
-    if (pd != NULL && !has_domain(service, pd))
+    if (pd != NULL && !slu_buffer_has_domain(service, pd))
         return slu_misuse(EINVAL, "pd is no protection domain of the service%s", slu_none_hint(pd));
     error = slu_buffer_find_way(service, &name, pd, &way);
     if (error < 0)

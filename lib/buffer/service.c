@@ -237,6 +237,14 @@ void sluice_buffer_service_close(struct sluice_buffer_service *service)
     unmake(service);
 }
 
+bool slu_buffer_has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd)
+{
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        if (service->domains[i].pd == pd)
+            return true;
+    return false;
+}
+
 int slu_buffer_find_way(const struct sluice_buffer_service *service,
                         const struct slu_buffer_name *name, const struct sluice_pd *pd,
                         struct slu_buffer_way *way)

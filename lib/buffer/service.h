@@ -102,6 +102,8 @@ static inline bool slu_is_buffer_service(const struct sluice_buffer_service *ser
 
 /* service.c: -EINVAL. */
 int slu_not_a_buffer_service(const struct sluice_buffer_service *service);
+/* Whether a domain of the program's is one of the service's. */
+bool slu_buffer_has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd);
 /* The first domain of a transport that the name has a way for: its index, and the way's. */
 int slu_buffer_find_way(const struct sluice_buffer_service *service,
                         const struct slu_buffer_name *name, const struct sluice_pd *pd,

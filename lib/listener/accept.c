@@ -73,11 +73,6 @@ static int judge(const struct accept *accept, const struct sluice_incoming *inco
     return error;
 }
 
-static bool is_let_in(const struct slu_admission *admission)
-{
-    return admission->owner == SLU_OF_ACCEPT || admission->owner == SLU_OF_DOOR;
-}
-
 /* The one whose last step was first; there is one. */
 static struct slu_admission *find_oldest(const struct sluice_listener *listener)
 {
@@ -85,7 +80,8 @@ static struct slu_admission *find_oldest(const struct sluice_listener *listener)
 
     for (admission = TAILQ_FIRST(&listener->under_way); admission != NULL;
          admission = TAILQ_NEXT(admission, link))
-        if (is_let_in(admission) && (oldest == NULL || admission->since < oldest->since))
+        if (slu_admission_is_let_in(admission->owner) &&
+            (oldest == NULL || admission->since < oldest->since))
             oldest = admission;
     return oldest;
 }
@@ -184,8 +180,8 @@ static int check(struct accept *accept, int64_t timeout)
     const struct sluice_listener *listener = accept->listener;
     int error;
 
-    if (listener == NULL || listener->magic != SLU_MAGIC_LISTENER)
-        return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
+    if (!slu_is_listener(listener))
+        return slu_not_a_listener(listener);
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     error = slu_channel_check(accept->pd, accept->given);

@@ -115,7 +115,7 @@ static void finish(struct slu_admission *admission, int error)
         listener->fresh = NULL;
     TAILQ_REMOVE(&listener->under_way, admission, link);
     TAILQ_INSERT_TAIL(&listener->finished, admission, link);
-    listener->let_in_count -= admission->owner == SLU_OF_ACCEPT || admission->owner == SLU_OF_DOOR;
+    listener->let_in_count -= slu_admission_is_let_in(admission->owner);
     slu_incoming_free(admission->incoming);
     admission->incoming = NULL;
     slu_proof_forget(&admission->passage.session, sizeof admission->passage.session);
@@ -255,7 +255,7 @@ struct slu_admission *slu_admission_make(struct sluice_incoming *incoming,
         LIST_INSERT_HEAD(&plan->multichannel->base.users, &admission->user, link);
     }
     TAILQ_INSERT_TAIL(&listener->under_way, admission, link);
-    listener->let_in_count += plan->owner == SLU_OF_ACCEPT || plan->owner == SLU_OF_DOOR;
+    listener->let_in_count += slu_admission_is_let_in(plan->owner);
     set_due(admission, SLUICE_FOREVER);
     return admission;
 }

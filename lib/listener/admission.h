@@ -27,6 +27,12 @@ enum slu_admission_owner {
     SLU_OF_PROGRAM /* sluice_listener_admitted() */
 };
 
+/* Admissions without a deadline: a listener limits how many there are at a time. */
+static inline bool slu_admission_is_let_in(enum slu_admission_owner owner)
+{
+    return owner == SLU_OF_ACCEPT || owner == SLU_OF_DOOR;
+}
+
 /* What is to become of an incoming connection. */
 struct slu_admission_plan {
     enum slu_admission_owner owner;

@@ -7,21 +7,11 @@
 #include "listener/admission.h"
 #include "listener/rdmacm.h"
 
-static bool is_listener(const struct sluice_listener *listener)
-{
-    return listener != NULL && listener->magic == SLU_MAGIC_LISTENER;
-}
-
-static int not_a_listener(const struct sluice_listener *listener)
-{
-    return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
-}
-
 static int check(const struct sluice_listener *listener, int64_t timeout,
                  const struct sluice_admitted *admitted)
 {
-    if (!is_listener(listener))
-        return not_a_listener(listener);
+    if (!slu_is_listener(listener))
+        return slu_not_a_listener(listener);
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     return slu_info_check(admitted, sizeof *admitted, sizeof *admitted, "sluice_admitted");
@@ -119,8 +109,8 @@ int sluice_listener_cancel(struct sluice_listener *listener, uint64_t user_data)
     struct slu_admission *admission;
     int count = 0;
 
-    if (!is_listener(listener))
-        return not_a_listener(listener);
+    if (!slu_is_listener(listener))
+        return slu_not_a_listener(listener);
     for (admission = TAILQ_FIRST(&listener->under_way); admission != NULL;
          admission = TAILQ_NEXT(admission, link)) {
         if (!is_program(admission) || admission->user_data != user_data || admission->cancelled)

@@ -297,23 +297,13 @@ bool slu_listener_was_woken(struct sluice_listener *listener)
     return true;
 }
 
-static bool is_listener(const struct sluice_listener *listener)
-{
-    return listener != NULL && listener->magic == SLU_MAGIC_LISTENER;
-}
-
-static int not_a_listener(const struct sluice_listener *listener)
-{
-    return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
-}
-
 int sluice_listener_wake(struct sluice_listener *listener)
 {
     SLU_KEEP_ERRNO;
     uint64_t one = 1;
 
-    if (!is_listener(listener))
-        return not_a_listener(listener);
+    if (!slu_is_listener(listener))
+        return slu_not_a_listener(listener);
     atomic_store(&listener->woken, true);
     (void)!write(listener->event, &one, sizeof one);
     return 0;
@@ -323,7 +313,7 @@ int sluice_listener_fd(const struct sluice_listener *listener)
 {
     SLU_KEEP_ERRNO;
 
-    return is_listener(listener) ? listener->epoll : not_a_listener(listener);
+    return slu_is_listener(listener) ? listener->epoll : slu_not_a_listener(listener);
 }
 
 int sluice_listener_address(const struct sluice_listener *listener, char *text, size_t size)
@@ -331,8 +321,8 @@ int sluice_listener_address(const struct sluice_listener *listener, char *text, 
     SLU_KEEP_ERRNO;
     char address[SLU_ADDRESS_TEXT];
 
-    if (!is_listener(listener))
-        return not_a_listener(listener);
+    if (!slu_is_listener(listener))
+        return slu_not_a_listener(listener);
     slu_address_text(&listener->address, address);
     if (text != NULL && strlen(address) >= size)
         return slu_fail(ERANGE, "an address of %zu characters in %zu bytes", strlen(address), size);
@@ -379,8 +369,8 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
     SLU_UNCANCELLED_BLOCK;
     struct sluice_incoming *incoming;
 
-    if (!is_listener(listener))
-        return slu_misuse_null(EINVAL, "not a listener%s", slu_none_hint(listener));
+    if (!slu_is_listener(listener))
+        return slu_none(slu_not_a_listener(listener));
     if (timeout < 0)
         return slu_misuse_null(EINVAL, "timeout %lld is negative", (long long)timeout);
     incoming = await_incoming(listener, slu_after(timeout));

@@ -49,6 +49,17 @@ struct sluice_listener {
     struct slu_negotiations offers;
 };
 
+static inline bool slu_is_listener(const struct sluice_listener *listener)
+{
+    return listener != NULL && listener->magic == SLU_MAGIC_LISTENER;
+}
+
+/* -EINVAL with a text. */
+static inline int slu_not_a_listener(const struct sluice_listener *listener)
+{
+    return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
+}
+
 /* In the queue of its listener, or the program's. */
 struct sluice_incoming {
     uint32_t magic;
