@@ -34,17 +34,17 @@ static inline int slu_versions_check(const struct slu_versions *known, uint32_t 
                                      uint32_t readable)
 {
     if (readable == 0 || written < readable)
-        return slu_fail(EPROTO, "%s has impossible versions: written by %u, readable from %u on",
+        return slu_fail(EPROTO, "%s says that version %u wrote it and version %u can read it",
                         known->what, written, readable);
     if (readable > known->version)
         return slu_fail(EPROTO,
-                        "%s has version %u of its format, readable from version %u on; this "
-                        "library knows version %u: it is too old for that peer",
+                        "%s was written by version %u of its form, to be read from version %u on; "
+                        "this library knows version %u: it is too old for that peer",
                         known->what, written, readable, known->version);
     if (written < known->oldest)
         return slu_fail(EPROTO,
-                        "%s has version %u of its format; this library knows version %u, and "
-                        "reads from version %u on: that peer is too old",
+                        "%s was written by version %u of its form; this library knows version %u, "
+                        "and reads from version %u on: that peer is too old",
                         known->what, written, known->version, known->oldest);
     return 0;
 }
