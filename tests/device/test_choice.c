@@ -409,7 +409,8 @@ TEST(reasons)
     require(strstr(info.reason, "chosen by the caller") && strstr(info.reason, "not active"), "%s",
             info.reason);
     info = told("a:7,d", 0);
-    require(strstr(info.reason, "port 7 is not active: the device has no such port"), "%s", info.reason);
+    require(strstr(info.reason, "port 7 is not active: the device has no such port"), "%s",
+            info.reason);
     set_environment("");
     info = told(NULL, 4);
     require(strstr(info.reason, "soft is taken only where no RDMA device is active, and a is"),
