@@ -216,8 +216,7 @@ static int check_request(const struct sluice_request *request, uint32_t index)
     if (request->peer != 0)
         return slu_misuse(EINVAL, "request %u: peer must be 0", index);
     if ((request->flags & SLUICE_IMMEDIATE) != 0)
-        return slu_misuse(EINVAL, "request %u: SLUICE_IMMEDIATE: an agent takes no immediates",
-                          index);
+        return slu_misuse(EINVAL, "request %u: an immediate cannot be received by an agent", index);
     return 0;
 }
 

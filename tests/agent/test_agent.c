@@ -194,7 +194,7 @@ TEST(lists_are_checked_first)
         int error;
         const char *words;
     } mistakes[] = {
-        {SLUICE_OP_SEND, 0, 0, 1, 0, -EINVAL, "request 1: an agent's peer is sent messages by"},
+        {SLUICE_OP_SEND, 0, 0, 1, 0, -EINVAL, "request 1: send messages with"},
         {SLUICE_OP_WRITE, 1, 0, 1, 0, -EINVAL, "request 1: peer must be 0"},
         {SLUICE_OP_WRITE, 0, SLUICE_IMMEDIATE, 1, 0, -EINVAL, "request 1: an immediate"},
         {SLUICE_OP_WRITE, 0, UINT32_C(1) << 31, 1, 0, -EINVAL, "request 1 has flags"},
@@ -548,7 +548,7 @@ static void owner_has_all(struct end *end, const char *words)
     require(info.regions == 0 && info.bytes == 0 && info.peers == 0, "%u regions", info.regions);
     require(info.reclaimed == 3 && info.lost == 1, "%llu", (unsigned long long)info.reclaimed);
     require(peer_info(end->peer).error == -ECONNRESET, "%d", peer_info(end->peer).error);
-    require_null(sluice_agent_next_peer(end->agent, 0), ETIMEDOUT, "nobody");
+    require_null(sluice_agent_next_peer(end->agent, 0), ETIMEDOUT, "no peer");
 }
 
 static void kill_holder(struct rank *rank)

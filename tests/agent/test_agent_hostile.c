@@ -103,7 +103,7 @@ TEST(peer_without_greeting_gets_nothing)
     say(&stranger, ALLOC, 1, 20);
     await_info(stranger.agent, unasked, 1);
     require(agent_info(stranger.agent).allocated == 0, "it has memory");
-    require_null(sluice_agent_next_peer(stranger.agent, 0), ETIMEDOUT, "nobody");
+    require_null(sluice_agent_next_peer(stranger.agent, 0), ETIMEDOUT, "no peer");
     greet(&stranger);
     say_raw(&stranger, HEAD + 308);
     await_info(stranger.agent, unasked, 2);

@@ -255,7 +255,7 @@ TEST(message_of_an_untaken_peer_that_left_arrives)
     require(memcmp(sluice_agent_message_bytes(message), "bye", 3) == 0, "another one");
     require(peer_info(sluice_agent_message_peer(message)).state == SLUICE_AGENT_LOST, "not lost");
     sluice_agent_message_free(message);
-    require_null(sluice_agent_next_peer(agents.owner, 0), ETIMEDOUT, "nobody");
+    require_null(sluice_agent_next_peer(agents.owner, 0), ETIMEDOUT, "no peer");
     agents_close(&agents);
 }
 

@@ -408,7 +408,7 @@ TEST(wrong_arguments_are_refused)
     require_result(sluice_allocator_release(work.allocator, NULL, NULL, NULL), -EINVAL);
     require_result(sluice_allocator_release(work.allocator, within, NULL, NULL), -EINVAL);
     require_error(sluice_allocator_sge(work.allocator, block, 129, &sge), -ERANGE, "128");
-    require_error(sluice_allocator_sge(work.allocator, huge + 9999999, 2, &sge), -ERANGE, "is 1");
+    require_error(sluice_allocator_sge(work.allocator, huge + 9999999, 2, &sge), -ERANGE, "has 1");
     require_error(sluice_allocator_sge(work.allocator, huge + 10000000, 0, &sge), -EINVAL, "block");
     require_result(sluice_allocator_sge(work.allocator, freed, 1, &sge), -EINVAL);
     require_result(sluice_allocator_sge(work.allocator, block, 1, NULL), -EINVAL);

@@ -234,7 +234,7 @@ TEST(limits_hold)
 
     attr = (struct sluice_mr_cache_attr){.size = sizeof attr, .max_bytes = 4 * page};
     work_open(&work, &attr);
-    require_null(sluice_mr_cache_get(work.cache, work.bytes, 4 * page + 1), ENOBUFS, "more than");
+    require_null(sluice_mr_cache_get(work.cache, work.bytes, 4 * page + 1), ENOBUFS, "above");
     /* An overlapping region is evicted if both together exceed the limit. */
     put(&work, get(&work, 0, 4 * page));
     put(&work, get(&work, 3 * page, 2 * page));

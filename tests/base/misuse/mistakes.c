@@ -524,7 +524,7 @@ const struct mistake misuses[] = {
     {"EINVAL", NO_BLOCK, "no block of this allocator", free_of_other_memory},
     {"EBADF", "a file descriptor that is not open", "1000000 not open", closed_descriptor},
     {"ERANGE", "an element outside of its own region", "4095 outside 4096", element_outside},
-    {"ERANGE", "an element outside of its own region", "4096 bytes of its block 64",
+    {"ERANGE", "an element outside of its own region", "4096 bytes its block 64",
      element_beyond_a_block},
     {"ERANGE", BLOCKS_OUTSIDE, "request 0 local block 1 stride 4096", block_outside},
     {"ERANGE", BLOCKS_OUTSIDE, "request 0 local index 1 512", page_outside},
