@@ -60,7 +60,7 @@ static int read_element(const struct slu_wish *wish, uint32_t number, struct ele
     if (snprintf(port, sizeof port, "%.*s", element->length - length - 1, colon + 1) >=
             (int)sizeof port ||
         slu_parse_number(port, 1, 255, &element->port) < 0)
-        return fail_element(wish, number, element, "has a port that is not a number in 1..255");
+        return fail_element(wish, number, element, "has a port that is no number of 1 to 255");
     return 0;
 }
 

@@ -133,10 +133,10 @@ TEST(quota_and_rights_are_the_owners)
     mrs[0] = request(&agents, 1, SLUICE_ACCESS_REMOTE_READ, 0);
     mrs[1] = request(&agents, 4097, SLUICE_ACCESS_REMOTE_WRITE, 0);
     require_null(sluice_agent_request_mr(agents.at_holder, 8193, ACCESS_READ_WRITE, 0, DEADLINE),
-                 EDQUOT, "we have 12288");
+                 EDQUOT, "12288 are in use");
     mrs[2] = request(&agents, 8192, ACCESS_READ_WRITE, 0);
     require_null(sluice_agent_request_mr(agents.at_holder, 1, ACCESS_READ_WRITE, 0, DEADLINE),
-                 EDQUOT, "of 3 regions");
+                 EDQUOT, "3 regions");
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 1);
     require_error(sluice_agent_write(mrs[0], 0, &sge, 1, DEADLINE), -EACCES, "rights");
     require_error(sluice_agent_read(mrs[1], 0, &sge, 1, DEADLINE), -EACCES, "rights");

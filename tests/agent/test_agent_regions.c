@@ -97,7 +97,7 @@ TEST(returned_memory_counts_until_it_is_received)
                 (unsigned long long)agent_info(agents.owner).bytes);
         require_null(
             sluice_agent_request_mr(agents.at_holder, 8192, ACCESS_READ_WRITE, 0, DEADLINE), EDQUOT,
-            "we have 8192");
+            "8192 are in use");
         if (i < 2) {
             require_ok(
                 sluice_agent_receive_local_mr(agents.owner, agents.at_owner, DEADLINE, &local));
