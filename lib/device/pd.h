@@ -24,8 +24,8 @@ static inline bool slu_memory_has(const struct slu_memory *memory, uint32_t lkey
 }
 
 /*
- * The key of a region that no processor reaches, so that nothing is copied from or to it. It is read
- * without a lock, and stays until the domain ends.
+ * The key of a region that no processor reaches, so that nothing is copied from or to it. It is
+ * read without a lock, and stays until the domain ends.
  */
 struct slu_unreachable {
     struct slu_unreachable *next;

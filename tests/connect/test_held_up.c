@@ -33,8 +33,8 @@ enum form { ADMIT, ADMIT_INTO, ACCEPT, AGENT, BUFFER, FORMS };
 #define THREADS 7
 /*
  * In the long form, the added time that the median client may wait among false ones, and the time
- * that the median client may wait that comes alone. A delay by one false client would be ten seconds
- * at least. The printed values are valid on an idle machine.
+ * that the median client may wait that comes alone. A delay by one false client would be ten
+ * seconds at least. The printed values are valid on an idle machine.
  */
 #define ADDED_WAIT SLUICE_S(2)
 #define LONE_WAIT SLUICE_MS(50)

@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "fuzz.h"
+#include "transport/soft/helper/meet.h"
 #include "transport/soft/tcp/tcp.h"
 
 const char fuzz_name[] = "frame";
