@@ -286,7 +286,7 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
   check 'scripts/launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
   check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
-  check 'scripts/launch --help tells all' ends_with 0 'or empty, for none\.$' "$launch" --help
+  check 'scripts/launch --help tells all' ends_with 0 'empty for no secret\.$' "$launch" --help
   check 'scripts/launch with all closed' all_closed
   check 'output on a full file system' full_output
   check 'output that somebody has had enough of' enough_output

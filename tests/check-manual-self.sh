@@ -35,7 +35,7 @@ change_one_side() {
     change include/sluice/mr.h 's/sluice_mr_length(const struct sluice_mr/sluice_mr_length(struct sluice_mr/' &&
     # An error that only a header names, one that only a page does, one that a page has lost, and
     # one that the list of all has lost.
-    change include/sluice/list.h 's/ENOMEM, and EFAULT/ENOMEM, EXDEV, and EFAULT/' &&
+    change include/sluice/list.h 's/and EFAULT or ENOBUFS/EXDEV, and EFAULT or ENOBUFS/' &&
     change man/sluice_device_list_get.3 's/^\.It Bq Er ENODEV$/&\
 .It Bq Er EXFULL/' &&
     change man/sluice_agent_request_mr.3 's/^\.It Bq Er EDQUOT$/.It Bq Er EACCES/' &&

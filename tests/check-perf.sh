@@ -121,7 +121,7 @@ check 'a level that is none' ends_with 2 'must be blocking, scoped or unpolled' 
 check 'a level that a work has not' ends_with 2 'barrier has no level' "$perf" --level unpolled barrier
 check 'a wire that is none' ends_with 2 'wire pigeon: must be auto, tcp or shm' "$perf" --wire pigeon send_lat
 check 'a size that is too small for a work' ends_with 2 'write_lat needs at least 8 bytes' "$perf" --size 4 write_lat
-check 'a server with a work' ends_with 2 'takes no work' "$perf" --server send_lat
+check 'a server with a work' ends_with 2 'takes none itself' "$perf" --server send_lat
 check 'a client with peers' ends_with 2 'no --peers' "$perf" --peers 2 send_lat localhost
 check 'a device that is none' ends_with 1 "no device 'nope'" "$perf" --device nope send_lat
 check 'help' ends_with 0 'scatter_gather ' "$perf" --help

@@ -242,6 +242,9 @@ void slu_peers_alerted(struct slu_engine *engine)
         struct slu_peer *peer = &engine->peers[alert.qp->peer];
         uint32_t status = slu_peer_judge_loss(engine, peer, alert.status);
 
+        /* Requests in flight complete at once then, and the oldest of them has the failure. */
+        if (status == SLUICE_STATUS_PEER_CLOSED && slu_peer_busy(peer))
+            continue;
         /* The words of the peer's farewell are better than those of the event that came of it. */
         slu_peer_fail_alone(engine, peer, status, alert.vendor, alert.inferred,
                             status == alert.status ? alert.reason : "");

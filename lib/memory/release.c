@@ -74,22 +74,20 @@ static struct slu_release *take_unused(void)
     return unused;
 }
 
-/* Of this thread: how many locks it has, and whether to look when it has none. */
-static _Thread_local struct {
-    uint32_t count;
-    bool wanted;
-} locks;
+/* Twice the number of locks that this thread holds; odd: it is to look when it holds none. */
+static _Thread_local uint32_t deferred;
 
 void slu_releases_defer(void)
 {
-    locks.count++;
+    deferred += 2;
 }
 
 void slu_releases_resume(void)
 {
-    if (--locks.count > 0 || !locks.wanted)
+    deferred -= 2;
+    if (deferred != 1)
         return;
-    locks.wanted = false;
+    deferred = 0;
     slu_releases_look();
 }
 
@@ -98,8 +96,8 @@ void slu_releases_look(void)
     struct slu_release *unused;
     uint32_t ours = slu_fork_generation();
 
-    if (locks.count > 0) {
-        locks.wanted = true;
+    if (deferred > 1) {
+        deferred |= 1;
         return;
     }
     unused = take_unused();

@@ -358,14 +358,6 @@ static void *come(void *argument)
     return NULL;
 }
 
-/* What the process has computed. */
-static int64_t cpu_time(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return SLUICE_S(used.tv_sec) + used.tv_nsec;
-}
-
 /* One gets in, each other one is turned away, and then the thread of the agent sleeps. */
 TEST(a_full_agent_turns_away_who_came_together)
 {
@@ -403,9 +395,9 @@ TEST(a_full_agent_turns_away_who_came_together)
     }
     require(agent_info(agent).turned_away == COMERS - 1, "%llu",
             (unsigned long long)agent_info(agent).turned_away);
-    int64_t used = cpu_time();
+    int64_t used = cpu_used();
     let_pass(SLUICE_MS(500));
-    used = cpu_time() - used;
+    used = cpu_used() - used;
     require(used < SLUICE_MS(250), "%lld us while there is nothing to do",
             (long long)(used / 1000));
     for (int i = 0; i < COMERS; i++) {

@@ -94,7 +94,7 @@ static struct sluice_buffer_batch *post_batch(const struct world *world,
 
 static void held(struct sluice_mr *mr)
 {
-    require_error(sluice_mr_deregister(mr), -EBUSY, "named by posted work: wait for it first");
+    require_error(sluice_mr_deregister(mr), -EBUSY, "used by posted work: wait for it first");
 }
 
 /* Each region until its own action has ended; a batch that is prepared alone holds none. */
@@ -117,7 +117,7 @@ TEST(a_region_waits_for_its_action)
     require_ok(sluice_mr_deregister(mrs[ANSWERS]));
     held(mrs[SILENT_ONE]);
     require_error(sluice_mr_deregister_wait(mrs[SILENT_ONE], SLUICE_MS(2)), -ETIMEDOUT,
-                  "named by posted work");
+                  "used by posted work");
     require_ok(sluice_buffer_batch_cancel(batch));
     require_ok(sluice_mr_deregister(mrs[SILENT_ONE]));
     sluice_buffer_batch_free(batch);
@@ -172,7 +172,7 @@ TEST(a_block_waits_for_its_action)
                                           .addr = blocks[0],
                                           .mr = sluice_allocator_mr(allocator, blocks[0])};
     struct sluice_buffer_batch *batch = post_batch(&world, &action, 1, LONG);
-    require_error(sluice_allocator_free(allocator, blocks[0]), -EBUSY, "named by posted work");
+    require_error(sluice_allocator_free(allocator, blocks[0]), -EBUSY, "used by posted work");
     require_ok(sluice_allocator_free(allocator, blocks[1]));
     sluice_buffer_batch_free(batch);
     require_ok(sluice_allocator_free(allocator, blocks[0]));

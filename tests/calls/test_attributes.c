@@ -224,7 +224,8 @@ TEST(channel_attr_of_another_version)
         struct sluice_channel_attr attr;
         uint32_t newer[4];
     } longer = {.attr = {.size = sizeof(longer)}};
-    struct sluice_channel_attr shorter = {.size = sizeof(shorter) - 1};
+    struct sluice_channel_attr shorter = {.size =
+                                              offsetof(struct sluice_channel_attr, staging) - 1};
     struct sides sides;
     sides_open(&sides);
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(sides.pds[0], &longer.attr);

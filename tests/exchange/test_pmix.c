@@ -133,7 +133,7 @@ TEST(one_at_a_time)
     exchange = open_well();
     require_null(sluice_exchange_open(NULL, LIMIT), EBUSY, "PMIx already close it first");
     require_null(open_as(SLUICE_EXCHANGE_PMIX, LIMIT), EBUSY, "PMIx already close it first");
-    require_error(sluice_exchange_barrier(exchange, 0), -ETIMEDOUT, "no rank was told");
+    require_error(sluice_exchange_barrier(exchange, 0), -ETIMEDOUT, "nothing was sent");
     check_calls(exchange);
     sluice_exchange_close(exchange);
     require_null(sluice_exchange_open(NULL, 0), ETIMEDOUT, "deadline is 0");

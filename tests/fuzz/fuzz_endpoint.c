@@ -24,6 +24,7 @@ const char fuzz_name[] = "endpoint";
  * features.
  */
 #define HINT_VERBS 120
+#define HINT_BYTES 20 /* and the word of a farewell */
 #define EARLY_SOFT 230
 #define KNOWS_SOFT 231
 #define UNUSED_END 232
@@ -78,7 +79,7 @@ static void check_same(const struct sluice_endpoint *wire, const struct slu_endp
     wanted.bytes[1] = again.bytes[1];
     memset(wanted.bytes + unused, 0, UNUSED_END - unused);
     if (!soft) {
-        memcpy(wanted.bytes + HINT_VERBS, wire->bytes + HINT_VERBS, 12);
+        memcpy(wanted.bytes + HINT_VERBS, wire->bytes + HINT_VERBS, HINT_BYTES);
     }
     if (soft) {
         wanted.bytes[EARLY_SOFT] = later ? endpoint->soft.early : wire->bytes[EARLY_SOFT];

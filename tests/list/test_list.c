@@ -368,12 +368,12 @@ TEST(pins_its_memory)
     struct fixture fixture;
     struct sluice_handle handles[PEERS][2];
     fixture_open(&fixture);
-    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "named");
+    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "used");
     require_ok(sluice_list_post(fixture.list, DEADLINE, fixture.completions));
     sluice_list_free(fixture.list);
     fixture.list = NULL;
     memset(fixture.completions, 0x5a, sizeof(fixture.completions));
-    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "named");
+    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "used");
     spokes_take_part(&fixture, handles);
     require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
     spokes_are_done(&fixture, handles);
