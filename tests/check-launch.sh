@@ -285,6 +285,8 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch says what is not -np' ends_with 2 '-n N here, not -np' "$launch" -np 2 $ranks
   check 'scripts/launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
   check 'scripts/launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
+  check 'scripts/launch names a program that is not there, once' ends_with 127 \
+    '^sluice-launch: ./nothing: there is no such program' "$launch" -n 2 ./nothing
   check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
   check 'scripts/launch --help tells all' ends_with 0 'empty for no secret\.$' "$launch" --help
   check 'scripts/launch with all closed' all_closed
