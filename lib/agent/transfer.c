@@ -31,7 +31,6 @@ struct transfer {
     int error;                 /* the first that is neither ECANCELED nor ENOTCONN */
     int cancelled;             /* the first that is */
     bool failed;               /* nothing more is posted */
-    uint32_t generation;       /* of the data queue pair of what was posted last */
     char text[SLU_TEXT_BYTES]; /* of error, or of cancelled while that is 0 */
     struct item items[SLU_AGENT_BATCH];
 };

@@ -26,7 +26,7 @@
  *   sges_beyond_their_memory       are refused when they are made
  *   endpoint_count_mismatch        is refused with the expected number
  *   handshake_fails_for_one_peer   the others are connected
- *   numbers_of_peers               without peers it is refused
+ *   numbers_of_peers               0 is allowed, too many are refused
  *   error_after_an_error           the first error stays
  *
  * Tests of handles and queues are in semantics/handles.c, those of messages and peers in

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects that the tests of edge cases share, and their groups. */
-#ifndef SEMANTICS_DESK_H
-#define SEMANTICS_DESK_H
+#ifndef SEMANTICS_FIXTURE_H
+#define SEMANTICS_FIXTURE_H
 
 #include "../../support/pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A pair whose counters are compared with the expected ones. */
-#ifndef COUNTERS_DESK_H
-#define COUNTERS_DESK_H
+#ifndef COUNTERS_FIXTURE_H
+#define COUNTERS_FIXTURE_H
 
 #include "../../support/pair.h"
 
