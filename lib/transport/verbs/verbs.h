@@ -206,6 +206,7 @@ struct slu_verbs_cq {
     uint64_t own_awaited;       /* that when somebody who was about to sleep waited for them */
     uint32_t own_busy;          /* queue pairs that have a hint in flight */
     int64_t farewell_left;      /* time to wait for farewells, of all queue pairs */
+    int64_t farewell_until;     /* and when the wait ends on a busy machine */
     struct slu_verbs_wait wait; /* for receives of peers, since it was polled: see hint.c */
     bool dead;
     const char *reason; /* why, if it is dead */
