@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chain: neighbours in a list that go to one queue of one peer are posted together, with
- * one doorbell. chain.c has what is rare: requests that are refused, wait, or are split.
+ * A chain: neighbours in a list that go to one queue of one peer are posted together, with one
+ * doorbell. chain.c has the slow path: requests that are refused, wait, or are split.
  */
 #ifndef SLU_ENGINE_CHAIN_H
 #define SLU_ENGINE_CHAIN_H
@@ -9,13 +9,13 @@
 #include "engine/parts.h"
 
 #define SLU_CHAIN 16
-/* Parts of one request are many and small: a transport may move so many at once. */
+/* Parts of one request are small and numerous, and a transport may move a whole chain at once. */
 #define SLU_PART_CHAIN 64
 _Static_assert(SLU_PART_CHAIN < 1 << SLU_PART_BITS, "an id says which part of a chain it is");
 
 #define SLU_SPARE_UNKNOWN INT64_MIN
 
-/* What is gathered for one queue of one peer. */
+/* The work requests gathered for one queue of one peer. */
 struct slu_chain {
     struct slu_engine *engine;
     struct slu_call *call;
@@ -23,8 +23,8 @@ struct slu_chain {
     enum slu_owner owner;
     struct slu_peer *peer;
     uint32_t send_flags; /* of each work request that is no receive */
-    uint32_t share;      /* requests that a peer may have in flight in any case */
-    int64_t spare; /* entries of the completion queue beside what the shares need; see has_share */
+    uint32_t share;      /* requests that any peer may have in flight */
+    int64_t spare; /* entries of the completion queue that no share reserves; see has_share() */
     uint32_t count;
     union {
         struct slu_send_wr sends[SLU_PART_CHAIN];
@@ -33,9 +33,9 @@ struct slu_chain {
 };
 
 /*
- * usual.c: a form posts some requests of one list of a call, all of which are alike, as far as
- * nothing about them is rare; the index of the first that is left. There is one for each owner
- * and queue, and for multicasts.
+ * usual.c: the forms of the fast path. A form posts some requests of one list of a call, all of
+ * them alike, until one needs the slow path. It returns the index of the first that is left. There
+ * is one form for each owner and queue, and for multicasts.
  */
 typedef uint32_t slu_usual_form(struct slu_call *call, int list, uint32_t from, uint32_t end);
 #define SLU_USUAL_FORMS (SLU_QUEUES + 1)
@@ -47,14 +47,16 @@ static inline uint32_t slu_post_usual(struct slu_call *call, enum slu_queue queu
         call, list, from, end);
 }
 
-/* What each peer may have of a completion queue that is shared. */
+/*
+ * Returns how many entries of a shared completion queue each peer may use; UINT32_MAX: any number.
+ */
 uint32_t slu_chain_share(const struct slu_engine *engine, enum slu_queue queue);
-/* Posts one item of a call, or part of it, or gives it the result that it is refused with. */
+/* Posts one item of a call, or part of it, or completes it with the reason for refusing it. */
 void slu_chain_post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
-/* Posts an unpolled item, whole or split, for which there was room. */
+/* Posts an unpolled item, whole or split. There was room for it when it was counted. */
 void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
 
-/* Flags of all sends of a call. owner may be a constant. */
+/* Returns the flags of all sends of a call. owner may be a constant. */
 static SLU_INLINE uint32_t slu_call_flags(const struct slu_call *call, enum slu_owner owner)
 {
     bool waited = owner == SLU_OWNER_CALL && (call->queues & UINT32_C(1) << SLU_RECEIVE_QUEUE) == 0;
@@ -79,7 +81,10 @@ static inline void slu_chain_begin(struct slu_chain *chain, struct slu_call *cal
     chain->count = 0;
 }
 
-/* Parts that are posted together: of half a queue at most, since the last alone is signaled. */
+/*
+ * Returns how many parts are posted together: at most half a queue, since only the last is signaled
+ * and so returns credits.
+ */
 static inline uint32_t slu_chain_parts(const struct slu_engine *engine)
 {
     uint32_t half = engine->attr.send_depth / 2;
@@ -87,20 +92,20 @@ static inline uint32_t slu_chain_parts(const struct slu_engine *engine)
     return half == 0 ? 1 : half < SLU_PART_CHAIN ? half : SLU_PART_CHAIN;
 }
 
-/* Room in the completion queue for requests of an owner, which may be a constant. */
+/* Returns the room in the completion queue for requests of an owner, which may be a constant. */
 static SLU_INLINE uint32_t slu_owner_room(const struct slu_engine *engine, enum slu_queue queue,
                                           enum slu_owner owner)
 {
     return owner == SLU_OWNER_CALL ? engine->cq_free[queue] : slu_room_and_places(engine, queue);
 }
 
-/* What the handles of its requests have. */
+/* Returns the tag that the handles of an owner's requests have. */
 static SLU_INLINE uint64_t slu_owner_tag(const struct slu_engine *engine, enum slu_owner owner)
 {
     return owner == SLU_OWNER_SCOPE ? engine->scope.tag : engine->tag;
 }
 
-/* What its owner has in the entry of a request of a call. owner may be a constant. */
+/* Fills in the fields of a new entry that depend on its owner, which may be a constant. */
 static SLU_INLINE void slu_entry_own(struct slu_call *call, struct slu_entry *entry,
                                      const enum slu_owner owner, uint32_t index,
                                      const struct sluice_request *request)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every request goes through, inline: items of a list, and
- * entries of rings by id. Part of inside.h.
+ * The inline code that every request goes through: items of a list, and entries of rings by id.
+ * Part of inside.h.
  */
 #ifndef SLU_INLINE_H
 #define SLU_INLINE_H
 
-/* The elements of a request that is right: its list, or the one that is in it. */
+/* Returns the elements of a valid request: its list, or the element inside it. */
 static inline const struct sluice_sge *slu_request_sges(const struct sluice_request *request)
 {
     return SLU_LIKELY(request->sges != NULL) ? request->sges : &request->sge;
@@ -17,7 +17,7 @@ static inline bool slu_sge_is_empty(const struct sluice_sge *sge)
     return (sge->addr | sge->length | sge->lkey) == 0;
 }
 
-/* The list must be known to be good. */
+/* Adds up the bytes of a list, which must be valid. */
 static inline uint64_t slu_sge_bytes(const struct sluice_sge *sges, uint32_t count)
 {
     uint64_t bytes = SLU_LIKELY(count > 0) ? sges[0].length : 0;
@@ -63,7 +63,7 @@ static SLU_INLINE void slu_source_item(const struct slu_source *source, uint32_t
     item->bytes = slu_sge_bytes(item->sges, item->request->sge_count);
 }
 
-/* Bytes of a request of blocks, which are right. */
+/* Returns the bytes of a request with valid blocks. */
 static inline uint64_t slu_blocks_bytes_within(const struct sluice_blocks *blocks,
                                                uint64_t local_length)
 {
@@ -82,7 +82,7 @@ static inline uint64_t slu_blocks_bytes(const struct sluice_request *request)
                                                : slu_request_sges(request)->length);
 }
 
-/* The same of an item that may have blocks. */
+/* Does the same for an item that may have blocks. */
 static inline void slu_source_any_item(const struct slu_source *source, uint32_t index,
                                        struct slu_item *item)
 {
@@ -91,7 +91,7 @@ static inline void slu_source_any_item(const struct slu_source *source, uint32_t
         item->bytes = slu_blocks_bytes(item->request);
 }
 
-/* What later versions may give a meaning; source.c says what is wrong. */
+/* Returns whether reserved fields are 0. Later versions may use them; source.c reports errors. */
 static inline bool slu_request_is_clean(const struct sluice_request *request)
 {
     return (request->reserved | request->reserved2[0] | request->reserved2[1]) == 0;
@@ -102,7 +102,7 @@ static inline bool slu_remote_is_clean(const struct sluice_remote_mr *remote)
     return (remote->reserved[0] | remote->reserved[1] | remote->reserved[2]) == 0;
 }
 
-/* Whether a remote region is right and has so many bytes; source.c says what is wrong. */
+/* Returns whether a remote region is valid and has that many bytes; source.c reports errors. */
 static inline bool slu_remote_holds(const struct sluice_remote_mr *remote, uint64_t bytes)
 {
     return slu_remote_is_clean(remote) && bytes <= remote->length &&
@@ -114,14 +114,14 @@ static inline bool slu_device_has_atomics(const struct slu_engine *engine)
     return engine->pd->context->transport->atomics != SLUICE_ATOMICS_NONE;
 }
 
-/* Whether its operands are those of an operation that is known. */
+/* Returns whether the operands of a request suit its operation. */
 static inline bool slu_operands_fit(const struct sluice_request *request, uint32_t opcode)
 {
     return (request->operand[0] | request->operand[1]) == 0 || opcode == SLUICE_OP_COMPARE_SWAP ||
            (opcode == SLUICE_OP_FETCH_ADD && request->operand[1] == 0);
 }
 
-/* Whether a request has elements, and has them right. */
+/* Returns whether a request has elements, and they are valid. */
 static inline bool slu_has_elements(const struct slu_engine *engine,
                                     const struct sluice_request *request)
 {
@@ -130,14 +130,14 @@ static inline bool slu_has_elements(const struct slu_engine *engine,
                : request->sge_count == 1 && !slu_sge_is_empty(&request->sge);
 }
 
-/* Nothing of a request is set that only rare ones have, or that must be 0. */
+/* Returns whether all fields are 0 that must be, or that only slow-path requests use. */
 static inline bool slu_request_is_bare(const struct sluice_request *request)
 {
     return (request->reserved | (uintptr_t)request->blocks | request->reserved2[0] |
             request->reserved2[1] | request->operand[0] | request->operand[1]) == 0;
 }
 
-/* The bytes of a request of one element that is there; else too many for any. */
+/* Returns the bytes of a request of one element; UINT64_MAX if the element is missing. */
 static SLU_INLINE uint64_t slu_request_length(const struct sluice_request *request)
 {
     if (SLU_LIKELY(request->sges != NULL))
@@ -146,8 +146,8 @@ static SLU_INLINE uint64_t slu_request_length(const struct sluice_request *reque
 }
 
 /*
- * Whether a request is as most are: one element, no flags, as long as one work request may
- * be, and nothing to complain of. given is the opcode in it, which is none or the other.
+ * Returns whether a request takes the fast path: one element, no flags, short enough for one work
+ * request, and valid. given is the opcode that the request has, which is opcode or none.
  */
 static SLU_INLINE bool slu_request_is_usual(const struct slu_engine *engine,
                                             const struct sluice_request *request, uint32_t given,
@@ -165,10 +165,7 @@ static SLU_INLINE bool slu_request_is_usual(const struct slu_engine *engine,
            (opcode < SLUICE_OP_WRITE || slu_remote_holds(&request->remote, length));
 }
 
-/*
- * Whether there is nothing at all to complain of in a request and nothing rare
- * about it, asked as one question.
- */
+/* Returns whether a request is valid and needs nothing of the slow path, in one test. */
 static SLU_INLINE bool slu_request_is_plain(const struct slu_engine *engine,
                                             const struct sluice_request *request, uint32_t opcode)
 {
@@ -189,7 +186,7 @@ static SLU_INLINE bool slu_request_is_plain(const struct slu_engine *engine,
     return opcode < SLUICE_OP_WRITE || slu_remote_holds(&request->remote, bytes);
 }
 
-/* Work requests that an item needs. */
+/* Returns how many work requests an item needs. */
 static inline uint32_t slu_item_parts(const struct slu_engine *engine, const struct slu_item *item)
 {
     uint64_t max = engine->attr.max_message;
@@ -199,15 +196,15 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
     return (uint32_t)((item->bytes + max - 1) / max);
 }
 
-/* Flags of what a receive took. */
+/* Flags that a receive may complete with. */
 #define SLU_RECEIVED_FLAGS (SLUICE_IMMEDIATE | SLUICE_WRITTEN)
 
 #define SLU_RING_BITS 2
 #define SLU_PEER_BITS 16
 #define SLU_NUMBER_BITS (64 - SLU_PEER_BITS - SLU_RING_BITS)
-/* From one id of a ring to the next. */
+/* The distance from one id of a ring to the next. */
 #define SLU_ID_STEP (UINT64_C(1) << (SLU_PEER_BITS + SLU_RING_BITS))
-/* Of no ring: those of refused requests, and of probes. */
+/* Kinds of ids that belong to no ring. */
 #define SLU_ID_REFUSED (UINT64_C(1) << SLU_RING_BITS)
 #define SLU_ID_PROBE (UINT64_C(2) << SLU_RING_BITS)
 #define SLU_ID_ARRIVAL (UINT64_C(3) << SLU_RING_BITS)
@@ -227,8 +224,8 @@ static SLU_INLINE void slu_fill_receive(struct slu_receive_wr *wr, uint64_t id,
 }
 
 /*
- * Every request has a result of its own, so every one is signalled: that a later
- * one failed does not tell whether an earlier one was done.
+ * Fills in a send. Every request is signaled because each has a result of its own: the failure of a
+ * later one does not say whether an earlier one was done.
  */
 static SLU_INLINE void slu_fill_send(struct slu_send_wr *wr, uint64_t id,
                                      const struct slu_item *item, const struct sluice_sge *sges,
@@ -266,13 +263,16 @@ static inline enum slu_queue slu_ring_queue(uint32_t ring)
     return ring == SLU_RECEIVE_QUEUE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
 }
 
-/* How many requests ago it was posted, 1 if it was the last; huge if it is yet to come. */
+/*
+ * Returns how many requests ago an id was posted: 1 if it was the last; 0 or huge if it was not
+ * yet.
+ */
 static inline uint64_t slu_ring_age(const struct slu_ring *ring, uint64_t id)
 {
     return (ring->next - id) / SLU_ID_STEP;
 }
 
-/* Whether the peer that has the index now had that id, or could have. */
+/* Returns whether the peer that has the index now had that id, or could have had it. */
 static inline bool slu_ring_is_of_today(const struct slu_ring *ring, uint64_t id)
 {
     return ring->next - id <= ring->next - ring->since;
@@ -283,13 +283,13 @@ static inline struct slu_entry *slu_ring_entry(const struct slu_ring *ring, uint
     return &ring->entries[(uint32_t)(id / SLU_ID_STEP) & ring->mask];
 }
 
-/* What is left of the places of a ring. */
+/* Returns how many places of a ring are free. */
 static inline uint32_t slu_ring_room(const struct slu_ring *ring)
 {
     return ring->size - (uint32_t)((ring->next - ring->oldest) / SLU_ID_STEP);
 }
 
-/* Its ring, whatever the id is; NULL: none. */
+/* Returns the ring of an id, which may be any number; NULL: none. */
 static inline struct slu_ring *slu_ring_of(const struct slu_engine *engine, uint64_t id)
 {
     uint32_t ring = slu_id_ring(id);
@@ -300,7 +300,7 @@ static inline struct slu_ring *slu_ring_of(const struct slu_engine *engine, uint
     return &engine->peers[peer].rings[ring];
 }
 
-/* The entry that was taken with that id, if it still has the request or its result; else NULL. */
+/* Returns the entry taken with that id, if it still has the request or its result; else NULL. */
 static inline struct slu_entry *slu_ring_find(const struct slu_engine *engine,
                                               const struct slu_ring *ring, uint64_t id)
 {
@@ -321,7 +321,7 @@ static inline void slu_give_handle(struct sluice_handle *handle, uint64_t id, ui
     *handle = (struct sluice_handle){.id = id, .owner = owner};
 }
 
-/* Results of an owner that nobody has seen, beside the failures that were kept aside. */
+/* Counts the unseen results of an owner, without the failures of failure.c. */
 static inline uint32_t slu_unseen(const struct slu_engine *engine, enum slu_owner owner)
 {
     const struct slu_order *orders = engine->orders[owner];
@@ -329,34 +329,36 @@ static inline uint32_t slu_unseen(const struct slu_engine *engine, enum slu_owne
     return orders[SLU_SEND_QUEUE].unseen + orders[SLU_RECEIVE_QUEUE].unseen;
 }
 
-/* A place for the result of one more: where none is left, the oldest is forgotten. */
+/*
+ * Makes sure that there is a place for one more result. If none is left, the oldest is forgotten.
+ */
 static inline void slu_find_place(struct slu_engine *engine, enum slu_queue queue)
 {
     if (SLU_UNLIKELY(engine->held[queue] >= engine->places[queue]))
         slu_place_clear(engine, queue);
 }
 
-/* Is there room for so many work requests of a request? */
+/* Returns whether there is room for that many work requests. */
 static inline bool slu_post_room(const struct slu_engine *engine, const struct slu_peer *peer,
                                  enum slu_queue queue, uint32_t parts)
 {
     return peer->free[queue] >= parts && engine->cq_free[queue] >= parts;
 }
 
-/* For how many is there? */
+/* Returns for how many work requests there is room. */
 static inline uint32_t slu_peer_room(const struct slu_engine *engine, const struct slu_peer *peer,
                                      enum slu_queue queue)
 {
     return peer->free[queue] < engine->cq_free[queue] ? peer->free[queue] : engine->cq_free[queue];
 }
 
-/* What is posted inline is copied, and uses no memory. */
+/* Counts the elements whose memory a request uses. Inline data is copied, so it uses none. */
 static inline uint32_t slu_key_count(const struct sluice_request *request)
 {
     return SLU_UNLIKELY((request->flags & SLUICE_INLINE) != 0) ? 0 : request->sge_count;
 }
 
-/* It has a result that somebody may still see: what is left of a past scope, nobody can. */
+/* Returns whether an entry has an unseen result. Results of past scopes do not count. */
 static inline bool slu_entry_is_unseen(const struct slu_engine *engine,
                                        const struct slu_entry *entry)
 {
@@ -365,7 +367,7 @@ static inline bool slu_entry_is_unseen(const struct slu_engine *engine,
             (engine->scope.open && entry->tag == engine->scope.tag));
 }
 
-/* The first word of a pending entry. */
+/* Returns the first word of a pending entry. */
 static SLU_INLINE uint32_t slu_pending_head(enum slu_owner owner, uint32_t opcode, uint32_t keys)
 {
     const union slu_entry_head head = {.state = SLU_ENTRY_PENDING,
@@ -377,8 +379,8 @@ static SLU_INLINE uint32_t slu_pending_head(enum slu_owner owner, uint32_t opcod
 }
 
 /*
- * An entry is pending from here on, with the memory that its request uses, for the scan that
- * the end of memory makes. What is posted inline is copied, and uses nothing.
+ * Makes an entry pending, with the memory that its request uses, for the scan that deregistering
+ * memory makes. The release store publishes the keys and places before the state.
  */
 static SLU_INLINE void slu_entry_pend(const struct slu_engine *engine, const struct slu_ring *ring,
                                       struct slu_entry *entry, uint32_t head,
@@ -401,13 +403,13 @@ static SLU_INLINE void slu_entry_pend(const struct slu_engine *engine, const str
     atomic_store_explicit(&entry->head, head, memory_order_release);
 }
 
-/* What its result has in the place of its memory, where that scan may be looking still. */
+/* Sets immediate or cause, which share memory with place: the scan may still be reading that. */
 static SLU_INLINE void slu_entry_set_immediate(struct slu_entry *entry, uint32_t value)
 {
     atomic_store_explicit(&entry->place, value, memory_order_relaxed);
 }
 
-/* Room in the completion queue, as far as there are places for the results too. */
+/* Returns the room in the completion queue, limited to the free places for results. */
 static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum slu_queue queue)
 {
     uint32_t places = engine->places[queue] - engine->held[queue];
@@ -418,9 +420,8 @@ static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum
 }
 
 /*
- * The next entry of a ring becomes that of a request that is being posted, as one work
- * request; its id is what the next one of the ring was. What the owner has to set beside is
- * the caller's, and so is counting it.
+ * Turns the next entry of a ring into that of a request that is being posted as one work request.
+ * Its id is ring->next from before. The caller sets the owner's fields, and counts it.
  */
 static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
                                                     struct slu_ring *ring, uint32_t head,
@@ -438,7 +439,7 @@ static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
     return entry;
 }
 
-/* The same of any request. */
+/* Does the same for any request. */
 static SLU_INLINE struct slu_entry *slu_entry_take(struct slu_engine *engine, struct slu_ring *ring,
                                                    enum slu_owner owner, uint32_t opcode,
                                                    const struct sluice_request *request,
@@ -450,7 +451,7 @@ static SLU_INLINE struct slu_entry *slu_entry_take(struct slu_engine *engine, st
                            slu_request_sges(request), keys, bytes);
 }
 
-/* So many requests are pending from here on; owner is a constant. */
+/* Counts requests that have become pending; owner is a constant. */
 static SLU_INLINE void slu_count_taken(struct slu_engine *engine, enum slu_queue queue,
                                        enum slu_owner owner, uint32_t count)
 {
@@ -461,14 +462,14 @@ static SLU_INLINE void slu_count_taken(struct slu_engine *engine, enum slu_queue
         engine->scope.pending += count;
 }
 
-/* A deadline that is nearer than all others. */
+/* Notes a deadline if it is the nearest. */
 static inline void slu_note_deadline(struct slu_engine *engine, int64_t deadline)
 {
     if (deadline < engine->next_deadline)
         engine->next_deadline = deadline;
 }
 
-/* It has an error, if no better one was found before. */
+/* Records an error of an entry, unless it has one already that is no flush. */
 static inline void slu_entry_fail(struct slu_entry *entry, uint32_t status, uint32_t vendor)
 {
     if (entry->marks.failed && entry->status != SLUICE_STATUS_WR_FLUSH_ERR)
@@ -478,7 +479,7 @@ static inline void slu_entry_fail(struct slu_entry *entry, uint32_t status, uint
     entry->vendor = vendor;
 }
 
-/* The result of one that is not pending. failed is entry->marks.failed. */
+/* Fills in the result of an entry that is not pending. failed is entry->marks.failed. */
 static SLU_INLINE void slu_entry_result(const struct slu_entry *entry, uint32_t peer,
                                         const bool failed, struct sluice_completion *completion)
 {
@@ -501,7 +502,7 @@ static inline void slu_order_push(struct slu_engine *engine, enum slu_owner owne
     order->unseen++;
 }
 
-/* Its owner has seen one that is done. */
+/* Marks a done entry as seen by its owner. */
 static inline void slu_entry_seen(struct slu_engine *engine, struct slu_entry *entry)
 {
     enum slu_queue queue = slu_opcode_queue(entry->opcode);
@@ -513,7 +514,9 @@ static inline void slu_entry_seen(struct slu_engine *engine, struct slu_entry *e
     atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
 }
 
-/* What nobody waits for just now is found later, in the order of completion. */
+/*
+ * Writes a result to the sink of a poll in progress, or else keeps it, in the order of completion.
+ */
 static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
                                       struct slu_entry *entry, enum slu_owner owner,
                                       const bool failed)
@@ -533,7 +536,10 @@ static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue 
     atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);
 }
 
-/* A request has succeeded; the probe is where all that it tells is at hand. */
+/*
+ * Counts a request that has succeeded. The trace probe is here, where all its arguments are at
+ * hand.
+ */
 static inline void slu_count_success(const struct slu_engine *engine, struct slu_peer *peer,
                                      uint64_t id, const struct slu_entry *entry)
 {
@@ -546,8 +552,8 @@ static inline void slu_count_success(const struct slu_engine *engine, struct slu
 }
 
 /*
- * The result is in, and counted: gives it to its owner. failed is entry->marks.failed; likely
- * is a constant, whose it will be.
+ * Gives a result that is complete and counted to its owner. failed is entry->marks.failed; likely
+ * is a constant: the owner that it probably has.
  */
 static SLU_INLINE void slu_entry_end(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
                                      struct slu_entry *entry, const bool failed,
@@ -575,7 +581,7 @@ static SLU_INLINE void slu_entry_end(struct slu_engine *engine, enum slu_queue q
     }
 }
 
-/* When a request is due, and that as it was given. */
+/* Return the deadline of a request, as an absolute time and as it was given. */
 static inline int64_t slu_entry_deadline(const struct slu_engine *engine,
                                          const struct slu_entry *entry)
 {

@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the engine use of each other. Of the others only the reports of
- * scopes look in here, which sort what they find; tests/check-style.sh holds it.
+ * What the files of the engine use of each other. Outside of the engine only the scope reports
+ * include this header, to sort results; tests/check-style.sh enforces that.
  */
 #ifndef SLU_ENGINE_INSIDE_H
 #define SLU_ENGINE_INSIDE_H
 
 #include "engine/engine.h"
 
-/* attr.c: applies defaults and checks ranges and the device's limits; holds the cache. */
+/*
+ * attr.c: applies defaults, checks ranges and the device's limits, and takes a reference to the
+ * cache.
+ */
 int slu_channel_attr_apply(struct slu_engine *engine, const struct sluice_channel_attr *attr);
 
-/* peer.c: an empty peer without a queue pair; the same with one. */
+/* peer.c: initialises an empty peer without a queue pair; creates a peer with one. */
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer);
 int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer);
-/* Keeps the text of the thread's last failure, for sluice_error.text. */
+/* Copies the text of the thread's last failure to the peer, for sluice_error.text. */
 void slu_peer_keep_reason(struct slu_peer *peer);
-/* To FAILED, with the cause unless there is one already. Idempotent. */
+/* Moves the peer to FAILED, with this cause unless it already has one. Idempotent. */
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor);
-/* The status of a loss: that of a peer that closed, if it said so. Other statuses stay. */
+/*
+ * Returns the status of a lost peer: SLUICE_STATUS_PEER_CLOSED if the peer said that it closes.
+ * Statuses that are no loss are returned unchanged.
+ */
 uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *peer,
                              uint32_t status);
-/* Tells the peer that the program ends the connection; that of several is begun together. */
+/*
+ * Sends the peer a note that the program ends the connection. Callers send it to several peers
+ * before they close the first.
+ */
 void slu_peer_say_closed(const struct slu_engine *engine, const struct slu_peer *peer);
-/* To FAILED, because the program ends the connection, of which the peer is told. */
+/* Sends that note, then moves the peer to FAILED, because the program ends the connection. */
 void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer);
-/* As slu_peer_fail(), for a failure that came with no request; reason is what is said of it. */
+/* Does the same as slu_peer_fail(), for a failure that no request reported. reason is its text. */
 void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                          uint32_t vendor, bool inferred, const char *reason);
-/* Takes the failures that events of the device tell of. */
+/* Fails the peers for which the device has raised an event. */
 void slu_peers_alerted(struct slu_engine *engine);
-/* Of a peer that was failed: until its work has ended, which the drain bound limits. */
+/* Waits until the work of a failed peer has ended, for at most the drain bound. */
 void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer);
 static inline uint32_t slu_peer_index(const struct slu_engine *engine, const struct slu_peer *peer)
 {
@@ -42,72 +51,90 @@ static inline bool slu_peer_busy(const struct slu_peer *peer)
     return slu_peer_has_posted(peer, SLU_SEND_QUEUE) ||
            slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0;
 }
-/* Who it is: no other, in any process, has that number. */
+/* Gives the peer a random identity, unique across processes. */
 int slu_peer_identify(struct slu_peer *peer);
-/* To who traces: its state has changed. */
+/* Fires the trace probe for a changed state. */
 void slu_peer_tell_state(const struct slu_engine *engine, const struct slu_peer *peer);
-/* Fails it, drains its work, and destroys its queue pair. */
+/* Fails a peer, drains its work, and destroys its queue pair. */
 void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer);
 
-/* Nothing of it can complete any more, once it is not busy. */
+/*
+ * Returns whether the peer has failed or was removed: nothing of it can complete once it is not
+ * busy.
+ */
 static inline bool slu_peer_over(const struct slu_peer *peer)
 {
     return peer->state >= SLUICE_STATE_FAILED;
 }
 
-/* members.c: where a result is counted: with its peer, unless another has the index. */
+/*
+ * members.c: returns where results of the peer are counted: with the peer, or with the removed ones
+ * if another peer has the index now.
+ */
 struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t peer, uint32_t flags);
 
-/* room.c: for the peer of an index, which is at most one more than there are. */
+/* room.c: makes room in the arrays for the peer of an index, which is at most one past the last. */
 int slu_room_reserve(struct slu_engine *engine, uint32_t index);
-/* For the work of one more peer; and of one less, which has none and no queue pair. */
+/*
+ * Adjust the room for work: for one more peer, and for one less, which has no work and no queue
+ * pair.
+ */
 int slu_room_grow(struct slu_engine *engine);
 void slu_room_shrink(struct slu_engine *engine);
 
-/* probe.c: of a peer that is not connected. */
+/* probe.c: initialises the probes of a peer that is not connected. */
 void slu_probe_init(struct slu_peer *peer);
-/* Whether a peer that gives us these rights can be asked: 0, or -EOPNOTSUPP. */
+/* Checks whether a peer that grants these rights can be probed: 0, or -EOPNOTSUPP. */
 int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t access);
-/* The peer is connected, and gives us these rights. */
+/* Notes that the peer has connected and grants these rights, and begins keep-alive if it is on. */
 void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access);
-/* Since it was connected. */
+/* Returns whether the peer has shown a sign of life since it was connected. */
 bool slu_probe_heard(struct slu_peer *peer);
-/* Whether a completion that is of no request is of a probe; then it is done with. */
+/*
+ * Returns whether a completion that belongs to no request belongs to a probe, which is then
+ * finished.
+ */
 bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc);
-/* The peer has failed; its queue pair is gone. */
+/* End the probes of a peer: when it has failed, and when its queue pair has been destroyed. */
 void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer);
 void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer);
-/* Looks after the peers that are due. */
+/* Checks the peers whose keep-alive is due. */
 void slu_probe_peers(struct slu_engine *engine, int64_t now);
 
-/* progress.c: regions that no posted work names end, if they were given up. */
+/* progress.c: deregisters regions that the program gave up, once no posted work names them. */
 void slu_end_regions(struct slu_engine *engine);
 
-/* arrivals.c: the array of counts; receives of a peer that was just connected; their ends. */
+/*
+ * arrivals.c: slu_arrivals_create() makes the array of counters, if arrivals are counted;
+ * slu_arrivals_begin() posts the receives of a peer that has just connected.
+ */
 int slu_arrivals_create(struct slu_engine *engine);
-/* Whether there is room for those of one peer more. */
+/* Checks whether there is room for the receives of one more peer. */
 int slu_arrivals_grow(const struct slu_engine *engine);
 int slu_arrivals_begin(struct slu_engine *engine, struct slu_peer *peer);
-/* Of an id of theirs. */
+/* Handles the completion of a receive for arrivals, by its id. */
 void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc);
 void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer);
 
-/* ring.c; inline.h has the rest of it: the rings of an index, and of all of them. */
+/* ring.c, with the rest in inline.h: makes and ends the rings of an index. */
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
 void slu_rings_destroy(struct slu_ring *rings);
 bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory);
-/* The entry of a result that nobody has seen is needed. */
+/* Moves the unseen result of an entry elsewhere, because the entry is needed. */
 void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry);
 
-/* order.c: room for so many results of each queue, of so many peers. */
+/* order.c: makes room for that many results of each queue, for that many peers. */
 int slu_places_grow(struct slu_engine *engine, const uint32_t places[SLU_QUEUES], uint32_t peers);
 void slu_places_destroy(struct slu_engine *engine);
-/* All places of a queue are held: the oldest success that nobody has seen gives its own. */
+/* Frees a place of a queue whose places are all held: forgets the oldest unseen success. */
 void slu_place_clear(struct slu_engine *engine, enum slu_queue queue);
-/* The oldest of an order of that owner, whose id is at the tail then; NULL: none. */
+/*
+ * Returns the oldest unseen entry of an order of that owner, whose id is at the tail afterwards;
+ * NULL: none.
+ */
 struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owner owner,
                                   struct slu_order *order);
-/* The first of both queues by that rule, which their orders have, and where it is. */
+/* The earliest unseen entry of both queues, by a rule that each order is sorted by. */
 struct slu_first {
     struct slu_entry *entry; /* NULL: there is none */
     struct slu_order *order;
@@ -115,70 +142,73 @@ struct slu_first {
 struct slu_first slu_order_find(struct slu_engine *engine, enum slu_owner owner,
                                 bool (*is_earlier)(const struct slu_entry *one,
                                                    const struct slu_entry *other));
-/* There is one, and it is seen. */
+/* Takes the entry that was found, of which there must be one: it is seen from then on. */
 void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
                     struct sluice_completion *completion);
-/* Drops the ids of what was seen otherwise. */
+/* Drops the ids of results that are not unseen any more. */
 void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order);
-/* The least power of two that is no less. */
+/* Returns the least power of two that is not less. */
 uint32_t slu_power_of_two(uint32_t least);
 
-/* aside.c: places for so many results. */
+/* aside.c: makes places for that many results. */
 int slu_aside_grow(struct slu_engine *engine, uint32_t results);
 void slu_aside_destroy(struct slu_engine *engine);
 void slu_aside_keep(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
-/* NULL: it has none of that id. */
+/* Returns the entry of a displaced success, or NULL if there is none with that id. */
 struct slu_entry *slu_aside_find(const struct slu_engine *engine, uint64_t id);
-/* Gives its result to its call; a success to one that wants results. */
+/* Give the result of an entry to its call. The second is for calls that want completions. */
 void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer);
 void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer);
-/* The result of one that is not pending. */
+/* Fills in the failure of an entry that is not pending. */
 void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *completion);
-/* The oldest result of an owner that nobody has seen; false if there is none. */
+/* Takes the oldest unseen result of an owner. Returns false if there is none. */
 bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completion);
-/* An id that is of no request. */
+/* Returns an id that belongs to no request in a ring. */
 uint64_t slu_id_refused(uint64_t number);
-/* For tests: the next ids have this number, of 46 bits. Nothing is pending. */
+/* For tests: makes the next ids have this number, of 46 bits. Nothing may be pending. */
 void slu_engine_set_number(struct slu_engine *engine, uint64_t number);
 
-/* failure.c: keeps that of an entry aside. */
+/* failure.c: keeps the failure of an entry. */
 void slu_failure_keep_entry(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
-/* That of a request that never had an entry; returns its id. */
+/* Keeps the failure of a request that never had an entry. Returns its id. */
 uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_owner owner, uint32_t index,
                                   const struct sluice_completion *completion);
-/* The owner's oldest, if it is older than that number. It counts as seen then. */
+/* Takes the owner's oldest failure, if it is older than that number. It is seen from then on. */
 bool slu_failure_take(struct slu_engine *engine, enum slu_owner owner, uint64_t before,
                       struct sluice_completion *completion);
-/* One that nobody has seen is seen now. */
+/* Marks an unseen failure as seen. */
 void slu_failure_see(struct slu_engine *engine, struct slu_failure *failure);
 bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion);
-/* Forgets one, seen or not: whether it was there. */
+/* Forgets a failure, seen or not. Returns whether it was there. */
 bool slu_failure_drop(struct slu_engine *engine, uint64_t id);
 
 /* progress.c */
-/* Takes all that is there. */
+/* Polls until the completion queue is empty. */
 void slu_progress_all(struct slu_engine *engine);
 
-/* One of which nothing is in flight, and nothing will be: its peer failed. */
+/*
+ * Completes a request with a failure: nothing of it is in flight, and nothing will be, because its
+ * peer failed.
+ */
 void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
                        struct slu_entry *entry);
-/* Completes what a peer's queue pair holds, by hand, after destroying it. */
+/* Destroys the queue pair of a peer, and then completes the work that it held. */
 void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer);
-/* What a poll returned. */
+/* Handles the return value of a poll. Returns how many completions came. */
 int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count);
-/* Polls once for at most so many; how many completions came. */
+/* Polls once, for at most that many completions. Returns how many came. */
 int slu_poll_queue(struct slu_engine *engine, uint32_t most);
-/* And then looks whether anything is late: whether anything came. */
+/* Checks for overdue work after a poll that returned count. Returns whether anything came. */
 bool slu_look_at_clock(struct slu_engine *engine, int count);
 
 /*
- * The same for calls that a wake ends: 1 if ready, 0 if the time is up, -EINTR,
- * with its text, if woken. What is ready is never interrupted.
+ * Does the same as slu_wait(), for calls that a wake ends. Returns 1 if ready, 0 if the time is up,
+ * and -EINTR, with its text, if woken. A wait that is ready is never interrupted.
  */
 int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
                            int64_t until);
-/* The same until a request is not pending: of no other one is it asked whether it is ready. */
+/* Does the same until the request is not pending. interruptible is whether a wake ends it. */
 int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
                    int64_t until);
 
@@ -186,7 +216,7 @@ static inline bool slu_is_woken(const struct slu_engine *engine)
 {
     return SLU_UNLIKELY(atomic_load(&engine->woken));
 }
-/* The program polls: a wake has done what it was to do. */
+/* Takes the wake, because the program polls now. */
 void slu_wake_take(struct slu_engine *engine);
 static inline void slu_wake_seen(struct slu_engine *engine)
 {
@@ -194,7 +224,7 @@ static inline void slu_wake_seen(struct slu_engine *engine)
         slu_wake_take(engine);
 }
 
-/* Flags that an operation may have; of SLU_OPCODES operations. */
+/* Flags that each operation may have. */
 #define SLU_OPCODES 7
 extern const uint32_t slu_opcode_flags[SLU_OPCODES];
 
@@ -216,12 +246,12 @@ static inline enum slu_queue slu_item_queue(const struct slu_item *item)
     return slu_opcode_queue(item->opcode);
 }
 
-/* The driver refused a request: its peer is failed, and about to be drained. */
+/* Fails the peer of a request that the driver refused, and makes its drain due at once. */
 void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
                       int error);
-/* The same if that one did not take the request with that id of a chain. */
+/* Does the same for the first request of a chain that the driver did not take, by its id. */
 void slu_chain_refused(struct slu_engine *engine, struct slu_peer *peer, uint64_t id, int error);
-/* Post a chain. If the driver does not say which one it did not take, the first answers for it. */
+/* Post a chain. If the driver does not say which request it refused, the first is blamed. */
 static SLU_INLINE void slu_post_sends(struct slu_engine *engine, struct slu_peer *peer,
                                       struct slu_send_wr *first)
 {
@@ -240,36 +270,35 @@ static SLU_INLINE void slu_post_receives(struct slu_engine *engine, struct slu_p
     if (SLU_UNLIKELY(error < 0))
         slu_chain_refused(engine, peer, bad != NULL ? bad->id : first->id, error);
 }
-/* blocks.c: whether those of an item are right: 0, or what is wrong. */
+/* blocks.c: checks the blocks of an item: 0, or the error. */
 int slu_blocks_check(const struct slu_item *item, uint32_t index);
-/* borrow.c: whether regions may be got for one of plain memory: 0, or what is wrong. */
+/* borrow.c: checks whether regions can be obtained for an item of plain memory: 0, or the error. */
 int slu_borrow_check(const struct slu_engine *engine, const struct slu_item *item, uint32_t index);
 
-/* Items of an unpolled list, from one on. */
+/* The requests of an unpolled list from one index to before another. */
 struct slu_prefix {
     uint32_t from, count;
-    bool counted; /* that they have room */
-    int why;      /* -ENOTCONN, -EAGAIN: of the first that was not posted */
+    bool counted; /* all of them are known to have room */
+    int why;      /* -ENOTCONN or -EAGAIN: why the first was not posted */
 };
 /*
- * Posts them, as far as they are of the queue and unless they are counted as far as there
- * is room; returns the index of the first that was not looked at.
+ * Posts the requests of a prefix that are for the queue: all of them if they are counted, else as
+ * far as there is room. Returns the index of the first that was not handled.
  */
 uint32_t slu_post_prefix(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue queue);
 
 /*
- * The result of a request that is not posted: because the deadline passed
- * before there was room for it (expired), or because of its peer's state. It is
- * counted.
+ * Makes the result of a request that is not posted: because the deadline passed before there was
+ * room for it (expired), or because of its peer's state. Counts it as refused.
  */
 void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
                            bool expired, int64_t deadline, struct sluice_completion *completion);
-/* A blocking call of a list. Its queues are the caller's to set, if it posts by slu_post_call(). */
+/* Begins a blocking call of a list. The caller sets its queues, if it posts by slu_post_call(). */
 static inline void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
                                   const struct slu_source *source, int64_t deadline,
                                   struct sluice_completion *completions)
 {
-    /* Its two failures are written before they are read. */
+    /* real and other are left unset: first_real and first_other say whether they are valid. */
     call->engine = engine;
     call->source = source;
     call->completions = completions;
@@ -281,11 +310,11 @@ static inline void slu_call_begin(struct slu_call *call, struct slu_engine *engi
     call->incomplete = source->count;
     call->first_real = call->first_other = SLU_NONE;
 }
-/* Its time counts from now. What of it fails before has not missed its deadline. */
+/* Starts the deadline of a call. Failures of the call before this are not a missed deadline. */
 void slu_call_set_due(struct slu_call *call);
-/* Waits for what was posted of it, leaves the engine, and returns the result. */
+/* Waits for what the call has posted, leaves the engine, and returns the result. */
 int slu_call_finish(struct slu_call *call);
-/* Of one that is complete: that of its first failure, with its text; 0: it has none. */
+/* Returns the first failure of a complete call, with its text. */
 int slu_call_failure(const struct slu_call *call);
 static inline int slu_call_error(const struct slu_call *call)
 {
@@ -295,17 +324,20 @@ static inline int slu_call_error(const struct slu_call *call)
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
 
-/* words.c: "send to" and so on; static. */
+/* words.c: returns "send to" and so on, a static string. */
 const char *slu_opcode_phrase(uint32_t opcode);
-/* "500 ms"; returns text. time is not negative. */
+/* Writes "500 ms" to text and returns text. time is not negative. */
 #define SLU_DURATION_BYTES 32
 const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
 
-/* -ETIMEDOUT of one that was posted and was late, of whose peer no more is known. */
+/*
+ * Returns -ETIMEDOUT for a request that was posted and late, whose peer's error is not known any
+ * more.
+ */
 int slu_fail_late(const struct sluice_completion *completion, int64_t time);
-/* A deadline, of which that time was given, is about to end the connection. */
+/* Notes the state of a peer because a deadline, given as time, is about to end its connection. */
 void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time);
-/* Fills in the text; all else is there. */
+/* Fills in the text of an error whose other fields are set. */
 void slu_peer_describe(const struct slu_peer *peer, struct sluice_error *error);
 
 #include "engine/inline.h"
