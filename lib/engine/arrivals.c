@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrivals of immediates, counted by tag in whatever order they come. The receives that
- * take them are the engine's own: of no bytes, without entries of a ring, and with ids of
- * no ring, so that they are among nobody's results and nobody waits for them.
+ * Arrivals of immediates, counted by tag, in any order. The engine posts the receives that take
+ * them. These have no bytes, no entry in a ring, and ids that belong to no ring, so they have no
+ * results and no call waits for them.
  *
- * Guarantee: a peer that is connected has as many of them posted as its queue pair and its
- * share of the completion queue hold, but for a quarter: more are posted then.
+ * Guarantee: a connected peer has as many of these receives posted as its queue pair and its share
+ * of the completion queue hold. Up to a quarter of them may be missing before more are posted.
  */
 #include "config.h"
 
@@ -14,12 +14,15 @@
 
 #include "engine/inside.h"
 
-/* Receives of one post. */
+/* How many receives are posted with one call. */
 #define BATCH 32
 #define SESSION_BITS 30
 #define SESSION_MASK ((UINT32_C(1) << SESSION_BITS) - 1)
 
-/* Receives of a peer: its queue pair's, or its share of the completion queue. */
+/*
+ * Sets the receives of a peer: the depth of its queue pair, or its share of the completion queue if
+ * that is less.
+ */
 static int set_depth(struct slu_engine *engine)
 {
     uint32_t share = engine->attr.receive_depth;
@@ -104,7 +107,10 @@ int slu_arrivals_begin(struct slu_engine *engine, struct slu_peer *peer)
 {
     if (engine->arrivals == NULL)
         return 0;
-    /* None is left for the program, so that no fast path needs to look whether it may. */
+    /*
+     * The program gets no receive credits, so its receives never pass a fast path, which needs no
+     * check of its own.
+     */
     peer->free[SLU_RECEIVE_QUEUE] = 0;
     peer->arrival_session = ++engine->arrivals->session & SESSION_MASK;
     return fill(engine, peer);
@@ -123,7 +129,10 @@ static struct slu_peer *find_peer(struct slu_engine *engine, uint64_t id)
                                                                                          : NULL;
 }
 
-/* What a peer says is a number, and nothing more. */
+/*
+ * Counts an arrival. The immediate comes from the peer, so it is range-checked and used as an index
+ * only.
+ */
 static void count_arrival(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
 {
     if ((wc->flags & SLUICE_IMMEDIATE) != 0 && wc->immediate < engine->arrival_tags) {
@@ -135,7 +144,7 @@ static void count_arrival(struct slu_engine *engine, struct slu_peer *peer, cons
     engine->arrivals->unseen = true;
 }
 
-/* A message that has bytes found a receive that has none. */
+/* Fails a peer that sent a message with bytes: the receives for arrivals have none. */
 static void refuse_message(struct slu_engine *engine, struct slu_peer *peer,
                            const struct slu_wc *wc)
 {
@@ -158,7 +167,10 @@ static void lose_peer(struct slu_engine *engine, struct slu_peer *peer, const st
             wc->vendor, inferred, "");
 }
 
-/* What is not a plain arrival: it failed, its peer has, or it is time to post more. */
+/*
+ * Handles the slow path of an arrival: a failure, a peer that has failed, or time to post more
+ * receives.
+ */
 static __attribute__((noinline)) void end_rare(struct slu_engine *engine, struct slu_peer *peer,
                                                const struct slu_wc *wc)
 {
@@ -186,7 +198,7 @@ void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc)
         end_rare(engine, peer, wc);
 }
 
-/* Its queue pair is gone, and what this held with it. */
+/* Returns the credits of receives that were lost with the peer's queue pair. */
 void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer)
 {
     if (engine->arrivals != NULL)
@@ -221,7 +233,9 @@ int slu_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t *count)
     return 0;
 }
 
-/* A wait for arrivals; epoch is the engine's when all that fail were looked at. */
+/*
+ * A wait for arrivals. epoch is the engine's from before the peers were last checked for failures.
+ */
 struct expected {
     struct slu_engine *engine;
     const uint64_t *count;
@@ -236,7 +250,10 @@ static bool has_arrived(void *argument)
     return *expected->count >= expected->least || expected->engine->epoch != expected->epoch;
 }
 
-/* Why no more will come: of a peer that was lost during this call, or as none is connected. */
+/*
+ * Returns why no more arrivals can come: the error of a peer that was lost during this call, or
+ * -ENOTCONN if no peer is connected; else 0.
+ */
 static int find_loss(struct slu_engine *engine)
 {
     struct sluice_error cause;

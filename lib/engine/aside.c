@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Successes that nobody has seen and whose entries were needed: by calls that block, or
- * because the program has looked at later ones first. They are found by their ids, as if they
- * were in their rings still. There are twice as many places as there can be unseen results, so
- * that a free one is near, and as many chains as places, so that a chain is short.
+ * Unseen successes whose entries were needed, by blocking calls or because the program retrieved
+ * later results first. Finding them by id works as if they were still in their rings. There are
+ * twice as many places as there can be unseen results, so a free one is near, and as many chains as
+ * places, so chains are short.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 
 #include "engine/inside.h"
 
-/* The chain of an id: the number of its first place, 0: none. */
+/* Returns the chain of an id: the number of its first place; 0: none. */
 static uint32_t *chain_of(const struct slu_aside *aside, uint64_t id)
 {
     uint64_t hash = id * 0x9e3779b97f4a7c15;
@@ -56,7 +56,10 @@ int slu_aside_grow(struct slu_engine *engine, uint32_t results)
         free(grown.chains);
         return slu_fail(ENOMEM, "no memory for the results of %u requests", results);
     }
-    /* Places that were never used are not touched: most programs need none of them. */
+    /*
+     * Copy used places only: the others were never touched, so programs that need none use no
+     * memory for them.
+     */
     if (aside->used > 0)
         memcpy(grown.places, aside->places, aside->used * sizeof *grown.places);
     for (uint32_t number = 1; number <= aside->used; number++)
@@ -72,7 +75,10 @@ void slu_aside_destroy(struct slu_engine *engine)
     free(engine->aside.chains);
 }
 
-/* A place whose result was seen, or that was never used: half of them are, so one is near. */
+/*
+ * Takes a place that was never used, or one whose result was seen. At least half are free, so one
+ * is near.
+ */
 static uint32_t find_place(struct slu_engine *engine)
 {
     struct slu_aside *aside = &engine->aside;
@@ -96,7 +102,7 @@ void slu_aside_keep(struct slu_engine *engine, uint64_t id, const struct slu_ent
     link_place(&engine->aside, number);
 }
 
-/* Whether the peer that had that id was removed, and perhaps another has its index. */
+/* Returns whether the peer of that id was removed; another peer may have its index now. */
 static bool was_removed(const struct slu_engine *engine, uint64_t id)
 {
     const struct slu_peer *peer = &engine->peers[slu_id_peer(id)];

@@ -7,7 +7,7 @@
 #include "engine/message.h"
 #include "memory/mr_cache.h"
 
-/* Of the struct in version 0.1: up to and with mr_cache. */
+/* The size of the struct in version 0.1: up to and including mr_cache. */
 #define FIRST_SIZE 128
 #define STRIPE_USUAL (UINT32_C(256) << 10)
 #define SPIN_USUAL SLUICE_US(20)
@@ -23,8 +23,8 @@
      SLUICE_CHANNEL_DROP_LONG)
 
 /*
- * A number with a range. 0 is the default, and where that is 0, the least value
- * too; of some other fields SLUICE_ZERO is the number 0.
+ * A number with a range. 0 selects the default; if the default is 0, then 0 is also the least
+ * value. In some fields SLUICE_ZERO stands for the number 0.
  */
 struct field {
     const char *name;
@@ -32,8 +32,8 @@ struct field {
     size_t to;   /* in slu_qp_attr */
     uint32_t usual;
     uint32_t max;
-    size_t limit;     /* in slu_tcontext, or 0: what the device can do */
-    bool can_be_zero; /* by SLUICE_ZERO */
+    size_t limit;     /* in slu_tcontext: the device's limit; 0: none */
+    bool can_be_zero; /* with SLUICE_ZERO */
 };
 
 #define NAMED(name) \
@@ -59,7 +59,7 @@ static const struct field fields[] = {
     {NAMED(stripe_least), STRIPE_USUAL, INT32_MAX, 0, false},
 };
 
-/* 0 takes the default, or the device's limit if that is lower. */
+/* Applies a value. 0 selects the default, or the device's limit if that is lower. */
 static int apply(uint32_t *value, const struct field *field, uint32_t given, uint32_t device)
 {
     if (given == 0) {
@@ -141,7 +141,7 @@ static int apply_mtu(struct slu_qp_attr *out, uint32_t mtu)
     return 0;
 }
 
-/* The highest bit of a partition key is that of full membership. */
+/* Applies a partition key. The highest bit of a key stands for full membership. */
 static int apply_pkey(struct slu_qp_attr *out, uint32_t pkey)
 {
     if (pkey > 0xffff || pkey == 0x8000)
@@ -222,7 +222,10 @@ static int apply_wait(struct slu_engine *engine, const struct sluice_channel_att
     return 0;
 }
 
-/* A packet that is lost is sent again after the acknowledgement timeout, and not before. */
+/*
+ * Warns of a keep-alive that is shorter than the acknowledgement timeout. A lost packet is sent
+ * again only after that timeout, so the peer would be taken for lost first.
+ */
 static void warn_of_retries(const struct slu_engine *engine, const struct slu_tcontext *device)
 {
     int64_t timeout = INT64_C(4096) << engine->attr.ack_timeout;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of blocks: the checks that come before anything is posted. Guarantee: whatever
- * passes names no byte outside of the SGE's memory, or of the remote range.
+ * Requests of blocks: the checks before anything is posted. Guarantee: blocks that pass name no
+ * byte outside of the SGE's memory or the remote range.
  */
 #include "config.h"
 
 #include "engine/parts.h"
 
-/* One side that is looked at, and what it is called. */
+/* One side of a request, as it is checked. */
 struct looked_at {
     const char *name; /* "local" or "remote" */
     const struct sluice_layout *layout;
@@ -18,7 +18,10 @@ struct looked_at {
 
 #define LONG(number) ((unsigned long long)(number))
 
-/* The peer's memory is what the peer says; ours is the program's own. */
+/*
+ * A local range is the program's mistake. A remote one may be the peer's, which gave out the
+ * length.
+ */
 #define FAIL_RANGE(side, ...) \
     ((side)->ours ? slu_misuse(ERANGE, __VA_ARGS__) : slu_fail(ERANGE, __VA_ARGS__))
 
@@ -62,7 +65,7 @@ static int check_size(const struct sluice_blocks *blocks, uint32_t i)
     return 0;
 }
 
-/* What a kind has, and what it has not. */
+/* Checks that a layout has the fields of its kind and no others. */
 static int check_layout(const struct looked_at *side)
 {
     const struct sluice_layout *layout = side->layout;
@@ -90,7 +93,7 @@ static int check_layout(const struct looked_at *side)
     return 0;
 }
 
-/* The first one that is not within the memory is named. */
+/* Checks strided blocks. The error names the first block that is not within the memory. */
 static int check_strided(const struct looked_at *side)
 {
     const struct sluice_layout *layout = side->layout;
@@ -111,7 +114,7 @@ static int check_strided(const struct looked_at *side)
                       LONG(layout->stride), LONG(side->length));
 }
 
-/* Without a branch in the loop, which is then as fast as memory. */
+/* Returns the greatest index. The loop has no branch, so that it runs at the speed of memory. */
 static uint32_t greatest(const uint32_t *indices, uint32_t count)
 {
     uint32_t most = 0;
@@ -150,7 +153,7 @@ static int check_memory(const struct looked_at *side, uint64_t bytes)
     return side->layout->kind == SLUICE_LAYOUT_STRIDED ? check_strided(side) : check_paged(side);
 }
 
-/* Bytes of all blocks of a side; of a contiguous one 0. */
+/* Adds up the bytes of all blocks of a side; a contiguous side has 0. */
 static int add_up(const struct looked_at *side, uint64_t *bytes)
 {
     if (!__builtin_mul_overflow((uint64_t)side->layout->count, side->layout->bytes, bytes))
@@ -184,7 +187,10 @@ static int check_wrap(const struct slu_item *item, uint64_t length, uint32_t i)
                       LONG(length), LONG(item->sges->addr));
 }
 
-/* Where the bytes go at the peer, the peer's own request says. */
+/*
+ * Checks the blocks of a message, which has no remote side: the peer's own request places the bytes
+ * there.
+ */
 static int check_message(const struct slu_item *item, const struct sluice_blocks *blocks,
                          uint64_t local_length, uint32_t i)
 {
@@ -207,7 +213,7 @@ static int check_message(const struct slu_item *item, const struct sluice_blocks
     return error == 0 ? check_memory(&local, slu_blocks_bytes_within(blocks, local_length)) : error;
 }
 
-/* Of a write or a read, which alone have a remote side. */
+/* Checks the blocks of a write or a read, the only operations with a remote side. */
 static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks,
                        uint64_t local_length, uint32_t i)
 {

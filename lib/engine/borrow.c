@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of plain memory. A region of the channel's cache is got for each of their elements,
- * and copies that name the regions are posted in their place. Once a call has posted all that it
- * will, it puts the regions back: what is pending, and what a prepared list has, pins the memory
- * that it names whoever has it, so nothing is to be done when a request ends.
+ * Requests of plain memory. The engine gets a region from the channel's cache for each of their
+ * elements, and posts copies that name the regions. Once a call has posted all that it will, it
+ * puts the regions back. Pending requests and prepared lists pin the memory that they name, whether
+ * or not the cache still holds it, so nothing has to be done when a request ends.
  *
- * Guarantee: memory is registered from before the request that names it is posted until that is
- * complete, however it ends.
+ * Guarantee: memory is registered from before the request that names it is posted until that
+ * request is complete, however it ends.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "engine/inside.h"
 #include "memory/mr_cache.h"
 
-/* Bytes of an element; with blocks, of all the memory that these are in. */
+/* Returns the bytes of an element, or of all the memory that its blocks are in. */
 static uint64_t element_length(const struct sluice_request *request, const struct sluice_sge *sge)
 {
     const struct sluice_blocks *blocks = request->blocks;
@@ -72,7 +72,7 @@ static bool is_plain(const struct sluice_request *request)
     return (request->flags & SLUICE_PLAIN_MEMORY) != 0;
 }
 
-/* Of a multicast there is one, whoever it goes to. */
+/* Counts the requests of a source. A multicast has one, for any number of peers. */
 static uint32_t count_requests(const struct slu_source *source)
 {
     return source->multicast ? 1 : source->count;
@@ -115,7 +115,7 @@ static int copy_requests(struct slu_borrowed *borrowed, const struct slu_source 
     return 0;
 }
 
-/* The cache has said why there is no region. */
+/* Prefixes the cache's error with the request and the element that it is about. */
 static int fail_element(uint32_t i, uint32_t k)
 {
     struct slu_text text;
@@ -125,7 +125,10 @@ static int fail_element(uint32_t i, uint32_t k)
     return slu_fail(err, "request %u, element %u: %s", i, k, text.bytes);
 }
 
-/* An element without bytes needs no region, and none that the cache has may be taken for its. */
+/*
+ * Gets a region for an element. An element without bytes needs none, and must not get one that
+ * happens to be in the cache at its address.
+ */
 static int borrow_element(struct slu_borrowed *borrowed, const struct sluice_request *request,
                           const struct sluice_sge *given, uint32_t i, uint32_t k)
 {
@@ -144,7 +147,10 @@ static int borrow_element(struct slu_borrowed *borrowed, const struct sluice_req
     return 0;
 }
 
-/* One of plain memory becomes as all others. What is inline is copied, and needs no region. */
+/*
+ * Turns a request of plain memory into a plain one. Inline data is copied when it is posted, so it
+ * needs no region.
+ */
 static int borrow_request(struct slu_borrowed *borrowed, uint32_t i)
 {
     struct sluice_request *request = &borrowed->requests[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is rare of posting: requests that are refused, that must wait for room, or that are
- * split. Each of them has a result all the same, and none overtakes another to its peer.
+ * The slow path of posting: requests that are refused, wait for room, or are split. Each of them
+ * gets a result, and none overtakes another request to the same peer.
  */
 #include "config.h"
 
@@ -10,11 +10,11 @@
 #include "transport/cut.h"
 
 /*
- * Where the completion queue has no room for all that the peers may have in
- * flight, half of it is shared out among them (but one entry at least to each),
- * and a blocking list leaves to each peer its share: one that does not do its
- * part would else take what the others need. In a scope, what makes the peer do
- * its part may be posted after the list.
+ * If the completion queue has too few entries for all that the peers may have in flight, half of it
+ * is divided among them, with at least one entry for each. A blocking list leaves each peer its
+ * share, since a peer that does not answer would otherwise use up the entries that the others need.
+ * Lists of a scope ignore the shares: the request that lets the peer answer may be posted after the
+ * list.
  */
 uint32_t slu_chain_share(const struct slu_engine *engine, enum slu_queue queue)
 {
@@ -32,7 +32,7 @@ static inline uint32_t in_flight(const struct slu_chain *chain, const struct slu
     return slu_queue_depth(chain->engine, chain->queue) - peer->free[chain->queue];
 }
 
-/* What is free beside what other peers have not used of their shares. */
+/* Returns how many entries are free and not reserved by the unused shares of ready peers. */
 static int64_t count_spare(const struct slu_chain *chain)
 {
     const struct slu_engine *engine = chain->engine;
@@ -48,7 +48,10 @@ static int64_t count_spare(const struct slu_chain *chain)
     return spare;
 }
 
-/* Whether one more request may go to the peer; add_work() takes it from the spare. */
+/*
+ * Returns whether the peer may have one more request. add_work() subtracts it from the spare
+ * entries.
+ */
 static inline bool has_share(struct slu_chain *chain, const struct slu_peer *peer)
 {
     if (SLU_LIKELY(chain->share == UINT32_MAX || in_flight(chain, peer) < chain->share))
@@ -59,9 +62,9 @@ static inline bool has_share(struct slu_chain *chain, const struct slu_peer *pee
 }
 
 /*
- * A request that the driver refused may run all the same (rxe advances its
- * queue before the doorbell fails), so its buffers are in use until the queue
- * pair is destroyed; it is due for that at once.
+ * Fails the peer of a refused request. The driver may run the request all the same (rxe advances
+ * its queue before the doorbell fails), so its buffers are in use until the queue pair is
+ * destroyed. That is due at once.
  */
 void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
                       int error)
@@ -100,7 +103,7 @@ static void add_work(struct slu_chain *chain, uint64_t id, const struct slu_item
     }
 }
 
-/* Whether a part can be posted now. */
+/* Returns whether a part can be posted now. */
 static inline bool may_post_part(struct slu_chain *chain)
 {
     return slu_post_room(chain->engine, chain->peer, chain->queue, 1) &&
@@ -108,8 +111,9 @@ static inline bool may_post_part(struct slu_chain *chain)
 }
 
 /*
- * Nobody sees the end of a part but of the last, so only those that end a chain are signaled.
- * The first waits for what is fenced, and so do those behind it; the last tells the peer.
+ * Sets the flags of the parts in a chain. Only the last part of a chain is signaled, since the
+ * others need no completion of their own. Only the first part of a request keeps the fence, because
+ * the others wait behind it. Only the last part of a request keeps the flags that notify the peer.
  */
 static void mark_parts(struct slu_chain *chain, uint64_t id, bool begins, bool ends)
 {
@@ -131,7 +135,10 @@ static void mark_parts(struct slu_chain *chain, uint64_t id, bool begins, bool e
     }
 }
 
-/* Posts what parts there is room for, with one doorbell; begins is that none was posted before. */
+/*
+ * Posts as many parts as there is room for, with one doorbell. begins is whether none was posted
+ * before.
+ */
 static void post_part_chain(struct slu_chain *chain, uint64_t id, struct slu_entry *entry,
                             const struct slu_item *item, struct slu_parts *parts, bool begins)
 {
@@ -155,8 +162,8 @@ static void post_part_chain(struct slu_chain *chain, uint64_t id, struct slu_ent
 }
 
 /*
- * Posts parts of a read or write that is longer than a message may be, or has blocks, from
- * offset on, while there is room. Returns the offset it came to.
+ * Posts parts of a read or write that is longer than a message may be, or has blocks, from offset
+ * on, while there is room. Returns the offset that it reached.
  */
 static uint64_t post_parts(struct slu_chain *chain, uint64_t id, struct slu_entry *entry,
                            const struct slu_item *item, uint64_t offset)
@@ -170,7 +177,7 @@ static uint64_t post_parts(struct slu_chain *chain, uint64_t id, struct slu_entr
     return item->bytes - parts.left;
 }
 
-/* The entry of an item, of which nothing is posted yet. */
+/* Takes the entry of an item of which nothing is posted yet. */
 static struct slu_entry *take_entry(struct slu_chain *chain, const struct slu_item *item,
                                     uint32_t index)
 {
@@ -198,14 +205,17 @@ static void post_whole(struct slu_chain *chain, const struct slu_item *item, uin
     struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->posted = 1;
-    /* That of blocks is only where they are, and here there are none. */
+    /*
+     * The element of a request with blocks only says where they are, and such an item has no bytes.
+     */
     add_work(chain, id, item, item->sges,
              item->request->blocks == NULL ? item->request->sge_count : 0);
 }
 
 /*
- * Posts a message that has blocks, by itself, for its pieces are on the stack. There is room for
- * its work request, and nothing is in the chain. False: there is none in the staging buffer.
+ * Posts a message that has blocks. It goes in a chain of its own, because its pieces are on the
+ * stack. There must be room for its work request, and the chain must be empty. Returns false if the
+ * staging buffer has no room.
  */
 static __attribute__((noinline)) bool post_gathered(struct slu_chain *chain,
                                                     const struct slu_item *item, uint32_t index)
@@ -226,7 +236,7 @@ static __attribute__((noinline)) bool post_gathered(struct slu_chain *chain,
     return true;
 }
 
-/* Whether it is one work request, whose elements are those of the request. */
+/* Returns whether an item is one work request with the elements of the request. */
 static inline bool is_whole(const struct slu_chain *chain, const struct slu_item *item)
 {
     return item->request->blocks == NULL || slu_item_is_gathered(item)
@@ -249,7 +259,7 @@ static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uin
     stall->offset = offset;
 }
 
-/* An item that is not posted has a result all the same. */
+/* Completes an item that is not posted with the reason. */
 static void refuse_item(struct slu_call *call, const struct slu_item *item, uint32_t index)
 {
     struct slu_engine *engine = call->engine;
@@ -266,7 +276,10 @@ static void refuse_item(struct slu_call *call, const struct slu_item *item, uint
         slu_give_handle(&call->handles[index], id, engine->scope.tag);
 }
 
-/* One that must be refused, or wait, or be split; false if the peer stalls. */
+/*
+ * Posts an item on the slow path: refuses it, posts it whole or in parts, or stalls the peer.
+ * Returns false if the peer stalls.
+ */
 static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     struct slu_peer *peer = chain->peer;
@@ -295,7 +308,7 @@ static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint
     }
     id = peer->rings[chain->queue].next;
     entry = take_entry(chain, item, index);
-    /* Until its last part is posted, whatever becomes of the chain before it. */
+    /* The request is unfinished until its last part is posted, even if flushing the chain fails. */
     entry->marks.unfinished = true;
     offset = post_parts(chain, id, entry, item, 0);
     if (offset < item->bytes)
@@ -303,7 +316,7 @@ static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint
     return offset == item->bytes;
 }
 
-/* Posts one item of a call, or part of it; false if it does not fit and the peer stalls. */
+/* Posts one item of a call, or part of it. Returns false if it does not fit and the peer stalls. */
 static bool post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     slu_chain_set_peer(chain, &chain->engine->peers[item->peer]);
@@ -317,8 +330,8 @@ void slu_chain_post_item(struct slu_chain *chain, const struct slu_item *item, u
 }
 
 /*
- * Goes on with a request of which parts are in flight. If the peer has failed
- * meanwhile, no more parts follow, and what is in flight answers for it.
+ * Goes on with a request of which parts are in flight. If the peer has failed since, no more parts
+ * follow, and the result comes from those in flight. Returns false if the peer stays stalled.
  */
 static bool resume_parts(struct slu_chain *chain, const struct slu_item *item)
 {
@@ -327,7 +340,7 @@ static bool resume_parts(struct slu_chain *chain, const struct slu_item *item)
     struct slu_entry *entry = slu_entry_find(chain->engine, stall->id);
     uint64_t id = stall->id;
 
-    /* Once the deadline has passed, the clock is about to fail the peer. */
+    /* The deadline has passed: wait until the check of the clock fails the peer. */
     if (peer->state == SLUICE_STATE_READY && chain->call->expired)
         return false;
     if (peer->state == SLUICE_STATE_READY) {
@@ -338,7 +351,7 @@ static bool resume_parts(struct slu_chain *chain, const struct slu_item *item)
     stall->id = 0;
     if (!entry->marks.unfinished)
         return true;
-    /* Parts of it were never posted, however well those in flight may end. */
+    /* Some parts were never posted, so the request has failed even if those in flight succeed. */
     entry->marks.unfinished = false;
     if (!entry->marks.failed)
         slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
@@ -347,7 +360,7 @@ static bool resume_parts(struct slu_chain *chain, const struct slu_item *item)
     return true;
 }
 
-/* True if all requests of the peer are posted or refused. */
+/* Resumes a stalled peer. Returns true if all its requests are posted or refused. */
 static bool resume_peer(struct slu_chain *chain, struct slu_peer *peer)
 {
     struct slu_stall *stall = &peer->stall[chain->queue];
@@ -408,14 +421,17 @@ void slu_post_stalled(struct slu_call *call)
         resume_queue(call, SLU_SEND_QUEUE);
 }
 
-/* One that has room, but is split, or whose peer has failed on the way. */
+/*
+ * Posts an unpolled item for which there was room, but which is split or whose peer has failed
+ * since.
+ */
 static void post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     uint64_t id = chain->peer->rings[chain->queue].next;
     struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->marks.unfinished = true;
-    /* A message is whole, or not posted at all. */
+    /* A message with blocks is posted whole, or not at all. */
     if (!slu_item_is_gathered(item))
         post_parts(chain, id, entry, item, 0);
     entry->marks.unfinished = false;

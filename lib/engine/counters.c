@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program is told of the counts that the engine keeps on its way. */
+/* Reading the counters that the engine keeps. */
 #include "config.h"
 
 #include "engine/inside.h"
 
-/* Of sluice_counters in version 0.1. */
+/* The size of sluice_counters in version 0.1. */
 #define FIRST_SIZE 456
-/* Entries of one of its arrays. */
+/* How many entries one of its arrays has. */
 #define ROOM(array) (sizeof((struct sluice_counters *)NULL)->array / sizeof(uint64_t))
 
 _Static_assert(SLU_OPCODES <= SLU_COUNTED_OPCODES && SLU_COUNTED_OPCODES <= ROOM(requests) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An engine as a whole: made of a completion queue, rings and peers; ended so
+ * The engine as a whole: creating it from a completion queue, rings and peers, and ending it so
  * that no buffer is left in flight.
  */
 #include "config.h"
@@ -23,9 +23,9 @@ uint64_t slu_next_tag(void)
 }
 
 /*
- * Probes that can be in flight where entries are scarce: for all peers if the
- * requests leave so much, or an eighth of them, and one if a send and a receive
- * leave that.
+ * Returns how many probes may be in flight if entries are scarce: as many as the requests leave
+ * entries for, but at least an eighth of the entries, and at least one if there are more than two
+ * entries. One for each peer is the most.
  */
 static uint32_t limit_probes(uint32_t peers, uint64_t requests, uint64_t entries)
 {
@@ -39,10 +39,10 @@ static uint32_t limit_probes(uint32_t peers, uint64_t requests, uint64_t entries
 }
 
 /*
- * The completion queue holds every request that can be in flight. Where the
- * device has not so many entries, one of its queues is what there is, and
- * sends and receives share it in proportion. Each peer has one more, for a probe, and
- * what its further queue pairs need, which nobody shares.
+ * Sizes the completion queue so that it holds every request that can be in flight. If the device
+ * has too few entries, the queue gets as many as one queue can have, and sends and receives share
+ * them in proportion to their depths. Each peer adds an entry for a probe, or fewer if entries are
+ * scarce, and the entries for its further queue pairs, which are not shared.
  */
 static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext *device,
                             uint64_t further)
@@ -82,7 +82,7 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     return (uint32_t)(sends + receives + further) + engine->probe_limit;
 }
 
-/* Half of what there is must be left for requests. */
+/* Checks that at least half of the entries are left for requests if they are scarce. */
 static int check_further(const struct slu_engine *engine, const struct slu_tcontext *device,
                          uint64_t further)
 {
@@ -110,7 +110,10 @@ static int create_queues(struct slu_engine *engine)
     return error;
 }
 
-/* The own ones need no place for results, but one for each that is in flight. */
+/*
+ * Creates the rings and the places for results. The library's own requests need entries, but no
+ * places, since their results are discarded.
+ */
 static int create_rings(struct slu_engine *engine)
 {
     int error = slu_places_grow(engine, engine->places, engine->peer_count);
@@ -149,7 +152,10 @@ static int create_peers(struct slu_engine *engine)
 static bool uses(const struct slu_memory_user *user, const struct slu_memory *memory)
 {
     const struct slu_engine *engine = slu_container_of(user, struct slu_engine, memory_user);
-    /* First: what is in flight is pinned before its list is aimed at something else. */
+    /*
+     * Check the lists first. Aiming a list pins its requests in flight in the rings before it
+     * changes the address in the list, so this order misses neither.
+     */
     bool used = slu_lists_use(engine, memory);
 
     for (uint32_t i = 0; i < engine->peer_count && !used; i++)
@@ -225,7 +231,7 @@ static bool all_idle(void *argument)
     return slu_nothing_pends(engine);
 }
 
-/* All of these peers are told together before the first goes to error. */
+/* Closes these peers. All of them are notified before the first goes to error. */
 static void close_peers(struct slu_engine *engine, const uint8_t *which)
 {
     for (uint32_t i = 0; i < engine->peer_count; i++)
@@ -243,7 +249,7 @@ void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which)
     slu_engine_leave(engine);
 }
 
-/* All peers go to error together and then drain together. */
+/* Moves all peers to error together, so that they drain at the same time. */
 static void drain_all(struct slu_engine *engine)
 {
     SLU_PROBE4(drain_begin, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
@@ -254,7 +260,7 @@ static void drain_all(struct slu_engine *engine)
                engine->pending[SLU_RECEIVE_QUEUE]);
 }
 
-/* It may be destroyed because of a failure, whose words are to stay. */
+/* Ends an engine. The error text is kept: a failure may be why the engine is destroyed. */
 void slu_engine_destroy(struct slu_engine *engine)
 {
     struct slu_text text;

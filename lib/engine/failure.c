@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures that nobody has seen and whose places were needed, and those of
- * requests that never had one. Bounded: what an owner has had no look at for
- * longest goes first, and is counted.
+ * Unseen failures whose places were needed, and failures of requests that never had an entry. The
+ * number is bounded: the oldest of an owner is dropped first, and counted.
  */
 #include "config.h"
 
 #include "engine/inside.h"
 
-/* The oldest of an owner; NULL if there is none. */
+/* Returns the oldest failure of an owner, or NULL. */
 static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_owner owner)
 {
     struct slu_failure *oldest = NULL;
@@ -41,7 +40,10 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
                 sluice_status_name(failure->completion.status));
 }
 
-/* A free place, else one that was seen, else the owner's oldest, else anybody's oldest. */
+/*
+ * Returns a free place, else one that was seen, else the owner's oldest, else the other owner's
+ * oldest.
+ */
 static struct slu_failure *find_place(struct slu_engine *engine, enum slu_owner owner)
 {
     struct slu_failure *place;

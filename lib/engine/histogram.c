@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms as such: what a program is told of one, and their sums. */
+/* The public functions on a histogram, and sums of histograms. */
 #include "config.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "engine/histogram.h"
 
-/* The last bucket ends here. */
+/* The upper bound of the buckets. The last bucket also counts longer times. */
 #define END (UINT64_C(1) << 40)
 _Static_assert(SLUICE_HISTOGRAM_BUCKETS ==
                    SLU_HISTOGRAM_PARTS * (40 - SLU_HISTOGRAM_BITS) + SLU_HISTOGRAM_PARTS,
@@ -48,7 +48,10 @@ static int check(const struct sluice_histogram *histogram)
     return slu_info_check(histogram, sizeof *histogram, sizeof *histogram, "sluice_histogram");
 }
 
-/* The middle of the times of a bucket, of which the first and the last need not be whole. */
+/*
+ * Returns the middle of the times in a bucket, cut to the least and greatest time that were
+ * counted.
+ */
 static uint64_t bucket_middle(const struct sluice_histogram *histogram, uint32_t bucket)
 {
     uint64_t begin = bucket_begin(bucket);

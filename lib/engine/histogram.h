@@ -7,7 +7,10 @@
 
 #include <sluice/histogram.h>
 
-/* From so many powers of two on a bucket has several times. */
+/*
+ * From 2^(SLU_HISTOGRAM_BITS + 1) on, each power of two is divided into SLU_HISTOGRAM_PARTS
+ * buckets.
+ */
 #define SLU_HISTOGRAM_BITS 5
 #define SLU_HISTOGRAM_PARTS (1u << SLU_HISTOGRAM_BITS)
 
@@ -34,9 +37,12 @@ static inline void slu_histogram_count(struct sluice_histogram *histogram, uint6
     histogram->buckets[slu_histogram_bucket(time)]++;
 }
 
-/* sluice_histogram_merge() of two whose size is right. */
+/* Does what sluice_histogram_merge() does, for two histograms whose size was checked. */
 void slu_histogram_add(struct sluice_histogram *histogram, const struct sluice_histogram *other);
-/* What was never counted in is not touched: its memory may never have been used. */
+/*
+ * Clears a histogram. If nothing was counted in it, its memory is not touched, as it may never have
+ * been used.
+ */
 void slu_histogram_clear(struct sluice_histogram *histogram);
 
 #endif
