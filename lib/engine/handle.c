@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles: what they name is waited for, cancelled, or let go. One that names
- * nothing any more is told from one that does, whatever its bits are.
+ * Handles: waiting for the request that a handle names, cancelling it, and detaching it. A handle
+ * that names no request any more is recognised, whatever its bits are.
  */
 #include "config.h"
 
 #include "engine/progress.h"
 
-/* What the handles of the engine, or of its scope, have as their owner is the tag. */
+/* Checks a handle. Its owner must be the tag, which is that of the engine or of its scope. */
 static int check_handle(uint64_t tag, const struct sluice_handle *handle)
 {
     if (handle == NULL)
@@ -34,7 +34,7 @@ static int fail_wait(uint64_t tag, const struct sluice_handle *handle, int64_t t
     return check_handle(tag, handle);
 }
 
-/* The entry that holds the request or its result; NULL if none does. */
+/* Returns the entry that holds the request or its result; NULL if none does. */
 static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t id)
 {
     const struct slu_ring *ring = slu_ring_of(engine, id);
@@ -46,7 +46,7 @@ static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t i
                : NULL;
 }
 
-/* The same of a failure that was kept aside. */
+/* Finds the result of an id in failure.c instead. */
 static bool find_failure(struct slu_engine *engine, uint64_t id,
                          struct sluice_completion *completion)
 {
@@ -56,14 +56,17 @@ static bool find_failure(struct slu_engine *engine, uint64_t id,
            slu_failure_find(engine, id, completion);
 }
 
-/* It may be the load that needed its place: no mistake of the program, as far as we can tell. */
+/*
+ * Reports a stale handle as a failure and not as misuse: the place may have been needed under load,
+ * which is no mistake of the program.
+ */
 static int fail_stale(void)
 {
     return slu_fail(
         ESTALE, "no request has this handle any more: it was detached, or its place was needed");
 }
 
-/* The result of a request that is not pending; it is seen then. */
+/* Fills in the result of a request that is not pending, and marks it as seen. */
 static int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64_t id,
                       struct sluice_completion *completion)
 {
@@ -75,7 +78,7 @@ static int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64
     return 0;
 }
 
-/* 1: it is not pending any more; -ETIMEDOUT, -EINTR. */
+/* Waits until an entry is not pending: 1, or -ETIMEDOUT or -EINTR. */
 static int await_entry(struct slu_engine *engine, const struct slu_entry *entry, int64_t timeout)
 {
     int ready = slu_wait_entry(engine, entry, true, slu_after(timeout));
@@ -84,8 +87,9 @@ static int await_entry(struct slu_engine *engine, const struct slu_entry *entry,
 }
 
 /*
- * The entry of that request, the oldest of a ring and the program's, if the next completion is
- * its success; it is seen then. queue is a constant.
+ * Polls once for the success of the program's request with that id, which is the oldest of its
+ * ring. If it is the next completion, marks it as seen and returns its entry; else returns NULL.
+ * queue is a constant.
  */
 static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine,
                                                    const enum slu_queue queue, uint64_t id)
@@ -109,7 +113,10 @@ static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine,
     return entry;
 }
 
-/* The usual case: it is the oldest of its ring, and ends with the next completion. */
+/*
+ * Tries the fast path of a wait: the request is the oldest of its ring, and ends with the next
+ * completion.
+ */
 static SLU_INLINE const struct slu_entry *see_next(struct slu_engine *engine, uint64_t id)
 {
     const struct slu_ring *ring = slu_ring_of(engine, id);
@@ -159,7 +166,7 @@ int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handl
                : slu_wait_tagged(engine, engine->tag, handle, timeout, completion);
 }
 
-/* Whether a handle may be cancelled or detached: an error if not. */
+/* Checks whether a handle may be cancelled or detached: 0, or the error. */
 static int check_own_handle(const struct slu_engine *engine, const struct sluice_handle *handle)
 {
     int error = slu_scope_check(engine);
@@ -167,11 +174,14 @@ static int check_own_handle(const struct slu_engine *engine, const struct sluice
     return error < 0 ? error : check_handle(engine->tag, handle);
 }
 
-/* A connection cannot take one request back: it ends, and all its work with it. */
+/*
+ * Cancels a request by ending its connection with all its work: a connection cannot take back one
+ * request.
+ */
 static void cancel_entry(struct slu_engine *engine, struct slu_peer *peer,
                          const struct slu_entry *entry)
 {
-    /* What is complete by now is not cancelled. */
+    /* A request that is complete by now is not cancelled. */
     slu_progress_all(engine);
     if (entry->state != SLU_ENTRY_PENDING)
         return;
@@ -198,7 +208,10 @@ int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
     return error;
 }
 
-/* Nobody will ask for its result. One that is pending goes on, and is free at its end. */
+/*
+ * Detaches an entry, whose result is discarded. A pending request goes on, and its entry becomes
+ * free at its end.
+ */
 static void detach_entry(struct slu_engine *engine, struct slu_entry *entry)
 {
     if (entry->state == SLU_ENTRY_DONE)

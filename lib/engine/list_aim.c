@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prepared lists that are given other addresses and lengths. Guarantee: what passes is within
- * what the requests were prepared with, so that a post has nothing to check; and what is in
- * flight is not changed, for transports copy what they are posted.
+ * Aiming prepared lists at other addresses and lengths. Guarantee: what passes the checks is within
+ * what the requests were prepared with, so a post has nothing to check. Requests in flight are not
+ * changed, because transports copy what they are posted.
  */
 #include "config.h"
 
 #include "engine/inside.h"
 #include "engine/listed.h"
 
-/* It has room for what is moved now, and not for more than was prepared. */
+/*
+ * Checks an element that a request is aimed at. It must have room for the current length, and not
+ * be longer than the request was prepared with.
+ */
 static int check_element(const struct slu_list *list, uint32_t index, const struct sluice_sge *sge)
 {
     const struct sluice_request *request = &list->requests[index];
@@ -57,8 +60,8 @@ static int check_offset(const struct slu_listed *listed, const struct sluice_req
 }
 
 /*
- * Blocks keep their places from each other: they are checked where they would be, as if the
- * request were new.
+ * Checks a request with blocks as if it were new, with the blocks where they would be. Blocks keep
+ * their distances from each other.
  */
 static int check_blocks(const struct slu_listed *listed, const struct sluice_request *request,
                         uint32_t index, const struct sluice_sge *sge, uint64_t offset)
@@ -81,7 +84,9 @@ static int check_blocks(const struct slu_listed *listed, const struct sluice_req
     return slu_blocks_check(&item, index);
 }
 
-/* All work requests of a request with blocks, each of whose pieces moves as far as the others. */
+/*
+ * Moves all work requests of a request with blocks, with all their pieces, by the same distances.
+ */
 static void move_parts(struct slu_listed *first, uint64_t local, uint64_t remote)
 {
     for (uint32_t i = 0; i < first->parts; i++) {
@@ -94,7 +99,10 @@ static void move_parts(struct slu_listed *first, uint64_t local, uint64_t remote
     }
 }
 
-/* Both as it is posted at once, and as it goes the way of all lists. */
+/*
+ * Aims a request at another remote offset: its prepared work requests, and the copy that
+ * slu_submit() posts.
+ */
 static void aim_remote(struct slu_listed *listed, struct sluice_request *request, uint64_t offset)
 {
     uint64_t distance = offset - listed->offset;
@@ -117,7 +125,7 @@ static void aim_local(struct slu_list *list, struct slu_listed *listed,
     if (request->blocks != NULL && !listed->gathered)
         move_parts(listed, sge->addr - own->addr, 0);
     list->rooms[request - list->requests] = sge->length;
-    /* Its key is as it was, and stays untouched: another thread may look for both. */
+    /* The key stays unchanged. Store the address atomically: another thread may read both. */
     __atomic_store_n(&own->addr, sge->addr, __ATOMIC_RELEASE);
 }
 
@@ -182,7 +190,10 @@ static int check_length(const struct slu_list *list, uint32_t index, uint32_t le
     return 0;
 }
 
-/* The element stays that of the list in any case: it names the memory that the list pins. */
+/*
+ * Sets the length of a request. The element stays, even with no bytes, because it names the memory
+ * that the list pins.
+ */
 int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length)
 {
     struct slu_listed *listed;
@@ -195,7 +206,9 @@ int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length)
     listed = &list->items[list->places[index]];
     list->sges[list->requests[index].sges - list->sges].length = length;
     listed->bytes = length;
-    /* Some devices take an element of no bytes for one of 2^31. */
+    /*
+     * Some devices take an element of no bytes for one of 2^31, so an empty request has no element.
+     */
     if (listed->queue == SLU_RECEIVE_QUEUE)
         listed->receive.sge_count = length > 0;
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting a prepared list. What there is to look at is looked at first, so that the rest
- * is only copying: whether its peers are what they were, and whether there is room.
+ * Posting a prepared list. The checks come first, so that the rest is only copying: whether its
+ * peers are the same and ready, and whether there is room.
  */
 #include "config.h"
 
@@ -15,7 +15,10 @@ static int fail_stale(const struct slu_listed *listed)
                     listed->peer);
 }
 
-/* 0: all of its peers are those of before; whether they are ready is noted. */
+/*
+ * Checks that all peers of a list are the ones it was prepared for: 0, or -ESTALE. If all are ready
+ * too, notes that for the current epoch.
+ */
 static int look_at_peers(struct slu_list *list)
 {
     const struct slu_engine *engine = list->engine;
@@ -35,14 +38,14 @@ static int look_at_peers(struct slu_list *list)
     return 0;
 }
 
-/* The message of an item that has blocks. */
+/* Makes the item of a request with blocks. */
 static void find_item(const struct slu_list *list, const struct slu_listed *listed,
                       struct slu_item *item)
 {
     slu_source_any_item(&list->source, listed->index, item);
 }
 
-/* Whether all messages with blocks can be staged. */
+/* Returns whether all messages with blocks can be staged. */
 static __attribute__((noinline)) bool has_staging(const struct slu_list *list)
 {
     const struct slu_engine *engine = list->engine;
@@ -61,13 +64,16 @@ static __attribute__((noinline)) bool has_staging(const struct slu_list *list)
     return has;
 }
 
-/* Whether all of it can be posted, now that its peers are ready. */
+/* Returns whether all of a list can be posted. Its peers must be ready. */
 static inline bool has_room(const struct slu_list *list)
 {
     const struct slu_engine *engine = list->engine;
     const struct slu_listed *end = list->items + list->item_count;
 
-    /* Then all queues are empty, as they are for who works in rounds. */
+    /*
+     * Nothing is pending, so all queues are empty. That is the common case of programs that work in
+     * rounds.
+     */
     if (SLU_LIKELY(slu_nothing_pends(engine) && !engine->entries_shared))
         return true;
     if (engine->cq_free[SLU_SEND_QUEUE] < list->counts[SLU_SEND_QUEUE] ||
@@ -79,7 +85,7 @@ static inline bool has_room(const struct slu_list *list)
     return SLU_LIKELY(!list->gathers) || has_staging(list);
 }
 
-/* The next entry of its ring becomes that of a request. */
+/* Turns the next entry of a ring into that of a request of the list. */
 static SLU_INLINE void take_entry(struct slu_list *list, struct slu_ring *ring,
                                   const struct slu_listed *listed)
 {
@@ -91,9 +97,9 @@ static SLU_INLINE void take_entry(struct slu_list *list, struct slu_ring *ring,
 }
 
 /*
- * One chain of it, the first of which is given. A peer that was failed by an earlier one is
- * posted nothing: what is taken ends when it is drained. Returns the next chain. queue is a
- * constant.
+ * Posts the chain that begins with first. If the peer was failed by an earlier chain, nothing is
+ * posted: the entries are taken, and end when the peer is drained. Returns the next chain. queue is
+ * a constant.
  */
 static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct slu_listed *first,
                                                 const enum slu_queue queue)
@@ -125,12 +131,12 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     return listed + 1;
 }
 
-/* The elements of a message with blocks, for which there is room. */
+/* Gathers the elements of a message with blocks, for which there is room. */
 static void gather(struct slu_list *list, struct slu_listed *listed, struct slu_entry *entry,
                    uint64_t id)
 {
     bool receives = listed->queue == SLU_RECEIVE_QUEUE;
-    /* They are the list's own, and as many as a request may have. */
+    /* These pieces belong to the list, which has max_sge of them for each such message. */
     struct sluice_sge *pieces =
         (struct sluice_sge *)(receives ? listed->receive.sges : listed->send.sges);
     struct slu_message message;
@@ -155,8 +161,9 @@ static inline void set_id(struct slu_listed *listed, uint64_t id)
 }
 
 /*
- * The same of a chain that has parts, where one entry is that of all parts of a request, or
- * messages with blocks. No form of post_chain(), so that lists without them pay nothing for it.
+ * Does the same for a chain that has parts, where all parts of a request share an entry, or
+ * messages with blocks. This is no form of post_chain(), so that lists without them pay nothing for
+ * it.
  */
 static __attribute__((noinline)) struct slu_listed *post_rare(struct slu_list *list,
                                                               struct slu_listed *first)
@@ -198,7 +205,7 @@ static SLU_COLD void set_blocking(struct slu_list *list, bool blocking)
     list->blocking = blocking;
 }
 
-/* All of it, for which there is room, by a call that waits for it or not. */
+/* Posts all of a list, for which there must be room. blocking is whether the call waits for it. */
 static void post_all(struct slu_list *list, bool blocking)
 {
     struct slu_engine *engine = list->engine;
@@ -244,7 +251,7 @@ int slu_list_check_scope(struct slu_list *list)
     return list->epoch != list->engine->epoch ? look_at_peers(list) : 0;
 }
 
-/* Whether it can be posted at once: 1, or 0 if not; or that it is stale. */
+/* Returns whether a list can be posted at once: 1 or 0; or -ESTALE. */
 static inline int is_plain(struct slu_list *list, int64_t deadline)
 {
     int error = 0;
@@ -273,7 +280,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
     return slu_call_finish(&list->call);
 }
 
-/* The first request of a peer that is not connected; NULL: all are. */
+/* Returns the first request whose peer is not connected; NULL: all are. */
 static const struct slu_listed *find_unready(const struct slu_list *list)
 {
     for (uint32_t i = 0; i < list->item_count; i++)
@@ -282,7 +289,10 @@ static const struct slu_listed *find_unready(const struct slu_list *list)
     return NULL;
 }
 
-/* The first one whose peer has no room for all that the list has for it; NULL: all have. */
+/*
+ * Returns the first request whose peer has no room for all that the list has for it; NULL: all
+ * have.
+ */
 static const struct slu_listed *find_full(const struct slu_list *list)
 {
     for (uint32_t i = 0; i < list->item_count; i++) {
@@ -299,7 +309,7 @@ static const char *plural_of(uint32_t queue)
     return queue == SLU_SEND_QUEUE ? "sends" : "receives";
 }
 
-/* Its peers have room, or will have it. */
+/* Returns the error of a list without room: -E2BIG if there will never be room, else -EAGAIN. */
 static int fail_room(const struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
@@ -320,7 +330,7 @@ static int fail_room(const struct slu_list *list)
     return slu_fail(EAGAIN, "no room for the list in the completion queue now");
 }
 
-/* Why it is not posted as a whole. */
+/* Returns the reason why a list was not posted as a whole. */
 static int fail_post(const struct slu_list *list, int64_t deadline)
 {
     struct slu_engine *engine = list->engine;
@@ -346,7 +356,7 @@ int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_complet
         return error;
     slu_engine_enter(list->engine);
     plain = is_plain(list, deadline);
-    /* Room that has come back in the meantime counts. */
+    /* Credits may have come back since the last poll. */
     if (SLU_UNLIKELY(plain == 0)) {
         slu_progress(list->engine);
         plain = is_plain(list, deadline);
@@ -369,7 +379,7 @@ static bool is_complete(void *argument)
     return call->incomplete == 0;
 }
 
-/* The first request of a ring that the list waits for, or NULL. */
+/* Returns the first request in a ring that belongs to the list and is in flight, or NULL. */
 static const struct sluice_request *find_pending_in(const struct slu_list *list,
                                                     const struct slu_ring *ring)
 {

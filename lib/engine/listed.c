@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepared lists as they are made and ended; list_aim.c aims them, list_post.c posts them. */
+/* Prepared lists: making and ending them. list_aim.c aims them, list_post.c posts them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,7 +10,10 @@
 #include "engine/listed.h"
 #include "engine/message.h"
 
-/* What a list needs beside its requests, and what was given away of it. */
+/*
+ * Sizes of the arrays that a list owns beside its requests; also used to count how much of each is
+ * handed out.
+ */
 struct extent {
     size_t blocks, indices, items, pieces;
 };
@@ -29,7 +32,10 @@ static inline bool is_paged(const struct sluice_layout *layout)
     return layout->kind == SLUICE_LAYOUT_PAGED;
 }
 
-/* Work requests of all, whose pieces are reckoned as if none touched. */
+/*
+ * Counts the work requests of all requests, and the rest of the extent. Pieces are counted as if
+ * none of them touched.
+ */
 static int measure(const struct slu_list *list, const struct slu_source *source,
                    struct extent *extent)
 {
@@ -105,7 +111,7 @@ static int make_room(struct slu_list *list, const struct sluice_request *request
     return 0;
 }
 
-/* The requests, each with elements and blocks of the list's own. */
+/* Copies the requests, with elements and blocks of the list's own. */
 static int copy_requests(struct slu_list *list, const struct slu_source *source)
 {
     const struct sluice_request *requests = source->lists[0];
@@ -137,7 +143,7 @@ static int copy_requests(struct slu_list *list, const struct slu_source *source)
     return 0;
 }
 
-/* What all work requests of an item have. */
+/* Fills in what all work requests of an item have in common. */
 static void lay_common(struct slu_list *list, struct slu_listed *listed,
                        const struct slu_item *item, uint32_t index)
 {
@@ -153,7 +159,7 @@ static void lay_common(struct slu_list *list, struct slu_listed *listed,
     list->counts[listed->queue]++;
 }
 
-/* Parts are signaled as post_parts() of chain.c signals them. */
+/* Fills in one part. Parts are signaled as mark_parts() of chain.c signals them. */
 static void lay_part(struct slu_listed *listed, const struct slu_item *item,
                      const struct sluice_sge *pieces, const struct slu_part *part, uint32_t number,
                      bool signaled, bool last)
@@ -169,7 +175,7 @@ static void lay_part(struct slu_listed *listed, const struct slu_item *item,
         listed->send.flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
 }
 
-/* Returns how many there are. */
+/* Fills in all parts of a request. Returns how many there are. */
 static uint32_t lay_parts(struct slu_list *list, struct slu_listed *first,
                           const struct slu_item *item, uint32_t index, struct extent *taken)
 {
@@ -195,7 +201,10 @@ static uint32_t lay_parts(struct slu_list *list, struct slu_listed *first,
     return count;
 }
 
-/* A message whose pieces are found at each post, because some of them may be staged. */
+/*
+ * Fills in a message with blocks. Its pieces are found at each post, because some of them may be
+ * staged.
+ */
 static uint32_t lay_gathered(struct slu_list *list, struct slu_listed *listed,
                              const struct slu_item *item, uint32_t index, struct extent *taken)
 {
@@ -211,7 +220,7 @@ static uint32_t lay_gathered(struct slu_list *list, struct slu_listed *listed,
     return 1;
 }
 
-/* Returns how many work requests it is. */
+/* Fills in the work requests of one request. Returns how many there are. */
 static uint32_t lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index,
                          struct extent *taken)
 {
@@ -232,13 +241,13 @@ static uint32_t lay_item(struct slu_list *list, struct slu_listed *listed, uint3
     return 1;
 }
 
-/* Whether two neighbours are posted together. */
+/* Returns whether two neighbours are posted together. */
 static bool share_chain(const struct slu_listed *one, const struct slu_listed *other)
 {
     return one->peer == other->peer && one->queue == other->queue;
 }
 
-/* Neighbours that go to one queue of one peer are linked. */
+/* Links neighbours that go to one queue of one peer. */
 static void link_chains(struct slu_list *list)
 {
     for (uint32_t i = 0; i < list->item_count; i++) {
@@ -253,7 +262,10 @@ static void link_chains(struct slu_list *list)
     }
 }
 
-/* How much room each queue of each peer must have, noted with the first request for it. */
+/*
+ * Counts how much room the list needs in each queue of each peer, and notes it with the first
+ * request for that queue.
+ */
 static int count_needs(struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
@@ -278,7 +290,7 @@ static int count_needs(struct slu_list *list)
     return error;
 }
 
-/* Whether the staging buffers, while nothing else is in them, have room for all of the list. */
+/* Checks that the staging buffers, when empty, have room for all of the list. */
 static int check_staging(const struct slu_list *list)
 {
     const struct slu_engine *engine = list->engine;
@@ -305,7 +317,7 @@ static int check_staging(const struct slu_list *list)
     return error;
 }
 
-/* Receives first, each in the order of the list. */
+/* Fills in all work requests: receives first, then sends, each in the order of the list. */
 static int lay_out(struct slu_list *list)
 {
     struct extent taken = {0};
@@ -319,7 +331,7 @@ static int lay_out(struct slu_list *list)
                 next += lay_item(list, &list->items[next], i, &taken);
             }
     list->item_count = next;
-    /* Who sends and receives nothing waits for his sends alone. */
+    /* A list without receives waits only for its sends. */
     for (uint32_t i = 0; list->counts[SLU_RECEIVE_QUEUE] == 0 && i < next; i++)
         if ((list->items[i].send.flags & SLU_SIGNALED) != 0)
             list->items[i].send.flags |= SLU_WAITED;
@@ -333,7 +345,7 @@ static int lay_out(struct slu_list *list)
     return count_needs(list);
 }
 
-/* From here on its memory is pinned. */
+/* Adds the list to the engine, which pins its memory from then on. */
 static void join(struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
@@ -371,7 +383,10 @@ static void free_list(struct slu_list *list)
     free(list);
 }
 
-/* One that is wrong, or names plain memory, whose regions the list then pins. */
+/*
+ * Returns the error of a list that is wrong, or makes a list that names plain memory. The list then
+ * pins the regions.
+ */
 static int create_aside(struct slu_engine *engine, const struct slu_source *given, int why,
                         struct slu_list **made)
 {
@@ -419,8 +434,8 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
 }
 
 /*
- * The memory of one that is in flight is pinned by itself and no more by the list: that which
- * it had when it was posted, if the list was aimed since.
+ * Pins the memory of a request in flight by its entry instead of by the list. If the entry already
+ * has keys, these stay: they are the memory from when it was posted, and the list was aimed since.
  */
 static void pin_entry(struct slu_list *list, const struct slu_ring *ring, struct slu_entry *entry,
                       enum slu_owner owner)
@@ -439,7 +454,7 @@ static void pin_for_call(struct slu_list *list, const struct slu_ring *ring,
     pin_entry(list, ring, entry, SLU_OWNER_CALL);
 }
 
-/* Nobody will ask for the result of one that is in flight. */
+/* Detaches a request in flight, whose result is discarded. */
 static void detach_entry(struct slu_list *list, const struct slu_ring *ring,
                          struct slu_entry *entry)
 {
@@ -449,7 +464,7 @@ static void detach_entry(struct slu_list *list, const struct slu_ring *ring,
     list->engine->detached++;
 }
 
-/* Does so with all of the list that is in flight in the queue of an item. */
+/* Calls act on each request of the list that is in flight in the queue of an item. */
 static void for_entries(struct slu_list *list, const struct slu_listed *listed,
                         void (*act)(struct slu_list *, const struct slu_ring *, struct slu_entry *))
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers that come and go. A removed peer leaves its index, which the next one that
- * comes takes, the lowest first; each time it is used again the index is one
- * generation older.
+ * Adding and removing peers. A removed peer leaves its index to a later one; the lowest free index
+ * is used first. Each reuse of an index increases its generation by 1.
  *
- * Guarantee: what was made for a peer is never used for another with its index.
- * Its work is drained before it goes. What nobody has seen of it is polled later,
- * and marked. Its handles name its requests until its index is used again, and then
- * nothing. A region that is tagged with another generation is refused.
+ * Guarantee: what was made for a peer is never used for another one with its index. The work of a
+ * peer is drained before it is removed. Its unseen results are polled later, with a mark. Its
+ * handles name its requests until its index is used again, and nothing after that. A region that is
+ * tagged with another generation is refused.
  */
 #include "config.h"
 
@@ -16,21 +15,21 @@
 #include "engine/message.h"
 #include "engine/timing.h"
 
-/* The lowest index that is free, or the next one. */
+/* Returns the lowest free index, or the next new one. */
 static uint32_t find_index(const struct slu_engine *engine)
 {
     uint32_t index = 0;
 
     if (engine->present_count == engine->peer_count)
         return engine->peer_count;
-    /* One that was used 2^32 times is not used again: its generations are over. */
+    /* An index is retired after 2^32 peers, because its generation must not repeat. */
     while (index < engine->peer_count && (engine->peers[index].state != SLUICE_STATE_REMOVED ||
                                           engine->peers[index].name.index_generation == UINT32_MAX))
         index++;
     return index;
 }
 
-/* What is counted of all together never gets less. */
+/* Adds the counters of a removed peer to those of the past, so that the sums never decrease. */
 static void keep_counts(struct slu_counts *past, const struct slu_counts *counts)
 {
     for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++) {
@@ -56,8 +55,8 @@ struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t index, uint
 }
 
 /*
- * A place for it there is. The rings are of the index, and go on: from now on no handle
- * names a request of who had it; what nobody has seen is still polled.
+ * Puts a new peer in its index, for which there is room. The rings belong to the index and go on:
+ * handles of the previous peer's requests become stale, and its unseen results can still be polled.
  */
 static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *fresh)
 {
@@ -78,7 +77,10 @@ static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *f
     memcpy(&peer->qp, &fresh->qp, sizeof *peer - offsetof(struct slu_peer, qp));
 }
 
-/* One that did not come to have an index. No region ends while the engine is entered. */
+/*
+ * Frees a peer that got no index. Regions must not be ended while the engine is entered, so it is
+ * left for that.
+ */
 static void forget(struct slu_engine *engine, struct slu_peer *fresh)
 {
     slu_rings_destroy(fresh->rings);
@@ -92,7 +94,10 @@ static void forget(struct slu_engine *engine, struct slu_peer *fresh)
         engine->transport->cq_enter(engine->cq);
 }
 
-/* In a place of its own first, so that whoever had the index stays as he was if this fails. */
+/*
+ * Adds a peer. It is built in a local struct first, so that the previous peer of the index stays
+ * unchanged if this fails.
+ */
 int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
 {
     struct slu_peer fresh = {0};
@@ -128,7 +133,7 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
     return (int)index;
 }
 
-/* What nobody has seen of it, so that it is not taken for another's. */
+/* Marks the unseen results of a removed peer, so that they are not taken for a later one's. */
 static void mark_results(struct slu_engine *engine, uint32_t index)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
@@ -147,7 +152,7 @@ void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer)
 {
     const struct slu_name name = peer->name;
 
-    /* What is complete by now is not cancelled. */
+    /* A request that is complete by now is not cancelled. */
     slu_progress_all(engine);
     slu_peer_end(engine, peer);
     mark_results(engine, slu_peer_index(engine, peer));

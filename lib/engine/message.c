@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of blocks. Guarantee: a staging buffer is written and read by one thread, between the
- * post of a request and its end; what a peer sends is put nowhere but in the blocks.
+ * Messages of blocks. Guarantee: only one thread writes and reads a staging buffer, between the
+ * post of a request and its end. What a peer sends is copied nowhere but to the blocks.
  */
 #include "config.h"
 
@@ -13,21 +13,23 @@
 #include "memory/mr.h"
 #include "memory/pages.h"
 
-/* A request that has staged something: where, from the first byte of the ring on that ever was. */
+/*
+ * A request that uses the staging buffer. Positions count up without wrapping at the buffer's size.
+ */
 struct staged {
     uint64_t id;
     uint64_t at, end;
 };
 
-/* The staging buffer of a queue. What lies between tail and head may be in use. */
+/* The staging buffer of a queue. Bytes between tail and head may be in use. */
 struct buffer {
     uint8_t *bytes;
     uint32_t lkey;
     uint64_t size;
     uint64_t head, tail;
-    uint64_t planned; /* head, once what is planned is posted */
+    uint64_t planned; /* where head will be once what is planned is posted */
     bool planning;
-    uint32_t first, last; /* requests that have staged something: those from first to last */
+    uint32_t first, last; /* requests that use the buffer: from first to before last */
     uint32_t mask;
     struct staged *requests;
 };
@@ -35,14 +37,17 @@ struct buffer {
 struct slu_staging {
     struct sluice_mr *mr;
     struct buffer buffers[SLU_QUEUES];
-    struct staged requests[]; /* of both */
+    struct staged requests[]; /* of both buffers */
 };
 
-/* Lies before the bytes of a receive, and indices of pages between the two. */
+/*
+ * Describes how to scatter a receive. It is stored in the staging buffer before the bytes of the
+ * receive; page indices lie between the two.
+ */
 struct scatter {
     struct sluice_layout layout; /* of the blocks that are staged */
-    uint64_t base;               /* address of the memory that they are in */
-    uint64_t direct;             /* bytes of the message before them */
+    uint64_t base;               /* address of the memory that has the blocks */
+    uint64_t direct;             /* bytes of the message before the staged ones */
     uint64_t bytes;
 };
 
@@ -96,7 +101,7 @@ static inline const struct sluice_layout *layout_of(const struct slu_item *item)
     return &item->request->blocks->local;
 }
 
-/* What a receive needs beside the bytes themselves. */
+/* Returns the bytes that a receive needs in the staging buffer beside the message. */
 static uint64_t scatter_bytes(const struct slu_item *item, uint32_t block)
 {
     const struct sluice_layout *layout = layout_of(item);
@@ -105,7 +110,10 @@ static uint64_t scatter_bytes(const struct slu_item *item, uint32_t block)
     return round_up(sizeof(struct scatter) + indices * sizeof *layout->indices);
 }
 
-/* If not all pieces are elements, the last element is that of what is staged. */
+/*
+ * Plans a message. If not all pieces fit as elements, the last element is left for the staged
+ * bytes.
+ */
 void slu_message_begin(struct slu_message *message, const struct slu_engine *engine,
                        const struct slu_item *item, struct sluice_sge *pieces)
 {
@@ -138,7 +146,10 @@ uint64_t slu_message_need(const struct slu_engine *engine, const struct slu_item
     return message.need;
 }
 
-/* The processor copies what is staged. */
+/*
+ * Checks that a message can be staged. The processor copies staged bytes, so it must be able to
+ * access them.
+ */
 int slu_message_check(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     uint64_t need = slu_message_need(engine, item);
@@ -157,7 +168,7 @@ int slu_message_check(const struct slu_engine *engine, const struct slu_item *it
                     (unsigned long long)need, (unsigned long long)engine->staging);
 }
 
-/* What has ended needs no room any more. */
+/* Frees the space of requests that have ended. */
 static void reclaim(struct buffer *buffer, const struct slu_ring *ring)
 {
     if (ring->oldest == ring->next)
@@ -173,7 +184,10 @@ static void reclaim(struct buffer *buffer, const struct slu_ring *ring)
     buffer->head = buffer->tail = 0;
 }
 
-/* Where so many bytes have room behind a head, without a gap: *at. */
+/*
+ * Finds contiguous space of need bytes behind a head, and writes its position to *at. Returns false
+ * if there is no room.
+ */
 static bool find_place(const struct buffer *buffer, uint64_t head, uint64_t need, uint64_t *at)
 {
     uint64_t offset = head % buffer->size;
@@ -226,7 +240,7 @@ void slu_message_unplan(const struct slu_peer *peer)
         peer->staging->buffers[queue].planning = false;
 }
 
-/* Numbers are what most columns are of. */
+/* Copies a block. Most columns consist of 8-byte numbers, for which the length is a constant. */
 static inline void copy_block(uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
     if (bytes == sizeof(uint64_t))
@@ -235,7 +249,7 @@ static inline void copy_block(uint8_t *to, const uint8_t *from, uint64_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* From the blocks to bytes without a gap, or back. */
+/* Copies the bytes of blocks to contiguous memory, or back. */
 static void copy_blocks(const struct sluice_layout *layout, uint64_t base, uint8_t *bytes,
                         uint64_t left, bool gathers)
 {
@@ -255,7 +269,7 @@ static void copy_blocks(const struct sluice_layout *layout, uint64_t base, uint8
     }
 }
 
-/* The blocks that are staged; the address of the memory that they are in. */
+/* Makes the layout of the staged blocks. Returns the address of the memory that they are in. */
 static uint64_t cut_layout(const struct slu_item *item, const struct slu_message *message,
                            struct sluice_layout *layout)
 {
@@ -268,7 +282,10 @@ static uint64_t cut_layout(const struct slu_item *item, const struct slu_message
     return item->sges->addr + message->block * layout->stride;
 }
 
-/* The program's blocks and indices may go before the receive is complete. */
+/*
+ * Stores the scatter of a receive, with copies of the layout and the indices: the program may free
+ * its own before the receive is complete. Returns where the message's bytes go.
+ */
 static uint8_t *lay_scatter(const struct slu_item *item, const struct slu_message *message,
                             const struct sluice_layout *layout, uint64_t base, uint8_t *place)
 {

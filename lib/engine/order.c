@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results that nobody has seen: found in the order of completion, of all peers together,
- * and kept as long as there are places for them. There are as many of these for sends and
- * for receives as there were ever in flight at most; what is pending and will have a
- * result to be seen holds one as well. The oldest success gives way to what has none.
+ * Unseen results, in the order of completion across all peers. They are kept while there are places
+ * for them. Sends and receives each have as many places as could ever be in flight at most; a
+ * pending request whose result will be kept holds a place as well. If none is left, the oldest
+ * unseen success is forgotten.
  */
 #include "config.h"
 
@@ -20,7 +20,10 @@ uint32_t slu_power_of_two(uint32_t least)
     return size;
 }
 
-/* Each peer may have one more in a scope: a split request that holds nothing of the device. */
+/*
+ * Grows an order. In a scope each peer may need one more than there are places, for a split request
+ * with no work in flight.
+ */
 static int grow_order(struct slu_order *order, uint32_t places, uint32_t peers)
 {
     uint32_t size = slu_power_of_two(places + places / 4 + peers);
@@ -59,7 +62,7 @@ void slu_places_destroy(struct slu_engine *engine)
     slu_aside_destroy(engine);
 }
 
-/* The entry of an id of an order of that owner, if it is still done and unseen. */
+/* Returns the entry of an id in an order of that owner, if it is still done and unseen. */
 static struct slu_entry *find_unseen(const struct slu_engine *engine, enum slu_owner owner,
                                      uint64_t id)
 {
@@ -141,7 +144,7 @@ bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
     return true;
 }
 
-/* It gives its place away: no handle names it any more. */
+/* Releases the place of an entry. No handle refers to it any more. */
 static void give_place(struct slu_engine *engine, struct slu_entry *entry)
 {
     slu_entry_seen(engine, entry);
@@ -157,12 +160,15 @@ static void forget(struct slu_engine *engine, uint64_t id, struct slu_entry *ent
     give_place(engine, entry);
 }
 
-/* Forgets the oldest success of an order; false: it has none. Failures are passed once. */
+/*
+ * Forgets the oldest success of an order. Returns false if it has none. order->failed passes each
+ * failure only once.
+ */
 static bool forget_success(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order)
 {
     if (order->unseen == 0)
         return false;
-    /* It stays behind while nothing is forgotten. */
+    /* order->failed falls behind the tail while nothing is forgotten. */
     if (order->failed - order->tail > order->head - order->tail)
         order->failed = order->tail;
     while (order->failed != order->head) {
@@ -180,7 +186,7 @@ static bool forget_success(struct slu_engine *engine, enum slu_owner owner, stru
     return false;
 }
 
-/* Puts the oldest failure of an order to those that are kept; false: it has none. */
+/* Moves the oldest failure of an order to failure.c. Returns false if it has none. */
 static bool keep_failure(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order)
 {
     struct slu_entry *entry = slu_order_first(engine, owner, order);
@@ -197,7 +203,10 @@ void slu_place_clear(struct slu_engine *engine, enum slu_queue queue)
     for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
         if (forget_success(engine, (enum slu_owner)owner, &engine->orders[owner][queue]))
             return;
-    /* None, where a split request of a scope holds a place, and nothing of the device. */
+    /*
+     * No success is left, so move a failure. There may be none either, if a split request of a
+     * scope holds a place with no work in flight.
+     */
     for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
         if (keep_failure(engine, (enum slu_owner)owner, &engine->orders[owner][queue]))
             return;

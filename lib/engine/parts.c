@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of items, made one after the other. Guarantee: each takes as long as it has pieces,
- * and so does finding the first one at a byte; nothing is looked at twice.
+ * Making the parts of items, one after the other. Guarantee: making a part takes time in proportion
+ * to its pieces, and so does beginning at any byte. No piece is visited twice.
  */
 #include "config.h"
 
 #include "engine/parts.h"
 
-/* A block that lies behind another: where, and how long it is. */
+/* Enters a block of a side: sets its address and length. */
 static inline void enter_block(struct slu_side *side, uint32_t block)
 {
     const struct sluice_layout *layout = side->layout;
@@ -27,7 +27,10 @@ static inline void enter_sge(struct slu_side *side)
     side->sges++;
 }
 
-/* There is more: what is at hand has been used up. */
+/*
+ * Moves past bytes that are used. If the current block or element is used up, enters the next, of
+ * which there must be one.
+ */
 static inline void advance(struct slu_side *side, uint64_t bytes)
 {
     side->addr += bytes;
@@ -40,7 +43,7 @@ static inline void advance(struct slu_side *side, uint64_t bytes)
         enter_block(side, side->next);
 }
 
-/* Memory without a gap, or blocks of it, from a byte of them on. */
+/* Begins a side of contiguous memory, or of blocks in it, at an offset. */
 static void begin_side(struct slu_side *side, const struct sluice_layout *layout, uint64_t base,
                        uint64_t bytes, uint64_t offset)
 {
@@ -57,7 +60,7 @@ static void begin_side(struct slu_side *side, const struct sluice_layout *layout
     side->left -= offset % layout->bytes;
 }
 
-/* A list of elements, of which there are few. */
+/* Begins a side of elements at an offset. The list is short enough to walk. */
 static void begin_sges(struct slu_side *side, const struct sluice_sge *sges, uint64_t offset)
 {
     side->sges = sges;
@@ -79,7 +82,7 @@ void slu_parts_begin(struct slu_parts *parts, const struct slu_engine *engine,
     uint64_t base = item->remote != NULL ? item->remote->addr : 0;
 
     parts->left = item->bytes - offset;
-    /* How long a receive may be, no attribute says. */
+    /* No attribute limits the length of a receive. */
     parts->most = item->opcode == SLUICE_OP_RECEIVE ? UINT32_MAX : engine->max_plain;
     parts->most_sges =
         item->opcode == SLUICE_OP_READ ? engine->attr.max_read_sge : engine->attr.max_sge;
@@ -100,7 +103,7 @@ static inline uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Whether a piece goes on where the last one of a part ends. */
+/* Returns whether the next local bytes directly follow the last piece of a part. */
 static inline bool goes_on(const struct sluice_sge *last, const struct slu_side *local)
 {
     return last->addr + last->length == local->addr && last->lkey == local->lkey;
@@ -114,7 +117,9 @@ void slu_parts_next(struct slu_parts *parts, struct sluice_sge *pieces, struct s
     uint32_t count = 0;
 
     part->remote_addr = end;
-    /* Elements of no bytes are passed over; the last one of a part goes on in the next. */
+    /*
+     * Elements without bytes are skipped. An element that a part uses in part goes on in the next.
+     */
     while (parts->left > 0 && room > 0 && remote->addr == end) {
         uint64_t bytes = least(least(local->left, remote->left), room);
 
@@ -153,13 +158,16 @@ uint32_t slu_parts_count(const struct slu_engine *engine, const struct slu_item 
     return count > 0 ? count : 1;
 }
 
-/* Blocks of a side, none of which has a border within it but those of its own. */
+/* Counts the blocks of a side. Contiguous memory counts as one. */
 static inline uint64_t count_blocks(const struct sluice_layout *layout)
 {
     return layout->kind == SLUICE_LAYOUT_CONTIGUOUS ? 1 : layout->count;
 }
 
-/* No item has more parts: each begins at the border of a block, or where a message is full. */
+/*
+ * Returns an upper bound of the parts of an item: each part begins at the border of a block, or
+ * where the part before it is full.
+ */
 static uint64_t bound_parts(const struct slu_engine *engine, const struct slu_item *item)
 {
     const struct sluice_layout *local = &item->request->blocks->local;

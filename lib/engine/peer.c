@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One peer of an engine: its queue pair, its state, and the first error it had.
+ * A peer of an engine: its queue pair, its state, and its first error.
  *
  *   PREPARED --connect--> READY --fail--> FAILED
  *       ^                   |                |
  *       +-------reset-------+----------------+
  *
- * Of a multichannel's, members.c adds: each of these --remove--> REMOVED.
+ * In a multichannel, members.c adds --remove--> REMOVED from each of these.
  */
 #include "config.h"
 
@@ -87,9 +87,9 @@ void slu_peer_keep_reason(struct slu_peer *peer)
 }
 
 /*
- * What the peer gave out before its last reset leads nowhere, or to what it has
- * left; so does what it has used for a connection that this side has reset. One
- * that was late for it may still use what it gave out then.
+ * Checks whether an endpoint is stale. An endpoint from before the peer's last reset is. So is the
+ * endpoint of a connection that this side has reset, if the peer had used it. If the peer had not
+ * got as far as that connection, it may still use the same endpoint.
  */
 static int check_generation(const struct slu_peer *peer, const struct slu_endpoint *remote)
 {
@@ -106,7 +106,10 @@ static int check_generation(const struct slu_peer *peer, const struct slu_endpoi
                     (unsigned long long)peer->name.remote_generation);
 }
 
-/* Beside the list of all: what the endpoint can be, and of RoCE, where its host is looked for. */
+/*
+ * Maps an error of a handshake with slu_listed(), except those that only a handshake has: about the
+ * endpoint, and on RoCE about resolving the peer's host.
+ */
 static int listed_of_handshake(int error)
 {
     switch (-error) {
@@ -242,10 +245,12 @@ void slu_peers_alerted(struct slu_engine *engine)
         struct slu_peer *peer = &engine->peers[alert.qp->peer];
         uint32_t status = slu_peer_judge_loss(engine, peer, alert.status);
 
-        /* Requests in flight complete at once then, and the oldest of them has the failure. */
+        /*
+         * The requests in flight will complete at once, and the oldest of them reports the failure.
+         */
         if (status == SLUICE_STATUS_PEER_CLOSED && slu_peer_busy(peer))
             continue;
-        /* The words of the peer's farewell are better than those of the event that came of it. */
+        /* The text of the peer's own farewell is better than that of the event that followed it. */
         slu_peer_fail_alone(engine, peer, status, alert.vendor, alert.inferred,
                             status == alert.status ? alert.reason : "");
     }

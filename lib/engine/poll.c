@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Results of unpolled work: taken as they come, waited for, or only known to be in. */
+/*
+ * Results of unpolled work: polling them, waiting for the next one, and waiting until all are in.
+ */
 #include "config.h"
 
 #include "engine/listed.h"
@@ -14,7 +16,7 @@ static int check_room(const struct sluice_completion *completions, uint32_t coun
     return 0;
 }
 
-/* What comes while nothing older waits to be seen goes straight to where it is wanted. */
+/* Polls directly into the program's array. There must be no older result that is unseen. */
 static SLU_INLINE uint32_t poll_into(struct slu_engine *engine,
                                      struct sluice_completion *completions, uint32_t count)
 {
@@ -35,7 +37,7 @@ static __attribute__((noinline)) uint32_t take_rest(struct slu_engine *engine, e
     return taken;
 }
 
-/* Polls until the owner has so many results, or all that are there. */
+/* Polls until the owner has count results, or nothing is left to poll. */
 static void progress_for(struct slu_engine *engine, enum slu_owner owner, uint32_t count)
 {
     int found;
@@ -61,7 +63,7 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
     return (int)count;
 }
 
-/* Something is wrong, or there are results already. */
+/* Handles the slow path of a poll: an error, or results that are there already. */
 static __attribute__((noinline)) int
 poll_unusual(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count)
 {
@@ -80,14 +82,14 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
     slu_engine_enter(engine);
     slu_wake_seen(engine);
     taken = poll_into(engine, completions, count);
-    /* A failure may have found its place taken. */
+    /* A failure may have been moved to failure.c because its place was needed. */
     if (SLU_UNLIKELY(taken < count && engine->failure_count > 0))
         taken = take_rest(engine, SLU_OWNER_PROGRAM, completions, taken, count);
     slu_engine_leave(engine);
     return (int)taken;
 }
 
-/* Work of the program that will have a result to be taken. */
+/* Returns whether work of the program is pending whose result can be polled. */
 static bool awaits_results(const struct slu_engine *engine)
 {
     return engine->pending[SLU_SEND_QUEUE] + engine->pending[SLU_RECEIVE_QUEUE] >

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting: items become entries of rings and work requests, as fast as can be as long as
- * nothing about them is rare.
+ * Posting: turning items into entries of rings and work requests, on a fast path for as long as the
+ * items allow it.
  */
 #include "config.h"
 
 #include "engine/chain.h"
 #include "engine/message.h"
 
-/* The work request of one that is whole. */
+/* Adds the work request of an item that is posted whole. */
 static inline void add_plain(struct slu_chain *chain, const struct slu_item *item, uint64_t id)
 {
     uint32_t at = chain->count++;
@@ -24,8 +24,8 @@ static inline void add_plain(struct slu_chain *chain, const struct slu_item *ite
 }
 
 /*
- * Posts items from one on as far as nothing about them is rare. Returns the index of the first
- * that is left.
+ * Posts items from one index on, until one needs the slow path. Returns the index of the first that
+ * is left.
  */
 static uint32_t post_plain(struct slu_chain *chain, uint32_t from, uint32_t end)
 {
@@ -49,7 +49,7 @@ static uint32_t post_plain(struct slu_chain *chain, uint32_t from, uint32_t end)
             continue;
         peer = &engine->peers[item.peer];
         ring = &peer->rings[queue];
-        /* What is posted of it now may fail its peer. */
+        /* This may flush the chain, which may fail its peer: check the state afterwards. */
         slu_chain_set_peer(chain, peer);
         if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 || left == 0 ||
                          item.bytes > engine->attr.max_message))
@@ -69,20 +69,26 @@ static uint32_t post_plain(struct slu_chain *chain, uint32_t from, uint32_t end)
     return i;
 }
 
-/* Once one has stalled, what follows it to its peer must not overtake it. */
+/*
+ * Returns whether the fast path may be used. Once a peer has stalled, later requests must not
+ * overtake its earlier ones.
+ */
 static inline bool is_easy(const struct slu_call *call, enum slu_queue queue)
 {
     return !call->expired && call->engine->stalled[queue] == SLU_NONE &&
            !(call->owner == SLU_OWNER_CALL && call->engine->entries_shared);
 }
 
-/* Then all of it is posted one by one: what moves is not what the elements say. */
+/*
+ * Returns whether requests may have blocks. These are posted one by one, because their elements do
+ * not say what they move.
+ */
 static inline bool has_blocks(const struct slu_call *call)
 {
     return SLU_UNLIKELY((call->queues & SLU_BLOCKY) != 0);
 }
 
-/* Those that are rare one by one. */
+/* Posts the rest of a list, with the slow path for each item that needs it. */
 static __attribute__((noinline)) void post_rest(struct slu_call *call, enum slu_queue queue,
                                                 uint32_t from, uint32_t end)
 {
@@ -103,7 +109,7 @@ static __attribute__((noinline)) void post_rest(struct slu_call *call, enum slu_
     slu_chain_flush(&chain);
 }
 
-/* Whether a list of it may have requests for the queue. */
+/* Returns whether a list of the source may have requests for the queue. */
 static inline bool list_has(const struct slu_source *source, int list, enum slu_queue queue)
 {
     uint32_t opcode = source->opcodes[list];
@@ -112,7 +118,7 @@ static inline bool list_has(const struct slu_source *source, int list, enum slu_
            (opcode == SLUICE_OP_NONE || slu_opcode_queue(opcode) == queue);
 }
 
-/* One list of a call, the first of which has the index first. */
+/* Posts one list of a call. first is the index of its first request in the call. */
 static inline void post_list(struct slu_call *call, enum slu_queue queue, int list, uint32_t first)
 {
     uint32_t end = first + call->source->counts[list];
@@ -136,8 +142,9 @@ void slu_post_call(struct slu_call *call, enum slu_queue queue)
 }
 
 /*
- * 0, or why an unpolled item is not posted. What follows one of its list that the driver
- * has refused is taken all the same, as far as there are entries, and cancelled.
+ * Checks whether an unpolled item can be posted: 0, or the error. If the driver refused an earlier
+ * request of the list, later ones to that peer are accepted while there are entries, and are
+ * cancelled.
  */
 static inline int find_room(const struct slu_chain *chain, const struct slu_item *item)
 {
@@ -153,7 +160,7 @@ static inline int find_room(const struct slu_chain *chain, const struct slu_item
     return !slu_item_is_gathered(item) || slu_message_has_room(chain->engine, item) ? 0 : -EAGAIN;
 }
 
-/* Those that are rare one by one. */
+/* Posts the rest of a prefix, with the slow path for each item that needs it. */
 static __attribute__((noinline)) uint32_t
 post_prefix(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue queue, uint32_t from)
 {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes: a peer is asked, beside the program's work, for a sign of life. Who
- * waits for a connection asks once, keep-alive asks again and again.
+ * Probes: beside the program's work, the engine asks a peer for a sign of life. A wait for a
+ * connection probes once, keep-alive again and again.
  *
- * A probe refers to no memory and counts as nobody's work: no drain and no close
- * waits for it, and its completion is recognised by an id that no request can have.
- * It has an entry of the completion queue until it is reported, or until its
- * queue pair is destroyed.
+ * A probe refers to no memory and is nobody's work: no drain and no close waits for it, and its
+ * completion is recognised by an id that no request can have. It uses an entry of the completion
+ * queue until it completes, or until its queue pair is destroyed.
  *
- * Keep-alive judges a peer only from when it was first heard: before, it may
- * not have come as far as its handshake, and what tells the absent from the
- * late is the transport, or whoever waits for the connection. Where a probe is a
- * request, it is not even asked before: the device would give it up.
+ * Keep-alive judges a peer only after its first sign of life. Before that, the peer may not have
+ * reached its handshake; the transport, or the wait for the connection, decides whether it is
+ * absent or late. If probes are requests, keep-alive does not even send one then, since the device
+ * would give the connection up.
  */
 #include "config.h"
 
@@ -19,10 +18,16 @@
 
 #include "engine/inside.h"
 
-/* How late a peer may be whose device gives up whom it asks in vain. */
+/*
+ * If probes are requests, a device gives up a peer that does not answer. This is how late the
+ * peer's first sign of life may be before keep-alive probes it all the same.
+ */
 #define LATE_TIME SLUICE_S(10)
 
-/* Of no ring; and a number that takes the peer's place names it. */
+/*
+ * Makes the id of a probe. It belongs to no ring, and the low bits of its number are the peer's
+ * index.
+ */
 static uint64_t next_id(struct slu_engine *engine, const struct slu_peer *peer)
 {
     uint64_t number = ++engine->probe_number << SLU_PEER_BITS | slu_peer_index(engine, peer);
@@ -40,7 +45,7 @@ static struct slu_peer *find_peer(struct slu_engine *engine, uint64_t id)
     return &engine->peers[index];
 }
 
-/* When to look after the peer next. */
+/* Sets when to check the peer next. */
 static void set_due(struct slu_engine *engine, struct slu_peer *peer, int64_t due)
 {
     peer->probe.due = due;
@@ -58,9 +63,9 @@ static uint64_t count_successes(const struct slu_peer *peer)
 }
 
 /*
- * What moved on the connection since this was asked last. A success is a sign of the peer, or
- * of its memory: who reads and writes there does not learn whether anybody looks at it, here
- * as on a device that answers by itself.
+ * Returns what has moved on the connection since the last call. A success is a sign of the peer, or
+ * of its memory: reads and writes succeed even if no thread of the peer polls, here as on a device
+ * that answers by itself.
  */
 static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *peer)
 {
@@ -75,7 +80,7 @@ static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *pee
     return signs;
 }
 
-/* A request that the peer refused was answered, too. */
+/* Returns whether the peer refused a request, which is an answer too. */
 static bool has_refused(const struct slu_peer *peer)
 {
     return peer->cause_status == SLUICE_STATUS_REM_INV_REQ_ERR ||
@@ -107,7 +112,7 @@ static void stop_awaiting(struct slu_engine *engine, struct slu_peer *peer)
     peer->probe.awaited = false;
 }
 
-/* Asks a peer that is ready. False: there is no room for another probe yet. */
+/* Probes a peer that is ready. Returns false if there is no room for another probe yet. */
 static bool ask(struct slu_engine *engine, struct slu_peer *peer)
 {
     struct slu_probe *probe = &peer->probe;
@@ -127,7 +132,7 @@ static bool ask(struct slu_engine *engine, struct slu_peer *peer)
         return true;
     }
     if (engine->keepalive > 0) {
-        /* What left just now is the question, and no sign of anything. */
+        /* What was just sent is the probe, which is no sign of the peer: clear what has moved. */
         take_signs(engine, peer);
         set_due(engine, peer, slu_now() + engine->keepalive);
     }
@@ -175,7 +180,10 @@ void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer)
     give_up_id(engine, peer);
 }
 
-/* As of a request: a queue pair that fails without saying why has lost its peer. */
+/*
+ * Fails the peer of a failed probe. As with a request, a queue pair that fails without a reason has
+ * lost its peer.
+ */
 static void fail_peer(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
 {
     bool inferred = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
@@ -217,12 +225,12 @@ static void lose_peer(struct slu_engine *engine, struct slu_peer *peer)
     slu_peer_fail_alone(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR, 0, false, reason);
 }
 
-/* Nothing was answered in time. */
+/* Judges a peer that is due and whose probe was not answered. */
 static void judge(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
     struct slu_probe *probe = &peer->probe;
     uint32_t signs = take_signs(engine, peer);
-    /* Who comes late to look may find the answer still on its way to us. */
+    /* If this check is late, the answer may still be on its way: allow one more period. */
     bool late = now - probe->due > engine->keepalive && !probe->probe_grace;
 
     probe->probe_grace |= late;
@@ -232,7 +240,10 @@ static void judge(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
         set_due(engine, peer, now + engine->keepalive);
 }
 
-/* One that stands behind a send waits as long as that does, for a receive perhaps. */
+/*
+ * Returns whether to probe a peer now. A probe that is a request waits behind earlier sends, which
+ * may wait for receives of the peer.
+ */
 static bool may_ask(const struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
     if (!engine->transport->probe_is_request)
@@ -251,7 +262,10 @@ static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t
         set_due(engine, peer, now + engine->keepalive / 8);
 }
 
-/* Peers that are due at nearly the same time are asked together, but none is judged early. */
+/*
+ * Checks the peers whose keep-alive is due. Peers that are due soon are probed at the same time,
+ * but none is judged early.
+ */
 void slu_probe_peers(struct slu_engine *engine, int64_t now)
 {
     int64_t soon = now + engine->keepalive / 8;
@@ -268,7 +282,7 @@ void slu_probe_peers(struct slu_engine *engine, int64_t now)
     }
 }
 
-/* A wait for peers first to end - 1; those before next were asked. */
+/* A wait for the peers from first to before end. Those before next were probed. */
 struct wait {
     struct slu_engine *engine;
     uint32_t first, end, next;
@@ -288,7 +302,10 @@ static bool all_answered(void *argument)
     return engine->awaited == 0;
 }
 
-/* Marks those who are to answer. Who was heard once is connected until it fails. */
+/*
+ * Marks the peers that have to answer. A peer that has once shown a sign of life is connected until
+ * it fails.
+ */
 static int begin_wait(struct slu_engine *engine, const struct wait *wait)
 {
     int error = 0;
@@ -320,7 +337,7 @@ static int fail_late(const struct slu_engine *engine, const struct wait *wait)
                     engine->awaited, engine->present_count);
 }
 
-/* The first that has failed. */
+/* Returns the error of the first peer that has failed, or 0. */
 static int find_failure(const struct slu_engine *engine, const struct wait *wait)
 {
     struct sluice_error cause;
