@@ -422,8 +422,8 @@ void slu_post_stalled(struct slu_call *call)
 }
 
 /*
- * Posts an unpolled item for which there was room, but which is split or whose peer has failed
- * since.
+ * Posts an unpolled item in parts. If nothing of it can be posted, because its peer has failed
+ * since it was counted, it fails.
  */
 static void post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of the library itself, beside the program's, detached from the start. They have a ring
- * of their own, so that they displace no unseen result of the program.
+ * Requests of the library itself, beside the program's, detached from the start. These requests
+ * have a ring of their own, so that they displace no unseen result of the program.
  */
 #include "config.h"
 

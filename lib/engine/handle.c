@@ -7,7 +7,7 @@
 
 #include "engine/progress.h"
 
-/* Checks a handle. Its owner must be the tag, which is that of the engine or of its scope. */
+/* Checks a handle, whose owner must be the tag of the engine or of its scope. */
 static int check_handle(uint64_t tag, const struct sluice_handle *handle)
 {
     if (handle == NULL)

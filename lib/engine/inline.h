@@ -421,7 +421,7 @@ static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum
 
 /*
  * Turns the next entry of a ring into that of a request that is being posted as one work request.
- * Its id is ring->next from before. The caller sets the owner's fields, and counts it.
+ * The id is the previous ring->next. The caller sets the owner's fields, and counts it.
  */
 static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
                                                     struct slu_ring *ring, uint32_t head,

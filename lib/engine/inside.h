@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the engine use of each other. Outside of the engine only the scope reports
+ * Functions that the files of the engine share. Outside of the engine only the scope reports
  * include this header, to sort results; tests/check-style.sh enforces that.
  */
 #ifndef SLU_ENGINE_INSIDE_H

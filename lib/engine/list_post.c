@@ -64,7 +64,7 @@ static __attribute__((noinline)) bool has_staging(const struct slu_list *list)
     return has;
 }
 
-/* Returns whether all of a list can be posted. Its peers must be ready. */
+/* Returns whether all of a list can be posted, whose peers must be ready. */
 static inline bool has_room(const struct slu_list *list)
 {
     const struct slu_engine *engine = list->engine;

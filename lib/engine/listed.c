@@ -202,7 +202,7 @@ static uint32_t lay_parts(struct slu_list *list, struct slu_listed *first,
 }
 
 /*
- * Fills in a message with blocks. Its pieces are found at each post, because some of them may be
+ * Fills in a message with blocks. The pieces are found at each post, because some of them may be
  * staged.
  */
 static uint32_t lay_gathered(struct slu_list *list, struct slu_listed *listed,

@@ -59,7 +59,7 @@ struct slu_list {
 /* Makes a list, with copies of the requests. Returns 0, or an error. */
 int slu_list_create(struct slu_engine *engine, const struct sluice_request *requests,
                     uint32_t count, struct slu_list **list);
-/* Destroys a list. Its requests in flight are detached. */
+/* Destroys a list, and detaches its requests in flight. */
 void slu_list_destroy(struct slu_list *list);
 /* See sluice/list.h. */
 int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,

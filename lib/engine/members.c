@@ -4,9 +4,9 @@
  * is used first. Each reuse of an index increases its generation by 1.
  *
  * Guarantee: what was made for a peer is never used for another one with its index. The work of a
- * peer is drained before it is removed. Its unseen results are polled later, with a mark. Its
- * handles name its requests until its index is used again, and nothing after that. A region that is
- * tagged with another generation is refused.
+ * peer is drained before it is removed. The unseen results of a removed peer are polled later, with
+ * a mark. Handles of its requests stay valid until its index is used again. A region that is tagged
+ * with another generation is refused.
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages of blocks. Guarantee: only one thread writes and reads a staging buffer, between the
- * post of a request and its end. What a peer sends is copied nowhere but to the blocks.
+ * post of a request and its end. Data from a peer is copied only to the blocks.
  */
 #include "config.h"
 

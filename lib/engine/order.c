@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unseen results, in the order of completion across all peers. They are kept while there are places
- * for them. Sends and receives each have as many places as could ever be in flight at most; a
- * pending request whose result will be kept holds a place as well. If none is left, the oldest
+ * Unseen results, in the order of completion across all peers. Results are kept while there are
+ * places for them. Sends and receives each have as many places as could ever be in flight at most;
+ * a pending request whose result will be kept holds a place as well. If none is left, the oldest
  * unseen success is forgotten.
  */
 #include "config.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parts: the work requests of an item that needs several, because it is longer than a message or
- * its bytes lie in blocks. They are made one after the other, beginning at any byte. Bytes that are
- * contiguous on both sides are one piece. Bytes that are contiguous at the peer are one part, with
- * as many pieces as a work request may have elements.
+ * its bytes lie in blocks. Parts are made one after the other, beginning at any byte. Bytes that
+ * are contiguous on both sides are one piece. Bytes that are contiguous at the peer are one part,
+ * with as many pieces as a work request may have elements.
  */
 #ifndef SLU_ENGINE_PARTS_H
 #define SLU_ENGINE_PARTS_H

@@ -132,7 +132,7 @@ static bool ask(struct slu_engine *engine, struct slu_peer *peer)
         return true;
     }
     if (engine->keepalive > 0) {
-        /* What was just sent is the probe, which is no sign of the peer: clear what has moved. */
+        /* The probe that was just sent is no sign of the peer: clear what has moved. */
         take_signs(engine, peer);
         set_due(engine, peer, slu_now() + engine->keepalive);
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Progress: completions become results, deadlines act, and failed peers are
- * drained. Nothing that was accepted is ever left without a result: what a
- * queue pair in error does not give back in time is completed by hand, after
- * the queue pair was destroyed.
+ * Progress: completions become results, deadlines act, and failed peers are drained. Every accepted
+ * request gets a result: what a queue pair in error does not complete in time is completed by the
+ * engine, after the queue pair was destroyed.
  */
 #include "config.h"
 
@@ -11,28 +10,31 @@
 #include "engine/progress.h"
 #include "memory/release.h"
 
-/* And events of the device are looked for once in so many rounds in which nothing came. */
+/* Check for events of the device once in this many polls that find nothing. */
 #define IDLE_ROUNDS 4096
-/* And regions to be released, if no request has come or gone. */
+/*
+ * Check for regions to be released once in this many checks of the clock, if the number of pending
+ * requests stays the same.
+ */
 #define RELEASE_ROUNDS 64
 
-/* The failed request of a failed peer: its cause, and its status. */
+/* Sets the cause and the final status of a failed request, and counts it. */
 static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
                           struct slu_entry *entry)
 {
-    /* What was due when its peer was failed for a deadline missed that deadline itself. */
+    /* A request that was due when a deadline failed its peer has missed that deadline itself. */
     if (entry->status == SLUICE_STATUS_WR_FLUSH_ERR && !entry->marks.passed &&
         peer->cause_status == SLUICE_STATUS_DEADLINE &&
         slu_entry_deadline(engine, entry) <= peer->failed_at)
         entry->status = SLUICE_STATUS_DEADLINE;
     entry->marks.flags = 0;
-    /* It is entry->cause. */
+    /* This sets entry->cause. */
     slu_entry_set_immediate(entry, entry->marks.dropped ? entry->status : peer->cause_status);
     peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
     SLU_PROBE5(completion, engine, id, entry->opcode, UINT64_C(0), entry->status);
 }
 
-/* The oldest that is pending has ended. */
+/* Moves oldest to the next pending request, because the oldest one has ended. */
 static void advance(struct slu_ring *ring)
 {
     do
@@ -41,7 +43,10 @@ static void advance(struct slu_ring *ring)
            slu_ring_entry(ring, ring->oldest)->state != SLU_ENTRY_PENDING);
 }
 
-/* One has ended, and those before it have not: the ends of these are no plain ones. */
+/*
+ * Marks the requests before one that has ended. These are still pending, and must not end on the
+ * fast path.
+ */
 static void overtake(const struct slu_ring *ring, uint64_t id)
 {
     for (uint64_t at = ring->oldest; at != id; at += SLU_ID_STEP)
@@ -84,8 +89,9 @@ void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_
 }
 
 /*
- * Sends complete in order. One that was done, or failed for a reason of its own,
- * proves that those before it were done, should they not have been reported.
+ * Ends the requests before one that has ended, in a send queue. Sends complete in order: if a
+ * request was done, or failed for a reason of its own, those before it were done, even if they were
+ * not reported.
  */
 static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
                               struct slu_ring *ring, uint64_t id)
@@ -99,8 +105,9 @@ static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
 }
 
 /*
- * One that was flushed proves nothing. Those before it that were not reported
- * may be done or not, in time or not: they are cancelled when their peer is drained.
+ * Marks the requests before one that was flushed. A flush proves nothing: if they were not
+ * reported, they may be done or not, in time or not. Such requests are cancelled when their peer is
+ * drained.
  */
 static void mark_unknown(const struct slu_ring *ring, uint64_t id)
 {
@@ -109,9 +116,9 @@ static void mark_unknown(const struct slu_ring *ring, uint64_t id)
 }
 
 /*
- * What befell a peer as a whole is the answer to the first request that it ends,
- * unless that one knows better. When a port is down, devices give one of two
- * statuses that only mean that the request failed.
+ * Gives a failure that was reported without a request to the first request that it ends, unless
+ * that has a better status. If a port is down, devices report one of two statuses that only say
+ * that the request failed.
  */
 static void assign_async_error(struct slu_peer *peer, struct slu_entry *entry)
 {
@@ -126,7 +133,10 @@ static void assign_async_error(struct slu_peer *peer, struct slu_entry *entry)
     entry->vendor = peer->cause_vendor;
 }
 
-/* The receive alone has failed. No transport has messages of 4 GiB that it would drop. */
+/*
+ * Fails a receive whose message was dropped; nothing else has failed. The length fits 32 bits,
+ * because no transport drops messages of 4 GiB.
+ */
 static void drop_message(struct slu_entry *entry, const struct slu_wc *wc)
 {
     slu_entry_fail(entry, SLUICE_STATUS_LOC_LEN_ERR, (uint32_t)wc->bytes);
@@ -143,11 +153,11 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
         drop_message(entry, wc);
         return;
     }
-    /* A request that fails because the port is down only says that it failed. */
+    /* Take events first: if a port is down, the request itself only says that it failed. */
     if (peer->state == SLUICE_STATE_READY)
         slu_peers_alerted(engine);
     inferred = status == SLUICE_STATUS_WR_FLUSH_ERR && peer->state == SLUICE_STATE_READY;
-    /* A queue pair that fails without saying why has lost its peer. */
+    /* A queue pair that fails without a reason has lost its peer. */
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
     status = slu_peer_judge_loss(engine, peer, status);
@@ -158,8 +168,8 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
 }
 
 /*
- * Work requests that have ended with a part: those of its chain before it, but for those that
- * have told themselves. In a queue pair that has failed each one does that fails.
+ * Counts the work requests that end with a part: it and those before it in its chain, without those
+ * that have completed themselves. In a failed queue pair, each part that fails completes itself.
  */
 static uint32_t count_ended(struct slu_entry *entry, uint32_t part)
 {
@@ -170,7 +180,7 @@ static uint32_t count_ended(struct slu_entry *entry, uint32_t part)
     return ended;
 }
 
-/* Of a request; part is 0, or as slu_part_of() has it. */
+/* Handles the completion of a request. part is 0, or the value of slu_part_of(). */
 static __attribute__((noinline)) void
 end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uint32_t part)
 {
@@ -200,7 +210,7 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
         slu_entry_set_immediate(entry, wc->immediate);
-        /* A write that took the receive has put nothing there. */
+        /* A write that consumed the receive has put nothing into the staging buffer. */
         if (entry->marks.staged && (wc->flags & SLUICE_WRITTEN) == 0)
             slu_message_scatter(peer, id, wc->bytes);
     }
@@ -208,7 +218,7 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
         end_entry(engine, peer, ring, id, entry);
 }
 
-/* Arrivals are not rare where they are counted. */
+/* Arrivals come first: where they are counted, they are frequent. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
 {
     if (wc->id % SLU_ID_STEP == SLU_ID_ARRIVAL)
@@ -235,7 +245,7 @@ static void abandon_ring(struct slu_engine *engine, struct slu_peer *peer, uint3
         if (!entry->marks.failed)
             slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
         assign_async_error(peer, entry);
-        /* The call that posts its parts has yet to see that no more will follow. */
+        /* The call that posts the parts ends the request when it finds that no more can follow. */
         if (!entry->marks.unfinished)
             end_entry(engine, peer, ring, id, entry);
     }
@@ -253,14 +263,14 @@ void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer)
         abandon_ring(engine, peer, i);
 }
 
-/* The queue pair has work requests. */
+/* Returns whether the queue pair has work requests. */
 static bool holds_work(const struct slu_engine *engine, const struct slu_peer *peer)
 {
     return peer->free[SLU_SEND_QUEUE] != engine->attr.send_depth ||
            peer->free[SLU_RECEIVE_QUEUE] != engine->attr.receive_depth;
 }
 
-/* Failed peers that kept work longer than the drain bound. */
+/* Abandons failed peers that still have work after the drain bound. */
 static void end_drains(struct slu_engine *engine, int64_t now)
 {
     engine->next_drain = SLUICE_FOREVER;
@@ -344,7 +354,7 @@ int slu_poll_queue(struct slu_engine *engine, uint32_t most)
     return count == 0 ? 0 : slu_take_batch(engine, wcs, count);
 }
 
-/* Bounded, because nothing is posted meanwhile. */
+/* This ends, because nothing is posted meanwhile. */
 void slu_progress_all(struct slu_engine *engine)
 {
     while (slu_poll_queue(engine, SLU_BATCH) == SLU_BATCH)
@@ -368,7 +378,10 @@ void slu_end_regions(struct slu_engine *engine)
         engine->transport->cq_enter(engine->cq);
 }
 
-/* Rarely while nothing completes: it looks at all that is posted. */
+/*
+ * Deregisters regions that are free. Each check scans all posted work, so it is rare while nothing
+ * completes.
+ */
 static void end_regions_now_and_then(struct slu_engine *engine)
 {
     uint32_t pending = engine->pending[SLU_SEND_QUEUE] + engine->pending[SLU_RECEIVE_QUEUE];
@@ -379,7 +392,10 @@ static void end_regions_now_and_then(struct slu_engine *engine)
     slu_end_regions(engine);
 }
 
-/* What was done in time must be seen before anything is judged late. */
+/*
+ * Acts on deadlines, probes and drains that are due. Before that it polls everything, because a
+ * request that completed in time must not be judged late.
+ */
 static void check_clock(struct slu_engine *engine)
 {
     int64_t now;
@@ -404,7 +420,7 @@ static void check_clock(struct slu_engine *engine)
 
 bool slu_look_at_clock(struct slu_engine *engine, int count)
 {
-    /* Who never sleeps, or only polls, must hear of a dead device all the same. */
+    /* A program that never sleeps, or only polls, must notice a dead device as well. */
     if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
         slu_peers_alerted(engine);
     if (count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS)

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* A poll and what becomes of its completions, inline where calls poll for what they return. */
+/*
+ * Polling, and handling completions. These are inline for calls that poll for their own requests.
+ */
 #ifndef SLU_ENGINE_PROGRESS_H
 #define SLU_ENGINE_PROGRESS_H
 
 #include "engine/inside.h"
 
 #define SLU_BATCH 32
-/* Under load the clock is looked at once in so many polls. */
+/* Under load, check the clock once in this many polls. */
 #define SLU_BUSY_POLLS 64
 
-/* What is no plain success: of no request, of a part of one, or not in order; or a failure. */
+/* Handles a completion on the slow path: of no request, of a part, out of order, or a failure. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc);
 
-/* Polls on until the sink is full, or nothing is left. */
+/* Goes on polling until the sink is full, or nothing is left. */
 void slu_progress_rest(struct slu_engine *engine);
 
 /*
- * The entry of the oldest request of a ring, if that has succeeded and there is nothing else
- * to be said of it: it is at its end, and counted, but its owner does not know it.
- * NULL: something is not so. queue is a constant.
+ * Ends the oldest request of a ring on the fast path: it has succeeded, as one work request without
+ * marks. Returns its entry. The request is counted, but its owner does not have the result yet.
+ * Returns NULL if the completion needs the slow path. queue is a constant.
  */
 static SLU_INLINE struct slu_entry *slu_take_plain(struct slu_engine *engine, struct slu_peer *peer,
                                                    const enum slu_queue queue,
@@ -34,7 +36,10 @@ static SLU_INLINE struct slu_entry *slu_take_plain(struct slu_engine *engine, st
     peer->free[queue]++;
     engine->cq_free[queue]++;
     engine->pending[queue]--;
-    /* Whatever the device may say of an id that is yet to come: its entry is no plain one. */
+    /*
+     * The entry stops being plain, so a wrong completion of the device for a later id finds no
+     * plain one.
+     */
     entry->posted = 0;
     if (queue == SLU_RECEIVE_QUEUE) {
         entry->bytes = wc->bytes;
@@ -47,7 +52,10 @@ static SLU_INLINE struct slu_entry *slu_take_plain(struct slu_engine *engine, st
     return entry;
 }
 
-/* Whether it was such a one. likely is as in slu_entry_end(). */
+/*
+ * Does the same and gives the result to its owner. Returns whether the fast path applied. likely is
+ * as in slu_entry_end().
+ */
 static SLU_INLINE bool slu_end_plain(struct slu_engine *engine, struct slu_peer *peer,
                                      const enum slu_queue queue, const struct slu_wc *wc,
                                      const enum slu_owner likely)
@@ -80,7 +88,7 @@ static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_
     }
 }
 
-/* What an event of the device has told of is known before what the queue has. */
+/* Polls the completion queue, after taking the events that the device has raised. */
 static inline int slu_poll_cq(struct slu_engine *engine, struct slu_wc *wcs, uint32_t count)
 {
     if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
@@ -89,7 +97,9 @@ static inline int slu_poll_cq(struct slu_engine *engine, struct slu_wc *wcs, uin
     return engine->transport->cq_poll(engine->cq, wcs, count);
 }
 
-/* As slu_progress(); and goes on while there is more, and the program has room for it. */
+/*
+ * Does the same as slu_progress(), and goes on while there is more and the program has room for it.
+ */
 static SLU_INLINE void slu_progress_inline(struct slu_engine *engine)
 {
     struct slu_wc wcs[SLU_BATCH];

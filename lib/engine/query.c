@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program is told of a channel, or of a peer of a multichannel: what it
- * uses, of attributes and of what was negotiated, and its first error.
+ * Describing a channel, or a peer of a multichannel, to the program: the attributes in use, what
+ * was negotiated, and the first error.
  */
 #include "config.h"
 
 #include "engine/inside.h"
 
-/* Of sluice_channel_info and sluice_error in version 0.1. */
+/* The sizes of sluice_channel_info and sluice_error in version 0.1. */
 #define FIRST_INFO_SIZE 240
 #define FIRST_ERROR_SIZE 384
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings: every accepted request has exactly one entry, an id names it for as long
- * as its result may be asked for, and no id is ever given out twice.
+ * Rings: every accepted request has exactly one entry, which its id finds for as long as its result
+ * can be retrieved. No id is ever used twice.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@ static uint32_t ring_size(const struct slu_engine *engine, uint32_t ring)
                                 : slu_power_of_two(slu_queue_depth(engine, (enum slu_queue)ring));
 }
 
-/* The one allocation of all rings of a peer: what it is aligned from is behind its end. */
+/* Divides the one allocation of a peer's rings, which has a spare line for aligning the entries. */
 static void share_memory(const struct slu_engine *engine, struct slu_ring *rings, void *memory)
 {
     struct slu_entry *entries = (void *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
@@ -92,7 +92,7 @@ bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct s
     return false;
 }
 
-/* A failure goes to those that are kept, a success aside. */
+/* Moves a failure to failure.c, and a success to aside.c. */
 void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry)
 {
     uint64_t id = ring->next - (uint64_t)ring->size * SLU_ID_STEP;
@@ -122,7 +122,7 @@ void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *
     completion->vendor = 0;
 }
 
-/* An id of its own for a request that has no entry. */
+/* Returns an id for a request that has no entry. */
 uint64_t slu_id_refused(uint64_t number)
 {
     return number * SLU_ID_STEP | SLU_ID_REFUSED;
@@ -140,7 +140,7 @@ void slu_engine_set_number(struct slu_engine *engine, uint64_t number)
     engine->refused_number = number - 1;
 }
 
-/* What an entry of a call does not have itself. */
+/* Returns the user data of a request, which an entry of a call does not hold. */
 static inline uint64_t user_data_of(const struct slu_entry *entry)
 {
     return slu_source_request(entry->call->source, entry->index)->user_data;

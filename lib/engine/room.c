@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room for peers that come and go: memory for them, and entries of the completion
- * queue. Guarantee: whatever fails, all is as it was; and credits and entries grow and
- * shrink by the same numbers.
+ * Room for peers that are added and removed: memory, and entries of the completion queue.
+ * Guarantee: if anything fails, nothing has changed. Credits and entries grow and shrink by the
+ * same numbers.
  *
- * Arrays move here and nowhere else, while the program is in a call of its own that
- * adds a peer. Nothing in the engine keeps a pointer into them from one call to the
- * next. Of other threads one looks at them, which deregisters memory: it scans the
- * rings of the peers under the lock of the protection domain, and the array of peers is
- * exchanged under that lock, so that it sees the old one or the new one, whole. The
- * threads of a transport know a peer by its number only, and wakers look at nothing that moves.
+ * Arrays are moved only here, while the program is in a call that adds a peer. Nothing in the
+ * engine keeps a pointer into them from one call to the next. The only other thread that reads them
+ * is one that deregisters memory. It scans the rings of the peers under the lock of the protection
+ * domain, and the array of peers is exchanged under that lock, so it sees either the old array or
+ * the new one. The threads of a transport know a peer by its number only, and wakers read nothing
+ * that moves.
  *
- * Rings do not go again with their peers: they are of the index, so that its ids stay
- * unique, and the memory is what the most peers at a time needed.
+ * The rings of a removed peer stay with its index, so that ids stay unique. The memory in use is
+ * therefore that of the largest number of peers so far.
  */
 #include "config.h"
 
@@ -21,7 +21,10 @@
 
 #include "engine/inside.h"
 
-/* By half at least, so that many peers that come one by one cost few copies. */
+/*
+ * Returns the new size of an array. It grows by half at least, so that adding many peers one by one
+ * makes few copies.
+ */
 static uint32_t grown(uint32_t size, uint32_t needed, uint32_t most)
 {
     uint32_t more = size + size / 2;
@@ -54,7 +57,10 @@ int slu_room_reserve(struct slu_engine *engine, uint32_t index)
     return 0;
 }
 
-/* That a peer can use: its two depths, one for a probe, and those of further queue pairs. */
+/*
+ * Returns the entries that a peer can use: its two depths, one for a probe, and those of its
+ * further queue pairs.
+ */
 static uint32_t entries_of_peer(const struct slu_engine *engine)
 {
     return engine->attr.send_depth + engine->attr.receive_depth + 1 +
@@ -75,8 +81,8 @@ static int grow_queue(struct slu_engine *engine)
 }
 
 /*
- * Places of results stay when a peer goes: it leaves results that nobody has seen. So the
- * next one may find them there.
+ * Grows the places of results. The places of a removed peer stay, because its results may still be
+ * unseen; a later peer may reuse them.
  */
 static int grow_places(struct slu_engine *engine, uint32_t places[SLU_QUEUES])
 {
@@ -88,7 +94,10 @@ static int grow_places(struct slu_engine *engine, uint32_t places[SLU_QUEUES])
     return slu_places_grow(engine, places, engine->present_count + 1);
 }
 
-/* Nobody shares what further queue pairs need: of who has gone it is left for another. */
+/*
+ * Admits a peer when entries are scarce. Entries of further queue pairs are not shared: a new peer
+ * needs those that a removed one has left.
+ */
 static int share_what_there_is(struct slu_engine *engine)
 {
     const struct slu_tcontext *device = engine->pd->context->transport;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of requests: the checks that come before anything is posted. */
+/* Lists of requests: the checks before anything is posted. */
 #include "config.h"
 
 #include "engine/message.h"
 
-/* What programs have arrays of grows no more: later fields take the place of reserved ones. */
+/*
+ * Programs have arrays of these structs, so their sizes are fixed: later fields replace reserved
+ * ones.
+ */
 _Static_assert(sizeof(struct sluice_request) == 128, "the stride of lists of requests");
 _Static_assert(sizeof(struct sluice_completion) == 64, "the stride of lists of completions");
 _Static_assert(sizeof(struct sluice_handle) == 32, "the stride of lists of handles");
@@ -42,7 +45,7 @@ static int check_opcode(const struct slu_item *item, uint32_t i)
     return 0;
 }
 
-/* Whoever sets one asks for what this version does not know. */
+/* Checks that reserved fields are 0. A program that sets one expects a later version. */
 static int check_reserved(const struct sluice_request *request, uint32_t i)
 {
     if (slu_request_is_clean(request))
@@ -81,7 +84,7 @@ static int check_sges(const struct slu_engine *engine, const struct sluice_reque
     if (request->sge_count > engine->attr.max_sge)
         return slu_misuse(EINVAL, "request %u has %u SGEs, max_sge is %u", i, request->sge_count,
                           engine->attr.max_sge);
-    /* That of the device may be less than what any attribute asks for. */
+    /* The device's limit may be less than what any attribute asks for. */
     if (opcode == SLUICE_OP_READ && request->sge_count > engine->attr.max_read_sge)
         return slu_fail(
             EINVAL, "request %u is a read with %u SGEs, max_read_sge of device %s is %u", i,
@@ -98,7 +101,7 @@ static int check_sges(const struct slu_engine *engine, const struct sluice_reque
                           "request %u: sges must not be NULL for sge_count 1 (or, in a struct "
                           "sluice_request, sge not all zeros): was it forgotten?",
                           i);
-    /* As a message of no bytes it would succeed and move nothing. */
+    /* This would succeed as a message of no bytes, and move nothing. */
     if (request->sges == NULL && request->sge_count == 0 && !slu_sge_is_empty(&request->sge))
         return slu_misuse(
             EINVAL, "request %u has an element in it, sge, and sge_count 0: was 1 forgotten?", i);
@@ -136,7 +139,10 @@ static int check_remote(const struct slu_item *item, uint32_t i)
     return 0;
 }
 
-/* The word of the peer's, and the place for its old value: each 8 bytes, aligned. */
+/*
+ * Checks an atomic operation: the peer's word and the place for its old value have 8 bytes each,
+ * aligned.
+ */
 static int check_atomic(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     const struct sluice_request *request = item->request;
@@ -170,7 +176,7 @@ static int no_such_peer(const struct slu_engine *engine, uint32_t peer, uint32_t
                       engine->peer_count - 1);
 }
 
-/* Whether a tagged region is of the peer that has the index, or had it last. */
+/* Returns whether a tagged region belongs to an earlier peer of the index. */
 static inline bool is_stale(const struct slu_engine *engine,
                             const struct sluice_peer_remote_mr *remote)
 {
@@ -187,7 +193,10 @@ static int fail_stale(const struct slu_engine *engine, const struct sluice_peer_
                     engine->peers[remote->peer].name.index_generation);
 }
 
-/* Of how long it is, nothing is left to be checked then, unless it is a message. */
+/*
+ * Checks a request with blocks. Unless it is a message, this sets its bytes to 0, so that later
+ * checks of the length pass.
+ */
 static int check_blocks(struct slu_item *item, uint32_t i)
 {
     int error = slu_blocks_check(item, i);
@@ -196,7 +205,7 @@ static int check_blocks(struct slu_item *item, uint32_t i)
     return error;
 }
 
-/* That a peer was removed is found where its state is looked at. */
+/* Checks one item. The check of the peer's state, when it is posted, finds a removed peer. */
 static int check_item(const struct slu_engine *engine, const struct slu_source *source, uint32_t i)
 {
     struct slu_item item;
@@ -231,7 +240,7 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     return error;
 }
 
-/* A list of which there is nothing to check but its items: 0. */
+/* Checks a source as a whole, not its items. */
 static int check_lists(const struct slu_source *source, int64_t deadline)
 {
     if (deadline < 0)
@@ -250,7 +259,7 @@ static int check_lists(const struct slu_source *source, int64_t deadline)
     return 0;
 }
 
-/* The usual ones that a list begins with, if it is of one operation. */
+/* Counts the requests at the beginning of a list that take the fast path with one operation. */
 static SLU_INLINE uint32_t count_usual(const struct slu_engine *engine,
                                        const struct sluice_request *requests, uint32_t count,
                                        uint32_t opcode)
@@ -266,7 +275,7 @@ static SLU_INLINE uint32_t count_usual(const struct slu_engine *engine,
     return i;
 }
 
-/* The items of one list from one on, none of which is known to be usual. */
+/* Checks the items of one list from one index on, each by itself. */
 static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
                                                 const struct slu_source *source, int list,
                                                 uint32_t from, uint32_t first)
@@ -279,7 +288,7 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
     for (uint32_t i = from; i < source->counts[list]; i++) {
         uint32_t opcode = named != SLUICE_OP_NONE ? named : requests[i].opcode;
 
-        /* Who is told no here may be right, and rare. */
+        /* The request may still be valid, on the slow path. */
         if (SLU_UNLIKELY(!slu_request_is_plain(engine, &requests[i], opcode))) {
             int error = check_item(engine, source, first + i);
 
@@ -299,7 +308,7 @@ static __attribute__((noinline)) int refuse_receive(void)
                               "(sluice_channel_attr.arrival_tags)");
 }
 
-/* The items of one list, the first of which has the index first. */
+/* Checks the items of one list. first is the index of its first item in the source. */
 static SLU_INLINE int check_list(const struct slu_engine *engine, const struct slu_source *source,
                                  int list, uint32_t first)
 {
@@ -322,7 +331,7 @@ static SLU_INLINE int check_list(const struct slu_engine *engine, const struct s
     return queues;
 }
 
-/* Whether there is nothing to complain of in where a request of so many bytes goes. */
+/* Returns whether a target of a multicast is valid for a request of that many bytes. */
 static inline bool is_good_aim(const struct slu_engine *engine, const struct slu_source *source,
                                uint32_t i, uint64_t bytes)
 {
@@ -335,7 +344,10 @@ static inline bool is_good_aim(const struct slu_engine *engine, const struct slu
            slu_remote_holds(&remote->remote, bytes);
 }
 
-/* One request, and to whom it goes. Its own peer and remote region are not asked for. */
+/*
+ * Checks a multicast: one request and its targets. The peer and remote region in the request are
+ * ignored.
+ */
 static int check_multicast(const struct slu_engine *engine, const struct slu_source *source)
 {
     const struct sluice_request *request = source->lists[0];
@@ -361,7 +373,10 @@ static int check_multicast(const struct slu_engine *engine, const struct slu_sou
     return 1 << SLU_SEND_QUEUE | (blocky ? SLU_BLOCKY : 0);
 }
 
-/* Behind one that is wrong, or names plain memory: all must be right before any is registered. */
+/*
+ * Checks the second list if the first names plain memory: all must be valid before any is
+ * registered. Returns the error of either list, or first.
+ */
 static SLU_COLD int check_second(const struct slu_engine *engine, const struct slu_source *source,
                                  int first)
 {
@@ -372,7 +387,7 @@ static SLU_COLD int check_second(const struct slu_engine *engine, const struct s
     return second < 0 ? second : first;
 }
 
-/* What is not one list, or wrong at the first look. */
+/* Checks a source that is not a single list, or that failed the first test. */
 static __attribute__((noinline)) int
 check_unusual(const struct slu_engine *engine, const struct slu_source *source, int64_t deadline)
 {

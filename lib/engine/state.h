@@ -83,8 +83,8 @@ struct slu_element {
 
 /*
  * The entry of a request, one cache line. state, key_count, the keys and the places are atomic
- * because deregistering memory scans them, perhaps from another thread. What all requests of a call
- * or of a scope share is kept there and not here: see slu_entry_deadline().
+ * because deregistering memory scans them, perhaps from another thread. Fields that all requests of
+ * a call or of a scope share are kept there and not here: see slu_entry_deadline().
  */
 struct slu_entry {
     union {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocking primitive: a list of requests is posted, receives first, as far
- * as the queues have room, and the rest as they drain; the call returns when
- * each request has its result.
+ * Blocking calls: a list of requests is posted, receives first, as far as the queues have room, and
+ * the rest as they drain. The call returns when each request has its result.
  */
 #include "config.h"
 
@@ -10,7 +9,7 @@
 #include "engine/progress.h"
 
 #define NOINLINE __attribute__((noinline))
-/* Once in so many polls the clock is looked at, by which other work may be late. */
+/* Every BUSY_CALLS polls, check the clock: other requests may have passed their deadlines. */
 #define BUSY_CALLS 64
 
 void slu_call_result(struct slu_call *call, uint32_t index,
@@ -33,8 +32,8 @@ void slu_call_result(struct slu_call *call, uint32_t index,
 }
 
 /*
- * A peer that failed before the call refuses it (ENOTCONN); one that failed
- * during the call cancels what was not posted yet, unless the deadline was it.
+ * Makes the result of a request that is not posted. A peer that failed before the call refuses it
+ * (ENOTCONN). A peer that failed during the call cancels it, unless the deadline was the reason.
  */
 void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
                            bool expired, int64_t deadline, struct sluice_completion *completion)
@@ -57,7 +56,7 @@ void slu_complete_unposted(const struct slu_engine *engine, const struct slu_ite
         .status = late ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_WR_FLUSH_ERR,
         .vendor = peer->cause_vendor,
     };
-    /* No failure has a cause that says success. */
+    /* A failure must not have success as its cause. */
     completion->cause =
         peer->cause_status != SLUICE_STATUS_SUCCESS ? peer->cause_status : completion->status;
 }
@@ -71,7 +70,10 @@ static bool call_ready(void *argument)
     return call->incomplete == 0;
 }
 
-/* Of a list in flight that was late, the peer may be another by the time that it is waited for. */
+/*
+ * Returns whether the peer of a late request has lost that error. A list in flight may be waited
+ * for long after it was late, when the peer was reset or removed.
+ */
 static bool is_late_no_more(const struct slu_call *call)
 {
     const struct slu_peer *peer = &call->engine->peers[call->real.peer];
@@ -96,7 +98,7 @@ static inline int end_call(const struct slu_call *call)
     return error;
 }
 
-/* Its first poll did not have all of its results. */
+/* Goes on with a call that its first poll did not complete, or that is due to check the clock. */
 static SLU_COLD int finish_waiting(struct slu_call *call, int count)
 {
     struct slu_engine *engine = call->engine;
@@ -104,7 +106,10 @@ static SLU_COLD int finish_waiting(struct slu_call *call, int count)
     slu_call_set_due(call);
     slu_look_at_clock(engine, count);
     if (!slu_wait(engine, call_ready, call, call->deadline)) {
-        /* The clock fails the peers that are late; what never found room breaks nobody. */
+        /*
+         * The check of the clock fails peers that are late. Requests that never found room are
+         * refused, and their peers are not failed.
+         */
         call->expired = true;
         slu_wait(engine, call_ready, call, SLUICE_FOREVER);
     }
@@ -137,7 +142,7 @@ void slu_call_set_due(struct slu_call *call)
     slu_note_deadline(call->engine, call->deadline);
 }
 
-/* One that is wrong, or names plain memory. */
+/* Returns the error of a list that is wrong, or submits a list that names plain memory. */
 static SLU_COLD int submit_aside(struct slu_engine *engine, const struct slu_source *source,
                                  int why, int64_t deadline, struct sluice_completion *completions)
 {
@@ -173,7 +178,7 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
     return finish(&call);
 }
 
-/* A list of one that is wrong, or must wait for room, or be split. */
+/* Submits one request as a list: it may be wrong, wait for room, or be split. */
 static SLU_COLD int submit_general(struct slu_engine *engine, const struct sluice_request *given,
                                    const struct sluice_remote_mr *remote, int64_t deadline,
                                    struct sluice_completion *completion)
@@ -188,8 +193,9 @@ static SLU_COLD int submit_general(struct slu_engine *engine, const struct sluic
 }
 
 /*
- * Whether there is nothing to complain of, to split or to wait for. Of the calls below
- * there is a form for one element, and one for several; sge_count of the first is 1.
+ * Returns whether a call may take the fast path as far as its arguments and the peer's index go.
+ * The functions below have a form for one element, with a constant sge_count of 1, and one for
+ * several.
  */
 static SLU_INLINE bool is_plain(const struct slu_engine *engine, uint32_t index,
                                 const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
@@ -209,8 +215,8 @@ static SLU_INLINE bool is_ready(const struct slu_engine *engine, const struct sl
 }
 
 /*
- * Whether the first poll has its success and nothing else, as most have. Then it is as
- * if its credits had never been taken.
+ * Returns whether the first poll returns the success of this request and nothing else, as is most
+ * common. No credits were taken for it, so there are none to return.
  */
 static SLU_INLINE bool ends_at_once(struct slu_engine *engine, struct slu_ring *ring, uint64_t id,
                                     struct slu_entry *entry, struct slu_wc *wc, int *polled)
@@ -225,7 +231,7 @@ static SLU_INLINE bool ends_at_once(struct slu_engine *engine, struct slu_ring *
     return true;
 }
 
-/* Once in so many calls, for other work may be late. */
+/* Checks the clock once in BUSY_CALLS polls, since other requests may be late. */
 static SLU_INLINE void look_after_others(struct slu_engine *engine)
 {
     if (SLU_LIKELY(engine->polls % BUSY_CALLS != 0))
@@ -234,14 +240,15 @@ static SLU_INLINE void look_after_others(struct slu_engine *engine)
     slu_progress(engine);
 }
 
-/* What such a call has of it is not needed any more. */
+/* Placeholder: a single request that completes late no longer needs its source. */
 static const struct sluice_request one_request;
 static const struct slu_source list_of_one = {.lists = {&one_request}, .counts = {1}, .count = 1};
 
 /*
- * One that was posted, or refused, and did not: from here on it is as all others. Waits
- * for it, and returns its result. Its time counts from now, when it starts to wait.
- * result_of is that of the post, if it was refused and wc is NULL, or of the poll.
+ * Goes on with a request that was refused, or was posted and did not complete at once. Turns it
+ * into a request like all others, waits for it and returns its result. The deadline counts from
+ * now, when it starts to wait. If wc is NULL, the post was refused and result_of is its error; else
+ * result_of is the result of the poll.
  */
 static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
                                 const struct slu_wc *wc, int result_of, uint32_t opcode,
@@ -272,7 +279,10 @@ static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring
     return end_call(&call);
 }
 
-/* Takes the next entry of a ring, which only remembers keys and bytes: it may not be needed. */
+/*
+ * Takes the next entry of a ring. It only has the memory and the bytes of the request: the rest is
+ * not needed if the request completes at once.
+ */
 static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct slu_ring *ring,
                                                uint64_t id, const struct sluice_sge *sges,
                                                uint32_t sge_count, uint64_t bytes)
@@ -298,7 +308,10 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
     struct slu_send_wr wr, *bad;
     struct slu_wc wc;
 
-    /* A message with a short deadline is not to wait for its receive: see slu_call_flags(). */
+    /*
+     * A message with a short deadline must not wait for its receive in the transport: see
+     * slu_call_flags().
+     */
     if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline,
                             opcode == SLUICE_OP_SEND ? SLU_BLOCKING_LEAST : 1))) {
         uint64_t bytes = slu_sge_bytes(sges, sge_count);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table that times requests. Guarantee: each one that succeeds is counted once, with the
- * time from its first work request to the completion of its last, whoever posted it and
- * whatever the device says of it; and posting and polling take no memory and no lock for it.
+ * The transport table that times requests. Guarantee: each request that succeeds is counted once,
+ * with the time from its first work request to the completion of its last, no matter which call
+ * posted it or how the device reports it. Posting and polling allocate no memory and take no lock
+ * for it.
  */
 #include "config.h"
 
@@ -13,17 +14,17 @@
 #include "engine/parts.h"
 #include "engine/timing.h"
 
-/* A request in flight, at the place of its entry in the ring. */
+/* A request in flight, at the same place as its entry in the ring. */
 struct stamp {
-    int64_t posted;  /* 0: none, or it has ended */
-    uint32_t number; /* of its id: what is left of an earlier one is not taken for it */
+    int64_t posted;  /* 0: no request, or it has ended */
+    uint32_t number; /* of its id, to recognise stamps of earlier requests */
     uint16_t opcode;
-    uint16_t parts; /* work requests of it that have not ended */
+    uint16_t parts; /* work requests that have not ended */
 };
 
 struct slu_times {
     struct stamp *stamps[SLU_RINGS]; /* behind this struct */
-    uint64_t seen[SLU_RINGS];        /* no id before it is in flight, of those that were polled */
+    uint64_t seen[SLU_RINGS]; /* no request before this id is in flight, as far as was polled */
     struct sluice_histogram histograms[SLU_OPCODES];
 };
 
@@ -32,7 +33,7 @@ struct slu_timing {
     struct slu_transport table;
     struct slu_engine *engine;
     struct sluice_histogram
-        past[SLU_OPCODES]; /* of peers that were removed, and have a successor */
+        past[SLU_OPCODES]; /* of removed peers whose index was used again by later ones */
 };
 
 static inline uint32_t number_of(uint64_t id)
@@ -52,8 +53,8 @@ static inline struct stamp *stamp_at(struct slu_times *times, const struct slu_r
 }
 
 /*
- * The first work request of a request stands for it. What has no ring is no request, such as
- * a receive that takes arrivals.
+ * Stamps a request at its first work request. Ids without a ring belong to no request: for example
+ * those of receives for arrivals.
  */
 static inline void note_post(const struct slu_engine *engine, uint64_t id, uint32_t opcode,
                              int64_t now)
@@ -72,7 +73,10 @@ static inline void note_post(const struct slu_engine *engine, uint64_t id, uint3
     stamp->parts++;
 }
 
-/* That of a request which has not ended, in the ring or in what was polled since; else NULL. */
+/*
+ * Returns the stamp of a request that has not ended, by its entry in the ring or in aside.c; else
+ * NULL.
+ */
 static inline struct stamp *find_stamp(const struct slu_engine *engine, struct slu_times *times,
                                        const struct slu_ring *ring, uint64_t id)
 {
@@ -86,8 +90,9 @@ static inline struct stamp *find_stamp(const struct slu_engine *engine, struct s
 }
 
 /*
- * What the driver refused has failed, whatever the device says of it. A blocking call that
- * only remembers what its request uses has not, and has no operation in the entry.
+ * Returns whether a request has failed. The driver may have refused it, whatever the device
+ * reports. The entry of a blocking call on its fast path has no operation, and its marks are not
+ * set.
  */
 static inline bool has_failed(const struct slu_entry *entry)
 {
@@ -104,7 +109,9 @@ static inline void count_success(struct slu_times *times, const struct slu_ring 
     stamp->posted = 0;
 }
 
-/* One that was done, or failed for a reason of its own, proves that those before it were done. */
+/*
+ * Counts the requests before one that was done, or failed for a reason of its own: they were done.
+ */
 static inline void end_earlier(const struct slu_engine *engine, struct slu_times *times,
                                const struct slu_ring *ring, uint64_t id, int64_t now)
 {
@@ -116,7 +123,7 @@ static inline void end_earlier(const struct slu_engine *engine, struct slu_times
     *seen = id;
 }
 
-/* Work requests that have ended: one that is whole, or those of a chain of parts. */
+/* Counts the work requests that have ended: one whole request, or a chain of parts. */
 static inline uint16_t count_ended(const struct stamp *stamp, uint32_t part)
 {
     uint32_t ended = part == 0 ? 1 : part % SLU_PART_LAST;
@@ -143,7 +150,7 @@ static inline void note_end(const struct slu_engine *engine, const struct slu_wc
     stamp->parts -= count_ended(stamp, part);
     if (wc->status != SLUICE_STATUS_SUCCESS)
         stamp->posted = 0;
-    /* More parts may be on their way, or still be posted. */
+    /* More parts may be in flight, or still to be posted. */
     else if (stamp->parts == 0 && (part == 0 || !slu_ring_entry(ring, id)->marks.unfinished))
         count_success(times, ring, id, now);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unpolled work: as much of a list as there is room for is posted, and its
- * results are taken when the program likes.
+ * Unpolled work: a call posts as much of a list as there is room for, and the program retrieves the
+ * results later.
  */
 #include "config.h"
 
 #include "engine/borrow.h"
 #include "engine/message.h"
 
-/* 0: the request fits after what was counted, and is counted; else why not. */
+/* Counts a request if it fits after those already counted: 0, or the reason why not. */
 static int add_need(struct slu_engine *engine, const struct slu_item *item,
                     uint32_t need[SLU_QUEUES])
 {
@@ -30,7 +30,9 @@ static int add_need(struct slu_engine *engine, const struct slu_item *item,
     return 0;
 }
 
-/* How many requests from the first one on can be posted; *why not all, or 0. */
+/*
+ * Returns how many requests from the first on can be posted; *why is the reason why not all, or 0.
+ */
 static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source *source, int *why)
 {
     uint32_t need[SLU_QUEUES] = {0};
@@ -97,7 +99,7 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
                     slu_opcode_phrase(item->opcode), item->peer, name);
 }
 
-/* A request that may take no time is not posted: it could only end its connection. */
+/* Refuses a list whose deadline is 0: posting it could only end its connection. */
 static int fail_expired(const struct slu_engine *engine, const struct slu_source *source)
 {
     struct slu_item item;
@@ -109,7 +111,7 @@ static int fail_expired(const struct slu_engine *engine, const struct slu_source
     return slu_fail(ETIMEDOUT, "request 0: the deadline is 0: nothing was posted");
 }
 
-/* Of the first request, when not even that can be posted. */
+/* Returns the error of the first request if not even that can be posted. */
 static int fail_first(struct slu_engine *engine, const struct slu_source *source, int why)
 {
     struct slu_item item;
@@ -118,13 +120,16 @@ static int fail_first(struct slu_engine *engine, const struct slu_source *source
     return why == -ENOTCONN ? fail_peer(engine, &item) : fail_room(engine, &item);
 }
 
-/* Receives come before sends, so what can be posted of both is counted first. */
+/*
+ * Posts a list with receives and sends. Receives are posted first, so all that fits is counted
+ * before.
+ */
 static uint32_t post_mixed(struct slu_call *call, struct slu_prefix *prefix)
 {
     int why;
 
     prefix->count = count_prefix(call->engine, call->source, &why);
-    /* Room that has come back in the meantime counts. */
+    /* Credits may have come back since the last poll. */
     if (why == -EAGAIN) {
         slu_progress(call->engine);
         prefix->count = count_prefix(call->engine, call->source, &why);
@@ -138,7 +143,7 @@ static uint32_t post_mixed(struct slu_call *call, struct slu_prefix *prefix)
     return prefix->count;
 }
 
-/* All of one queue: posted as far as there is room, which may have come back meanwhile. */
+/* Posts a list for one queue as far as there is room, and polls once for more room. */
 static uint32_t post_alike(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue queue)
 {
     uint32_t count = slu_post_prefix(call, prefix, queue);
@@ -160,7 +165,7 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
     struct slu_call call;
     uint32_t count;
 
-    /* Nothing else is asked of one that does not wait. */
+    /* A call that does not wait uses no other fields. */
     call.engine = engine;
     call.source = source;
     call.time = deadline;
@@ -178,7 +183,7 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
     return (int)count;
 }
 
-/* One that is wrong, or names plain memory. */
+/* Returns the error of a list that is wrong, or posts a list that names plain memory. */
 static SLU_COLD int post_aside(struct slu_engine *engine, const struct slu_source *source, int why,
                                int64_t deadline, struct sluice_handle *handles)
 {
@@ -221,8 +226,8 @@ static __attribute__((noinline)) int post_list(struct slu_engine *engine,
 }
 
 /*
- * Posts one that is right, if there is room for it. queue and usual, which says that it is a
- * usual one, are constants.
+ * Posts one valid request, if there is room for it. queue is a constant, and so is usual: whether
+ * the request is usual for slu_request_is_usual().
  */
 static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue queue,
                                 const bool usual, const struct sluice_request *request,
@@ -268,7 +273,7 @@ static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue 
         send.rkey = request->remote.rkey;
         error = engine->transport->post_send(peer->qp, &send, &bad_send);
     }
-    /* Nobody looks at the rest before the next poll: it is filled in while the device works. */
+    /* The rest of the entry is not read before the next poll: fill it in while the device works. */
     entry->user_data = request->user_data;
     entry->time = deadline;
     entry->deadline = slu_after(deadline);
@@ -290,7 +295,10 @@ static __attribute__((noinline)) bool post_unusual(struct slu_engine *engine,
                : post_one(engine, SLU_SEND_QUEUE, false, request, deadline, handle);
 }
 
-/* Whether it was a request that is right and not rare, and had room. */
+/*
+ * Posts a request if it is valid, needs nothing of the slow path, and has room. Returns whether it
+ * did.
+ */
 static SLU_INLINE bool post_single(struct slu_engine *engine, const struct sluice_request *request,
                                    int64_t deadline, struct sluice_handle *handle)
 {

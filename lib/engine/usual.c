@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists of usual requests of one operation: what their entries and work requests have in
- * common is laid out once, and nothing is asked of a request that was asked when it was
- * checked. Guarantee: they are posted as slu_post_call() would post each.
+ * The fast path for lists of requests of one operation. The fields that their entries and work
+ * requests have in common are filled in once, and nothing is checked that slu_source_check() has
+ * checked. Guarantee: the requests are posted as slu_post_call() would post each of them.
  */
 #include "config.h"
 
 #include "engine/chain.h"
 
-/* Work requests of one peer, of which so many have all that is common to them. */
+/* Work requests for one peer. The common fields of the first laid of them are filled in. */
 struct usual {
     uint32_t opcode;
-    uint32_t flags; /* of each work request that is no receive */
+    uint32_t flags; /* of each work request in the send queue */
     uint32_t head;  /* of each entry */
     uint32_t laid;
     union {
@@ -49,7 +49,7 @@ static SLU_INLINE void aim_work(struct slu_send_wr *work, const struct sluice_re
     work->rkey = remote->rkey;
 }
 
-/* One more follows so many. */
+/* Links one more work request behind the first count. */
 static SLU_INLINE void link_work(struct usual *usual, const enum slu_queue queue, uint32_t count)
 {
     if (count == usual->laid)
@@ -72,7 +72,9 @@ static SLU_INLINE void post_work(struct slu_engine *engine, struct slu_peer *pee
     }
 }
 
-/* One request becomes number at of a chain. queue, owner and multicast are constants. */
+/*
+ * Turns a request into work request number at of a chain. queue, owner and multicast are constants.
+ */
 static SLU_INLINE void add_usual(struct slu_call *call, struct usual *usual, uint32_t at,
                                  struct slu_peer *peer, const struct sluice_request *request,
                                  uint32_t index, const enum slu_queue queue,
@@ -96,8 +98,8 @@ static SLU_INLINE void add_usual(struct slu_call *call, struct usual *usual, uin
 }
 
 /*
- * Those that follow the first of a chain and go to the same peer, as far as there is room for
- * them. Returns how many the chain has then. queue and owner are constants.
+ * Adds the requests that follow the first of a chain and go to the same peer, as far as there is
+ * room. Returns how many the chain has then. queue and owner are constants.
  */
 static SLU_INLINE uint32_t add_followers(struct slu_call *call, struct usual *usual,
                                          struct slu_peer *peer,
@@ -117,8 +119,9 @@ static SLU_INLINE uint32_t add_followers(struct slu_call *call, struct usual *us
 }
 
 /*
- * Most are alone in their chains: those that are not are left to more(), which is
- * add_followers() of that queue and owner, and NULL for a multicast. All three are constants.
+ * Posts the requests of a list. Most chains have a single request; longer ones are left to more(),
+ * which is add_followers() of that queue and owner. It is NULL for a multicast. queue, owner and
+ * more are constants.
  */
 typedef uint32_t add_more(struct slu_call *call, struct usual *usual, struct slu_peer *peer,
                           const struct sluice_request *request, uint32_t index, uint32_t end);
@@ -162,7 +165,7 @@ static SLU_INLINE uint32_t post_usual(struct slu_call *call, int list, uint32_t 
     return i;
 }
 
-/* The forms that it has. A multicast has no receives. */
+/* The forms of the fast path. A multicast has no receives. */
 #define FORM(name, queue, owner)                                                             \
     static __attribute__((noinline))                                                         \
     uint32_t name##_more(struct slu_call *call, struct usual *usual, struct slu_peer *peer,  \

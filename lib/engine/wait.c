@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: a wait polls, spins for a while if it may, and then sleeps on the
- * transport's event; an event loop sleeps on the same event outside of us. No
- * sleep misses anything: what came before it was armed is found by arming, and
- * what comes later ends it.
+ * Waiting: a wait polls, spins for a while if it may, and then sleeps on the transport's event. An
+ * event loop sleeps on the same event. No sleep misses an event: arming finds what came before, and
+ * what comes later ends the sleep.
  *
- * A wake is a flag and then a write to the event, in this order. The event may
- * be used up by a wait that is not to be interrupted; the flag stays until a
- * wait that is has seen it, or until the program polls.
+ * A wake sets a flag and then writes to the event, in this order. A wait that is not interruptible
+ * may consume the event; the flag stays until an interruptible wait has taken it, or until the
+ * program polls.
  */
 #include "config.h"
 
@@ -17,16 +16,19 @@
 #include "engine/inside.h"
 #include "engine/listed.h"
 
-/* A wait looks at the clock once in so many polls. */
+/* A wait checks the clock once in this many polls. */
 #define SPIN_POLLS 8
 /*
- * For the transport's hot_spin a spin gives way to nobody: what comes soon comes in that
- * time. Then it yields between polls, so that ranks that outnumber the processors wait at the
- * speed of those that work; a yield costs little where nobody else can run.
+ * A spin does not yield during the transport's hot_spin, in which a quick answer comes. Then it
+ * yields between polls, so that if ranks outnumber the processors, waiting ones do not slow down
+ * those that work. A yield costs little if nothing else can run.
  */
-/* A yield that took longer than this, and than a quarter of it, went to somebody. */
+/* A yield that took longer than this, and than a quarter of hot_spin, ran another thread. */
 #define EMPTY_YIELD SLUICE_US(1)
-/* Who has the processor for so long computes, and a sleeper is woken sooner than a spinner. */
+/*
+ * A yield that took this long ran a thread that computes. The spin then ends, because a sleeper
+ * gets the processor back sooner than a spinner.
+ */
 #define LONG_TURN SLUICE_MS(1)
 
 int slu_fd(const struct slu_engine *engine)
@@ -34,7 +36,7 @@ int slu_fd(const struct slu_engine *engine)
     return engine->transport->cq_fd(engine->cq);
 }
 
-/* When the engine has something to do even if nothing comes. */
+/* Returns when the engine has something to do even if nothing completes. */
 static int64_t next_due(const struct slu_engine *engine)
 {
     int64_t due =
@@ -43,7 +45,7 @@ static int64_t next_due(const struct slu_engine *engine)
     return engine->next_probe < due ? engine->next_probe : due;
 }
 
-/* Returns when the queue has something to say or something is due; or for no reason. */
+/* Sleeps until the queue has an event or something is due. It may also return for no reason. */
 static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_t until)
 {
     struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
@@ -71,13 +73,19 @@ static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, i
 {
     int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
 
-    /* Where processors are short, what comes comes from somebody who waits for one. */
+    /*
+     * If processors are short, what this waits for comes from a thread that needs one: yield at
+     * once.
+     */
     spin->hot = engine->crowded ? now : now + engine->transport->hot_spin;
     spin->until =
         engine->wait_mode == SLUICE_WAIT_SPIN ? SLUICE_FOREVER : now + time * (spin->patience + 1);
 }
 
-/* What was sent takes long, perhaps because its receives are not there. */
+/*
+ * Notifies the transport of peers that have not received a message yet: perhaps they have posted no
+ * receives.
+ */
 static SLU_COLD void tell_slow(struct slu_engine *engine)
 {
     if (engine->transport->qp_slow == NULL || engine->pending[SLU_SEND_QUEUE] == 0)
@@ -105,7 +113,7 @@ bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
     engine->crowded = took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
     if (spin->until == SLUICE_FOREVER)
         return true;
-    /* The time of others is not that of the spin. */
+    /* The time of other threads does not count as that of the spin. */
     spin->until = took > LONG_TURN ? now : spin->until + took;
     return took <= LONG_TURN;
 }
@@ -115,7 +123,7 @@ void slu_nap(struct slu_engine *engine, int64_t until)
     sleep_on_queue(engine, false, until);
 }
 
-/* What is waited for: that ready() says so, or that one request is not pending any more. */
+/* The condition of a wait: ready() returns true, or one request is not pending. */
 struct awaited {
     const struct slu_entry *entry; /* or NULL */
     bool (*ready)(void *argument);
@@ -128,17 +136,17 @@ static inline bool is_ready(const struct awaited *awaited)
                                   : awaited->ready(awaited->argument);
 }
 
-/* Of one request the next completion is wanted, and of many all there are. */
+/* Returns how many completions to poll for: one for a wait for one request, else all there are. */
 static inline uint32_t batch_of(const struct awaited *awaited)
 {
     return awaited->entry != NULL ? 1 : UINT32_MAX;
 }
 
 /*
- * Polls several times for one look at the clock, which costs more than a poll, unless it is
- * to sleep at once, or gives the processor away after each look. No pause instruction: it costs
- * as much as several polls, and under emulation, or in a guest that is watched for such loops,
- * many times that.
+ * Polls SPIN_POLLS times for one check of the clock, which costs more than a poll. If the wait
+ * sleeps at once, or yields after each check, it polls once. There is no pause instruction: it
+ * costs as much as several polls, and many times that under emulation or in a guest that is watched
+ * for such loops.
  */
 static int poll_often(struct slu_engine *engine, uint32_t most)
 {
@@ -151,7 +159,7 @@ static int poll_often(struct slu_engine *engine, uint32_t most)
     return count;
 }
 
-/* 1: ready, 0: the time is up, -EINTR: woken. */
+/* Waits: 1 if ready, 0 if the time is up, -EINTR if woken. */
 static int wait_until(struct slu_engine *engine, const struct awaited *awaited, bool interruptible,
                       int64_t until)
 {
@@ -171,7 +179,7 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
         }
         if (busy)
             spin.until = 0;
-        /* Other traffic must not keep this wait from seeing that its time is up. */
+        /* Other traffic must not keep this wait from noticing that its time is up. */
         if (busy && engine->busy_polls != 0)
             continue;
         now = slu_now();
@@ -221,7 +229,10 @@ static bool is_idle(const struct slu_engine *engine)
     return slu_nothing_pends(engine);
 }
 
-/* Nothing can come any more, though the queue of a dead device says "poll" for ever. */
+/*
+ * Returns whether nothing can complete any more. The queue of a dead device asks to be polled for
+ * ever.
+ */
 static bool is_over(const struct slu_engine *engine)
 {
     for (uint32_t i = 0; i < engine->peer_count; i++)
@@ -231,8 +242,8 @@ static bool is_over(const struct slu_engine *engine)
 }
 
 /*
- * The look at the fd is for edge-triggered event loops: what made it readable
- * before, and was not used up by a poll, makes no edge again.
+ * Returns whether an event loop should poll. The file descriptor is checked for edge-triggered
+ * loops: what made it readable before, and was not consumed by a poll, makes no further edge.
  */
 static bool has_something(struct slu_engine *engine)
 {
@@ -255,11 +266,11 @@ int slu_arm(struct slu_engine *engine, int64_t *due)
 
     slu_engine_enter(engine);
     slu_end_regions(engine);
-    /* It may still be that of a request that is complete. */
+    /* next_deadline may be that of a request that is complete. */
     if (is_idle(engine))
         engine->next_deadline = SLUICE_FOREVER;
     busy = has_something(engine);
-    /* Arming may take a moment. */
+    /* Arming may take time, so the clock is read afterwards. */
     left = next_due(engine);
     if (left != SLUICE_FOREVER)
         left -= slu_now();
@@ -278,7 +289,7 @@ void slu_wake(struct slu_engine *engine)
 
 void slu_wake_take(struct slu_engine *engine)
 {
-    /* An exchange: what any waker had done before it woke is seen from here on. */
+    /* An exchange, so that all that a waker did before its wake is visible from here on. */
     if (atomic_exchange(&engine->woken, false))
         engine->wakes++;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures of requests and peers in words: what failed, of whom, why, and what to
- * try. Each thing is said once, and all of it fits the thread's text.
+ * Texts for failures of requests and peers: what failed, with which peer, why, and what to try.
+ * Nothing is said twice, and the text fits the thread's buffer.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #define POST_FIRST "post receives before sends, as scatter_gather does"
 #define TAKE_PART "see whether the peer took part, or allow more time"
 
-/* "send to", "receive from". */
+/* Phrases that go before "peer 3". */
 static const char *const phrases[SLU_OPCODES] = {"nothing with", "send to",   "receive from",
                                                  "write to",     "read from", "compare-swap at",
                                                  "fetch-add at"};
@@ -22,7 +22,9 @@ const char *slu_opcode_phrase(uint32_t opcode)
     return opcode < SLU_OPCODES ? phrases[opcode] : "unknown operation with";
 }
 
-/* In the largest unit of which there is one, with up to three digits of a fraction. */
+/*
+ * Writes a duration in the largest unit of which there is at least one, with up to three decimals.
+ */
 const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES])
 {
     static const struct {
@@ -76,7 +78,7 @@ void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_
 
 #define HEARD_BYTES 40
 
-/* ", heard last 12 ms ago,", or nothing if that is not known. */
+/* Writes ", heard last 12 ms ago,", or nothing if that is not known. */
 static const char *say_heard(const struct slu_late *late, char text[HEARD_BYTES])
 {
     char ago[SLU_DURATION_BYTES];
@@ -88,7 +90,7 @@ static const char *say_heard(const struct slu_late *late, char text[HEARD_BYTES]
     return text;
 }
 
-/* Our sends wait for receives of the peer's. */
+/* Explains a deadline when sends of this side wait for receives of the peer. */
 static void explain_unready(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
 {
     char heard[HEARD_BYTES];
@@ -105,7 +107,7 @@ static void explain_unready(const struct slu_late *late, uint32_t opcode, char *
                      : ", nor had this side posted one; if both were sending, " POST_FIRST);
 }
 
-/* Of a transport that knows more than whether a request succeeded. */
+/* Explains a deadline on a transport that knows more than whether a request succeeded. */
 static void explain_known(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
 {
     char heard[HEARD_BYTES];
@@ -126,7 +128,7 @@ static void explain_known(const struct slu_late *late, uint32_t opcode, char *te
         snprintf(text, size, "%s", TAKE_PART);
 }
 
-/* Of one that does not: a device keeps to itself what it was answered before the end. */
+/* Explains a deadline on a device, which does not report what it was answered before the end. */
 static void explain_unknown(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
 {
     bool sends = opcode == SLUICE_OP_SEND;
@@ -143,7 +145,7 @@ static void explain_unknown(const struct slu_late *late, uint32_t opcode, char *
                  sends && !late->receives ? "; if both sides were sending, " POST_FIRST : "");
 }
 
-/* A deadline that ended the connection. */
+/* Describes a deadline that ended the connection. */
 static void say_late(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
 {
     char time[SLU_DURATION_BYTES];
@@ -164,7 +166,7 @@ static const char *hint_of(uint32_t status, uint32_t error_class)
                : slu_class_hint((enum sluice_error_class)error_class);
 }
 
-/* What befell an operation of the peer, or the peer alone: status, class and what to try. */
+/* Describes the status of an operation, or of the peer alone: status, class and what to try. */
 static void say_status(const struct slu_peer *peer, const struct sluice_error *error, char *text,
                        size_t size)
 {
@@ -208,7 +210,10 @@ void slu_peer_describe(const struct slu_peer *peer, struct sluice_error *error)
         snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, words);
 }
 
-/* Of a request that was late and never posted: its peer is as well as it was. */
+/*
+ * Returns the error of a request that was late and never posted, and whose peer was not failed for
+ * it.
+ */
 static int fail_unposted(const struct sluice_completion *completion, int64_t time)
 {
     const char *phrase = slu_opcode_phrase(completion->opcode);
@@ -253,7 +258,7 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
     if (completion->status == SLUICE_STATUS_DEADLINE &&
         (!known || cause.status != SLUICE_STATUS_DEADLINE || time == 0))
         return fail_unposted(completion, time);
-    /* The same twice leaves no room for what to try. */
+    /* Do not say the same twice: it would leave no room for what to try. */
     if (known && cause.status == completion->status && peer->reason[0] == '\0' &&
         (cause.opcode == completion->opcode || cause.status == SLUICE_STATUS_DEADLINE)) {
         cause.opcode = completion->opcode;
