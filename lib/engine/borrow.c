@@ -2,8 +2,8 @@
 /*
  * Requests of plain memory. The engine gets a region from the channel's cache for each of their
  * elements, and posts copies that name the regions. Once a call has posted all that it will, it
- * puts the regions back. Pending requests and prepared lists pin the memory that they name, whether
- * or not the cache still holds it, so nothing has to be done when a request ends.
+ * puts the regions back. Pending requests and prepared lists pin the memory that they name, no
+ * matter what else holds the region, so nothing has to be done when a request ends.
  *
  * Guarantee: memory is registered from before the request that names it is posted until that
  * request is complete, however it ends.

@@ -259,7 +259,7 @@ static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uin
     stall->offset = offset;
 }
 
-/* Completes an item that is not posted with the reason. */
+/* Completes an item without posting it. The result says why. */
 static void refuse_item(struct slu_call *call, const struct slu_item *item, uint32_t index)
 {
     struct slu_engine *engine = call->engine;

@@ -82,7 +82,10 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     return (uint32_t)(sends + receives + further) + engine->probe_limit;
 }
 
-/* Checks that at least half of the entries are left for requests if they are scarce. */
+/*
+ * Checks that the entries of further queue pairs leave at least half of all for requests, if
+ * entries are scarce.
+ */
 static int check_further(const struct slu_engine *engine, const struct slu_tcontext *device,
                          uint64_t further)
 {

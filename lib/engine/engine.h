@@ -217,8 +217,8 @@ void slu_wake(struct slu_engine *engine);
 /*
  * source.c: checks all requests of a source. Returns the queues that it has requests for, one bit
  * each, with SLU_ALIKE if all requests of each list are of one operation and take the fast path,
- * and SLU_BLOCKY if any has blocks. Returns the error if a request is wrong, or SLU_NAMES_PLAIN,
- * which is negative so that only the slow path tests for it.
+ * and SLU_BLOCKY if any has blocks; 0 if there are no requests. Returns the error if a request is
+ * wrong, or SLU_NAMES_PLAIN, which is negative so that only the slow path tests for it.
  */
 #define SLU_ALIKE 4
 #define SLU_BLOCKY 8
@@ -260,7 +260,10 @@ void slu_post_stalled(struct slu_call *call);
  */
 /* Returns whether count requests can be posted to a peer now. */
 bool slu_has_room(const struct slu_engine *engine, uint32_t peer, uint32_t count);
-/* Posts one send, write or read, for which there must be room. Returns its id. */
+/*
+ * Posts one send, write or read, for which there must be room. Returns its id, or one that is never
+ * in flight if the peer is not ready.
+ */
 uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_request *request);
 /* Returns whether the request with that id is in flight. No request has the id 0. */
 bool slu_is_pending(struct slu_engine *engine, uint64_t id);

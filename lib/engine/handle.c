@@ -46,7 +46,7 @@ static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t i
                : NULL;
 }
 
-/* Finds the result of an id in failure.c instead. */
+/* Finds the result of an id in failure.c, with the same check of the peer. */
 static bool find_failure(struct slu_engine *engine, uint64_t id,
                          struct sluice_completion *completion)
 {

@@ -95,7 +95,7 @@ bool slu_probe_heard(struct slu_peer *peer);
  * finished.
  */
 bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc);
-/* End the probes of a peer: when it has failed, and when its queue pair has been destroyed. */
+/* Stop probing a peer: when it has failed, and when its queue pair has been destroyed. */
 void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer);
 void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer);
 /* Checks the peers whose keep-alive is due. */

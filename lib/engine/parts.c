@@ -118,7 +118,7 @@ void slu_parts_next(struct slu_parts *parts, struct sluice_sge *pieces, struct s
 
     part->remote_addr = end;
     /*
-     * Elements without bytes are skipped. An element that a part uses in part goes on in the next.
+     * Elements without bytes are skipped. An element that a part uses partly goes on in the next.
      */
     while (parts->left > 0 && room > 0 && remote->addr == end) {
         uint64_t bytes = least(least(local->left, remote->left), room);

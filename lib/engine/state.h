@@ -116,7 +116,7 @@ struct slu_entry {
     uint32_t index; /* of the request in the call, or in the scope */
     union {
         _Atomic uint32_t place; /* pending: low half of the address of the first element */
-        uint32_t immediate;     /* of what has succeeded */
+        uint32_t immediate;     /* of a success */
         uint32_t cause;         /* of a failure that is done */
     };
     union {
@@ -295,7 +295,7 @@ struct slu_arrivals {
 };
 
 struct slu_engine {
-    uint64_t tag; /* owner of handles; never repeats in a process. First: see probe.h */
+    uint64_t tag; /* owner of handles; never repeats in a process. Must be first: see probe.h */
     const struct slu_transport *transport;
     struct sluice_pd *pd;
     struct slu_memory_user memory_user; /* of the protection domain */
@@ -318,7 +318,7 @@ struct slu_engine {
     uint32_t pending[SLU_QUEUES]; /* requests */
     uint32_t cq_free[SLU_QUEUES]; /* credits of the completion queue */
     uint32_t cq_size[SLU_QUEUES];
-    uint32_t own_size; /* of the rings of our own requests */
+    uint32_t own_size; /* of the rings of the library's own requests */
     uint64_t call_number;
     uint64_t done_number;
     uint64_t refused_number;

@@ -110,7 +110,8 @@ static inline void count_success(struct slu_times *times, const struct slu_ring 
 }
 
 /*
- * Counts the requests before one that was done, or failed for a reason of its own: they were done.
+ * Counts the requests before one that was done, or failed for a reason of its own, as successes:
+ * sends complete in order.
  */
 static inline void end_earlier(const struct slu_engine *engine, struct slu_times *times,
                                const struct slu_ring *ring, uint64_t id, int64_t now)

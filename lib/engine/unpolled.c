@@ -226,8 +226,8 @@ static __attribute__((noinline)) int post_list(struct slu_engine *engine,
 }
 
 /*
- * Posts one valid request, if there is room for it. queue is a constant, and so is usual: whether
- * the request is usual for slu_request_is_usual().
+ * Posts one valid request, if there is room for it. queue and usual are constants. usual is whether
+ * slu_request_is_usual() holds for the request.
  */
 static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue queue,
                                 const bool usual, const struct sluice_request *request,
