@@ -1,44 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Letting in for who has more to wait for than a listener: those that come go on side by side,
- * as with sluice_accept(), one peer of a multichannel for each; nothing here waits. A listener
- * is used with one door, and not with sluice_accept().
+ * A door lets peers in for a thread that also waits for other things. The peers that come are let
+ * in side by side, as by sluice_accept(), each as one peer of a multichannel. No function here
+ * waits. A listener is used with one door, and not with sluice_accept().
  */
 #ifndef SLU_DOOR_H
 #define SLU_DOOR_H
 
 #include "listener/listener.h"
 
-/* What becomes of who has come. */
+/* How a connection is let in. */
 struct slu_welcome {
-    struct sluice_multichannel *multichannel; /* whose peer it is to be */
-    struct sluice_private_data own;           /* what it is told */
+    struct sluice_multichannel *multichannel; /* where it becomes a peer */
+    struct sluice_private_data own;           /* private data to send to it */
 };
 
 struct slu_door {
     struct sluice_listener *listener;
-    /* Looks who it is, and fills the welcome: 0; or a negative errno, and it hears the text. */
+    /*
+     * Decides whether a connection may be let in, and fills the welcome. Returns 0; or a negative
+     * errno value with a text, which the other side receives.
+     */
     int (*judge)(struct slu_door *door, const struct sluice_incoming *incoming,
                  struct slu_welcome *welcome);
     /*
-     * Whether a peer that is connected now has a place, before it is told that it is let in: 0; or
-     * a negative errno, and it hears the text. Any number may be under way, and hold no place.
+     * Decides whether there is a place for a peer that has connected but does not yet know that it
+     * is let in. Returns 0; or a negative errno value with a text, which the peer receives.
+     * Admissions under way have no place yet, however many there are.
      */
     int (*admit)(struct slu_door *door, const struct sluice_multichannel *multichannel);
 };
 
-/* One that is in. */
+/* An admitted peer. */
 struct slu_entrant {
     struct sluice_multichannel *multichannel;
     uint32_t peer;
 };
 
 /*
- * Goes on with all, as far as nothing has to be waited for: true, and one that is in now. It is to
- * be called again when the descriptor of the listener is readable.
+ * Advances all admissions as far as possible without waiting. Returns true with one peer that is
+ * now admitted. Call it again when the descriptor of the listener is readable.
  */
 bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant);
-/* Peers of the multichannel that are let in, and that slu_door_step() has not returned yet. */
+/*
+ * Returns the number of peers of the multichannel that are admitted and that slu_door_step() has
+ * not returned yet.
+ */
 uint32_t slu_door_count(const struct slu_door *door,
                         const struct sluice_multichannel *multichannel);
 

@@ -6,7 +6,7 @@
 #include "channel/channel.h"
 #include "multichannel/multichannel.h"
 
-/* How often is looked whether the other side has left, or says why it could not. */
+/* Interval of checks whether the other side has left, or sent the reason why it failed. */
 #define LOOK_TIME SLUICE_MS(20)
 
 int slu_joint_check(const struct slu_joint *joint)
@@ -84,8 +84,9 @@ int slu_joint_check_peer(const struct slu_joint *joint, uint32_t index)
 }
 
 /*
- * An open scope of the multichannel does not keep it: the program was never told of the peer, and
- * there may be no later time. Work that the scope has posted to it nevertheless ends.
+ * Removes a peer even while the program has a scope of the multichannel open: the program was never
+ * told of the peer, and there may be no later time. Work that the scope posted to it ends
+ * regardless.
  */
 static void remove_peer(const struct slu_joint *joint, uint32_t index)
 {
@@ -165,7 +166,7 @@ static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeo
     error = slu_await_connected(engine_of(joint), slu_joint_peer(joint, index), timeout);
     if (error != -EOPNOTSUPP)
         return error;
-    /* Whoever gives no rights cannot be asked: the handshake is all that there is. */
+    /* A peer that grants no access cannot be queried: the handshake has to be enough. */
     slu_text_restore(&text);
     return 0;
 }
@@ -179,7 +180,7 @@ static int fail_wire(const struct slu_passage *passage, int error)
                     text.bytes);
 }
 
-/* Who could not go on has said why before it closed anything. */
+/* Prefers the reason that the other side gave: it sends one before it closes its channel. */
 static int explain_wire(struct slu_passage *passage, int error, bool *heard)
 {
     struct slu_text text;
@@ -211,7 +212,7 @@ int slu_joint_fail_late(const struct slu_joint *joint, const struct slu_passage 
     return fail_wire(passage, -ETIMEDOUT);
 }
 
-/* Until the other side of each was heard. *heard: it said that it is done. */
+/* Waits until all peers are connected. *heard: the other side has said that it is done. */
 static int await_wires(const struct slu_joint *joint, struct slu_passage *passage, bool *heard)
 {
     int error = 0;
@@ -255,7 +256,7 @@ static int go_on(struct slu_joint *joint, struct slu_passage *passage)
         error = slu_joint_offer(joint, passage);
     if (error == 0)
         error = await_wires(joint, passage, &heard);
-    /* The listener says last that it is done, when it has read that we are. */
+    /* The listener reports success last, after it has read that this side is done. */
     if (error == 0)
         error = slu_passage_send(passage, NULL, 0);
     return error == 0 && !heard ? slu_passage_hear(passage, NULL, 0) : error;
@@ -267,7 +268,10 @@ int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)
 
     if (error == 0)
         return 0;
-    /* Of a reset it may be the channel's: whoever is there is told. */
+    /*
+     * A reset may come from the channel alone, so the other side may still be there: send it the
+     * error.
+     */
     if (error != -ECONNABORTED)
         slu_passage_fail(passage, error);
     slu_joint_undo(joint);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A listener: an offer with a queue of those who stand, and an epoll set of its own, which
- * is what a program watches. Whoever calls drives it; a timer in the set tells when it is
- * to be looked at though nothing comes.
+ * A listener accepts connections, negotiates with each, and queues those that have proven
+ * themselves. The listener has an epoll set of its own, whose descriptor the program watches. Every
+ * call of the program drives the listener. A timer in the set makes the descriptor readable when
+ * work is due although no event comes.
  */
 #ifndef SLU_LISTENER_H
 #define SLU_LISTENER_H
@@ -17,10 +18,12 @@
 #include "connect/negotiation.h"
 #include "connect/secret.h"
 
-/* That sluice_accept() and doors let in at a time: at least, and at most. */
+/*
+ * Bounds of let_in_most: admissions of sluice_accept() and doors that may be under way at a time.
+ */
 #define SLU_LET_IN_LEAST 16
 #define SLU_LET_IN_MOST 1024
-/* Of a hello: version and number of channels, and then private data. */
+/* Bytes of a hello before its private data: version and number of channels, 4 each. */
 #define SLU_CONNECT_HEAD 8
 
 struct slu_cm;
@@ -30,22 +33,22 @@ TAILQ_HEAD(slu_admissions, slu_admission);
 
 struct sluice_listener {
     uint32_t magic;
-    uint32_t holds; /* its program, and all who have come and are not let in or refused yet */
+    uint32_t holds; /* one for the program, one for each connection neither let in nor refused */
     int epoll, event, timer;
-    int64_t timer_at; /* when the timer ends; SLUICE_FOREVER: it is not set */
-    int64_t next_due; /* no admission has anything to do before, unless something comes */
+    int64_t timer_at; /* when the timer expires; SLUICE_FOREVER: it is not set */
+    int64_t next_due; /* earliest time at which an admission is due without an event */
     atomic_bool woken;
     uint32_t backlog, waiting;
     uint32_t last_id;
     struct sluice_incoming *first, *last;
-    struct slu_admissions under_way, finished, ready; /* the oldest first */
-    struct slu_admission *fresh;                      /* began to connect last; NULL: none */
-    struct slu_admission **slots;                     /* those under way, by the data of events */
+    struct slu_admissions under_way, finished, ready; /* oldest first */
+    struct slu_admission *fresh;                      /* the last to connect; NULL: none */
+    struct slu_admission **slots;                     /* those under way; events name a slot */
     uint32_t slot_count;
-    uint32_t let_in_count, let_in_most; /* under way, of sluice_accept() and doors */
+    uint32_t let_in_count, let_in_most; /* of sluice_accept() and doors, under way */
     struct slu_address address;
     struct slu_secret secret;
-    struct slu_gate *gate; /* over rdma_cm; NULL: over TCP, with the offers */
+    struct slu_gate *gate; /* over rdma_cm; NULL: over TCP, by the offers */
     struct slu_negotiations offers;
 };
 
@@ -54,81 +57,104 @@ static inline bool slu_is_listener(const struct sluice_listener *listener)
     return listener != NULL && listener->magic == SLU_MAGIC_LISTENER;
 }
 
-/* -EINVAL with a text. */
+/* Returns -EINVAL with a text. */
 static inline int slu_not_a_listener(const struct sluice_listener *listener)
 {
     return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
 }
 
-/* In the queue of its listener, or the program's. */
+/* An incoming connection. It is in the queue of its listener, or belongs to the program. */
 struct sluice_incoming {
     uint32_t magic;
     uint32_t id;
     struct sluice_listener *listener;
     struct sluice_incoming *next;
     int fd;            /* -1: it came over rdma_cm */
-    struct slu_cm *cm; /* NULL: over TCP, or it is the channel's by now */
+    struct slu_cm *cm; /* NULL: over TCP, or a channel has taken it over */
     struct slu_session session;
     struct slu_address address;
     uint32_t version, channels;
     struct sluice_private_data private_data;
 };
 
-/* The secret of an attribute, or of the environment. */
+/*
+ * Reads the secret of the file at path or, if path is NULL, of the file that the environment names.
+ */
 int slu_listener_secret(const char *path, struct slu_secret *secret);
-/* -EINVAL, unless it is NULL or what it says is possible. */
+/* Returns 0 if data is NULL or its size is in range, otherwise -EINVAL with a text. */
 int slu_private_data_check(const struct sluice_private_data *data);
 
-/* listen.c: host and port of an address; of it the whole is said: 0, or an error with a text. */
+/*
+ * listen.c: Parses text, the host and port within address; error texts show the whole address.
+ * Returns 0, or an error with a text.
+ */
 int slu_listen_parse(const char *address, const char *text, struct slu_host_port *where);
-/* Its addresses of this host, of which it has one: how many, or an error with a text. */
+/* Finds the addresses to listen at, at least one. Returns their number, or an error with a text. */
 int slu_listen_find(const struct slu_host_port *where, struct slu_address *addresses);
 int slu_listen_fail(int error, const char *address);
 int slu_listen_fail_watch(int error);
-/* connect.c: the addresses of host and port that are dialed: how many, or an error with a text. */
+/*
+ * connect.c: Finds the addresses to dial for a host and port. Returns their number, or an error
+ * with a text.
+ */
 int slu_connect_find(const char *name, const char *text, int64_t until,
                      struct slu_address addresses[SLU_DIAL_MOST]);
 
-/* listener.c: those who come go to the queue of the listener from then on. */
+/* listener.c: Starts to negotiate. From then on, proven connections go to the listener's queue. */
 int slu_listener_start(struct sluice_listener *listener);
-/* Waits until then for something to happen, and does what is to be done. */
+/* Waits for an event, at most until then, and does all work that is due. */
 void slu_listener_progress(struct sluice_listener *listener, int64_t until);
-/* Whether it was woken, which is over then. */
+/* Returns whether the listener was woken, and clears the wake. */
 bool slu_listener_was_woken(struct sluice_listener *listener);
 /*
- * Ends each call of the program: keeps the descriptor readable while an incoming connection waits
- * or an admission is finished, for another call may have driven the listener that far.
+ * Ends a call of the program. Keeps the descriptor readable while an incoming connection waits or
+ * an admission is finished, because a different call may have driven the listener that far.
  */
 void slu_listener_leave(struct sluice_listener *listener);
-/* accept.c: ends all that sluice_accept() has begun and nobody will take: how many. */
+/*
+ * accept.c: Ends all admissions that sluice_accept() began and no later call will take. Returns how
+ * many.
+ */
 uint32_t slu_accept_end(struct sluice_listener *listener, const char *why);
 void slu_listener_drop(struct sluice_listener *listener);
-/* It waits for its program from now on: its fields are filled but for those of the queue. */
+/* Appends to the queue a connection with all its fields filled in but those of the queue. */
 void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming);
 int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t events,
                        uint64_t data);
-/* Of the data of events: that somebody came over rdma_cm, or left. */
+/* Data of an event: a connection came, or left, over rdma_cm. */
 #define SLU_GATE_TAG (UINT64_C(5) << 32)
-/* That an admission has a whole step or its end, or its channel has something; below: its slot. */
+/*
+ * Data of an event: an admission has a whole step or its connection ended, or its channel has an
+ * event. The low half has the slot.
+ */
 #define SLU_ADMISSION_TAG (UINT64_C(6) << 32)
-/* The first of those who wait and have not left, which is the caller's; NULL: nobody does. */
+/*
+ * Takes the first connection of the queue that has not left. The caller owns it. Returns NULL if
+ * there is none.
+ */
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
-/* Over rdma_cm: those who wait no longer. */
+/* Drops the queued connections over rdma_cm that have left. */
 void slu_listener_drop_left(struct sluice_listener *listener);
-/* Closes what it has of its connection, and frees it. */
+/* Closes what the incoming connection still has of its connection, and frees it. */
 void slu_incoming_free(struct sluice_incoming *incoming);
 
-/* incoming.c: its program asks for one channel: 0, or -EINVAL with a text. */
+/* incoming.c: Returns 0 if the other side wants one channel, otherwise -EINVAL with a text. */
 int slu_incoming_check(const struct sluice_incoming *incoming);
-/* Ends it; the other side hears the reason, or of NULL the thread's text, which stays. */
+/*
+ * Refuses the incoming connection. The other side receives the reason or, if it is NULL, the
+ * thread's text. Keeps the thread's text, and returns the error.
+ */
 int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason);
 
-/* listen.c: sluice_listen() with a secret that is in no file, which is copied. */
+/* listen.c: Does what sluice_listen() does, with a secret from memory, which is copied. */
 struct sluice_listener *slu_listen_secretly(const char *address, const struct slu_secret *secret);
 
-/* connect.c: for sluice_connect() where all is known that a name and a file would tell. */
+/*
+ * connect.c: Replaces the name and the secret file of sluice_connect() if the caller already knows
+ * the addresses and the secret.
+ */
 struct slu_dialed {
-    const char *name; /* in texts */
+    const char *name; /* for texts */
     const struct slu_address *addresses;
     uint32_t count;
     struct slu_secret secret; /* the caller's */

@@ -13,16 +13,18 @@
 #define HEAD_BYTES SLU_PASSAGE_HEAD
 #define SEALED_HEAD (HEAD_BYTES + SLU_SEAL_BYTES)
 #define LABEL_BYTES 16
-/* Steps of so many bytes fit every socket. */
+/* A step up to this size fits the default send buffer of any socket. */
 #define SMALL_STEP 4096
 
-/* In these the other side is named first, and in the past. */
+/* Texts of errors name the other side first, and are in the past tense. */
 static int fail_late(const struct slu_passage *passage)
 {
     return slu_fail(ETIMEDOUT, "%s did not go on before the deadline", passage->who);
 }
 
-/* An end and a reset are the other side's; any other error is of this socket or this system. */
+/*
+ * The other side causes an end or a reset; any other error comes from this socket or this system.
+ */
 static int fail_gone(const struct slu_passage *passage, int error)
 {
     if (error == ECONNRESET || error == EPIPE)
@@ -75,7 +77,7 @@ static int hear_all(struct slu_passage *passage, uint8_t *bytes, size_t count)
     return error;
 }
 
-/* Each side and each step has two of its own, of head and bytes. */
+/* Makes the label of a seal. Each side has two of its own for each step: for head and for bytes. */
 static const char *make_label(char label[LABEL_BYTES], bool dialer, uint32_t step, char part)
 {
     snprintf(label, LABEL_BYTES, "step %c %u %c", dialer ? 'd' : 'a', step % 1000, part);
@@ -107,7 +109,9 @@ int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t co
     return send_step(passage, 0, bytes, count);
 }
 
-/* Whom a text names first is who reads it. */
+/*
+ * Replaces the name of the other side at the start of a text by "we": the other side will read it.
+ */
 static void turn(const struct slu_passage *passage, const char *words,
                  char turned[SLU_PASSAGE_TEXT])
 {
@@ -125,7 +129,7 @@ void slu_passage_fail(struct slu_passage *passage, int error)
 
     slu_text_save(&text);
     turn(passage, text.bytes, words);
-    /* What does not fit a socket that has had nothing to do is not waited for. */
+    /* The step fits an idle socket. If it does not, the text is lost: do not wait for room. */
     passage->until = 0;
     (void)send_step(passage, (uint32_t)-error, words, (uint32_t)strlen(words));
     passage->until = until;
@@ -214,7 +218,7 @@ bool slu_passage_has_step(const struct slu_passage *passage, uint32_t count)
 
     if (poll(&pollfd, 1, 0) <= 0)
         return false;
-    /* The end may come behind a part of a step. */
+    /* The connection may end after a part of a step. */
     if ((pollfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
         return true;
     return recv(passage->fd, bytes, whole, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)whole;
