@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for whoever comes and letting it in: many at a time, so that a peer that falls silent
- * amid it holds up no other one. The first that is connected is the result; those that are not
- * yet stay with the listener, and the next call goes on with them. One that fails, whatever
- * it did, is refused alone.
+ * sluice_accept() and doors: wait for connections and let them in. Many are let in side by side, so
+ * that a peer that stops answering holds up no other peer. The first one that is connected is the
+ * result. The others stay with the listener, and the next call continues with them. A failure of
+ * one peer, whatever the cause, refuses only that peer.
  */
 #include "config.h"
 
@@ -14,13 +14,16 @@
 #include "listener/door.h"
 #include "listener/rdmacm.h"
 
-/* A peer that has been silent for so long makes room for one that waits. */
+/*
+ * If all places are taken, a peer that has been silent for this long gives its place to a waiting
+ * one.
+ */
 #define SILENT_TIME SLUICE_S(10)
 
-/* A call of the program, or of a door. */
+/* A call of sluice_accept(), or of a door. */
 struct accept {
     struct sluice_listener *listener;
-    struct slu_door *door; /* NULL: a channel is wanted, of the next three */
+    struct slu_door *door; /* NULL: a channel is wanted, by the next three */
     struct sluice_pd *pd;
     const struct sluice_channel_attr *given;
     struct sluice_channel_attr attr;
@@ -45,7 +48,7 @@ static struct slu_admission_plan plan_of(const struct accept *accept,
     return plan;
 }
 
-/* It is let in, step by step. An error is ours. */
+/* Begins to let a connection in. Returns an error only if this side cannot prepare for it. */
 static int begin(const struct accept *accept, struct sluice_incoming *incoming,
                  const struct slu_welcome *welcome)
 {
@@ -61,7 +64,10 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming,
     return 0;
 }
 
-/* What a peer is told that has come for a single channel, if the owner of the door agrees. */
+/*
+ * Decides about a connection. Only one channel can be let in, and the owner of the door has to
+ * agree.
+ */
 static int judge(const struct accept *accept, const struct sluice_incoming *incoming,
                  struct slu_welcome *welcome)
 {
@@ -73,7 +79,7 @@ static int judge(const struct accept *accept, const struct sluice_incoming *inco
     return error;
 }
 
-/* The one whose last step was first; there is one. */
+/* Returns the admission whose last step is the oldest. At least one is under way. */
 static struct slu_admission *find_oldest(const struct sluice_listener *listener)
 {
     struct slu_admission *oldest = NULL, *admission;
@@ -86,7 +92,7 @@ static struct slu_admission *find_oldest(const struct sluice_listener *listener)
     return oldest;
 }
 
-/* One more has a place, though it be that of one that is silent. */
+/* Returns whether there is a place for one more, after a silent peer was refused if need be. */
 static bool make_room(struct sluice_listener *listener)
 {
     struct slu_admission *oldest;
@@ -125,7 +131,10 @@ static int begin_all(const struct accept *accept)
     return error;
 }
 
-/* What one call began, another one takes if it wants the same. */
+/*
+ * Returns whether the call may take this admission: a different call may have begun it, if that
+ * call wanted the same.
+ */
 static bool is_wanted(const struct accept *accept, const struct slu_admission *admission)
 {
     if (accept->door != NULL)
@@ -134,7 +143,10 @@ static bool is_wanted(const struct accept *accept, const struct slu_admission *a
            memcmp(&admission->wanted, &accept->attr, sizeof accept->attr) == 0;
 }
 
-/* The first that is in; NULL: none yet. One whose multichannel was closed is nobody's. */
+/*
+ * Returns the first connected admission that the call may take, or NULL. Frees those that failed
+ * because their multichannel was closed.
+ */
 static struct slu_admission *find_finished(const struct accept *accept)
 {
     struct slu_admission *admission = TAILQ_FIRST(&accept->listener->finished), *next;
@@ -158,7 +170,7 @@ uint32_t slu_accept_end(struct sluice_listener *listener, const char *why)
     return count;
 }
 
-/* Until something happens; the channel that began to connect last is waited for first. */
+/* Waits for an event, but first, shortly, for the channel that was the last to begin to connect. */
 static void await(const struct accept *accept)
 {
     struct slu_admission *fresh = accept->listener->fresh;
@@ -245,7 +257,7 @@ bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant)
     struct slu_admission *admission;
 
     slu_listener_progress(door->listener, 0);
-    /* A peer that cannot be let in for want of something has heard so. */
+    /* An error refused its peer with the reason; the door goes on. */
     (void)!begin_all(&accept);
     admission = find_finished(&accept);
     if (admission != NULL) {

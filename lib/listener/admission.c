@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An admission from its first words to its end. */
+/* An admission, from the first reply to its end. */
 #include "config.h"
 
 #include "listener/admission.h"
@@ -14,19 +14,21 @@
 #include "multichannel/multichannel.h"
 
 /*
- * A channel that connects is looked at again after this part of the time that it has taken so
- * far: mostly an event comes earlier, and a peer that is silent costs less and less.
+ * If no event comes earlier, a connecting channel is polled again after this fraction of the time
+ * it has taken so far. So a silent peer is polled less and less often.
  */
 #define LOOK_PART 8
 #define LOOK_LEAST SLUICE_MS(1)
 #define LOOK_MOST SLUICE_MS(50)
-/* The least for a channel whose events the set of the listener reports. */
+/* The least interval for a channel whose events the set of the listener reports. */
 #define WATCHED_LEAST SLUICE_MS(10)
-/* Until the program has ended its scope of the multichannel. */
+/* Interval of checks whether the program has closed its scope of the multichannel. */
 #define SCOPE_TIME SLUICE_MS(10)
-/* While others wait, a call gives up a peer that has been silent for so long. */
+/* A waiting call gives up a peer that has been silent for this long while others wait. */
 #define SILENT_TIME SLUICE_S(10)
-/* A call that waits looks for a channel that begins to connect so long, and so often. */
+/*
+ * Length of the one short wait for a watched channel, and of each of the TURNS waits for another.
+ */
 #define SPIN_TIME SLUICE_US(50)
 #define TURN_TIME SLUICE_MS(2)
 #define TURNS 10
@@ -42,7 +44,7 @@ static void set_due(struct slu_admission *admission, int64_t due)
     admission->listener->next_due = earlier(admission->due, admission->listener->next_due);
 }
 
-/* Slots: the table from the data of an event to an admission, which may be gone by then. */
+/* Slots: the table from the data of an event to its admission, which may have ended since. */
 
 static bool take_slot(struct sluice_listener *listener, struct slu_admission *admission)
 {
@@ -80,7 +82,7 @@ static void unmark_ready(struct slu_admission *admission)
     admission->is_ready = false;
 }
 
-/* The descriptors leave the set before they are closed: another process may share them. */
+/* Remove a descriptor from the set before it is closed: another process may share it. */
 static void unwatch_channel(struct slu_admission *admission)
 {
     if (admission->watched)
@@ -102,7 +104,7 @@ static void leave_multichannel(struct slu_admission *admission)
     admission->user.closed = NULL;
 }
 
-/* It has its result, which stays until it is taken. */
+/* Finishes an admission: its result is kept until the owner takes it. */
 static void finish(struct slu_admission *admission, int error)
 {
     struct sluice_listener *listener = admission->listener;
@@ -132,7 +134,7 @@ void slu_admission_free(struct slu_admission *admission)
     free(admission);
 }
 
-/* It hears the thread's text, unless it said itself why. */
+/* Sends the thread's text to the other side, unless the other side itself sent the reason. */
 static void tell_failure(struct slu_admission *admission, int error)
 {
     if (admission->passage.fd < 0)
@@ -161,7 +163,9 @@ void slu_admission_fail(struct slu_admission *admission, int error)
     slu_admission_free(admission);
 }
 
-/* The multichannel is closed with its peers: nothing of it is to be undone. */
+/*
+ * The multichannel is being closed, with its peers: ends the admission without undoing its joint.
+ */
 static void multichannel_closed(struct slu_channel_user *user)
 {
     struct slu_admission *admission = slu_container_of(user, struct slu_admission, user);
@@ -185,7 +189,7 @@ static void multichannel_closed(struct slu_channel_user *user)
     slu_listener_leave(listener);
 }
 
-/* Making one. */
+/* Making an admission. */
 
 static struct slu_admission *allocate(struct sluice_incoming *incoming,
                                       const struct slu_admission_plan *plan)
@@ -206,7 +210,7 @@ static struct slu_admission *allocate(struct sluice_incoming *incoming,
                                           .count = count,
                                           .own = admission->endpoints,
                                           .remote = admission->endpoints + count};
-    /* Nothing of it waits: it has whole steps, and says what fits its socket. */
+    /* No deadline: this side reads whole steps, and sends only what fits the socket. */
     admission->passage = (struct slu_passage){.fd = incoming->fd, .session = incoming->session};
     slu_address_text(&incoming->address, admission->passage.who);
     if (plan->wanted != NULL)
@@ -265,7 +269,7 @@ static int fail_left(const struct slu_admission *admission)
     return slu_fail(ECONNRESET, "%s left before it was let in", admission->passage.who);
 }
 
-/* What it hears first: that it is let in, and our endpoints; or all, over rdma_cm. */
+/* Sends the first reply: the verdict and our endpoints or, over rdma_cm, the only answer. */
 static int answer(struct slu_admission *admission, const struct sluice_private_data *own)
 {
     struct sluice_incoming *incoming = admission->incoming;
@@ -276,7 +280,7 @@ static int answer(struct slu_admission *admission, const struct sluice_private_d
         return slu_rdmacm_answer(incoming, &admission->joint, own);
     slu_passage_make_room(&admission->passage, bytes);
     slu_passage_await(&admission->passage, bytes);
-    /* The set reports each step that arrives, once. */
+    /* Edge-triggered: the set reports each step once, when it arrives. */
     error = slu_listener_watch(admission->listener, incoming->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
                                SLU_ADMISSION_TAG + admission->slot);
     if (error < 0)
@@ -298,7 +302,7 @@ int slu_admission_start(struct slu_admission *admission, const struct slu_admiss
     return error;
 }
 
-/* Going on. */
+/* Advancing an admission. */
 
 static uint32_t bytes_of_step(const struct slu_admission *admission)
 {
@@ -321,7 +325,9 @@ static int hear_endpoints(struct slu_admission *admission)
     return error;
 }
 
-/* Once: the set reports it from then on, whenever the channel is armed. */
+/*
+ * Adds the channel to the set, once. From then on the set reports its events whenever it is armed.
+ */
 static void watch_channel(struct slu_admission *admission)
 {
     struct slu_joint *joint = &admission->joint;
@@ -332,7 +338,7 @@ static void watch_channel(struct slu_admission *admission)
                                EPOLLIN | EPOLLET, SLU_ADMISSION_TAG + admission->slot) == 0;
 }
 
-/* Asks all that are not connected yet, and waits for the first of them: 0, -ETIMEDOUT, or why. */
+/* Polls the channels, and waits for the first that is not connected. 0, -ETIMEDOUT, or an error. */
 static int look_at_channels(struct slu_admission *admission, int64_t timeout)
 {
     struct slu_joint *joint = &admission->joint;
@@ -348,21 +354,24 @@ static int look_at_channels(struct slu_admission *admission, int64_t timeout)
     return admission->connected == joint->count ? 0 : -ETIMEDOUT;
 }
 
-/* 0: they are connected, or not yet; or an error. */
+/* Polls the channels and arms them. Returns 0, whether they are connected or not; or an error. */
 static int look(struct slu_admission *admission)
 {
     int error = look_at_channels(admission, 0);
 
     if (error == -ETIMEDOUT)
         watch_channel(admission);
-    /* What came before it was armed is found by one more look. */
+    /* An event may have come before the channel was armed: poll once more. */
     if (error == -ETIMEDOUT && admission->watched &&
         sluice_channel_arm(admission->joint.channel, NULL) > 0)
         error = look_at_channels(admission, 0);
     return error == -ETIMEDOUT ? 0 : error;
 }
 
-/* 1: it is in; 0: not yet; or the error of which it is refused. */
+/*
+ * Takes the next step. Returns 1 if the peer is let in, 0 if not yet, or the error to refuse it
+ * with.
+ */
 static int step(struct slu_admission *admission)
 {
     struct slu_passage *passage = &admission->passage;
@@ -378,7 +387,7 @@ static int step(struct slu_admission *admission)
         if (error < 0)
             return error;
     }
-    /* The next step may have arrived meanwhile, and the set reports it no more. */
+    /* The next step may have arrived meanwhile; the set will not report it again. */
     news = has_step(admission);
     error = look(admission);
     if (error == 0 && news && !admission->heard) {
@@ -410,7 +419,7 @@ static int fail_cancelled(const struct slu_admission *admission)
     return slu_fail(ECANCELED, "%s was cancelled before it was let in", admission->passage.who);
 }
 
-/* When it is looked at next, if nothing happens. */
+/* Sets the time of the next poll if no event comes. */
 static void set_next_due(struct slu_admission *admission, int64_t now)
 {
     int64_t pause = (now - admission->since) / LOOK_PART;
@@ -445,7 +454,7 @@ static void advance(struct slu_admission *admission)
         set_next_due(admission, now);
 }
 
-/* What the listener does with them. */
+/* All admissions of a listener. */
 
 void slu_admissions_init(struct sluice_listener *listener)
 {
@@ -542,7 +551,7 @@ uint32_t slu_admissions_end(struct sluice_listener *listener, unsigned owners, i
     return count;
 }
 
-/* Calls that wait. */
+/* Waiting calls. */
 
 bool slu_admission_spin(struct slu_admission *admission)
 {

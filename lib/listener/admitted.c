@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of those whom the program lets in without waiting. */
+/* Results of the admissions that the program began without waiting, and their cancellation. */
 #include "config.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static uint32_t count_under_way(const struct sluice_listener *listener)
     return count;
 }
 
-/* NULL and errno, with a text. */
+/* Waits for a finished admission. Returns NULL with a text and errno if there is none. */
 static struct slu_admission *await_finished(struct sluice_listener *listener, int64_t until)
 {
     struct slu_admission *admission;
@@ -50,7 +50,7 @@ static struct slu_admission *await_finished(struct sluice_listener *listener, in
     return admission;
 }
 
-/* The program may have removed a peer that is connected before it was told of it. */
+/* Fails if the program has removed a connected peer before it took the result. */
 static int check_peers(struct slu_joint *joint)
 {
     for (uint32_t i = 0; i < joint->added; i++) {
@@ -64,7 +64,7 @@ static int check_peers(struct slu_joint *joint)
     return 0;
 }
 
-/* Tells what became of it, and gives away what is connected. */
+/* Reports the result of an admission, and hands the connected channel or peers to the program. */
 static void take(struct slu_admission *admission, struct sluice_admitted *admitted)
 {
     struct slu_joint *joint = &admission->joint;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The side that dials. */
+/* The dialing side of a connect by address. */
 #include "config.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "listener/rdmacm.h"
 
 struct call {
-    const char *name;                /* as the program gave it */
-    const struct slu_dialed *dialed; /* what is known beside it; NULL: nothing */
+    const char *name;                /* as given by the program */
+    const struct slu_dialed *dialed; /* known addresses and secret; NULL: none */
     struct sluice_connect_attr options;
     struct slu_joint *joint;
     struct slu_secret secret;
@@ -123,7 +123,7 @@ static int fail_target(const struct call *call, bool late)
     return slu_fail(late ? ETIMEDOUT : -error, "cannot connect to %.64s: %s", call->name, why);
 }
 
-/* Of a verdict; what it says is the other side's. */
+/* Fails with the reason that the other side gave in its verdict. */
 static int fail_refused(const struct call *call)
 {
     char text[SLU_PASSAGE_TEXT];
@@ -135,7 +135,7 @@ static int fail_refused(const struct call *call)
                     text);
 }
 
-/* 0: we are let in; 1: not yet; or why not. */
+/* Returns 0 if the other side let us in, 1 if not yet, or an error. */
 static int go_on(const struct call *call, enum slu_target_state state)
 {
     switch (state) {
@@ -150,7 +150,7 @@ static int go_on(const struct call *call, enum slu_target_state state)
     }
 }
 
-/* Until somebody lets us in: 0, or why not. */
+/* Dials until one of the addresses lets us in. Returns 0, or an error. */
 static int dial(struct call *call)
 {
     struct slu_target *target = &call->target;
@@ -195,7 +195,7 @@ static void clean_up(struct call *call)
     slu_text_restore(&text);
 }
 
-/* What is connected is prepared first: nobody is dialed for what cannot be. */
+/* Prepares the joint before it dials: no listener is dialed if this side cannot connect. */
 static int connect_over_tcp(struct call *call)
 {
     struct slu_joint *joint = call->joint;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Those who want to connect: who they are, and what becomes of them. */
+/* Incoming connections: query, accept, admit and refuse. */
 #include "config.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "listener/rdmacm.h"
 #include "multichannel/multichannel.h"
 
-/* A plan in the words of a call; the rest of a joint is checked, and not kept. */
+/* Makes a joint with the arguments of a plan, only to check them. */
 static struct slu_joint joint_of(const struct slu_admission_plan *plan, uint32_t count)
 {
     return (struct slu_joint){
@@ -85,7 +85,10 @@ int slu_incoming_check(const struct sluice_incoming *incoming)
                     incoming->channels);
 }
 
-/* Our program's mistake is told to it, and is not for the other side. */
+/*
+ * Refuses the connection after a mistake of this program. The text is for the program; the other
+ * side learns only that it was not let in.
+ */
 static int give_up_mistaken(struct sluice_incoming *incoming, int error)
 {
     return slu_incoming_give_up(incoming, error, "its program could not let us in");
@@ -99,7 +102,10 @@ static int check_words(const struct sluice_incoming *incoming,
     return incoming->fd < 0 ? slu_rdmacm_check_answer(own) : slu_private_data_check(own);
 }
 
-/* 0, or an error: if the program is mistaken the other side hears no more than that. */
+/*
+ * Checks the arguments of an accept. On an error, refuses the connection; if the program made a
+ * mistake, the other side learns no more than that.
+ */
 static int check_plan(struct sluice_incoming *incoming, const struct slu_admission_plan *plan,
                       int64_t deadline)
 {
@@ -115,7 +121,7 @@ static int check_plan(struct sluice_incoming *incoming, const struct slu_admissi
     return error < 0 ? slu_incoming_give_up(incoming, error, NULL) : 0;
 }
 
-/* Begins it, and waits for its end; the incoming connection ends in each case. */
+/* Begins an admission, and waits for its end. Consumes the incoming connection in each case. */
 static int let_in(struct sluice_incoming *incoming, const struct slu_admission_plan *plan,
                   struct slu_joint *joint)
 {
@@ -123,7 +129,7 @@ static int let_in(struct sluice_incoming *incoming, const struct slu_admission_p
     struct slu_admission *admission;
     int error;
 
-    /* It may be closed already. */
+    /* Keeps the listener, which the program may have closed already. */
     listener->holds++;
     admission = slu_admission_make(incoming, plan);
     error = admission != NULL ? slu_admission_start(admission, plan) : -errno;
@@ -209,7 +215,7 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
     return error;
 }
 
-/* Begins it, and returns: the result is for sluice_listener_admitted(). */
+/* Begins an admission, and returns. sluice_listener_admitted() has the result. */
 static int admit(struct sluice_incoming *incoming, const struct slu_admission_plan *plan)
 {
     struct sluice_listener *listener = incoming->listener;

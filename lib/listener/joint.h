@@ -36,7 +36,7 @@ int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incom
  */
 bool slu_joint_is_busy(const struct slu_joint *joint);
 /*
- * The steps of the accepting side. They wait no longer than the passage allows. slu_joint_offer()
+ * The steps of the accepting side, which wait no longer than the passage allows. slu_joint_offer()
  * sends our endpoints. slu_joint_answer() receives those of the other side, and begins to connect.
  * slu_joint_look() waits for at most timeout until that is done, and returns -ETIMEDOUT if it is
  * not. *heard is set when the last step of the other side arrives, which says that it is done or

@@ -14,9 +14,9 @@
 
 #define DEFAULT_BACKLOG 128
 #define MOST_BACKLOG 4096
-/* For a name server. */
+/* Time limit of resolving a name. */
 #define NAME_TIME SLUICE_S(5)
-/* Ports that were free at the first address and not at the others. */
+/* Attempts to find a port that is free at all addresses. */
 #define PORT_TRIES 16
 
 int slu_listener_secret(const char *path, struct slu_secret *secret)
@@ -56,7 +56,10 @@ int slu_listen_fail_watch(int error)
     return slu_fail(-error, "a listener cannot be watched: %s", strerrordesc_np(-error));
 }
 
-/* All at the same port; what is not of this host is left out. The number of sockets, or why. */
+/*
+ * Binds all addresses to the same port, except those that this host does not have. Returns the
+ * number of sockets, or an error.
+ */
 static int bind_all(const struct slu_address *addresses, uint32_t count, uint16_t port, int *fds)
 {
     int bound = 0, error = -EADDRNOTAVAIL;
@@ -134,7 +137,7 @@ int slu_listen_parse(const char *address, const char *text, struct slu_host_port
     return 0;
 }
 
-/* The sockets: how many, or an error with a text. */
+/* Opens the sockets of an address. Returns their number, or an error with a text. */
 static int listen_where(const char *address, int *fds)
 {
     struct slu_address addresses[SLU_LISTENERS];
@@ -158,7 +161,7 @@ static int listen_where(const char *address, int *fds)
     return bound < 0 ? slu_listen_fail(-bound, address) : bound;
 }
 
-/* A launcher's socket: of TCP, and listening. */
+/* Adopts a socket that the program was given: it has to be of TCP, and listening. */
 static int adopt(int fd, int *fds)
 {
     int listens = 0, family = 0;
@@ -199,7 +202,10 @@ static uint32_t limit_backlog(uint32_t backlog)
     return backlog;
 }
 
-/* Each has the descriptors of a connection, and those of its channel. */
+/*
+ * Returns how many may be let in at a time: each uses the descriptors of a connection and of a
+ * channel.
+ */
 static uint32_t limit_let_in(void)
 {
     struct rlimit limit;
@@ -242,7 +248,7 @@ static int start_over_rdmacm(struct sluice_listener *listener, const char *addre
     return error == 0 ? 0 : slu_listen_fail_watch(error);
 }
 
-/* The last steps, which take the sockets: what cannot be watched is closed. */
+/* Starts to listen at the sockets, and owns them even on failure. */
 static int start(struct sluice_listener *listener, const int *fds, int count)
 {
     int error = slu_listener_start(listener);
@@ -277,7 +283,7 @@ static int check_attr(const struct sluice_listen_attr *given, struct sluice_list
     return 0;
 }
 
-/* What is left once its secret is known. */
+/* Opens a listener whose secret is known. */
 static int open_listener(struct sluice_listener *listener, const char *address,
                          const struct sluice_listen_attr *attr)
 {

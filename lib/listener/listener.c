@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Those who come to a listener, and how it is driven. */
+/* The queue of a listener, its events, and its timer. */
 #include "config.h"
 
 #include "listener/admission.h"
@@ -33,7 +33,7 @@ void slu_listener_drop(struct sluice_listener *listener)
 {
     const int fds[] = {listener->epoll, listener->event, listener->timer};
 
-    /* Incoming connections that the program still has are let in, or refused, without it. */
+    /* Incoming connections that the program still has keep the listener. */
     if (--listener->holds > 0)
         return;
     slu_rdmacm_forget(listener);
@@ -93,7 +93,7 @@ static void stands(struct slu_negotiations *offers, const struct slu_negotiation
         incoming = calloc(1, sizeof *incoming);
     else
         slu_negotiation_reply(fd, session, SLU_REPLY_BUSY, NULL, 0);
-    /* It may have said all it had to say, and have left, before anybody listened. */
+    /* The peer may have sent everything and left before its connection was accepted. */
     if (incoming == NULL ||
         !read_hello(slu_negotiation_body(offer), offer->hello.bytes, incoming) ||
         slu_stream_ended(fd) || !slu_negotiation_reply(fd, session, SLU_REPLY_PENDING, NULL, 0) ||
@@ -149,7 +149,7 @@ int slu_listener_start(struct sluice_listener *listener)
     return error < 0 ? error : slu_listener_watch(listener, listener->timer, EPOLLIN, TIMER_TAG);
 }
 
-/* Takes it out of the queue; NULL: it is the first. */
+/* Unlinks the connection behind this one from the queue. NULL: unlinks the first. */
 static void unlink_incoming(struct sluice_listener *listener, struct sluice_incoming *before)
 {
     struct sluice_incoming **at = before != NULL ? &before->next : &listener->first;
@@ -164,7 +164,7 @@ static void unlink_incoming(struct sluice_listener *listener, struct sluice_inco
         epoll_ctl(listener->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
 }
 
-/* Until its verdict it has nothing to say but the end. */
+/* A queued connection sends nothing before its verdict, so its event is the end. */
 static void drop_incoming(struct sluice_listener *listener, uint32_t id)
 {
     struct sluice_incoming *before = NULL;
@@ -195,7 +195,7 @@ void slu_listener_drop_left(struct sluice_listener *listener)
     }
 }
 
-/* A time in the past: the timer is readable until something else is set. */
+/* A time in the past: the timer is readable until a different time is set. */
 #define AT_ONCE 1
 
 static void set_timer_at(struct sluice_listener *listener, int64_t at)
@@ -210,7 +210,10 @@ static void set_timer_at(struct sluice_listener *listener, int64_t at)
         listener->timer_at = at;
 }
 
-/* The earliest of all times. A timer that ends too early costs one look. */
+/*
+ * Sets the timer to the earliest time at which something is due. The timer is never set later: one
+ * that expires too early costs one extra pass.
+ */
 static void set_timer(struct sluice_listener *listener)
 {
     int64_t due = listener->next_due;
@@ -222,8 +225,8 @@ static void set_timer(struct sluice_listener *listener)
 }
 
 /*
- * Whether a call would return something at once. A connection that waits because as many as
- * allowed are being let in does not count: it has to go on waiting.
+ * Returns whether a call of the program could proceed at once. While as many connections as allowed
+ * are being let in, a queued one does not count, because it has to wait longer.
  */
 static bool has_result(const struct sluice_listener *listener)
 {
@@ -276,7 +279,7 @@ void slu_listener_progress(struct sluice_listener *listener, int64_t until)
     struct epoll_event events[EVENTS];
     int count;
 
-    /* Who waits may have an earlier time since the timer was set. */
+    /* The caller of a wait may have set an earlier time since the timer was set. */
     if (until != 0)
         set_timer(listener);
     count = epoll_wait(listener->epoll, events, EVENTS, slu_milliseconds(until));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connecting by address over rdma_cm: what the calls of a listener and of a connect do where
- * the address begins with "rdmacm:". The other side may be any program that speaks rdma_cm;
- * of it no more is known than that. Nothing is proven, so a secret is refused, and each
- * connection has one channel.
+ * Connecting by address over rdma_cm: the part of listeners and of connect calls for addresses that
+ * begin with "rdmacm:". The other side may be any program that uses rdma_cm, and nothing more is
+ * known about it. It cannot prove anything, so a secret is refused. Each connection has one
+ * channel.
  */
 #ifndef SLU_LISTENER_RDMACM_H
 #define SLU_LISTENER_RDMACM_H
@@ -14,7 +14,10 @@
 
 #define SLU_RDMACM_SCHEME "rdmacm:"
 
-/* What is behind the scheme; NULL: there is none, for "rdmacm:7471" is a port of a host. */
+/*
+ * Returns the address behind the scheme, or NULL if there is no scheme: "rdmacm:7471" is a port of
+ * a host.
+ */
 static inline const char *slu_rdmacm_address(const char *address)
 {
     const size_t length = sizeof SLU_RDMACM_SCHEME - 1;
@@ -25,7 +28,7 @@ static inline const char *slu_rdmacm_address(const char *address)
     return address + length;
 }
 
-/* -EOPNOTSUPP with a text, if there is one. */
+/* Returns 0 if there is no secret, otherwise -EOPNOTSUPP with a text. */
 static inline int slu_rdmacm_refuse_secret(const struct slu_secret *secret)
 {
     return secret->bytes == NULL
@@ -36,44 +39,51 @@ static inline int slu_rdmacm_refuse_secret(const struct slu_secret *secret)
 
 #ifdef HAVE_RDMACM
 
-/* rdmacm_listen.c: address is whole. Each returns 0 or an error with a text. */
+/*
+ * rdmacm_listen.c: Opens the gate of a listener. address includes the scheme. Returns 0, or an
+ * error with a text.
+ */
 int slu_rdmacm_listen(struct sluice_listener *listener, const char *address);
-/* Takes who came, and notes who has left. */
+/* Reads all events of rdma_cm: queues new connections, and notes which have left. */
 void slu_rdmacm_read(struct slu_gate *gate);
-/* Nobody comes any more; those who have are not affected. NULL is allowed. */
+/* Stops listening; connections that came before are not affected. NULL is allowed. */
 void slu_rdmacm_unlisten(struct slu_gate *gate);
-/* With the last who has come. */
+/* Frees the gate, once the listener has no incoming connections any more. */
 void slu_rdmacm_forget(struct sluice_listener *listener);
-/* Nobody can come any more: 0 or -EIO with a text. NULL is allowed. */
+/* Returns -EIO with a text if no connection can come any more, otherwise 0. NULL is allowed. */
 int slu_rdmacm_check_gate(const struct slu_gate *gate);
-/* Of one that waits, of which no event tells. */
+/* Returns whether a queued connection has left; the listener receives no event for that. */
 bool slu_rdmacm_has_left(const struct sluice_incoming *incoming);
 
-/* rdmacm_dial.c: address is whole; joint is undone if it fails. */
+/* rdmacm_dial.c: Dials. address includes the scheme. Undoes the joint on failure. */
 int slu_rdmacm_connect(const char *address, const struct sluice_connect_attr *options,
                        struct slu_joint *joint, int64_t until);
 
 /*
- * rdmacm_admit.c: joint is prepared: whether it can be connected over rdma_cm, whoever is on the
- * other side: 0 or an error, which is our program's.
+ * rdmacm_admit.c: Checks that a prepared joint can be connected over rdma_cm, whatever the other
+ * side is. Returns 0, or an error of this program.
  */
 int slu_rdmacm_expect(struct slu_joint *joint);
-/* -EINVAL, unless it is NULL or what an answer can have. */
+/* Returns 0 if own is NULL or fits an answer, otherwise -EINVAL with a text. */
 int slu_rdmacm_check_answer(const struct sluice_private_data *own);
-/* joint is expected: it has what was agreed on, and the other side hears so. */
+/*
+ * Answers: sets up the queue pair of an expected joint as was agreed on, and accepts the
+ * connection.
+ */
 int slu_rdmacm_answer(struct sluice_incoming *incoming, struct slu_joint *joint,
                       const struct sluice_private_data *own);
-/* Of one that was answered: 1: it is in; 0: not yet; or why it will not be. */
+/* Polls an answered connection. Returns 1 if it is connected, 0 if not yet, or an error. */
 int slu_rdmacm_look(struct sluice_incoming *incoming, struct slu_joint *joint);
-/* One that was not answered yet hears the reason. */
+/* Rejects a connection that was not answered yet, with a reason. */
 void slu_rdmacm_reject(struct sluice_incoming *incoming, const char *reason);
-/* Ends its connection, unless a channel has it. */
+/* Ends the connection, unless a channel has taken it over. */
 void slu_rdmacm_drop(struct sluice_incoming *incoming);
 
 /*
- * What both sides do: the context can be used: 0 or -EOPNOTSUPP; what is said to the other
- * side, of which is known what it allows (NULL: nothing yet); what was agreed on becomes the
- * queue pair's; and once it is connected, the connection is that of the queue pair.
+ * Steps of both sides, in this order. slu_rdmacm_check_context() returns 0, or -EOPNOTSUPP if the
+ * context has no rdma_cm. slu_rdmacm_param() makes the parameters for the other side, within the
+ * limits that the other side has sent (NULL: none yet). slu_rdmacm_join() sets up the queue pair as
+ * agreed on. slu_rdmacm_hand_over() gives an established connection to the queue pair.
  */
 struct rdma_conn_param;
 int slu_rdmacm_check_context(const struct slu_joint *joint);
@@ -83,7 +93,10 @@ struct rdma_conn_param slu_rdmacm_param(const struct slu_joint *joint, uint32_t 
 int slu_rdmacm_join(struct slu_joint *joint, uint32_t index, struct slu_cm *cm);
 int slu_rdmacm_hand_over(struct slu_joint *joint, uint32_t index, struct slu_cm *cm);
 
-/* What a listener says whose queue is full: who knows it tries again. */
+/*
+ * The reason with which a listener rejects if its queue is full. A dialer of this library tries
+ * again.
+ */
 #define SLU_RDMACM_BUSY "too many wait at this listener: try again"
 
 #else
@@ -111,7 +124,9 @@ static inline int slu_rdmacm_connect(const char *address, const struct sluice_co
     return slu_rdmacm_fail();
 }
 
-/* The others are never called: there is no gate, and nobody who came through one. */
+/*
+ * The others are never called: without rdma_cm there is neither a gate nor a connection from one.
+ */
 #define slu_rdmacm_read(gate) ((void)(gate))
 #define slu_rdmacm_unlisten(gate) ((void)(gate))
 #define slu_rdmacm_forget(listener) ((void)(listener))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Those who come over rdma_cm, and what both sides of such a connection do. */
+/* Admitting connections over rdma_cm, and the steps that both sides share. */
 #include "config.h"
 
 #include "connect/cm.h"
@@ -70,7 +70,7 @@ int slu_rdmacm_hand_over(struct slu_joint *joint, uint32_t index, struct slu_cm 
 
     if (error < 0)
         return error;
-    /* It has failed already: the channel tells why. */
+    /* The channel has failed already, and has the reason. */
     if (peer->qp == NULL)
         return slu_fail(ECONNRESET, "the channel failed before it was connected");
     error = slu_verbs_qp_bind(slu_joint_qp(joint, index), cm);
@@ -114,7 +114,7 @@ int slu_rdmacm_answer(struct sluice_incoming *incoming, struct slu_joint *joint,
     struct rdma_conn_param param = slu_rdmacm_param(joint, 0, incoming->cm, own);
     int error = agree(incoming, joint, own);
 
-    /* It may have left before that or amid it, which fails in other words. */
+    /* If the other side has left, before or during this, that is the cause to report. */
     if (error < 0)
         return slu_cm_has_ended(incoming->cm) ? fail_left(incoming) : error;
     error = slu_cm_answer(incoming->cm, &param);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The side that dials over rdma_cm: one connection for each channel, one after the other, and
- * for each the addresses one after the other, until one of them answers.
+ * The dialing side over rdma_cm. Each channel has a connection. The channels are connected one
+ * after another, and for each the addresses are tried one after another until one of them answers.
  */
 #include "config.h"
 
@@ -12,20 +12,20 @@
 #include "listener/rdmacm.h"
 #include "transport/verbs/verbs.h"
 
-/* Before the same address is asked again: the first pause, and the longest. */
+/* Pauses between two rounds over the addresses: the first one, and the longest. */
 #define PAUSE_TIME SLUICE_MS(5)
 #define LONG_PAUSE_TIME SLUICE_MS(400)
 
 struct call {
-    const char *name; /* as the program gave it */
+    const char *name; /* as given by the program */
     const struct sluice_connect_attr *options;
     struct slu_joint *joint;
     int64_t until;
     struct rdma_event_channel *events;
     uint32_t count;
     struct slu_address addresses[SLU_DIAL_MOST];
-    bool again; /* the last failure may not be there a moment later */
-    bool over;  /* or no other address would do better */
+    bool again; /* the last failure may be temporary */
+    bool over;  /* do not try another address */
 };
 
 static int check(const struct sluice_connect_attr *options, const struct slu_joint *joint)
@@ -47,7 +47,7 @@ static int check(const struct sluice_connect_attr *options, const struct slu_joi
     return error;
 }
 
-/* What a program gave along with its rejection, as far as it is text. */
+/* Fails with the reason in the rejection of a program, as far as the reason is text. */
 static int fail_rejected(struct call *call, const struct slu_cm *cm)
 {
     char text[SLU_PASSAGE_TEXT];
@@ -72,7 +72,7 @@ static int fail_ended(struct call *call, const struct slu_cm *cm, const struct s
                     slu_address_text(address, text), cm->why);
 }
 
-/* A step failed at once, for the reason that the thread's text has. */
+/* Fails because a step failed at once. The thread's text has the cause. */
 static int fail_step(const struct call *call, int error, const struct slu_address *address)
 {
     struct slu_text reason;
@@ -91,7 +91,7 @@ static int fail_late(const struct call *call, const struct slu_address *address)
                     slu_address_text(address, text));
 }
 
-/* Until it has come so far. */
+/* Waits until the connection is in this state. */
 static int await(struct call *call, const struct slu_cm *cm, enum slu_cm_state state,
                  const struct slu_address *address, int64_t until)
 {
@@ -110,7 +110,7 @@ static int await(struct call *call, const struct slu_cm *cm, enum slu_cm_state s
     }
 }
 
-/* Looks for it, and whether the device of the channel is the one that leads there. */
+/* Resolves the address and the route, and checks that the channel's device leads there. */
 static int find(struct call *call, struct slu_cm *cm, const struct slu_address *address,
                 int64_t until)
 {
@@ -148,7 +148,10 @@ static void keep_answer(const struct call *call, const struct slu_cm *cm)
     memcpy(peer->data, cm->said, cm->said_bytes);
 }
 
-/* It has answered: what is prepared is used up from here on, whatever becomes of it. */
+/*
+ * Completes an answered connection. This uses up the prepared channel, so no other address is tried
+ * even if it fails.
+ */
 static int finish(struct call *call, struct slu_cm *cm, uint32_t index)
 {
     int error = slu_rdmacm_join(call->joint, index, cm);
@@ -186,7 +189,10 @@ static int try(struct call *call, uint32_t index, const struct slu_address *addr
     return error;
 }
 
-/* Each address has its part of the time that is left; the last one all of it. */
+/*
+ * Returns the deadline for one address: an equal share of the remaining time, and for the last
+ * address all of it.
+ */
 static int64_t part_of(const struct call *call, uint32_t index)
 {
     int64_t now = slu_now();
@@ -226,7 +232,7 @@ static int connect_one(struct call *call, uint32_t index)
     }
 }
 
-/* The failure that comes first is all of theirs. */
+/* Connects all channels. The first failure undoes all of them. */
 static int connect_all(struct call *call)
 {
     int error = slu_joint_prepare(call->joint);

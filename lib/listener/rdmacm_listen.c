@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Listening over rdma_cm: an id for each address, whose events all come to one descriptor. */
+/*
+ * Listening over rdma_cm: one id for each address; the events of all come through one descriptor.
+ */
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,16 +10,16 @@
 #include "connect/cm.h"
 #include "listener/rdmacm.h"
 
-/* Ports that were free at the first address and not at the others. */
+/* Attempts to find a port that is free at all addresses. */
 #define PORT_TRIES 16
-/* How often those who wait are looked at when their queue is full. */
+/* Interval of checks of a full queue for connections that have left. */
 #define LOOK_TIME SLUICE_MS(50)
 
 struct slu_gate {
     struct slu_cm_reader reader;
-    struct sluice_listener *listener; /* NULL: it is closed */
+    struct sluice_listener *listener; /* NULL: closed */
     struct rdma_event_channel *events;
-    uint32_t count, lost; /* ids, and of them those whose device is being removed */
+    uint32_t count, lost; /* number of ids, and of those whose device is being removed */
     int64_t looked;
     struct rdma_cm_id *ids[SLU_LISTENERS];
 };
@@ -34,7 +36,10 @@ int slu_rdmacm_check_gate(const struct slu_gate *gate)
     return slu_fail(EIO, "nobody can come any more: the device of the listener was removed");
 }
 
-/* Of those who wait some may have left, which is seen only by a look at each. */
+/*
+ * Returns whether the queue has room. If it is full, first drops connections that have left: no
+ * event reports them.
+ */
 static bool has_room(struct slu_gate *gate)
 {
     struct sluice_listener *listener = gate->listener;
@@ -67,7 +72,7 @@ static void came(struct slu_cm_reader *reader, struct slu_cm *cm)
     incoming->cm = cm;
     incoming->channels = 1;
     incoming->address = slu_cm_peer_address(cm);
-    /* The kernel does not say by which interface; that of a listener at one is known. */
+    /* The kernel does not report the interface. If the listener is at one interface, use that. */
     if (slu_address_is_of_link(&incoming->address))
         incoming->address.scope = listener->address.scope;
     incoming->private_data.bytes = cm->said_bytes;
@@ -86,7 +91,10 @@ static bool is_elsewhere(int error)
     return error == ENODEV || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
 }
 
-/* All at the same port; what no RDMA device here has is left out. 0, or a positive errno. */
+/*
+ * Binds all addresses to the same port, except those that no RDMA device of this host has. Returns
+ * 0, or a positive errno value.
+ */
 static int bind_all(struct slu_gate *gate, const struct slu_address *addresses, int count,
                     int backlog)
 {
@@ -110,7 +118,7 @@ static int bind_all(struct slu_gate *gate, const struct slu_address *addresses, 
     return gate->count > 0 ? 0 : is_elsewhere(error) ? EADDRNOTAVAIL : error;
 }
 
-/* All addresses: those of both families, or, where there is no IPv6, of the other one. */
+/* Binds all addresses: of both families or, without IPv6, of IPv4. */
 static int bind_everywhere(struct slu_gate *gate, uint16_t port, int backlog)
 {
     const struct slu_address any6 = {.family = 6, .port = port};
@@ -196,7 +204,7 @@ void slu_rdmacm_unlisten(struct slu_gate *gate)
     if (gate == NULL)
         return;
     gate->listener = NULL;
-    /* Who came and was not told of yet is told that it came too late. */
+    /* Rejects connections whose events were not read yet: without a listener, came() rejects. */
     slu_rdmacm_read(gate);
     end_ids(gate);
 }
