@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions that go on side by side, in the thread of who wants them. Those of one link are a
- * group. An action is posted in pieces of one message each, a few at a time, so that a long one
- * holds up no short one, and those of all groups of a link have a share of its depth each.
+ * A batch is a set of actions that run side by side, in the thread of the caller. The actions of a
+ * batch on one link are a group. An action is posted in pieces of one message each, a few at a
+ * time, so that a long action does not hold up a short one. Each group has a share of the depth of
+ * its link.
  *
- * What ends because something else has failed, a deadline of others for one, goes on over a new
- * connection from where it was: a connection completes in order, so that is known.
+ * If the connection of an action ends because of other work, for example because the deadline of
+ * another batch passed, the action continues over a new connection from where it was. That place is
+ * known because a connection completes in order.
  *
- * A batch is prepared, which allocates all it needs, and then posted, once or often. A post and
- * each later call make one round over its groups. Other threads that use the same links take its
- * results as well, under the locks of the links; only the thread that uses the batch posts for it,
- * and the one that has just made the connection. Any thread may end it.
+ * A batch is prepared, which allocates all it needs, and then posted, once or more often. A post
+ * and each later call make one round over its groups. Other threads that use the same links also
+ * take the results of the batch, under the locks of the links. Only two threads post for a batch:
+ * the one that uses it, and the one that has just made the connection. Any thread may end a batch.
  */
 #ifndef SLU_BUFFER_BATCH_H
 #define SLU_BUFFER_BATCH_H
@@ -25,44 +27,44 @@
 
 struct slu_batch;
 
-/* In flight of one work: enough to keep a link busy, and little for others to wait for. */
+/* Pieces of one work in flight: enough to keep a link busy, and few for other works to wait for. */
 #define SLU_PIECES 4
 
-/* How the bytes of an action lie, if they lie in blocks, within the memory of each side. */
+/* The layout of the bytes of an action in blocks, within the memory of each side. */
 struct slu_work_blocks {
     struct sluice_layout local, remote;
-    uint64_t local_length, remote_length; /* of the memory, from its first byte on */
+    uint64_t local_length, remote_length; /* of the memory, from its first byte */
     uint64_t unit;                        /* bytes that are whole blocks on both sides; 0: none */
     uint32_t indices[];
 };
 
-/* An action. Its request has it as user data: it is there until nothing of it is in flight. */
+/* An action. The user data of its requests point to it, so it exists until none is in flight. */
 struct slu_work {
-    struct slu_work *next; /* in the queue of its group, while there is more of it to post */
+    struct slu_work *next; /* in the queue of its group, while a part is not posted */
     struct slu_group *group;
     uint32_t index; /* in the batch */
     uint32_t group_index;
     uint32_t opcode;
     uint64_t local, remote;         /* addresses */
-    uint64_t length;                /* bytes that move */
-    uint64_t span;                  /* of the local memory, from its first byte to its last */
-    struct slu_work_blocks *blocks; /* NULL: they touch */
-    uint64_t id, offset; /* of the buffer, and in it: these two and the next are for texts */
+    uint64_t length;                /* bytes to move */
+    uint64_t span;                  /* bytes of local memory, from the first to the last one used */
+    struct slu_work_blocks *blocks; /* NULL: contiguous */
+    uint64_t id, offset;            /* of the buffer, and in it; like the next field for texts */
     struct slu_address owner;
     uint32_t lkey, rkey;
     uint64_t posted, done; /* bytes */
     uint32_t in_flight;    /* pieces */
-    uint32_t lost, again;  /* how often it went on after its connection was lost, or ended */
+    uint32_t lost, again;  /* times it continued after its connection was lost, or ended */
     bool queued;
-    atomic_bool ended; /* under the lock of the link, and read without it: see hold.c */
-    bool early;        /* it ends before it begins, each time it is posted */
-    const struct slu_work *refused; /* one of the same buffer that the owner has refused, or NULL */
-    struct slu_work *untaken;       /* the next that has ended and was not polled */
-    struct sluice_mr *mr;           /* made for it, or NULL */
-    struct sluice_completion result; /* its end; until then its first failure that is one */
+    atomic_bool ended;               /* set under the lock of the link, read without: see hold.c */
+    bool early;                      /* it ends at each post, before it is queued */
+    const struct slu_work *refused;  /* to the same buffer, refused by the owner; or NULL */
+    struct slu_work *untaken;        /* next work that has ended and was not taken */
+    struct sluice_mr *mr;            /* registered for this work, or NULL */
+    struct sluice_completion result; /* until it ends: its first failure, if any */
 };
 
-/* Works that have ended and were not polled yet, in the order in which they ended. */
+/* Works that have ended and were not taken yet, in the order in which they ended. */
 struct slu_untaken {
     struct slu_work *first, *last;
 };
@@ -73,17 +75,17 @@ struct slu_group {
     struct slu_link *link;
     uint32_t left; /* works that have not ended */
     uint32_t used; /* pieces in flight */
-    uint64_t seen; /* dials of the link that were looked at */
+    uint64_t seen; /* count of dials of the link that the group has seen */
     struct slu_work *first, *last;
     struct slu_untaken untaken;
     uint32_t failed; /* the first work that failed, of a reason of its own if one did: see why */
-    bool cancelled;  /* it did not: why tells of a cancellation */
-    bool joined;     /* the link knows of it */
-    bool watched;    /* the descriptor of the batch has that of the channel */
+    bool cancelled;  /* why is of a cancellation */
+    bool joined;     /* the group is in the list of its link */
+    bool watched;    /* the channel's descriptor is in the set of the waiter */
     char why[SLU_LINK_TEXT];
 };
 
-/* Why works end before their time, and what their text says of it. */
+/* A reason to end works early, and the text for it. */
 struct slu_ending {
     int error;
     enum sluice_error_class error_class;
@@ -92,108 +94,139 @@ struct slu_ending {
 };
 extern const struct slu_ending slu_ending_cancelled, slu_ending_interrupted, slu_ending_closed;
 
-/* What a batch has of the program's regions in a domain of its service. */
+/* Keeps the program's regions that a batch uses, in one domain of the service, from ending. */
 struct slu_batch_hold {
     struct slu_memory_user user;
     const struct slu_batch *batch;
-    const struct slu_buffer_domain *domain; /* NULL: nothing */
+    const struct slu_buffer_domain *domain; /* NULL: no regions */
 };
 
 struct slu_batch {
-    pthread_mutex_t lock; /* posting and cancelling are whole: before the locks of links */
+    pthread_mutex_t lock; /* makes a post or cancel atomic; taken before locks of links */
     struct sluice_buffer_service *service;
     struct slu_waiter *waiter;
     int64_t until;
-    bool posted;              /* once at least */
-    bool armed;               /* the waiter sleeps on behalf of an event loop */
-    atomic_bool ends;         /* somebody ends it: no more is posted */
-    atomic_uint groups_left;  /* that have not ended */
-    struct slu_untaken early; /* works that ended before they began */
-    struct slu_text told;     /* of the first of them that failed, the text */
+    bool posted;              /* at least once */
+    bool armed;               /* an event loop sleeps on the waiter */
+    atomic_bool ends;         /* a thread ends the batch: no more is posted */
+    atomic_uint groups_left;  /* groups that have not ended */
+    struct slu_untaken early; /* works that ended before they were queued */
+    struct slu_text told;     /* text of the first of these that failed */
     uint32_t count, group_count, group_room;
     struct slu_work *works; /* in the order of actions */
     struct slu_group *groups;
     struct pollfd *fds; /* one more than groups */
     struct slu_batch_hold holds[SLUICE_BUFFER_PDS];
-    /* A batch of one action uses these, and allocates nothing. */
+    /* A batch of one action uses these instead of allocating. */
     struct slu_work only_work;
     struct slu_group only_group;
     struct pollfd only_fds[2];
 };
 
-/* action.c: -EINVAL with a text, or 0. */
+/* action.c: Checks the arguments of a call. Returns 0, or -EINVAL with a text. */
 int slu_buffer_check_call(const struct sluice_buffer_service *service,
                           const struct sluice_buffer_action *actions, uint32_t count,
                           int64_t deadline);
-/* Checks actions, and makes works of them. 0, or an error of the arguments. */
+/* Checks actions, and makes works of them. Returns 0, or an error of the arguments. */
 int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action *actions);
-/* 0, or the first failure of a batch that is over, with its text. */
+/* Returns 0, or the first failure of a batch that is over, with its text. */
 int slu_batch_conclude(const struct slu_batch *batch);
 
-/* Before the channel of its link is closed, or it does not wait for it any more. */
+/*
+ * Removes the channel from the set of the waiter. Call it before the channel is closed, and when
+ * the batch does not wait for the link any more.
+ */
 void slu_group_unwatch(struct slu_group *group);
-/* Puts a work, which was filled in, into the group of a link that the batch holds then. */
+/*
+ * Adds a filled-in work to the batch's group for the link. Takes over the caller's hold on the
+ * link.
+ */
 int slu_batch_add(struct slu_batch *batch, struct slu_work *work, struct slu_link *link);
-/* After all works are there: 0, or -ENOMEM or -EMFILE with a text. */
+/* Completes a batch that has all its works. Returns 0, or -ENOMEM or -EMFILE with a text. */
 int slu_batch_make_ready(struct slu_batch *batch);
 /*
- * Begins, and makes a first round. It is ready, and over if it was posted before. A wait follows,
- * or slu_batch_leave().
+ * Posts a batch, and makes a first round. The batch is ready, and is over if it was posted before.
+ * Call slu_batch_wait() or slu_batch_leave() next.
  */
 void slu_batch_post(struct slu_batch *batch, int64_t until);
-/* The program goes on elsewhere. Others that sleep arm the channels, which a look has disarmed. */
+/*
+ * Ends a call on a batch that may not be over. Wakes other threads that sleep on its links, because
+ * a poll by this thread has disarmed the channels: they have to arm them again.
+ */
 void slu_batch_leave(struct slu_batch *batch);
 static inline bool slu_batch_is_over(const struct slu_batch *batch)
 {
     return atomic_load_explicit(&batch->groups_left, memory_order_acquire) == 0;
 }
-/* One round without waiting. */
+/* Makes one round without waiting. */
 void slu_batch_step(struct slu_batch *batch);
-/* Until it is over, or has a result that was not taken: 0, -ETIMEDOUT or -EINTR. */
+/*
+ * Waits until the batch is over or, with for_any, has a result that was not taken. Returns 0,
+ * -ETIMEDOUT or -EINTR.
+ */
 int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any);
-/* Takes results of works that have ended: how many. */
+/* Takes results of works that have ended. Returns their number. */
 uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *completions,
                         uint32_t count);
-/* As sluice_buffer_batch_arm(). */
+/*
+ * Arms the channels of the batch, with the return values of sluice_buffer_batch_arm(). *until: when
+ * to poll again even without an event.
+ */
 int slu_batch_arm(struct slu_batch *batch, int64_t *until);
-/* When those that are cancelled now end the connections that they have something in flight on. */
+/*
+ * Returns the time until which a batch that is cancelled now waits for its requests in flight.
+ * After that, it ends their connections.
+ */
 int64_t slu_batch_patience(void);
-/* From any thread: no more is posted, and connections begin to end. A cancel follows. */
+/*
+ * Stops posting, and begins to end connections that have requests of the batch in flight after
+ * patience. Any thread may call this. Call slu_batch_cancel() next.
+ */
 void slu_batch_recall(struct slu_batch *batch, int64_t patience);
-/* From any thread: all that goes on ends, and nothing is in flight any more. */
+/* Ends all works of the batch. Afterwards nothing of it is in flight. Any thread may call this. */
 void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending);
-/* The service ends: so does the batch, which keeps its results and nothing of the service. */
+/*
+ * Ends the batch of a service that closes. The batch keeps its results, and refers to nothing of
+ * the service any more.
+ */
 void slu_batch_detach(struct slu_batch *batch);
-/* Lets go of links, and frees what it has. It is over. */
+/* Puts its links and frees what a batch has. The batch must be over. */
 void slu_batch_end(struct slu_batch *batch);
 
-/* hold.c: regions of a batch that is prepared do not end while it is in flight; until the next. */
+/*
+ * hold.c: Keeps the regions that a prepared batch names from ending while works that name them are
+ * posted and have not ended; slu_batch_let_go() stops that.
+ */
 void slu_batch_hold(struct slu_batch *batch);
 void slu_batch_let_go(struct slu_batch *batch);
 
-/* piece.c: a request, what it refers to while it is posted, and the bytes that it moves. */
+/* piece.c: What a request refers to while it is posted, and the bytes that the request moves. */
 struct slu_piece {
     struct sluice_blocks blocks;
     uint64_t bytes;
 };
-/* Blocks of a work, which were checked: 0, or -ENOMEM. */
+/* Copies checked blocks into a work. Returns 0, or -ENOMEM. */
 int slu_piece_blocks(struct slu_work *work, const struct sluice_blocks *blocks,
                      uint64_t local_length, uint64_t remote_length);
-/* The next piece, which counts as posted. Something is left. */
+/* Makes the request of the next piece, and counts it as posted. The work must have bytes left. */
 struct sluice_request slu_piece_next(struct slu_work *work, struct slu_piece *piece);
 
-/* step.c: a work of a group begins when the batch does. */
+/* step.c: Queues a work in its group when the batch is posted. */
 void slu_group_add(struct slu_group *group, struct slu_work *work);
-/* The lock of the link is held. Goes on with a group: whether anything happened. */
+/*
+ * Takes results, and posts what fits. The lock of the link is held. Returns whether anything
+ * happened.
+ */
 bool slu_group_step(struct slu_group *group);
 /*
- * The lock of the link is held, and the batch ends. If works of the group still are in flight when
- * patience has passed, the connection begins to end: those of several groups do so side by side.
+ * Begins to end a group, whose batch ends. The lock of the link is held. If works of the group are
+ * still in flight when patience has passed, the connection begins to end. So the connections of
+ * several groups drain side by side.
  */
 void slu_group_recall(struct slu_group *group, int64_t patience);
-/* Then: all works of the group end, and none is in flight any more. */
+/* Ends all works of a recalled group. Afterwards none of them is in flight. */
 void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending);
-/* A work ends with an error of its own, which the thread's text tells of. */
+/* Ends a work with an error of its own, whose text is the thread's. */
 void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class error_class,
                    uint32_t status);
 void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work);

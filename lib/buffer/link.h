@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A link: the connection to an owner on one domain, whoever uses it, and whether it is there
- * now or not. It is made by a thread of its own, so that nobody waits for an owner that does
- * not answer but who wants it; and when it is lost, the next one who wants it makes it anew.
+ * A link is the connection to an owner on one domain, for all users, whether the connection exists
+ * now or not. A thread of its own makes the connection, so that an owner that does not answer holds
+ * up only works that need it. If the connection is lost, the next group that needs it has it made
+ * anew.
  *
- *   APART --somebody wants it--> DIALING --connected--> UP
- *     ^                             |                    |
- *     +-----------failed------------+--lost, and all its work seen
+ *   APART --a group needs it--> DIALING --connected--> UP
+ *     ^                            |                    |
+ *     +----------failed------------+--lost, and all its requests completed
  *
- * Whoever waits for work of a link drives it, for all who do.
+ * A thread that waits for work of a link drives the link for all groups that use it.
  */
 #ifndef SLU_BUFFER_LINK_H
 #define SLU_BUFFER_LINK_H
@@ -23,28 +24,28 @@ struct slu_group;
 enum slu_link_state { SLU_LINK_APART, SLU_LINK_DIALING, SLU_LINK_UP };
 
 struct slu_link {
-    struct slu_link *next; /* in its bucket: this and the next are of the lock of the service */
+    struct slu_link *next; /* in its bucket; like holds under the lock of the service */
     uint32_t holds;
     struct sluice_buffer_service *service;
     struct slu_buffer_domain *domain;
-    struct slu_buffer_name name; /* that of the buffer it was made for: where the owner is */
-    pthread_mutex_t lock;        /* of what follows */
+    struct slu_buffer_name name; /* of the buffer it was made for: has the owner's addresses */
+    pthread_mutex_t lock;        /* protects all fields below */
     enum slu_link_state state;
     struct sluice_channel *channel; /* UP */
-    uint32_t depth, used;           /* requests in flight: that may be, and that are */
+    uint32_t depth, used;           /* requests in flight: the limit, and the number */
     uint64_t max_message;
-    bool recalled;  /* its channel was ended for the sake of who cancelled, and is UP no more */
-    int64_t asked;  /* when its channel was asked for its state */
-    uint64_t dials; /* that have ended */
-    int error;      /* of the last of them, negative; 0: it connected */
+    bool recalled;  /* its channel was ended to cancel a batch */
+    int64_t asked;  /* when the state of its channel was last read */
+    uint64_t dials; /* number of dials that have ended */
+    int error;      /* of the last dial, negative; 0: it connected */
     char why[SLU_LINK_TEXT];
     uint32_t group_count;
-    struct slu_group *groups; /* who wait for it */
+    struct slu_group *groups; /* groups with works that have not ended */
 };
 
 /*
- * The lock of a link is held across calls of its channel. What these find released is told to the
- * program after the lock: see slu_releases_defer().
+ * The lock of a link is held across calls of its channel. Releases that these calls find are
+ * reported to the program after the unlock: see slu_releases_defer().
  */
 static inline void slu_link_lock(struct slu_link *link)
 {
@@ -58,23 +59,32 @@ static inline void slu_link_unlock(struct slu_link *link)
     slu_releases_resume();
 }
 
-/* The link to the owner of a buffer, which is held; NULL with a text: ENOMEM. */
+/* Returns the link to the owner of a buffer, held for the caller; or NULL with a text: ENOMEM. */
 struct slu_link *slu_link_get(struct sluice_buffer_service *service,
                               struct slu_buffer_domain *domain, const struct slu_buffer_name *name);
-/* If there is one; nothing is made. */
+/* Returns the link, held for the caller, or NULL if there is none. Makes no link. */
 struct slu_link *slu_link_find(struct sluice_buffer_service *service,
                                const struct slu_buffer_domain *domain,
                                const struct slu_buffer_name *name);
 void slu_link_put(struct slu_link *link);
 
-/* The lock is held. Of one that is APART: a thread connects it until then; 0, or -ENOMEM. */
+/*
+ * Starts a thread that connects a link that is APART, until the deadline. The lock is held. Returns
+ * 0, or -ENOMEM.
+ */
 int slu_link_dial(struct slu_link *link, int64_t until);
-/* One that is UP has failed, and all its work was seen. */
+/*
+ * Closes the channel of a link that is UP but has failed, and whose requests have all completed.
+ * The lock is held.
+ */
 void slu_link_part(struct slu_link *link);
-/* Something happened to it, or to work of others: who sleeps looks, but not who tells. */
+/*
+ * Wakes the batches that sleep on the link, except that of teller (NULL: all), because something
+ * happened to the link or to their works. The lock is held.
+ */
 void slu_link_tell(const struct slu_link *link, const struct slu_group *teller);
 
-/* All of a service, which nobody uses any more. */
+/* Ends all links of a service. Nothing uses them any more. */
 void slu_links_end(struct sluice_buffer_service *service);
 
 #endif

@@ -11,8 +11,9 @@
  *   200  zero
  *   252  checksum of all before it: FNV-1a, against accidents, not attackers
  *
- * What is not used is zero: a later version that says more there can still be read. Whatever
- * the bytes are, decoding reads nothing outside them and checks every range that others rely on.
+ * Unused bytes are zero: if a later version uses them, this version can still read its handles.
+ * Decoding reads nothing outside the bytes, whatever they are, and checks every range that others
+ * rely on.
  */
 #include "config.h"
 
@@ -71,7 +72,7 @@ void slu_buffer_name_encode(const struct slu_buffer_name *name, struct sluice_bu
     slu_put(handle->bytes + CHECKSUM_AT, slu_checksum(handle->bytes, CHECKSUM_AT), 4);
 }
 
-/* It was written by a library of ours, whole, and this one can read it. */
+/* Checks that this library wrote the handle, in a version it can read, and that it is undamaged. */
 static int check_whole(const uint8_t *bytes)
 {
     uint64_t magic, written, readable, sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The decoded form of a handle. Nothing here asks or knows anything but the bytes. */
+/* The decoded form of a handle. These functions depend only on the bytes of the handle. */
 #ifndef SLU_BUFFER_NAME_H
 #define SLU_BUFFER_NAME_H
 
@@ -13,7 +13,7 @@
 #define SLU_BUFFER_KEY_BYTES 32
 #define SLU_BUFFER_ADDRESSES 4
 
-/* How the buffer is reached on one transport. */
+/* The key of a buffer on one transport. */
 struct slu_buffer_way {
     uint32_t transport; /* SLU_TRANSPORT_* */
     uint32_t rkey;
@@ -23,7 +23,7 @@ struct slu_buffer_name {
     uint8_t owner[SLU_BUFFER_OWNER_BYTES]; /* of the service; random */
     uint8_t key[SLU_BUFFER_KEY_BYTES];     /* of the service: it and who has a handle know it */
     uint64_t id;
-    uint64_t addr, length; /* as remote keys mean them */
+    uint64_t addr, length; /* as remote keys count addresses */
     uint32_t access;       /* SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_WRITE */
     uint32_t way_count, address_count;
     struct slu_buffer_way ways[SLUICE_BUFFER_PDS];
@@ -33,10 +33,10 @@ struct slu_buffer_name {
 void slu_buffer_name_encode(const struct slu_buffer_name *name,
                             struct sluice_buffer_handle *handle);
 
-/* 0, or -EPROTO with a text that says what is wrong. *name is set on success only. */
+/* Returns 0, or -EPROTO with a text that says what is wrong. Sets *name only on success. */
 int slu_buffer_name_decode(const struct sluice_buffer_handle *handle, struct slu_buffer_name *name);
 
-/* "soft" or "verbs". */
+/* Returns "soft" or "verbs". */
 const char *slu_buffer_transport_name(uint32_t transport);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a service is: as an owner, a listener, a thread that serves, and what is published; as
- * a user, links to owners (link.h).
+ * A buffer service. As an owner, it has a listener, a thread that serves peers, and published
+ * buffers. As a user, it has links to owners (link.h).
  *
- * Locks: that of the service, which is held for moments, and in which no other one is waited
- * for; and that of each link, which comes before it.
+ * Locks: the lock of a link is taken before that of the service. The lock of the service is held
+ * only for short sections, which wait for no other lock.
  */
 #ifndef SLU_BUFFER_SERVICE_H
 #define SLU_BUFFER_SERVICE_H
@@ -21,37 +21,37 @@
 struct slu_link;
 struct slu_waiter;
 
-/* Keys of regions that were ended, which new ones must not have: of these the last so many. */
+/* The last SLU_BUFFER_KEYS keys of ended regions. New regions must not have one of these. */
 #define SLU_BUFFER_KEYS 65536
 struct slu_buffer_keys {
     uint32_t *keys;
     uint32_t count, room, next;
-    uint32_t live; /* buffers, whose keys are to come here */
+    uint32_t live; /* number of buffers, whose keys come here when they end */
 };
 
-/* A peer that has failed, or said goodbye, and is removed later. */
+/* A peer that has failed, or said goodbye, and that will be removed. */
 struct slu_leaver {
     STAILQ_ENTRY(slu_leaver) link;
     uint32_t peer;
     int64_t due;
 };
 
-/* A handle that was decoded; a way_count of 0: none yet. Of these so many are kept. */
+/* A cached decoded handle, one of SLU_BUFFER_KNOWN. way_count is 0 in an empty entry. */
 #define SLU_BUFFER_KNOWN 16
 struct slu_buffer_known {
     struct sluice_buffer_handle handle;
     struct slu_buffer_name name;
 };
 
-/* A device, as the service has it. */
+/* The service's part of one protection domain. */
 struct slu_buffer_domain {
-    struct sluice_pd *pd;  /* the program's: of local memory, and of connections to owners */
-    struct sluice_pd *own; /* what is published, and nothing else; peers reach no more */
+    struct sluice_pd *pd;  /* the program's: local memory, and connections to owners */
+    struct sluice_pd *own; /* has only what is published, so peers reach nothing else */
     uint32_t transport;    /* SLU_TRANSPORT_* */
-    uint32_t peers;        /* that use our buffers: this and the next two are the thread's */
+    uint32_t peers;        /* that use our buffers; like the next two only for the thread */
     struct sluice_multichannel *users;
     STAILQ_HEAD(, slu_leaver) leavers;
-    struct slu_buffer_keys keys; /* of the lock of the service */
+    struct slu_buffer_keys keys; /* under the lock of the service */
 };
 
 struct sluice_buffer_service {
@@ -62,19 +62,19 @@ struct sluice_buffer_service {
     struct slu_address addresses[SLU_BUFFER_ADDRESSES];
     uint8_t owner[SLU_BUFFER_OWNER_BYTES];
     uint8_t key[SLU_BUFFER_KEY_BYTES];
-    struct sluice_channel_attr attr; /* of connections to owners */
+    struct sluice_channel_attr attr; /* for connections to owners */
     struct slu_door door;
     pthread_t thread;
-    int event; /* ends its sleep */
+    int event; /* wakes the thread */
     atomic_bool ends;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t dialed;
-    uint32_t dialers; /* threads */
-    int closing;      /* interrupts them */
+    uint32_t dialers; /* number of dialing threads */
+    int closing;      /* interrupts dialing threads */
     uint64_t last_id;
     struct sluice_buffer *buffers;
-    struct sluice_buffer_batch *batches; /* that the program has */
-    struct slu_waiter *waiters;          /* that nobody uses */
+    struct sluice_buffer_batch *batches; /* of the program */
+    struct slu_waiter *waiters;          /* unused */
     struct slu_link *links[SLU_LINK_BUCKETS];
     struct slu_buffer_known known[SLU_BUFFER_KNOWN];
 };
@@ -82,16 +82,16 @@ struct sluice_buffer_service {
 struct sluice_buffer {
     uint32_t magic;
     uint32_t access;
-    struct sluice_buffer_service *service; /* NULL: it was closed */
-    struct sluice_buffer **link, *next;    /* of those of the service */
+    struct sluice_buffer_service *service; /* NULL: closed */
+    struct sluice_buffer **link, *next;    /* in the list of the service */
     uint64_t id;
-    void *addr; /* NULL: of a dmabuf */
+    void *addr; /* NULL: a dmabuf */
     size_t length;
-    struct sluice_mr *mrs[SLUICE_BUFFER_PDS]; /* one a domain */
-    /* What sluice_buffer_publish_mr() has of the program's region, which it keeps from its end. */
+    struct sluice_mr *mrs[SLUICE_BUFFER_PDS]; /* one for each domain */
+    /* The program's region of sluice_buffer_publish_mr(), which the buffer keeps from ending. */
     struct sluice_mr *of; /* NULL: none */
     size_t offset;
-    struct slu_memory_user hold; /* in the domain of the region */
+    struct slu_memory_user hold; /* user of the region's domain */
     struct slu_memory held;
 };
 
@@ -100,33 +100,36 @@ static inline bool slu_is_buffer_service(const struct sluice_buffer_service *ser
     return service != NULL && service->magic == SLU_MAGIC_BUFFER_SERVICE;
 }
 
-/* service.c: -EINVAL. */
+/* service.c: Returns -EINVAL with a text. */
 int slu_not_a_buffer_service(const struct sluice_buffer_service *service);
-/* Whether a domain of the program's is one of the service's. */
+/* Returns whether the service was opened with this domain of the program. */
 bool slu_buffer_has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd);
-/* The first domain of a transport that the name has a way for: its index, and the way's. */
+/*
+ * Finds the first domain on a transport that the name has a way for; only in pd, if that is not
+ * NULL. Returns the index of the domain, and sets *way; or an error with a text.
+ */
 int slu_buffer_find_way(const struct sluice_buffer_service *service,
                         const struct slu_buffer_name *name, const struct sluice_pd *pd,
                         struct slu_buffer_way *way);
 
-/* known.c: as slu_buffer_name_decode(). */
+/* known.c: Does what slu_buffer_name_decode() does, faster for a handle that was decoded before. */
 int slu_buffer_know(struct sluice_buffer_service *service,
                     const struct sluice_buffer_handle *handle, struct slu_buffer_name *name);
-/* They have the keys of their owners. */
+/* Erases the cached handles, because they contain the keys of owners. */
 void slu_buffer_forget(struct sluice_buffer_service *service);
 
-/* What who comes says of itself: which transport it wants to use. */
+/* Makes the private data of a connect to an owner: the transport that the peer wants to use. */
 #define SLU_BUFFER_ASK_BYTES 8
 void slu_buffer_ask(uint32_t transport, struct sluice_private_data *data);
 
-/* serve.c: a thread, in which the others are. 0, or -EAGAIN with a text. */
+/* serve.c: Starts the thread that serves peers. Returns 0, or -EAGAIN with a text. */
 int slu_buffer_serve(struct sluice_buffer_service *service);
 void slu_buffer_serve_end(struct sluice_buffer_service *service);
 
-/* posted.c: ends all batches, whose objects stay. */
+/* posted.c: Ends all batches. The program still has to free them. */
 void slu_buffer_end_batches(struct sluice_buffer_service *service);
 
-/* publish.c: ends all buffers, whose objects stay. */
+/* publish.c: Ends all buffers. The program still has to release them. */
 void slu_buffer_end_all(struct sluice_buffer_service *service);
 
 #endif

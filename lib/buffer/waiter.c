@@ -50,7 +50,7 @@ void slu_waiter_put(struct sluice_buffer_service *service, struct slu_waiter *wa
         free_waiter(waiter);
         return;
     }
-    /* What it watches is not what the next one waits for. */
+    /* The next user waits for other descriptors than those in the set. */
     if (waiter->set >= 0)
         slu_fd_close(waiter->set);
     waiter->set = -1;
@@ -72,7 +72,10 @@ void slu_waiter_awoke(struct slu_waiter *waiter)
 {
     uint64_t ignored;
 
-    /* Who has taken it back may write later: then the next sleep ends at once, and clears it. */
+    /*
+     * A waker that has already cleared sleeps may write after this read. The next sleep then ends
+     * at once and clears the event.
+     */
     atomic_store(&waiter->sleeps, false);
     (void)!read(waiter->event, &ignored, sizeof ignored);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Something that a thread sleeps on and others wake: kept by the service for the next. */
+/* An object that a thread sleeps on and others wake. The service keeps unused ones for reuse. */
 #ifndef SLU_BUFFER_WAITER_H
 #define SLU_BUFFER_WAITER_H
 
@@ -8,23 +8,29 @@
 struct slu_waiter {
     struct slu_waiter *next;
     int event;
-    int set;            /* an epoll descriptor, for event loops; -1: none was asked for */
-    atomic_bool sleeps; /* said before it looks a last time */
+    int set;            /* an epoll descriptor, for event loops; -1: not needed so far */
+    atomic_bool sleeps; /* set before the last poll that precedes a sleep */
 };
 
-/* NULL with a text: EMFILE, ENOMEM. */
+/* Returns an unused waiter; or NULL with a text: EMFILE, ENOMEM. */
 struct slu_waiter *slu_waiter_get(struct sluice_buffer_service *service);
-/* For the next, or without a service, of no use any more. */
+/* Returns a waiter to its service, or frees it if service is NULL. */
 void slu_waiter_put(struct sluice_buffer_service *service, struct slu_waiter *waiter);
-/* From any thread that has something for it. */
+/* Wakes the waiter if it sleeps. Any thread may call this. */
 void slu_waiter_wake(struct slu_waiter *waiter);
-/* After its sleep. */
+/* Ends a sleep: clears the wake. */
 void slu_waiter_awoke(struct slu_waiter *waiter);
-/* A descriptor that is readable when it is woken, or by what is watched; -EMFILE or -ENOMEM. */
+/*
+ * Returns a descriptor that is readable when the waiter is woken or a watched descriptor is
+ * readable; or -EMFILE or -ENOMEM.
+ */
 int slu_waiter_fd(struct slu_waiter *waiter);
-/* Until it is readable, once. 0, or a negative errno value. If there is no fd, nothing happens. */
+/*
+ * Watches fd until it is readable, once. Does nothing if slu_waiter_fd() was never called. Returns
+ * 0, or a negative errno value.
+ */
 int slu_waiter_watch(const struct slu_waiter *waiter, int fd);
-/* Not any more; before it is closed, since a child of fork(2) may share it. */
+/* Stops watching fd. Call it before fd is closed: a child of fork(2) may share the descriptor. */
 void slu_waiter_unwatch(const struct slu_waiter *waiter, int fd);
 void slu_waiters_end(struct sluice_buffer_service *service);
 
