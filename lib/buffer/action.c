@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions as a program gives them: all are checked before any begins, and each has its
- * result. What an owner says cannot be, or has no transport for, is the result of that action.
+ * Checks of the program's actions. All are checked before any begins, and each has a result of its
+ * own. If the handle does not allow an action, or names no transport of the service, only that
+ * action fails.
  */
 #include "config.h"
 
@@ -14,12 +15,15 @@
 #include "engine/engine.h"
 #include "memory/mr.h"
 
-/* An action that is right, on its way to become a work; what is in its handle is read once. */
+/*
+ * A checked action that becomes a work. The handle is decoded only once, so that later changes to
+ * it have no effect.
+ */
 struct order {
     const struct sluice_buffer_action *action;
     uint32_t index;
-    uint32_t count; /* of the batch */
-    uint64_t bytes; /* that move */
+    uint32_t count; /* actions of the batch */
+    uint64_t bytes; /* to move */
     struct slu_buffer_name name;
 };
 
@@ -78,7 +82,7 @@ static int fail_range(const struct order *order)
                     (unsigned long long)order->name.length);
 }
 
-/* Each block is within the memory of its side. */
+/* Checks that each block is within the memory of its side. */
 static int check_blocks(struct order *order)
 {
     static const char request[] = "request 0: ";
@@ -97,7 +101,7 @@ static int check_blocks(struct order *order)
                     (unsigned long long)order->name.id, what);
 }
 
-/* Bytes of the buffer that it needs from its offset on, which blocks are checked for apart. */
+/* Returns the bytes that an action needs from its offset on. Blocks have a check of their own. */
 static uint64_t needed(const struct sluice_buffer_action *action)
 {
     return action->blocks == NULL ? action->length : 0;
@@ -156,7 +160,7 @@ static int check_all(struct sluice_buffer_service *service,
     return 0;
 }
 
-/* It ends before it begins. */
+/* Gives a work its result before it is posted. */
 static void end_early(struct slu_work *work, int error, enum sluice_error_class error_class,
                       uint32_t status)
 {
@@ -175,7 +179,7 @@ static bool may(const struct order *order)
     return (order->name.access & right) != 0;
 }
 
-/* Memory that the program has not registered. */
+/* Registers local memory that the program has not registered. */
 static int register_local(const struct slu_buffer_domain *domain, const struct order *order,
                           struct slu_work *work)
 {
@@ -186,7 +190,10 @@ static int register_local(const struct slu_buffer_domain *domain, const struct o
     return work->mr != NULL ? 0 : -errno;
 }
 
-/* The way to the owner is known: 0, or the batch cannot be. */
+/*
+ * Completes a work whose way to the owner is known. Returns 0, or an error: of the work if it ended
+ * early, otherwise of the batch.
+ */
 static int add_work(struct slu_batch *batch, const struct order *order, uint32_t domain,
                     const struct slu_buffer_way *way)
 {
@@ -221,7 +228,7 @@ static int add_work(struct slu_batch *batch, const struct order *order, uint32_t
     return link != NULL ? slu_batch_add(batch, work, link) : -errno;
 }
 
-/* 0; or why it ended early, which may be all there is to tell, or why the batch cannot be. */
+/* Makes a work. Returns 0, or an error: of the work if it ended early, otherwise of the batch. */
 static int begin(struct slu_batch *batch, const struct order *order)
 {
     const struct sluice_buffer_action *action = order->action;
@@ -253,7 +260,7 @@ static int begin(struct slu_batch *batch, const struct order *order)
     return 0;
 }
 
-/* Of the first that ends early, the text is kept. */
+/* Makes all works. Keeps the text of the first one that ends early with an error. */
 static int begin_all(struct slu_batch *batch, const struct order *orders)
 {
     batch->told.bytes[0] = '\0';
@@ -268,7 +275,7 @@ static int begin_all(struct slu_batch *batch, const struct order *orders)
     return 0;
 }
 
-/* The first failure that is no mere cancellation, or else the first. */
+/* Returns the first failure that is not a cancellation; if there is none, the first failure. */
 static const struct slu_work *first_failure(const struct slu_batch *batch)
 {
     const struct slu_work *cancelled = NULL;
@@ -284,7 +291,7 @@ static const struct slu_work *first_failure(const struct slu_batch *batch)
     return cancelled;
 }
 
-/* The text of what failed, and why. That may name the owner, which is said once. */
+/* Fails with a text of what failed, and why. Names the owner only once: the cause may name it. */
 static int fail_work(const struct slu_work *work, const char *why)
 {
     char owner[SLU_ADDRESS_TEXT];
@@ -339,7 +346,7 @@ int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action
     return error;
 }
 
-/* A blocking call is a batch that ends with it. */
+/* A blocking call posts a batch of its own, and ends it before it returns. */
 int sluice_buffer_submit(struct sluice_buffer_service *service,
                          const struct sluice_buffer_action *actions, uint32_t count,
                          int64_t deadline, struct sluice_completion *completions)

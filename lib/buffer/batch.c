@@ -9,7 +9,10 @@
 #include <string.h>
 
 #define DEFAULT_SPIN SLUICE_US(20)
-/* A cancelled batch waits this long for what is in flight, which spares others the connection. */
+/*
+ * A cancelled batch waits this long for its requests in flight. If they complete, the connection
+ * need not end, and other works keep it.
+ */
 #define PATIENCE SLUICE_US(500)
 
 static int make_room(struct slu_batch *batch)
@@ -54,7 +57,7 @@ int slu_batch_add(struct slu_batch *batch, struct slu_work *work, struct slu_lin
     return 0;
 }
 
-/* As that of a link: nothing is released before it is free. */
+/* As with the lock of a link, releases wait until the lock is free. */
 static void lock(struct slu_batch *batch)
 {
     slu_releases_defer();
@@ -67,7 +70,7 @@ static void unlock(struct slu_batch *batch)
     slu_releases_resume();
 }
 
-/* From here on others tell it what happens. */
+/* Adds the group to its link. From here on, other threads wake it when something happens. */
 static void join(struct slu_group *group)
 {
     struct slu_link *link = group->link;
@@ -89,8 +92,8 @@ void slu_group_unwatch(struct slu_group *group)
 }
 
 /*
- * The lock is held, and all works of the group have ended. Others that sleep have to look, and to
- * arm the channel: this one does not any more.
+ * Removes a group whose works have all ended from its link. The lock is held. Wakes the other
+ * groups, which have to poll and arm the channel: this one no longer does.
  */
 static void leave(struct slu_group *group)
 {
@@ -107,14 +110,14 @@ static void leave(struct slu_group *group)
 }
 
 struct round {
-    bool any;      /* something happened, or is to be done */
-    bool ended;    /* works have ended that were not taken */
-    uint32_t left; /* groups */
-    int64_t until; /* when there is something to do, though nothing happens */
-    int error;     /* of what was to be watched */
+    bool any;      /* something happened, or there is more to do */
+    bool ended;    /* there are results to take */
+    uint32_t left; /* groups that have not ended */
+    int64_t until; /* when there is something to do even without an event */
+    int error;     /* of watching a channel */
 };
 
-/* The set of an event loop has the channels that there are when it sleeps. */
+/* Adds the channel to the set of an event loop that is about to sleep. */
 static int watch(struct slu_group *group, int fd)
 {
     if (!group->batch->armed)
@@ -125,7 +128,7 @@ static int watch(struct slu_group *group, int fd)
     return 0;
 }
 
-/* A last look before a sleep. */
+/* Arms the channel of a group before a sleep. */
 static void arm(struct slu_group *group, struct pollfd *fd, struct round *round)
 {
     struct slu_link *link = group->link;
@@ -144,7 +147,10 @@ static void arm(struct slu_group *group, struct pollfd *fd, struct round *round)
         round->error = watch(group, fd->fd);
 }
 
-/* The lock of its link is held. Another thread may have ended the group meanwhile. */
+/*
+ * Advances a group. The lock of its link is held. Another thread may have ended the group
+ * meanwhile.
+ */
 static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, struct round *round)
 {
     if (!group->joined)
@@ -158,8 +164,9 @@ static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, 
 }
 
 /*
- * All groups that are left; before a sleep each is armed as well. After the deadline only what is
- * in flight is left, whose channel tells when there is something to do.
+ * Makes a round over all groups that have not ended, and arms them before a sleep. After the
+ * deadline there is no time to wake up for: only requests in flight are left, and their channels
+ * report them.
  */
 static struct round go_round(struct slu_batch *batch, bool sleeps)
 {
@@ -179,7 +186,7 @@ static struct round go_round(struct slu_batch *batch, bool sleeps)
     return round;
 }
 
-/* The event loop has come back. */
+/* Ends the sleep of an event loop that has returned. */
 static void disarm(struct slu_batch *batch)
 {
     if (batch->armed)
@@ -230,7 +237,7 @@ void slu_batch_leave(struct slu_batch *batch)
 
 static int go_on(struct slu_batch *batch, int64_t until, bool for_any)
 {
-    int64_t spins_until = 0; /* 0: since the last round in which anything happened */
+    int64_t spins_until = 0; /* 0: something happened in the last round */
     struct round round;
 
     disarm(batch);
@@ -314,7 +321,7 @@ static void reset_group(struct slu_group *group)
     group->why[0] = '\0';
 }
 
-/* What it ended with before stays if it ends before it begins. */
+/* Starts a work. A work that ends early keeps its result, and has ended again at once. */
 static void begin(struct slu_batch *batch, struct slu_work *work)
 {
     if (work->early) {
@@ -351,7 +358,7 @@ void slu_batch_post(struct slu_batch *batch, int64_t until)
         go_round(batch, false);
 }
 
-/* How many of these were taken. */
+/* Takes up to count results. Returns their number. */
 static uint32_t take_from(struct slu_untaken *untaken, struct sluice_completion *completions,
                           uint32_t count)
 {
@@ -374,7 +381,7 @@ uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *compl
 
         slu_link_lock(group->link);
         taken += take_from(&group->untaken, completions + taken, count - taken);
-        /* Whoever has taken all of a batch finds that it is over. */
+        /* Once all results of a batch are taken, the batch has to be over. */
         if (group->joined && group->left == 0)
             leave(group);
         slu_link_unlock(group->link);
@@ -407,7 +414,7 @@ void slu_batch_recall(struct slu_batch *batch, int64_t patience)
     unlock(batch);
 }
 
-/* Connections that have to end do so within one drain bound, however many there are. */
+/* All connections that have to end do so within one bound on draining, however many there are. */
 void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
 {
     lock(batch);
@@ -448,7 +455,7 @@ static void deregister(struct slu_batch *batch)
     }
 }
 
-/* No group is joined any more. The groups stay, for the texts that are in them. */
+/* Puts the links, which no group has joined any more. The groups stay, because they have texts. */
 static void put_links(struct slu_batch *batch)
 {
     slu_batch_let_go(batch);

@@ -78,7 +78,7 @@ struct slu_group {
     uint64_t seen; /* count of dials of the link that the group has seen */
     struct slu_work *first, *last;
     struct slu_untaken untaken;
-    uint32_t failed; /* the first work that failed, of a reason of its own if one did: see why */
+    uint32_t failed; /* index of the work that why is about */
     bool cancelled;  /* why is of a cancellation */
     bool joined;     /* the group is in the list of its link */
     bool watched;    /* the channel's descriptor is in the set of the waiter */
@@ -200,7 +200,9 @@ void slu_batch_end(struct slu_batch *batch);
 void slu_batch_hold(struct slu_batch *batch);
 void slu_batch_let_go(struct slu_batch *batch);
 
-/* piece.c: What a request refers to while it is posted, and the bytes that the request moves. */
+/*
+ * piece.c: The part of a request that has to stay while it is posted, and the bytes that it moves.
+ */
 struct slu_piece {
     struct sluice_blocks blocks;
     uint64_t bytes;

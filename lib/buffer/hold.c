@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions of the program that a batch names. Guarantee: a region cannot end while a posted action
- * that names it has not ended, wherever its bytes are: on the wire, in the queue of a connection,
- * or waiting for a connection.
+ * Keeps regions of the program that a batch names. Guarantee: a region cannot end while a posted
+ * action that names it has not ended, wherever its bytes are: on the wire, in the queue of a
+ * connection, or waiting for a connection.
  */
 #include "config.h"
 
@@ -15,7 +15,10 @@ static bool is_of_program(const struct slu_batch *batch, const struct slu_work *
            batch->groups[work->group_index].link->domain == domain;
 }
 
-/* Any thread asks: all that is looked at stays from before the batch enters until it has left. */
+/*
+ * Returns whether a posted work uses the memory. Any thread may call this: all that it reads exists
+ * from before the batch enters the domain until it has left.
+ */
 static bool uses(const struct slu_memory_user *user, const struct slu_memory *memory)
 {
     const struct slu_batch_hold *hold = slu_container_of(user, struct slu_batch_hold, user);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles that were decoded before: their bytes are compared, which takes a tenth of a check. */
+/*
+ * A cache of decoded handles. To compare the bytes takes a tenth of the time of decoding and
+ * checking.
+ */
 #include "config.h"
 
 #include <string.h>
@@ -7,7 +10,7 @@
 #include "buffer/service.h"
 #include "connect/proof.h"
 
-/* The last byte of the checksum is as good as random. */
+/* Returns the entry for a handle, by the last byte of its checksum, which is as good as random. */
 static struct slu_buffer_known *place_of(struct sluice_buffer_service *service,
                                          const struct sluice_buffer_handle *handle)
 {
@@ -42,7 +45,7 @@ static void keep(struct sluice_buffer_service *service, const struct sluice_buff
 int slu_buffer_know(struct sluice_buffer_service *service,
                     const struct sluice_buffer_handle *handle, struct slu_buffer_name *name)
 {
-    /* The program may change it meanwhile. */
+    /* The program may change the handle meanwhile. */
     const struct sluice_buffer_handle copy = *handle;
     int error;
 

@@ -13,10 +13,10 @@
 #include "connect/address.h"
 #include "connect/proof.h"
 
-/* For the goodbyes of all links of a service. */
+/* Time limit of the goodbyes of all links of a service together. */
 #define GOODBYE_TIME SLUICE_MS(500)
 
-/* In a thread of its own. */
+/* A dial, in a thread of its own. */
 struct dial {
     struct slu_async_call call;
     struct slu_link *link;
@@ -29,7 +29,7 @@ static struct slu_link **bucket_of(struct sluice_buffer_service *service,
     return &service->links[name->owner[0] % SLU_LINK_BUCKETS];
 }
 
-/* The lock of the service is held. */
+/* Returns the link, held, or NULL. The lock of the service is held. */
 static struct slu_link *find(struct sluice_buffer_service *service,
                              const struct slu_buffer_domain *domain,
                              const struct slu_buffer_name *name)
@@ -79,13 +79,19 @@ struct slu_link *slu_link_find(struct sluice_buffer_service *service,
     return link;
 }
 
-/* Whether it has a connection that works. Nobody else has the link, nor gets it. */
+/*
+ * Returns whether an unused link has a connection that works. No thread can get the link meanwhile,
+ * so its lock is not needed.
+ */
 static bool is_of_use(struct slu_link *link)
 {
     return link->state == SLU_LINK_UP && sluice_channel_state(link->channel) == SLUICE_STATE_READY;
 }
 
-/* Links that nobody uses and that were lost meanwhile: a list of them. The lock is held. */
+/*
+ * Takes the unused links without a working connection out of their buckets. Returns a list of them.
+ * The lock of the service is held.
+ */
 static struct slu_link *take_useless(struct sluice_buffer_service *service)
 {
     struct slu_link *taken = NULL;
@@ -118,7 +124,10 @@ static void end_list(struct slu_link *link)
     }
 }
 
-/* A new one: the others are looked at, so that there are no more of them than work. */
+/*
+ * Makes a link, unless another thread made it meanwhile. Also frees links that are unused and lost,
+ * so that they do not accumulate.
+ */
 static struct slu_link *get_new(struct sluice_buffer_service *service,
                                 struct slu_buffer_domain *domain,
                                 const struct slu_buffer_name *name)
@@ -186,7 +195,7 @@ static struct sluice_channel *connect_owner(struct slu_link *link, int64_t until
 {
     struct sluice_private_data ask;
     const struct sluice_connect_attr options = {.size = sizeof options, .own = &ask};
-    /* Its addresses are in the text of what became of them. */
+    /* The text of a failed dial has the addresses. */
     struct slu_dialed dialed = {.name = "its owner",
                                 .addresses = link->name.addresses,
                                 .count = link->name.address_count,
@@ -200,7 +209,10 @@ static struct sluice_channel *connect_owner(struct slu_link *link, int64_t until
                                                       : 0);
 }
 
-/* Whoever listens there does not know the key: it is not this owner. */
+/*
+ * Explains a wrong proof: the listener at this address does not know the key, so it is not the
+ * owner.
+ */
 static int explain(struct slu_link *link, int error)
 {
     char address[SLU_ADDRESS_TEXT];
@@ -224,7 +236,7 @@ static void come_up(struct slu_link *link, struct sluice_channel *channel)
     link->state = SLU_LINK_UP;
 }
 
-/* Their threads may be elsewhere. */
+/* Posts for all groups of the link, because their threads may be busy elsewhere. */
 static void go_on_with_all(struct slu_link *link)
 {
     for (struct slu_group *group = link->groups; group != NULL; group = group->next)
@@ -292,9 +304,12 @@ int slu_link_dial(struct slu_link *link, int64_t until)
     return error;
 }
 
-/* The end. */
+/* Ending. */
 
-/* A device tells its peer nothing when a connection ends. */
+/*
+ * Sends an empty message over each link of a device: a device does not notify its peer when a
+ * connection ends. All messages are posted before the first is flushed.
+ */
 static void say_goodbye(const struct sluice_buffer_service *service)
 {
     const struct sluice_request goodbye = {.opcode = SLUICE_OP_SEND};
@@ -316,7 +331,10 @@ static void say_goodbye(const struct sluice_buffer_service *service)
     }
 }
 
-/* What their devices still have, a goodbye perhaps, is drained side by side. */
+/*
+ * Begins to drain all links at once, so that their requests in flight, such as goodbyes, drain side
+ * by side.
+ */
 static void begin_to_end(const struct sluice_buffer_service *service)
 {
     for (uint32_t i = 0; i < SLU_LINK_BUCKETS; i++)

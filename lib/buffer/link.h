@@ -40,7 +40,7 @@ struct slu_link {
     int error;      /* of the last dial, negative; 0: it connected */
     char why[SLU_LINK_TEXT];
     uint32_t group_count;
-    struct slu_group *groups; /* groups with works that have not ended */
+    struct slu_group *groups; /* groups that wait for the link */
 };
 
 /*

@@ -21,7 +21,7 @@ struct slu_buffer_way {
 
 struct slu_buffer_name {
     uint8_t owner[SLU_BUFFER_OWNER_BYTES]; /* of the service; random */
-    uint8_t key[SLU_BUFFER_KEY_BYTES];     /* of the service: it and who has a handle know it */
+    uint8_t key[SLU_BUFFER_KEY_BYTES];     /* of the service; part of each of its handles */
     uint64_t id;
     uint64_t addr, length; /* as remote keys count addresses */
     uint32_t access;       /* SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_WRITE */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pieces of actions: requests of the bytes that are posted next. Guarantee: no piece needs more
- * of the queue than a part of it, and each begins where the one before it ends, in the order of
- * the bytes, so that an action goes on from where it was.
+ * Pieces of actions: requests for the bytes to post next. Guarantee: a piece needs no more of the
+ * queue than its share, and begins where the previous one ends, in the order of the bytes. So an
+ * action can continue from where it was.
  *
- * A piece of blocks is a request of whole blocks of both sides. Blocks that are too large for
- * that, or whose sizes have nothing in common, go one after the other.
+ * A piece of blocks is a request of blocks that are whole on both sides. If blocks are too large
+ * for that, or one size is no multiple of the other, each piece is one contiguous stretch.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of both sides that have whole blocks; 0: they are not alike. */
+/* Returns the bytes of the smallest unit of whole blocks on both sides; 0: there is none. */
 static uint64_t common_unit(const struct sluice_layout *local, const struct sluice_layout *remote)
 {
     uint64_t more = local->bytes > remote->bytes ? local->bytes : remote->bytes;
@@ -37,7 +37,7 @@ static size_t index_bytes(const struct sluice_layout *layout)
     return layout->kind == SLUICE_LAYOUT_PAGED ? layout->count * sizeof *layout->indices : 0;
 }
 
-/* Those of the program are its own again after the call. */
+/* Copies the indices, which belong to the program again after the call. */
 static uint32_t *keep_indices(struct sluice_layout *layout, uint32_t *room)
 {
     if (layout->kind != SLUICE_LAYOUT_PAGED)
@@ -66,7 +66,10 @@ int slu_piece_blocks(struct slu_work *work, const struct sluice_blocks *blocks,
     return 0;
 }
 
-/* Where the byte of a side is, from the beginning of its memory on, and how many follow it. */
+/*
+ * Returns where the byte at offset is, counted from the start of the memory of its side. *left:
+ * bytes from there to the end of its block.
+ */
 static uint64_t place_of(const struct sluice_layout *layout, uint64_t offset, uint64_t *left)
 {
     uint64_t block;
@@ -98,7 +101,7 @@ static struct sluice_request request_of(const struct slu_work *work, uint64_t lo
         .user_data = (uintptr_t)work};
 }
 
-/* Bytes that touch on both sides. */
+/* Makes a piece of bytes that are contiguous on both sides. */
 static struct sluice_request next_stretch(const struct slu_work *work, struct slu_piece *piece)
 {
     const struct slu_work_blocks *blocks = work->blocks;
@@ -123,7 +126,7 @@ static uint64_t blocks_in(const struct sluice_layout *layout, uint64_t bytes)
     return layout->kind == SLUICE_LAYOUT_CONTIGUOUS ? 0 : bytes / layout->bytes;
 }
 
-/* Work requests that a unit needs, at most. */
+/* Returns how many work requests a unit needs, at most. */
 static uint64_t cost_of(const struct slu_work *work)
 {
     const struct slu_work_blocks *blocks = work->blocks;
@@ -133,7 +136,7 @@ static uint64_t cost_of(const struct slu_work *work)
     return (ours > theirs ? ours : theirs) + blocks->unit / work->group->link->max_message;
 }
 
-/* Units that the next piece may have; 0: it is a stretch. */
+/* Returns how many units the next piece may have; 0: it has to be a stretch. */
 static uint64_t units_of(const struct slu_work *work)
 {
     const struct slu_link *link = work->group->link;
@@ -146,7 +149,9 @@ static uint64_t units_of(const struct slu_work *work)
     return least(share, least(left, PIECE_BYTES) / unit);
 }
 
-/* A layout of some of the blocks, and where the memory that these are counted from begins. */
+/*
+ * Cuts a layout down to some of its blocks. Returns where the memory begins that they count from.
+ */
 static uint64_t cut(struct sluice_layout *layout, uint64_t offset, uint64_t bytes)
 {
     uint64_t first;

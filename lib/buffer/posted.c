@@ -12,7 +12,7 @@
 
 struct sluice_buffer_batch {
     uint32_t magic;
-    struct sluice_buffer_batch **link, *next; /* of those of the service, under its lock */
+    struct sluice_buffer_batch **link, *next; /* in the list of the service, under its lock */
     struct slu_batch batch;
 };
 
@@ -151,7 +151,7 @@ int sluice_buffer_batch_poll(struct sluice_buffer_batch *object,
     return (int)slu_batch_take(&object->batch, completions, count);
 }
 
-/* A wait that has ended for another reason than what it waits for. */
+/* Fails a wait that ended without what it waited for. */
 static int fail_wait(int error)
 {
     return error == -ETIMEDOUT ? slu_fail(ETIMEDOUT, "the batch is still in flight")

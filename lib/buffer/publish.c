@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Publishing. Each buffer has registrations of its own, one on each domain, so that its end
- * ends what its handle names, and nothing else of the program's.
+ * invalidates its handle and nothing else of the program.
  *
- * Devices use keys again. A handle of a buffer that was released must not name another one at
- * the same address: so no registration has a key that one of the last SLU_BUFFER_KEYS had. One
- * that would is held until there is another one.
+ * Devices reuse keys. A handle of a released buffer must not name another buffer at the same
+ * address. So no registration has a key that is among the last SLU_BUFFER_KEYS released ones: a
+ * registration with such a key is held until a later one has a fresh key.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "memory/mr.h"
 
 #define ACCESS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
-/* Registrations with keys that were used, at a time. */
+/* Limit of registrations with used keys that are held at a time. */
 #define HELD 64
 #define FIRST_KEYS 64
 
@@ -29,7 +29,7 @@ static bool was_used(const struct slu_buffer_keys *keys, uint32_t key)
     return false;
 }
 
-/* Room for the key of one more buffer, before it is there: its end cannot fail. */
+/* Makes room for the key of one more buffer before it exists, so that its end cannot fail. */
 static int make_room(struct slu_buffer_keys *keys)
 {
     uint32_t room = keys->room == 0 ? FIRST_KEYS : 2 * keys->room;
@@ -45,7 +45,7 @@ static int make_room(struct slu_buffer_keys *keys)
     return 0;
 }
 
-/* The oldest is forgotten if there are too many. */
+/* Keeps the key of an ended buffer, in place of the oldest one if there is no more room. */
 static void keep_key(struct slu_buffer_keys *keys, uint32_t key)
 {
     keys->live--;
@@ -81,7 +81,7 @@ static bool has_fresh_key(struct sluice_buffer_service *service,
     return fresh;
 }
 
-/* A registration whose key no buffer of late had. */
+/* Registers a buffer with a key that no recently released buffer had. */
 static int register_fresh(struct sluice_buffer_service *service,
                           const struct slu_buffer_domain *domain,
                           const struct sluice_buffer *buffer, struct sluice_mr **made)
@@ -104,7 +104,7 @@ static int register_fresh(struct sluice_buffer_service *service,
     return error;
 }
 
-/* The lock is held. */
+/* Removes a buffer from its service, and keeps its keys. The lock is held. */
 static void leave(struct sluice_buffer *buffer)
 {
     *buffer->link = buffer->next;
@@ -114,15 +114,15 @@ static void leave(struct sluice_buffer *buffer)
         keep_key(&buffer->service->domains[i].keys, buffer->mrs[i]->transport->rkey);
 }
 
-/* Whether the region is asked for, or a block of it that has a byte of what is published. */
+/* Returns whether the memory, a region or a block of it, has a byte of what is published. */
 static bool holds(const struct slu_memory_user *user, const struct slu_memory *memory)
 {
     return slu_memory_meets(memory, &slu_container_of(user, struct sluice_buffer, hold)->held);
 }
 
 /*
- * From here on the region cannot end, as if posted work named it. The domain is held as well: once
- * it is left, another thread may end a region that the program has given up.
+ * Keeps the region from ending, as posted work that names it would. Holds the domain as well: once
+ * the buffer has left it, another thread may end a region that the program has given up.
  */
 static void hold_region(struct sluice_buffer *buffer, uint64_t id)
 {
@@ -171,7 +171,7 @@ static int register_all(struct sluice_buffer_service *service, struct sluice_buf
     return error;
 }
 
-/* From here on it is one of the service's, and its keys have a place when it ends. */
+/* Adds a buffer to the service, and reserves room for its keys. */
 static int enter(struct sluice_buffer_service *service, struct sluice_buffer *buffer)
 {
     int error = 0;
@@ -229,7 +229,7 @@ static uint64_t take_id(struct sluice_buffer_service *service)
     return id;
 }
 
-/* What is to be published has been checked. */
+/* Publishes a buffer whose attributes were checked. */
 static struct sluice_buffer *publish(struct sluice_buffer_service *service,
                                      const struct sluice_buffer *wanted)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a handle says, what the connection to its owner is, and the raw names. */
+/* Queries of a handle and of the connection to its owner, and the remote keys of a buffer. */
 #include "config.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ int sluice_buffer_handle_query(const struct sluice_buffer_handle *handle,
     return 0;
 }
 
-/* The first link to the owner that is up, locked and held; NULL: there is none. */
+/* Returns the first link to the owner that is up, locked and held, or NULL if there is none. */
 static struct slu_link *lock_up(struct sluice_buffer_service *service,
                                 const struct slu_buffer_name *name)
 {
@@ -92,7 +92,7 @@ static int fail_connection(const struct slu_buffer_name *name, const char *what)
 static int query(struct slu_link *link, const struct slu_buffer_name *name,
                  struct sluice_channel_info *info)
 {
-    /* A query tells of a connection that failed as well. */
+    /* A query would succeed on a failed connection, too. */
     if (sluice_channel_state(link->channel) != SLUICE_STATE_READY)
         return fail_connection(name, "was lost");
     return sluice_channel_query(link->channel, info);
@@ -115,7 +115,7 @@ int sluice_buffer_connection(struct sluice_buffer_service *service,
     if (link == NULL)
         return fail_connection(&name, "is not there");
     error = query(link, &name, info);
-    /* A state that was asked for has disarmed it. */
+    /* Reading the state has disarmed the channel: sleeping threads have to arm it again. */
     slu_link_tell(link, NULL);
     unlock(link);
     return error;

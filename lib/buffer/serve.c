@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The side of the owner: a thread that lets in who has a handle, and parts from who is gone.
- * Of what its peers read and write it sees nothing.
+ * The owner's side: a thread that lets in peers that have a handle, and removes peers that are
+ * gone. It does not see what peers read and write.
  *
- * A peer has a receive, which tells its end: it says goodbye by a message of no bytes, or its
- * connection fails. What else it says ends it as well. On a device its queue pair stays a
- * moment longer: a refusal that a packet was lost of is repeated by a queue pair that is there.
+ * Each peer has a posted receive, whose completion is the end of the peer: the peer has sent a
+ * goodbye of no bytes, or its connection has failed. Any other message ends the peer as well. On a
+ * device the queue pair of the peer stays LAST_TIME longer: if a packet of its last refusal was
+ * lost, only an existing queue pair can repeat it.
  */
 #include "config.h"
 
@@ -21,7 +22,7 @@
 
 #define ASK_MAGIC UINT32_C(0x736c7571) /* "sluq" */
 #define COMPLETIONS 16
-/* How long one that has failed may want our last words again. */
+/* How long a peer that has failed may need our last packets again. */
 #define LAST_TIME SLUICE_MS(500)
 
 void slu_buffer_ask(uint32_t transport, struct sluice_private_data *data)
@@ -49,7 +50,9 @@ static struct slu_buffer_domain *domain_of(struct sluice_buffer_service *service
     return domain;
 }
 
-/* A peer may come beside those that are let in and not counted as peers yet. */
+/*
+ * Returns 0 if there is room for one more peer. beside: peers that are let in but not counted yet.
+ */
 static int check_room(const struct sluice_buffer_service *service,
                       const struct slu_buffer_domain *domain, uint32_t beside)
 {
@@ -59,7 +62,10 @@ static int check_room(const struct sluice_buffer_service *service,
                     service->max_peers);
 }
 
-/* It has proven that it knows our key, so it has a handle of ours. */
+/*
+ * Decides whether a peer may be let in. The peer has proven that it knows our key, so it has a
+ * handle.
+ */
 static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
                  struct slu_welcome *welcome)
 {
@@ -81,7 +87,7 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
     return check_room(service, domain, slu_door_count(door, domain->users));
 }
 
-/* Many may be under way when the last place is free: the first that are connected get in. */
+/* More peers may be under way than there are places: the first ones that are connected get in. */
 static int admit(struct slu_door *door, const struct sluice_multichannel *users)
 {
     struct sluice_buffer_service *service =
@@ -96,7 +102,7 @@ static void part_from(struct slu_buffer_domain *domain, uint32_t peer)
         domain->peers--;
 }
 
-/* Parts from it later, where it may not have heard all. */
+/* Removes a peer later if it may still need our last packets: on a device. */
 static void part_soon(struct slu_buffer_domain *domain, uint32_t peer)
 {
     struct slu_leaver *leaver = NULL;
@@ -111,7 +117,7 @@ static void part_soon(struct slu_buffer_domain *domain, uint32_t peer)
     STAILQ_INSERT_TAIL(&domain->leavers, leaver, link);
 }
 
-/* From those whose time has come; all have the same. */
+/* Removes the peers whose time has come. All wait equally long, so the list is in order. */
 static void part_from_leavers(struct slu_buffer_domain *domain, int64_t now)
 {
     struct slu_leaver *leaver;
@@ -145,8 +151,9 @@ static void take_ends(struct slu_buffer_domain *domain)
 }
 
 /*
- * What is to be done now; *until: when there is more, though nothing happens. While peers keep a
- * domain busy, that is at once, but others have their turn: who comes, and who closes the service.
+ * Does all that is due. *until: when more is due even without an event. If peers keep a domain
+ * busy, that is at once, but the loop still serves new connections and the close of the service in
+ * turn.
  */
 static void look_after(struct sluice_buffer_service *service, int64_t *until)
 {

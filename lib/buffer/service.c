@@ -15,7 +15,9 @@
 
 #define FIRST_SIZE sizeof(struct sluice_buffer_service_attr)
 #define DEFAULT_PEERS 4096
-/* Silent for so long, a peer is asked for a sign of life: devices tell of no death. */
+/*
+ * A peer that is silent for this long is probed, because a device does not report that a peer died.
+ */
 #define KEEPALIVE SLUICE_S(5)
 
 int slu_not_a_buffer_service(const struct sluice_buffer_service *service)
@@ -72,7 +74,10 @@ static int check_pds(struct sluice_pd *const *pds, uint32_t count)
     return 0;
 }
 
-/* Owners ask us for signs of life, and need a right for that; it is of no use without a key. */
+/*
+ * Returns the attributes of channels to owners. Owners probe this side, which needs remote read
+ * access; that access is of no use without a key.
+ */
 static struct sluice_channel_attr own_attr(const struct sluice_channel_attr *given)
 {
     struct sluice_channel_attr attr = *given;
@@ -170,7 +175,7 @@ static int start(struct sluice_buffer_service *service, struct sluice_pd *const 
     return error == 0 ? slu_buffer_serve(service) : error;
 }
 
-/* What there is of it; the thread has ended, or never was. */
+/* Frees all that a service has so far. The thread has ended, or was never started. */
 static void unmake(struct sluice_buffer_service *service)
 {
     struct slu_text text;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One step of a group: what its link has done is taken, and what there is room for is posted. */
+/*
+ * One step of a group: takes the completions of its link, and posts as much as there is room for.
+ */
 #include "config.h"
 
 #include <sched.h>
@@ -11,11 +13,13 @@
 
 #define POSTED_AT_ONCE 16
 #define TAKEN_AT_ONCE 16
-/* How long an owner that was there counts as there, as long as nothing else is known. */
+/*
+ * After a check that an owner is there, it counts as there for this long unless a failure is known.
+ */
 #define ASKED_TIME SLUICE_US(100)
 /*
- * A work ends cancelled if so many connections ended under it because work of others had failed.
- * Those that ended because others were cancelled do not count.
+ * A work ends cancelled after this many connections ended under it because work of others failed.
+ * Connections that ended because others were cancelled do not count.
  */
 #define AGAIN 64
 
@@ -39,7 +43,7 @@ void slu_group_add(struct slu_group *group, struct slu_work *work)
     enqueue(work);
 }
 
-/* Takes out of the queue what has ended, or is posted. */
+/* Removes works from the queue that have ended, or are wholly posted. */
 static void tidy_queue(struct slu_group *group)
 {
     struct slu_work **at = &group->first;
@@ -68,7 +72,7 @@ void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work)
     untaken->last = work;
 }
 
-/* Regions that the program has released may have waited for it. */
+/* Ends a work. Releases of the program's regions may have waited for it. */
 static void end(struct slu_work *work)
 {
     atomic_store_explicit(&work->ended, true, memory_order_release);
@@ -79,7 +83,10 @@ static void end(struct slu_work *work)
         slu_releases_look();
 }
 
-/* Of the first of the batch that fails, its text is kept; a cancellation tells of no cause. */
+/*
+ * Keeps the text of the first work in order that failed. Any other failure is preferred to a
+ * cancellation, which says nothing about the cause.
+ */
 static void keep_text(struct slu_work *work, const char *text)
 {
     struct slu_group *group = work->group;
@@ -120,7 +127,7 @@ static void fail_early(struct slu_work *work, const struct slu_ending *ending)
     slu_work_fail(work, ending->error, ending->error_class, ending->status);
 }
 
-/* All of a group that are not in flight. */
+/* Fails all works of a group that are not in flight. */
 static bool fail_all_early(struct slu_group *group, const struct slu_ending *ending)
 {
     bool any = false;
@@ -140,7 +147,7 @@ static bool fail_all_late(struct slu_group *group)
     return fail_all_early(group, &late);
 }
 
-/* What became of a connection that could not be made, as a class. */
+/* Returns the class and the status of a failed dial. */
 static enum sluice_error_class class_of_dial(int error, uint32_t *status)
 {
     switch (error) {
@@ -168,8 +175,8 @@ static enum sluice_error_class class_of_dial(int error, uint32_t *status)
 }
 
 /*
- * Nothing is in flight: the link is apart. One that ended amid its pieces may be in the queue
- * still, and has its result.
+ * Fails all works of a group. The link is apart, so nothing is in flight. A work that ended while a
+ * part of it was not posted may still be in the queue, and keeps its result.
  */
 static void fail_all(struct slu_group *group, int error, const char *why)
 {
@@ -187,7 +194,9 @@ static void fail_all(struct slu_group *group, int error, const char *why)
 
 /* Taking. */
 
-/* Nothing of it is in flight any more, and it has failed: whether it goes on. */
+/*
+ * Returns whether a failed work, with nothing in flight any more, continues over a new connection.
+ */
 static bool goes_on(struct slu_work *work)
 {
     switch (work->result.error_class) {
@@ -212,12 +221,12 @@ static void tell_failure(struct slu_work *work)
     }
     if (sluice_channel_error(work->group->link->channel, &error) != 1)
         return;
-    /* Which operation it was, and of whom, is said of the work. */
+    /* Leave out the peer and the operation: the text of the work has them. */
     why = strstr(error.text, who);
     keep_text(work, why != NULL ? why + sizeof who - 1 : error.text);
 }
 
-/* It has the end of the other one, whose text was kept for the whole group. */
+/* Ends a work with the result of the refused one, whose text is kept for the whole group. */
 static void end_refused(struct slu_work *work)
 {
     uint64_t user_data = work->result.user_data;
@@ -228,8 +237,8 @@ static void end_refused(struct slu_work *work)
 }
 
 /*
- * An owner that refuses a buffer to one work refuses it to all. Each refusal costs the connection,
- * so the others do not ask; those that are in flight will be flushed.
+ * Ends the other works with the same key and operation as a refused one: the owner would refuse
+ * them too, and each refusal costs the connection. Those in flight will be flushed, and end then.
  */
 static void refuse_alike(const struct slu_work *refused)
 {
@@ -303,7 +312,7 @@ static struct slu_group *settle(const struct sluice_completion *done)
     return group;
 }
 
-/* All that is done of a link, of whomever. */
+/* Takes all completions of a link, also those of other groups, which it wakes. */
 static bool take(struct slu_group *group)
 {
     struct slu_link *link = group->link;
@@ -324,7 +333,9 @@ static bool take(struct slu_group *group)
 
 /* Posting. */
 
-/* The pieces that may be posted next, which count as if they were. */
+/*
+ * Makes the requests of the pieces to post next, and counts them as posted. Returns their number.
+ */
 static uint32_t pick(struct slu_group *group, struct sluice_request *requests,
                      struct slu_piece *pieces, uint32_t most)
 {
@@ -339,7 +350,7 @@ static uint32_t pick(struct slu_group *group, struct sluice_request *requests,
     return count;
 }
 
-/* Those that were not posted after all. The last were picked last. */
+/* Takes back requests that were not posted after all, in reverse order. */
 static void put_back(const struct sluice_request *requests, const struct slu_piece *pieces,
                      uint32_t count)
 {
@@ -364,7 +375,7 @@ static uint32_t share_of(const struct slu_group *group)
     return share < free ? share : free;
 }
 
-/* The device, or the driver, does not take it. */
+/* Fails the work of a request that the device or its driver does not accept. */
 static void refuse(struct slu_group *group, const struct sluice_request *request, int error)
 {
     struct slu_work *work = (struct slu_work *)(uintptr_t)request->user_data;
@@ -414,12 +425,12 @@ static bool post(struct slu_group *group)
     return any;
 }
 
-/* The states of its link. */
+/* The states of a link. */
 
 /*
- * Whether the owner is still there. To ask for it polls the channel, which takes system calls if
- * nothing comes, so what is known counts while it was asked a moment ago: an owner that was
- * killed before is found to be lost, and its memory, which is mapped, is not read.
+ * Returns whether the owner is still there. A check polls the channel, which takes system calls if
+ * there are no events. So a result counts for ASKED_TIME. The check finds an owner that was killed
+ * before, whose memory is mapped and must not be read.
  */
 static bool is_ready(struct slu_link *link, int64_t now)
 {
@@ -447,7 +458,10 @@ static bool step_up(struct slu_group *group)
     return post(group) || any;
 }
 
-/* A dial that ended after this group had come tells of it, unless its time was another's. */
+/*
+ * Dials. If a dial has failed since the group joined, its error is that of the group; except a
+ * timeout, because the deadline was that of another batch.
+ */
 static bool step_apart(struct slu_group *group)
 {
     struct slu_link *link = group->link;
@@ -479,9 +493,12 @@ bool slu_group_step(struct slu_group *group)
     }
 }
 
-/* The end before its time. */
+/* Ending early. */
 
-/* Work of others went with the connection: it goes on, though its threads may be elsewhere now. */
+/*
+ * Dials again for other groups, whose works ended with the connection and continue: their threads
+ * may be busy elsewhere.
+ */
 static void dial_for_others(const struct slu_group *group)
 {
     const struct slu_link *link = group->link;
@@ -491,7 +508,7 @@ static void dial_for_others(const struct slu_group *group)
             slu_group_step(other);
 }
 
-/* A connection cannot take back a request: all that was in flight is drained, and it is over. */
+/* Ends the connection, because it cannot take back a request. All that was in flight is drained. */
 static void end_connection(struct slu_group *group)
 {
     struct slu_link *link = group->link;
