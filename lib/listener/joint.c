@@ -84,8 +84,8 @@ int slu_joint_check_peer(const struct slu_joint *joint, uint32_t index)
 }
 
 /*
- * Removes a peer even while the program has a scope of the multichannel open: the program was never
- * told of the peer, and there may be no later time. Work that the scope posted to it ends
+ * Removes a peer even while the program has a scope of the multichannel open: the program never
+ * received the peer, and there may be no later time. Work that the scope posted to it ends
  * regardless.
  */
 static void remove_peer(const struct slu_joint *joint, uint32_t index)

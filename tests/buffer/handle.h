@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Forging handles of buffers: fields are changed, and the checksum is right again. */
+/* Forges handles of buffers: changes fields and corrects the checksum. */
 #ifndef TEST_BUFFER_HANDLE_H
 #define TEST_BUFFER_HANDLE_H
 
@@ -8,14 +8,14 @@
 
 #include <sluice.h>
 
-/* Where a handle has what; the key is that of its first transport. */
+/* Offsets of the fields of a handle. The key is that of the first transport. */
 #define HANDLE_ADDR 64
 #define HANDLE_LENGTH 72
 #define HANDLE_ACCESS 80
 #define HANDLE_RKEY 92
 #define HANDLE_CHECKSUM (SLUICE_BUFFER_HANDLE_BYTES - 4)
 
-/* So many bytes of a number, in network byte order. */
+/* Writes a number of this many bytes, in network byte order. */
 static inline void handle_set(struct sluice_buffer_handle *handle, size_t at, uint64_t value,
                               size_t bytes)
 {

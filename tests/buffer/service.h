@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A service of buffers by name at the loopback. */
+/* A buffer service at the loopback address. */
 #ifndef TEST_BUFFER_SERVICE_H
 #define TEST_BUFFER_SERVICE_H
 
 #include "../support/pair.h"
 
-/* channel is of connections to owners; NULL: all defaults. */
+/* Opens a service. channel: attributes of connections to owners; NULL: the defaults. */
 static inline struct sluice_buffer_service *open_service(struct sluice_pd *pd,
                                                          const struct sluice_channel_attr *channel)
 {

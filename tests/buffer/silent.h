@@ -10,7 +10,7 @@
 
 #include "../support/suite.h"
 
-/* A socket at the port of an owner, whose connections nobody takes: it answers nothing. */
+/* Listens at the port of an owner, but accepts no connection, so nothing is answered. */
 static inline int listen_silently(const char *address)
 {
     struct sockaddr_in sockaddr = {.sin_family = AF_INET,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Remote buffers by name: whoever has a handle reads and writes, over whatever both sides
- * share; long requests have one result; a handle that is none, or was damaged, is told as
- * such; and a buffer that was released is refused, and never read as something else.
+ * Remote buffers by name. A program that has a handle can read and write the buffer over a
+ * transport that both sides have. A long request has one result. A forged or damaged handle is
+ * reported as such. A handle of a released buffer is refused, and never names other memory.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ action_of(uint32_t opcode, const struct sluice_buffer_handle *handle, void *addr
         .opcode = opcode, .handle = handle, .addr = addr, .length = length};
 }
 
-/* With a region of the program's, and without one; of memory that it has, or was allocated. */
+/* With and without a region of the program, for memory of the program and for allocated memory. */
 TEST(a_handle_is_enough, .times = 4)
 {
     struct world world;
@@ -90,7 +90,7 @@ TEST(a_handle_is_enough, .times = 4)
     free(bytes);
 }
 
-/* A process uses its own buffers by name as well. */
+/* A process can also use its own buffers by handle. */
 TEST(an_owner_is_its_own_user)
 {
     struct world world;
@@ -104,7 +104,7 @@ TEST(an_owner_is_its_own_user)
     world_close(&world);
 }
 
-/* What is said of a handle; and each bit of it that is changed is noticed. */
+/* A query describes a handle. A change of any byte of a handle is detected. */
 TEST(handles_are_not_trusted)
 {
     struct world world;
@@ -129,7 +129,7 @@ TEST(handles_are_not_trusted)
         require_result(sluice_buffer_handle_query(&other, &info), -EPROTO);
         other = handle;
         memset(other.bytes + i, 0, sizeof(other.bytes) - i);
-        /* It may end in zeros itself. */
+        /* The rest of the handle may already be zeros. */
         other.bytes[i] ^= memcmp(&other, &handle, sizeof(other)) == 0;
         require_result(sluice_buffer_read_into(world.user, &other, 0, NULL, target, 1, DEADLINE),
                        -EPROTO);
@@ -203,7 +203,7 @@ TEST(mistakes_are_told_before_anything_begins)
     world_close(&world);
 }
 
-/* What a handle does not allow is refused here, and costs nobody the connection. */
+/* An action that the handle does not allow is refused locally and does not cost the connection. */
 TEST(rights_are_those_of_the_handle)
 {
     struct world world;
@@ -235,7 +235,7 @@ TEST(rights_are_those_of_the_handle)
     world_close(&world);
 }
 
-/* More than a message, and more pieces than the queue is deep. */
+/* Requests longer than a message, and with more pieces than the queue is deep. */
 TEST(long_requests_have_one_result)
 {
     const struct sluice_channel_attr channel = {
@@ -268,7 +268,7 @@ TEST(long_requests_have_one_result)
     free(bytes);
 }
 
-/* Of one address range all parts of which are the same memory. */
+/* PARTS parts of one address range, all mapped to the same memory of PART bytes. */
 #define PART ((size_t)64 << 20)
 #define PARTS 66
 
@@ -313,7 +313,7 @@ TEST(more_than_4_gib_in_one_request, .unless = short_run)
     munmap(target, PARTS * PART);
 }
 
-/* Who names one that was released is refused; the others of its batch, and of its link, are not. */
+/* Only the action that names a released buffer is refused, not the others of its batch or link. */
 TEST(a_released_buffer_is_refused)
 {
     struct world world;
@@ -350,7 +350,7 @@ TEST(a_released_buffer_is_refused)
     world_close(&world);
 }
 
-/* The same memory is published again and again: no handle of before names it. */
+/* The same memory is published many times: no earlier handle names it. */
 TEST(no_handle_names_a_later_buffer)
 {
     struct world world;
@@ -373,7 +373,7 @@ TEST(no_handle_names_a_later_buffer)
     world_close(&world);
 }
 
-/* Readers of one service, in threads, of buffers that come and go. */
+/* Threads that use one service to read buffers that are published and released meanwhile. */
 #define THREADS 4
 #define SLOTS 3
 
@@ -381,7 +381,7 @@ struct market {
     struct world world;
     pthread_mutex_t lock;
     struct sluice_buffer_handle handles[SLOTS];
-    uint64_t values[SLOTS]; /* in all words of the buffer */
+    uint64_t values[SLOTS]; /* the value of all words of the buffer */
     bool over;
     uint32_t reads[THREADS], refused;
 };
@@ -407,7 +407,7 @@ static void *keep_reading(void *argument)
             return NULL;
         }
         memset(words, 0, sizeof(words));
-        /* Each of the others may end the connection meanwhile, and it is made anew. */
+        /* A refusal of another thread may end the connection meanwhile, which is then made anew. */
         int error = sluice_buffer_read_into(market->world.user, &handle, 0, NULL, words,
                                             sizeof(words), THREADS * DEADLINE);
         require(error == 0 || error == -EACCES, "%d: %s", error, sluice_last_error());
@@ -437,7 +437,7 @@ static struct sluice_buffer *offer(struct market *market, uint32_t slot, uint64_
     return buffer;
 }
 
-/* Whether each has read so often, and all together were refused so often. */
+/* Returns whether each thread has done this many reads, and all together had this many refusals. */
 static bool have_read(struct market *market, uint32_t reads, uint32_t refused)
 {
     pthread_mutex_lock(&market->lock);
@@ -449,10 +449,10 @@ static bool have_read(struct market *market, uint32_t reads, uint32_t refused)
     return all;
 }
 
-/* A buffer goes when all have read since the last one went, in the midst of what they read. */
+/* Each release waits until all threads have read since the last one, so it hits reads in flight. */
 TEST(release_under_load_shows_no_other_bytes)
 {
-    /* Each refusal ends the connection for all, and a device is emulated. */
+    /* Each refusal ends the connection for all threads, and the device is emulated and so slow. */
     const uint32_t rounds = !short_run() ? 100 : device_is_soft() ? 10 : 3;
     static uint64_t words[SLOTS][1024];
     struct market market = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -487,7 +487,7 @@ TEST(release_under_load_shows_no_other_bytes)
     world_close(&market.world);
 }
 
-/* An owner on a device and on soft: who has one of them, or both, reaches it over that. */
+/* An owner on a device and on soft is reached by users with either transport or both. */
 TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
 {
     struct sluice_context *contexts[2] = {open_context(), sluice_context_open("soft", NULL)};
@@ -506,7 +506,7 @@ TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
     value_check(target, 4096, 8);
     require_result(sluice_buffer_level(user, &both),
                    _i == 2 ? SLUICE_LEVEL_MEMORY : SLUICE_LEVEL_NIC);
-    /* A region says which transport it is to be. */
+    /* The region of an action selects the transport. */
     struct sluice_mr *mr =
         sluice_mr_register(pds[1], target, sizeof(target), SLUICE_ACCESS_LOCAL_WRITE);
     require(mr != NULL, "%s", sluice_last_error());
@@ -526,7 +526,7 @@ TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
     }
 }
 
-/* What was opened is closed, of connections too. */
+/* A closed service leaves no descriptors open, nor do its connections. */
 TEST(nothing_is_left)
 {
     struct sides sides;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches in flight: completions come one by one, in waits, in polls and in event loops; a
- * prepared batch is posted again without an allocation; and whatever ends a batch early ends all
- * of it, and nothing else.
+ * Batches in flight. Completions come one by one, in waits, in polls and in event loops. A prepared
+ * batch is posted again without an allocation. An early end of a batch ends all of it, and nothing
+ * else.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define PAGE ((size_t)4096)
 #define PAGES 32
-/* None of the waits of a test takes so long by itself. */
+/* Longer than any wait of a test takes. */
 #define LONG SLUICE_S(1000)
 
 #if defined(__GLIBC__) && !SANITIZED
@@ -98,7 +98,9 @@ static void world_close(struct world *world)
     sides_close(&world->sides);
 }
 
-/* Page i of the buffer into page i of the memory, with a region, or without one. */
+/*
+ * Makes actions that read page i of the buffer into page i of the memory. plain: without a region.
+ */
 static void pages_of(const struct world *world, struct sluice_buffer_action *actions, bool plain)
 {
     for (uint32_t i = 0; i < PAGES; i++) {
@@ -165,7 +167,7 @@ TEST(pages_come_one_by_one)
     world_close(&world);
 }
 
-/* Actions that end before anything is asked for are completions as well, each time. */
+/* Actions that end before anything is posted have completions as well, for each post. */
 TEST(each_action_has_its_end, .times = 2)
 {
     struct world world;
@@ -221,7 +223,7 @@ TEST(a_prepared_batch_allocates_nothing)
     require(batch != NULL, "%s", sluice_last_error());
     for (uint32_t round = 0; round < rounds; round++) {
         world.pages[0] = (uint8_t)round;
-        /* The first ones connect, and what a connection needs is made when it is first used. */
+        /* The first rounds connect, and a connection allocates when it is first used. */
         counting = round >= rounds / 2;
         require_ok(sluice_buffer_batch_post(batch, DEADLINE));
         require_ok(sluice_buffer_batch_wait(batch, DEADLINE));
@@ -240,13 +242,13 @@ TEST(a_prepared_batch_allocates_nothing)
     world_close(&world);
 }
 
-/* A sanitizer finds a race where memory is looked at that comes; a pretend device moves nothing. */
+/* A sanitizer reports polled memory as a race, and a pretend device moves no bytes. */
 static bool cannot_look(void)
 {
     return SANITIZED || device_is_pretend();
 }
 
-/* The first time there is no connection yet. No call is made until all pages are there. */
+/* In the first run there is no connection yet. The test makes no call until all pages are there. */
 TEST(pages_come_while_the_program_is_elsewhere, .times = 2, .unless = cannot_look)
 {
     struct world world;
@@ -271,11 +273,11 @@ TEST(pages_come_while_the_program_is_elsewhere, .times = 2, .unless = cannot_loo
     world_close(&world);
 }
 
-/* One loop, two batches: it sleeps only on their descriptors, and no page is missed. */
+/* One loop for two batches sleeps only on their descriptors, and misses no page. */
 TEST(event_loops_miss_nothing)
 {
     const int rounds = short_run() ? 20 : 500;
-    struct world world, worlds[2]; /* the same, with memory of each batch */
+    struct world world, worlds[2]; /* copies, with memory for each batch */
     struct sluice_completion completions[PAGES];
     world_open(&world);
     int set = epoll_create1(EPOLL_CLOEXEC);
@@ -326,7 +328,7 @@ TEST(event_loops_miss_nothing)
     world_close(&world);
 }
 
-/* Threads with batches of their own to the same owner, one of which cancels every other one. */
+/* Threads with batches of their own to the same owner. One thread cancels every second batch. */
 #define THREADS 3
 
 struct reader {
@@ -372,7 +374,7 @@ TEST(threads_share_a_connection)
     world_close(&world);
 }
 
-/* A batch whose owner does not answer: it is stopped before anything came. */
+/* Posts a batch to an owner that does not answer, so the batch ends before any byte arrives. */
 static struct sluice_buffer_batch *post_to_nobody(struct world *world, int *silent)
 {
     struct sluice_buffer_info info = {.size = sizeof(info)};
@@ -407,7 +409,7 @@ static void cancelled_check(struct sluice_buffer_batch *batch, const char *words
     require_result(sluice_buffer_batch_poll(batch, completions, PAGES), 0);
 }
 
-/* A wait of another thread ends with the batch; and the batch can be posted again. */
+/* A cancel ends a wait of another thread, and the batch can be posted again. */
 TEST(any_thread_may_cancel)
 {
     struct world world;
@@ -436,7 +438,7 @@ TEST(any_thread_may_cancel)
     world_close(&world);
 }
 
-/* The event loop of another thread wakes, too. */
+/* A cancel also wakes the event loop of another thread. */
 TEST(cancelling_wakes_an_event_loop)
 {
     struct world world;
@@ -478,7 +480,7 @@ TEST(an_interrupted_wait_leaves_the_batch_in_flight)
     world_close(&world);
 }
 
-/* Whatever state they are in: one that waits for its owner, one that is done, one never posted. */
+/* Batches in all states: waiting for the owner, done, never posted, and moving. */
 TEST(closing_a_service_ends_its_batches)
 {
     struct world world;
@@ -513,7 +515,7 @@ TEST(closing_a_service_ends_its_batches)
     world_close(&world);
 }
 
-/* In a forked child they are no objects, and the parent goes on. */
+/* In a forked child, batches are not valid objects; the parent is not affected. */
 TEST(a_child_has_no_batches)
 {
     struct world world;
@@ -534,7 +536,7 @@ TEST(a_child_has_no_batches)
     world_close(&world);
 }
 
-/* The memory of a buffer is published again between two posts: the old handle does not read it. */
+/* The memory is released and published again between two posts: the old handle cannot read it. */
 TEST(a_prepared_batch_never_reads_a_later_buffer)
 {
     struct world world;
@@ -559,7 +561,7 @@ TEST(a_prepared_batch_never_reads_a_later_buffer)
     world_close(&world);
 }
 
-/* What a batch has in flight, it has not when it was freed; and nothing of it is left. */
+/* A freed batch has nothing in flight any more, and leaves no descriptors. */
 TEST(a_batch_in_flight_can_be_freed)
 {
     const int rounds = device_is_soft() ? 50 : 5;

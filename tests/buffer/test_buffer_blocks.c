@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions with blocks: the bytes go in the order of the blocks, from the memory of the one side
- * to that of the other, whatever the sizes of both and of messages and queues; each action has one
- * result, and one with a block that is not within its memory moves nothing and is told.
+ * Actions with blocks. The bytes move in the order of the blocks from the memory of one side to
+ * that of the other, whatever the sizes of blocks, messages and queues. Each action has one result.
+ * An action with a block outside its memory is an error and moves nothing.
  */
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static void world_close(struct world *world)
     free(world->wanted);
 }
 
-/* Where byte k of the blocks is in their memory. */
+/* Returns the offset of byte k of the blocks in their memory. */
 static size_t place_of(const struct sluice_layout *layout, size_t k)
 {
     switch (layout->kind) {
@@ -74,7 +74,9 @@ static struct sluice_buffer_action action_of(struct world *world, uint32_t opcod
                                          .blocks = blocks};
 }
 
-/* Both directions: of the destination what moves is the source's, and all else is as it was. */
+/*
+ * Reads and writes with the blocks. The destination has the moved bytes and is otherwise unchanged.
+ */
 static void try_blocks(struct world *world, const struct sluice_blocks *blocks, size_t total,
                        bool registered)
 {
@@ -101,7 +103,7 @@ static void try_blocks(struct world *world, const struct sluice_blocks *blocks, 
     }
 }
 
-/* Different pages, in no order. */
+/* Fills in different pages, in no order. */
 static void shuffle(uint32_t *indices, uint32_t count, uint32_t most)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -109,7 +111,7 @@ static void shuffle(uint32_t *indices, uint32_t count, uint32_t most)
     }
 }
 
-/* How many pages of how many bytes, on both sides. */
+/* Numbers and sizes of pages, for both sides. */
 static const struct {
     uint32_t count;
     uint64_t bytes;
@@ -143,7 +145,7 @@ TEST(pages_of_both_sides, .times = COUNT(channels))
             remote[k] = most - 1 - local[pages[i].count - 1 - k];
         }
         try_blocks(&world, &blocks, pages[i].count * pages[i].bytes, i % 2 == 0);
-        /* One side of them is without gaps. */
+        /* Now one side is contiguous. */
         blocks.local = (struct sluice_layout){.kind = SLUICE_LAYOUT_CONTIGUOUS};
         try_blocks(&world, &blocks, pages[i].count * pages[i].bytes, i % 2 == 1);
         blocks.local = ours;
@@ -153,7 +155,7 @@ TEST(pages_of_both_sides, .times = COUNT(channels))
     world_close(&world);
 }
 
-/* Sizes that are alike, multiples, and neither; rows that touch, overlap nothing, and lie apart. */
+/* Sizes that are equal, multiples, and neither. Rows that are contiguous, and rows with gaps. */
 static const struct {
     uint32_t local_count, remote_count;
     uint64_t local_bytes, remote_bytes, local_stride, remote_stride;
@@ -183,7 +185,7 @@ TEST(rows_of_both_sides, .times = COUNT(channels))
     world_close(&world);
 }
 
-/* Rows here, pages there; and none at all. */
+/* Local rows with remote pages; no blocks at all; and two contiguous sides. */
 TEST(kinds_are_mixed)
 {
     struct world world;
@@ -202,7 +204,7 @@ TEST(kinds_are_mixed)
     world_close(&world);
 }
 
-/* More blocks than the queue has room for, of several actions, and a plain one beside them. */
+/* Several actions have more blocks than the queue has room for, beside a plain action. */
 TEST(many_actions_at_once)
 {
     enum { ACTIONS = 5, COUNT_EACH = 40, BYTES = 512 };
@@ -246,7 +248,10 @@ TEST(many_actions_at_once)
     world_close(&world);
 }
 
-/* The program's struct and indices are its own again when the call is back, in flight or not. */
+/*
+ * The program may change the struct and the indices after the call, even while the batch is in
+ * flight.
+ */
 TEST(a_batch_keeps_its_blocks)
 {
     enum { PAGES = 64 };
@@ -282,7 +287,7 @@ TEST(a_batch_keeps_its_blocks)
     world_close(&world);
 }
 
-/* One after the other is wrong, in an action of two, and nothing has moved. */
+/* Each mistake, in the second of two actions, is reported, and nothing moves. */
 TEST(mistakes_name_the_block)
 {
     struct world world;
@@ -324,7 +329,9 @@ TEST(mistakes_name_the_block)
     WRONG(-EINVAL, "flags");
     blocks.local.kind = 9;
     WRONG(-EINVAL, "blocks.local.kind is 9");
-    /* The memory is what the action says here, and there what is behind its offset. */
+    /*
+     * Local blocks are limited by the length of the action, remote blocks by the end of the buffer.
+     */
     actions[1].length = 4 * 4096 - 1;
     WRONG(-ERANGE, "local index 0 is 3");
     actions[1].length = LENGTH - OFFSET + 1;
@@ -339,7 +346,7 @@ TEST(mistakes_name_the_block)
     world_close(&world);
 }
 
-/* A failure has one result, and the next action goes on over the same service. */
+/* A failed action has one result, and the next action works over the same service. */
 TEST(a_released_buffer_is_refused)
 {
     struct world world;

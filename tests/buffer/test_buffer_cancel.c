@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches that are cancelled at every stage, thousands of times: when the call returns the memory
- * is taken away, or filled with something else, and nothing touches it any more; what others have
- * in flight on the same connection comes, and is right.
+ * Batches are cancelled at every stage, thousands of times. When the cancel returns, the memory is
+ * taken away or filled with something else, and nothing accesses it any more. Requests of others on
+ * the same connection complete with the right bytes.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -23,25 +23,25 @@
 #define BYSTANDERS 2
 #define SECONDS 300
 #define THEIRS 16
-/* What the memory of a batch has before it is posted, and after it was cancelled. */
+/* Bytes in the memory of a batch before it is posted, and after it was cancelled. */
 #define BEFORE 0xb0
 #define AFTER 0xa0
 
-/* Where a batch is when it is cancelled. */
+/* The stage of a batch at its cancel. */
 enum stage {
-    QUEUED,      /* most of it has no room in the queue */
+    QUEUED,      /* most of it waits for room in the queue */
     DIALING,     /* there is no connection yet */
-    ON_THE_WIRE, /* some pages have come */
-    HALF_COPIED, /* by another thread, amid a large one */
-    STOPPED,     /* the owner was stopped by SIGSTOP before it was posted */
+    ON_THE_WIRE, /* some pages have arrived */
+    HALF_COPIED, /* by another thread, within a large action */
+    STOPPED,     /* the owner was stopped by SIGSTOP before the post */
     LATE,        /* its deadline passes at about the same time */
     STAGES
 };
 
-/* What becomes of its memory then: no access, other bytes, or unmapped and something else. */
+/* The memory after the cancel: protected, filled with other bytes, or replaced by a new mapping. */
 enum aftermath { PROTECTED, REFILLED, REPLACED, AFTERMATHS };
 
-/* What the owner tells of itself: memory to read, memory to write, and its process. */
+/* Sent by the owner: handles of memory to read and to write, and its process. */
 struct card {
     struct sluice_buffer_handle reads, writes;
     pid_t pid;
@@ -81,7 +81,7 @@ static uint32_t pick(struct user *user, uint32_t below)
     return (uint32_t)(user->random >> 33) % below;
 }
 
-/* Little room, so that most of a batch waits for it. */
+/* A small queue, so that most of a batch waits for room. */
 static const struct sluice_channel_attr narrow = {.size = sizeof(narrow), .send_depth = 16};
 
 static void place_open(struct place *place)
@@ -129,14 +129,14 @@ static void own(struct rank *rank)
     rank_barrier(rank);
     sluice_buffer_release(reads);
     sluice_buffer_release(writes);
-    /* What was written is what the memory had while a batch had it, and nothing of later. */
+    /* Writes moved only bytes that the memory had before the cancel. */
     for (size_t i = 0; i < BYTES; i++) {
         require(bytes[1][i] == 0 || bytes[1][i] == BEFORE, "byte %zu is %#x", i, bytes[1][i]);
     }
     place_close(&place);
 }
 
-/* Bystanders: batches of others to the same owner. */
+/* Bystanders: batches of other threads to the same owner. */
 
 static void *stand_by(void *argument)
 {
@@ -206,7 +206,7 @@ static void *cancel(void *batch)
     return NULL;
 }
 
-/* Polls for a while, which moves some pages. */
+/* Polls for this long, which moves some pages. */
 static void poll_for(struct sluice_buffer_batch *batch, int64_t nanoseconds)
 {
     struct sluice_completion completions[PAGES];
@@ -232,7 +232,7 @@ static void cancel_amid(struct user *user, struct sluice_buffer_batch *batch, en
     pthread_join(thread, NULL);
 }
 
-/* Each action has ended, and what has succeeded is there. */
+/* Checks that each action has ended, and that the bytes of successful ones are there. */
 static void check_ends(struct user *user, struct sluice_buffer_batch *batch, uint32_t count)
 {
     struct sluice_completion completions[PAGES];
@@ -262,7 +262,7 @@ static void take_away(struct user *user, enum aftermath aftermath)
         memset(user->memory, AFTER, BYTES);
         require(mprotect(user->memory, BYTES, PROT_NONE) == 0, "%s", strerror(errno));
     } else if (aftermath == REPLACED) {
-        /* At once, so that no other thread gets the range in between. */
+        /* One call replaces the mapping, so that no other thread gets the range in between. */
         map_memory(user);
         memset(user->memory, AFTER, BYTES);
     } else {
@@ -270,7 +270,7 @@ static void take_away(struct user *user, enum aftermath aftermath)
     }
 }
 
-/* Whatever is still on its way has come by then: a later read over the same connection has. */
+/* A later read over the same connection ensures that all earlier bytes have arrived. */
 static void give_back(struct user *user, enum aftermath aftermath)
 {
     uint8_t page[PAGE];
@@ -337,7 +337,7 @@ static void end_bystanders(struct user *user)
     }
 }
 
-/* SLUICE_TEST_CANCELS=10000 takes a minute and a half. */
+/* Returns the number of rounds. SLUICE_TEST_CANCELS=10000 takes 90 seconds. */
 static uint32_t rounds(void)
 {
     const char *value = getenv("SLUICE_TEST_CANCELS");
@@ -359,7 +359,9 @@ static void use(struct rank *rank)
     map_memory(&user);
     start_bystanders(&user);
     for (uint32_t round = 0; round < rounds(); round++) {
-        /* Each stage with each aftermath, reads and writes, with regions and without. */
+        /*
+         * Combines each stage with each aftermath, for reads and writes, with and without a region.
+         */
         uint32_t turn = round / STAGES;
         do_round(&user, (enum stage)(round % STAGES), (enum aftermath)(turn % AFTERMATHS),
                  turn / AFTERMATHS % 3 == 2, turn % 2 == 0);

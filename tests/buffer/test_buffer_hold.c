@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions that posted actions on buffers name: none ends while such an action has not ended,
- * though nothing of it may be on the wire yet; and what the program is told when one has ended
- * comes without a lock.
+ * Regions that posted actions on buffers name. A region cannot end while such an action has not
+ * ended, even if nothing of it is on the wire yet. The callback at the end of a region runs without
+ * a lock.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static void held(struct sluice_mr *mr)
     require_error(sluice_mr_deregister(mr), -EBUSY, "used by posted work: wait for it first");
 }
 
-/* Each region until its own action has ended; a batch that is prepared alone holds none. */
+/* Each region is held until its action has ended. A batch that is only prepared holds none. */
 TEST(a_region_waits_for_its_action)
 {
     struct world world;
@@ -125,7 +125,7 @@ TEST(a_region_waits_for_its_action)
     world_close(&world);
 }
 
-/* Of a batch that is posted again, and of one whose service is closed. */
+/* Each post of a batch holds its regions, until the batch ends or its service is closed. */
 TEST(each_post_holds_them, .times = 2)
 {
     struct world world;
@@ -152,7 +152,7 @@ TEST(each_post_holds_them, .times = 2)
     world_close(&world);
 }
 
-/* Of blocks in one region each one alone. */
+/* Only the block of a region that is in use is held. */
 TEST(a_block_waits_for_its_action)
 {
     struct world world;
@@ -180,7 +180,7 @@ TEST(a_block_waits_for_its_action)
     world_close(&world);
 }
 
-/* What is told of a region that has ended, under no lock: it asks for the connection. */
+/* Argument of a callback at the end of a region. The callback needs the lock of the connection. */
 struct told {
     struct world *world;
     atomic_uint count;
@@ -194,7 +194,7 @@ static void tell(void *argument)
     atomic_fetch_add(&told->count, 1);
 }
 
-/* By a thread of the library perhaps, a moment after the batch has ended. */
+/* Waits for callbacks: a thread of the library may make them after the batch has ended. */
 static void await_told(const struct told *told, unsigned count)
 {
     int64_t until = fair_now() + DEADLINE;
@@ -204,7 +204,7 @@ static void await_told(const struct told *told, unsigned count)
     require(atomic_load(&told->count) == count, "%u of %u", atomic_load(&told->count), count);
 }
 
-/* One that waits for its owner ends in each way that there is. */
+/* A batch that waits for its owner ends in each possible way. */
 TEST(it_is_told_when_the_batch_ends, .times = 3)
 {
     struct world world;
@@ -226,7 +226,7 @@ TEST(it_is_told_when_the_batch_ends, .times = 3)
     world_close(&world);
 }
 
-/* One whose bytes are on the wire ends in a call that has the lock of the connection. */
+/* A batch with bytes on the wire ends in a call that has the lock of the connection. */
 TEST(it_is_told_without_a_lock, .times = 2)
 {
     const int rounds = device_is_soft() ? 20 : 3;

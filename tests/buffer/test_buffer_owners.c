@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owners of buffers that die, come again, fall silent or were never there: each request ends
- * by its deadline and says why, and those to other owners are not held up.
+ * Owners of buffers that die, come back, fall silent or were never there. Each request ends by its
+ * deadline with the reason, and requests to other owners are not held up.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define LENGTH ((size_t)1 << 16)
-/* What a busy machine may add to a deadline: the bound on draining, and its patience. */
+/* Allowance beyond a deadline on a busy machine, for the bound on draining and its patience. */
 #define SLACK SLUICE_S(10)
 
 static struct sluice_buffer_service *open_at(struct sluice_pd *pd, const char *address)
@@ -46,7 +46,7 @@ static struct sluice_buffer_action read_of(const struct sluice_buffer_handle *ha
         .opcode = SLUICE_OP_READ, .handle = handle, .addr = addr, .length = length};
 }
 
-/* Where an owner listens, by its handle. */
+/* Gets the address at which the owner of a handle listens. */
 static void address_of(const struct sluice_buffer_handle *handle, char address[64])
 {
     struct sluice_buffer_info info = {.size = sizeof(info)};
@@ -54,7 +54,7 @@ static void address_of(const struct sluice_buffer_handle *handle, char address[6
     snprintf(address, 64, "%s", info.address);
 }
 
-/* Another owner at the same address is not the one of the handle, whatever its memory is. */
+/* A handle does not fit another owner at the same address, whatever that one publishes. */
 TEST(an_owner_that_comes_again_is_another_one)
 {
     struct sides sides;
@@ -91,7 +91,7 @@ TEST(an_owner_that_comes_again_is_another_one)
     sides_close(&sides);
 }
 
-/* One of a batch does not answer, and one is not there: the others have their results. */
+/* One owner of a batch does not answer and one is gone: the action on the third one succeeds. */
 TEST(a_silent_owner_holds_up_nobody)
 {
     struct sides sides;
@@ -123,7 +123,7 @@ TEST(a_silent_owner_holds_up_nobody)
     value_check(target[0], 64, 0);
     value_check(target[1], 64, 0);
     value_check(target[2], 64, 12);
-    /* It holds up no later call either, whatever became of the connection that was tried. */
+    /* The silent owner holds up no later call either, whatever the state of its connection. */
     require_error(sluice_buffer_read_into(user, &handles[1], 0, NULL, target[1], 64, SLUICE_MS(50)),
                   -ETIMEDOUT, "read of 64 bytes");
     require_ok(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
@@ -139,7 +139,7 @@ TEST(a_silent_owner_holds_up_nobody)
     sides_close(&sides);
 }
 
-/* From here on there is no descriptor that is not open now; they are put back when it is over. */
+/* A shortage: all descriptors below the limit are in use until it ends. */
 #define DESCRIPTORS 64
 
 struct shortage {
@@ -148,7 +148,7 @@ struct shortage {
     uint32_t count;
 };
 
-/* So many that poll() still takes what the library asks it for: its bound is the same. */
+/* Leaves enough that poll() accepts the library's calls: RLIMIT_NOFILE limits its entries, too. */
 static void shortage_prepare(struct shortage *shortage)
 {
     shortage->count = 0;
@@ -176,8 +176,8 @@ static void shortage_end(const struct shortage *shortage)
 }
 
 /*
- * The first of a batch ends when most of it was not asked for yet, for its buffer was released;
- * and the connection that the second would go on over cannot be made. Each has its own end.
+ * The buffer of the first action was released, so the action ends while most of it is not posted.
+ * The second action cannot continue, because no connection can be made. Each has its own error.
  */
 TEST(what_ended_amid_its_pieces_ends_once)
 {
@@ -217,7 +217,7 @@ TEST(what_ended_amid_its_pieces_ends_once)
     sides_close(&sides);
 }
 
-/* Many owners, and threads that read all of them in batches, each its own way round. */
+/* Many owners, and threads that read all of them in batches, each in an order of its own. */
 #define OWNERS 12
 #define THREADS 3
 #define ROUNDS 20
@@ -287,7 +287,7 @@ TEST(many_owners_are_read_by_many_threads)
     sides_close(&sides);
 }
 
-/* One that never stops reading, in large requests, until its owner is gone. */
+/* A thread that reads in large requests until the owner is gone. */
 #define STREAM ((size_t)8 << 20)
 
 struct streamer {
@@ -307,13 +307,13 @@ static void *stream(void *argument)
                                         DEADLINE);
         atomic_fetch_add(&streamer->reads, 1);
     }
-    /* The memory goes first. */
+    /* A service that closes ends its buffers before its connections. */
     require(error == -EACCES || error == -ECONNREFUSED, "%d: %s", error, sluice_last_error());
     free(target);
     return NULL;
 }
 
-/* Until the batch has another completion, as an event loop does it; how often it slept. */
+/* Waits for the next completion as an event loop does. Returns the number of sleeps. */
 static int await_in_loop(struct sluice_buffer_batch *batch, struct sluice_completion *completion)
 {
     struct pollfd fd = {.fd = sluice_buffer_batch_fd(batch), .events = POLLIN};
@@ -327,7 +327,7 @@ static int await_in_loop(struct sluice_buffer_batch *batch, struct sluice_comple
     return sleeps;
 }
 
-/* Armed, with all that there was to do done. */
+/* Arms the batch, after all that is due. Returns false if the batch had a completion instead. */
 static bool arm(struct sluice_buffer_batch *batch)
 {
     struct sluice_completion completion;
@@ -341,7 +341,9 @@ static bool arm(struct sluice_buffer_batch *batch)
     return true;
 }
 
-/* A batch that waits for another owner alone is not woken by what others do with the first one. */
+/*
+ * Once an owner's part of a batch is done, other batches to that owner do not wake the first batch.
+ */
 TEST(a_descriptor_forgets_an_owner_that_is_done)
 {
     static uint8_t bytes[STREAM], target[2][STREAM];
@@ -387,7 +389,7 @@ TEST(a_descriptor_forgets_an_owner_that_is_done)
     sides_close(&sides);
 }
 
-/* Whoever streams keeps neither others out, nor the service from its end. */
+/* Streaming users keep neither other users out nor the service from closing. */
 TEST(a_busy_owner_lets_others_in_and_ends)
 {
     static uint8_t bytes[STREAM];
@@ -420,7 +422,7 @@ TEST(a_busy_owner_lets_others_in_and_ends)
     sides_close(&sides);
 }
 
-/* Users that come together to an owner that has places for some of them. */
+/* Users that connect at the same time to an owner with places for some of them. */
 #define PLACES 2
 #define COMERS 8
 
@@ -466,7 +468,7 @@ static void come_together(struct sluice_pd *pd, const struct sluice_buffer_handl
         in += comers[i].error == 0;
     }
     require(in == PLACES, "%u of %d got in, and there are places for %d", in, COMERS, PLACES);
-    /* Nobody was parted from that was let in, and nobody gets in later. */
+    /* Users that were let in stay connected, and no other is let in later. */
     for (int i = 0; i < COMERS; i++) {
         int again = sluice_buffer_read_into(comers[i].user, handle, 0, NULL, &value, sizeof(value),
                                             DEADLINE);
@@ -479,7 +481,7 @@ static void come_together(struct sluice_pd *pd, const struct sluice_buffer_handl
     pthread_barrier_destroy(&barrier);
 }
 
-/* The first that are connected get in, all others hear why not, and none is let in for a moment. */
+/* The first users get in, all others receive the reason, and none is let in for a short time. */
 TEST(no_more_get_in_than_have_a_place)
 {
     const int rounds = !device_is_soft() ? 2 : short_run() ? 5 : 50;
@@ -500,7 +502,7 @@ TEST(no_more_get_in_than_have_a_place)
     sides_close(&sides);
 }
 
-/* Processes: rank 0 uses the buffers of the others, and kills them one after the other. */
+/* Processes: rank 0 uses the buffers of the other ranks, and kills them one after another. */
 #define RANKS 4
 
 struct place {
@@ -533,7 +535,9 @@ static void place_close(struct place *place)
     sluice_context_close(place->context);
 }
 
-/* Reads of all owners: those that are dead fail soon, each other one gives its own bytes. */
+/*
+ * Reads from all owners. Reads from dead owners fail soon; each other owner returns its own bytes.
+ */
 static void read_ranks(const struct place *place, const struct sluice_buffer_handle *handles,
                        uint32_t dead)
 {
@@ -558,7 +562,7 @@ static void read_ranks(const struct place *place, const struct sluice_buffer_han
 
 static void use_and_kill(struct rank *rank)
 {
-    /* A device takes seconds to find each of them dead. */
+    /* A device takes seconds to detect each death. */
     bool hasty = short_run() && !device_is_soft();
     struct sluice_buffer_handle handles[RANKS];
     struct place place;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions that are published as they are: peers reach the bytes that were published, with the
- * rights of the buffer, on all wires, and no other bytes of the region, whatever they make of the
- * handle; and the region does not end before the buffer does.
+ * Published parts of regions. Peers reach the published bytes with the rights of the buffer, over
+ * all wires, and no other bytes of the region, however they change the handle. The region cannot
+ * end before the buffer does.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,10 +20,10 @@
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define PAGE ((size_t)4096)
 #define WHOLE (64 * PAGE)
-/* Of the parts, none of which has a border of a page but the second. */
+/* A part that begins and ends within pages. */
 #define AT (5 * PAGE + 104)
 #define LENGTH (9 * PAGE + 11)
-/* Reads after which a peer on the host has mapped what it may. */
+/* Number of reads after which a peer on the same host has mapped all that it may. */
 #define SETTLED 8
 
 /* An owner with a region, and a user, on the wire of the test. */
@@ -83,7 +83,7 @@ static int write_of(struct world *world, const struct sluice_buffer_handle *hand
                                     DEADLINE);
 }
 
-/* Reads and writes a buffer of these bytes, more often than a peer needs to map it. */
+/* Reads and writes a buffer of these bytes, more often than a peer needs before it maps them. */
 static void use(struct world *world, const struct sluice_buffer_handle *handle, uint8_t *bytes,
                 size_t length)
 {
@@ -99,7 +99,7 @@ static void use(struct world *world, const struct sluice_buffer_handle *handle, 
     }
 }
 
-/* Of the region all but these bytes are as they were. */
+/* Checks that the region is unchanged outside these bytes. */
 static void check_neighbours(const struct world *world, size_t at, size_t length)
 {
     uint8_t *wanted = malloc(WHOLE);
@@ -131,7 +131,7 @@ TEST(all_of_it_and_parts, .times = COUNT(parts))
     world_close(world);
 }
 
-/* Huge pages as far as there are any; memory of the program's; and a region of a cache. */
+/* Regions of huge pages if there are any, of memory of the program, and of a cache. */
 TEST(regions_of_other_kinds, .times = 3)
 {
     struct world *world = world_open(RIGHTS);
@@ -168,7 +168,7 @@ TEST(regions_of_other_kinds, .times = 3)
     world_close(world);
 }
 
-/* With a key that is right, a handle that says more than was published opens nothing of it. */
+/* A handle with the right key but a larger range than was published gives access to none of it. */
 TEST(neighbours_are_out_of_reach, .times = 2)
 {
     struct world *world = world_open(RIGHTS);
@@ -211,7 +211,7 @@ TEST(neighbours_are_out_of_reach, .times = 2)
     world_close(world);
 }
 
-/* What the key opens, it opens to peers of the service alone; and theirs opens no region. */
+/* Only peers of the service can use the key of a buffer, and they can use no key of a region. */
 TEST(keys_are_of_their_domains)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .access = RIGHTS};
@@ -244,7 +244,7 @@ TEST(keys_are_of_their_domains)
     world_close(world);
 }
 
-/* Of the same bytes one buffer is read, and the other one written. */
+/* Two buffers of the same bytes: one can only be read, the other can also be written. */
 TEST(each_buffer_has_its_rights)
 {
     struct world *world = world_open(RIGHTS);
@@ -315,7 +315,7 @@ static void count_release(void *argument)
     atomic_fetch_add((atomic_uint *)argument, 1);
 }
 
-/* Another thread may be the one that notices. */
+/* Waits until the region is released, perhaps by another thread. */
 static void require_released(atomic_uint *released)
 {
     for (int i = 0; atomic_load(released) == 0 && i < 10000; i++)
@@ -323,7 +323,7 @@ static void require_released(atomic_uint *released)
     require(atomic_load(released) == 1, "released %u times", atomic_load(released));
 }
 
-/* The region outlasts its buffers, whoever ends first: them, or the service. */
+/* The region outlasts its buffers, whether they or the service end first. */
 TEST(a_region_waits_for_its_buffers, .times = 2)
 {
     struct world *world = world_open(RIGHTS);
@@ -358,7 +358,10 @@ TEST(a_region_waits_for_its_buffers, .times = 2)
     world_close(world);
 }
 
-/* A block for peers is published; one of a slab, whose neighbours are others', is not. */
+/*
+ * A shared block can be published. A block of a slab cannot, because its neighbours have other
+ * users.
+ */
 TEST(blocks_of_an_allocator)
 {
     struct world *world = world_open(RIGHTS);
@@ -384,7 +387,7 @@ TEST(blocks_of_an_allocator)
     require(slab != NULL && slab != mr, "%s", sluice_last_error());
     require_null(sluice_buffer_publish_mr(world->owner, slab, 0, 8, SLUICE_ACCESS_REMOTE_READ),
                  EACCES, "more than the region");
-    /* And local memory of an action is a block's. */
+    /* A block can also be the local memory of an action. */
     struct sluice_mr *of_own = sluice_allocator_mr(local, own);
     require(of_own != NULL, "%s", sluice_last_error());
     pattern_fill(block + AT, LENGTH, 3);
@@ -413,7 +416,7 @@ struct reader {
     atomic_uint reads;
 };
 
-/* All words of a read are of one buffer, the one that was published. */
+/* Reads until an error. All words of a read are those of the published buffer. */
 static void *keep_reading(void *argument)
 {
     struct reader *reader = argument;
@@ -434,7 +437,7 @@ static void *keep_reading(void *argument)
     return NULL;
 }
 
-/* Once the release is back the program's bytes change, and no reader has them. */
+/* After the release returns, the program changes the bytes, and no reader receives the new ones. */
 TEST(released_while_it_is_read, .times = 3)
 {
     struct world *world = world_open(RIGHTS);
@@ -448,7 +451,7 @@ TEST(released_while_it_is_read, .times = 3)
     }
     sluice_buffer_release(buffer);
     if (_i == 2) {
-        /* The pages are gone, too. */
+        /* The region ends, too, and so its pages are unmapped. */
         require_ok(sluice_mr_deregister(world->mr));
         world->mr = sluice_mr_alloc(world->sides.pds[0], WHOLE, SLUICE_ACCESS_LOCAL_WRITE);
         require(world->mr != NULL, "%s", sluice_last_error());
@@ -459,7 +462,7 @@ TEST(released_while_it_is_read, .times = 3)
     world_close(world);
 }
 
-/* In a child of fork(2) the parent's are none, and what it does with them ends nothing. */
+/* In a child of fork(2) the parent's objects are invalid, and calls on them end nothing. */
 TEST(a_child_ends_nothing)
 {
     struct world *world = world_open(RIGHTS);
@@ -485,7 +488,7 @@ TEST(a_child_ends_nothing)
     world_close(world);
 }
 
-/* A service of two domains: the region is of the one, and the other has its bytes as well. */
+/* A service with two domains: the region is in one, and its bytes can be reached over both. */
 TEST(all_domains_of_the_service_have_it, .times = 2, .unless = device_is_soft)
 {
     struct sluice_context *contexts[2] = {open_context(), sluice_context_open("soft", NULL)};
@@ -520,7 +523,7 @@ TEST(all_domains_of_the_service_have_it, .times = 2, .unless = device_is_soft)
     }
 }
 
-/* Descriptors least of all: neither of parts, nor of what peers were given. */
+/* No descriptors are left open: neither those of parts nor those passed to peers. */
 TEST(nothing_is_left)
 {
     struct world *world = world_open(RIGHTS);
