@@ -5,9 +5,9 @@
  * time, so that a long action does not hold up a short one. Each group has a share of the depth of
  * its link.
  *
- * If the connection of an action ends because of other work, for example because the deadline of
- * another batch passed, the action continues over a new connection from where it was. That place is
- * known because a connection completes in order.
+ * The connection of an action may end because of other work, such as the passed deadline of another
+ * batch. The action then continues over a new connection from where it was. That place is known
+ * because a connection completes in order.
  *
  * A batch is prepared, which allocates all it needs, and then posted, once or more often. A post
  * and each later call make one round over its groups. Other threads that use the same links also
@@ -61,7 +61,7 @@ struct slu_work {
     const struct slu_work *refused;  /* to the same buffer, refused by the owner; or NULL */
     struct slu_work *untaken;        /* next work that has ended and was not taken */
     struct sluice_mr *mr;            /* registered for this work, or NULL */
-    struct sluice_completion result; /* until it ends: its first failure, if any */
+    struct sluice_completion result; /* the result; until the end, the first failure */
 };
 
 /* Works that have ended and were not taken yet, in the order in which they ended. */

@@ -2,8 +2,8 @@
 /*
  * A link is the connection to an owner on one domain, for all users, whether the connection exists
  * now or not. A thread of its own makes the connection, so that an owner that does not answer holds
- * up only works that need it. If the connection is lost, the next group that needs it has it made
- * anew.
+ * up only works that need it. If the connection is lost, the next group that needs it has a new one
+ * made.
  *
  *   APART --a group needs it--> DIALING --connected--> UP
  *     ^                            |                    |

@@ -36,7 +36,7 @@ static inline bool slu_admission_is_let_in(enum slu_admission_owner owner)
     return owner == SLU_OF_ACCEPT || owner == SLU_OF_DOOR;
 }
 
-/* How to let an incoming connection in, and for whom. */
+/* How to let an incoming connection in, and which owner gets the result. */
 struct slu_admission_plan {
     enum slu_admission_owner owner;
     struct slu_door *door;                    /* NULL: no door */
@@ -69,7 +69,7 @@ struct slu_admission {
     uint32_t connected; /* number of channels */
     uint32_t spins;     /* short waits for the channel, by waiting calls */
     bool answered;
-    bool heard;   /* the other side has said that its channels are connected */
+    bool heard;   /* the other side has reported that its channels are connected */
     bool watched; /* the channel's descriptor is in the listener's set */
     bool cancelled;
     bool finished;

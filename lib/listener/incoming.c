@@ -87,7 +87,7 @@ int slu_incoming_check(const struct sluice_incoming *incoming)
 
 /*
  * Refuses the connection after a mistake of this program. The text is for the program; the other
- * side learns only that it was not let in.
+ * side receives only that it was not let in.
  */
 static int give_up_mistaken(struct sluice_incoming *incoming, int error)
 {
@@ -104,7 +104,7 @@ static int check_words(const struct sluice_incoming *incoming,
 
 /*
  * Checks the arguments of an accept. On an error, refuses the connection; if the program made a
- * mistake, the other side learns no more than that.
+ * mistake, the other side receives no more than that.
  */
 static int check_plan(struct sluice_incoming *incoming, const struct slu_admission_plan *plan,
                       int64_t deadline)

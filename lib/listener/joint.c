@@ -212,7 +212,7 @@ int slu_joint_fail_late(const struct slu_joint *joint, const struct slu_passage 
     return fail_wire(passage, -ETIMEDOUT);
 }
 
-/* Waits until all peers are connected. *heard: the other side has said that it is done. */
+/* Waits until all peers are connected. *heard: the other side has reported that it is done. */
 static int await_wires(const struct slu_joint *joint, struct slu_passage *passage, bool *heard)
 {
     int error = 0;

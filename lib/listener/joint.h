@@ -39,8 +39,8 @@ bool slu_joint_is_busy(const struct slu_joint *joint);
  * The steps of the accepting side, which wait no longer than the passage allows. slu_joint_offer()
  * sends our endpoints. slu_joint_answer() receives those of the other side, and begins to connect.
  * slu_joint_look() waits for at most timeout until that is done, and returns -ETIMEDOUT if it is
- * not. *heard is set when the last step of the other side arrives, which says that it is done or
- * why it failed.
+ * not. *heard is set when the last step of the other side arrives, which reports success or the
+ * reason of a failure.
  */
 int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage);

@@ -69,7 +69,7 @@ struct sluice_incoming {
     uint32_t id;
     struct sluice_listener *listener;
     struct sluice_incoming *next;
-    int fd;            /* -1: it came over rdma_cm */
+    int fd;            /* -1: over rdma_cm */
     struct slu_cm *cm; /* NULL: over TCP, or a channel has taken it over */
     struct slu_session session;
     struct slu_address address;

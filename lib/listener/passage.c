@@ -33,7 +33,7 @@ static int fail_gone(const struct slu_passage *passage, int error)
                     passage->who, strerrordesc_np(error));
 }
 
-/* Waits for the socket. */
+/* Waits for events of the socket, at most until the deadline; fails if that has passed. */
 static int await(const struct slu_passage *passage, short events)
 {
     struct pollfd pollfd = {.fd = passage->fd, .events = events};

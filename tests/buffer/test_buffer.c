@@ -407,7 +407,10 @@ static void *keep_reading(void *argument)
             return NULL;
         }
         memset(words, 0, sizeof(words));
-        /* A refusal of another thread may end the connection meanwhile, which is then made anew. */
+        /*
+         * A refusal of another thread may end the connection meanwhile; the service then makes a
+         * new one.
+         */
         int error = sluice_buffer_read_into(market->world.user, &handle, 0, NULL, words,
                                             sizeof(words), THREADS * DEADLINE);
         require(error == 0 || error == -EACCES, "%d: %s", error, sluice_last_error());
