@@ -237,7 +237,7 @@ void slu_batch_leave(struct slu_batch *batch)
 
 static int go_on(struct slu_batch *batch, int64_t until, bool for_any)
 {
-    int64_t spins_until = 0; /* 0: something happened in the last round */
+    int64_t spins_until = 0; /* 0: the next round without an event starts a spin */
     struct round round;
 
     disarm(batch);

@@ -56,11 +56,11 @@ struct slu_work {
     uint32_t in_flight;    /* pieces */
     uint32_t lost, again;  /* times it continued after its connection was lost, or ended */
     bool queued;
-    atomic_bool ended;               /* set under the lock of the link, read without: see hold.c */
-    bool early;                      /* it ends at each post, before it is queued */
-    const struct slu_work *refused;  /* to the same buffer, refused by the owner; or NULL */
-    struct slu_work *untaken;        /* next work that has ended and was not taken */
-    struct sluice_mr *mr;            /* registered for this work, or NULL */
+    atomic_bool ended; /* set under the lock of the link, and read without it: see hold.c */
+    bool early;        /* it ends at each post, before it is queued */
+    const struct slu_work *refused; /* one of the same buffer that the owner has refused, or NULL */
+    struct slu_work *untaken;       /* next work that has ended and was not taken */
+    struct sluice_mr *mr;           /* registered for this work, or NULL */
     struct sluice_completion result; /* the result; until the end, the first failure */
 };
 

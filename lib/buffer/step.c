@@ -84,7 +84,7 @@ static void end(struct slu_work *work)
 }
 
 /*
- * Keeps the text of the first work in order that failed. Any other failure is preferred to a
+ * Keeps the text of the first action that failed. Any other failure is preferred to a
  * cancellation, which says nothing about the cause.
  */
 static void keep_text(struct slu_work *work, const char *text)
