@@ -49,7 +49,7 @@ struct slu_work {
     uint64_t length;                /* bytes to move */
     uint64_t span;                  /* bytes of local memory, from the first to the last one used */
     struct slu_work_blocks *blocks; /* NULL: contiguous */
-    uint64_t id, offset;            /* of the buffer, and in it; like the next field for texts */
+    uint64_t id, offset; /* of the buffer, and in it; these and the next field are only for texts */
     struct slu_address owner;
     uint32_t lkey, rkey;
     uint64_t posted, done; /* bytes */

@@ -210,7 +210,7 @@ static struct slu_admission *allocate(struct sluice_incoming *incoming,
                                           .count = count,
                                           .own = admission->endpoints,
                                           .remote = admission->endpoints + count};
-    /* No deadline: this side reads whole steps, and sends only what fits the socket. */
+    /* The passage never waits: it reads whole steps, and sends only what fits the socket. */
     admission->passage = (struct slu_passage){.fd = incoming->fd, .session = incoming->session};
     slu_address_text(&incoming->address, admission->passage.who);
     if (plan->wanted != NULL)

@@ -2,8 +2,8 @@
 /*
  * Admissions let peers in, any number at a time. An admission begins when an incoming connection is
  * accepted. The admission advances whenever the listener is driven, if a whole step of the other
- * side has arrived, the channel has connected, or a deadline has passed. No admission waits for its
- * peer, so a peer that is silent, slow or wrong holds up no other peer.
+ * side has arrived, the channel has connected, or a time is due. No admission waits for its peer,
+ * so a peer that is silent, slow or wrong holds up no other peer.
  *
  *   begun --> answered (their endpoints are here, our side connects) --> finished
  *
@@ -69,7 +69,7 @@ struct slu_admission {
     uint32_t connected; /* number of channels */
     uint32_t spins;     /* short waits for the channel, by waiting calls */
     bool answered;
-    bool heard;   /* the other side has reported that its channels are connected */
+    bool heard;   /* the last step of the other side has arrived */
     bool watched; /* the channel's descriptor is in the listener's set */
     bool cancelled;
     bool finished;
@@ -91,8 +91,8 @@ void slu_admission_fail(struct slu_admission *admission, int error);
 /* Waits until the admission is finished. A wake of the listener ends it with an error. */
 void slu_admission_await(struct slu_admission *admission);
 /*
- * Waits shortly for the channel of this admission, which was the last to begin to connect: most
- * channels connect within microseconds. Returns false without a wait if none is worth it any more.
+ * Waits shortly for the channel of an admission that has begun to connect: most channels connect
+ * within microseconds. Returns false without a wait if none is worth it any more.
  */
 bool slu_admission_spin(struct slu_admission *admission);
 /* Frees a finished admission. The connected channel or peers belong to the caller. */
