@@ -88,9 +88,9 @@ struct sluice_agent_attr {
     const char *secret_file;    /* for connections in both directions, as in connect.h: NULL: that
                                    of SLUICE_SECRET_FILE; empty: none */
     uint64_t max_left_bytes;    /* memory of messages that wait to be received here from peers that
-                                   have left and that the program never took; at most 2^40, default
-                                   64 MiB. While the limit is reached, new peers are refused;
-                                   nothing is dropped */
+                                   have left and that the program never took; at most 2^40,
+                                   default 64 MiB. While the limit is reached, new peers are
+                                   refused; nothing is dropped */
 };
 
 /* Counts of an agent: what its peers have now, and events so far. */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A channel: one reliable connection to one peer. It is prepared, gives its
- * endpoint, and becomes a channel by the handshake with the peer's endpoint.
+ * A channel: one reliable connection to one peer. A prepared channel has an endpoint to pass to the
+ * peer, and becomes a channel by the handshake with the peer's endpoint.
  *
- * Threads: a channel, its scope and its prepared form are used by one thread
- * at a time; different channels by different threads freely. Blocking: calls
- * with a deadline or timeout wait, no other call does. Deadlines and timeouts:
- * see time.h. All calls check their arguments before anything is posted, and
- * answer -EINVAL, -ERANGE or -EMSGSIZE with nothing posted and nothing written.
+ * Threads: one thread at a time uses a channel, its scope and its prepared form; different threads
+ * may use different channels at the same time. Blocking: only calls with a deadline or timeout
+ * wait. Deadlines and timeouts: see time.h. All calls check their arguments before anything is
+ * posted; if they return -EINVAL, -ERANGE or -EMSGSIZE, nothing was posted and nothing was written.
  */
 #ifndef SLUICE_CHANNEL_H
 #define SLUICE_CHANNEL_H
@@ -42,7 +41,7 @@ enum sluice_peer_state {
     SLUICE_STATE_PREPARED = 1, /* has an endpoint to give; not connected */
     SLUICE_STATE_READY = 2,    /* our end is ready for work */
     SLUICE_STATE_FAILED = 3,   /* refuses work until it is reset */
-    SLUICE_STATE_REMOVED = 4   /* of a multichannel: it was, and its index is free */
+    SLUICE_STATE_REMOVED = 4   /* of a multichannel: removed, and its index is free */
 };
 
 /* For channel_attr.access: peers may neither read nor write. */
@@ -51,46 +50,46 @@ enum sluice_peer_state {
 /* Flags of a channel. */
 #define SLUICE_CHANNEL_GLOBAL (UINT32_C(1) << 0)     /* InfiniBand: route by GID, with a GRH */
 #define SLUICE_CHANNEL_PSN (UINT32_C(1) << 1)        /* psn is given */
-#define SLUICE_CHANNEL_HISTOGRAMS (UINT32_C(1) << 2) /* how long requests take: histogram.h */
+#define SLUICE_CHANNEL_HISTOGRAMS (UINT32_C(1) << 2) /* measure latencies: histogram.h */
 /*
- * A message that is longer than its receive is dropped: that receive fails, with the length of
- * the message in bytes of its completion, and the connection goes on. To the sender it is a
- * success. Without a device only, else -EOPNOTSUPP; and not with arrival_tags.
+ * A message longer than its receive is dropped: that receive fails, with the length of the message
+ * in bytes of its completion, and the connection goes on. For the sender the send succeeds. Only
+ * soft can do it, a device is -EOPNOTSUPP; and not with arrival_tags.
  */
 #define SLUICE_CHANNEL_DROP_LONG (UINT32_C(1) << 3)
 
 /*
- * Attributes of a channel and of each peer of a multichannel. Zero: the default,
- * or the device's limit if that is lower. From path_mtu on they are for RDMA
- * devices; soft checks their ranges and does nothing more with them.
+ * Attributes of a channel and of each peer of a multichannel. Zero: the default, or the device's
+ * limit if that is lower. The fields from path_mtu on are for RDMA devices; soft only checks their
+ * ranges.
  */
 struct sluice_channel_attr {
     uint32_t size;          /* sizeof(struct sluice_channel_attr); at least that of 0.1 */
     uint32_t flags;         /* SLUICE_CHANNEL_* */
     uint32_t send_depth;    /* sends, writes, reads, atomics in flight; 1..16384, default 128 */
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */
-    uint32_t max_sge;       /* SGEs of a request; 1..32, default 4; of a read also at most
-                               max_read_sge of sluice_context_info */
+    uint32_t max_sge;       /* SGEs of a request; 1..32, default 4; a read has at most max_read_sge
+                               of sluice_context_info, too */
     uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64,
                                SLUICE_ZERO: none */
     uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
                                default remote read, write and, if the device has them, atomic */
     uint32_t read_depth;    /* reads and atomics in flight, both ways; 1..128, default 16 */
-    uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send
-                               is refused, a longer read or write is split; what is
-                               received is limited by the receive alone */
-    int64_t keepalive;      /* nanoseconds of silence after which a peer is asked for a sign of
-                               life, and then of waiting for it until the peer is lost; 1 ms..1 h,
-                               default 0: never */
+    uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send is
+                               refused, a longer read or write is split; a message from the peer is
+                               limited by its receive alone */
+    int64_t keepalive;      /* nanoseconds of silence after which a peer is probed, and then of
+                               waiting for its answer until it is lost; 1 ms..1 h, default 0:
+                               never */
     int64_t spin_time;      /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
     uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
-    uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The
-                               smaller one of both sides holds */
+    uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The smaller
+                               value of both sides holds */
     uint32_t pkey;          /* partition key, by value; 0: the first of the port's table */
     uint32_t service_level; /* 0..15, default 0; RoCE: priority in a VLAN tag, 0..7 */
     uint32_t traffic_class; /* with a GRH: 0..255, default 0; RoCE v2: DSCP * 4 */
     uint32_t flow_label;    /* with a GRH: 0..1048575, default 0: the device's choice */
-    uint32_t hop_limit;     /* with a GRH: 1..255, default 64; on RoCE Linux takes the route's */
+    uint32_t hop_limit;     /* with a GRH: 1..255, default 64; on RoCE Linux uses the route's */
     uint32_t path_bits;     /* InfiniBand: low bits of our LID; 0..127, default 0 */
     uint32_t psn;           /* first packet sequence number, 24 bits, if SLUICE_CHANNEL_PSN is
                                set; else random */
@@ -102,23 +101,24 @@ struct sluice_channel_attr {
                                which is 655.36 ms */
     uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides; SLUICE_ZERO: 0 */
     uint32_t arrival_tags;  /* immediates 0..arrival_tags - 1 are counted as they arrive, by
-                               receives of the library's; 1..1048576, default 0: none are, and
-                               receives are the program's */
-    uint32_t queue_pairs;   /* of a peer, over which large reads and writes are striped; 1..8,
-                               default 1. The smaller number of both sides holds */
-    uint32_t stripe_least;  /* bytes of a read or write that is striped, at least; 1..2147483647,
+                               receives that the library posts; 1..1048576, default 0: none are
+                               counted, and the program posts receives */
+    uint32_t queue_pairs;   /* queue pairs of a peer, over which large reads and writes are striped;
+                               1..8, default 1. The smaller number of both sides holds */
+    uint32_t stripe_least;  /* bytes of the smallest read or write that is striped; 1..2147483647,
                                default 262144 */
-    struct sluice_mr_cache *mr_cache; /* of the same protection domain: registers the memory of
-                                         requests with SLUICE_PLAIN_MEMORY. It cannot end before
-                                         what has it. Default NULL: there are no such requests */
-    uint64_t staging; /* bytes of each of two staging buffers of a peer, for messages of blocks in
-                         more pieces than max_sge; 0..2^32, default 0: there are none. See
+    struct sluice_mr_cache *mr_cache; /* cache of the same protection domain that registers the
+                                         memory of requests with SLUICE_PLAIN_MEMORY. It cannot end
+                                         before the channel or multichannel. Default NULL: such
+                                         requests are refused */
+    uint64_t staging; /* bytes of each of the two staging buffers of a peer, for messages of blocks
+                         in more pieces than max_sge; 0..2^32, default 0: no staging buffers. See
                          blocks.h */
 };
 
 /*
- * What a channel uses. From psn on the numbers are of RDMA devices and 0 on
- * soft, but for gid_index. What is negotiated is 0 until the handshake.
+ * Values that a channel uses. The numbers from psn on are those of RDMA devices, and 0 on soft,
+ * except gid_index. Negotiated values are 0 until the handshake.
  */
 struct sluice_channel_info {
     uint32_t size;              /* set to sizeof(struct sluice_channel_info) by the caller */
@@ -129,11 +129,12 @@ struct sluice_channel_info {
     uint32_t max_inline;        /* */
     uint64_t max_message;       /* longest message that we send, bytes */
     uint32_t read_depth;        /* reads and atomics that we may have in flight; negotiated */
-    uint32_t remote_read_depth; /* of the peer's that we answer at a time; negotiated */
-    uint32_t qpn;               /* number of our queue pair; 0: it is gone */
-    uint32_t remote_qpn;        /* of the peer's */
+    uint32_t remote_read_depth; /* reads and atomics of the peer that we answer at a time;
+                                   negotiated */
+    uint32_t qpn;               /* number of our queue pair; 0: it was destroyed */
+    uint32_t remote_qpn;        /* number of the peer's queue pair */
     uint32_t psn;               /* first packet sequence number that we send */
-    uint32_t remote_psn;        /* that the peer sends */
+    uint32_t remote_psn;        /* the same, that the peer sends */
     uint32_t path_mtu;          /* bytes; negotiated */
     uint32_t port;              /* of the device */
     int32_t gid_index;          /* of our GID; -1: none is used */
@@ -163,49 +164,45 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
                                                          const struct sluice_endpoint *remote);
 
 /*
- * Prepares a channel: makes a queue pair and an endpoint, and waits for nobody.
- * A NULL attr means all defaults. The result goes to exactly one of
- * sluice_prepared_channel_handshake() and sluice_prepared_channel_free().
+ * Prepares a channel: makes a queue pair and an endpoint, without waiting for the peer. A NULL attr
+ * means all defaults. The result goes to exactly one of sluice_prepared_channel_handshake() and
+ * sluice_prepared_channel_free().
  *
- * NULL and errno on failure: EINVAL (attr out of range: the text names field
- * and range, or lists what the port has), E2BIG (attr of a newer version with
- * fields set that this library does not know), EOPNOTSUPP (what device, driver or
- * kernel cannot do), EACCES, EMFILE, ENOMEM, ENETDOWN (the port is down),
- * EADDRNOTAVAIL (the port has no usable address), EIO (the device has failed, or
- * the driver has an error of its own, which the text tells).
+ * NULL and errno on failure: EINVAL (attr out of range: the text names field and range, or lists
+ * what the port has), E2BIG (attr of a newer version with fields set that this library does not
+ * know), EOPNOTSUPP (the device, driver or kernel cannot do it), EACCES, EMFILE, ENOMEM, ENETDOWN
+ * (the port is down), EADDRNOTAVAIL (the port has no usable address), EIO (the device has failed,
+ * or the driver has an error of its own, which is in the text).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
 SLUICE_CONSUMED_BY(sluice_prepared_channel_handshake)
 struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
                                                        const struct sluice_channel_attr *attr);
 
-/* Writes the endpoint, which the peer's handshake needs. -EINVAL: NULL. */
+/* Writes the endpoint that the peer's handshake needs. -EINVAL: NULL. */
 SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
                                                    struct sluice_endpoint *endpoint);
 
 /*
- * sluice_prepared_channel_handshake(), declared above: connects our end to the
- * peer's endpoint. It always consumes the prepared channel, success or not,
- * and never waits for the peer: an absent peer shows in the first operation.
- * Synchronise with the peer before the first message: one that reaches a peer
- * before its handshake is late by a retransmission.
+ * sluice_prepared_channel_handshake(), declared above: connects our end to the peer's endpoint. The
+ * call always consumes the prepared channel, success or not, and never waits for the peer: if the
+ * peer is absent, the first operation fails. Synchronise with the peer before the first message: a
+ * message that reaches a peer before its handshake is delayed by a retransmission.
  *
- * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of
- * a port that ours cannot reach: another link layer, address or partition),
- * EPROTOTYPE (of another transport), ESTALE (what the peer gave out before its
- * last reset, or was heard with before ours), EOPNOTSUPP (keepalive is set, and
- * the peer's access allows neither reads nor writes), EINVAL (NULL or not a
- * prepared channel), EADDRNOTAVAIL (our port has lost the address), EACCES, EIO,
- * EMFILE, ENETDOWN, ENOMEM (as of sluice_channel_prepare()), EHOSTUNREACH,
- * ENETUNREACH or ETIMEDOUT (on RoCE, where the kernel looks for the peer's host,
- * which takes up to a second if it is not there). The prepared channel is then freed.
+ * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of a port that ours
+ * cannot reach: another link layer, address or partition), EPROTOTYPE (of another transport),
+ * ESTALE (the endpoint is from before the peer's last reset, or has connected this channel before
+ * our last reset), EOPNOTSUPP (keepalive is set, and the peer's access allows neither reads nor
+ * writes), EINVAL (NULL or not a prepared channel), EADDRNOTAVAIL (our port has lost the address),
+ * EACCES, EIO, EMFILE, ENETDOWN, ENOMEM (as of sluice_channel_prepare()), EHOSTUNREACH, ENETUNREACH
+ * or ETIMEDOUT (on RoCE, where the kernel looks for the peer's host, which takes up to a second if
+ * the host is absent). The prepared channel is then freed.
  */
 
 /*
- * Ends the connection and gives a prepared channel with a new endpoint. It
- * always consumes the channel. Work in flight is drained and ends cancelled;
- * that takes at most 1 s. NULL and errno as sluice_channel_prepare(), and EBUSY:
- * a scope was open.
+ * Ends the connection and returns a prepared channel with a new endpoint. The call always consumes
+ * the channel. Work in flight is drained and ends cancelled, which takes at most 1 s. NULL and
+ * errno as sluice_channel_prepare(), and EBUSY: a scope was open.
  */
 SLUICE_REDECLARE_BEGIN
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
@@ -214,58 +211,56 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
 SLUICE_REDECLARE_END
 
 /*
- * sluice_channel_close(): ends the connection at once. Work in flight is
- * drained, at most 1 s; no buffer is touched afterwards. NULL is allowed.
+ * sluice_channel_close(): ends the connection at once. Work in flight is drained for at most 1 s;
+ * no buffer is touched afterwards. NULL is allowed.
  */
 
 /*
- * The orderly end: waits until all posted work is complete, then refuses new
- * work and ends the connection. The object stays until sluice_channel_close().
- * Unlike others this timeout ends work: 0: all work had completed; -ETIMEDOUT: the
- * rest was cancelled. Either way the channel has failed then, with status WR_FLUSH_ERR.
+ * Ends a channel in order: waits until all posted work is complete, then refuses new work and ends
+ * the connection. The object stays until sluice_channel_close(). Unlike other timeouts, this one
+ * ends work: 0: all work had completed; -ETIMEDOUT: the rest was cancelled. In both cases the
+ * channel has then failed, with status WR_FLUSH_ERR.
  */
 SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
 
 /*
- * Waits until the peer has done its handshake too and was heard: nothing that is
- * sent from then on is late for it. A peer that was heard once is connected until
- * its channel fails, and is not asked again. 0; -ETIMEDOUT: it has not answered
- * yet, and nothing else happened; -EINTR: woken; -ENOTCONN: the channel had
- * failed before; -EOPNOTSUPP: the peer's attr.access allows neither reads nor
- * writes, or the device is too small; -EBUSY: a scope is open; else why the
- * channel failed meanwhile.
+ * Waits until the peer has done its handshake too and has answered: no message that is sent from
+ * then on is delayed by a missing handshake. A peer that has answered once counts as connected
+ * until its channel fails, and is not probed again. 0; -ETIMEDOUT: the peer has not answered yet,
+ * and nothing else happened; -EINTR: woken; -ENOTCONN: the channel had failed before; -EOPNOTSUPP:
+ * the peer's attr.access allows neither reads nor writes, or the device is too small; -EBUSY: a
+ * scope is open; else the error with which the channel failed meanwhile.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait_connected(struct sluice_channel *channel,
                                                                  int64_t timeout);
 
-/* SLUICE_STATE_READY or SLUICE_STATE_FAILED; -EINVAL: not a channel. */
+/* Returns SLUICE_STATE_READY or SLUICE_STATE_FAILED; -EINVAL: not a channel. */
 SLUICE_EXPORT int sluice_channel_state(const struct sluice_channel *channel);
 
 /*
- * Writes the first error of the channel; set error->size first (see sluice(7)).
- * 1: there is one. 0: there is none, and *error says so. -EINVAL: not a channel,
- * NULL, or too small a size. -E2BIG: a size above 4096.
+ * Writes the first error of the channel; set error->size first (see sluice(7)). 1: there is one. 0:
+ * there is none, and *error is filled in accordingly. -EINVAL: not a channel, NULL, or too small a
+ * size. -E2BIG: a size above 4096.
  */
 SLUICE_EXPORT int sluice_channel_error(const struct sluice_channel *channel,
                                        struct sluice_error *error);
 
 /*
- * Describes the channel: what was negotiated, and the values of the defaults.
- * Set info->size first (see sluice(7)). -EINVAL: not a channel, NULL, or too small
- * a size. -E2BIG: a size above 4096.
+ * Describes the channel: negotiated values, and the values that were used for defaults. Set
+ * info->size first (see sluice(7)). -EINVAL: not a channel, NULL, or too small a size. -E2BIG: a
+ * size above 4096.
  */
 SLUICE_EXPORT int sluice_channel_query(const struct sluice_channel *channel,
                                        struct sluice_channel_info *info);
 
 /*
- * Blocking operations. 0 on success. When they return, for whatever reason,
- * the transport no longer touches the buffers. A deadline that passes fails
- * the channel; one of 0 posts nothing, -ETIMEDOUT. An inline, fenced or
- * solicited request goes through submit.
+ * Blocking operations. 0 on success. When they return, for whatever reason, the transport no longer
+ * touches the buffers. A deadline that passes fails the channel; a deadline of 0 posts nothing,
+ * -ETIMEDOUT. Inline, fenced or solicited requests are posted by submit.
  *
- * Errors, besides those of arguments: the errno value of the error's class
- * (error.h), -ENOTCONN if the channel had failed before the call, and -EBUSY if
- * a scope is open, whose calls take its place (scope.h).
+ * Errors, besides those of arguments: the errno value of the error's class (error.h), -ENOTCONN if
+ * the channel had failed before the call, and -EBUSY if a scope is open: use the calls of the scope
+ * instead (scope.h).
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_send(struct sluice_channel *channel,
                                                        const struct sluice_sge *sges,
@@ -274,7 +269,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
                               uint32_t sge_count, uint32_t immediate, int64_t deadline);
 
-/* completion may be NULL; it holds the length of the message and the immediate. */
+/*
+ * Receives one message. completion may be NULL; it holds the length of the message and the
+ * immediate.
+ */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_receive(struct sluice_channel *channel,
                                                           const struct sluice_sge *sges,
                                                           uint32_t sge_count, int64_t deadline,
@@ -291,12 +289,11 @@ sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sge
                     uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline);
 
 /*
- * Atomic operations on 8 bytes of the peer's, which are done once or not at
- * all: what they are atomic against, sluice_context_info.atomics tells. The old
- * value goes to result, in host byte order. Compare-swap stores desired if it
- * finds expected; fetch-add adds modulo 2^64. Errors of arguments: -EINVAL (a
- * NULL, an address that is no multiple of 8, a result not of 8 bytes), -ERANGE (a
- * remote range of less than 8 bytes), -EOPNOTSUPP (the device has none).
+ * Atomic operations on 8 bytes of the peer's memory, which are done once or not at all.
+ * sluice_context_info.atomics tells what they are atomic against. The old value goes to result, in
+ * host byte order. Compare-swap stores desired if it finds expected; fetch-add adds modulo 2^64.
+ * Errors of arguments: -EINVAL (a NULL, an address that is no multiple of 8, a result not of 8
+ * bytes), -ERANGE (a remote range of less than 8 bytes), -EOPNOTSUPP (the device has none).
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_channel_compare_swap(struct sluice_channel *channel, const struct sluice_sge *result,
@@ -308,14 +305,14 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_fetch_add(struct sluice_channe
                                                             uint64_t addend, int64_t deadline);
 
 /*
- * The primitive: does a list of requests of any kind and waits for all of
- * them. Receives are posted before sends; what does not fit the queues is
- * posted as they drain. completions is NULL or has count entries, in the order
- * of requests. An argument error is found before anything is posted and then
- * nothing is written; once anything was posted, all completions are written.
- * completions must not overlap requests. What was done is reported as done,
- * whatever failed after it. A request that found no room until the deadline
- * fails alone (-ETIMEDOUT); one that was posted fails its channel.
+ * The primitive of the blocking calls: does a list of requests of any kind and waits for all of
+ * them. Receives are posted before sends; requests that do not fit the queues are posted as they
+ * drain. completions is NULL or has count entries, in the order of requests. An argument error is
+ * found before anything is posted, and then nothing is written; once anything was posted, all
+ * completions are written. completions must not overlap requests. A request that was done is
+ * reported as done, whatever failed after it. If the deadline passes before there is room for a
+ * request, that request fails alone (-ETIMEDOUT); if it passes after the request was posted, the
+ * channel fails.
  *
  * 0: all succeeded, or count is 0. Else the first failure in the order of
  * requests that is neither -ECANCELED nor -ENOTCONN, or else the first failure.
@@ -326,21 +323,20 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
                                                          struct sluice_completion *completions);
 
 /*
- * Unpolled: posts as many of the first requests as there is room for, and
- * returns how many, at least 1; 0 only if count is 0. The deadline acts when the
- * program calls the library. handles is NULL or has count entries, of which as
- * many are written as were posted; requests without handles are seen through
- * sluice_channel_poll() all the same. To post the rest of a list, call again with
- * what follows those.
+ * Posts unpolled work: as many of the first requests as there is room for. Returns how many, at
+ * least 1; 0 only if count is 0. The deadline acts when the program calls the library. handles is
+ * NULL or has count entries; one is written for each request that was posted. sluice_channel_poll()
+ * returns requests without handles as well. To post the rest of a list, call again with the
+ * remaining requests.
  *
- * Results wait to be looked at; when their places are needed, the oldest
- * successes are forgotten, and of the failures the last 64 are kept.
+ * Results are kept until they are taken. When their places are needed, the oldest successes are
+ * forgotten, and the last 64 failures are kept.
  *
- * Each request that was posted completes exactly once. Errors mean that nothing
- * was posted: -EAGAIN: no room in the queues for the first request now: poll and
- * try again. -ETIMEDOUT: the deadline is 0. -E2BIG: there will never be room for
- * it, it is split into too many parts, or its blocks into too many pieces. -ENOTCONN:
- * the channel has failed. -EFAULT, -ENOBUFS, -ENOMEM: there is no region for plain memory.
+ * Each request that was posted completes exactly once. Errors mean that nothing was posted:
+ * -EAGAIN: no room in the queues for the first request now: poll and try again. -ETIMEDOUT: the
+ * deadline is 0. -E2BIG: there will never be room for it, it is split into too many parts, or its
+ * blocks into too many pieces. -ENOTCONN: the channel has failed. -EFAULT, -ENOBUFS, -ENOMEM: there
+ * is no region for plain memory.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *channel,
                                                        const struct sluice_request *requests,
@@ -348,8 +344,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *ch
                                                        struct sluice_handle *handles);
 
 /*
- * The same for one request, without flags; handle may be NULL. 0: it was posted.
- * The arguments are those of the blocking calls.
+ * Post one request, without flags, as sluice_channel_post() does; handle may be NULL. 0: it was
+ * posted. The arguments are those of the blocking calls.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -375,29 +371,28 @@ sluice_channel_fetch_add_unpolled(struct sluice_channel *channel, const struct s
                                   int64_t deadline, struct sluice_handle *handle);
 
 /*
- * Takes up to count completions of unpolled work that nobody has seen, oldest
- * first, without waiting. Returns how many, 0 if none.
+ * Takes up to count completions of unpolled work that were not taken yet, oldest first, without
+ * waiting. Returns how many, 0 if none.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_poll(struct sluice_channel *channel,
                                                        struct sluice_completion *completions,
                                                        uint32_t count);
 
 /*
- * Waits for the oldest completion of unpolled work that nobody has seen, and
- * takes it; timeout 0 only looks. 0: there was one. -ETIMEDOUT: none yet.
- * -ENOENT: nothing is posted whose result could come. -EINTR: woken.
+ * Waits for the oldest completion of unpolled work that was not taken yet, and takes it; with
+ * timeout 0 it does not wait. 0: there is one. -ETIMEDOUT: none yet. -ENOENT: no work is posted
+ * that could complete. -EINTR: woken.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_next(struct sluice_channel *channel,
                                                        int64_t timeout,
                                                        struct sluice_completion *completion);
 
 /*
- * Waits for one posted request; timeout 0 only looks. 0: it is complete, and
- * completion->error says how it ended; asking again gives the same answer
- * until its place is needed. -ETIMEDOUT: still pending. -EINTR: woken. -ESTALE:
- * a handle that is too old, detached, or not of this channel. -EINVAL: completion
- * is NULL: without it a failure could not be told; sluice_channel_flush() waits
- * and takes no result, sluice_channel_detach() drops one.
+ * Waits for one posted request; with timeout 0 it does not wait. 0: it is complete, and
+ * completion->error says how it ended; later calls give the same result until its place is needed.
+ * -ETIMEDOUT: still pending. -EINTR: woken. -ESTALE: a handle that is too old, detached, or not of
+ * this channel. -EINVAL: completion is NULL: a failure could not be reported then.
+ * sluice_channel_flush() waits and takes no result, and sluice_channel_detach() drops a result.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait(struct sluice_channel *channel,
                                                        const struct sluice_handle *handle,
@@ -405,72 +400,69 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait(struct sluice_channel *ch
                                                        struct sluice_completion *completion);
 
 /*
- * Ends one posted request before its time. A connection cannot take one back,
- * so if it is pending the channel fails (status WR_FLUSH_ERR) and all its work
- * ends, mostly cancelled; that takes at most 1 s. A request that is complete is
- * seen, and nothing else happens. 0: no buffer of it is in use any more, and
- * completion->error says how it ended. -ESTALE as above; -EINVAL: a NULL, and
- * nothing happened.
+ * Cancels one posted request. A connection cannot take back one request, so if it is pending the
+ * channel fails (status WR_FLUSH_ERR) and all its work ends, mostly cancelled; that takes at most
+ * 1 s. If the request is complete, its completion is taken, and nothing else happens. 0: none of
+ * its buffers is in use any more, and completion->error says how it ended. -ESTALE as above;
+ * -EINVAL: a NULL, and nothing happened.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_cancel(struct sluice_channel *channel,
                                                          const struct sluice_handle *handle,
                                                          struct sluice_completion *completion);
 
 /*
- * Nobody will ask for this request: it goes on, and its result is dropped, but
- * a failure still fails the channel. The handle is stale from then on. 0, or
- * -ESTALE as above.
+ * Detaches one posted request: it goes on, and its result is dropped, but a failure still fails the
+ * channel. The handle is stale from then on. 0, or -ESTALE as above.
  */
 SLUICE_EXPORT int sluice_channel_detach(struct sluice_channel *channel,
                                         const struct sluice_handle *handle);
 
 /*
- * Waits until all posted work is complete, what was detached too; its results
- * stay to be taken. 0; -ETIMEDOUT: some is still pending; -EINTR: woken.
+ * Waits until all posted work is complete, including detached requests; results can still be taken
+ * afterwards. 0; -ETIMEDOUT: some is still pending; -EINTR: woken.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_flush(struct sluice_channel *channel,
                                                         int64_t timeout);
 
 /*
- * For event loops. The fd becomes readable when an armed channel has something
- * to do; it is the library's: watch it with poll(2) or epoll(7), level- or
- * edge-triggered, and never read or close it. It stays the same as long as the
- * channel lives. -EINVAL: not a channel.
+ * Returns the fd for event loops. It becomes readable when an armed channel has something to do.
+ * The fd belongs to the library: watch it with poll(2) or epoll(7), level- or edge-triggered, and
+ * never read or close it. It stays the same as long as the channel lives. -EINVAL: not a channel.
  */
 SLUICE_EXPORT int sluice_channel_fd(const struct sluice_channel *channel);
 
 /*
- * To be called before each sleep on the fd. 0: armed, until the next call that
- * uses the channel: sleep. 1: do not sleep, poll first; there is something to
- * do, a completion that nobody has seen, or a wake. *due, unless due is NULL:
- * in so many nanoseconds poll even if the fd stays quiet, because a deadline
- * passes then; SLUICE_FOREVER if there is no need. -EINVAL: not a channel.
+ * Arms the fd; call it before each sleep. 0: armed, until the next call that uses the channel:
+ * sleep. 1: do not sleep, poll first; there is something to do, a completion that was not taken, or
+ * a wake. *due, unless due is NULL: after that many nanoseconds poll even if the fd is not
+ * readable, because a deadline passes then; SLUICE_FOREVER if there is no need. -EINVAL: not a
+ * channel.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_arm(struct sluice_channel *channel, int64_t *due);
 
 /*
- * From any thread, and from signal handlers, while the channel lives: a wait
- * of another thread returns -EINTR, and the fd becomes readable. If nobody
- * waits, the next wait that finds nothing ready does so at once; polling takes
- * the wake back. Blocking operations are not interrupted. -EINVAL: not a channel.
+ * Wakes a channel: a wait of another thread returns -EINTR, and the fd becomes readable. Any thread
+ * and any signal handler may call it while the channel lives. If no thread waits, the next wait
+ * that finds nothing ready returns -EINTR at once; a poll clears the wake. Blocking operations are
+ * not interrupted. -EINVAL: not a channel.
  */
 SLUICE_EXPORT int sluice_channel_wake(struct sluice_channel *channel);
 
 /*
- * Arrivals, where arrival_tags of the attributes is set: how many immediates of a tag have
- * come since the channel was made, in whatever order. One comes with a write, whose
- * bytes are there then, or with a send of no bytes; a send of more fails the connection.
- * Nobody posts receives for them: each peer may have receive_depth of them on their way while
- * no call of this side looks. Counts outlive resets. This looks, and does not wait.
- * -EINVAL: they are not counted here, no such tag, NULL.
+ * Writes how many immediates of a tag have arrived since the channel was made, in any order. The
+ * channel needs arrival_tags in its attributes. An arrival is a write with an immediate, whose
+ * bytes are then in memory, or a send of no bytes; a send of more fails the connection. The library
+ * posts the receives: each peer may have receive_depth arrivals in flight until the next call of
+ * this side on the channel. Counts continue across resets. The call does not wait. -EINVAL: they
+ * are not counted here, no such tag, NULL.
  */
 SLUICE_EXPORT int sluice_channel_arrivals(struct sluice_channel *channel, uint32_t tag,
                                           uint64_t *count);
 /*
- * Waits until at least count have come, as they may have before. timeout is in nanoseconds
- * and harms nothing. -ETIMEDOUT: fewer have. -EINTR: woken. -ENOTCONN: fewer have, and no
- * peer is connected. A peer that fails meanwhile ends the wait with its error, once. -EINVAL:
- * as above, or a negative timeout.
+ * Waits until at least count immediates of a tag have arrived since the channel was made. timeout
+ * is in nanoseconds and harms nothing. -ETIMEDOUT: fewer have arrived. -EINTR: woken. -ENOTCONN:
+ * fewer have arrived, and no peer is connected. A peer that fails meanwhile ends the wait with its
+ * error, once. -EINVAL: as above, or a negative timeout.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait_arrivals(struct sluice_channel *channel,
                                                                 uint32_t tag, uint64_t count,

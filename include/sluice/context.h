@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A context: one opened device. Any thread may call these. Children (protection
- * domains, and through them everything else) keep the device open, so closing
- * in any order is safe and the device goes away with its last child.
+ * A context: one opened device. Any thread may call these. Children (protection domains, and
+ * through them all other objects) keep the device open: objects may be closed in any order, and the
+ * device is closed with its last child.
  */
 #ifndef SLUICE_CONTEXT_H
 #define SLUICE_CONTEXT_H
@@ -27,7 +27,7 @@ struct sluice_context_attr {
     uint32_t flags;      /* SLUICE_CONTEXT_* */
     uint32_t port;       /* verbs: port number, 1 to the device's count; 0: first active */
     uint32_t gid_index;  /* verbs: entry of the port's GID table, if SLUICE_CONTEXT_GID_INDEX is
-                            set; 0..255; else the best one, looked for at each connection */
+                            set; 0..255; else the best entry, chosen anew for each connection */
     const char *address; /* soft: numeric IP address to listen on; NULL: SLUICE_TCP_ADDRESS
                             of the environment, else every address of the host */
 };
@@ -38,14 +38,17 @@ enum sluice_link_layer {
     SLUICE_LINK_ETHERNET = 2 /* RoCE */
 };
 
-/* What an atomic operation of a peer is atomic against; each includes the one before it. */
+/*
+ * Accesses against which an atomic operation of a peer is atomic; each level includes the one
+ * before.
+ */
 enum sluice_atomics {
     SLUICE_ATOMICS_NONE = 0,   /* the device has no atomic operations */
     SLUICE_ATOMICS_DEVICE = 1, /* other operations through this device */
-    SLUICE_ATOMICS_GLOBAL = 2  /* and what processors and other devices do */
+    SLUICE_ATOMICS_GLOBAL = 2  /* and accesses by processors and other devices */
 };
 
-/* Of verbs, port and what follows it is as it was when the context was opened. */
+/* On verbs, port and the fields after it have the values from when the context was opened. */
 struct sluice_context_info {
     uint32_t size;              /* set to sizeof(struct sluice_context_info) by the caller */
     uint32_t level;             /* enum sluice_transport_level; the lowest it may use */
@@ -54,19 +57,20 @@ struct sluice_context_info {
     uint32_t max_sge;           /* largest number of SGEs of a request */
     uint32_t max_inline;        /* largest max_inline of a channel, in bytes */
     uint32_t max_read_depth;    /* largest number of reads and atomics in flight on a channel */
-    uint32_t port;              /* in use; 0: soft */
+    uint32_t port;              /* port in use; 0: soft */
     uint32_t link_layer;        /* enum sluice_link_layer */
     uint32_t active_mtu;        /* of the port, in bytes: largest path_mtu; 0: soft */
     int32_t gid_index;          /* of the GID that channels use if they need one; -1: none */
-    int32_t numa_node;          /* that the device is attached to; -1: not known */
+    int32_t numa_node;          /* NUMA node that the device is attached to; -1: not known */
     uint32_t atomics;           /* enum sluice_atomics */
     uint32_t max_read_sge;      /* largest number of SGEs of a read; at most max_sge */
     uint64_t max_message;       /* largest message of a send, in bytes */
     char device[64];            /* name of the device */
     char transport[16];         /* "verbs" or "soft" */
     uint64_t max_region;        /* largest memory region, in bytes; 0: the device sets none */
-    uint32_t max_channels;      /* peers of all its programs together; 0: the device sets none */
-    uint32_t max_regions;       /* memory regions of them all; 0: the device sets none */
+    uint32_t max_channels;      /* peers of all programs of the device together; 0: the device sets
+                                   no limit */
+    uint32_t max_regions;       /* memory regions of all programs; 0: the device sets no limit */
     uint32_t max_completions;   /* entries of one completion queue of the device */
     uint32_t reserved;          /* 0 */
 };
@@ -74,20 +78,19 @@ struct sluice_context_info {
 SLUICE_EXPORT void sluice_context_close(struct sluice_context *context);
 
 /*
- * Opens a device. device is a name, such as "mlx5_0" or "soft", a name and a port,
- * "mlx5_0:1", or several of these with commas between; attr->port goes before the port
- * here. NULL takes SLUICE_DEVICE of the environment, which is the same, else all RDMA
- * devices with an active port, else "soft". Of several, those that are not there or not
- * active are passed over, those that are nearest to the CPUs that the thread may run on
- * are left, and of n of these the process of local rank i takes number i modulo n. The
- * choice is logged at level info. A NULL attr means all defaults.
+ * Opens a device. device is a name, such as "mlx5_0" or "soft", a name and a port, "mlx5_0:1", or
+ * several of these with commas between; attr->port overrides the port here. If device is NULL,
+ * SLUICE_DEVICE of the environment is used, which has the same form, else all RDMA devices with an
+ * active port, else "soft". If there are several, devices that are absent or not active are
+ * skipped, and only those nearest to the CPUs that the thread may run on are considered. If n such
+ * devices remain, the process of local rank i takes number i modulo n. The choice is logged at
+ * level info. A NULL attr means all defaults.
  *
- * NULL and errno on failure: ENODEV (no such device; the text lists those that
- * exist), EINVAL (device, SLUICE_DEVICE, the local rank of the environment or attr; the
- * text names what), E2BIG (attr; the text names the field), ENETDOWN (no port
- * is active), EADDRNOTAVAIL (the port has no address, or nothing at gid_index;
- * the text lists what it has), EBUSY (too late for SLUICE_CONTEXT_FORK), EMFILE,
- * ENOMEM, EACCES, and what the driver gives.
+ * NULL and errno on failure: ENODEV (no such device; the text lists those that exist), EINVAL
+ * (device, SLUICE_DEVICE, the local rank of the environment or attr; the text names which), E2BIG
+ * (attr; the text names the field), ENETDOWN (no port is active), EADDRNOTAVAIL (the port has no
+ * address, or nothing at gid_index; the text lists what it has), EBUSY (too late for
+ * SLUICE_CONTEXT_FORK), EMFILE, ENOMEM, EACCES, and errors of the driver.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_context_close)
 struct sluice_context *sluice_context_open(const char *device,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices: what a context can be opened on. The RDMA devices of the host come
- * first, then "soft", which is always there.
+ * Devices on which a context can be opened. The RDMA devices of the host come first, then "soft",
+ * which always exists.
  *
- * A list is a snapshot of devices, their ports and their GIDs. It holds no
- * device open. Any thread may read it.
+ * A list is a snapshot of devices, their ports and their GIDs. A list holds no device open. Any
+ * thread may read it.
  */
 #ifndef SLUICE_DEVICE_H
 #define SLUICE_DEVICE_H
@@ -20,7 +20,7 @@ extern "C" {
 
 struct sluice_device_list;
 
-/* What carries the bytes, in ascending order of nearness. */
+/* The medium that carries the bytes, in ascending order of nearness. */
 enum sluice_transport_level {
     SLUICE_LEVEL_TCP = 1,   /* sockets */
     SLUICE_LEVEL_NIC = 2,   /* an RDMA device */
@@ -31,8 +31,8 @@ enum sluice_transport_level {
 enum sluice_port_state {
     SLUICE_PORT_UNKNOWN = 0, /* it cannot be queried */
     SLUICE_PORT_DOWN = 1,
-    SLUICE_PORT_INIT = 2,        /* no subnet manager has set it up yet */
-    SLUICE_PORT_ARMED = 3,       /* set up, and not active yet */
+    SLUICE_PORT_INIT = 2,        /* no subnet manager has configured it yet */
+    SLUICE_PORT_ARMED = 3,       /* configured, and not active yet */
     SLUICE_PORT_ACTIVE = 4,      /* it carries data */
     SLUICE_PORT_ACTIVE_DEFER = 5 /* it was active, and its link is recovering */
 };
@@ -46,15 +46,15 @@ enum sluice_gid_type {
 
 struct sluice_device_info {
     uint32_t size;         /* set to sizeof(struct sluice_device_info) by the caller */
-    uint32_t active;       /* 1: the first active port can be used; else 0 */
+    uint32_t active;       /* 1: it has an active port that can be used; else 0 */
     uint32_t ports;        /* physical ports; 1 for soft; 0: not known */
     uint32_t gids;         /* entries of the GID tables of all ports; 0 for soft */
-    uint32_t level;        /* enum sluice_transport_level; the lowest it may use */
+    uint32_t level;        /* enum sluice_transport_level; the lowest that it may use */
     int32_t numa_node;     /* NUMA node it is attached to; -1: none, or not known */
     uint32_t vendor_id;    /* of the vendor, as assigned by IEEE or PCI; 0: not known */
-    uint32_t vendor_part;  /* which of the vendor's devices */
+    uint32_t vendor_part;  /* part number of the vendor */
     uint64_t guid;         /* node GUID in host byte order; 0: none */
-    char name[64];         /* what sluice_context_open() takes, such as "mlx5_0" */
+    char name[64];         /* name for sluice_context_open(), such as "mlx5_0" */
     char transport[16];    /* "verbs" or "soft" */
     char firmware[64];     /* version; empty: none, or not known */
     char description[128]; /* one line for people: port, state, address, or what is wrong */
@@ -84,18 +84,18 @@ struct sluice_gid_info {
     uint32_t port;      /* the port it belongs to */
     uint32_t index;     /* its place in the table of that port */
     uint32_t type;      /* enum sluice_gid_type */
-    uint32_t chosen;    /* 1: what the library takes for the port if it is not told; else 0 */
+    uint32_t chosen;    /* 1: the library uses this entry of the port by default; else 0 */
     uint8_t gid[16];    /* as on the wire; a RoCE v2 address over IPv4 is IPv4-mapped */
     char interface[16]; /* network interface, such as "eth0"; empty: none, or not known */
     char text[64];      /* for people, such as "RoCE v2 192.0.2.1" */
 };
 
-/* How a device fared in a choice; what came closer to being taken has the lower number. */
+/* Result of a device in a choice. A device that came closer to being taken has a lower number. */
 enum sluice_choice_verdict {
     SLUICE_CHOICE_TAKEN = 1,
-    SLUICE_CHOICE_OTHER_RANK = 2,  /* as near as the one taken, and for other local ranks */
-    SLUICE_CHOICE_FARTHER = 3,     /* than the one taken, or soft beside RDMA devices */
-    SLUICE_CHOICE_NOT_ACTIVE = 4,  /* it, or the port that was named, cannot be used now */
+    SLUICE_CHOICE_OTHER_RANK = 2,  /* as near as the device taken, but used by other local ranks */
+    SLUICE_CHOICE_FARTHER = 3,     /* farther than the device taken, or soft beside RDMA devices */
+    SLUICE_CHOICE_NOT_ACTIVE = 4,  /* the device, or the port that was named, cannot be used now */
     SLUICE_CHOICE_LAST_RESORT = 5, /* soft, where an RDMA device is active */
     SLUICE_CHOICE_NOT_NAMED = 6    /* others are named */
 };
@@ -103,28 +103,28 @@ enum sluice_choice_verdict {
 struct sluice_choice_info {
     uint32_t size;     /* set to sizeof(struct sluice_choice_info) by the caller */
     uint32_t verdict;  /* enum sluice_choice_verdict */
-    uint32_t port;     /* that is named with the device; 0: none, the first active one */
+    uint32_t port;     /* port that is named with the device; 0: none, the first active one */
     uint32_t distance; /* NUMA distance from the thread's CPUs, 10 is next to them; 0: not known */
-    uint32_t place;    /* if it is taken: its number, from 1, of equals; else 0 */
-    uint32_t equals;   /* if it is taken: so many are as near; else 0 */
-    uint32_t local_rank;  /* that the choice was made with; 0 as well where one device is named */
+    uint32_t place;    /* if it is taken: its number, from 1, among equals; else 0 */
+    uint32_t equals;   /* if it is taken: number of devices that are as near; else 0 */
+    uint32_t local_rank;  /* local rank of the choice; also 0 if one device is named */
     uint32_t reserved;    /* 0 */
-    char source[32];      /* who names the devices: "the caller", "SLUICE_DEVICE", "preference" */
-    char rank_source[64]; /* the variable that told the local rank; empty: none did */
+    char source[32];      /* source of the names: "the caller", "SLUICE_DEVICE", "preference" */
+    char rank_source[64]; /* variable that has the local rank; empty: there is none */
     char reason[192];     /* one line for people: why it is taken, or why it is not */
 };
 
 SLUICE_EXPORT void sluice_device_list_free(struct sluice_device_list *list);
 
 /*
- * Takes a snapshot of the devices. NULL and errno on failure: ENOMEM; EMFILE
- * or ENFILE (too few file descriptors are left to look for devices). A host
- * without RDMA devices is no failure: the list then holds "soft" alone.
+ * Takes a snapshot of the devices. NULL and errno on failure: ENOMEM; EMFILE or ENFILE (too few
+ * file descriptors are left to look for devices). On a host without RDMA devices the call succeeds,
+ * and the list has only "soft".
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_device_list_free)
 struct sluice_device_list *sluice_device_list_get(void);
 
-/* Number of devices, at least 1; 0: list is NULL, which is misuse. */
+/* Returns the number of devices, at least 1; 0: list is NULL, which is misuse. */
 SLUICE_EXPORT uint32_t sluice_device_list_count(const struct sluice_device_list *list);
 
 /*
@@ -136,23 +136,23 @@ SLUICE_EXPORT int sluice_device_list_info(const struct sluice_device_list *list,
                                           struct sluice_device_info *info);
 
 /*
- * The index of the device that the process of this local rank, 0 for the first one of its
- * host, is to take: the one that sluice_context_open() takes without a name, if this is
- * the local rank. So the devices are those of SLUICE_DEVICE, if it is set, and of the
- * active ones the nearest to the CPUs that the calling thread may run on go round by local
- * rank. Which port SLUICE_DEVICE names is not told. -EINVAL: list is NULL, or SLUICE_DEVICE
- * is wrong; -ENODEV: it names no device of the list; -ENOMEM.
+ * Returns the index of the device that the process of this local rank should take; the first
+ * process of a host has local rank 0. It is the device that sluice_context_open() takes without a
+ * name for that local rank. The choice is among the devices of SLUICE_DEVICE, if it is set. The
+ * active devices nearest to the CPUs that the calling thread may run on are assigned to local ranks
+ * in turn. The port that SLUICE_DEVICE names is not returned. -EINVAL: list is NULL, or
+ * SLUICE_DEVICE is invalid; -ENODEV: it names no device of the list; -ENOMEM.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_device_list_nearest(const struct sluice_device_list *list,
                                                               uint32_t local_rank);
 
 /*
- * How the device at the index fares if sluice_context_open() is called with this device,
- * which is NULL, a name, or a list of names, and no port in its attributes: taken, or why
- * not. It is the same choice, on the list; nothing is opened or logged. Set info->size
- * first. -EINVAL: list or info is NULL, too small a size; device, SLUICE_DEVICE or the
- * local rank of the environment is wrong, as the text says; -E2BIG: a size above 4096;
- * -ERANGE: no such index; -ENODEV: no device that is named is in the list; -ENOMEM.
+ * Describes whether sluice_context_open() would take the device at the index, and why or why not.
+ * device is NULL, a name, or a list of names, as for that call, without a port in its attributes.
+ * The choice is made on the list, by the same rules; nothing is opened or logged. Set info->size
+ * first. -EINVAL: list or info is NULL, too small a size; device, SLUICE_DEVICE or the local rank
+ * of the environment is invalid, as the text says; -E2BIG: a size above 4096; -ERANGE: no such
+ * index; -ENODEV: no device that is named is in the list; -ENOMEM.
  */
 SLUICE_EXPORT int sluice_device_list_choice(const struct sluice_device_list *list,
                                             const char *device, uint32_t index,
@@ -166,9 +166,9 @@ SLUICE_EXPORT int sluice_device_list_port(const struct sluice_device_list *list,
                                           uint32_t port, struct sluice_port_info *info);
 
 /*
- * Describes an entry, 0 to sluice_device_info.gids - 1, of the GID tables of
- * the device at the index: those that are in use, by port and then by place.
- * Errors as sluice_device_list_info().
+ * Describes an entry, 0 to sluice_device_info.gids - 1, of the GID tables of the device at the
+ * index. Only entries in use count, ordered by port and then by place. Errors as
+ * sluice_device_list_info().
  */
 SLUICE_EXPORT int sluice_device_list_gid(const struct sluice_device_list *list, uint32_t index,
                                          uint32_t entry, struct sluice_gid_info *info);
