@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sluice: RDMA channels to many peers. This header brings in the whole
- * library; every header below also compiles alone. sluice(7) tells the life
- * of a program.
+ * sluice: RDMA channels to many peers. This header includes the whole library;
+ * every header below also compiles alone. sluice(7) describes the life of a
+ * program.
  */
 #ifndef SLUICE_H
 #define SLUICE_H

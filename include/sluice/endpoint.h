@@ -3,10 +3,10 @@
  * An endpoint: what a peer needs to know to connect to one of our prepared
  * queue pairs. A fixed-size blob in network byte order, without pointers:
  * MPI_Alltoall(..., 256, MPI_BYTE, ...) or a write(2) is all the serialisation
- * it needs. It begins with the version that wrote it and the one from which on
- * it can be read, so that libraries of different versions can talk. It holds a
- * secret (the soft transport lets in who knows it), so pass it only to the peer
- * it is for. Decoding never trusts it.
+ * it needs. The blob begins with the version that wrote it and the oldest
+ * version that can read it, so that libraries of different versions can
+ * connect. The blob holds a secret (the soft transport admits any process that
+ * knows it), so pass it only to its peer. Decoding never trusts its content.
  */
 #ifndef SLUICE_ENDPOINT_H
 #define SLUICE_ENDPOINT_H

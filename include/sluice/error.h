@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How things fail. A call that fails returns a negative errno value (a
- * constructor returns NULL and sets errno, which is unspecified when it returns
- * an object), and sluice_last_error() says in words what failed, which object,
- * and what to try. Calls that return no object leave errno alone. A request that
- * fails has a status, which is the field's own vocabulary, and an error class,
- * which is the same on every transport and device.
+ * Errors. A call that fails returns a negative errno value (a constructor
+ * returns NULL and sets errno, which is unspecified when it returns an object),
+ * and sluice_last_error() says in words what failed, which object, and what to
+ * try. Calls that return no object leave errno alone. A request that fails has
+ * a status, in the terms of RDMA, and an error class, which is the same on
+ * every transport and device.
  *
- * Calls that are mistakes of the program say their name and abort it instead, if
- * SLUICE_MISUSE=abort is in the environment; sluice_errors(7) lists them.
+ * If SLUICE_MISUSE=abort is in the environment, a call that is a mistake of the
+ * program prints its name and aborts the program instead; sluice_errors(7)
+ * lists these calls.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H
@@ -67,21 +68,22 @@ struct sluice_error {
     uint32_t vendor;      /* the device's own code, 0 if it gave none */
     int32_t error;        /* negative errno value of the class, or of the failed handshake */
     uint32_t reserved;    /* written as 0 */
-    char text[352];       /* what, who and what to try; always terminated */
+    char text[352];       /* what failed, which peer, and what to try; always terminated */
 };
 
 /*
- * Text of the calling thread's last failed call: what, which, and what to try.
- * Never NULL; empty before the first failure. Valid until the thread's next
- * call into the library. Only a failure says something here; a successful call
- * may have left an older text, or one of a peer that it reports as failed.
+ * Returns the text of the calling thread's last failed call: what failed, which
+ * object, and what to try. Never NULL; empty before the first failure. Valid
+ * until the thread's next call into the library. The text is meaningful only
+ * after a failure: a successful call may leave an older text, or that of a peer
+ * that it reports as failed.
  */
 SLUICE_EXPORT const char *sluice_last_error(void);
 
-/* Name of a status, such as "remote access error". Static, never NULL. */
+/* Returns the name of a status, such as "remote access error". Static, never NULL. */
 SLUICE_EXPORT const char *sluice_status_name(uint32_t status);
 
-/* Name of a class, such as "peer lost". Static, never NULL. */
+/* Returns the name of a class, such as "peer lost". Static, never NULL. */
 SLUICE_EXPORT const char *sluice_error_class_name(uint32_t error_class);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long requests took: histograms of a channel or multichannel that was prepared with
+ * Histograms of the duration of requests, of a channel or multichannel that was prepared with
  * SLUICE_CHANNEL_HISTOGRAMS, one for each operation and peer.
  *
- * Threads: sluice_channel_histogram() and those like it are calls of the channel or
- * multichannel, which one thread uses at a time; what was copied is the caller's, and the
- * other functions look at nothing else. None blocks, takes completions, or lets a deadline act.
+ * Threads: sluice_channel_histogram() and those like it are calls of the channel or multichannel,
+ * which one thread uses at a time. A histogram that was written belongs to the caller, and the
+ * other functions use nothing else. None blocks, takes completions, or lets a deadline act.
  */
 #ifndef SLUICE_HISTOGRAM_H
 #define SLUICE_HISTOGRAM_H
@@ -20,31 +20,31 @@ extern "C" {
 #endif
 
 /*
- * Times below 64 ns have a bucket each; above that there are 32 for each power of two, so
- * that a bucket is at most 1/32 of its times wide. All times from 2^40 ns (18 minutes) on
- * are in the last one.
+ * Times below 64 ns have a bucket each; above that there are 32 for each power of two, so that a
+ * bucket is at most 1/32 of its times wide. The last bucket also has all times from 2^40 ns (18
+ * minutes) on.
  */
 #define SLUICE_HISTOGRAM_BUCKETS 1152
 
 /*
- * Nanoseconds from when a request was given to the transport until the library saw its
- * completion, of requests that succeeded.
+ * Nanoseconds from the time when a request was posted to the transport until the library polled its
+ * completion, for requests that succeeded.
  */
 struct sluice_histogram {
     uint32_t size;     /* set to sizeof(struct sluice_histogram) by the caller */
     uint32_t reserved; /* written as 0 */
     uint64_t count;    /* requests */
-    uint64_t sum;      /* of their times */
+    uint64_t sum;      /* of the times of all requests */
     uint64_t min;      /* exact; 0 if there were none */
     uint64_t max;      /* exact; 0 if there were none */
     uint64_t buckets[SLUICE_HISTOGRAM_BUCKETS];
 };
 
 /*
- * Writes the histogram of an operation, enum sluice_opcode; of a multichannel, of all peers
- * together, those that were removed among them; of one peer. Set histogram->size first (see
- * sluice(7)). -EINVAL: not such an object, no such peer, no such operation, NULL, or too small
- * a size. -E2BIG: a size above 65536, here and below. -EOPNOTSUPP: it was prepared without
+ * Write the histogram of an operation, enum sluice_opcode: of a channel; of all peers of a
+ * multichannel together, including removed ones; or of one peer. Set histogram->size first (see
+ * sluice(7)). -EINVAL: not such an object, no such peer, no such operation, NULL, or too small a
+ * size. -E2BIG: a size above 65536, here and below. -EOPNOTSUPP: it was prepared without
  * histograms.
  */
 SLUICE_EXPORT int sluice_channel_histogram(const struct sluice_channel *channel, uint32_t opcode,
@@ -57,33 +57,36 @@ SLUICE_EXPORT int sluice_multichannel_peer_histogram(const struct sluice_multich
                                                      struct sluice_histogram *histogram);
 
 /*
- * Empties the histograms of all operations and peers. What is in flight is counted when it
- * completes, with its whole time. -EINVAL: not such an object. -EOPNOTSUPP: it was prepared
- * without histograms.
+ * Empty the histograms of all operations and peers. A request in flight is counted when it
+ * completes, with its whole time. -EINVAL: not such an object. -EOPNOTSUPP: it was prepared without
+ * histograms.
  */
 SLUICE_EXPORT int sluice_channel_histogram_reset(struct sluice_channel *channel);
 SLUICE_EXPORT int sluice_multichannel_histogram_reset(struct sluice_multichannel *multichannel);
 
 /*
- * The time in ns that so many percent, 0 to 100, of the requests took at most: the middle of
- * its bucket, which is within 1/64 of the time, and never outside of min and max; these two
- * for 0 and 100. 0 if there were none. -EINVAL: NULL, too small a size, or no such percentage.
+ * Returns the time in ns that percent, 0 to 100, of the requests took at most. It is the middle of
+ * a bucket, which is within 1/64 of the time, and never outside of min and max; for 0 and 100 it is
+ * min and max. 0 if there were no requests. -EINVAL: NULL, too small a size, or no such percentage.
  */
 SLUICE_EXPORT int64_t sluice_histogram_percentile(const struct sluice_histogram *histogram,
                                                   double percent);
 
-/* The mean in ns, rounded; exact. 0 if there were none. -EINVAL: NULL, or too small a size. */
+/*
+ * Returns the exact mean in ns, rounded. 0 if there were no requests. -EINVAL: NULL, or too small a
+ * size.
+ */
 SLUICE_EXPORT int64_t sluice_histogram_mean(const struct sluice_histogram *histogram);
 
 /*
- * The least time in ns that a bucket counts, for who draws or exports them; of the number
- * SLUICE_HISTOGRAM_BUCKETS, where the last one ends, 2^40. -EINVAL: above that.
+ * Returns the shortest time in ns that a bucket counts, for programs that draw or export
+ * histograms; for SLUICE_HISTOGRAM_BUCKETS the end of the last bucket, 2^40. -EINVAL: above that.
  */
 SLUICE_EXPORT int64_t sluice_histogram_bound(uint32_t bucket);
 
 /*
- * Adds what another one counted, of another operation, peer, channel or process. -EINVAL:
- * NULL, or too small a size of one of them.
+ * Adds the counts of another histogram, which may be of another operation, peer, channel or
+ * process. -EINVAL: NULL, or too small a size of one of them.
  */
 SLUICE_EXPORT int sluice_histogram_merge(struct sluice_histogram *histogram,
                                          const struct sluice_histogram *other);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log: what the library decided and what it noticed. Errors of calls are
- * returned, not logged. Without a function of the program's own, lines go to
- * stderr, with the level, the host, the process and the rank before the text; nothing is ever
- * written to stdout. Of a flood of lines from one place of the library the number is told.
+ * The log: decisions and observations of the library. Errors of calls are returned, not logged. If
+ * the program sets no function, lines go to stderr, with the level, the host, the process and the
+ * rank before the text; nothing is ever written to stdout. If one place of the library floods the
+ * log, further lines of it are counted, and their number is logged.
  */
 #ifndef SLUICE_LOG_H
 #define SLUICE_LOG_H
@@ -25,9 +25,8 @@ enum sluice_log_level {
 };
 
 /*
- * Receives one line, without its newline. It may be called by any thread that
- * is inside the library and by the library's own threads, never by two at
- * once, and must not call the library.
+ * Receives one line, without its newline. Any thread that is inside the library and the library's
+ * own threads may call it, never two at once. It must not call the library.
  */
 typedef void (*sluice_log_function)(uint32_t level, const char *line, void *user);
 

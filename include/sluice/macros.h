@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiler attributes of the public declarations. Nothing of them is needed by a
- * program; they let the compiler find a forgotten, doubled or mixed-up call. And what
- * fields of several structs have in common.
+ * Compiler attributes of the public declarations. Programs need none of them;
+ * they let the compiler find a forgotten, doubled or mixed-up call. Also a
+ * constant for fields of several structs.
  */
 #ifndef SLUICE_MACROS_H
 #define SLUICE_MACROS_H
@@ -32,7 +32,7 @@
 #endif
 #define SLUICE_CONSUMED_BY(f) SLUICE_CONSUMED_AS(f, 1)
 
-/* SLUICE_SIZED_BY(n): the returned memory has as many bytes as argument n says, and no more. */
+/* SLUICE_SIZED_BY(n): the returned memory has exactly as many bytes as argument n says. */
 #if defined(__GNUC__)
 #define SLUICE_SIZED_BY(n) __attribute__((__alloc_size__(n)))
 #else
@@ -41,7 +41,7 @@
 
 /*
  * Around the second declaration of a function, made because two functions each
- * consume what the other returns: -Wredundant-decls has nothing to say there.
+ * consume what the other returns: they silence -Wredundant-decls there.
  */
 #if defined(__GNUC__)
 #define SLUICE_REDECLARE_BEGIN \
@@ -52,7 +52,10 @@
 #define SLUICE_REDECLARE_END
 #endif
 
-/* In a field of which 0 means that nothing is said, and that says so: the number 0. */
+/*
+ * Stands for the number 0 in a field where 0 means the default, if the field's
+ * comment allows it.
+ */
 #define SLUICE_ZERO UINT32_MAX
 
 #endif

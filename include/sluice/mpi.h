@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An exchange over the MPI that the program uses anyway. The library links no
- * MPI: these are functions of the program, built by its own MPI compiler, so that
- * sluice.h does not include this header.
+ * An exchange over the MPI that the program uses anyway. The library is not linked with MPI: these
+ * functions are compiled into the program by its own MPI compiler, and sluice.h therefore does not
+ * include this header.
  *
- * The calls are collectives of MPI on a duplicate of the communicator. No deadline
- * ends one: if a rank does not come, it blocks as MPI does, and what an error of
- * MPI leaves behind is MPI's. The exchange must be used in a thread that may call
- * MPI, below MPI_THREAD_SERIALIZED the main one, and be closed there, before
- * MPI_Finalize().
+ * The calls are collectives of MPI on a duplicate of the communicator. No deadline ends a call: if
+ * a rank is missing, it blocks as MPI does, and the state after an error of MPI is up to MPI. The
+ * exchange must be used in a thread that may call MPI (below MPI_THREAD_SERIALIZED the main thread)
+ * and be closed there, before MPI_Finalize().
  */
 #ifndef SLUICE_MPI_H
 #define SLUICE_MPI_H
@@ -27,14 +26,14 @@
 extern "C" {
 #endif
 
-/* What follows with this prefix is not for the program to call. */
+/* Programs must not use names with the prefix sluice_mpi_. */
 struct sluice_mpi_state {
-    MPI_Comm comm; /* our duplicate; MPI_COMM_NULL: not yet */
+    MPI_Comm comm; /* our duplicate; MPI_COMM_NULL: not made yet */
 };
 
 /*
- * 0; -ENOTCONN: not between MPI_Init() and MPI_Finalize(); -EPERM: MPI was initialised
- * for its main thread only, and this is another one.
+ * Checks that this thread may call MPI. 0; -ENOTCONN: not between MPI_Init() and MPI_Finalize();
+ * -EPERM: MPI was initialised for its main thread only, and this is another thread.
  */
 static inline int sluice_mpi_check(void)
 {
@@ -52,7 +51,7 @@ static inline int sluice_mpi_check(void)
     return 0;
 }
 
-/* An errno value of an error of MPI. */
+/* Returns the negative errno value for a result of MPI, or 0. */
 static inline int sluice_mpi_error(int result)
 {
     int error_class = MPI_ERR_OTHER;
@@ -101,8 +100,8 @@ static inline int sluice_mpi_barrier(void *argument, int64_t deadline)
 }
 
 /*
- * After MPI_Finalize() there is no communicator to free any more, and a thread that may
- * not call MPI leaves it to MPI_Finalize().
+ * Frees the duplicate and the state. After MPI_Finalize() there is no communicator to free, and a
+ * thread that may not call MPI leaves the communicator to MPI_Finalize().
  */
 static inline void sluice_mpi_close(void *argument)
 {
@@ -114,9 +113,10 @@ static inline void sluice_mpi_close(void *argument)
 }
 
 /*
- * A duplicate of which errors come back; those of making it as well, instead of ending the
- * program. Before it is made all say whether they have what else it takes. -EINVAL: between
- * two groups; -ENOMEM: one has not; or -ENOMEM or -ECONNRESET: what MPI said.
+ * Makes a duplicate whose calls return errors instead of ending the program; errors while it is
+ * made are returned as well. Before that, all ranks tell each other whether they are ready, with
+ * their memory allocated. -EINVAL: the communicator is between two groups; -ENOMEM: a rank is not
+ * ready; or -ENOMEM or -ECONNRESET for an error of MPI.
  */
 static inline int sluice_mpi_duplicate(MPI_Comm comm, int ready, MPI_Comm *own)
 {
@@ -144,12 +144,12 @@ static inline int sluice_mpi_duplicate(MPI_Comm comm, int ready, MPI_Comm *own)
 }
 
 /*
- * An exchange of all ranks of the communicator, which all call it. NULL and errno:
- * EINVAL (MPI is not initialised, or finalised; comm is MPI_COMM_NULL or between two
- * groups), EPERM (this thread may not call MPI), ENOMEM (in any rank), ECONNRESET (MPI
- * could not duplicate it), or as sluice_exchange_wrap(). sluice_last_error() has a text of the
- * last only. The error handler of comm is another one meanwhile. (GCC has nothing to say
- * of what inline functions return.)
+ * Opens an exchange of all ranks of the communicator; all of them call it. NULL and errno: EINVAL
+ * (MPI is not initialised, or finalised; comm is MPI_COMM_NULL or between two groups), EPERM (this
+ * thread may not call MPI), ENOMEM (in any rank), ECONNRESET (MPI could not duplicate it), or as
+ * sluice_exchange_wrap(). sluice_last_error() has a text only for errors of the last kind. During
+ * the call comm has another error handler. (GCC does not follow objects that inline functions
+ * return.)
  */
 SLUICE_MAYBE_UNUSED SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
 static struct sluice_exchange *sluice_exchange_open_mpi(MPI_Comm comm)
@@ -173,12 +173,12 @@ static struct sluice_exchange *sluice_exchange_open_mpi(MPI_Comm comm)
         errno = ECONNRESET;
         return NULL;
     }
-    /* All that can be missing here is there before the others are made to wait. */
+    /* Allocate all memory before any other rank waits for this one. */
     state = (struct sluice_mpi_state *)malloc(sizeof *state);
     if (state != NULL) {
         state->comm = MPI_COMM_NULL;
         exchange = sluice_exchange_wrap(&provider, state, (uint32_t)rank, (uint32_t)ranks);
-        if (exchange == NULL && errno != ENOMEM) { /* in all ranks alike */
+        if (exchange == NULL && errno != ENOMEM) { /* the same in all ranks */
             error = errno;
             free(state);
             errno = error;

@@ -16,10 +16,13 @@ extern "C" {
 
 struct sluice_pd;
 
-/* Gives up the caller's hold; it goes away with its last region or channel. */
+/* Gives up the caller's hold on a domain, which is freed with its last region or channel. */
 SLUICE_EXPORT void sluice_pd_free(struct sluice_pd *pd);
 
-/* NULL and errno on failure: EINVAL (NULL context), ENOMEM, or the driver's. */
+/*
+ * Allocates a domain. NULL and errno on failure: EINVAL (NULL context), ENOMEM,
+ * or an error of the driver.
+ */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_pd_free)
 struct sluice_pd *sluice_pd_alloc(struct sluice_context *context);
 

@@ -14,9 +14,10 @@ extern "C" {
 #endif
 
 /*
- * The version of the running library and the transports built into it, in the
- * order of preference. What follows "verbs" is the version of the libibverbs it
- * was built with and, after "static", the providers that are linked into it:
+ * Returns the version of the running library and the transports built into it,
+ * in the order of preference. After "verbs" comes the version of the libibverbs
+ * that it was built with and, after "static", the providers that are linked
+ * into it:
  *
  *   0.1.0 (verbs 1.14.44.0, soft)
  *   0.1.0 (verbs 1.14.44.0 static mlx5 rxe, soft)
