@@ -21,9 +21,9 @@
  * the pair is made anew. All other deadlines end a wait, and the connection is unharmed.
  *
  * Errors of calls that wait for a peer: -ETIMEDOUT, -EINTR (sluice_agent_wake()), -ENOTCONN (the
- * peer is lost, or was before; the text tells why), -ECANCELED (the agent was closed), -EPROTO (the
- * peer sent an invalid answer), -ENOMEM. -EINVAL: not such an object, NULL, a negative duration.
- * Each call below lists its other errors.
+ * peer is lost, or was before; the text has the reason), -ECANCELED (the agent was closed), -EPROTO
+ * (the peer sent an invalid answer), -ENOMEM. -EINVAL: not such an object, NULL, a negative
+ * duration. Each call below lists its other errors.
  */
 #ifndef SLUICE_AGENT_H
 #define SLUICE_AGENT_H
@@ -267,8 +267,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_remote_mr(struct sluice_age
  * memory one second after the end of the lease.
  *
  * NULL and errno: EACCES (it gives no such rights), EDQUOT (its quota for us, of bytes or of
- * regions: the text tells), EBUSY (it is working on too many requests of ours), ENOMEM (there, or
- * here), EINVAL (also: access has other bits, no bytes), and errors of a wait. After ETIMEDOUT a
+ * regions: the text says which), EBUSY (it is working on too many requests of ours), ENOMEM (there,
+ * or here), EINVAL (also: access has other bits, no bytes), and errors of a wait. After ETIMEDOUT a
  * region that arrives late is given back automatically.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_release_mr)
@@ -346,12 +346,12 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_receive_local_mr(struct sluice_a
                                                                  struct sluice_agent_local *local);
 
 /*
- * Read, write or do an atomic operation at offset of a region, as the blocking calls of a channel
- * do, with 0 to 16 elements of the agent's domain. -EACCES: the lease is over, the owner took the
- * region back, or it does not give the right; nothing was posted, and the connection is unharmed.
- * -ERANGE: outside of the region. -ECANCELED: other work failed the data queue pair, which is made
- * anew: try again. -ETIMEDOUT, -EMSGSIZE, -EFAULT, -EOPNOTSUPP, -E2BIG, -EIO, -ECONNRESET: as of a
- * channel, but the pair is made anew. Else errors of a wait.
+ * Reads, writes or does an atomic operation at offset of a region, as the blocking calls of a
+ * channel do, with 0 to 16 elements of the agent's domain. -EACCES: the lease is over, the owner
+ * took the region back, or it does not give the right; nothing was posted, and the connection is
+ * unharmed. -ERANGE: outside of the region. -ECANCELED: other work failed the data queue pair,
+ * which is made anew: try again. -ETIMEDOUT, -EMSGSIZE, -EFAULT, -EOPNOTSUPP, -E2BIG, -EIO,
+ * -ECONNRESET: as of a channel, but the pair is made anew. Else errors of a wait.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset,
                                                      const struct sluice_sge *sges,
@@ -384,10 +384,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_submit(struct sluice_agent_peer 
  * Sends a message of 0 bytes to the longest that the peer takes
  * (sluice_agent_peer_info.max_message). A message of up to eager bytes is copied, and the call
  * returns once there is room for it at the peer. Such a message is lost only if the connection is;
- * sluice_agent_flush() waits until it has arrived. A longer message is read by the peer once its
- * program receives, and the call returns when all of it is there. The memory may be of any kind.
- * -EMSGSIZE: too long for the peer; -EFAULT: bytes are not mapped; else errors of a wait: a message
- * longer than eager is then withdrawn, unless the peer was just reading it.
+ * sluice_agent_flush() waits until all messages have arrived. A longer message is read by the peer
+ * once its program receives, and the call returns when all of it is there. The memory may be of any
+ * kind. -EMSGSIZE: too long for the peer; -EFAULT: bytes are not mapped; else errors of a wait: a
+ * message longer than eager is then withdrawn, unless the peer was just reading it.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send(struct sluice_agent_peer *peer,
                                                      const void *bytes, size_t length,
@@ -416,7 +416,7 @@ struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
                                                   struct sluice_agent_peer *peer, int64_t timeout);
 
 /*
- * Return the bytes of a message, which the program may change; their number; and the sender. The
+ * Returns the bytes of a message, which the program may change; their number; or the sender. The
  * peer object stays valid until the message is freed, even if the program closes the peer. NULL and
  * 0: not a message, which is misuse. A message of 0 bytes has an address, too.
  */

@@ -123,8 +123,9 @@ void *sluice_allocator_realloc(struct sluice_allocator *allocator, void *block, 
 
 /*
  * Returns a block of zeros for peers, in a region of its own: whole pages, with all rights of the
- * allocator. Its handle is written to remote; peers may use it until the block is freed. NULL and
- * errno: as sluice_allocator_alloc(), EINVAL (remote is NULL, the allocator has no remote rights).
+ * allocator. The call writes the handle of the block to remote; peers may use the handle until the
+ * block is freed. NULL and errno: as sluice_allocator_alloc(), EINVAL (remote is NULL, the
+ * allocator has no remote rights).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_AS(sluice_allocator_release, 2)
 SLUICE_SIZED_BY(2)

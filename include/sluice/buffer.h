@@ -208,7 +208,7 @@ sluice_buffer_write_from(struct sluice_buffer_service *service,
  *   ACCESS      -EACCES: the buffer was released, or never was for this; -ESTALE: its owner is
  *               gone, and another one listens at its address
  *   TIMEOUT     -ETIMEDOUT: the deadline passed
- *   PEER_LOST   -ECONNREFUSED: nobody listens at its address, or it lets nobody in;
+ *   PEER_LOST   -ECONNREFUSED: no process listens at its address, or it refuses peers;
  *               -ECONNRESET: it was lost twice; others of sluice_connect()
  *   PROTOCOL    -EPROTOTYPE: no transport in common, or not that of the region; -EPROTO
  *   others      as of requests, and the errno of sluice_mr_register() with SLUICE_CLASS_LOCAL

@@ -30,7 +30,7 @@ struct sluice_channel;
 struct sluice_scope;
 struct sluice_mr_cache;
 
-/* How a waiting call waits. */
+/* Way in which a blocking call waits. */
 enum sluice_wait_mode {
     SLUICE_WAIT_ADAPTIVE = 0, /* spin for spin_time, then sleep */
     SLUICE_WAIT_SPIN = 1,     /* never sleep */
@@ -344,7 +344,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *ch
                                                        struct sluice_handle *handles);
 
 /*
- * Post one request, without flags, as sluice_channel_post() does; handle may be NULL. 0: it was
+ * Posts one request, without flags, as sluice_channel_post() does; handle may be NULL. 0: it was
  * posted. The arguments are those of the blocking calls.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int

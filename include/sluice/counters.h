@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters of a channel or multichannel since it was prepared. They only grow,
- * and continue across resets. Reading them has no effect: it takes no
+ * Counters of a channel or multichannel since it was prepared. Counters only
+ * grow, and continue across resets. Reading them has no effect: it takes no
  * completions and lets no deadline act.
  */
 #ifndef SLUICE_COUNTERS_H
@@ -45,7 +45,7 @@ struct sluice_counters {
 };
 
 /*
- * Write the counters of a channel; of all peers of a multichannel together; or
+ * Writes the counters of a channel; of all peers of a multichannel together; or
  * of one peer, where the counters marked "not by peer" are 0. Set
  * counters->size first (see sluice(7)). -EINVAL: not such an object, no such
  * peer, NULL, or too small a size. -E2BIG: a size above 4096.

@@ -66,7 +66,7 @@ struct sluice_exchange_info {
 };
 
 /*
- * What the environment says about this process: the launcher, and the values that default
+ * Description of this process from the environment: its launcher, and the values that default
  * attributes would take.
  */
 struct sluice_launch_info {

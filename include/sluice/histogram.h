@@ -41,7 +41,7 @@ struct sluice_histogram {
 };
 
 /*
- * Write the histogram of an operation, enum sluice_opcode: of a channel; of all peers of a
+ * Writes the histogram of an operation, enum sluice_opcode: of a channel; of all peers of a
  * multichannel together, including removed ones; or of one peer. Set histogram->size first (see
  * sluice(7)). -EINVAL: not such an object, no such peer, no such operation, NULL, or too small a
  * size. -E2BIG: a size above 65536, here and below. -EOPNOTSUPP: it was prepared without
@@ -57,7 +57,7 @@ SLUICE_EXPORT int sluice_multichannel_peer_histogram(const struct sluice_multich
                                                      struct sluice_histogram *histogram);
 
 /*
- * Empty the histograms of all operations and peers. A request in flight is counted when it
+ * Empties the histograms of all operations and peers. A request in flight is counted when it
  * completes, with its whole time. -EINVAL: not such an object. -EOPNOTSUPP: it was prepared without
  * histograms.
  */

@@ -29,8 +29,8 @@ struct sluice_list;
 
 SLUICE_REDECLARE_BEGIN
 /*
- * Frees a list; NULL is allowed. Its requests in flight go on, and their results are dropped: their
- * memory is in use until sluice_channel_flush() returns 0, or the channel ends.
+ * Frees a list; NULL is allowed. Requests of the list that are in flight go on, and their results
+ * are dropped: their memory is in use until sluice_channel_flush() returns 0, or the channel ends.
  */
 SLUICE_EXPORT void sluice_list_free(struct sluice_list *list);
 

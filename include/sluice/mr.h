@@ -72,11 +72,10 @@ struct sluice_peer_remote_mr {
  * Registers memory of the caller, which must stay mapped until it is deregistered. length is in
  * bytes, at least 1.
  *
- * NULL and errno on failure: EINVAL (NULL, zero length, wrapped range, unknown
- * right, REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE), EOPNOTSUPP
- * (REMOTE_ATOMIC, and the device has no atomic operations), EFAULT (not mapped,
- * or read-only and LOCAL_WRITE asked), ENOMEM (memory, or the limit on locked
- * memory: the text says so).
+ * NULL and errno on failure: EINVAL (NULL, zero length, wrapped range, unknown right, REMOTE_WRITE
+ * or REMOTE_ATOMIC without LOCAL_WRITE), EOPNOTSUPP (REMOTE_ATOMIC, and the device has no atomic
+ * operations), EFAULT (not mapped, or read-only and LOCAL_WRITE was requested), ENOMEM (memory, or
+ * the limit on locked memory: the text says so).
  */
 SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
 sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length, uint32_t access);
@@ -138,8 +137,8 @@ SLUICE_EXPORT int sluice_mr_release(struct sluice_mr *mr, void (*released)(void 
                                     void *argument);
 
 /*
- * Return the address of the first byte (NULL for a dmabuf, which the program cannot access), the
- * length, and the local key. If it is not a region they return NULL and 0; it is misuse.
+ * Returns the address of the first byte (NULL for a dmabuf, which the program cannot access), the
+ * length in bytes, or the local key. NULL and 0: not a region, which is misuse.
  */
 SLUICE_EXPORT void *sluice_mr_addr(const struct sluice_mr *mr);
 SLUICE_EXPORT size_t sluice_mr_length(const struct sluice_mr *mr);

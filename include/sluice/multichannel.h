@@ -51,8 +51,8 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
                             const struct sluice_channel_attr *attr);
 
 /*
- * Writes the endpoints, one per peer: endpoints[i] is what peer i needs.
- * -EINVAL: NULL, if there are peers, or count is not the number of peers.
+ * Writes the endpoints, one per peer: endpoints[i] is for peer i. -EINVAL: NULL, if there are
+ * peers, or count is not the number of peers.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel *prepared,
@@ -118,8 +118,8 @@ SLUICE_EXPORT int sluice_multichannel_peer_error(const struct sluice_multichanne
                                                  uint32_t peer, struct sluice_error *error);
 
 /*
- * Wait as sluice_channel_wait_connected() does, for one peer, or for all that are not in state
- * prepared, until each has answered or has failed. They return the error of the first peer that has
+ * Waits as sluice_channel_wait_connected() does, for one peer, or for all that are not in state
+ * prepared, until each has answered or has failed. Returns the error of the first peer that has
  * failed; else -ETIMEDOUT, and the text names the first that has not answered yet. -ENOTCONN also:
  * the one peer is prepared, and its handshake was not done.
  */
@@ -205,8 +205,8 @@ sluice_multichannel_submit(struct sluice_multichannel *multichannel,
                            struct sluice_completion *completions);
 
 /*
- * Do lists of one operation, otherwise as submit: the opcode of each request is SLUICE_OP_NONE or
- * that of the call.
+ * Does a list of one operation, otherwise as submit: the opcode of each request is SLUICE_OP_NONE
+ * or that of the call.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_scatter_send(struct sluice_multichannel *multichannel,
@@ -266,7 +266,7 @@ sluice_multichannel_post(struct sluice_multichannel *multichannel,
                          const struct sluice_request *requests, uint32_t count, int64_t deadline,
                          struct sluice_handle *handles);
 
-/* Post one request, as sluice_channel_send_unpolled() and the others. */
+/* Posts one request, as sluice_channel_send_unpolled() and the others. */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
                                   const struct sluice_sge *sges, uint32_t sge_count,
@@ -296,7 +296,7 @@ sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichannel,
                                        int64_t deadline, struct sluice_handle *handle);
 
 /*
- * Post lists of one operation, and return as sluice_multichannel_post() does. The requests are
+ * Posts a list of one operation, and returns as sluice_multichannel_post() does. The requests are
  * those of the blocking calls, and handles those of post.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
@@ -324,7 +324,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_write_unpolled(
     struct sluice_handle *handles);
 
 /*
- * Take results of unpolled work of any peer, as the calls of channel.h. sluice_multichannel_next()
+ * Takes results of unpolled work of any peer, as the calls of channel.h. sluice_multichannel_next()
  * serves as a receive from any peer.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int

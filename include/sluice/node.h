@@ -109,7 +109,7 @@ SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_node_close)
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
                                      const struct sluice_node_attr *attr, int64_t deadline);
 
-/* Return the rank of the node, and the number of ranks. -EINVAL: not a node. */
+/* Returns the rank of the node, or the number of ranks. -EINVAL: not a node. */
 SLUICE_EXPORT int64_t sluice_node_rank(const struct sluice_node *node);
 SLUICE_EXPORT int64_t sluice_node_ranks(const struct sluice_node *node);
 
@@ -121,7 +121,7 @@ SLUICE_EXPORT int64_t sluice_node_ranks(const struct sluice_node *node);
 SLUICE_EXPORT struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node);
 
 /*
- * Return the protection domain of the connections, its context, and the exchange that the node
+ * Returns the protection domain of the connections, its context, or the exchange that the node
  * opened. Objects that the node opened end with it: closing or freeing them is a mistake, which
  * does nothing. Objects made from them, such as memory, may be ended before the node or after it.
  * NULL and errno EINVAL: not a node, or the node was given its exchange, or has none.

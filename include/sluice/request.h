@@ -69,8 +69,9 @@ struct sluice_blocks;
  *
  * An atomic operation has exactly one SGE, of 8 bytes at an address that is a multiple of 8, which
  * receives the old value of the peer's word, in host byte order. remote.addr is a multiple of 8 as
- * well (-EINVAL), and remote.length at least 8 (-ERANGE). Its flags may have SLUICE_FENCE.
- * -EOPNOTSUPP: the device has no atomic operations, see sluice_context_info.atomics.
+ * well (-EINVAL), and remote.length at least 8 (-ERANGE). The only flag for atomic operations is
+ * SLUICE_FENCE, besides those for any request. -EOPNOTSUPP: the device has no atomic operations,
+ * see sluice_context_info.atomics.
  */
 struct sluice_request {
     uint32_t opcode;                /* enum sluice_opcode */

@@ -115,7 +115,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post(struct sluice_scope *scope,
                                                      uint32_t count, struct sluice_handle *handles);
 
 /*
- * Post one request; peer is 0 in a channel's scope, and handle may be NULL. 0: it was accepted.
+ * Posts one request; peer is 0 in a channel's scope, and handle may be NULL. 0: it was accepted.
  * Otherwise as sluice_scope_post(). Post requests with flags or user data by that call.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_send(struct sluice_scope *scope, uint32_t peer,
@@ -135,7 +135,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_read(struct sluice_scope *s
                                                           const struct sluice_remote_mr *remote,
                                                           struct sluice_handle *handle);
 
-/* Post atomic operations as those of channel.h, on 8 bytes, whose old value goes to result. */
+/* Posts an atomic operation as those of channel.h, on 8 bytes, whose old value goes to result. */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_scope_post_compare_swap(struct sluice_scope *scope, uint32_t peer,
                                const struct sluice_sge *result,
@@ -147,7 +147,7 @@ sluice_scope_post_fetch_add(struct sluice_scope *scope, uint32_t peer,
                             uint64_t addend, struct sluice_handle *handle);
 
 /*
- * Post lists of one operation, otherwise as sluice_scope_post(), and return count as well: the
+ * Posts a list of one operation, otherwise as sluice_scope_post(), and returns count as well: the
  * opcode of each request is SLUICE_OP_NONE or that of the call.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
@@ -163,7 +163,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_scope_post_gather_read(struct sluice_scope *scope, const struct sluice_request *requests,
                               uint32_t count, struct sluice_handle *handles);
 
-/* Post one message, or the same bytes, to count peers, as the multicasts of multichannel.h. */
+/* Posts one message, or the same bytes, to count peers, as the multicasts of multichannel.h. */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_scope_post_multicast_send(struct sluice_scope *scope, const struct sluice_request *request,
                                  const uint32_t *peers, uint32_t count,

@@ -35,7 +35,7 @@ struct ibv_pd;
 struct ibv_qp;
 
 /*
- * Return the object of libibverbs. sluice reads the asynchronous events of a
+ * Returns the object of libibverbs. sluice reads the asynchronous events of a
  * context, unless it was wrapped.
  */
 SLUICE_EXPORT struct ibv_context *sluice_verbs_context(const struct sluice_context *context);
@@ -43,7 +43,7 @@ SLUICE_EXPORT struct ibv_pd *sluice_verbs_pd(const struct sluice_pd *pd);
 SLUICE_EXPORT struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr);
 
 /*
- * Returns the queue pair. Its completion queues are qp->send_cq and
+ * Returns the queue pair. The completion queues are qp->send_cq and
  * qp->recv_cq, which are shared with other queue pairs and which sluice polls.
  * The queue pair lives until the channel (or that peer) is reset or closed, or
  * until a failed peer had to be given up, which is errno ENOTCONN here. sluice
