@@ -72,12 +72,11 @@ struct sluice_exchange_info {
 struct sluice_launch_info {
     uint32_t size;         /* set to sizeof(struct sluice_launch_info) */
     uint32_t kind;         /* enum sluice_exchange_kind; AUTO: PMIx if its server answers, or TCP */
-    uint32_t rank;         /* if ranks is not 0 */
+    uint32_t rank;         /* valid if ranks is not 0 */
     uint32_t ranks;        /* 0: only the server of PMIx knows both */
     uint32_t local_rank;   /* of this process among those of its host; also 0 if it is unknown */
     uint32_t reserved;     /* 0 */
-    char launcher[32];     /* the launcher that set the variables; empty: they were set by hand, or
-                            come from a file */
+    char launcher[32];     /* launcher that set the variables; empty: set by hand, or from a file */
     char source[64];       /* where rank and ranks came from, in words */
     char local_source[64]; /* the variable that has local_rank; empty: there is none */
     char root[256];        /* "host:port" of rank 0; empty: not known before the exchange is open */

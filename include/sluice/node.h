@@ -154,8 +154,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
 
 /*
  * Gathers a value of each rank at all ranks. Each rank gives bytes, 0 to
- * SLUICE_NODE_ALLGATHER_BYTES, at own. all has room for ranks * bytes; the value of rank i is at i
- * * bytes, and own may be its place there. All ranks call it with the same bytes, and in the same
+ * SLUICE_NODE_ALLGATHER_BYTES, at own. all has room for ranks * bytes; the value of rank i is at
+ * i * bytes, and own may be its place there. All ranks call it with the same bytes, and in the same
  * order as barriers of all ranks. The call consists of writes to memory of the node, and uses no
  * receive of the program. Bytes that a rank had written before the call are in memory as after a
  * barrier.
