@@ -84,8 +84,8 @@ struct sluice_connect_attr {
 /* A peer that wants to connect. */
 struct sluice_incoming_info {
     uint32_t size;                           /* set to sizeof(struct sluice_incoming_info) */
-    uint32_t version;                        /* version of its library: SLUICE_VERSION of
-                                                version.h */
+    uint32_t version;                        /* version of its library: major << 16 | minor << 8 |
+                                                patch */
     uint32_t channels;                       /* channels that it wants: 1 to SLUICE_CONNECT_MOST */
     uint32_t proven;                         /* 1: it has proven that it knows the secret; 0: there
                                                 is no secret, and nothing is proven */

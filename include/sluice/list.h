@@ -30,7 +30,8 @@ struct sluice_list;
 SLUICE_REDECLARE_BEGIN
 /*
  * Frees a list; NULL is allowed. Requests of the list that are in flight go on, and their results
- * are dropped: their memory is in use until sluice_channel_flush() returns 0, or the channel ends.
+ * are dropped: the memory that they name is in use until sluice_channel_flush() returns 0, or the
+ * channel ends.
  */
 SLUICE_EXPORT void sluice_list_free(struct sluice_list *list);
 
@@ -99,10 +100,11 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_post(struct sluice_list *list, in
 /*
  * Waits until a posted list is complete, at most for timeout; with 0 it does not wait. 0: all
  * requests succeeded. Else the error of the first request of the list that failed and was not just
- * cancelled, as in sluice_channel_submit(); the list may be posted again. After these errors
- * nothing has changed: -ETIMEDOUT (the list is still in flight, and a post returns -EBUSY; if the
- * deadline of a request has passed instead, the list has ended, and a post does not), -EINTR
- * (sluice_channel_wake()), -ENOENT (it was not posted), -EBUSY (a scope is open), -ESTALE, -EINVAL.
+ * cancelled, as in sluice_channel_submit(); the list may be posted again. Other errors change
+ * nothing: -ETIMEDOUT (the list is still in flight, and a post returns -EBUSY. If it is the
+ * deadline of a request that has passed, the list has ended, and a post does not return -EBUSY),
+ * -EINTR (sluice_channel_wake()), -ENOENT (it was not posted), -EBUSY (a scope is open), -ESTALE,
+ * -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_wait(struct sluice_list *list, int64_t timeout);
 
