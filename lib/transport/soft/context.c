@@ -14,7 +14,7 @@
 #include "transport/soft/helper/helper.h"
 #include "transport/soft/shm/shm.h"
 
-/* Among the words of SLUICE_WIRE. */
+/* Index of "tcp" among the values of SLUICE_WIRE. */
 #define SOFT_WIRE_TCP 1
 
 /* Takes the numeric address to listen on from the attributes or the environment. */
@@ -30,7 +30,10 @@ static int parse_listen(const struct sluice_context_attr *attr, struct slu_addre
     return text == NULL || *text == '\0' ? 0 : slu_address_parse(text, source, listen);
 }
 
-/* Who has no namespaces is near to nobody: it is met over TCP, as those of other hosts are. */
+/*
+ * Reads the identity of this process. Without namespaces no peer counts as near, so all are met
+ * over TCP, like peers on other hosts.
+ */
 static void read_identity(struct soft_context *context)
 {
     uint32_t wire = slu_env_choice(SLU_ENV_WIRE);
@@ -60,7 +63,7 @@ static void set_limits(struct slu_tcontext *base)
     base->atomics = SLUICE_ATOMICS_GLOBAL;
 }
 
-/* Those of this process, and of its parents. */
+/* All open contexts, of this process and of its parents. */
 static struct slu_fork_lock opened_lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 static struct soft_context *opened;
 
@@ -98,8 +101,9 @@ static void pay_peers(struct soft_context *context)
 }
 
 /*
- * A program that ends without closing what it has keeps no acknowledgement to itself: of
- * what it has received the peers hear. Another thread that is at work on a CQ pays itself.
+ * Sends pending acknowledgements when a program ends without closing its contexts, so that peers
+ * learn what it has received. A CQ that another thread owns is skipped: that thread sends them
+ * itself.
  */
 static __attribute__((destructor)) void end_process(void)
 {
@@ -185,7 +189,10 @@ static void free_pd(struct slu_tpd *pd)
 
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
-    /* Through shared memory; what takes longer takes somebody's processor. */
+    /*
+     * A reply through shared memory takes less; spinning longer would keep a processor that another
+     * thread may need.
+     */
     .drops_long = true,
     .hot_spin = SLUICE_US(5),
     .id = SLU_TRANSPORT_SOFT,

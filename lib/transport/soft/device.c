@@ -12,7 +12,10 @@
 #include "connect/stream.h"
 #include "device/device.h"
 
-/* If none is, what peers are told is an address of the loopback interface, which is down, too. */
+/*
+ * Returns whether any interface is up. If none is, peers get an address of the loopback interface,
+ * which is down, too.
+ */
 static bool has_interface(void)
 {
     struct ifaddrs *list;
@@ -25,7 +28,7 @@ static bool has_interface(void)
     return found;
 }
 
-/* Where peers will look for it, unless the program chooses an address. */
+/* Describes the addresses at which peers will look, unless the program chooses one. */
 static void describe_addresses(char *text, size_t size)
 {
     const char *given = slu_env_value(SLU_ENV_TCP_ADDRESS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a queue pair stands with its peer, for the text of a failure: which side waits for what,
- * when the peer was heard last, and whether bytes have moved. The kernel knows when a TCP socket
- * received last, so the data path notes nothing for it.
+ * The state of a queue pair and its peer, for the text of a failure: what each side waits for, when
+ * the peer was last active, and whether bytes have moved. The kernel records when a TCP socket last
+ * received, so the data path does not.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,13 +12,13 @@
 #include "transport/soft/shm/shm.h"
 #include "transport/soft/table.h"
 
-/* The oldest send that is not complete; NULL if there is none. */
+/* Returns the oldest send that is not complete, or NULL. */
 static const struct soft_wqe *oldest_send(const struct soft_qp *qp)
 {
     return qp->sends.done != qp->sends.posted ? slu_soft_wqe(qp, qp->sends.done) : NULL;
 }
 
-/* What is out at a peer that is connected waits there for a receive, or for nothing. */
+/* A request that is out at a connected peer can only be waiting for a receive. */
 static void stand_self(const struct soft_qp *qp, struct slu_stand *stand)
 {
     const struct soft_wqe *wqe = oldest_send(qp);
@@ -48,7 +48,7 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
     stand->connected = tcp->phase == PHASE_OPEN;
     if (!stand->connected)
         return;
-    /* What was sent without credit is the last of what was sent. */
+    /* Requests sent without credit are the last ones that were sent. */
     stand->unready =
         wqe != NULL && slu_soft_takes_receive(wqe) &&
         (int32_t)(tcp->consumed - tcp->credits) >= (int32_t)(qp->sent - qp->sends.done);

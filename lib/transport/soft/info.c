@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a queue pair can tell of its connection. */
+/* Information on the connection of a queue pair. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 
 typedef int name_socket(int fd, struct sockaddr *address, socklen_t *length);
 
-/* The process at an end of a Unix socket. */
+/* Returns the process at one end of a Unix socket. */
 static long end_process(int fd, name_socket *name)
 {
     struct ucred peer = {0};
@@ -24,7 +24,7 @@ static long end_process(int fd, name_socket *name)
     return peer.pid;
 }
 
-/* "TCP 192.0.2.1 port 4711", "process 4711"; empty if the socket has no such end. */
+/* Writes "TCP 192.0.2.1 port 4711" or "process 4711"; nothing if the socket has no such end. */
 static void describe_end(int fd, name_socket *name, char *text, size_t size)
 {
     struct sockaddr_storage storage;
@@ -44,7 +44,7 @@ static void describe_end(int fd, name_socket *name, char *text, size_t size)
         inet_ntop(AF_INET, in6->s6_addr + 12, ip, sizeof(ip));
     else
         inet_ntop(AF_INET6, in6, ip, sizeof(ip));
-    /* The port is at the same place in both. */
+    /* IPv4 and IPv6 addresses have the port at the same offset. */
     snprintf(text, size, "TCP %s port %u", ip, ntohs(in4->sin_port));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the table of the transport, in context.c, has of the files beside it. */
+/* Functions of neighbouring files that the transport table in context.c lists. */
 #ifndef SLU_SOFT_TABLE_H
 #define SLU_SOFT_TABLE_H
 

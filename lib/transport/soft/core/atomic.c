@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations, executed at the target by whoever serves its CQ. They are
- * the processor's own, so that they are atomic against the program, too, and
- * against all that is reached through other contexts and processes.
+ * Atomic operations, executed by the thread that serves the target's CQ. They use the processor's
+ * atomic instructions, so they are also atomic against the program, and against accesses through
+ * other contexts and processes.
  */
 #include "transport/soft/core/soft.h"
 
@@ -28,7 +28,7 @@ uint64_t slu_soft_atomic(uint32_t opcode, uint64_t addr, const uint64_t operand[
     uint64_t *word = (uint64_t *)(uintptr_t)addr;
     if (opcode == SLUICE_OP_FETCH_ADD)
         return __atomic_fetch_add(word, first, __ATOMIC_SEQ_CST);
-    /* Left as it is, or replaced by what was found: the old value either way. */
+    /* first is unchanged or replaced by the value found: the old value in both cases. */
     __atomic_compare_exchange_n(word, &first, be64toh(operand[1]), false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);
     return first;

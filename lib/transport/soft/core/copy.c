@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying between scatter/gather lists, and copying that readers may watch. */
+/* Copies between scatter/gather lists, and to memory that other threads may poll meanwhile. */
 #include "transport/soft/core/soft.h"
 
 #include <string.h>
 
-/* Above this the bulk goes by memmove, whose order nobody promises. */
+/* Above this size the bulk is copied by memmove, which guarantees no order. */
 #define WATCHED_BYTES 256
 
 struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count, uint64_t offset)
@@ -96,8 +96,8 @@ void slu_soft_copy_visible(void *destination, const void *source, size_t length)
     const uint8_t *from = source;
     if (length > WATCHED_BYTES) {
         /*
-         * The last words stay behind, so that a flag at the end of a block
-         * follows the block.
+         * The last words are copied after the bulk, so that a flag at the end of a block becomes
+         * visible after the block.
          */
         size_t bulk = length - 64;
         bulk -= ((uintptr_t)to + bulk) % 8;
@@ -130,7 +130,7 @@ void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t c
     uint8_t bytes[SOFT_WHOLE_BYTES];
     struct sluice_sge whole = {(uint64_t)(uintptr_t)bytes, (uint32_t)length, 0};
     uint8_t *into = to;
-    /* A word may be gathered from pieces, and is to appear whole all the same. */
+    /* A word that is gathered from several pieces must appear whole, too. */
     if (count > 1 && length <= SOFT_WHOLE_BYTES) {
         struct soft_cursor gathered = slu_soft_cursor(&whole, 1, 0);
         struct soft_cursor from = slu_soft_cursor(sges, count, 0);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion queues: who serves one, taking turns, and sleeping on one.
+ * Completion queues: ownership, turns, and sleeping on a queue.
  *
- * The owner word says who may touch a CQ and all its queue pairs. The program
- * takes it with one atomic when it enters the library and gives it back with
- * one when it leaves; in between it serves the CQ itself. The helper, and
- * threads that bring a message, take it only while it is free, for a bounded
- * turn. See inbox.c for why nothing is left lying.
+ * The owner word of a CQ grants access to the CQ and all its queue pairs. The program takes it with
+ * one atomic operation when it enters the library, gives it back with one when it leaves, and
+ * serves the CQ itself in between. The helper, and threads that bring a message, take it only while
+ * it is free, for a bounded turn. See inbox.c for why no message is left lying.
  */
 #include "transport/soft/core/soft.h"
 
@@ -15,10 +14,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How often a thread that leaves comes back for what others have pushed meanwhile. */
+/* Rounds in which a thread that leaves drains messages that were pushed meanwhile. */
 #define ROUNDS 16
 
-/* True while this thread drains the inbox of a CQ that it only visits; and for a helper's. */
+/*
+ * True while this thread drains the inbox of a CQ that it only visits; always in a helper thread.
+ */
 static _Thread_local bool visiting;
 
 static int add_to_fd(struct soft_cq *cq, int fd)
@@ -122,10 +123,10 @@ free_struct:
 void slu_soft_cq_destroy(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
-    /* The helper finds CQs by slot: after this only those it holds already. */
+    /* The helper finds CQs by slot: after this, it has only CQs that it already holds. */
     delist(cq);
     slu_soft_helper_unwatch(cq);
-    /* What a turn has left is for nobody else now. */
+    /* No later turn comes: drain what the last one left. */
     if (slu_soft_cq_take(cq))
         slu_soft_cq_give_back(cq);
     slu_soft_cq_release(cq);
@@ -161,8 +162,8 @@ static bool take(struct soft_cq *cq, unsigned owner)
 }
 
 /*
- * Not while the program waits for it: who is awake all the time would get it again and again.
- * What the program then leaves, it has looked at.
+ * Does not take the CQ while the program waits for it: a thread that is always awake would win
+ * again and again. The program serves the CQ itself when it gets it.
  */
 bool slu_soft_cq_take(struct soft_cq *cq)
 {
@@ -170,9 +171,9 @@ bool slu_soft_cq_take(struct soft_cq *cq)
 }
 
 /*
- * While only the epoll set wakes the helper, all connections with shared memory must; if
- * one has more again and again, the helper looks itself. It goes on, too, where others push
- * messages as fast as they are taken: this thread has something else to do.
+ * Gives the CQ back. If only the epoll set wakes the helper, every connection with shared memory
+ * must be set to wake it; if one keeps having more, the helper polls it. The helper also continues
+ * where messages are pushed as fast as they are drained, as this thread has other work to do.
  */
 void slu_soft_cq_give_back(struct soft_cq *cq)
 {
@@ -198,7 +199,7 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
         slu_soft_helper_kick(cq);
 }
 
-/* Waits for the end of a turn of another thread, which is bounded, but for page faults. */
+/* Waits for the end of another thread's turn, which is bounded except for page faults. */
 static void wait_for_turn(struct soft_cq *cq)
 {
     atomic_fetch_add(&cq->waiting, 1);
@@ -221,9 +222,10 @@ void slu_soft_cq_leave(struct slu_cq *cq)
 }
 
 /*
- * It cannot fail: the counter would have to be full. It says so before the write, for whom that
- * wakes may take this processor at once, and would not sleep again while there is something that
- * he does not know of; and after it, for who looked in between has found nothing to read.
+ * Makes the event readable. The write cannot fail: the counter would have to be full. signaled is
+ * set before the write, because the thread that it wakes may run at once and must know that there
+ * is an event to clear. It is set again after the write, because a thread that checked in between
+ * cleared the flag and found nothing to read.
  */
 static void signal_event(struct soft_cq *cq)
 {
@@ -265,12 +267,12 @@ void slu_soft_inbox_notify(struct soft_cq *cq)
         slu_soft_cq_wake(cq);
         return;
     }
-    /* Never nested: how deep would it go? The helper takes it from here. */
+    /* Visits do not nest, as their depth would have no bound: the helper serves this CQ. */
     if (visiting) {
         slu_soft_helper_kick(cq);
         return;
     }
-    /* If another takes it first, that one looks at the inbox when it leaves. */
+    /* If another thread takes it first, it checks the inbox when it leaves. */
     if (slu_soft_cq_take(cq)) {
         visiting = true;
         slu_soft_cq_give_back(cq);
@@ -284,7 +286,7 @@ void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struc
         slu_soft_inbox_push(cq, message);
         return;
     }
-    /* The message once pushed, its receiver may let the CQ go. */
+    /* Hold the CQ: once the message is pushed, its receiver may release it. */
     slu_soft_cq_hold(cq);
     slu_soft_inbox_push(cq, message);
     slu_soft_inbox_notify(cq);

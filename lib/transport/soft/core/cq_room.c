@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room in a completion queue whose queue pairs come and go. The ring is memory that
- * nobody but the owner of the queue looks at, so the owner may exchange it for a
- * larger or a smaller one: what is in it keeps its order, and is neither lost nor
- * seen twice, as no device writes into it.
+ * Resizes a completion queue whose queue pairs come and go. Only the owner of the queue reads and
+ * writes the ring, and no device does, so the owner can replace it by a larger or smaller one.
+ * Completions keep their order; none is lost or delivered twice.
  */
 #include "transport/soft/core/soft.h"
 
 #include <stdlib.h>
 
-/* What may stay unused for one entry that is used: queue pairs that come and go cost no copy. */
+/*
+ * Shrink only if the ring has more than this many times the entries needed, so that queue pairs
+ *  that come and go cost no copy.
+ */
 #define SPARE 4
 
 static uint32_t size_for(uint32_t depth)
@@ -20,7 +22,7 @@ static uint32_t size_for(uint32_t depth)
     return size;
 }
 
-/* Positions count on as before, and are at other places of the ring. */
+/* Replaces the ring. Positions continue to count, at other places of the new ring. */
 static int exchange_ring(struct soft_cq *cq, uint32_t size)
 {
     struct soft_completion *ring = calloc(size, sizeof *ring);
@@ -47,7 +49,7 @@ int slu_soft_cq_extend(struct slu_cq *base, uint32_t entries)
     return 0;
 }
 
-/* It goes on with the large one if there is no memory for a small one. */
+/* Keeps the large ring if there is no memory for a small one. */
 void slu_soft_cq_reduce(struct slu_cq *base, uint32_t entries)
 {
     struct soft_cq *cq = (struct soft_cq *)base;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of other devices, by the mapping that its exporter gives. Guarantee: whatever
- * touches it, here or in the kernel for us, does so between DMA_BUF_IOCTL_SYNC with
- * SYNC_START and with SYNC_END, and what the exporter refuses is not touched: see touch.c.
+ * Memory of other devices, through the mapping that its exporter provides. Guarantee: each access,
+ * here or in the kernel for us, lies between DMA_BUF_IOCTL_SYNC with SYNC_START and with SYNC_END,
+ * and memory that the exporter refuses is not touched: see touch.c.
  *
- * The program names such memory by its iova, at which we have something else or nothing.
- * So elements are changed to where it is mapped as they are posted; their keys stay, by
- * which whoever executes them finds the regions.
+ * The program names such memory by its iova, an address at which this process may have other memory
+ * or none. So posting changes the addresses of elements to where the memory is mapped. Their keys
+ * stay, so that the region is found when the request is executed.
  */
 #include "transport/soft/core/regions.h"
 
@@ -22,15 +22,18 @@
 #include <unistd.h>
 
 /*
- * Whoever writes has only a piece of the memory to write, and what is beside it in a line of
- * a cache must be what the device has there: so that is read as well.
+ * Returns the access to announce. Writing announces reading as well: a write may cover only part of
+ * a cache line, and the rest of the line must be what the device has there.
  */
 static uint64_t ways(bool write)
 {
     return write ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ;
 }
 
-/* 0 or an errno value. A signal, or a lock that somebody has, is no reason to give up. */
+/*
+ * Returns 0 or an errno value. Tries again after a signal (EINTR) or while a lock is held
+ *  (EAGAIN).
+ */
 static int sync_access(int fd, uint64_t flags)
 {
     struct dma_buf_sync sync = {.flags = flags};
@@ -44,7 +47,7 @@ static int sync_access(int fd, uint64_t flags)
     return err;
 }
 
-/* That it refuses is told once, until it gives the memory again. */
+/* Logs a refusal once, until the exporter grants access again. */
 int slu_soft_dmabuf_sync(struct soft_mr *mr, bool write, bool begin)
 {
     uint64_t edge = begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END;
@@ -56,7 +59,10 @@ int slu_soft_dmabuf_sync(struct soft_mr *mr, bool write, bool begin)
     return err;
 }
 
-/* Of a memfd, say, a mapping would do as well, but the program has promised a dmabuf. */
+/*
+ * Refuses descriptors of other kinds, such as a memfd, even though they could be mapped: the
+ *  program promised a dmabuf.
+ */
 static int check_kind(const struct slu_dmabuf *dmabuf)
 {
     struct statfs of;
@@ -91,7 +97,7 @@ static int fail_map(int err, const struct slu_dmabuf *dmabuf, bool write)
                     dmabuf->fd, strerrordesc_np(err));
 }
 
-/* Whole pages; the first byte of the region has its place in the first of them. */
+/* Maps whole pages; the first byte of the region lies in the first of them. */
 static int map(const struct slu_dmabuf *dmabuf, bool write, struct slu_pages *pages)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -102,14 +108,14 @@ static int map(const struct slu_dmabuf *dmabuf, bool write, struct slu_pages *pa
     if (pages->map == MAP_FAILED)
         return fail_map(errno, dmabuf, write);
     pages->addr = (uint8_t *)pages->map + lead;
-    /* A child would share it, and keep it. */
+    /* A child of fork(2) would share the mapping and keep the memory alive. */
     madvise(pages->map, pages->mapped, MADV_DONTFORK);
     return 0;
 }
 
 /*
- * The kernel reads a word for us, and a page that does not come is an error and no signal. A
- * futex that is not waited for is the cheapest way to ask.
+ * Lets the kernel read a word, so that a missing page is an error instead of a signal. A futex wait
+ * with no time to wait is the cheapest such call.
  */
 static int peek(const void *word)
 {
@@ -121,7 +127,7 @@ static int peek(const void *word)
     return fault ? EFAULT : 0;
 }
 
-/* Once, before anybody relies on it: the first page and the last. */
+/* Tries an access to the first page and the last one, before the region is used. */
 static int try_access(int fd, bool write, const struct slu_pages *pages)
 {
     const uint8_t *end = (const uint8_t *)pages->map + pages->mapped;

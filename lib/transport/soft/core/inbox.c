@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox of a CQ: messages of other owners and of the helper. Any thread
- * pushes, the owner drains. Messages of one sender keep their order.
+ * The inbox of a CQ: messages from other owners and from the helper. Any thread pushes, the owner
+ * drains. Messages of one sender keep their order.
  *
  * No message is left lying: pusher and owner each write one word and then read
  * the other's, all sequentially consistent, so at least one of them sees the
  * other. The pusher writes the inbox and reads owner and armed; the owner
  * writes owner (leaving) or armed (going to sleep) and reads the inbox.
  *
- * Nobody is kept draining by others who push faster than he copies, or who have pushed much: a
- * turn ends after so many bytes. The rest is for who comes next: the helper, whom he tells, or a
- * thread that waits.
+ * A turn ends after SOFT_TURN_BYTES, so that threads that push faster than the owner copies cannot
+ * keep it draining. The rest is left to the next owner: the helper, which is kicked, or a thread
+ * that waits.
  */
 #include "transport/soft/core/soft.h"
 
@@ -54,7 +54,11 @@ static struct soft_message *next_message(struct soft_cq *cq)
     return message;
 }
 
-/* Who takes a turn has set drained to 0. Of a dead CQ nobody else would go on. */
+/*
+ * Executes messages until the inbox is empty or the turn is over. The caller has set drained to 0
+ *  at the beginning of its turn. The inbox of a dead CQ is drained to the end, as no later turn
+ *  would.
+ */
 bool slu_soft_inbox_drain(struct soft_cq *cq)
 {
     while (cq->drained < SOFT_TURN_BYTES || atomic_load_explicit(&cq->dead, memory_order_relaxed)) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open addressing: a place has a region, is free, or had one. A table is at most half
- * full of what is not free, so that each search ends soon; a larger one, or one without
- * what had one, takes its place whole.
+ * A hash table with open addressing: a place has a region, is free, or is a tombstone. At most half
+ * of the places are not free, so that searches stay short. A full table is replaced whole by a
+ * larger one, or by one without tombstones.
  *
- * A reader says that it reads, and then looks; who takes something out does so, and then
- * looks who reads. Between the two each needs a fence. Reading is what every message
- * does, so its fence is the kernel's: membarrier(2) makes all threads of the process that
- * run pass one (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14). Where a filter forbids it,
- * readers do it themselves.
+ * A reader marks its section and then searches. A thread that removes a region clears its place and
+ * then checks for readers. Each side needs a fence between its two steps. Every message reads, so
+ * the fence of readers is the kernel's: membarrier(2) makes all threads of the process that run
+ * pass one (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14). Where a seccomp filter forbids the call,
+ * readers fence themselves.
  */
 #include "transport/soft/core/soft.h"
 
@@ -21,7 +21,7 @@
 
 #define FIRST_PLACES 64
 
-/* What had a region. */
+/* The tombstone: marks a place that had a region. */
 static struct soft_mr gone;
 
 struct soft_key_table {
@@ -53,7 +53,7 @@ int slu_soft_keys_init(struct soft_keys *keys)
         return slu_fail(ENOMEM, "no memory for the table of keys");
     atomic_init(&keys->table, table);
     pthread_mutex_init(&keys->lock, NULL);
-    /* Of the process; once more does no harm. */
+    /* Registers the whole process; doing so again is harmless. */
     int saved = errno;
     if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0)
         atomic_store(&slu_soft_keys_fenced, true);
@@ -70,7 +70,7 @@ void slu_soft_keys_destroy(struct soft_keys *keys)
 struct soft_mr *slu_soft_keys_find(const struct soft_keys *keys, uint32_t key)
 {
     const struct soft_key_table *table = atomic_load_explicit(&keys->table, memory_order_acquire);
-    if (key == 0) /* which is no key, and what is gone has it */
+    if (key == 0) /* not a key: the tombstone has it */
         return NULL;
     /* Keys are random: their low bits are a hash. */
     for (uint32_t place = key;; place++) {
@@ -92,9 +92,9 @@ static void put(struct soft_key_table *table, struct soft_mr *mr)
 }
 
 /*
- * From here on all readers see what the caller has changed, or have left. A filter that
- * came later than the first context may forbid the fence: readers then fence themselves,
- * and those that had not heard of it have, long before the pause is over.
+ * Makes the caller's change visible to all sections that begin from here on. A seccomp filter
+ * installed after the first context may forbid the fence: readers then fence themselves. All of
+ * them have seen the flag long before the pause of 10 ms is over.
  */
 static void fence_readers(void)
 {
@@ -109,7 +109,7 @@ static void fence_readers(void)
     errno = saved;
 }
 
-/* Who has begun to read since then sees the change. */
+/* Waits for sections that began before the change; later ones see it. */
 static void await_readers(const struct soft_keys *keys)
 {
     fence_readers();
@@ -124,7 +124,7 @@ static void await_readers(const struct soft_keys *keys)
     }
 }
 
-/* Room for one more, with what is gone left out. */
+/* Makes room for one more region, replacing the table by one without tombstones if needed. */
 static int make_room(struct soft_keys *keys)
 {
     struct soft_key_table *old = atomic_load_explicit(&keys->table, memory_order_relaxed);

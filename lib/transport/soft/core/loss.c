@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why the peer was lost, in words that stay. The reason is noted once, where it is found first; the
- * engine reads it when it names the failure.
+ * Why a peer was lost, as static texts. The first reason found is kept; the engine reads it when it
+ * reports the failure.
  */
 #include "transport/soft/core/soft.h"
 
@@ -26,7 +26,7 @@ void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why)
                    "connection did";
 }
 
-/* Others may read the reason once it is told, which is after the end of the connection. */
+/* Notes why our end is about to fail, for the farewell to the peer. The first reason counts. */
 void slu_soft_qp_farewell(struct slu_qp *base, enum slu_farewell why)
 {
     struct soft_qp *qp = (struct soft_qp *)base;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions. Whoever touches memory for a peer finds and pins its region
- * while it reads the keys, and then touches it when it does not: a page fault may
- * take for ever, and who deregisters waits for readers. Deregistering takes the
- * region out of the table and waits for its pins, so on its return no peer touches
- * the memory. What local keys name needs no pin: it is of posted
- * work, for which the engine refuses to deregister it.
+ * Memory regions. To touch memory for a peer, a thread finds and pins its region inside a key
+ * reader section, and touches it after the section: a page fault may take for ever, and
+ * deregistering waits for readers. Deregistering takes the region out of the table and waits for
+ * its pins, so on its return no peer touches the memory. Regions named by local keys need no pin:
+ * the engine refuses to deregister a region that posted work names.
  */
 #include "transport/soft/core/regions.h"
 
@@ -20,7 +19,7 @@
 struct allocated {
     struct slu_pages pages;
     int fd;
-    bool sealed; /* as a peer that maps it needs it, and we do if it does */
+    bool sealed; /* as needed by a peer that maps it, and by us if one does */
 };
 
 struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
@@ -63,7 +62,7 @@ struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *r
 int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                          struct slu_tmr **mr)
 {
-    /* No right to change it comes without this one. */
+    /* No right to change the region is granted without this one. */
     bool write = (access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
     const struct soft_context *context = (const struct soft_context *)pd->context;
     bool file = false;
@@ -119,14 +118,17 @@ static int make_memfd(const struct slu_page_way *way, int *fd)
     return 0;
 }
 
-/* Beyond it, a memfd would get the program a signal that kills it. */
+/* Checks RLIMIT_FSIZE: extending a memfd beyond it raises SIGXFSZ, which kills the program. */
 static bool may_be_so_long(size_t length)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= length;
 }
 
-/* Maps it and takes all its pages. Reserved ones are counted apart, and taken by mapping. */
+/*
+ * Maps a memfd and allocates all its pages. Reserved huge pages are counted apart, and allocated
+ *  by mapping.
+ */
 static int map_whole(const struct slu_page_way *way, int fd, struct soft_room *room,
                      struct slu_pages *pages)
 {
@@ -140,8 +142,8 @@ static int map_whole(const struct slu_page_way *way, int fd, struct soft_room *r
 }
 
 /*
- * Its length is for ever; and where no peer has the right to change it, nobody writes to it
- * but by the mapping that we have (Linux 5.1).
+ * Seals the length of the memfd. If no peer has the right to change the region, also seals it
+ * against writes other than through the existing mapping (Linux 5.1).
  */
 static int seal(const struct slu_page_way *way, uint32_t access, struct allocated *memory)
 {
@@ -154,7 +156,9 @@ static int seal(const struct slu_page_way *way, uint32_t access, struct allocate
     return 0;
 }
 
-/* Whatever pages it has got go before it: that takes time, and closing has a lock. */
+/*
+ * Closes a memfd after punching out its pages: freeing them takes time, and closing holds a lock.
+ */
 static void drop_memfd(const struct slu_page_way *way, int fd)
 {
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)way->length);
@@ -173,7 +177,7 @@ static int fill_memfd(const struct slu_page_way *way, uint32_t access, struct so
     return err;
 }
 
-/* A positive errno value without a text: there may be another way. */
+/* Returns 0, or a positive errno value without a text: another way may still work. */
 static int map_memfd(const struct slu_page_way *way, uint32_t access, struct soft_room *room,
                      struct allocated *memory)
 {
@@ -191,8 +195,8 @@ static int map_memfd(const struct slu_page_way *way, uint32_t access, struct sof
 }
 
 /*
- * Where a sandbox refuses a call that a memfd takes, memory has no file. Peers cannot map it:
- * they copy as they do with memory of the program.
+ * Allocates memory without a file, where a sandbox refuses a call that a memfd needs. Peers cannot
+ * map it; they copy, as they do with the program's own memory.
  */
 static int map_private(const struct slu_page_way *way, int refused, struct soft_room *room,
                        struct allocated *memory)
@@ -216,7 +220,7 @@ static int map_private(const struct slu_page_way *way, int refused, struct soft_
 
 static int fail_alloc(int err, size_t length, struct soft_room *room)
 {
-    /* The kernel has refused what was admitted by credit. */
+    /* The kernel refused a region that was admitted by credit. */
     if (err == ENOMEM && room->what == NULL)
         *room = slu_soft_room();
     if (err == EMFILE || err == ENFILE)
@@ -238,7 +242,7 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_
 {
     struct slu_page_way ways[SLU_PAGE_WAYS];
     uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, node, ways);
-    struct soft_room room = {.what = NULL}; /* nobody has looked */
+    struct soft_room room = {.what = NULL}; /* not read yet */
     struct allocated memory;
     int err = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -246,7 +250,7 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_
         if (err == 0)
             break;
     }
-    /* The last way is that of plain pages. */
+    /* The last way uses plain pages. */
     if (slu_is_refusal(err))
         err = map_private(&ways[count - 1], err, &room, &memory);
     if (err != 0)
@@ -278,7 +282,10 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     slu_soft_exports_revoke(context->exports, mr);
     if (slu_soft_is_guarded(mr))
         atomic_fetch_sub_explicit(&context->guarded, 1, memory_order_relaxed);
-    /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
+    /*
+     * Close first: the last reference frees the pages, which takes time, and unmapping does so
+     *  without a lock.
+     */
     if (mr->memfd >= 0 && !mr->part)
         slu_fd_close(mr->memfd);
     if (mr->dmabuf >= 0 && !mr->part)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for another thread that is about to be done. */
+/* Waits for another thread that is expected to finish soon. */
 #include "transport/soft/core/soft.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Polling and arming a completion queue. The program that polls serves its connections and its
- * inbox itself, as far as something may be there, and takes the completions.
+ * Polling and arming a completion queue. A program that polls serves its connections and its inbox
+ * itself, where something may have arrived, and then takes the completions.
  */
 #include "transport/soft/core/soft.h"
 
@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #define EVENTS 32
-/* Polls of a lone socket, or of shared memory, between two looks at the whole epoll set. */
+/* Polls of a lone socket, or of shared memory, between two polls of the whole epoll set. */
 #define LONE_POLLS 64
 /*
- * To look at so many connections costs less than to ask the kernel for their sockets, which
- * tell of the end of a peer: that is not to be missed for longer than this.
+ * Polling this many connections in memory costs less than asking the kernel for their sockets.
+ * Sockets report the end of a peer, so they are polled at least every SOCKETS_TIME.
  */
 #define FEW_CONNECTIONS 8
 #define SOCKETS_TIME SLUICE_US(100)
-/* Entries of a CQ that are used again and again while there are never more. */
+/* Ring positions restart at 0 after this many entries, so that they stay in the cache. */
 #define NEAR_ENTRIES 256
 /*
- * Requests that were done as they were posted, and bytes of theirs, between two looks at
- * the connections and their sockets.
+ * Requests executed as they were posted, and their bytes, between two polls of the connections and
+ * their sockets.
  */
 #define DIRECTS 64
 #define DIRECT_BYTES (UINT64_C(4) << 20)
@@ -37,7 +37,7 @@ static void clear_event(struct soft_cq *cq)
     errno = saved;
 }
 
-/* The helper has asked for it. */
+/* Gives back rings that are idle, if the helper has asked for it. */
 static void tidy(struct soft_cq *cq)
 {
     if (SLU_UNLIKELY(atomic_load_explicit(&cq->tidies, memory_order_relaxed))) {
@@ -46,7 +46,7 @@ static void tidy(struct soft_cq *cq)
     }
 }
 
-/* Returns how many sockets had something. */
+/* Serves the sockets that have events and returns their number. */
 static int serve_sockets(struct soft_cq *cq)
 {
     struct epoll_event events[EVENTS];
@@ -60,8 +60,8 @@ static int serve_sockets(struct soft_cq *cq)
 }
 
 /*
- * Connections that nobody looks at any more, in a program that polls all the same: whether a
- * look at all of them does, and there was nothing.
+ * Returns whether a poll can end here: all connections are cold, their memory has nothing new, and
+ * their sockets were polled recently enough.
  */
 static bool are_quiet(struct soft_cq *cq)
 {
@@ -75,7 +75,7 @@ static bool are_quiet(struct soft_cq *cq)
     return false;
 }
 
-/* due: all sockets are to be looked at */
+/* Serves inbox and connections. due: all sockets are to be polled. */
 static void progress(struct soft_cq *cq, bool due)
 {
     if (slu_soft_has_messages(cq))
@@ -90,11 +90,11 @@ static void progress(struct soft_cq *cq, bool due)
     }
     if (are_quiet(cq))
         return;
-    /* Sockets that only wake are looked at now and then. */
+    /* Sockets that only wake are polled once in LONE_POLLS. */
     if (cq->hot != NULL && (slu_soft_shm_poll(cq) || cq->shared == cq->sockets) &&
         ++cq->polls % LONE_POLLS != 0)
         return;
-    /* One socket: reading it costs one system call, asking first makes it two. */
+    /* A lone socket is read directly: one system call instead of two. */
     if (cq->sockets == 1 && ++cq->polls % LONE_POLLS != 0 && slu_soft_tcp_poll(cq->connections))
         return;
     serve_sockets(cq);
@@ -122,26 +122,31 @@ static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_
         wcs[taken] = completion->wc;
         completion->qp->unpolled--;
     }
-    /* It is as long as all peers together may need: what was used before is in the cache. */
+    /*
+     * The ring is as long as all peers together may need. Start again at entries that are in the
+     *  cache.
+     */
     if (cq->head == cq->tail && cq->head >= NEAR_ENTRIES)
         cq->head = cq->tail = 0;
     return taken;
 }
 
-/* It did so much at once that it is time to look at all that others may want. */
+/* Returns whether so much was executed at once that the other connections have to be served. */
 static bool is_due(const struct soft_cq *cq)
 {
     return cq->directs >= DIRECTS || cq->copied >= DIRECT_BYTES;
 }
 
-/* Who has some, of requests that were done at once, need not look for more each time. */
+/*
+ * Returns whether the completions of requests that were executed at once are enough for this poll.
+ */
 static bool has_enough(const struct soft_cq *cq, uint32_t count)
 {
     uint32_t here = cq->tail - cq->head;
     return here > 0 && !is_due(cq) && (here >= count || cq->directs > 0);
 }
 
-/* slept: what has woken the program may be on a socket. */
+/* Serves the queue for a poll. slept: the event that woke the program may be on a socket. */
 static void look(struct soft_cq *cq, bool slept)
 {
     bool due = slept || is_due(cq);
@@ -172,8 +177,9 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
 }
 
 /*
- * To sleep between the pieces of a large message costs as much as to receive them. But
- * whoever sends them may need this processor.
+ * Returns whether to poll again instead of sleeping: the next piece of a large message is due, and
+ * sleeping between pieces costs as much as receiving them. Yields, as the sender may need this
+ * processor.
  */
 static bool awaits_piece(struct soft_cq *cq)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks whether memory is mapped with the rights it needs, and whether it is a file's, by the
- * kernel's own list of mappings. Touching the memory could kill the program, writing to it
- * would race with its other threads, and mincore(2) reports no rights.
+ * Checks in the kernel's list of mappings whether memory is mapped with the rights it needs, and
+ * whether it belongs to a file. Touching the memory could kill the program, writing to it would
+ * race with its other threads, and mincore(2) reports no rights.
  *
- * Linux 6.11 answers for the mapping at an address (PROCMAP_QUERY): one system call
- * for each mapping of the range. If it denies, or cannot answer, the whole list is read
- * as text, which takes time in proportion to the number of mappings of the process.
+ * Linux 6.11 answers for the mapping at an address (PROCMAP_QUERY): one system call for each
+ * mapping of the range. If the range is not covered, or the kernel cannot answer, the whole list is
+ * read as text, which takes time in proportion to the number of mappings of the process.
  */
 #include "transport/soft/core/soft.h"
 
@@ -50,8 +50,8 @@ struct mapping {
 };
 
 /*
- * Memory that processes share without a file is one of the kernel's own, which nobody can cut:
- * nobody can open it.
+ * Anonymous shared memory is listed as a file of the kernel's own. No process can open that file,
+ * so none can truncate it.
  */
 #define NOBODYS_FILE "/dev/zero (deleted)"
 
@@ -70,7 +70,7 @@ static const char *parse_hex(const char *text, uintptr_t *value)
     }
 }
 
-/* "... rwxp offset device inode      name", of which only a file has an inode. */
+/* Parses "... rwxp offset device inode name": only files have an inode. */
 static bool is_of_file(const char *line)
 {
     unsigned long inode = 0;
@@ -79,7 +79,7 @@ static bool is_of_file(const char *line)
            (name == NULL || strcmp(name, NOBODYS_FILE) != 0);
 }
 
-/* "start-end rwxp ...", terminated. */
+/* Parses "start-end rwxp ...", terminated. */
 static bool parse_mapping(const char *line, struct mapping *mapping)
 {
     line = parse_hex(line, &mapping->start);
@@ -94,7 +94,7 @@ static bool parse_mapping(const char *line, struct mapping *mapping)
     return true;
 }
 
-/* How far a range is known to be good, and whether some of that is a file's. */
+/* How far a range is known to be good, and whether some of that belongs to a file. */
 struct progress {
     uintptr_t next;
     bool file;
@@ -109,7 +109,7 @@ static void cover(struct progress *progress, const struct mapping *mapping, bool
     }
 }
 
-/* Covers what the complete lines of the buffer say; returns how many bytes they are. */
+/* Covers the mappings in the complete lines of the buffer; returns the length of these lines. */
 static size_t cover_lines(char *buffer, size_t filled, struct progress *progress, bool write)
 {
     size_t used = 0;
@@ -144,7 +144,7 @@ static int scan(int fd, struct progress *progress, uintptr_t end, bool write)
     return 0;
 }
 
-/* False: there is no mapping at the address that has the rights, or nobody knows. */
+/* Queries the mapping at an address. False: none has the rights, or the kernel cannot answer. */
 static bool ask(int maps, uintptr_t address, bool write, struct query *query)
 {
     *query = (struct query){.size = sizeof(*query),
@@ -153,7 +153,7 @@ static bool ask(int maps, uintptr_t address, bool write, struct query *query)
     return ioctl(maps, MAPPING_QUERY, query) == 0;
 }
 
-/* Asks for its name as well, which takes longer. */
+/* Queries with the name of the mapping, which takes longer. */
 static bool is_nobodys_file(int maps, uintptr_t address)
 {
     char name[sizeof(NOBODYS_FILE)] = "";
@@ -164,7 +164,10 @@ static bool is_nobodys_file(int maps, uintptr_t address)
     return ioctl(maps, MAPPING_QUERY, &query) == 0 && strcmp(name, NOBODYS_FILE) == 0;
 }
 
-/* Each step is a mapping as it is at that instant. False: it is not so, or nobody knows. */
+/*
+ * Queries mapping by mapping, each as it is at that instant. False: the range is not covered, or
+ *  the kernel cannot answer.
+ */
 static bool query_range(int maps, struct progress *progress, uintptr_t end, bool write)
 {
     struct query query;
@@ -183,7 +186,7 @@ static int read_range(struct progress *progress, uintptr_t end, bool write)
     uintptr_t start = progress->next;
     SLU_UNCANCELLED_BLOCK;
     int err = -EFAULT;
-    /* Other threads map and unmap while we read: a gap counts if it is seen twice. */
+    /* Other threads map and unmap while the list is read: a gap counts if it is seen twice. */
     for (int tries = 0; err != 0 && tries < 2; tries++) {
         int fd = slu_fd_open(MAPPINGS, O_RDONLY);
         if (fd < 0) {
@@ -216,7 +219,7 @@ int slu_soft_probe_range(const struct soft_context *context, const void *addr, s
     int saved = errno;
     uintptr_t start = (uintptr_t)addr;
     struct progress progress = {.next = start};
-    /* The descriptor is about the process that has opened the context. */
+    /* The descriptor reports the mappings of the process that opened the context. */
     int maps = context->process == slu_fork_generation() ? context->maps : -1;
     int err = 0;
     if (!query_range(maps, &progress, start + length, write)) {

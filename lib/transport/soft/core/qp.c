@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queue pairs: making, naming, connecting and ending them. A queue pair is
- * counted: messages on their way to or from it keep its memory after its end.
+ * Queue pairs: making, naming, connecting and ending them. A queue pair has a reference count:
+ * messages on their way to or from it keep its memory after its end.
  */
 #include "transport/soft/core/soft.h"
 
@@ -49,7 +49,10 @@ static int enlist(struct soft_qp *qp)
     return err == 0 ? 0 : slu_fail(ENOMEM, "no memory for a queue pair");
 }
 
-/* A further queue pair of a peer is told from the first by its number, which peers prove too. */
+/*
+ * Gives the queue pair its generation and nonce. A further queue pair of a peer shares those of
+ *  the first; only its number differs, which peers prove too.
+ */
 static int name(struct soft_qp *qp, struct soft_context *context)
 {
     const struct soft_qp *first = (const struct soft_qp *)qp->attr.first;
@@ -191,7 +194,7 @@ int slu_soft_qp_state(const struct slu_qp *qp)
 void slu_soft_qp_error(struct slu_qp *base)
 {
     struct soft_qp *qp = (struct soft_qp *)base;
-    /* Whatever comes back now does so because we asked for it. */
+    /* From now on requests are flushed because the caller asked for it, not because of an error. */
     if (!slu_soft_in_error(qp))
         qp->caused = true;
     slu_soft_qp_fail(qp, SLUICE_STATUS_WR_FLUSH_ERR, true);

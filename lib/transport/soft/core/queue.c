@@ -16,13 +16,16 @@ static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
     return sum;
 }
 
-/* The bytes are stored behind the one SGE that names them. Their own keys are nobody's matter. */
+/*
+ * Stores inline bytes behind the one SGE that names them. The keys of the caller's SGEs are not
+ *  checked.
+ */
 static void copy_inline(struct soft_wqe *wqe, const struct slu_send_wr *wr)
 {
     uint8_t *bytes = (uint8_t *)&wqe->sges[1];
     struct sluice_sge one = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
     for (uint32_t i = 0; i < wr->sge_count; i++) {
-        /* One of no bytes may be anywhere, NULL too. */
+        /* An empty element may have any address, even NULL. */
         if (wr->sges[i].length > 0)
             memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
         bytes += wr->sges[i].length;
@@ -174,13 +177,13 @@ static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
     if (qp->caused)
         return SLUICE_STATUS_WR_FLUSH_ERR;
     qp->caused = true;
-    /* What came back with a reason of its own tells more than what we know. */
+    /* A status from the request itself is more precise than the cause of the queue pair. */
     if (own == SLUICE_STATUS_WR_FLUSH_ERR || own == SLUICE_STATUS_RETRY_EXC_ERR)
         return qp->cause;
     return own;
 }
 
-/* Enters the error state, or the one before it, but for the completions. */
+/* Enters the error state, or the one before it, without completing any request. */
 static void enter_error(struct soft_qp *qp, uint32_t state, uint32_t cause, bool hard)
 {
     qp->cause = cause;
@@ -217,7 +220,7 @@ static void retire_sends(struct soft_qp *qp)
     }
 }
 
-/* A peer that spoke nonsense is named as such even if no send waits to hear of it. */
+/* Reports a peer that broke the protocol on a receive, if no send reported it. */
 static void tell_receive(struct soft_qp *qp)
 {
     if (qp->caused || qp->cause != SLUICE_STATUS_BAD_RESP_ERR ||
@@ -227,7 +230,7 @@ static void tell_receive(struct soft_qp *qp)
     slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, 0, 0);
 }
 
-/* A probe hears of the reason if nobody else does. */
+/* Completes a waiting probe, with the cause of the error if no request has reported it. */
 static void tell_probe(struct soft_qp *qp)
 {
     if (!qp->asking)
@@ -236,7 +239,7 @@ static void tell_probe(struct soft_qp *qp)
     qp->caused = true;
 }
 
-/* The reason for the error comes before all that is flushed because of it. */
+/* The request that reports the cause completes before all that are flushed because of it. */
 void slu_soft_retire(struct soft_qp *qp)
 {
     retire_sends(qp);
@@ -303,9 +306,9 @@ uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
 }
 
 /*
- * Probes of the engine. A peer of the same context answers when it is connected. A peer at the
- * other end of a stream answers a frame of its own kind, whatever waits for a receive or for
- * memory; if its program is elsewhere, its helper thread answers.
+ * Posts a probe of the engine. A peer of the same context answers when it is connected. A peer at
+ * the other end of a stream answers a frame of a type of its own, even while requests wait for a
+ * receive or for memory; if its program is outside the library, its helper thread answers.
  */
 int slu_soft_qp_probe(struct slu_qp *base, uint64_t id)
 {

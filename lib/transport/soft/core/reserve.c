@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking memory of a memfd at once, so that touching it later cannot kill the
- * program. The kernel would rather kill a process than refuse what there is not:
- * so it is asked only for what it says there is, piece by piece.
+ * Allocates the memory of a memfd at once, so that touching it later cannot kill the program. The
+ * kernel kills a process rather than refuse memory that it does not have, so this file asks only
+ * for what the kernel reports as available, piece by piece.
  */
 #include "transport/soft/core/regions.h"
 
@@ -14,19 +14,25 @@
 #include "base/fork.h"
 
 #define CGROUPS "/sys/fs/cgroup"
-/* A signal undoes the piece that is under way: were it larger, many would leave it no time. */
+/*
+ * A signal undoes the fallocate(2) under way: with larger pieces, frequent signals would prevent
+ *  all progress.
+ */
 #define PIECE (UINT64_C(1) << 20)
 #define LEAST_PIECE (UINT64_C(1) << 16)
-/* What there is is asked for again after so many bytes: others take memory, too. */
+/* Read the available memory again after this many bytes: other processes allocate, too. */
 #define ASK_AGAIN (UINT64_C(64) << 20)
 #define PATH_BYTES 4200
-/* The credit: the longest region that uses it, its part of the room, its most bytes, its time. */
+/*
+ * The credit: longest region that may use it, its fraction of the room, its maximum in bytes, and
+ *  how long it is valid.
+ */
 #define SMALL_REGION (UINT64_C(1) << 20)
 #define CREDIT_PART 64
 #define MOST_CREDIT (UINT64_C(16) << 20)
 #define CREDIT_TIME SLUICE_MS(100)
 
-/* The number behind a word at the beginning of a line. False: there is no such line. */
+/* Finds the number behind a word at the beginning of a line. False: there is no such line. */
 static bool find_number(const char *path, const char *word, uint64_t *number)
 {
     FILE *file = slu_fd_read_file(path);
@@ -72,8 +78,9 @@ static const struct dialect dialects[] = {
 };
 
 /*
- * Returns what a memory cgroup leaves. Pages of files give way; so does other memory, to swap
- * space. Neither is counted if there is enough without it: the cgroup then is not the limit.
+ * Returns the bytes that a memory cgroup leaves. Pages of files can be reclaimed, and other memory
+ * can be swapped out. Neither is counted if there is enough without them: the cgroup then is not
+ * the limit.
  */
 static uint64_t cgroup_room(const struct dialect *dialect, const char *folder, uint64_t swap,
                             uint64_t enough)
@@ -91,7 +98,7 @@ static uint64_t cgroup_room(const struct dialect *dialect, const char *folder, u
     return room + (swap_room < swap ? swap_room : swap);
 }
 
-/* Looks at the cgroup and all above it; in a container, the upper ones may not be there. */
+/* Reads the cgroup and all its ancestors; in a container, the upper ones may not be visible. */
 static void look_at_cgroups(const struct dialect *dialect, const char *mount, char *path,
                             uint64_t swap, struct soft_room *room)
 {
@@ -108,7 +115,7 @@ static void look_at_cgroups(const struct dialect *dialect, const char *mount, ch
     }
 }
 
-/* "4:memory:/path", or "0::/path" of the second version. */
+/* Parses "4:memory:/path", or "0::/path" of cgroup version 2. */
 static void look_at_line(char *line, uint64_t swap, struct soft_room *room)
 {
     char *controllers = strchr(line, ':');
@@ -151,14 +158,17 @@ struct soft_room slu_soft_room(void)
 
 static bool fits(const struct soft_room *room, uint64_t length)
 {
-    /* The kernel's number is an estimate, and the program needs some as well. */
+    /*
+     * Keep back a 32nd: the kernel's number is an estimate, and the program itself needs memory as
+     *  well.
+     */
     return length <= room->bytes - room->bytes / 32;
 }
 
 /*
- * What regions may still take before the files are read anew, which costs more than a small
- * region does. The credit is at most half of what fits() keeps back, so allocations by credit
- * and one that has read the files at the same time leave some of that.
+ * Bytes that small regions may still allocate before the files are read anew, which costs more than
+ * a small region does. The credit is at most half of what fits() keeps back, so allocations by
+ * credit, together with one that reads the files at the same time, do not use up that reserve.
  */
 static struct {
     struct slu_fork_lock lock;
@@ -180,7 +190,7 @@ static bool take_credit(uint64_t length)
     return taken;
 }
 
-/* length: what is about to be allocated from this room. */
+/* Renews the credit. length: bytes about to be allocated from this room. */
 static void renew_credit(const struct soft_room *room, uint64_t length)
 {
     uint64_t bytes = difference(room->bytes, length) / CREDIT_PART;
@@ -202,20 +212,20 @@ bool slu_soft_admit(uint64_t length, struct soft_room *room)
     return admitted;
 }
 
-/* Of length bytes so many are taken: whether there is room for the rest. */
+/* Reads the room again when taken of length bytes are allocated; returns whether the rest fits. */
 static bool look_again(uint64_t length, uint64_t taken, struct soft_room *room)
 {
     struct soft_room left = slu_soft_room();
     if (fits(&left, length - taken))
         return true;
-    left.bytes += taken; /* which will be given back */
+    left.bytes += taken; /* the caller will free these */
     *room = left;
     return false;
 }
 
 int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room)
 {
-    uint64_t ask = ASK_AGAIN; /* the caller has asked */
+    uint64_t ask = ASK_AGAIN; /* the caller has just checked */
     uint64_t piece = PIECE;
     for (uint64_t offset = 0; offset < length;) {
         if (offset >= ask && !look_again(length, offset, room))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The seam: all that the core calls of the rooms above it. The core includes no header of theirs
- * and calls nothing else of them. The owner of the CQ calls what takes a CQ or a queue pair.
+ * The seam: all functions of the rooms above that the core calls. The core includes none of their
+ * headers. Functions that take a CQ or a queue pair are called by the owner of the CQ.
  */
 #ifndef SLU_SOFT_SEAM_H
 #define SLU_SOFT_SEAM_H
@@ -17,7 +17,7 @@ int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the
 void slu_soft_helper_kick(struct soft_cq *cq);           /* serve it, and watch it again */
 int slu_soft_helper_watch(struct soft_cq *cq);
 void slu_soft_helper_unwatch(struct soft_cq *cq);
-/* Ends the search for the peer of a queue pair. By any thread, with no lock. */
+/* Ends the search for the peer of a queue pair. Any thread may call it, holding no lock. */
 void slu_soft_meet_end(struct soft_qp *qp);
 
 /* self: handlers of messages that came to the inbox of a CQ. */
@@ -27,27 +27,34 @@ void slu_soft_self_hello(struct soft_message *message);
 void slu_soft_self_close(struct soft_message *message);
 void slu_soft_self_bounce(struct soft_qp *qp); /* gives back all that is parked */
 
-/* tcp: likewise, and what sockets have. */
+/* tcp: likewise, and events of sockets. */
 void slu_soft_tcp_attach(struct soft_message *message);
 void slu_soft_tcp_lost(struct soft_message *message);
 void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events);
-/* Reads the only connection of a CQ; false if that takes a look at the epoll set. */
+/* Reads the only connection of a CQ. False: the epoll set has to be polled as well. */
 bool slu_soft_tcp_poll(struct soft_tcp *tcp);
-/* Acknowledgements and credit that peers are due. */
-void slu_soft_tcp_flush_urgent(struct soft_cq *cq); /* all but what is held back from now on */
-void slu_soft_tcp_flush_held(struct soft_cq *cq);   /* what was held for long enough */
-void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* nothing is held back */
+/* Send pending acknowledgements and credit. */
+/* all but those that are held back from now on */
+void slu_soft_tcp_flush_urgent(struct soft_cq *cq);
+void slu_soft_tcp_flush_held(struct soft_cq *cq); /* those held for long enough */
+void slu_soft_tcp_flush_all(struct soft_cq *cq);  /* all, also those held back */
 
 /* shm: the connections of a CQ that go through shared memory. */
-bool slu_soft_shm_poll(struct soft_cq *cq);  /* polls those that are hot; was there something? */
-bool slu_soft_shm_stir(struct soft_cq *cq);  /* those that are cold and have something are hot */
-bool slu_soft_shm_sleep(struct soft_cq *cq); /* from now on all wake its epoll set, or false */
-bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and it does what is to be done before */
-/* Gives back the rings for large messages that nobody has used since it was called last. */
+bool slu_soft_shm_poll(struct soft_cq *cq);  /* polls hot connections; true: one had something */
+bool slu_soft_shm_stir(struct soft_cq *cq);  /* makes cold connections that have something hot */
+bool slu_soft_shm_sleep(struct soft_cq *cq); /* true: from now on each wakes the epoll set */
+bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and does pending work first */
+/* Gives back the rings for large messages that were not used since the last call. */
 void slu_soft_shm_tidy(struct soft_cq *cq);
-/* Executes the first ones of a chain at once in the peer's memory: how many; 0: it is queued. */
+/*
+ * Executes the first requests of a chain directly in the peer's memory and returns how many; 0: wr
+ *  has to be queued.
+ */
 uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr);
-/* The region is about to go: peers that have mapped it stop using it and give it back. */
+/*
+ * Revokes a region that is about to be deregistered: peers that have mapped it stop using it and
+ *  give it back.
+ */
 void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr);
 
 #endif

@@ -5,19 +5,18 @@
  * a queue pair: one within a context, one between contexts. What the core calls of the rooms above
  * it is in seam.h.
  *
- * Who may touch what: everything of a CQ and of its queue pairs belongs to
- * the holder of the CQ's owner word (cq.c), except the fields marked atomic
- * and the inbox, through which other owners and the helper thread reach it.
- * The tables of the context are under its lock; the memory table is read by owners of
- * CQs, and changed under its own lock, which is taken last: see keys.h.
+ * Access rules: the holder of a CQ's owner word (cq.c) owns the CQ and its queue pairs, except the
+ * fields marked atomic and the inbox, through which other owners and the helper thread reach it.
+ * The tables of the context are under its lock; the memory table is read by owners of CQs, and
+ * changed under its own lock, which is taken last: see keys.h.
  *
- * Memory of the program's is touched, by us or by the kernel for us, under no lock
- * but the owner word: a page fault can last for ever (FUSE, userfaultfd), and then
- * stops the thread that touches, and the CQ that it serves, and nothing else. A
- * region of a remote key is pinned meanwhile (memory.c); requests that wait behind
- * can be taken back by their senders (self/wire.c); a helper thread serves one CQ at
- * a time, and another one takes over if it does not come back (helper/watchdog.c). Who visits a
- * CQ to execute what it sent there is stopped with it.
+ * The library, or the kernel on its behalf, touches the program's memory while holding no lock but
+ * the owner word. A page fault can last for ever (FUSE, userfaultfd): it then stops the thread that
+ * faults and the CQ that this thread serves, and nothing else. A region named by a remote key is
+ * pinned meanwhile (memory.c). Senders can take back requests that wait behind the fault
+ * (self/wire.c). A helper thread serves one CQ at a time, and another one takes over if it does not
+ * return (helper/watchdog.c). A thread that visits a CQ to execute the requests it sent there stops
+ * with that CQ.
  */
 #ifndef SLU_SOFT_H
 #define SLU_SOFT_H
@@ -43,8 +42,8 @@
 #define SOFT_MAX_READ_DEPTH 128
 #define SOFT_MAX_CQ_DEPTH (UINT32_C(1) << 30)
 #define SOFT_MAX_MESSAGE (UINT64_C(1) << 31)
-/* What is copied in a turn, some milliseconds, in which nobody else is served; and what a short
-   message costs, in bytes of a long one. */
+/* Bytes copied in one turn, which takes some milliseconds in which no other peer is served; and
+   the cost of a short message, in bytes of a long one. */
 #define SOFT_TURN_BYTES (UINT64_C(16) << 20)
 #define SOFT_SHORT_BYTES 512
 /* With one of these rights a peer may change a region. */
@@ -66,19 +65,19 @@ struct soft_pd {
 struct soft_mr {
     struct slu_tmr base;
     uint32_t access;
-    atomic_uint pins;       /* of those that touch it for a peer now */
-    uint64_t at;            /* where we have its first byte: but of a dmabuf, its iova */
+    atomic_uint pins;       /* threads that touch it for a peer now */
+    uint64_t at;            /* address of its first byte here: its iova, except for a dmabuf */
     int memfd;              /* -1: memory of the caller's, or of a dmabuf */
-    int dmabuf;             /* -1, or by which its exporter is told of each touch */
+    int dmabuf;             /* -1, or the fd by which its exporter is notified of each access */
     uint64_t memfd_offset;  /* of its first byte */
-    bool sealed;            /* as whoever maps it needs it, and we if somebody does */
+    bool sealed;            /* as needed by a peer that maps it, and by us if one does */
     bool lent_for_reading;  /* peers get a descriptor of the memfd by which they cannot write */
     bool file;              /* pages of a file, which may not be there */
-    bool part;              /* of another region, whose descriptors it has, and which outlasts it */
-    bool lasts;             /* it is mapped by us: nobody else unmaps it */
-    atomic_bool withheld;   /* when it was touched last: by its exporter, or by the kernel */
+    bool part;              /* of another region, which outlasts it and owns the descriptors */
+    bool lasts;             /* mapped by the library: the program cannot unmap it */
+    atomic_bool withheld;   /* the last access was refused, by its exporter or the kernel */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
-    /* Under the lock of the exports. */
+    /* Protected by the lock of the exports. */
     struct shm_export *exports; /* to the peers that may map it */
     uint32_t place;             /* of its word, while there are any */
 };
@@ -90,20 +89,22 @@ struct soft_slots {
     uint32_t hint; /* no free slot below */
 };
 
-/* What the log tells of a context once, however many of its peers it is true of. */
+/*
+ * Facts that are logged at level info once for a context, whatever the number of peers concerned.
+ */
 enum soft_notice {
     SOFT_NOTICE_LENT = 1,   /* large messages are read from a peer's memory */
-    SOFT_NOTICE_COPIED = 2, /* they cannot be */
+    SOFT_NOTICE_COPIED = 2, /* they cannot be read like that */
     SOFT_NOTICE_APART = 4   /* a peer is on this host, but in other namespaces */
 };
 
 struct soft_context {
     struct slu_tcontext base;
-    struct soft_context *next; /* in the process */
+    struct soft_context *next; /* of the process */
     uint32_t process;          /* as slu_fork_generation() counts them */
     struct soft_keys keys;
-    int maps;            /* of probe_range.c, or -1 */
-    atomic_uint guarded; /* regions that are: without any nobody looks for them */
+    int maps;            /* fd of probe_range.c, or -1 */
+    atomic_uint guarded; /* number of guarded regions; 0 skips all checks for them */
     struct soft_exports *exports;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
@@ -115,24 +116,24 @@ struct soft_context {
     uint64_t identity; /* random; its Unix socket is named after it */
     atomic_ullong generation;
     bool shares;             /* near peers may have shared memory with us */
-    atomic_uint rings;       /* of ours for large messages: see helper/idle.c */
-    struct soft_qp *meeting; /* those that know whom they are to meet */
-    atomic_bool meet_due;    /* the helper is to look at them now */
-    atomic_uint noticed;     /* enum soft_notice: what was told */
+    atomic_uint rings;       /* number of own rings for large messages: see helper/idle.c */
+    struct soft_qp *meeting; /* queue pairs that look for a known peer */
+    atomic_bool meet_due;    /* the helper is to check them now */
+    atomic_uint noticed;     /* enum soft_notice: already logged */
 };
 
-/* What comes through an inbox. The table of handlers is in inbox.c. */
+/* Kinds of messages in an inbox. The table of handlers is in inbox.c. */
 enum soft_message_kind {
     SOFT_REQUEST,  /* self: execute this request */
     SOFT_RESPONSE, /* self: it was executed */
     SOFT_HELLO,    /* self: our end is connected to you */
-    SOFT_CLOSE,    /* self: our end has failed, give back what is ours */
+    SOFT_CLOSE,    /* self: our end has failed, give back our requests */
     SOFT_ATTACH,   /* tcp: here is the connection to your peer */
     SOFT_LOST,     /* tcp: there will never be one */
     SOFT_MESSAGE_KINDS
 };
 
-/* Embedded in what is sent. While it is in an inbox it belongs to nobody else. */
+/* Embedded in the object that is sent. While it is in an inbox it belongs to the inbox alone. */
 struct soft_message {
     struct soft_message *next;
     struct soft_qp *from; /* NULL: from the helper */
@@ -140,7 +141,7 @@ struct soft_message {
     uint32_t kind;
 };
 
-/* Where a send-side request stands. */
+/* State of a request of the send queue. */
 enum soft_wqe_state {
     SOFT_WQE_QUEUED, /* not started, or sent and not acknowledged */
     SOFT_WQE_OUT,    /* the wire may touch its buffers even in the error state */
@@ -148,8 +149,9 @@ enum soft_wqe_state {
 };
 
 /*
- * Who may touch what a request on its way through inboxes names. Its sender takes
- * back what nobody has begun; it then holds both queue pairs until it is dropped.
+ * Which side may touch the memory named by a request on its way through inboxes. The sender can
+ * take back a request that the target has not begun; the request then holds both queue pairs until
+ * it is dropped.
  */
 enum soft_claim { SOFT_CLAIM_NONE, SOFT_CLAIM_TARGET, SOFT_CLAIM_SENDER };
 
@@ -166,9 +168,9 @@ struct soft_wqe {
     uint32_t status;
     uint32_t sge_count;
     uint8_t state;
-    bool guarded;             /* its SGEs name such regions, and say where those are */
-    bool checked;             /* its SGEs are in the memory table */
-    bool replied;             /* read, atomic: all of the reply is here */
+    bool guarded;             /* its SGEs name guarded regions, by their mapped addresses */
+    bool checked;             /* its SGEs were found in the memory table */
+    bool replied;             /* read, atomic: all of the reply has arrived */
     uint64_t operand[2];      /* atomic: in network byte order, as they go over TCP */
     struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
 };
@@ -191,30 +193,29 @@ struct soft_ring {
     uint32_t done;
 };
 
-/*
- * What carries the requests of a queue pair. All are called by the owner of
- * its CQ.
- */
+/* The calls of a carrier of requests. The owner of the queue pair's CQ makes all of them. */
 struct soft_wire {
     /* Connects. The queue pair is connected already. Negative errno: it failed. */
     int (*start)(struct soft_qp *qp, const struct slu_endpoint *remote);
     /* Requests were posted. */
     void (*push)(struct soft_qp *qp);
-    /* The peer is to be asked for a sign of life: see queue.c. */
+    /* Asks the peer for a sign of life: see queue.c. */
     void (*ask)(struct soft_qp *qp);
     /* Receives were posted. */
     void (*receives)(struct soft_qp *qp);
     /*
-     * The queue pair has failed: tell the peer and give the requests back,
-     * those that are out later. hard: what is still to be said is not worth
-     * waiting for.
+     * The queue pair has failed: notifies the peer and gives the requests back, later those that
+     * are out. hard: do not wait until the remaining bytes are sent.
      */
     void (*stop)(struct soft_qp *qp, bool hard);
-    /* Waits until no request is out, and frees what the wire has. */
+    /* Waits until no request is out, and frees the wire's own memory. */
     void (*destroy)(struct soft_qp *qp);
 };
 
-/* In error, but a refusal is not out yet, and nobody here hears of it before: README.md. */
+/*
+ * In error, but a refusal is not yet sent; the error stays hidden from the program until then. See
+ *  README.md.
+ */
 #define SOFT_QP_TELLING (SLU_QP_ERROR + 1U)
 
 struct soft_qp {
@@ -226,18 +227,18 @@ struct soft_qp {
     struct soft_ring receives;
     const struct soft_wire *wire; /* NULL until connected */
     uint32_t level;               /* enum sluice_transport_level: what carries the frames */
-    uint32_t cause;               /* in error: status of the oldest unfinished send */
-    bool caused;                  /* it has been given */
-    bool recv_closed;             /* self: the peer has failed, its requests go back */
+    uint32_t cause;               /* in error: status for the oldest unfinished send */
+    bool caused;                  /* a completion with the cause was delivered */
+    bool recv_closed;             /* self: the peer has failed, its requests are returned */
     bool asking;                  /* a probe of the engine waits for the peer */
     bool greeted;                 /* self: the peer is connected to us */
     bool direct;                  /* the peer's memory may be mapped: see shm/direct.c */
     const char *loss;             /* why the peer was lost, or NULL */
-    bool peer_closed;             /* because it closed, as it said */
-    atomic_uchar farewell;        /* enum slu_farewell: why our end has failed, or is to */
+    bool peer_closed;             /* because it closed, by its own farewell */
+    atomic_uchar farewell;        /* enum slu_farewell: why our end failed or is about to */
     uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
-    uint32_t sent;                /* position of the next send the wire takes */
+    uint32_t sent;                /* position of the next send that the wire takes */
     uint32_t max_reads;           /* in flight, negotiated */
     uint32_t peer_max_reads;      /* likewise of the peer */
     uint32_t peer_qpn;
@@ -259,12 +260,12 @@ struct soft_qp {
     atomic_bool lost_sent;
     /* meet.c; under the lock of the context */
     struct slu_meeting *meeting;
-    bool met; /* it has met its peer, or is to meet nobody */
+    bool met; /* it has met its peer, or has none to meet */
     struct soft_qp *meet_next;
     struct soft_qp **meet_link; /* NULL: not in the list */
 };
 
-/* A completion and whose it is. */
+/* A completion and its queue pair. */
 struct soft_completion {
     struct slu_wc wc;
     struct soft_qp *qp;
@@ -276,53 +277,55 @@ enum soft_owner {
     SOFT_HELPER /* or another thread that brought a message */
 };
 
-/* How the helper looks at a CQ; see helper.c. */
+/* How the helper watches a CQ; see helper.c. */
 enum soft_watch {
     SOFT_WATCH_ARMED, /* its epoll fd wakes the helper */
-    SOFT_WATCH_TICK,  /* the helper looks every millisecond */
-    SOFT_WATCH_OFF    /* the helper does not look: who leaves the CQ says so */
+    SOFT_WATCH_TICK,  /* the helper polls it every millisecond */
+    SOFT_WATCH_OFF    /* the helper does not poll: a thread that leaves the CQ kicks it */
 };
 
 struct soft_cq {
     struct slu_cq base;
     atomic_uint references;
     atomic_uint owner;
-    atomic_uint waiting; /* a thread of the program waits for the end of another one's turn */
+    atomic_uint waiting; /* threads of the program that wait for the end of a turn */
     struct soft_key_reader reader;
     atomic_uint entries;  /* of the program */
     atomic_uint activity; /* polls of the program */
-    atomic_uint armed;    /* wants a write to event */
+    atomic_uint armed;    /* a wake has to write to event */
     atomic_uint watch;    /* enum soft_watch */
     atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
     _Atomic(struct soft_message *) inbox;
-    struct soft_message *rest; /* what a turn has left of it, the oldest first */
+    struct soft_message *rest; /* messages that a turn left over, the oldest first */
     struct soft_completion *ring;
     uint32_t mask;
     uint32_t head;
     uint32_t tail;
     bool overrun;
     int epoll;            /* the sockets: the program and the helper serve it */
-    int event;            /* written to wake the program, read by it alone */
-    int fd;               /* both of these, for the program to sleep on */
+    int event;            /* written to wake the program, which alone reads it */
+    int fd;               /* contains epoll and event; the program sleeps on it */
     atomic_bool signaled; /* event was written */
-    atomic_bool tidies;   /* its owner is to give back what nobody needs now */
+    atomic_bool tidies;   /* its owner is to release memory that is idle */
     uint32_t sockets;     /* connections in epoll */
     uint32_t shared;      /* of these, with shared memory: the socket only wakes */
     uint32_t hot_count;
-    struct soft_tcp *hot; /* of the shared ones, those that polls look at */
-    atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
+    struct soft_tcp *hot; /* of the shared ones, those that are polled */
+    atomic_bool restless; /* it was left while a connection was hot: the helper is to poll */
     uint32_t polls;
-    int64_t served;   /* when the sockets of cold connections were looked at */
-    uint32_t directs; /* requests that were done at once since a look at the connections */
-    uint64_t copied;  /* and bytes */
-    uint64_t drained; /* bytes of the inbox in this turn, and for each message */
-    int64_t overdue;  /* when a peer was found to have been stopped amid a copy */
+    int64_t served; /* when the sockets of cold connections were last polled */
+    /* requests that were executed at once since the last poll of the connections */
+    uint32_t directs;
+    uint64_t copied; /* and their bytes */
+    /* bytes drained from the inbox in this turn, with a charge for each message */
+    uint64_t drained;
+    int64_t overdue; /* when a peer was found to have been stopped amid a copy */
     struct soft_tcp *connections;
-    struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
-    struct soft_tcp *held;      /* these too, and wait for the program to send something */
-    struct soft_tcp *unsettled; /* shared: something was published, or is to be */
+    struct soft_tcp *urgent;    /* these have an acknowledgement pending */
+    struct soft_tcp *held;      /* these too, until the program sends something */
+    struct soft_tcp *unsettled; /* shared: something was published, or has to be */
     int64_t held_until;
-    int64_t more_until; /* the rest of a large message is about to come; 0: of none */
+    int64_t more_until; /* the rest of a large message is expected until then; 0: none is */
     uint8_t *staging;
     uint32_t slot;
     struct soft_cq *kick_next; /* under the helper's lock */
@@ -372,13 +375,13 @@ static inline bool slu_soft_is_atomic(const struct soft_wqe *wqe)
     return wqe->opcode == SLUICE_OP_COMPARE_SWAP || wqe->opcode == SLUICE_OP_FETCH_ADD;
 }
 
-/* Does it bring something back, to local memory that must be writable? */
+/* Returns whether the request writes to local memory, which must then be writable. */
 static inline bool slu_soft_is_fetch(const struct soft_wqe *wqe)
 {
     return wqe->opcode == SLUICE_OP_READ || slu_soft_is_atomic(wqe);
 }
 
-/* The level of such a line: at level debug it is logged for each peer. */
+/* Returns the level for a notice: info the first time in a context, then debug for each peer. */
 static inline enum sluice_log_level slu_soft_notice_level(struct soft_context *context,
                                                           enum soft_notice notice)
 {
@@ -391,23 +394,24 @@ int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
 void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 
 /* memory.c */
-/* Statuses; to be called while the owner of the CQ reads the keys. */
+/* Checks return a status. The owner of the CQ calls them inside a key reader section. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);
-/* Is all of it memory that we have mapped? Then nobody unmaps it while it is posted. */
+/* Returns whether the library mapped all of the list: then it stays mapped while it is posted. */
 bool slu_soft_all_lasts(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
-/* On success *pin, if it is wanted, is to be given back once the memory has been touched. */
+/* On success the caller unpins *pin, unless pin is NULL, once the memory has been touched. */
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
                                uint64_t length, uint32_t access, struct soft_mr **pin);
-/* NULL is allowed. */
+/* Accepts NULL. */
 void slu_soft_unpin(struct soft_mr *pin);
-/* May a peer do this at all? access: one SLUICE_ACCESS_REMOTE_*. */
+/* Checks that the queue pair grants a right to its peer. access: one SLUICE_ACCESS_REMOTE_*. */
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
-/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
+/* Returns a descriptor for queries about single mappings, or -1 if the kernel has none. */
 int slu_soft_probe_open(void);
 /*
- * access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. *file, unless
- * file is NULL: is some of it a file's, which somebody may cut?
+ * Works like access(2) for memory: returns 0, or -EFAULT if a byte is not mapped, or is read-only
+ * and write is set. Unless file is NULL, sets *file if some of it belongs to a file, which may be
+ * truncated.
  */
 int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
                          bool write, bool *file);
@@ -427,15 +431,18 @@ struct soft_cursor {
 struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count, uint64_t offset);
 void slu_soft_scatter(struct soft_cursor *to, const uint8_t *from, uint64_t length);
 void slu_soft_copy_sges(struct soft_cursor *to, struct soft_cursor *from, uint64_t length);
-/* The next up to room pieces of at most length bytes; returns how many. */
+/* Fills in up to room pieces of at most length bytes together, and returns their number. */
 uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, struct iovec *iovecs,
                                 uint32_t room);
-/* A write of up to so many bytes is put together before it is made. */
+/* A write of up to this many bytes is gathered first, so that its words appear whole. */
 #define SOFT_WHOLE_BYTES 256
-/* To memory that somebody may watch. */
+/* Gathers a list to memory that another thread or process may poll. */
 void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,
                              uint64_t length);
-/* From such memory: words of 8 bytes that lie alike on both sides are taken whole. */
+/*
+ * Scatters from such memory: words of 8 bytes with the same alignment on both sides are copied
+ *  whole.
+ */
 void slu_soft_scatter_visible(const struct sluice_sge *sges, uint32_t count, const void *from);
 /* Words of 8 bytes appear whole, the last one after all others. */
 void slu_soft_copy_visible(void *to, const void *from, size_t length);
@@ -446,24 +453,28 @@ void slu_soft_cq_destroy(struct slu_cq *cq);
 void slu_soft_cq_enter(struct slu_cq *cq);
 void slu_soft_cq_leave(struct slu_cq *cq);
 int slu_soft_cq_fd(struct slu_cq *cq);
-void slu_soft_cq_interrupt(struct slu_cq *cq); /* cq_wake: armed or not */
+void slu_soft_cq_interrupt(struct slu_cq *cq); /* wakes it, armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);
 void slu_soft_cq_release(struct soft_cq *cq);
 struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot); /* held, or NULL */
-bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: the program has or awaits it */
+/* for the helper; false: the program owns it or waits for it */
+bool slu_soft_cq_take(struct soft_cq *cq);
 void slu_soft_cq_give_back(struct soft_cq *cq);
 void slu_soft_cq_wake(struct soft_cq *cq); /* if it is armed */
-void slu_soft_inbox_never_visit(void);     /* this thread leaves the CQs of others to the helper */
-/* A message was pushed: serves the CQ if it is free, or wakes or kicks who does. */
+/* this thread leaves CQs that it does not own to the helper */
+void slu_soft_inbox_never_visit(void);
+/*
+ * Called after a push: serves the CQ if it is free, or else wakes the program or kicks the helper.
+ */
 void slu_soft_inbox_notify(struct soft_cq *cq);
 /* Pushes and notifies. current is the CQ that the caller owns, or NULL. */
 void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current);
-/* Mostly there are none, which is seen here. */
+/* Inline, because mostly there are no messages. */
 static inline bool slu_soft_has_messages(struct soft_cq *cq)
 {
     return cq->rest != NULL || atomic_load(&cq->inbox) != NULL;
 }
-/* Counters that the program alone writes, and the helper reads. */
+/* Counts up a counter that the program alone writes and the helper reads. */
 static inline void slu_soft_count_up(atomic_uint *counter)
 {
     unsigned count = atomic_load_explicit(counter, memory_order_relaxed);
@@ -490,12 +501,13 @@ void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
 void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
 
-/* pause.c: waits a little for another thread, longer with each time, which counts from 0 */
+/* pause.c: waits for another thread: spins, then yields, then sleeps; time counts calls from 0 */
 void slu_soft_pause(unsigned time);
 
 /* inbox.c */
 void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
-bool slu_soft_inbox_drain(struct soft_cq *cq); /* false: others fill it faster, there may be more */
+/* false: there may be more, left for the next turn */
+bool slu_soft_inbox_drain(struct soft_cq *cq);
 bool slu_soft_inbox_empty(struct soft_cq *cq);
 
 /* qp.c */
@@ -519,33 +531,36 @@ void slu_soft_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
 #define SOFT_LOSS_REFUSED                                                                  \
     "the peer asked for what this side refused: a remote key, a range, a right, or a send" \
     " longer than the receive"
-/* The peer is about to be lost: why, in words, which stay; the first time counts. */
+/* Notes why the peer is about to be lost. The text must be static; the first reason counts. */
 void slu_soft_note_loss(struct soft_qp *qp, const char *loss);
-/* The same, because the peer has ended the connection: enum slu_farewell, or unknown. */
+/* Notes that the peer ended the connection; why: enum slu_farewell, or an unknown value. */
 void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why);
 
 /* queue.c */
 int slu_soft_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                           struct slu_receive_wr **bad);
-/* Completes finished requests in order; all that are not out, in the error state. */
+/* Completes finished requests in order; in the error state, all that are not out. */
 void slu_soft_retire(struct soft_qp *qp);
-/* To the error state, once. cause goes to the oldest unfinished send. */
+/* Enters the error state, once. The oldest unfinished send gets cause as its status. */
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
-/* There too, once the peer is told what it is refused; it was, or never will be. */
+/*
+ * Enters the error state once the refusal is sent to the peer. slu_soft_qp_told: it was sent, or
+ *  never will be.
+ */
 void slu_soft_qp_refuse(struct soft_qp *qp);
 void slu_soft_qp_told(struct soft_qp *qp);
 /* Completes the oldest posted receive; flags are those of a slu_wc. */
 void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
                                uint32_t immediate);
 /*
- * Can the oldest receive take a message of this length? 0, or the status for
- * the sender; *status then is the receiver's. There is one. SLU_STATUS_DROPPED for
- * both: the message is dropped, which is a success for the sender.
+ * Checks whether the oldest receive, which must exist, can take a message of this length. Returns
+ * 0, or the status for the sender; *status is then the receiver's. SLU_STATUS_DROPPED for both: the
+ * message is dropped, which is a success for the sender.
  */
 uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status);
 int slu_soft_qp_probe(struct slu_qp *qp, uint64_t id);
-/* Ends the probe that waits, if one does. */
+/* Completes the probe that waits, if there is one. */
 void slu_soft_answered(struct soft_qp *qp, uint32_t status);
 
 #include "transport/soft/core/seam.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions that are guarded: somebody is asked before their memory is touched, here or by the
- * kernel for us. Of a dmabuf it is the exporter. Of a file that is mapped it is the kernel: the
- * file may have been cut, or its file system be full, and whoever touches such a page gets a
- * signal, which here would be for what a peer has asked for. What is refused is not touched.
+ * Guarded regions: their memory is checked before it is touched, here or by the kernel for us. For
+ * a dmabuf, the exporter grants the access. For a mapped file, the kernel tells whether its pages
+ * can be touched: the file may have been truncated, or its file system may be full. Touching such a
+ * page raises a signal, which a peer's request must not cause. Memory that is refused is not
+ * touched.
  *
- * Posted work that names such regions is marked, and none of this is looked for while the
- * context has no such region.
+ * Posted work that names such regions is marked. While the context has no such region, nothing is
+ * checked.
  */
 #include "transport/soft/core/regions.h"
 
@@ -26,7 +27,7 @@ static void add_dmabuf(struct soft_touched *touched, struct soft_mr *mr, bool wr
     touched->of[i].write = touched->of[i].write || write;
 }
 
-/* That it is not there is told once, until it is there again. */
+/* Checks memory of a file. A refusal is logged once, until the memory is accessible again. */
 static bool can_touch_file(struct soft_mr *mr, uint64_t addr, uint64_t length, bool write)
 {
     bool can = slu_can_touch((const void *)(uintptr_t)addr, length, write);
@@ -50,7 +51,7 @@ void slu_soft_touch_region(struct soft_touched *touched, struct soft_mr *mr, uin
         touched->refused = true;
 }
 
-/* What is posted names it, so that it stays. */
+/* Finds the region of a posted element. It stays registered, because posted work names it. */
 static struct soft_mr *region_of(const struct soft_qp *qp, uint32_t key)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
@@ -75,7 +76,10 @@ void slu_soft_touch_list(struct soft_touched *touched, const struct soft_qp *qp,
     }
 }
 
-/* What was only read is there, whatever is said afterwards. */
+/*
+ * Ends the access to the first count regions. Returns whether all that was written arrived; a
+ *  refusal after reading does not matter, as the data were read already.
+ */
 static bool end_first(const struct soft_touched *touched, uint32_t count)
 {
     bool written = true;
@@ -120,9 +124,9 @@ bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, ui
     return slu_soft_probe_range(slu_soft_context(qp), bytes, length, false, NULL) == 0;
 }
 
-/* Naming. */
-
-/* The region of an element, if that is guarded; to be called while the keys are read. */
+/*
+ * Returns the region of an element if it is guarded, or NULL. Called inside a key reader section.
+ */
 static const struct soft_mr *guarded_by(const struct soft_qp *qp, const struct sluice_sge *sge)
 {
     const struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, sge->lkey);
@@ -142,7 +146,10 @@ bool slu_soft_names_guarded(const struct soft_qp *qp, const struct sluice_sge *s
     return named;
 }
 
-/* What is not in the region gets no key, with which it fails as it would by its own. */
+/*
+ * Changes the address of an element to the mapped one. An element outside its region gets key 0,
+ *  so that it fails the later check as it would have with its own key.
+ */
 static void find_place(struct sluice_sge *sge, const struct soft_mr *mr)
 {
     if (slu_soft_contains(mr, mr->base.iova, sge->addr, sge->length))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets on their way out: the helper reads what still comes in until the peer has
- * ended, too, or a second has passed. The kernel delivers what the program said
- * last; but it takes it back if something is left that we did not read. The end of
- * the context waits for no peer.
+ * Closing sockets: the helper reads and discards input until the peer has closed, too, or
+ * LINGER_TIME has passed. The kernel delivers the last bytes that were sent, but it drops them and
+ * resets the connection if a socket is closed with unread input. Closing the context waits for no
+ * peer.
  */
 #include "transport/soft/helper/helper.h"
 
@@ -45,7 +45,7 @@ bool slu_soft_tcp_discard(int fd)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Returns whether it is done: the peer has ended too, or the time has passed. */
+/* Returns whether the socket can be closed: the peer has closed too, or the time has passed. */
 static bool drain_socket(const struct lingering *lingering, int64_t now)
 {
     return slu_soft_tcp_discard(lingering->fd) || now >= lingering->deadline;

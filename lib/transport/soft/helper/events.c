@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The epoll set of the helper, and waking it. */
+/* Adds to the helper's epoll set, and wakes the helper. */
 #include "transport/soft/helper/helper.h"
 
 #include <unistd.h>

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper thread of a context; helper/watchdog.c tells why there are two. It serves CQs
- * that the program is not serving, lets peers in, sees whether they are alive, and
- * sees sockets out. When there is nothing to do it sleeps without a timeout.
+ * The helper thread of a context; helper/watchdog.c explains why there are two. It serves CQs that
+ * the program is not serving, accepts peers, checks whether they are alive, and drains sockets that
+ * close. When there is nothing to do it sleeps without a timeout.
  *
- * A CQ's epoll fd is in the helper's epoll set for one shot. When it fires
- * while the program is at work on the CQ, or has polled it since the last look,
- * it is not armed again, which would wake the helper for each message, but
- * looked at every millisecond (TICK): once the program has not polled for a
- * tick, the helper serves the CQ and arms it (ARMED). The first looks come
- * sooner, after 20 us, 40 us and so on: a program that worked here a moment ago
- * and now waits outside for memory to change shall not wait for a tick. A program
- * that stays inside the library, asleep or spinning, needs no helper: the CQ is
- * OFF, until the program leaves it and kicks the helper.
+ * A CQ's epoll fd is in the helper's epoll set as one-shot. If it fires while the program owns the
+ * CQ, or has polled it since the last check, the fd is not armed again, which would wake the helper
+ * for each message. Instead the helper checks the CQ every millisecond (TICK). Once the program has
+ * not polled for a tick, the helper serves the CQ and arms it (ARMED). The first checks come
+ * sooner, after 20 us, 40 us and so on, so that a program that has just polled and now waits
+ * outside for memory to change does not wait for a tick. A program that stays inside the library,
+ * asleep or spinning, needs no helper: the CQ is OFF, until the program leaves it and kicks the
+ * helper.
  *
- * Serving a CQ may touch memory of the program's, and so is a turn. The helper
- * holds one CQ at a time, so that a page that does not come stops no other one.
+ * Serving a CQ may touch the program's memory, so it is a turn that the watchdog observes. The
+ * helper owns one CQ at a time, so that a page fault stops no other CQ.
  */
 #include "transport/soft/helper/helper.h"
 
@@ -51,7 +50,7 @@ void slu_soft_helper_kick(struct soft_cq *cq)
         slu_soft_helper_wake(helper->context);
 }
 
-/* CQs. The helper is the only one to write watch. */
+/* CQs. Only the helper writes watch. */
 
 static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
 {
@@ -62,21 +61,24 @@ static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
     helper->ticks = cq;
 }
 
-/* The caller has taken the CQ. */
+/* Serves a CQ that the caller has taken. */
 static void serve_turn(struct soft_helper *helper, struct soft_cq *cq)
 {
     uint64_t turn = slu_soft_turn_begin(helper);
     slu_soft_cq_serve(cq);
-    /* Whoever leaves it from now on, we first, lets its epoll set wake us. */
+    /*
+     * From now on a thread that leaves the CQ, beginning with this one, lets its epoll set wake the
+     * helper.
+     */
     atomic_store(&cq->watch, SOFT_WATCH_ARMED);
     slu_soft_cq_give_back(cq);
-    /* It may have been destroyed meanwhile, and is then in no set. */
+    /* This fails if the CQ was destroyed meanwhile, as it then is in no set. */
     slu_soft_helper_add(helper, EPOLL_CTL_MOD, cq->epoll, EPOLLIN | EPOLLONESHOT, HELPER_CQ,
                         cq->slot);
     slu_soft_turn_end(helper, turn);
 }
 
-/* Its fd has fired. */
+/* Serves a CQ whose fd has fired, or starts ticking if the program is polling it. */
 static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
 {
     unsigned activity = atomic_load(&cq->activity);
@@ -94,7 +96,7 @@ static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
 
 static void serve_slot(struct soft_helper *helper, uint32_t slot)
 {
-    /* The event may be late, and the slot another CQ's: no harm. */
+    /* A late event may find another CQ in the slot, which is harmless. */
     struct soft_cq *cq = slu_soft_cq_find(helper->context, slot);
     if (cq == NULL)
         return;
@@ -106,7 +108,7 @@ static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
 {
     unsigned watch = atomic_load(&cq->watch);
     if (watch == SOFT_WATCH_OFF) {
-        /* The program has only just left, and perhaps comes back at once. */
+        /* The program has only just left and may return at once. */
         cq->tick_activity = atomic_load(&cq->activity);
         start_ticking(helper, cq);
     } else if (watch == SOFT_WATCH_ARMED && atomic_exchange(&cq->restless, false)) {
@@ -119,7 +121,7 @@ static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
     }
 }
 
-/* The next one that was kicked; NULL if there is none. */
+/* Returns the next CQ that was kicked, or NULL. */
 static struct soft_cq *next_kicked(struct soft_helper *helper)
 {
     pthread_mutex_lock(&helper->lock);
@@ -133,8 +135,8 @@ static struct soft_cq *next_kicked(struct soft_helper *helper)
 }
 
 /*
- * What a leader that was replaced has left comes first; those that were kicked since
- * are taken as well, for the event that told of them was cleared.
+ * Takes all kicks. CQs that a replaced leader left over come first; those kicked since are taken as
+ * well, because the event that announced them was cleared.
  */
 static void take_kicks(struct soft_helper *helper)
 {
@@ -157,7 +159,7 @@ static void serve_kicks(struct soft_helper *helper)
     }
 }
 
-/* Is the program in the same stay as a tick ago? */
+/* Returns whether the program has stayed inside the library since the last tick. */
 static bool stays_inside(struct soft_cq *cq)
 {
     unsigned entries = atomic_load(&cq->entries);
@@ -168,7 +170,10 @@ static bool stays_inside(struct soft_cq *cq)
 
 static bool switch_off(struct soft_cq *cq)
 {
-    /* Who leaves writes owner and reads watch, we do the reverse: one of us notices. */
+    /*
+     * A thread that leaves writes owner and reads watch; this one does the reverse, so one of both
+     * notices.
+     */
     atomic_store(&cq->watch, SOFT_WATCH_OFF);
     if (atomic_load(&cq->owner) == SOFT_PROGRAM)
         return true;
@@ -237,7 +242,7 @@ static void clear_event(struct soft_helper *helper)
     uint64_t count;
     if (read(helper->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %m");
-    helper->lingers = true; /* perhaps: look */
+    helper->lingers = true; /* possibly: check */
 }
 
 static void dispatch(struct soft_helper *helper, uint64_t data)
@@ -288,7 +293,7 @@ static void run_timers(struct soft_helper *helper)
     slu_soft_tidy_tick(helper);
 }
 
-/* Milliseconds until then, rounded up, and at most so many. */
+/* Returns the milliseconds until when, rounded up, at most most. */
 static int time_until(int64_t when, int most)
 {
     int64_t left = when - slu_now();
@@ -311,7 +316,10 @@ static int next_timeout(const struct soft_helper *helper)
     return busy ? DOOR_MS : -1;
 }
 
-/* Waits for less than the millisecond of epoll_wait(2), and looks; the next time is later. */
+/*
+ * Waits for less than the millisecond of epoll_wait(2) and checks the CQs that have fired. The next
+ * wait is twice as long.
+ */
 static void look_all_early(struct soft_helper *helper)
 {
     struct pollfd waiting = {.fd = helper->epoll, .events = POLLIN};
@@ -327,7 +335,7 @@ static void dispatch_all(struct soft_helper *helper)
         dispatch(helper, helper->events[helper->event_next++].data.u64);
 }
 
-/* One round. What somebody who was stopped in the middle of one has left comes first. */
+/* Runs one round. Work that a stopped leader left in the middle of a round comes first. */
 static void lead_once(struct soft_helper *helper)
 {
     int timeout = slu_soft_tidy_timeout(helper, next_timeout(helper));

@@ -9,10 +9,10 @@
 
 #define HELPER_EVENTS 64
 
-/* What an event of the helper's epoll set is about: kind << 32 | index. */
+/* Kinds of events in the helper's epoll set. Their data are kind << 32 | index. */
 enum helper_event { HELPER_WAKE, HELPER_DOOR, HELPER_MEETING, HELPER_CQ };
 
-/* A socket whose last bytes are on their way. */
+/* A socket whose last bytes are still being delivered. */
 struct lingering {
     struct lingering *next;
     int fd;
@@ -22,31 +22,32 @@ struct lingering {
 struct soft_helper {
     struct soft_context *context;
     pthread_t thread;
-    pthread_t watcher;                    /* whoever of the two leads */
-    void *(*watch_routine)(void *helper); /* of the watcher: it follows, and may lead */
+    pthread_t watcher; /* the second thread; either of the two may lead */
+    /* main function of the watcher, which follows and may lead */
+    void *(*watch_routine)(void *helper);
     bool watcher_tried;
     bool has_watcher;
-    atomic_bool watched;   /* the watcher looks, or cannot be had */
-    _Atomic uint64_t turn; /* odd: the leader may touch memory of the program's now */
-    pthread_cond_t watch;  /* of lock: there have been turns */
+    atomic_bool watched;   /* the watcher is awake, or could not be started */
+    _Atomic uint64_t turn; /* odd: the leader may touch the program's memory now */
+    pthread_cond_t watch;  /* with lock: turns have begun */
     atomic_bool stop;
     int epoll;
     int event;
-    pthread_mutex_t lock;  /* of the next two */
+    pthread_mutex_t lock;  /* protects the next two */
     struct soft_cq *kicks; /* held */
     struct lingering *lingering;
-    /* The leader's own; between any two turns it is whole. */
+    /* Used by the leader alone; consistent between any two turns. */
     uint32_t event_count;
-    uint32_t event_next; /* not looked at yet */
+    uint32_t event_next; /* not dispatched yet */
     struct epoll_event events[HELPER_EVENTS];
-    struct soft_cq *kicked;  /* held: taken from the kicks, not looked at yet */
-    struct soft_cq *looking; /* held: of the ticks, not looked at yet */
+    struct soft_cq *kicked;  /* held: taken from kicks, not served yet */
+    struct soft_cq *looking; /* held: taken from ticks, not served yet */
     struct soft_cq *ticks;   /* held */
     int64_t last_tick;
-    long look_after; /* so many ns at some that have fired; 0: at none */
+    long look_after; /* ns until the next early poll of CQs that have fired; 0: none */
     bool lingers;
     int64_t last_linger;
-    int64_t meet_next; /* when meetings are to be looked at; INT64_MAX: there is nothing to do */
+    int64_t meet_next; /* when meetings are due; INT64_MAX: none is */
     int64_t last_door;
     int64_t last_tidy;
     struct slu_acceptor acceptor;
@@ -57,29 +58,33 @@ int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t eve
                         enum helper_event kind, uint32_t index);
 
 /* watchdog.c */
-void slu_soft_lead(void);                         /* the first thread leads */
-bool slu_soft_leading(void);                      /* this thread */
+void slu_soft_lead(void);                         /* called by the first thread: it leads */
+bool slu_soft_leading(void);                      /* whether this thread leads */
 bool slu_soft_follow(struct soft_helper *helper); /* false: the helper stops. true: it leads now */
 uint64_t slu_soft_turn_begin(struct soft_helper *helper);
-void slu_soft_turn_end(struct soft_helper *helper, uint64_t turn); /* perhaps it leads no more */
+/* the caller may have lost the lead */
+void slu_soft_turn_end(struct soft_helper *helper, uint64_t turn);
 
-/* Of the context, for rooms above. */
+/* Calls of the rooms above, with the context. */
 void slu_soft_helper_stop(struct soft_context *context);
 void slu_soft_helper_wake(struct soft_context *context);
 
 /* closing.c */
-/* Takes a socket whose last bytes are on their way. */
+/* Takes over a socket whose last bytes are still being delivered, and closes it later. */
 void slu_soft_helper_linger(struct soft_context *context, int fd);
-/* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
+/*
+ * Reads and discards 1 MiB at most, so that others get their turn. Returns true at the end of the
+ * stream or on an error.
+ */
 bool slu_soft_tcp_discard(int fd);
-bool slu_soft_linger_tick(struct soft_helper *helper); /* whether there are more */
+bool slu_soft_linger_tick(struct soft_helper *helper); /* true: sockets are left */
 void slu_soft_linger_end(struct soft_helper *helper);
 
-/* idle.c: a connection has a ring for large messages, and has none any more */
+/* idle.c: a connection has got a ring for large messages, or has given it back */
 void slu_soft_tidy_begin(struct soft_context *context);
 void slu_soft_tidy_end(struct soft_context *context);
 void slu_soft_tidy_tick(struct soft_helper *helper);
-/* Of the milliseconds to wait, -1 for ever, no more than until it is to be called again. */
+/* Limits a timeout in milliseconds, or -1 for none, to the next tick if one is needed. */
 int slu_soft_tidy_timeout(const struct soft_helper *helper, int timeout);
 
 #endif

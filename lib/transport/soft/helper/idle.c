@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What connections hold for large messages goes back once none has come for a second or
- * two. The helper looks while there is any; where the program is inside of a CQ, it is asked
- * to do it, and is woken if it sleeps there.
+ * Gives back the rings that connections hold for large messages, once none has come for one or two
+ * seconds. The helper ticks while there is any ring. If the program owns a CQ, the program is asked
+ * to do it there, and is woken if it sleeps.
  */
 #include "transport/soft/helper/helper.h"
 

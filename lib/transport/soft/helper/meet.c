@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queue pairs of different contexts come to have a connection: lib/connect/ does it,
- * and here are the queue pairs for it. A queue pair knows what it is to prove from when
- * it is made, and whom it is to meet from its handshake on; who comes before that waits.
- * The helper thread does all of it, under the lock of the context, and sends the CQ of a
- * queue pair the connection, or the news that there will be none.
+ * Connects queue pairs of different contexts with the calls of lib/connect/. A queue pair has its
+ * own proof from its creation on, and knows its peer from its handshake on; a peer that comes
+ * before that waits. The helper thread does all of this under the lock of the context. It sends the
+ * CQ of a queue pair the connection, or the news that there will be none.
  */
 #include "transport/soft/helper/meet.h"
 
@@ -16,10 +15,13 @@
 #include "connect/meeting.h"
 #include "transport/soft/helper/helper.h"
 
-/* Of a queue pair, that keep their places; its peer has a few addresses. */
+/*
+ * Connections to a queue pair that keep their places in the acceptor; its peer may use a few
+ * addresses.
+ */
 #define KNOWN_MOST 4
 
-/* News that are sent once the lock is given back. */
+/* Messages that are sent once the lock is released. */
 struct news {
     struct soft_message *first;
 };
@@ -42,7 +44,7 @@ static int fail_listen(const struct slu_address *listen, int err)
                                          : "");
 }
 
-/* A socket that listens where the context is to, or a negative errno. */
+/* Returns a socket that listens at the address of the context, or a negative errno. */
 static int listen_for_all(struct soft_context *context)
 {
     const struct slu_address *listen = &context->listen;
@@ -94,7 +96,7 @@ int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acce
                     strerrordesc_np(-err));
 }
 
-/* Who a queue pair is, and what it has to prove it. */
+/* Identities of queue pairs and their keys for proofs. */
 
 static void make_identity(const struct slu_endpoint *endpoint, struct slu_identity *identity)
 {
@@ -124,7 +126,10 @@ static void make_side(const struct slu_endpoint *endpoint, struct slu_side *side
     slu_put(at, endpoint->qpn, 4);
 }
 
-/* The meeting of a queue pair, made when it is first needed; NULL: no memory. Locked. */
+/*
+ * Returns the meeting of a queue pair, made when it is first needed; NULL: no memory. The caller
+ * holds the lock of the context.
+ */
 static struct slu_meeting *find_meeting(struct soft_qp *qp)
 {
     struct slu_endpoint own;
@@ -164,7 +169,10 @@ static void free_meeting(struct soft_qp *qp)
     qp->meeting = NULL;
 }
 
-/* Whoever wanted it so, with SLUICE_WIRE, has no namespaces. */
+/*
+ * Logs that a peer on this host can be reached only over TCP. A process that chose TCP with
+ * SLUICE_WIRE has namespaces of 0, and is not logged.
+ */
 static void tell_apart(const struct soft_qp *qp, const struct slu_identity *peer)
 {
     struct soft_context *context = slu_soft_context(qp);
@@ -216,7 +224,7 @@ void slu_soft_meet_end(struct soft_qp *qp)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* What the helper does; all of it has the lock, but the sending of news. */
+/* Work of the helper thread. All of it needs the lock, except sending news. */
 
 static void add_news(struct news *news, struct soft_message *message, struct soft_qp *qp,
                      enum soft_message_kind kind)
@@ -276,7 +284,10 @@ static struct soft_qp *find_qp(struct soft_context *context, uint32_t qpn)
     return qpn > 0 && qpn <= context->qps.size ? context->qps.items[qpn - 1] : NULL;
 }
 
-/* Whom somebody asks for who knows its nonce; NULL: nobody, and it takes as long to say so. */
+/*
+ * Returns the queue pair that a hello names, if the sender has proven that it knows the nonce.
+ * Otherwise returns NULL; that takes as long, so that timing reveals nothing.
+ */
 static struct soft_qp *find_target(struct soft_context *context, const struct slu_talk *talk)
 {
     static const uint8_t nobody[SLU_NONCE_BYTES];
@@ -296,8 +307,8 @@ static enum slu_heard deny(const struct slu_talk *talk)
 }
 
 /*
- * A hello may be one that was recorded: it keeps its place against others only if few have
- * said one for the same queue pair, however many were recorded.
+ * Returns whether few connections have sent a hello for the same queue pair. A hello may be a
+ * recorded one that is replayed, so only few of them keep their places against others.
  */
 static bool is_rare(const struct slu_acceptor *acceptor, const struct slu_pending_conn *conn)
 {
@@ -314,7 +325,7 @@ static bool is_rare(const struct slu_acceptor *acceptor, const struct slu_pendin
     return known < KNOWN_MOST;
 }
 
-/* A whole hello. */
+/* Answers a complete hello. */
 static enum slu_heard answer(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn,
                              const struct soft_qp *qp)
 {
@@ -331,7 +342,7 @@ static enum slu_heard answer(const struct slu_acceptor *acceptor, struct slu_pen
     return SLU_HEARD_MORE;
 }
 
-/* A hello and a proof, of which only the first has been looked at. */
+/* Checks the proof behind a hello that was checked before. */
 static enum slu_heard welcome(struct slu_pending_conn *conn, struct soft_qp *qp, struct news *news)
 {
     struct slu_meeting *meeting = qp != NULL ? find_meeting(qp) : NULL;
@@ -364,7 +375,7 @@ void slu_soft_meet_event(struct soft_helper *helper, uint32_t data)
     int fd = -1;
     pthread_mutex_lock(&context->lock);
     struct soft_qp *qp = find_qp(context, data >> SLU_MEETING_BITS);
-    /* The event may be late, and the number another one's: no harm. */
+    /* A late event may find another queue pair under the number, which is harmless. */
     if (qp != NULL && qp->meeting != NULL)
         conclude(&news, qp,
                  slu_meeting_event(qp->meeting, data & ((1U << SLU_MEETING_BITS) - 1), &fd), &fd);

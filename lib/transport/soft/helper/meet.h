@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Queue pairs of different contexts meet: what meet.c offers to helper, wire and queue pairs. */
+/*
+ * Connects queue pairs of different contexts: calls of meet.c for the helper, the wire and queue
+ * pairs.
+ */
 #ifndef SLU_SOFT_MEET_H
 #define SLU_SOFT_MEET_H
 
@@ -14,16 +17,19 @@ struct tcp_attach {
     int fd;
 };
 
-/* Looks for the peer. By any thread, with no lock: 0, or an error with a text. */
+/*
+ * Starts to look for the peer. Any thread may call it, holding no lock. Returns 0, or an error with
+ * a text.
+ */
 int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote);
 
-/* Opens the listeners of a context, whose addresses are set then; 0, or an error with a text. */
+/* Opens the listeners of a context and sets its addresses. Returns 0, or an error with a text. */
 int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acceptor, int epoll,
                          uint64_t tag);
 
-/* By the helper thread alone. */
+/* Called by the helper thread alone. */
 void slu_soft_meet_event(struct soft_helper *helper, uint32_t data);
-/* Looks after those that are due; returns when it is to be called again. */
+/* Continues all meetings that are due. Returns when to call it again. */
 int64_t slu_soft_meet_tick(struct soft_helper *helper, int64_t now);
 
 #endif

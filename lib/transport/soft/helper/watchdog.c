@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the two threads of a helper leads. A page fault of the leader may take
- * for ever, and all channels need a helper. So the leader counts a turn that may
- * touch memory up twice, to odd when it begins and to even when it ends. If the
- * other thread, which looks every now and then, finds it in the same turn again,
- * it ends the turn itself, and leads from then on; the one that was stopped sees
- * that when it is back, and watches. Who does not lead touches nothing of the
- * leader's; what the leader has in hand during a turn, it alone can reach.
+ * Decides which of the two threads of a helper leads. A page fault of the leader may take for ever,
+ * and all channels need a helper. So the leader counts up twice for a turn that may touch memory:
+ * to odd when it begins and to even when it ends. The other thread, the watcher, checks every
+ * LOOK_TIME. If it finds the same turn again, it ends that turn itself and leads from then on. The
+ * thread that was stopped notices this when it continues, and becomes the watcher. A thread that
+ * does not lead touches none of the leader's fields. Objects in use during a turn are reachable by
+ * the thread of that turn alone.
  *
- * The watcher sleeps without a timeout while there are no turns. The thread is
- * made when it is first needed. One that is stopped is replaced by the other, and
- * by nobody if that is stopped as well: the program's memory then is in a state
- * in which no number of threads would be enough.
+ * The watcher sleeps without a timeout while there are no turns. The thread is created when it is
+ * first needed. A stopped thread is replaced by the other one; if both are stopped, there is no
+ * third, because the program's memory then is in a state in which no number of threads would be
+ * enough.
  */
 #include "transport/soft/helper/helper.h"
 
 #include <string.h>
 #include <time.h>
 
-/* A turn that takes longer is stopped. */
+/* A turn that takes longer than this counts as stopped by a page fault. */
 #define LOOK_TIME SLUICE_MS(100)
 
 static _Thread_local bool leading;
@@ -40,7 +40,7 @@ static void start_watcher(struct soft_helper *helper)
         slu_fd_name_thread(helper->watcher, "sluice-soft");
 }
 
-/* The watcher sleeps, or there is none. */
+/* Wakes the watcher, or starts it the first time. */
 static void wake_watcher(struct soft_helper *helper)
 {
     pthread_mutex_lock(&helper->lock);
@@ -67,7 +67,7 @@ void slu_soft_turn_end(struct soft_helper *helper, uint64_t turn)
         slu_log(SLUICE_LOG_INFO, "a helper thread that was replaced is back");
 }
 
-/* Waits until there have been turns; false: no more, the helper stops. */
+/* Waits until turns have begun. False: the helper stops. */
 static bool await_turns(struct soft_helper *helper)
 {
     pthread_mutex_lock(&helper->lock);
@@ -94,7 +94,9 @@ static bool is_turn(uint64_t turn)
     return turn % 2 != 0;
 }
 
-/* Watches until there has been no turn for a while, or one that does not end. */
+/*
+ * Watches until no turn has begun for LOOK_TIME, or one does not end. True: this thread leads now.
+ */
 static bool watch_turns(struct soft_helper *helper)
 {
     uint64_t last = atomic_load(&helper->turn);
@@ -108,7 +110,9 @@ static bool watch_turns(struct soft_helper *helper)
             if (leading)
                 return true;
         } else {
-            /* Who begins a turn writes turn and reads watched, we do the reverse. */
+            /*
+             * A thread that begins a turn writes turn and reads watched; this one does the reverse.
+             */
             atomic_store(&helper->watched, false);
             if (atomic_load(&helper->turn) == turn)
                 return false;

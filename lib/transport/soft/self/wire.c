@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire within a context. A request itself is the message: it goes to the
- * inbox of the target's CQ, whose owner executes it by copying between the
- * buffers, and comes back with its status to the inbox of its own CQ, whose
- * owner completes it. A request that finds no receive waits at the target.
+ * The wire within a context. The request itself is the message: it goes to the inbox of the
+ * target's CQ, whose owner executes it by copying between the buffers. It returns with its status
+ * to the inbox of its own CQ, whose owner completes it. A request that finds no receive waits at
+ * the target.
  *
- * A queue pair that fails sends one CLOSE behind its requests. It brings back
- * those that wait at the peer, and fails the peer. Where the peer's CQ is not
- * served, because a page fault has stopped the thread that serves it, the end of
- * the queue pair takes them back itself, but for one that is being executed.
+ * A queue pair that fails sends one CLOSE behind its requests, which returns those that wait at the
+ * peer, and fails the peer. If a page fault has stopped the thread that serves the peer's CQ,
+ * destroying the queue pair takes its requests back itself, except one that is being executed.
  */
 #include "transport/soft/core/regions.h"
 
 #include <string.h>
 
-/* What execution answers besides a status. */
+/* Result of a check besides a status: the request must wait for a receive. */
 #define WAIT UINT32_MAX
 
 static void park(struct soft_message *message)
@@ -55,7 +54,7 @@ static void drop_note(struct soft_message *note)
     slu_soft_qp_release(from);
 }
 
-/* False: its sender has taken it back, and it is dropped here. */
+/* Claims a message for this side. False: its sender has taken it back, and it is dropped here. */
 static bool claim(struct soft_message *message)
 {
     struct soft_wqe *wqe = (struct soft_wqe *)message;
@@ -68,7 +67,7 @@ static bool claim(struct soft_message *message)
     return false;
 }
 
-/* It waits, and can be taken back. */
+/* Releases the claim of a message that waits, so that its sender can take it back. */
 static void disclaim(struct soft_message *message)
 {
     struct soft_wqe *wqe = (struct soft_wqe *)message;
@@ -85,7 +84,7 @@ static void respond(struct soft_message *message, uint32_t status)
     slu_soft_send(slu_soft_cq_of(message->from), message, current);
 }
 
-/* Gives back what cannot be executed here any more. It has been claimed. */
+/* Returns a claimed message that cannot be executed here any more to its sender. */
 static void bounce(struct soft_message *message, uint32_t status)
 {
     switch (message->kind) {
@@ -114,11 +113,11 @@ void slu_soft_self_bounce(struct soft_qp *qp)
     }
 }
 
-/* What a request will touch at the target, once it is known to be allowed. */
+/* Memory that a request will touch at the target, once the access was allowed. */
 struct target {
     struct soft_mr *pin;
     uint32_t own; /* status of the receive */
-    uint64_t at;  /* where the remote address is */
+    uint64_t at;  /* the remote address, as mapped here */
 };
 
 static uint32_t check_send(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
@@ -182,9 +181,9 @@ static void copy_atomic(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t
 }
 
 static const struct {
-    /* With the keys locked: a status, or WAIT. */
+    /* Called inside a key reader section. Returns a status, or WAIT. */
     uint32_t (*check)(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target);
-    /* Without: it may touch a page that does not come for a long time. */
+    /* Called outside of it, because a page fault may take long. */
     void (*copy)(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at);
 } operations[] = {
     [SLUICE_OP_SEND] = {check_send, copy_send},
@@ -194,7 +193,7 @@ static const struct {
     [SLUICE_OP_FETCH_ADD] = {check_atomic, copy_atomic},
 };
 
-/* The sender's own memory, before anything of the target's. */
+/* Checks the sender's own memory, before any of the target's. */
 static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
 {
     if (wqe->length > SOFT_MAX_MESSAGE)
@@ -218,7 +217,7 @@ static bool touches_guarded(const struct soft_wqe *wqe, const struct soft_qp *to
            (target->pin != NULL && slu_soft_is_guarded(target->pin));
 }
 
-/* Memory of the target's is not to be had. */
+/* Returns the status for memory of the target that cannot be accessed. */
 static uint32_t refuse(const struct soft_wqe *wqe, struct target *target)
 {
     if (wqe->opcode != SLUICE_OP_SEND)
@@ -227,7 +226,7 @@ static uint32_t refuse(const struct soft_wqe *wqe, struct target *target)
     return SLUICE_STATUS_REM_OP_ERR;
 }
 
-/* To or from regions that are guarded. *source: of the sender's own memory. */
+/* Copies to or from guarded regions. *source: status of the sender's own memory. */
 static uint32_t copy_guarded(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
                              uint32_t *source)
 {
@@ -236,7 +235,7 @@ static uint32_t copy_guarded(const struct soft_wqe *wqe, struct soft_qp *to, str
     bool fetches = slu_soft_is_fetch(wqe);
     slu_soft_touch_nothing(&own);
     slu_soft_touch_nothing(&other);
-    /* The keys are those of the sender, too. */
+    /* Both queue pairs have the same context, so its keys are those of the sender, too. */
     if (wqe->guarded)
         slu_soft_touch_list(&own, to, slu_soft_cursor(wqe->sges, wqe->sge_count, 0), wqe->length,
                             fetches);
@@ -268,7 +267,7 @@ static uint32_t copy(const struct soft_wqe *wqe, struct soft_qp *to, struct targ
     return SLUICE_STATUS_SUCCESS;
 }
 
-/* The receive, if one is used up: by a send in any case. */
+/* Completes the receive, if one is used up; a send always uses one. */
 static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t status,
                         uint32_t own)
 {
@@ -311,7 +310,7 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     return true;
 }
 
-/* The peer is connected to us. */
+/* Notes that the peer is connected to us. */
 static void greet(struct soft_message *hello)
 {
     hello->to->greeted = true;
@@ -319,7 +318,7 @@ static void greet(struct soft_message *hello)
     drop_note(hello);
 }
 
-/* False: it must wait, and so must all behind it. */
+/* Handles a message. False: it must wait, and so must all behind it. */
 static bool handle(struct soft_message *message)
 {
     struct soft_qp *to = message->to;
@@ -354,7 +353,9 @@ void slu_soft_self_hello(struct soft_message *message)
 static void serve_parked(struct soft_qp *qp)
 {
     struct soft_message *message;
-    /* It is taken out first: whoever fails the queue pair meanwhile gives back the rest. */
+    /*
+     * The message is taken out first: if handling it fails the queue pair, that returns the rest.
+     */
     while ((message = unpark(qp)) != NULL) {
         if (handle(message))
             continue;
@@ -371,14 +372,14 @@ void slu_soft_self_response(struct soft_message *message)
     struct soft_wqe *wqe = (struct soft_wqe *)message;
     wqe->state = SOFT_WQE_DONE;
     message->from->out--;
-    /* What waited at a peer that ends comes back before its CLOSE. */
+    /* Requests that waited at a peer that ends return before its CLOSE. */
     if (SLU_UNLIKELY(wqe->status == SLUICE_STATUS_RETRY_EXC_ERR) &&
         slu_soft_qp_state(&message->to->base) == SLU_QP_ERROR)
         slu_soft_note_farewell(message->from, message->to->farewell);
     slu_soft_retire(message->from);
 }
 
-/* Gives back what one sender has here; the rest stays, in order. */
+/* Returns all messages of one sender; the others stay, in order. */
 static void bounce_from(struct soft_qp *qp, const struct soft_qp *from)
 {
     struct soft_message *message = qp->parked;
@@ -442,7 +443,7 @@ static void push_self(struct soft_qp *qp)
         qp->out++;
         slu_soft_inbox_push(cq, &wqe->message);
     }
-    /* peer is held, and holds its CQ. */
+    /* We hold peer, which holds its CQ. */
     if (pushed && cq != slu_soft_cq_of(qp))
         slu_soft_inbox_notify(cq);
 }
@@ -460,7 +461,7 @@ static void stop_self(struct soft_qp *qp, bool hard)
         send_note(&qp->close, SOFT_CLOSE, qp, qp->peer);
 }
 
-/* Takes back what the peer has not begun: nobody will touch what it names. */
+/* Takes back requests that the peer has not begun: from then on it does not touch their memory. */
 static void take_back(struct soft_qp *qp)
 {
     for (uint32_t i = qp->sends.done; i != qp->sent; i++) {
@@ -468,7 +469,7 @@ static void take_back(struct soft_qp *qp)
         unsigned none = SOFT_CLAIM_NONE;
         if (wqe->state != SOFT_WQE_OUT)
             continue;
-        /* The message will still be looked at. */
+        /* The target will still read the message before it drops it. */
         slu_soft_qp_hold(qp);
         slu_soft_qp_hold(qp->peer);
         if (atomic_compare_exchange_strong_explicit(&wqe->claim, &none, SOFT_CLAIM_SENDER,
@@ -486,7 +487,7 @@ static void take_back(struct soft_qp *qp)
 static void destroy_self(struct soft_qp *qp)
 {
     struct soft_cq *cq = slu_soft_cq_of(qp);
-    /* Left are those that are being executed, and those that are on their way back. */
+    /* Wait for requests that are being executed or are on their way back. */
     for (unsigned time = 0; qp->out > 0; time++) {
         cq->drained = 0;
         slu_soft_inbox_drain(cq);
