@@ -16,7 +16,7 @@ void slu_soft_shm_drop_bulk(struct soft_tcp *tcp)
     slu_soft_tidy_end(slu_soft_context(tcp->qp));
 }
 
-/* Until the peer has mapped it, all goes through the slots. */
+/* Until the peer has mapped the ring, all data goes through the slots. */
 void slu_soft_shm_offer_bulk(struct soft_tcp *tcp)
 {
     struct shm_writer *writer = &tcp->shm->writer;
@@ -62,7 +62,10 @@ bool slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd)
     return true;
 }
 
-/* What was in it was taken, or the peer has broken its word: then what is left is nonsense. */
+/*
+ * Unmaps the peer's ring. All records in it were taken, unless the peer broke the protocol; then
+ * the next one is found invalid.
+ */
 void slu_soft_shm_lose_bulk(struct soft_tcp *tcp)
 {
     struct shm_reader *reader = &tcp->shm->reader;
@@ -71,7 +74,7 @@ void slu_soft_shm_lose_bulk(struct soft_tcp *tcp)
     atomic_store_explicit(&reader->segment->bulk_ready, 0, memory_order_relaxed);
 }
 
-/* All of it was taken, and none is about to go through it. */
+/* Returns whether the ring can be dropped: it is idle, empty, and no frame is about to use it. */
 static bool may_drop_bulk(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;

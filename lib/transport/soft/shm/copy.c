@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large sends with one copy: the frame has where the message is, and the receiver reads it
- * from the sender's memory straight to where it goes, if the kernel lets it. Guarantee: what
- * is read counts only if the sender had not given its buffer back until all of it was read,
- * and if it is the process with which we have met.
+ * Large sends with one copy: the frame names the message, and the receiver reads it from the
+ * sender's memory directly to its receive, if the kernel permits. Guarantee: the data count only if
+ * the sender still held its buffer when all of it was read, and if that process is the one that
+ * connected.
  *
- * Whether that is faster than the ring depends on whose cache has the message, which
- * nobody knows but by trying. The receiver times both, and says in its segment which way it
- * wants messages of each size; now and then it wants some the other way, to see.
+ * Whether that is faster than the ring depends on which cache holds the message, so it has to be
+ * measured. The receiver times both ways, and publishes in its segment which way it wants messages
+ * of each size. After every TRIAL messages it asks for some the other way.
  */
 #include "transport/soft/shm/shm.h"
 
 #include <string.h>
 
-#define LEAST_SHIFT 15           /* of a message that is worth it: 32 KiB */
-#define MOST (UINT64_C(4) << 20) /* nobody else is served meanwhile */
-/* So many messages the same way, and some the other way are tried. */
+#define LEAST_SHIFT 15           /* shortest message to lend: 32 KiB */
+#define MOST (UINT64_C(4) << 20) /* no other peer is served meanwhile */
+/* After this many messages the same way, some are tried the other way. */
 #define TRIAL 64
-/* The first ones this way find the caches as the other way has left them, and do not count. */
+/*
+ * The first messages this way are not counted, as the caches are still as the other way left them.
+ */
 #define SETTLED 3
-/* The other way is taken if it takes less than so much of the time, in 16ths. */
+/* Change to the other way if it takes less than this many 16ths of the time. */
 #define BETTER 15
 
 _Static_assert(MOST == UINT64_C(1) << (LEAST_SHIFT + SHM_CLASSES - 1), "a class for all");
@@ -29,7 +31,7 @@ static bool is_large(uint64_t length)
     return length >= UINT64_C(1) << LEAST_SHIFT && length <= MOST;
 }
 
-/* Of a large one: from 32 KiB, from 64 KiB and so on. */
+/* Returns the class of a large message: 0 from 32 KiB, 1 from 64 KiB and so on. */
 static uint32_t class_of(uint64_t length)
 {
     return (uint32_t)(63 - __builtin_clzll(length)) - LEAST_SHIFT;
@@ -52,7 +54,7 @@ void slu_soft_shm_withdraw(struct soft_tcp *tcp)
     if (!tcp->shared)
         return;
     atomic_store_explicit(&tcp->shm->writer.segment->withdrawn, 1, memory_order_relaxed);
-    /* Before the program writes to what it is given back. */
+    /* Before the program can write to the buffer that it gets back. */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -80,7 +82,7 @@ void slu_soft_shm_time(struct soft_tcp *tcp, uint64_t length)
         tcp->shm->begun = is_large(length) ? slu_now() : 0;
 }
 
-/* One time may be that of somebody who had to wait for a processor. */
+/* Updates a mean. A longer time counts less, as the process may have waited for a processor. */
 static uint32_t mean(uint32_t before, int64_t time)
 {
     if (before == 0)
@@ -91,7 +93,10 @@ static uint32_t mean(uint32_t before, int64_t time)
     return (uint32_t)(before + ((time < most ? time : most) - before) / 8);
 }
 
-/* More often at first: what has never been touched takes longer. */
+/*
+ * Returns whether to try the other way: more often at first, as memory that was never touched takes
+ * longer.
+ */
 static bool is_time_to_try(uint32_t count)
 {
     return (count & (count - 1)) == 0 || count % TRIAL == 0;
@@ -127,7 +132,10 @@ void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent)
         want(shm, class, choose(ways));
 }
 
-/* Nothing else is lent, nor is anybody made to read for longer. */
+/*
+ * Checks a loan: its length is that of the message and within the limits, which bound the time to
+ * read.
+ */
 static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 {
     uint64_t length = 0;
@@ -136,7 +144,7 @@ static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
     return is_large(length) && length == frame->length;
 }
 
-/* All of it, or the errno value of why not. */
+/* Reads a lent message. Returns 0 or a positive errno value. */
 static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_touched touched;
@@ -154,7 +162,7 @@ static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return slu_soft_touch_end(&touched) ? err : EFAULT;
 }
 
-/* From now on it goes through the ring; this message, too. */
+/* Declines loans: from now on messages go through the ring, this one included. */
 static enum shm_loan decline(struct soft_tcp *tcp, int err)
 {
     struct soft_shm *shm = tcp->shm;
@@ -183,7 +191,7 @@ static bool target_is_mapped(const struct soft_tcp *tcp, uint64_t length)
 
 static bool is_withdrawn(const struct soft_shm *shm)
 {
-    /* What was read before was read before this. */
+    /* All reads of the message come before this one. */
     atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(&shm->reader.segment->withdrawn, memory_order_relaxed) != 0;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-sided requests that the initiator executes itself, in memory of the peer's that it has
- * mapped, or reads from the peer's process: as they are posted, without a frame, and without
- * the peer. That is done only if all requests before it are done, so that the order of the
- * queue pair is kept; it has no number, and the peer does not hear of it. All else, and all
- * that would fail, is queued as ever.
+ * One-sided requests that the initiator executes itself as they are posted, without a frame and
+ * without the peer: in the peer's memory that it has mapped, or by reading from the peer's process.
+ * This is done only if all earlier requests are done, which keeps the order of the queue pair. Such
+ * a request has no sequence number, and the peer is not notified. All other requests, and all that
+ * would fail, are queued.
  *
- * Each touch is between two words: we say that we touch, then look whether the connection is
- * closed at the other end. Who closes it says so, then waits for us, so once a queue pair is
- * in the error state its peer does not touch the memory that its program still has.
+ * Each access is marked: the initiator sets touching and then checks whether the peer has closed
+ * its memory. The peer sets closed and then waits while touching is set. So once a queue pair is in
+ * the error state, its peer does not touch the memory of its program.
  */
 #include "transport/soft/shm/shm.h"
 
@@ -16,24 +16,24 @@
 #include <poll.h>
 #include <string.h>
 
-/* Who does not let go within this time has been stopped amid a copy. */
+/* A peer that still touches memory after this time has been stopped in the middle of a copy. */
 #define CLOSING_TIME SLUICE_S(1)
-/* Likewise, if the same has been found of another one just before. */
+/* Likewise, if another peer was found stopped less than CLOSING_TIME ago. */
 #define CLOSING_TIME_MORE SLUICE_MS(20)
 
 struct touch {
     const struct shm_import *import;
-    uint8_t *at; /* in our mapping; NULL: it is shown */
+    uint8_t *at; /* in our mapping; NULL: read from the peer's process */
     uint64_t length;
-    uint32_t access; /* of the peer's memory: what it takes */
+    uint32_t access; /* right that the peer's memory must grant */
 };
 
-/* Reads that follow each other, of memory that is shown: one system call does for all. */
+/* Consecutive reads from the peer's process, which one system call executes. */
 #define RUN_READS 64
 
 struct run {
     uint32_t count;
-    uint32_t to_count; /* with the first element of the list, which is left free */
+    uint32_t to_count; /* including the first element, which is left free */
     uint64_t length;
     const struct shm_import *imports[RUN_READS];
     struct iovec to[1 + RUN_READS + SOFT_MAX_SGE];
@@ -63,13 +63,16 @@ static uint64_t sum_lengths(const struct slu_send_wr *wr)
     return sum;
 }
 
-/* In this turn, in which no deadline is looked at: what is more goes as frames. */
+/*
+ * Returns whether this turn, in which no deadline is checked, has copied enough: further requests
+ * are sent as frames.
+ */
 static bool is_enough(const struct soft_cq *cq, uint64_t length)
 {
     return length > SOFT_TURN_BYTES || (cq->copied > 0 && cq->copied + length > SOFT_TURN_BYTES);
 }
 
-/* Of a form that is to be executed here, as far as one can tell without the peer's memory. */
+/* Returns whether a request can be executed here, as far as its own fields tell. */
 static bool is_plain(const struct soft_qp *qp, const struct slu_send_wr *wr, struct touch *touch)
 {
     touch->access = access_for(wr->opcode);
@@ -131,8 +134,8 @@ static void add_read(struct run *run, const struct slu_send_wr *wr, const struct
 }
 
 /*
- * May a request be read by the same call as those before it? One with a fence may not: only the
- * fence behind a call keeps what is read later from being read earlier on every processor.
+ * Returns whether the same call can execute this read as well. A request with a fence needs a call
+ * of its own: only the fence behind a call orders reads on every processor.
  */
 static bool joins(const struct soft_qp *qp, const struct run *run, const struct slu_send_wr *wr,
                   struct touch *touch)
@@ -153,8 +156,8 @@ static bool all_are_there(const struct run *run)
 }
 
 /*
- * From the peer's process, by the kernel. What was read counts if the regions and the
- * connection were there all the time; else the peer is to say what is wrong.
+ * Reads from the peer's process. The data count if the regions were registered and the connection
+ * was open all the time; otherwise the requests are queued, and the peer reports what is wrong.
  */
 static bool read_run(struct soft_tcp *tcp, struct run *run)
 {
@@ -195,15 +198,15 @@ static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, uint64_
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     if ((wr->flags & SLU_SIGNALED) != 0)
         slu_soft_cq_complete(tcp->qp, &wc);
-    /* Its connections are looked at now and then, also by a program that does only this. */
+    /* Counted so that connections are also polled in a program that only posts such requests. */
     cq->directs++;
     cq->copied += length + SOFT_SHORT_BYTES;
-    /* Who sleeps may wait for what was written, and not for a part of it. */
+    /* A peer that sleeps may wait for the written data, but not for a part of a list. */
     if (wr->opcode != SLUICE_OP_READ && (wr->flags & SLU_MORE) == 0)
         tcp->shm->published |= SHM_ARMED_RECORDS;
 }
 
-/* For the rest of this turn: a fence, and only one for all of a list. */
+/* Marks the peer's memory as touched for the rest of this turn, with one fence for a whole list. */
 static bool begin_touching(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
@@ -262,7 +265,7 @@ uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
     }
     if (!may_use_own(qp, wr) || !begin_touching(tcp) || !slu_soft_shm_is_there(touch.import))
         return 0;
-    /* What was written before a read is seen by whoever wrote what it reads. */
+    /* Order earlier writes before this read, as seen by the thread that wrote what it reads. */
     if (shm->written && wr->opcode == SLUICE_OP_READ) {
         slu_soft_shm_fence();
         shm->written = false;
@@ -283,7 +286,10 @@ static bool has_ended(const struct soft_tcp *tcp)
     return ended;
 }
 
-/* The first is waited for in earnest: a process that was stopped may touch memory on many. */
+/*
+ * Returns how long to wait: long for the first peer only, as a stopped process may be touching
+ * memory of many connections.
+ */
 static int64_t closing_time(struct soft_cq *cq, int64_t now)
 {
     if (now - cq->overdue < CLOSING_TIME)
@@ -317,9 +323,9 @@ void slu_soft_shm_end_direct(struct soft_tcp *tcp)
         return;
     tcp->qp->direct = false;
     slu_soft_shm_close(&tcp->shm->reader);
-    if (!tcp->shm->has_table) /* nothing was exported to it */
+    if (!tcp->shm->has_table) /* no region was exported to this peer */
         return;
-    /* Others may be closing, too, and wait for us. */
+    /* Other peers may be closing, too, and wait for this side. */
     end_touching_all(slu_soft_cq_of(tcp->qp));
     await_letting_go(tcp);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions that peers map, so that they execute their one-sided requests themselves: the owner's
- * side. A peer asks for a region that it uses. One of sluice_mr_alloc() it is given, as a memfd,
- * if all that this lets it do is its right; any other one that it may read it is shown, so
- * that it reads it from this process if the kernel lets it; but not one of a dmabuf, whose
- * exporter hears of each touch from its owner alone.
+ * The owner's side of regions that peers map to execute their one-sided requests themselves. A peer
+ * asks for a region that it uses. It is given a region of sluice_mr_alloc() as a memfd, if it has
+ * all the rights that the memfd grants. It is shown any other region that it may read, which it
+ * then reads from this process if the kernel permits. A region of a dmabuf is denied: only its
+ * owner notifies the exporter of each access.
  *
- * Each such region has a place in a table that all peers may read and nobody else may write.
- * Deregistering changes the word there before the memory is unmapped. Who has seen the old
- * word just before may still touch the pages, but they are nobody's by then, and are never
- * used again. Guarantee: once a region is deregistered, no peer touches memory that the
- * program has.
+ * Each such region has a place in a table that all peers may read and only this process may write.
+ * Deregistering changes the word there before the memory is unmapped. A peer that saw the old word
+ * just before may still touch the pages, but by then no process uses them, and they are never used
+ * again. Guarantee: once a region is deregistered, no peer touches memory that the program has.
  */
 #include "transport/soft/shm/shm.h"
 
@@ -21,8 +20,8 @@
 #include <unistd.h>
 
 struct soft_exports {
-    pthread_mutex_t lock; /* of all of it, and of the lists of exports; taken last */
-    int fd;               /* of the table; -1: nothing was exported */
+    pthread_mutex_t lock; /* protects all fields and the lists of exports; taken last */
+    int fd;               /* of the table; -1: no region was exported */
     _Atomic uint64_t *words;
     uint32_t hint; /* of a free place */
     bool used[SHM_PLACES];
@@ -80,7 +79,10 @@ static bool take_place(struct soft_exports *exports, uint32_t *place)
     return false;
 }
 
-/* Whoever knows the region by its word of now does not use it any more. */
+/*
+ * Changes the word of a place, so that peers with the old value stop using the region, and frees
+ * the place.
+ */
 static void free_place(struct soft_exports *exports, uint32_t place)
 {
     atomic_fetch_add_explicit(&exports->words[place], 1, memory_order_seq_cst);
@@ -122,7 +124,7 @@ static struct shm_export *find_export(const struct soft_mr *mr, const struct sof
     return export;
 }
 
-/* What a peer may ask twice it is given twice, and is kept once. */
+/* Registers an export. A peer that asks again is given the region again, but is registered once. */
 static bool begin_export(struct soft_exports *exports, struct soft_mr *mr, struct soft_tcp *tcp)
 {
     if (find_export(mr, tcp) != NULL)
@@ -143,8 +145,8 @@ static struct soft_exports *exports_of(const struct soft_tcp *tcp)
 }
 
 /*
- * May this peer map a region? Who does so to write can write to all of it, so it must have
- * the right to change it if anybody has.
+ * Returns whether this peer may map a region. The memfd of a region that peers may change can be
+ * written as a whole, so the peer itself must have a right to change the region.
  */
 static bool may_map(const struct soft_qp *qp, const struct soft_mr *mr)
 {
@@ -152,14 +154,14 @@ static bool may_map(const struct soft_qp *qp, const struct soft_mr *mr)
                           (mr->access & qp->attr.access & SOFT_ACCESS_CHANGES) != 0);
 }
 
-/* What it may do there itself. */
+/* Returns the rights of a peer that accesses the region itself. */
 static uint32_t rights(const struct soft_qp *qp, const struct soft_mr *mr)
 {
     uint32_t here = SLUICE_ACCESS_REMOTE_READ | (may_map(qp, mr) ? SOFT_ACCESS_CHANGES : 0);
     return mr->access & qp->attr.access & here;
 }
 
-/* The region, which does not go until it is given back; NULL: this peer may do nothing there. */
+/* Finds a region and pins it. NULL: this peer has no right to it. */
 static struct soft_mr *pin_region(const struct soft_qp *qp, uint32_t key)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
@@ -173,7 +175,10 @@ static struct soft_mr *pin_region(const struct soft_qp *qp, uint32_t key)
     return mr;
 }
 
-/* From the first peer on, so that what a context takes does not depend on what peers ask. */
+/*
+ * Makes the table with the first peer, so that a context's use of memory does not depend on
+ * requests of peers.
+ */
 void slu_soft_shm_begin_exports(struct soft_tcp *tcp)
 {
     struct soft_exports *exports = exports_of(tcp);
@@ -190,8 +195,8 @@ static bool give_table(struct soft_tcp *tcp)
 }
 
 /*
- * The memfd, or its like by which nobody can write: the kernel seals the memory of a region that
- * peers may change for none of its parts. -1: there is none.
+ * Returns the memfd, or a read-only descriptor of it for a part of a region that peers may change:
+ * the kernel cannot seal a single part. -1: there is none.
  */
 static int open_memory(const struct soft_mr *mr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions of the peer that it lets us map, or shows us: who uses a key a second time asks for
- * its region, and goes on without it until the answer is here. A region is unmapped when the
- * peer says that it is gone, or with the connection.
+ * Regions of the peer that this side may map, or read from the peer's process. The second use of a
+ * key asks for its region; requests are sent as frames until the answer arrives. A region is
+ * unmapped when the peer has deregistered it, or with the connection.
  */
 #include "transport/soft/shm/shm.h"
 
@@ -12,9 +12,9 @@
 
 #define PLACES_LEAST 32
 #define PLACES_MOST 8192
-/* Answers that any socket takes, unread. */
+/* Requests in flight: any socket can queue this many answers unread. */
 #define ASKED_MOST 32
-/* Uses of a region after which one asks again: the peer may have had no place for it. */
+/* Uses of a denied region after which to ask again: the peer may have had no place for it. */
 #define DENIED_USES 1024
 
 static uint32_t place_of(const struct shm_imports *imports, uint32_t key)
@@ -33,13 +33,16 @@ struct shm_import *slu_soft_shm_find_import(const struct shm_imports *imports, u
     return import->state == SHM_IMPORT_NONE ? NULL : import;
 }
 
-/* Of no use to anybody once there is no room. */
+/* Returns whether an entry can be dropped to make room. */
 static bool may_be_forgotten(const struct shm_import *import)
 {
     return import->state != SHM_IMPORT_ASKED && import->state != SHM_IMPORT_HERE;
 }
 
-/* Twice as large as long as it may be, and then without what may be forgotten. */
+/*
+ * Makes room for a key: doubles the table up to its maximum, then drops entries that can be
+ * forgotten.
+ */
 static bool make_room(struct shm_imports *imports)
 {
     uint32_t size = imports->places == NULL ? 0 : imports->mask + 1;
@@ -114,7 +117,7 @@ static void unmap(struct shm_import *import)
     import->at = NULL;
 }
 
-/* The question that this answers, which is not open any more; NULL: nobody has asked. */
+/* Ends the question that an answer belongs to. NULL: the key was not asked for. */
 static struct shm_import *end_question(struct shm_imports *imports, uint32_t key)
 {
     struct shm_import *import = slu_soft_shm_find_import(imports, key);
@@ -143,8 +146,8 @@ static void have(const struct shm_imports *imports, struct shm_import *import,
 }
 
 /*
- * Whole pages, so that a byte has the place in its page that the peer's address says, and words
- * are as aligned as they are there.
+ * Maps whole pages, with the first byte at the page offset of the peer's address, so that words
+ * have the same alignment on both sides.
  */
 static void map_given(struct shm_import *import, const struct shm_given *given, int fd,
                       enum shm_use use)

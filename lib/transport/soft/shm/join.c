@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two near sides agree on shared memory, over the socket on which they have met: each
- * says which segment it receives in, and then whether it could map the other's. What
- * follows on the socket are bells and descriptors, or frames if one of them could not.
+ * Two near sides agree on shared memory, over the socket on which they have met. Each side sends
+ * the segment in which it receives, and then whether it could map the other's. After that the
+ * socket carries bells and descriptors, or frames if one side could not.
  */
 #include "transport/soft/shm/shm.h"
 
@@ -14,7 +14,7 @@
 
 static const uint8_t magic[4] = {'s', 'l', 'u', 'm'};
 
-/* With a descriptor of the segment, if there is one. */
+/* Sent with the descriptor of the segment, if there is one. */
 struct offer {
     uint8_t magic[4];
     uint8_t version;
@@ -63,12 +63,12 @@ void slu_soft_shm_join(struct soft_tcp *tcp)
     int err = slu_soft_shm_tell(tcp->fd, &offer, sizeof(offer), fd);
     if (fd >= 0)
         slu_fd_close(fd);
-    /* A socket that does not take this has ended, which will be seen. */
+    /* Other errors mean that the socket has ended, which is detected later. */
     if (err == -EAGAIN)
         fail_join(tcp, "the peer's socket is full from the start");
 }
 
-/* Until so many bytes are here; 1: they are, 0: not yet, -1: the end. */
+/* Receives length bytes. Returns 1 when they are complete, 0 if not yet, -1 at the end. */
 static int hear(struct soft_tcp *tcp, uint32_t length)
 {
     while (tcp->carry_length < length) {
@@ -89,7 +89,7 @@ static int hear(struct soft_tcp *tcp, uint32_t length)
     return 1;
 }
 
-/* The peer's offer is here. False: it was none. */
+/* Checks the peer's offer and answers whether it is usable. False: the offer is invalid. */
 static bool judge(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
@@ -122,7 +122,7 @@ static void begin_sharing(struct soft_tcp *tcp)
     slu_soft_shm_heat(tcp);
 }
 
-/* The peer's verdict is here. */
+/* Ends the negotiation with the peer's answer. False: the answer is invalid. */
 static bool conclude(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;

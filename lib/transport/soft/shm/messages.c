@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads what the peer says over the socket, beside the frames: see socket.c. */
+/* Reads the messages of the peer over the socket: see socket.c. */
 #include "transport/soft/shm/shm.h"
 
 #include <string.h>
 
-/* Bytes: less than any socket takes of the shortest words. */
+/* Bytes of one read: fewer than the shortest messages that any socket can queue. */
 #define MUCH 64
 
 static const uint8_t lengths[SHM_WORDS] = {
@@ -21,7 +21,7 @@ static const uint8_t lengths[SHM_WORDS] = {
 
 _Static_assert(SHM_SAID_BYTES == 1 + sizeof(struct shm_given), "the longest");
 
-/* All of a word is here. False: it makes no sense now. */
+/* Handles a complete message. False: it is not valid now. */
 static bool hear_word(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
@@ -68,9 +68,9 @@ static bool hear_byte(struct soft_tcp *tcp, uint8_t byte)
 }
 
 /*
- * A descriptor comes with the first bytes of its word that are read, perhaps behind those of
- * earlier words. If that is not all of the word, what is read next is the rest of it and no
- * more, for the word behind it may have a descriptor of its own.
+ * Returns how many bytes to read. A descriptor arrives with the first bytes of its message, perhaps
+ * behind earlier messages. If the message is incomplete, only its rest is read next, because the
+ * message behind it may have a descriptor of its own.
  */
 static size_t next_read(const struct soft_shm *shm)
 {
@@ -79,7 +79,7 @@ static size_t next_read(const struct soft_shm *shm)
     return (size_t)(lengths[shm->said[0]] - shm->said_length);
 }
 
-/* So each is taken by its word before the next one comes. */
+/* Keeps a descriptor for its message. False: the last one was not taken by its message. */
 static bool pass_fd(struct soft_shm *shm, int fd)
 {
     if (fd < 0)
@@ -92,7 +92,10 @@ static bool pass_fd(struct soft_shm *shm, int fd)
     return true;
 }
 
-/* Where as much is unread as the socket takes, the peer may have had more to say. */
+/*
+ * Drops regions that the peer has deregistered. If MUCH was unread, the socket may have been full
+ * and a message to drop a region may be missing.
+ */
 static void drop_imports(struct soft_shm *shm, size_t heard)
 {
     if (shm->drops || heard >= MUCH)

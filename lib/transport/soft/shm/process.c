@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the process at the other end, read by the number of that process, where the
- * kernel lets us. The number may be another's after its death, and the memory another
- * program's. So with what is wanted, in the same call, and so of the same memory, a token is
- * read: random bytes that the peer has told us, and that a child of fork(2) has not.
+ * Reads memory of the peer's process by its process ID, if the kernel permits. After the process
+ * ends, its ID can be reused, and after exec(2) the memory is another program's. So each call also
+ * reads a token from the same memory: random bytes that the peer has sent, and that a child of
+ * fork(2) does not have.
  */
 #include "transport/soft/shm/shm.h"
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records in a ring of slots. The word of a record is written last, with release, and says
- * its position: a reader that finds it finds all of its record. What stands where the next
- * one will be is the word of a record one lap before, or is cleared before; so bytes of a
- * record are never taken for a word.
+ * Records in a ring of slots. The word of a record contains its position and is written last, with
+ * release: a reader that finds it finds all of its record. The next slot contains the word of a
+ * record one lap before, or is cleared first, so bytes of a record are never mistaken for a word.
  */
 #include "transport/soft/shm/ring.h"
 
-/* The word: position + 1, bulk, generation or kind, length. */
+/* Fields of a word: position + 1, bulk, generation or kind, length. */
 #define BULK (UINT64_C(1) << 31)
 #define GENERATION_SHIFT 20
 #define LENGTH_MASK ((UINT32_C(1) << GENERATION_SHIFT) - 1)
 
 #define RING_BYTES (SHM_SLOTS * SHM_LINE)
-/* The writer is not told of every slot, each time for the price of a line; but if it waits. */
+/*
+ * Free slots are published in groups, as each time costs a cache line; at once if the writer waits.
+ */
 #ifndef GIVEN_TOGETHER /* the test of all interleavings has fewer of these, too */
 #define GIVEN_TOGETHER (SHM_SLOTS / 4)
 #endif
@@ -21,8 +22,8 @@
 _Static_assert(SHM_SLOTS <= 64, "a bit for each");
 
 /*
- * Two ends in one process map the same memory at two places, which ThreadSanitizer takes
- * for two memories: it is told what the words below tell.
+ * Two ends in one process map the same memory twice, which ThreadSanitizer takes for different
+ * memory. These calls tell it about the ordering by the shared words.
  */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -60,7 +61,7 @@ static _Atomic uint64_t *head_at(struct shm_segment *segment, uint32_t index)
     return (_Atomic uint64_t *)(void *)segment->slots[index];
 }
 
-/* One slot stays free: its word says that there is nothing more. */
+/* One slot stays free: its word marks the end of the records. */
 static int free_slots(const struct shm_writer *writer)
 {
     uint32_t used = writer->written - writer->taken;
@@ -116,7 +117,10 @@ void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *by
         memcpy(ring, (const uint8_t *)bytes + first, length - first);
 }
 
-/* The first of them has a word, which tells itself from the next lap's. */
+/*
+ * Notes which slots have bytes of a record. The first has a word, whose position differs in the
+ * next lap.
+ */
 static void note_covered(struct shm_writer *writer, uint32_t index, uint32_t slots)
 {
     writer->covered &= ~(UINT64_C(1) << index);
@@ -233,7 +237,7 @@ const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct 
     return (record->bulk ? reader->bulk : reader->segment->slots[0]) + at;
 }
 
-/* The writer may use the places again of all that was taken. */
+/* Publishes all slots that were taken, so that the writer can use them again. */
 static void give(struct shm_reader *reader)
 {
     if (reader->given == reader->taken)
@@ -276,7 +280,10 @@ bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words)
     return true;
 }
 
-/* As below: of a word that is written here and one that is read, one of the two sees. */
+/*
+ * Writes touching and reads closed; slu_soft_shm_close() does the reverse, so one side sees the
+ * other.
+ */
 bool slu_soft_shm_touch(struct shm_writer *writer)
 {
     atomic_store_explicit(&writer->segment->touching, 1, memory_order_relaxed);
@@ -320,8 +327,8 @@ static bool has_what_it_wants(const struct shm_reader *reader, struct shm_writer
 }
 
 /*
- * A word is written here and another one read, and by the peer the other way round: with
- * the fence between them, here and there, one of the two sees the other's.
+ * Writes its flags and then reads the records; the peer publishes and then reads the flags. With a
+ * fence between the two steps on both sides, at least one sees the other's write.
  */
 bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer,
                        const struct shm_wants *wants, bool *bell)

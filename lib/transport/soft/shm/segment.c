@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that two processes share. Guarantee: touching what slu_soft_shm_make() or
- * slu_soft_shm_map() gave never kills the program: its pages were taken when it was made,
- * and nobody can make it shorter.
+ * Memory that two processes share. Guarantee: touching memory from slu_soft_shm_make() or
+ * slu_soft_shm_map() never kills the program, because its pages were allocated when it was made and
+ * no process can shorten it.
  */
 #include "transport/soft/shm/shm.h"
 
@@ -18,7 +18,7 @@
 
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
 
-/* A child of fork(2) has nothing to do with it. */
+/* Maps a memfd. A child of fork(2) does not inherit the mapping. */
 static void *map_memory(int fd, uint64_t offset, size_t bytes, enum shm_use use)
 {
     int protection = use == SHM_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -33,7 +33,7 @@ static void *map_memory(int fd, uint64_t offset, size_t bytes, enum shm_use use)
     return map;
 }
 
-/* Beyond its limit a file gets the program a signal that kills it. */
+/* Checks RLIMIT_FSIZE: extending a file beyond it raises SIGXFSZ, which kills the program. */
 static bool may_be_so_long(size_t bytes)
 {
     struct rlimit limit;
@@ -49,7 +49,7 @@ static int take_pages(int fd, size_t bytes)
     return result;
 }
 
-/* Writing is forbidden once we have mapped it: what is mapped already is not subject to it. */
+/* Seals a memfd. The seal against writing comes after our own mapping, which stays writable. */
 static int seal(int fd, enum shm_use use)
 {
     int more = use == SHM_READ_ONLY ? F_SEAL_FUTURE_WRITE : 0;
@@ -79,7 +79,10 @@ int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map)
     return -err;
 }
 
-/* Of the kernel's memory in small pages, sealed, and all of it there up to this end. */
+/*
+ * Returns whether a descriptor is tmpfs memory in small pages, sealed, with all pages allocated up
+ * to end.
+ */
 static bool is_sound(int fd, uint64_t end)
 {
     struct stat stat;

@@ -6,37 +6,37 @@
 #include "transport/soft/shm/ring.h"
 #include "transport/soft/tcp/seam.h"
 
-/* Where a process has something that no other process has there. */
+/* An address in a process, and random bytes there that no other process has. */
 struct shm_token {
     uint64_t addr;
     uint8_t bytes[SLU_TOKEN_BYTES];
 };
 
-/* How far the two have come, over the socket. */
+/* Stages of the negotiation over the socket. */
 enum shm_stage {
-    SHM_OFFERING, /* our segment is sent, or that there is none */
-    SHM_JUDGING,  /* and whether we have the peer's */
+    SHM_OFFERING, /* our segment is sent, or the fact that there is none */
+    SHM_JUDGING,  /* the answer whether we mapped the peer's is sent, too */
     SHM_ON,
-    SHM_OFF /* one of us could not: frames go over the socket */
+    SHM_OFF /* one side could not: frames go over the socket */
 };
 
 /* Sizes of messages that may be lent. */
 #define SHM_CLASSES 8
 
-/* How messages of a size came: copied twice, through the ring, and once. */
+/* Statistics on messages of a size: [0] copied twice, through the ring; [1] lent, copied once. */
 struct shm_class {
-    uint32_t time[2]; /* ns, a mean; 0: not known */
-    uint32_t count;   /* of those that came the way that is better */
-    uint32_t run;     /* that came the same way as the last */
-    bool lent;        /* the last */
-    bool lends;       /* that way is better */
+    uint32_t time[2]; /* mean time in ns; 0: not known */
+    uint32_t count;   /* of messages that came the better way */
+    uint32_t run;     /* of consecutive messages that came the same way */
+    bool lent;        /* the last message was lent */
+    bool lends;       /* lending is better */
 };
 
-/* A region of the peer that is mapped or shown, or will not be: see shm/import.c. */
+/* States of a region of the peer: see shm/import.c. */
 enum shm_import_state {
     SHM_IMPORT_NONE,
     SHM_IMPORT_NOTED, /* its key was used once */
-    SHM_IMPORT_ASKED, /* and again: the peer is to answer */
+    SHM_IMPORT_ASKED, /* used again: the peer was asked for the region */
     SHM_IMPORT_DENIED,
     SHM_IMPORT_HERE
 };
@@ -44,137 +44,140 @@ enum shm_import_state {
 struct shm_import {
     uint32_t key;
     enum shm_import_state state;
-    uint8_t *at;   /* its first byte here; NULL: it is shown, to be read from the peer's process */
-    uint32_t lead; /* bytes that are mapped before it */
-    uint64_t addr; /* as the peer's handle has it */
+    uint8_t *at;   /* its first byte, mapped here; NULL: to be read from the peer's process */
+    uint32_t lead; /* bytes mapped before it */
+    uint64_t addr; /* address in the peer's handle */
     uint64_t length;
-    const _Atomic uint64_t *word; /* in the peer's table: the region is there */
-    uint64_t value;               /* while it is this */
+    const _Atomic uint64_t *word; /* in the peer's table */
+    uint64_t value;               /* the word's value while the region is registered */
     uint32_t access;              /* SLUICE_ACCESS_REMOTE_* */
     uint32_t uses;                /* since it was denied */
 };
 
-/* By key: open addressing. */
+/* A hash table by key, with open addressing. */
 struct shm_imports {
     struct shm_import *places;
     uint32_t mask;
     uint32_t used;                 /* places that are not free */
-    uint32_t asked;                /* of these, keys that the peer is to answer for */
-    bool reads_not;                /* what is shown cannot be read */
-    bool full;                     /* until one that is mapped goes */
-    const _Atomic uint64_t *table; /* the peer's; NULL: not yet, or not to be had */
+    uint32_t asked;                /* keys that the peer was asked for */
+    bool reads_not;                /* the peer's process cannot be read */
+    bool full;                     /* no room until a mapped region is dropped */
+    const _Atomic uint64_t *table; /* the peer's; NULL: not received, or not mapped */
 };
 
 /* Regions that may be exported at a time, and the table of their words. */
 #define SHM_PLACES 4096
 #define SHM_TABLE_BYTES (SHM_PLACES * sizeof(uint64_t))
 
-/* What is said over the socket, a byte each, and what follows it. */
+/* Messages over the socket: one byte each, and its arguments. */
 enum shm_socket_word {
-    SHM_WORD_BELL = 1, /* look */
-    SHM_WORD_BULK,     /* with a descriptor: here is a ring for what is large */
-    SHM_WORD_NO_BULK,  /* it is not used any more */
-    SHM_WORD_ASK,      /* key: may I map the region? */
-    SHM_WORD_TABLE,    /* with a descriptor: what is exported says here when that ends */
+    SHM_WORD_BELL = 1, /* wakes the peer: poll the shared memory */
+    SHM_WORD_BULK,     /* with a descriptor: a ring for large pieces */
+    SHM_WORD_NO_BULK,  /* that ring is not used any more */
+    SHM_WORD_ASK,      /* key: asks for a region */
+    SHM_WORD_TABLE,    /* with a descriptor: the table of words of exported regions */
     SHM_WORD_GIVE,     /* with a descriptor: struct shm_given */
-    SHM_WORD_SHOW,     /* struct shm_given: you may not, but it can be read from this process */
-    SHM_WORD_DENY,     /* key: no */
-    SHM_WORD_DROP,     /* a region is gone: which, the table says */
+    SHM_WORD_SHOW,     /* struct shm_given: cannot be mapped, but read from this process */
+    SHM_WORD_DENY,     /* key: the region is denied */
+    SHM_WORD_DROP,     /* a region was deregistered: the table shows which */
     SHM_WORDS
 };
 
 struct shm_given {
     uint32_t key;
-    uint32_t access; /* of the peer that gets it */
+    uint32_t access; /* rights of the peer that gets it */
     uint64_t addr;
     uint64_t length;
-    uint64_t word; /* what the table has there, as long as the region is */
+    uint64_t word; /* value in the table while the region is registered */
     uint32_t place;
-    uint32_t page; /* of the memfd, in which the first byte is; where in it, addr says */
+    uint32_t page; /* of the memfd, with the first byte; its offset there is that of addr */
 };
 
-#define SHM_SAID_BYTES 41 /* of the longest word, and what follows it */
+#define SHM_SAID_BYTES 41 /* of the longest message */
 
 struct soft_shm {
     enum shm_stage stage;
-    bool usable; /* we have both segments */
+    bool usable; /* both segments are mapped */
     struct shm_writer writer;
     struct shm_reader reader;
-    uint32_t bulk_wanted; /* what was blocked waits for so much room in the bulk */
-    bool bulk_refused;    /* it could not be made */
-    bool bulk_used;       /* since it was looked whether it is of use */
-    unsigned published;   /* SHM_ARMED_*: since somebody looked whether the peer sleeps */
-    uint32_t done;        /* of our requests, by the peer's words */
-    bool fresh;           /* something came, and nobody has looked at the clock since */
-    uint32_t fruitless;   /* looks, since something came */
-    /* What is lent to us. */
+    uint32_t bulk_wanted; /* room in the bulk for which a blocked frame waits */
+    bool bulk_refused;    /* the bulk could not be made */
+    bool bulk_used;       /* since the last check for idle rings */
+    unsigned published;   /* SHM_ARMED_*: since the last check whether the peer sleeps */
+    uint32_t done;        /* our requests that are done, by the peer's words */
+    bool fresh;           /* something was received since heard was set */
+    uint32_t fruitless;   /* polls since something was received */
+    /* Loans of the peer. */
     struct shm_class classes[SHM_CLASSES];
-    struct sluice_sge lent[SOFT_MAX_SGE]; /* where the message that is coming in is */
-    int64_t begun;                        /* when a large one began to come in; 0: none does */
-    uint32_t wanted;                      /* as our segment has it */
-    struct shm_token token;               /* of the process at the other end */
-    pid_t pid;                            /* its number; 0: nobody has asked */
-    bool borrowed;                        /* something was */
-    bool borrows_not;                     /* it could not be read */
-    /* And what we lend. */
-    bool lends_not; /* the peer could not read it */
-    /* What the socket has said of a word, and the descriptor that came last, or -1. */
+    struct sluice_sge lent[SOFT_MAX_SGE]; /* list of the message that is being received */
+    int64_t begun;                        /* when a large message began to arrive; 0: none */
+    uint32_t wanted;                      /* copy of the word in our segment */
+    struct shm_token token;               /* of the peer's process */
+    pid_t pid;                            /* of the peer's process; 0: not known yet */
+    bool borrowed;                        /* a loan was read */
+    bool borrows_not;                     /* reading failed: loans are declined */
+    /* Our own loans. */
+    bool lends_not; /* the peer could not read a loan */
+    /* The message being received over the socket, and the last descriptor, or -1. */
     uint8_t said[SHM_SAID_BYTES];
     uint8_t said_length;
-    bool drops; /* that a region is gone */
+    bool drops; /* SHM_WORD_DROP was received */
     int passed_fd;
-    /* One-sided. */
+    /* One-sided requests. */
     struct shm_imports imports;
     struct shm_export *exports; /* to this peer; under the lock of the exports */
-    bool has_table;             /* the peer has ours */
-    bool touching;              /* memory of the peer's, in this turn */
-    bool written;               /* and that was the last that was done there */
+    bool has_table;             /* the peer has our table */
+    bool touching;              /* the peer's memory is being touched, in this turn */
+    bool written;               /* the last direct request was a write */
 };
 
 /* segment.c */
-/* What the peer does there, and whether all pages are to be mapped at once. */
+/* Access of the peer, and whether all pages are mapped at once. */
 enum shm_use {
     SHM_READ_WRITE,
-    SHM_READ_ONLY, /* whoever has not made it only reads */
-    SHM_SPARSE     /* both, and it may be large: each page is mapped when it is touched */
+    SHM_READ_ONLY, /* only the maker writes */
+    SHM_SPARSE     /* read and write; may be large, so pages are mapped when they are touched */
 };
-/* A memfd of so many bytes, whole and sealed, and where it is mapped; or a negative errno. */
+/*
+ * Makes a sealed memfd with all its pages and maps it. Returns its descriptor, or a negative errno.
+ */
 int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map);
 /*
- * So much of one of the peer's, from a page of it on, which is closed; NULL: it is not what it
- * must be, or there is no room.
+ * Maps bytes of a memfd of the peer from a page on, and closes it. NULL: the memfd is not sealed
+ * and complete as it must be, or there is no memory.
  */
 void *slu_soft_shm_map(int fd, uint64_t offset, size_t bytes, enum shm_use use);
-/* Closes one that is not mapped; -1 is none. */
+/* Closes a descriptor that is not mapped, unless it is -1. */
 void slu_soft_shm_refuse(int fd);
 void slu_soft_shm_unmap(void *map, size_t bytes);
-/* Sends a few bytes, and a descriptor if it is not -1; 0 or a negative errno. */
+/* Sends a few bytes, and a descriptor unless it is -1. Returns 0 or a negative errno. */
 int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
 
 /* copy.c */
-/* From the start all large messages are wanted to be lent. */
+/* Asks the peer to lend all large messages, until times are known. */
 void slu_soft_shm_want(struct soft_tcp *tcp);
 
 /* process.c */
-/* Of this process. */
+/* Returns the token of this process. */
 struct shm_token slu_soft_shm_token(void);
 /*
- * All of it, or the errno value of why not; ESRCH: it is not there, or not the one that was. Of
- * both lists the first element, which is counted, is left free by the caller.
+ * Reads length bytes from the peer's process. Returns 0 or a positive errno value; ESRCH: the
+ * process is gone, or is another one. The caller leaves the first element of both lists free, and
+ * counts it.
  */
 int slu_soft_shm_read_process(struct soft_tcp *tcp, struct iovec *to, uint32_t to_count,
                               struct iovec *from, uint32_t from_count, uint64_t length);
 
 /* small.c */
-/* A record of a kind that is not the stream; false: the queue pair has failed. */
+/* Receives a record that is not of the stream. False: the queue pair has failed. */
 bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record);
 
 /* words.c */
-/* What the peer is owed is told in words. */
+/* Publishes pending acknowledgements and credit in words. */
 void slu_soft_shm_say_words(struct soft_tcp *tcp);
-/* Takes what the peer's words say; false: the queue pair has failed. */
+/* Reads the peer's words. False: the queue pair has failed. */
 bool slu_soft_shm_take_words(struct soft_tcp *tcp);
-/* Requests wait for what they say, and they say something new. */
+/* Returns whether requests are in flight and the peer's words have changed. */
 static inline bool slu_soft_shm_has_words(const struct soft_tcp *tcp)
 {
     return tcp->qp->sends.posted != tcp->qp->sends.done &&
@@ -182,46 +185,46 @@ static inline bool slu_soft_shm_has_words(const struct soft_tcp *tcp)
 }
 
 /* socket.c */
-/* The peer sleeps, and waits for something that is there. */
+/* Wakes a peer that sleeps and waits for what was published. */
 void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
-int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd); /* 0 or a negative errno */
+int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd); /* returns 0 or a negative errno */
 int slu_soft_shm_say_no_bulk(struct soft_tcp *tcp);      /* likewise */
-/* False: it could not be said now. */
+/* These return false if the socket has no room now. */
 bool slu_soft_shm_say_table(struct soft_tcp *tcp, int fd);
 bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint32_t key);
 void slu_soft_shm_say_drop(struct soft_tcp *tcp);
 bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
 bool slu_soft_shm_say_shown(struct soft_tcp *tcp, const struct shm_given *given);
-/* The descriptor that came last, or -1; the caller owns it. */
+/* Returns the descriptor received last, or -1. The caller owns it. */
 int slu_soft_shm_take_fd(struct soft_shm *shm);
 void slu_soft_shm_end_socket(struct soft_shm *shm);
 
 /* messages.c */
-/* Reads the socket empty; false: that was its end. *sound: what it said makes sense. */
+/* Reads the socket empty. False: it has ended. *sound: all messages were valid. */
 bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound);
 
 /* export.c */
-/* Peers may map regions of the context: what it takes to tell them when that has an end. */
+/* The table by which peers that map regions of a context learn that a region ends. */
 struct soft_exports *slu_soft_exports_make(void);
 void slu_soft_exports_destroy(struct soft_exports *exports);
 void slu_soft_shm_begin_exports(struct soft_tcp *tcp);
-/* The peer asks for a region. */
+/* Answers a request of the peer for a region. */
 void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key);
 void slu_soft_shm_end_exports(struct soft_tcp *tcp);
 
 /* import.c */
-/* What is known of a key, or NULL. */
+/* Returns the entry of a key, or NULL. */
 struct shm_import *slu_soft_shm_find_import(const struct shm_imports *imports, uint32_t key);
-/* A key is used whose region is not mapped. */
+/* Notes the use of a key whose region is not mapped. The second use asks for the region. */
 void slu_soft_shm_wish(struct soft_tcp *tcp, uint32_t key);
-/* What the peer says; descriptors are taken. False: that makes no sense. */
+/* Handle messages of the peer and take over their descriptors. False: the message is invalid. */
 bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd);
 bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
 bool slu_soft_shm_accept_shown(struct soft_tcp *tcp, const struct shm_given *given);
 bool slu_soft_shm_accept_denied(struct soft_tcp *tcp, uint32_t key);
-/* What is gone is unmapped. */
+/* Unmaps regions that the peer has deregistered. */
 void slu_soft_shm_drop_imports(struct shm_imports *imports);
-/* The peer has not deregistered it. */
+/* Returns whether the region is still registered. */
 static inline bool slu_soft_shm_is_there(const struct shm_import *import)
 {
     return atomic_load_explicit(import->word, memory_order_acquire) == import->value;
@@ -229,17 +232,17 @@ static inline bool slu_soft_shm_is_there(const struct shm_import *import)
 void slu_soft_shm_end_imports(struct soft_shm *shm);
 
 /* direct.c */
-/* At the end of a turn. */
+/* Ends touching the peer's memory, at the end of a turn. */
 void slu_soft_shm_end_touching(struct soft_shm *shm);
 
 /* bulk.c */
-/* Makes our ring and sends it. Until the peer has mapped it, all goes through the slots. */
+/* Makes our ring and sends it. Until the peer has mapped it, all data goes through the slots. */
 void slu_soft_shm_offer_bulk(struct soft_tcp *tcp);
-/* Our ring goes. */
+/* Frees our ring. */
 void slu_soft_shm_drop_bulk(struct soft_tcp *tcp);
-/* The peer has made its ring; false: it has one already. */
+/* Maps the ring that the peer has made. False: it has one already. */
 bool slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd);
-/* The peer's ring goes. */
+/* Unmaps the peer's ring. */
 void slu_soft_shm_lose_bulk(struct soft_tcp *tcp);
 
 /* wire.c */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small messages through shared memory: a record of its own for each, which goes from the
- * sender's memory to the slot and from there to the posted receive, and no frame. What
- * cannot go like this now, and all that is not a small send, are frames.
+ * Small messages through shared memory. Each has a record of its own, without a frame, and is
+ * copied from the sender's memory to the slot and from there to the posted receive. Small sends
+ * that cannot be sent like this now, and all other requests, are frames.
  *
- * A record: the words of its sender, as they are told in the segment; immediate data, in 8
- * bytes, if the record is of that kind; the bytes of the message. It has the number of the
- * next request, like every request in the stream before and behind it.
+ * A record contains the words of its sender, as in the segment; immediate data, in 8 bytes, if it
+ * is of that kind; and the bytes of the message. The message implicitly has the next sequence
+ * number, shared with the requests in the stream.
  */
 #include "transport/soft/shm/shm.h"
 
 #include <string.h>
 
 #define HEADER_MOST 16
-/* From so many on that are not done it is a stream of them. */
+/* Unfinished requests from which on they count as a stream, and the next slot is prefetched. */
 #define STREAM_LEAST 4
 
 /* Sending. */
@@ -24,7 +24,9 @@ static bool is_small(const struct soft_wqe *wqe)
            (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE && !wqe->guarded;
 }
 
-/* What is not allowed is found faulty elsewhere. */
+/*
+ * Checks the memory of a request. A failure is only reported when the request is sent as a frame.
+ */
 static bool may_read(const struct soft_qp *qp, struct soft_wqe *wqe)
 {
     if (!wqe->checked) {
@@ -36,7 +38,7 @@ static bool may_read(const struct soft_qp *qp, struct soft_wqe *wqe)
     return wqe->checked;
 }
 
-/* Credit may be in the words, where nobody has looked yet. */
+/* Returns whether there is credit, reading the peer's words if needed. */
 static bool has_credit(struct soft_tcp *tcp, const struct soft_wqe *wqe)
 {
     return slu_soft_tcp_may_send(tcp, wqe, tcp->consumed) ||
@@ -60,7 +62,7 @@ static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
     slu_soft_shm_publish(writer, immediate ? SHM_IMMEDIATE : SHM_SEND, length);
 }
 
-/* Nothing is to go before a request, and no frame is cut. */
+/* Returns whether nothing has to be sent before the next request, and no frame is half sent. */
 static bool is_clear(const struct soft_tcp *tcp)
 {
     return tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
@@ -68,7 +70,7 @@ static bool is_clear(const struct soft_tcp *tcp)
            !tcp->lends && !tcp->repeat;
 }
 
-/* The next request. False: not like this, or not now. */
+/* Sends the next request as a record. False: it needs a frame, or cannot be sent now. */
 static bool send_next(struct soft_tcp *tcp)
 {
     struct soft_qp *qp = tcp->qp;
@@ -76,7 +78,7 @@ static bool send_next(struct soft_tcp *tcp)
     if (!is_small(wqe) || !has_credit(tcp, wqe) || !may_read(qp, wqe) ||
         !slu_soft_shm_fits(&tcp->shm->writer, HEADER_MOST + (uint32_t)wqe->length))
         return false;
-    /* It says all that is owed. */
+    /* The record carries all pending acknowledgements and credit. */
     tcp->acked_out = tcp->executed;
     tcp->credit_out = qp->receives.posted;
     slu_soft_tcp_settled(tcp);
@@ -107,7 +109,7 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
 
 /* Receiving. */
 
-/* False: the memory is refused. */
+/* Copies a record to several elements. False: access to the memory is refused. */
 static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
                         const struct soft_receive *receive)
 {
@@ -126,7 +128,7 @@ static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, u
     return slu_soft_touch_end(&touched);
 }
 
-/* Most come in one piece, and are to be in one place. */
+/* Copies a record to the receive: in most cases one piece to one element. */
 static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
 {
     const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
@@ -139,7 +141,7 @@ static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, u
     return true;
 }
 
-/* The message is not where it is to go, and cannot come again. */
+/* Fails the receive and refuses the message, which could not be copied to its memory. */
 static bool fail_receive(struct soft_tcp *tcp)
 {
     slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_LOC_PROT_ERR, 0, 0, 0);
@@ -147,7 +149,7 @@ static bool fail_receive(struct soft_tcp *tcp)
     return false;
 }
 
-/* It is longer than the receive. */
+/* Drops a message that is longer than its receive. */
 static bool drop_message(struct soft_tcp *tcp, uint32_t length)
 {
     slu_soft_tcp_dropped(tcp, length);
@@ -155,7 +157,7 @@ static bool drop_message(struct soft_tcp *tcp, uint32_t length)
     return true;
 }
 
-/* There is no receive yet. */
+/* Stores a message that has no receive yet. */
 static bool set_aside(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
                       uint32_t immediate)
 {

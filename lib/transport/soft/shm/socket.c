@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What near processes say to each other over the socket on which they have met, once frames
- * go through shared memory: bells, and which memory the other one may map. A word of one
- * byte, what belongs to it, and with some of them a descriptor. messages.c reads them.
+ * Messages between near processes over the socket on which they have met, once frames go through
+ * shared memory: bells, and memory that the other side may map. A message is a byte with its
+ * arguments, and for some a descriptor. messages.c reads them.
  */
 #include "transport/soft/shm/shm.h"
 
 #include <string.h>
 
-/* A byte that does not fit wakes nobody: there are others before it. */
+/* If the socket is full, the bell is not needed: unread messages wake the peer. */
 void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
 {
     static const uint8_t bell = SHM_WORD_BELL;
@@ -27,7 +27,10 @@ int slu_soft_shm_say_no_bulk(struct soft_tcp *tcp)
     return slu_soft_shm_tell(tcp->fd, &word, 1, -1);
 }
 
-/* Where there is no room for it, there is so much else that the peer looks all the same. */
+/*
+ * If the socket is full, the message is not needed: with so much unread, the peer checks its
+ * regions anyway.
+ */
 void slu_soft_shm_say_drop(struct soft_tcp *tcp)
 {
     static const uint8_t word = SHM_WORD_DROP;

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire through shared memory: what the frames of the wire over TCP go through
- * between near processes. README.md tells who wakes whom, and when.
+ * The wire through shared memory, which carries the frames of the wire over TCP between near
+ * processes. README.md explains which side wakes the other, and when.
  */
 #include "transport/soft/helper/helper.h"
 #include "transport/soft/shm/shm.h"
 
 #include <string.h>
 
-/* Pieces from this on go through the bulk. */
+/* Pieces of at least this length go through the bulk. */
 #define BULK_LEAST 2048
-/* Room for less than this is no room, unless it is all that is wanted. */
+/* Wait for at least this much room in the bulk, unless the piece is shorter. */
 #define BULK_ROOM 8192
-/* Of one connection in one turn, so that others have theirs. */
+/* Records of one connection in one turn, so that others get their turns. */
 #define TURN_RECORDS 64
-/* Looks in vain until it is cold, of all that are hot. */
+/* Empty polls of all hot connections together until one becomes cold, and its own at least. */
 #define FRUITLESS_LOOKS 4096
 #define FRUITLESS_LEAST 64
-/* Each so many looks in vain, the clock says when it was heard, and it may be cold. */
+/*
+ * Every this many empty polls, record when the peer was last active, and check whether to become
+ * cold.
+ */
 #define STALE_LOOKS 32
-/* Rounds of somebody who leaves and finds that more has come. */
+/* Rounds of polling before an owner leaves a CQ whose connections keep receiving. */
 #define LEAVE_ROUNDS 2
 
 /* Hot and cold. */
@@ -55,7 +58,10 @@ static bool has_outstanding(const struct soft_qp *qp)
     return qp->sends.done != qp->sends.posted;
 }
 
-/* Nobody looks at it from now on. False: there is something to do, and it stays hot. */
+/*
+ * Makes a connection cold: polls skip it from now on. False: there is something to do, and it stays
+ * hot.
+ */
 static bool chill(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
@@ -74,7 +80,7 @@ static bool chill(struct soft_tcp *tcp)
     return true;
 }
 
-/* Alone: its reader is to begin while the next one is written. */
+/* Wakes the reader for a single record, so that it begins while the next one is written. */
 static void settle_record(struct soft_tcp *tcp)
 {
     slu_soft_shm_fence();
@@ -84,7 +90,7 @@ static void settle_record(struct soft_tcp *tcp)
 
 /* Sending. */
 
-/* What is still to be sent of a list. */
+/* The rest of a list that is being sent. */
 struct pieces {
     const struct iovec *iovecs;
     uint32_t count;
@@ -119,7 +125,7 @@ static bool is_bulky(struct soft_tcp *tcp, size_t length)
                writer->bulk_generation;
 }
 
-/* Small pieces, one after the other, up to one that is bulky. Returns how many bytes. */
+/* Fills a record with small pieces, up to a bulky one. Returns how many bytes. */
 static uint32_t fill_record(struct soft_tcp *tcp, struct pieces *pieces, uint32_t room)
 {
     uint32_t length = 0;
@@ -137,7 +143,7 @@ static uint32_t fill_record(struct soft_tcp *tcp, struct pieces *pieces, uint32_
     return length;
 }
 
-/* Pieces of any size, one after the other. Returns how many bytes. */
+/* Fills the bulk with pieces of any size. Returns how many bytes. */
 static uint32_t fill_bulk(struct shm_writer *writer, struct pieces *pieces, uint32_t room)
 {
     uint32_t length = 0;
@@ -153,7 +159,10 @@ static uint32_t fill_bulk(struct shm_writer *writer, struct pieces *pieces, uint
     return length;
 }
 
-/* The first piece is bulky, and what follows goes with it. Returns how many bytes, or -1. */
+/*
+ * Sends a bulky piece, and those that follow with it. Returns how many bytes, 0 if there is no
+ * room, or -1.
+ */
 static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
 {
     struct soft_shm *shm = tcp->shm;
@@ -175,7 +184,10 @@ static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
     return (int)length;
 }
 
-/* One record. Returns how many bytes it has, 0: there is no room, -1: the peer wrote nonsense. */
+/*
+ * Sends one record. Returns its length, 0 if there is no room, or -1 if the peer has written
+ * invalid values.
+ */
 static int send_record(struct soft_tcp *tcp, struct pieces *pieces)
 {
     int room = slu_soft_shm_room(&tcp->shm->writer);
@@ -211,8 +223,8 @@ ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, 
 /* Receiving. */
 
 /*
- * Headers are copied before they are looked at; what is only payload goes to its place
- * at once. False: the queue pair has failed, and the memory is gone.
+ * Consumes received bytes. Headers are copied before they are parsed; pure payload is placed
+ * directly. False: the queue pair has failed, and the shared memory is unmapped.
  */
 static bool consume(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t length)
 {
@@ -260,7 +272,7 @@ static bool consume_record(struct soft_tcp *tcp, const struct shm_record *record
     return true;
 }
 
-/* Returns how many records there were. */
+/* Receives records and returns how many there were. */
 static uint32_t receive(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
@@ -284,7 +296,9 @@ static uint32_t receive(struct soft_tcp *tcp)
     return count;
 }
 
-/* Room may have come, or credit, and reads and probes wait for their answer. */
+/*
+ * Sends again: there may be room or credit now, and reads and probes of the peer wait for answers.
+ */
 static void push_more(struct soft_tcp *tcp)
 {
     if (!tcp->blocked && (tcp->echo || tcp->repeat || tcp->reply_head != tcp->reply_tail ||
@@ -292,7 +306,7 @@ static void push_more(struct soft_tcp *tcp)
         slu_soft_shm_push(tcp);
 }
 
-/* While it is closing nothing of the peer's matters, but that it may close as well. */
+/* Discards records while closing, so that the peer has room to close as well. */
 static void discard(struct soft_tcp *tcp)
 {
     struct shm_record record;
@@ -321,7 +335,7 @@ static inline void grow_cold(struct soft_tcp *tcp)
         cool_down(tcp);
 }
 
-/* Returns whether there was something. */
+/* Serves a connection. Returns whether there was something. */
 static bool look_open(struct soft_tcp *tcp)
 {
     bool found = receive(tcp) > 0;
@@ -330,7 +344,10 @@ static bool look_open(struct soft_tcp *tcp)
         found = true;
         slu_soft_shm_take_words(tcp);
     } else if (found && tcp->phase == PHASE_OPEN) {
-        /* They may have told of a read whose reply is here only now: they tell it once. */
+        /*
+         * An earlier word may have completed a read whose reply arrived only now; it is not
+         * published again.
+         */
         slu_soft_tcp_accept_done(tcp, tcp->shm->done);
     }
     if (found && tcp->phase == PHASE_OPEN)
@@ -338,7 +355,10 @@ static bool look_open(struct soft_tcp *tcp)
     return found;
 }
 
-/* Nobody has written anything: most looks end here, and many connections are looked at. */
+/*
+ * Returns whether the peer has written nothing. This must be cheap: most polls of many connections
+ * end here.
+ */
 static bool is_quiet(struct soft_tcp *tcp)
 {
     const struct shm_reader *reader = &tcp->shm->reader;
@@ -346,7 +366,7 @@ static bool is_quiet(struct soft_tcp *tcp)
            slu_soft_shm_is_fed(reader) && !slu_soft_shm_has_words(tcp);
 }
 
-/* Returns whether there was something. */
+/* Serves a connection. Returns whether there was something. */
 static bool look(struct soft_tcp *tcp)
 {
     bool found = false;
@@ -415,7 +435,7 @@ bool slu_soft_shm_leave(struct soft_cq *cq)
 
 /* The socket. */
 
-/* What the peer had written before it ended is still there. */
+/* Handles the end of the peer. Records that it had written before are still delivered. */
 static void end(struct soft_tcp *tcp)
 {
     tcp->ended = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a peer is owed, told through shared memory in words and not in frames; what the
- * peer's words say; and, once at the end of a turn, whether anybody must be woken.
+ * Acknowledgements and credit as words in shared memory instead of frames; reading the peer's
+ * words; and, once at the end of a turn, waking peers that sleep.
  */
 #include "transport/soft/shm/shm.h"
 
@@ -17,7 +17,7 @@ void slu_soft_shm_say_words(struct soft_tcp *tcp)
         shm->published |= SHM_ARMED_WORDS;
 }
 
-/* One fence for all that a turn has published, if it has. */
+/* Uses one fence for everything that a turn has published, if it has published anything. */
 void slu_soft_shm_settle(struct soft_cq *cq)
 {
     struct soft_tcp *tcp;
@@ -37,7 +37,10 @@ void slu_soft_shm_settle(struct soft_cq *cq)
     }
 }
 
-/* Once the records are taken: what is done may have had its reply there. */
+/*
+ * Called once the records are taken, which may include the replies to requests that the words
+ * complete.
+ */
 bool slu_soft_shm_take_words(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;

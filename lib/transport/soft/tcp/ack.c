@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a peer is owed, an acknowledgement or credit, and when it goes out: with the next
- * request in any case, and if there is none, before the owner of the CQ turns to anything
- * else. But where the program has answered request after request at once, and the peer
- * has all of ours, what is owed is held back for a moment, so that the answer carries it.
+ * When pending acknowledgements and credit are sent: with the next request in any case; if there is
+ * none, before the owner of the CQ leaves its turn. But if the program has answered EXPECTED
+ * requests in a row at once, and the peer has completed all of ours, they are held back for up to
+ * ANSWER_TIME, so that the answer carries them.
  *
- * Held back is nothing that the peer says it waits for. What is held goes out alone once
- * the program has looked elsewhere for that moment or goes to sleep; if it is away, the
- * helper sends it, which looks at the CQ every millisecond meanwhile. So a peer waits for
- * no more than two of these, and no longer than the program is away.
+ * An acknowledgement that the peer waits for is never held back. A held one is sent alone once
+ * ANSWER_TIME has passed or the program goes to sleep. If the program is outside the library, the
+ * helper, which checks the CQ every millisecond, sends it. So a peer waits for two milliseconds at
+ * most, and no longer than the program is away.
  *
- * Through shared memory it is told in words, which cost no message: at the end of each turn.
+ * With shared memory, both are words that cost no message, written at the end of each turn.
  */
 #include "transport/soft/tcp/seam.h"
 
 /*
- * What is owed for longer messages is not held: it costs little beside them, and finds the
- * peer, whose answer is as long, before it sleeps.
+ * Acknowledgements of longer messages are not held. They cost little beside the message, and reach
+ * the peer, whose answer may be as long, before it sleeps.
  */
 #define HELD_MOST (256 * 1024)
 
@@ -59,7 +59,9 @@ void slu_soft_tcp_urgent(struct soft_tcp *tcp)
         slu_soft_tcp_owe(&slu_soft_cq_of(tcp->qp)->urgent, tcp);
 }
 
-/* A peer that knows of enough receives learns of more with the next frame. */
+/*
+ * Sends credit if the peer has less than half of it. Otherwise the next frame carries the credit.
+ */
 void slu_soft_tcp_announce(struct soft_tcp *tcp)
 {
     const struct soft_ring *ring = &tcp->qp->receives;
@@ -81,7 +83,7 @@ void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame)
         return;
     }
     tcp->hasty |= (frame->flags & TCP_FLAG_PROMPT) != 0 || frame->length > HELD_MOST;
-    /* Who lets several come answers none of them at once. */
+    /* A program with several unanswered requests does not answer at once. */
     if (tcp->asked != 0)
         tcp->answers = 0;
     else

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages that come before their receive. The receiver sets them aside, in a ring of the
- * connection, so that what is behind them on the wire is read. They are done once a receive has
- * taken them, and until then their sender sends no other request: a request is executed when all
- * before it are done, as on a device. The last of them may be still coming in.
+ * Messages that come before their receive. The receiver stores them in a ring of the connection, so
+ * that it can read the frames behind them. An early message is done once a receive has taken it.
+ * Until then its sender sends no request of another type: a request is executed when all before it
+ * are done, as on a device. The last early message may still be incomplete.
  */
 #include "transport/soft/tcp/seam.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Of all long ones. The kernel gives only what is touched, and has it back at the end. */
+/*
+ * Room for all long messages. Only pages that are touched use memory, until the end of the
+ * connection.
+ */
 #define LONG_BYTES ((size_t)SLU_EARLY_MOST * SLU_EARLY_BYTES)
 
 bool slu_soft_tcp_may_send(const struct soft_tcp *tcp, const struct soft_wqe *wqe,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What frames do. A frame that our peer, were it one of us, could not have
- * sent now fails the queue pair with "bad response" and does nothing else.
+ * Executes frames. A frame that a correct peer could not have sent in this state fails the queue
+ * pair with "bad response" and has no other effect.
  */
 #include "transport/soft/tcp/seam.h"
 
@@ -12,13 +12,15 @@ static bool is_open(const struct soft_tcp *tcp)
     return tcp->phase == PHASE_OPEN;
 }
 
-/* Is a before b, of positions that wrap? */
+/* Compares positions that wrap: is a before b? */
 static bool is_before(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
 }
 
-/* Our requests up to end are complete, or up to the first that has no reply: where that is. */
+/*
+ * Completes our requests up to end, or up to the first without its reply. Returns where it stopped.
+ */
 static uint32_t finish_requests(struct soft_tcp *tcp, uint32_t end)
 {
     struct soft_qp *qp = tcp->qp;
@@ -35,13 +37,13 @@ static uint32_t finish_requests(struct soft_tcp *tcp, uint32_t end)
     }
     tcp->lends = tcp->lends && position != qp->sent;
     slu_soft_retire(qp);
-    /* Kept close behind, so that positions can wrap. */
+    /* The cursor stays close, so that positions can wrap. */
     if (is_before(tcp->fetch_cursor, position))
         tcp->fetch_cursor = position;
     return position;
 }
 
-/* Have we sent all requests up to this one? */
+/* Returns whether all requests up to end were sent. */
 static bool was_sent(const struct soft_tcp *tcp, uint32_t end)
 {
     const struct soft_qp *qp = tcp->qp;
@@ -49,7 +51,7 @@ static bool was_sent(const struct soft_tcp *tcp, uint32_t end)
     return end - qp->sends.done <= sent - qp->sends.done;
 }
 
-/* Beside words, a frame may tell what is known already. */
+/* Handles an acknowledgement. With shared memory it may be older than the peer's words. */
 static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
 {
     uint32_t first = tcp->qp->sends.done;
@@ -113,7 +115,7 @@ static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return slu_soft_tcp_match(tcp, frame->seq, frame->length) || tcp->in.dropped;
 }
 
-/* Is the peer allowed what it asks for? */
+/* Checks that the peer may access the memory it names. */
 static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, uint32_t access)
 {
     struct soft_qp *qp = tcp->qp;
@@ -147,14 +149,17 @@ static bool begin_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return has_reply_room(tcp) && check_access(tcp, frame, SLUICE_ACCESS_REMOTE_READ);
 }
 
-/* All else of it is checked when its operands are here as well, and with what is done then. */
+/*
+ * Begins an atomic operation. Its access is checked once the operands have arrived, directly before
+ * it is executed.
+ */
 static bool begin_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     (void)frame;
     return has_reply_room(tcp);
 }
 
-/* Is this what our oldest unanswered request waits for? */
+/* Returns whether the frame is the reply to a request. */
 static bool answers(const struct tcp_frame *frame, const struct soft_wqe *wqe)
 {
     if (frame->type == TCP_ATOMIC_REPLY)
@@ -167,7 +172,7 @@ static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
     const struct soft_qp *qp = tcp->qp;
     uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
     uint32_t position = tcp->fetch_cursor;
-    /* Requests before the oldest unfinished one have made room for others. */
+    /* Entries before the oldest unfinished request may have been reused. */
     if (position - qp->sends.done > sent - qp->sends.done)
         position = qp->sends.done;
     for (; position != sent; position++) {
@@ -198,37 +203,37 @@ static bool begin_nak(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_qp *qp = tcp->qp;
     uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
-    /* All before it are complete, and it was sent, or at least begun. */
+    /* All requests before it must be complete, and it must be sent, at least in part. */
     if (frame->seq != qp->sends.done || frame->seq != frame->ack ||
         (frame->seq == sent && tcp->out.part != TCP_PART_REQUEST))
         return slu_soft_tcp_reject(tcp, "it refuses what was not sent");
     struct soft_wqe *wqe = slu_soft_wqe(qp, frame->seq);
     wqe->status = frame->status;
     wqe->state = SOFT_WQE_DONE;
-    /* What is left of the frame cannot matter to a peer that refused it. */
+    /* A peer that refused the request does not need the rest of its frame. */
     tcp->broken = true;
     slu_soft_retire(qp);
     return false;
 }
 
-/* A message that uses up a receive, whose flags are these. */
+/* Completes a message that uses up a receive. flags: those of the completion. */
 static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, uint32_t flags)
 {
     tcp->executed++;
     slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length, flags,
                               frame->immediate);
-    /* The peer may have used up all that it knows of. */
+    /* The peer may have used up all its credit. */
     if (slu_soft_has_receive(tcp->qp))
         slu_soft_tcp_announce(tcp);
     return true;
 }
 
-/* The message is still with the peer. Returns whether it is here now. */
+/* Reads a lent message from the peer's memory. Returns whether that succeeded. */
 static bool fetch_loan(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    tcp->in.offset = 0; /* of the message itself */
+    tcp->in.offset = 0; /* now of the message itself */
     enum shm_loan loan = slu_soft_shm_borrow(tcp, frame);
-    /* Who has withdrawn says why, if he still can, and ends. */
+    /* A peer that withdrew its loan ends the connection, with a farewell if it can. */
     if (loan == SHM_LOAN_NONSENSE)
         slu_soft_tcp_reject(tcp, "it lends other than it sends");
     else if (loan == SHM_LOAN_FAULT)
@@ -259,7 +264,7 @@ static bool finish_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return true;
 }
 
-/* The request is counted as executed; the reply follows as the socket takes it. */
+/* Counts the request as executed and queues its reply, which is sent as the socket has room. */
 static bool owe_reply(struct soft_tcp *tcp, const struct tcp_reply *reply)
 {
     tcp->executed++;
@@ -277,7 +282,7 @@ static bool finish_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return owe_reply(tcp, &reply);
 }
 
-/* The operation itself, on a word that it may change. */
+/* Executes an atomic operation whose access was checked. */
 static uint32_t change_word(const struct soft_tcp *tcp, const struct tcp_frame *frame,
                             struct soft_mr *pin, uint64_t *before)
 {
@@ -313,7 +318,7 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return owe_reply(tcp, &reply);
 }
 
-/* What was there before the operation, to where its sender wants it. */
+/* Stores the old value in the element of an atomic request of ours. */
 static bool place_result(struct soft_tcp *tcp, const struct soft_wqe *wqe, uint64_t before)
 {
     struct soft_touched touched;
@@ -358,7 +363,7 @@ static bool finish_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return true;
 }
 
-/* What was lent last comes again, whole. */
+/* Takes back the last lent request, to send it again with the message itself. */
 static bool begin_repeat(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_qp *qp = tcp->qp;
@@ -420,9 +425,9 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
     return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
 }
 
-/* Early messages find their receive. */
+/* Matching early messages with receives. */
 
-/* As if it came now. */
+/* Handles the oldest early message as if it had been received now. */
 static bool take_oldest(struct soft_tcp *tcp)
 {
     uint32_t index = tcp->early_first++ % SLU_EARLY_MOST;
@@ -436,7 +441,7 @@ static bool take_oldest(struct soft_tcp *tcp)
            slu_soft_tcp_finish(tcp);
 }
 
-/* All but one that is coming in. */
+/* Counts early messages, except one that is still incomplete. */
 static uint32_t whole_count(const struct soft_tcp *tcp)
 {
     return tcp->early_count - (tcp->in.active && tcp->in.early != NULL);
@@ -447,7 +452,7 @@ bool slu_soft_tcp_take_early(struct soft_tcp *tcp)
     uint32_t count = whole_count(tcp);
     if (count == 0)
         return true;
-    /* The payload of a reply may be coming in, or of the last that is early. */
+    /* A payload may be in progress: of a reply, or of the last early message. */
     struct tcp_in before = tcp->in;
     while (count-- > 0 && slu_soft_has_receive(tcp->qp) && take_oldest(tcp))
         ;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ends a connection before its time: a peer that breaks the protocol, a request that is
- * refused, a farewell, and memory that is not mapped any more: of a key, and which frame of a batch
- * has it, when not all of the batch could be read.
+ * Failures that end a connection: a peer that breaks the protocol, a refused request, a farewell,
+ * and memory that is no longer mapped. If the kernel could not read a batch, the calls here find
+ * the frame whose memory is gone.
  */
 #include "transport/soft/tcp/tcp.h"
 
@@ -21,7 +21,6 @@ void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status)
     slu_soft_qp_refuse(tcp->qp);
 }
 
-/* The last frame of a peer that ends the connection; the end of the stream follows. */
 bool slu_soft_tcp_take_farewell(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     tcp->ended = true;

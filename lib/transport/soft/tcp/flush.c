@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends acknowledgements and credit: at the end of each turn of the owner of the CQ, except for
- * what is held back until the program answers. ack.c has the rules.
+ * Sends acknowledgements and credit at the end of each turn of the owner of the CQ, except those
+ * held back until the program answers. ack.c has the rules.
  */
 #include "transport/soft/tcp/seam.h"
 
 /*
- * Both sides of an exchange have something on the way when they hear of each other: were
- * both to hold back, neither would have its own.
+ * Returns whether an acknowledgement can be held back until the program answers. It is not held
+ * back while requests of ours are in flight: if both sides held theirs back, neither would get its
+ * own.
  */
 static bool expects_answer(const struct soft_tcp *tcp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The codec of the TCP wire. A header is believed in full or not at all. */
+/* Encodes and decodes headers of frames. A header is accepted whole or not at all. */
 #include "transport/soft/tcp/frame.h"
 
 #include "transport/soft/core/soft.h"
@@ -43,7 +43,7 @@ void slu_soft_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAM
     put64(bytes + 32, frame->length);
 }
 
-/* What each type may have. */
+/* The fields that each type may use. */
 static const struct {
     uint8_t flags;
     bool status;
@@ -70,7 +70,7 @@ static const struct {
     [TCP_FAREWELL] = {0, true, false, false, false, 0, 0},
 };
 
-/* A message that is lent is in some pieces, and all others in none. */
+/* Checks the number of pieces: a lent message has at least one, any other has none. */
 static bool counts_pieces(const struct tcp_frame *frame)
 {
     if ((frame->flags & TCP_FLAG_LENT) != 0)
@@ -78,7 +78,7 @@ static bool counts_pieces(const struct tcp_frame *frame)
     return frame->rkey == 0;
 }
 
-/* Reasons of later versions are reasons as well. */
+/* Checks a status. Unknown reasons of a farewell come from later versions and are valid. */
 static bool check_status(uint8_t type, uint8_t status)
 {
     if (type == TCP_FAREWELL)

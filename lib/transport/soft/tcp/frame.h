@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is said over a connection once both sides have proven themselves, for which
- * connect/greeting.h has the words: frames, a header and for some a payload. Numbers are
- * in network byte order.
+ * The frames of a connection. Each has a header, and some a payload; numbers are in network byte
+ * order. Before the first frame both sides prove themselves, as in connect/greeting.h.
  */
 #ifndef SLU_SOFT_TCP_FRAME_H
 #define SLU_SOFT_TCP_FRAME_H
@@ -27,17 +26,17 @@ enum tcp_type {
     TCP_ATOMIC_REPLY,
     TCP_PROBE,
     TCP_ECHO,
-    TCP_REPEAT,   /* of a SEND: the message itself is wanted */
+    TCP_REPEAT,   /* of a lent SEND: send the message itself */
     TCP_FAREWELL, /* the last frame: why this side ends the connection */
     TCP_TYPES
 };
 
 #define TCP_FLAG_IMMEDIATE 1
-#define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits for that alone */
-/* SEND, through shared memory: not the message follows, but rkey SGEs that name it. */
+#define TCP_FLAG_PROMPT 2 /* acknowledge without delay: the sender waits for it */
+/* SEND through shared memory: the payload is not the message, but rkey SGEs that name it. */
 #define TCP_FLAG_LENT 4
 
-/* Every frame carries ack and credit; what else is valid depends on the type. */
+/* Every frame carries ack and credit; the type determines which other fields are valid. */
 struct tcp_frame {
     uint8_t type; /* enum tcp_type */
     uint8_t flags;
@@ -55,12 +54,12 @@ struct tcp_frame {
 void slu_soft_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES]);
 
 /*
- * False unless the header is one that we could have encoded: known type, no
- * flag, field or length that the type does not have.
+ * Decodes a header. False if this version could not have encoded it: the type is unknown, or a
+ * flag, field or length is not one of its type.
  */
 bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame);
 
-/* Bytes that follow the header. */
+/* Returns the number of bytes that follow the header. */
 uint64_t slu_soft_frame_payload(const struct tcp_frame *frame);
 
 #endif

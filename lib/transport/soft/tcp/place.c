@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a payload goes that is coming in: to memory of a key, to a receive, to the elements of a
- * read, or aside. Memory that the program has unmapped is no memory of its key any more.
+ * Places a payload that is received: in memory of a key, in a receive, in the elements of a read,
+ * or in the ring of early messages. Memory that the program has unmapped counts as no longer
+ * registered.
  */
 #include "transport/soft/tcp/seam.h"
 
 #include <string.h>
 
-/* The list that the payload goes to, and whether it is guarded. */
+/* Returns the list that the payload goes to, and whether it is guarded. */
 static struct soft_cursor list_of(const struct soft_tcp *tcp, bool *guarded)
 {
     const struct tcp_in *in = &tcp->in;
@@ -39,14 +40,14 @@ void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, uint64_t length,
                             slu_soft_cursor(list.sges, list.count, tcp->in.offset), length, true);
 }
 
-/* Our own request has found an end. It is the oldest: a reply acknowledges all before it. */
+/* Ends a request of ours with an error. It is the oldest, as a reply acknowledges all before it. */
 static void end_request(struct soft_tcp *tcp, uint32_t position, uint32_t status)
 {
     struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, position);
     wqe->status = status;
     wqe->state = SOFT_WQE_DONE;
     slu_soft_retire(tcp->qp);
-    if (tcp->phase == PHASE_OPEN) /* not with a peer that keeps to the protocol */
+    if (tcp->phase == PHASE_OPEN) /* only if the peer broke the protocol */
         slu_soft_tcp_lose(tcp, status);
 }
 
@@ -68,7 +69,10 @@ void slu_soft_tcp_fault(struct soft_tcp *tcp)
     }
 }
 
-/* Of pieces that come together the region is looked at once, which takes a system call. */
+/*
+ * Returns whether the target is no longer mapped. The check takes a system call, so pieces that are
+ * received together check the whole region once.
+ */
 static bool is_gone_now(struct soft_tcp *tcp, const struct soft_mr *pin, uint64_t addr,
                         uint64_t length)
 {
@@ -81,7 +85,10 @@ static bool is_gone_now(struct soft_tcp *tcp, const struct soft_mr *pin, uint64_
     return false;
 }
 
-/* The key is looked up for each piece: it may be gone since the last one. */
+/*
+ * Places a piece in memory of a key. The key is looked up for each piece, as the region may have
+ * been deregistered since the last one.
+ */
 static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
@@ -110,7 +117,10 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
     return !gone;
 }
 
-/* Where a few bytes of a message go is what costs most, and the program has just said it. */
+/*
+ * Returns whether to check that the target is mapped. For a short message the check would cost most
+ * of the time, and the program has posted its receive only recently.
+ */
 static bool is_worth_a_look(const struct soft_tcp *tcp, uint64_t length)
 {
     return !tcp->in.lasts && (tcp->in.frame.type != TCP_SEND || length > SOFT_WHOLE_BYTES);

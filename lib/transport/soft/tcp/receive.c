@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receiving: one system call reads the rest of a payload to where it belongs
- * and what follows it into the staging buffer of the CQ. Staged bytes are used
- * up before the turn ends; what is left of an incomplete frame is carried over
- * in the connection.
+ * Receiving: one system call reads the rest of a payload to its target, and the bytes that follow
+ * into the staging buffer of the CQ. Staged bytes are consumed before the turn ends; an incomplete
+ * frame is carried over in the connection.
  */
 #include "transport/soft/tcp/tcp.h"
 
@@ -12,19 +11,19 @@
 
 #define PIECE_LEAST 4096
 /*
- * Once long messages come, so much is looked at where one may begin, which has the header: all
- * that is read beside it is copied once more.
+ * Once long messages are expected, read only GLIMPSE bytes where one may begin, enough for its
+ * header: payload that is read with the header is copied once more.
  */
 #define LONG_LEAST (16 * 1024)
 #define DIRECT_LEAST (64 * 1024)
 #define GLIMPSE (TCP_FRAME_BYTES + 4096)
-/* Reads of one connection in one turn, so that others have theirs. */
+/* Reads of one connection in one turn, so that others get their turns. */
 #define TURN_READS 8
 
-/* Something was received into the staging buffer: how much, or why not. */
+/* Results of a read. */
 enum outcome {
-    GOT_ALL,  /* all there is for now */
-    GOT_SOME, /* perhaps there is more */
+    GOT_ALL,  /* all that is available for now */
+    GOT_SOME, /* there may be more */
     GOT_NONE,
     FAILED
 };
@@ -64,7 +63,10 @@ uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t
     }
 }
 
-/* Where the rest of the payload goes; -1: nowhere. */
+/*
+ * Lists the targets of the rest of the payload and returns their number; -1: the request was
+ * refused.
+ */
 static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *length,
                         struct soft_mr **pin, struct soft_touched *touched)
 {
@@ -119,7 +121,10 @@ static ssize_t read_socket(int fd, struct iovec *iovecs, int count,
     return got;
 }
 
-/* Divides what was read between the payload's target and the staging buffer. */
+/*
+ * Accounts for bytes that were read to the payload's target, and parses those in the staging
+ * buffer.
+ */
 static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, uint64_t direct)
 {
     uint64_t placed = got < direct ? got : direct;
@@ -136,7 +141,10 @@ static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, ui
     return GOT_SOME;
 }
 
-/* Behind a long payload most likely comes another: what is staged of it is copied once more. */
+/*
+ * Returns how many bytes to stage: few behind a long payload, since another one most likely follows
+ * and staged payload is copied once more.
+ */
 static uint64_t staging_room(const struct soft_tcp *tcp)
 {
     bool glimpses = tcp->glimpses;
@@ -145,7 +153,10 @@ static uint64_t staging_room(const struct soft_tcp *tcp)
     return (glimpses ? GLIMPSE : TCP_STAGING_BYTES) - tcp->carry_length;
 }
 
-/* So much came where a frame may begin. An acknowledgement tells nothing of what is next. */
+/*
+ * Adapts the staging to the frame that began in these bytes. A lone header, such as an
+ * acknowledgement, changes nothing.
+ */
 static void choose_glimpse(struct soft_tcp *tcp, uint64_t got)
 {
     if (tcp->in.active)
@@ -210,7 +221,7 @@ void slu_soft_tcp_receive(struct soft_tcp *tcp)
         got = got || outcome == GOT_SOME || outcome == GOT_ALL;
     }
     errno = saved;
-    /* Room may have come for requests, and reads wait for their reply. */
+    /* Requests may have got credit now, and reads of the peer wait for their replies. */
     if (got && tcp->phase == PHASE_OPEN && !tcp->blocked &&
         (tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
         slu_soft_tcp_push(tcp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The socket of a connection among those of its completion queue, from when it is attached until it
- * is left to the helper with its last bytes.
+ * The socket of a connection in the epoll set of its completion queue, from its attachment until it
+ * is handed to the helper with its last bytes.
  */
 #include "transport/soft/helper/helper.h"
 #include "transport/soft/tcp/seam.h"
@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* After a piece of a large message the next comes within this time, or nobody knows when. */
+/* Wait awake this long for the next piece of a large message; after that, its time is unknown. */
 #define PIECE_TIME SLUICE_US(100)
 
 int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events)
@@ -67,7 +67,7 @@ void slu_soft_tcp_close(struct soft_tcp *tcp)
 }
 
 /*
- * Whoever sleeps in the middle of a large message makes the other wait for room, or for
+ * A side that sleeps in the middle of a large message makes the other one wait, for room or for
  * bytes, until it is woken.
  */
 void slu_soft_tcp_expect_piece(struct soft_tcp *tcp, bool more)

@@ -7,8 +7,8 @@
 #include "transport/soft/tcp/frame.h"
 
 /*
- * What the end of the stream can mean. A peer that ends the connection itself says why, unless
- * there is no room for it, or it is of an earlier version.
+ * Reasons for the end of a stream without a farewell. A peer that ends the connection itself sends
+ * its reason, unless there is no room for it or its version is older.
  */
 #define SOFT_PEER_ENDED                                                                         \
     "the peer's process ended, or it ended the connection while messages to this side were on " \
@@ -18,18 +18,21 @@
 
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
 #define TCP_STAGING_BYTES (128 * 1024)
-/* A frame with a payload that is to be whole is never begun before all of it is here. */
+/*
+ * Bytes carried over to the next turn. A frame with a payload of up to SOFT_WHOLE_BYTES is not
+ * begun before all of it has arrived.
+ */
 #define TCP_CARRY_BYTES (TCP_FRAME_BYTES + SOFT_WHOLE_BYTES)
 
 enum tcp_phase {
-    PHASE_WAITING, /* the two are to meet: see meet.c */
-    PHASE_JOINING, /* and to agree on shared memory: see shm/join.c */
+    PHASE_WAITING, /* both sides have to meet: see meet.c */
+    PHASE_JOINING, /* both have to agree on shared memory: see shm/join.c */
     PHASE_OPEN,
-    PHASE_CLOSING, /* the queue pair has failed; what we owe the peer is still to be sent */
+    PHASE_CLOSING, /* the queue pair has failed; the last frames to the peer are still to be sent */
     PHASE_CLOSED   /* no socket */
 };
 
-/* What the frame that is partly sent carries. */
+/* Contents of a frame that is sent in part. */
 enum tcp_part {
     TCP_PART_NONE,
     TCP_PART_CONTROL, /* header only */
@@ -48,40 +51,40 @@ enum tcp_control {
     CONTROL_FAREWELL
 };
 
-/* A frame to be sent, or what is left of it. */
+/* A frame to be sent, or the rest of one. */
 struct tcp_out {
     enum tcp_part part;
-    uint32_t position; /* of the request, or the sequence number of what is replied to */
+    uint32_t position; /* of the request, or the sequence number of the request replied to */
     uint64_t payload;  /* bytes behind the header */
     uint64_t sent;     /* bytes, of header and payload together */
-    uint32_t ack;      /* what the header tells */
+    uint32_t ack;      /* acknowledgement and credit in the header */
     uint32_t credit;
-    bool lent; /* what is behind it only names the message: see shm/copy.c */
+    bool lent; /* its payload only names the message: see shm/copy.c */
     uint8_t header[TCP_FRAME_BYTES];
 };
 
-/* A read of the peer that has not been answered, or an atomic operation: it is done. */
+/* A reply owed to the peer: of a read, or of an atomic operation, which is done already. */
 struct tcp_reply {
     uint32_t type; /* TCP_READ_REPLY or TCP_ATOMIC_REPLY */
     uint32_t seq;
-    uint64_t addr; /* of an atomic operation the old value, and the rest is 0 */
+    uint64_t addr; /* of an atomic operation the old value; all below is then 0 */
     uint64_t length;
     uint32_t rkey;
     bool gone; /* its memory is not mapped any more */
 };
 
-/* The payload that is coming in. */
+/* The payload that is being received. */
 struct tcp_in {
     struct tcp_frame frame;
     uint64_t offset;
-    uint64_t operand[2]; /* of an atomic request, as they came */
+    uint64_t operand[2]; /* of an atomic request, in network byte order */
     bool active;
-    uint8_t *early; /* it is set aside here, or NULL: it has a receive */
-    bool lasts;     /* the memory of ours that it goes to is not unmapped meanwhile */
-    bool dropped;   /* a send: it is longer than its receive, and goes nowhere */
+    uint8_t *early; /* it is stored here until there is a receive; NULL: there is one */
+    bool lasts;     /* the program cannot unmap its target meanwhile */
+    bool dropped;   /* a send that is longer than its receive: discard it */
 };
 
-/* A message that came before its receive. A longer one is elsewhere. */
+/* A message that came before its receive. Bytes of a longer one are in early_long. */
 struct tcp_early {
     struct tcp_frame frame;
     uint8_t bytes[SOFT_WHOLE_BYTES];
@@ -91,37 +94,38 @@ struct soft_tcp {
     struct soft_qp *qp;
     int fd;
     enum tcp_phase phase;
-    bool broken;  /* a send failed: what was received is still read */
+    bool broken;  /* sending failed; received bytes are still read */
     bool ended;   /* the peer will send no more */
-    bool blocked; /* EPOLLOUT is asked for */
-    bool due;     /* an acknowledgement is to be sent, with a request or without */
+    bool blocked; /* waits for EPOLLOUT */
+    bool due;     /* an acknowledgement is pending, to be sent with a request or alone */
     bool hasty;   /* the peer waits for it */
-    bool held;    /* it waits for an answer of the program: see tcp/ack.c */
+    bool held;    /* the acknowledgement waits for an answer of the program: see tcp/ack.c */
     bool shared;  /* frames go through shared memory */
-    bool is_unix; /* of whose socket the kernel does not tell when it received last */
+    bool is_unix; /* a Unix socket, for which the kernel keeps no time of the last receive */
     int64_t heard;
     /* Sending. Positions of requests are their sequence numbers. */
     struct tcp_out out;
-    uint32_t credits;    /* receives the peer has posted, ever */
-    uint32_t consumed;   /* of these, used by what we sent; or more: the peer sets that aside */
-    uint32_t early_most; /* it does so with so many */
+    uint32_t credits; /* receives the peer has posted, ever */
+    /* receives used by our messages; more than credits: the peer stores those early */
+    uint32_t consumed;
+    uint32_t early_most; /* number of early messages that the peer stores */
     uint32_t fetches;    /* reads and atomics, sent and not acknowledged */
     uint32_t reads;      /* of these */
-    uint32_t acked_out;  /* what we have told the peer */
+    uint32_t acked_out;  /* last acknowledgement that was sent */
     uint32_t credit_out;
-    bool ask;            /* the peer for an acknowledgement */
-    bool probe;          /* the peer is to be asked for a sign of life, with this number */
-    bool echo;           /* the peer is to be given one, with that number */
-    bool lends;          /* the last request that was sent, until the peer has it */
-    bool repeat;         /* the peer is to send the message that it has lent */
-    bool parts;          /* the peer is to be told why the connection ends */
-    bool knows_farewell; /* it understands that */
+    bool ask;            /* ask the peer for an acknowledgement */
+    bool probe;          /* send a probe with probe_seq */
+    bool echo;           /* answer the peer's probe, with echo_seq */
+    bool lends;          /* the last request sent is a loan that the peer has not read yet */
+    bool repeat;         /* ask the peer to send the message that it has lent */
+    bool parts;          /* send a farewell before the end */
+    bool knows_farewell; /* the peer understands farewells */
     uint32_t probe_seq;
     uint32_t echo_seq;
-    int64_t asked;    /* since when the program answers a request of the peer; 0: it does not */
-    uint32_t answers; /* in a row that came at once */
+    int64_t asked;    /* when a request came that the program has not answered; 0: none */
+    uint32_t answers; /* number of consecutive answers within ANSWER_TIME */
     uint32_t moved;   /* SLU_MOVED_* */
-    bool nak;         /* one is to be sent */
+    bool nak;         /* a refusal is to be sent */
     uint32_t nak_seq;
     uint32_t nak_status;
     struct tcp_reply *replies; /* ring of attr.read_depth */
@@ -129,18 +133,19 @@ struct soft_tcp {
     uint32_t reply_tail;
     /* Receiving. */
     struct tcp_in in;
-    uint32_t mapped;         /* 0, or the key of a region, all of which was there in this turn */
-    bool glimpses;           /* long messages come: see tcp/receive.c */
-    uint32_t executed;       /* requests of the peer; behind them is what was set aside */
-    struct tcp_early *early; /* ring of SLU_EARLY_MOST; NULL: nothing ever came early */
-    uint8_t *early_long;     /* SLU_EARLY_BYTES for each of these; NULL: nothing so long did */
+    /* 0, or the key of a region that was found mapped whole in this turn */
+    uint32_t mapped;
+    bool glimpses;           /* long messages are expected: see tcp/receive.c */
+    uint32_t executed;       /* requests of the peer; early messages follow them */
+    struct tcp_early *early; /* ring of SLU_EARLY_MOST; NULL: no message ever came early */
+    uint8_t *early_long;     /* SLU_EARLY_BYTES for each of these; NULL: no long one ever did */
     uint32_t early_first;
-    uint32_t early_count;  /* while there is a whole one, there is no receive */
+    uint32_t early_count;  /* while one is complete, no receive is posted */
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */
     uint32_t carry_length; /* bytes of an incomplete frame */
     uint8_t carry[TCP_CARRY_BYTES];
-    struct soft_shm *shm; /* NULL: one of the two does not want it */
-    /* In the CQ. */
+    struct soft_shm *shm; /* NULL: one of both sides does not share memory */
+    /* Links in lists of the CQ. */
     struct soft_tcp *next; /* of its connections */
     struct soft_tcp **link;
     struct soft_tcp *owe_next;  /* of its urgent, held or unsettled ones */
@@ -156,86 +161,95 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp);
 int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events);
 void slu_soft_tcp_remove_socket(struct soft_tcp *tcp);
 void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events);
-/* Ends the connection, and leaves its socket to the helper until the peer has its last bytes. */
+/* Ends the connection and hands its socket to the helper until the peer has the last bytes. */
 void slu_soft_tcp_close(struct soft_tcp *tcp);
-/* A piece came or went: does more of its message follow, before which nobody should sleep? */
+/*
+ * Notes that a piece of a message was received or sent. more: others follow, so do not sleep before
+ * PIECE_TIME has passed.
+ */
 void slu_soft_tcp_expect_piece(struct soft_tcp *tcp, bool more);
 
 /* fault.c */
-/* The connection is of no use. */
+/* Fails the queue pair because its connection cannot be used any more. */
 static inline void slu_soft_tcp_lose(struct soft_tcp *tcp, uint32_t status)
 {
     slu_soft_qp_fail(tcp->qp, status, true);
 }
-/* The peer has broken the protocol. Returns false. */
+/* Fails the queue pair because the peer has broken the protocol. Returns false. */
 bool slu_soft_tcp_reject(struct soft_tcp *tcp, const char *what);
 void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status);
-/* The last frame of the peer, which says why it ends the connection. Returns false. */
+/* Handles the last frame of the peer, the reason for its end. Returns false. */
 bool slu_soft_tcp_take_farewell(struct soft_tcp *tcp, const struct tcp_frame *frame);
 
 /* ack.c */
 /*
- * An answer within this time came at once: also that of a program which shares its
- * processor, or which waits for the answers of others first.
+ * An answer within this time counts as immediate. It is long enough for a program that shares its
+ * processor, or that first waits for answers of others.
  */
 #define ANSWER_TIME SLUICE_US(200)
-/* So many of these in a row, and the next is expected. */
+/* After this many immediate answers in a row, the next one is expected. */
 #define EXPECTED 16
 /*
- * The clock costs as much as a good part of a message through shared memory. An answer
- * that is expected is in time if what is owed still waits for it, and nobody has looked
- * for anything else meanwhile.
+ * Instead of a time, as reading the clock costs a good part of a message through shared memory. An
+ * expected answer is in time if the acknowledgement is still pending and the CQ was not polled
+ * meanwhile.
  */
 #define UNTIMED INT64_MAX
 
 /* Adds a connection to one of the lists of its CQ. */
 void slu_soft_tcp_owe(struct soft_tcp **list, struct soft_tcp *tcp);
-void slu_soft_tcp_urgent(struct soft_tcp *tcp);   /* an acknowledgement is due, or credit */
-void slu_soft_tcp_announce(struct soft_tcp *tcp); /* credit, if the peer could run short */
-void slu_soft_tcp_hurry(struct soft_tcp *tcp);    /* and the peer waits for it */
-/* A request of the peer was done, of which the program may hear. */
+void slu_soft_tcp_urgent(struct soft_tcp *tcp);   /* an acknowledgement or credit is pending */
+void slu_soft_tcp_announce(struct soft_tcp *tcp); /* sends credit, if the peer could run short */
+void slu_soft_tcp_hurry(struct soft_tcp *tcp);    /* the same, and the peer waits for it */
+/* Notes that a request of the peer was executed, which the program may answer. */
 void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame);
-void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours is about to go */
-void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is due any more */
+void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours is about to be sent */
+void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is pending any more */
 void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
 void slu_soft_tcp_unsettled(struct soft_tcp *tcp); /* shared: see slu_soft_shm_settle() */
 
 /* early.c */
-/* May it go, after so many messages that take a receive? */
+/* Returns whether a request may be sent after consumed messages that take a receive. */
 bool slu_soft_tcp_may_send(const struct soft_tcp *tcp, const struct soft_wqe *wqe,
                            uint32_t consumed);
-/* Has a request of the peer the next number, and may it follow what was set aside? */
+/* Returns whether a request of the peer has the next number and may follow early messages. */
 bool slu_soft_tcp_is_next(const struct soft_tcp *tcp, const struct tcp_frame *frame);
-/* A send is here and no receive: where its bytes go. NULL: the queue pair has failed. */
+/*
+ * Stores a send that has no receive and returns where its bytes go. NULL: the queue pair has
+ * failed.
+ */
 uint8_t *slu_soft_tcp_set_aside(struct soft_tcp *tcp, const struct tcp_frame *frame);
-/* The bytes of a message that was set aside, by its place in the ring. */
+/* Returns the bytes of an early message, by its place in the ring. */
 uint8_t *slu_soft_tcp_early_bytes(const struct soft_tcp *tcp, uint32_t index);
-/* At its end. */
+/* Frees the early messages, when the connection is destroyed. */
 void slu_soft_tcp_drop_early(struct soft_tcp *tcp);
 
 /* fault.c */
-/* Is memory of a remote key not mapped any more, at that address of ours? */
+/* Returns whether memory of a remote key is no longer mapped at an address of this process. */
 bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length);
-/* Does a reply read memory that is not there any more? It is refused when it is built again. */
+/*
+ * Returns whether a reply reads memory that is no longer accessible. It is refused when it is built
+ * again.
+ */
 bool slu_soft_tcp_blame_reply(struct soft_tcp *tcp, const struct tcp_out *out);
-/* Does a request? Then it is done. */
+/* Returns whether a request does. If so, the request is done with an error. */
 bool slu_soft_tcp_blame_request(struct soft_tcp *tcp, const struct tcp_out *out);
 
 /* transmit.c */
 void slu_soft_tcp_push(struct soft_tcp *tcp);
-/* How many requests of the peer are complete: those that have had their reply, too. */
+/* Returns how many requests of the peer are complete, which includes having sent their replies. */
 uint32_t slu_soft_tcp_complete(const struct soft_tcp *tcp);
 
 /* receive.c */
-/* Takes whole frames, and parts of large ones. Returns how many bytes are left. */
+/* Consumes whole frames, and parts of large ones. Returns how many bytes are left. */
 uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count);
 void slu_soft_tcp_receive(struct soft_tcp *tcp);
 
 /* execute.c: returns false if the queue pair has failed */
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
 /*
- * The peer's words, which are read at any time: it has done our requests up to one of
- * them, of which those behind a read may wait until its reply is here.
+ * Handle the peer's words in shared memory, which are read at any time. done: the peer has executed
+ * our requests up to this one; those behind a read may still wait for its reply.
  */
 bool slu_soft_tcp_take_done(struct soft_tcp *tcp, uint32_t done);
 bool slu_soft_tcp_take_credit(struct soft_tcp *tcp, uint32_t credit);
@@ -248,11 +262,13 @@ static inline bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t cre
     return credit == tcp->credits || slu_soft_tcp_take_credit(tcp, credit);
 }
 /*
- * A send of the peer of such a length is here, and may go to the oldest receive. False: it was
- * refused; or it is dropped, which the payload that is coming in then says.
+ * Checks a send of the peer against the oldest receive. False: it was refused, or it is dropped,
+ * and tcp->in.dropped is set.
  */
 bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length);
-/* It is there; or it was too long, and is dropped. */
+/*
+ * Complete the oldest receive: with a message, or because its message was too long and is dropped.
+ */
 static inline void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate,
                                          uint32_t value)
 {
@@ -267,19 +283,19 @@ static inline void slu_soft_tcp_dropped(struct soft_tcp *tcp, uint64_t length)
 }
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /*
- * Receives were posted, or the last that is early has become whole: they take what was set aside.
- * False: the queue pair has failed.
+ * Matches early messages with receives, after receives were posted or the last early message was
+ * completed. False: the queue pair has failed.
  */
 bool slu_soft_tcp_take_early(struct soft_tcp *tcp);
 
 /* place.c */
-/* Puts bytes of a payload where they belong; false: the queue pair has failed. */
+/* Copies bytes of a payload to their target. False: the queue pair has failed. */
 bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length);
-/* The memory for the payload that is coming in is not mapped any more. */
+/* Fails the request whose payload is being received: its memory is not accessible any more. */
 void slu_soft_tcp_fault(struct soft_tcp *tcp);
-/* Where the rest of a payload goes that is not for memory of a key. */
+/* Returns the target of the rest of a payload, unless that is memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
-/* What is to be touched for it. */
+/* Collects the guarded regions of that target. */
 void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, uint64_t length,
                                struct soft_touched *touched);
 

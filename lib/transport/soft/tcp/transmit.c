@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending: many frames with one system call, straight from the callers'
- * buffers. First the rest of a frame that was cut, then what answers the peer,
- * then new requests. What the socket did not take is built anew next time,
- * except a frame that it took in part.
+ * Sending: many frames with one system call, straight from the callers' buffers. A batch begins
+ * with the rest of a frame that was sent in part, followed by answers to the peer and then by new
+ * requests. Frames that the socket did not take are built anew next time; one that it took in part
+ * is resumed.
  */
 #include "transport/soft/tcp/seam.h"
 
@@ -20,11 +20,11 @@ struct batch {
     uint32_t frame_count;
     uint32_t iovec_count;
     uint64_t bytes;
-    bool locked;  /* the keys, while it is built */
-    bool cut;     /* the last frame is not in it whole */
-    bool refused; /* the peer's read was found invalid now */
-    bool lends;   /* nothing is sent behind what is lent */
-    /* What will hold once all of it is sent. */
+    bool locked;  /* in a key reader section, while it is built */
+    bool cut;     /* the last frame is incomplete */
+    bool refused; /* a read of the peer turned out to be invalid */
+    bool lends;   /* nothing is sent behind a lent message */
+    /* Values of the connection once all of the batch is sent. */
     uint32_t sent;
     uint32_t consumed;
     uint32_t fetches;
@@ -34,7 +34,7 @@ struct batch {
     struct iovec iovecs[MAX_IOVECS];
     struct sluice_sge lent[SOFT_MAX_SGE];
     uint32_t pin_count;
-    struct soft_mr *pins[MAX_FRAMES]; /* of the regions that replies are read from */
+    struct soft_mr *pins[MAX_FRAMES]; /* regions that replies are read from */
     struct soft_touched touched;
 };
 
@@ -68,7 +68,7 @@ static void add_iovec(struct batch *batch, const void *base, uint64_t length)
     batch->bytes += length;
 }
 
-/* Requests of the peer that are complete once it has had the replies before this one. */
+/* Returns how many requests of the peer are complete once the replies before this one are sent. */
 static uint32_t ack_value(const struct soft_tcp *tcp, uint32_t reply_head)
 {
     if (reply_head != tcp->reply_tail)
@@ -100,8 +100,8 @@ static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch, stru
 }
 
 /*
- * The first of so many guarded bytes that the batch has, to be read once it is built. Those that
- * we copy ourselves have to be there, which takes time: it is not asked of more than are copied.
+ * Returns how many of length guarded bytes the batch takes. Bytes that we copy ourselves are
+ * checked first, which takes time, so only few are taken.
  */
 static uint64_t guarded_piece(const struct soft_tcp *tcp, struct batch *batch, uint64_t length)
 {
@@ -120,7 +120,7 @@ static uint64_t touch_request(const struct soft_tcp *tcp, struct batch *batch,
     return piece;
 }
 
-/* Where the message of a request is, for a peer to read it; keys are no business of its. */
+/* Adds the list of a lent message, from which the peer reads it. Keys are not sent. */
 static void add_loan(struct batch *batch, const struct soft_wqe *wqe, uint64_t offset)
 {
     for (uint32_t i = 0; i < wqe->sge_count; i++)
@@ -129,7 +129,7 @@ static void add_loan(struct batch *batch, const struct soft_wqe *wqe, uint64_t o
               wqe->sge_count * sizeof(*batch->lent) - offset);
 }
 
-/* The payload of a request, from an offset: all of it has room in the list. */
+/* Adds the payload of a request from an offset. The list has room for all of it. */
 static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
                                 const struct tcp_out *out, uint64_t offset)
 {
@@ -152,8 +152,8 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
 }
 
 /*
- * May it be read? Then its region is pinned until the batch is sent, and *piece is where it
- * is from an offset on, or the first of it.
+ * Checks whether a reply may be read. If so, its region is pinned until the batch is sent, and
+ * *piece is its memory from offset on, or the first part of that.
  */
 static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
                       const struct tcp_reply *reply, uint64_t offset, struct iovec *piece)
@@ -168,7 +168,7 @@ static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
     if (slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
                               SLUICE_ACCESS_REMOTE_READ, &pin) != SLUICE_STATUS_SUCCESS)
         return false;
-    /* Of what we copy ourselves no kernel says that it is not there. */
+    /* We copy ourselves, so no system call reports unmapped memory. */
     if (tcp->shared && slu_soft_tcp_is_gone(pin, reply->addr, reply->length)) {
         slu_soft_unpin(pin);
         return false;
@@ -191,7 +191,7 @@ static void unpin_all(struct batch *batch)
         slu_soft_unpin(batch->pins[--batch->pin_count]);
 }
 
-/* The read ends here, with those behind it. The caller fails the queue pair. */
+/* Refuses a read and drops those behind it. The caller fails the queue pair. */
 static void refuse_reply(struct soft_tcp *tcp, struct batch *batch, uint32_t seq)
 {
     tcp->nak = true;
@@ -201,9 +201,8 @@ static void refuse_reply(struct soft_tcp *tcp, struct batch *batch, uint32_t seq
 }
 
 /*
- * The rest of a reply. If its memory was deregistered meanwhile, the frame is
- * filled up; the peer does not believe it, because instead of an
- * acknowledgement a refusal follows.
+ * Adds the rest of a reply. If its memory was deregistered meanwhile, the frame is filled with
+ * zeros. The peer does not use them, because a refusal follows instead of an acknowledgement.
  */
 static void resume_reply(struct soft_tcp *tcp, struct batch *batch, uint64_t offset)
 {
@@ -249,7 +248,7 @@ static void resume(struct soft_tcp *tcp, struct batch *batch)
 
 static void add_replies(struct soft_tcp *tcp, struct batch *batch)
 {
-    /* Two of each are kept for what follows. */
+    /* Keep room for the frames that follow: two frames and their iovecs. */
     while (batch->reply_head != tcp->reply_tail && has_room(batch, 4) &&
            batch->frame_count < MAX_FRAMES - 2) {
         const struct tcp_reply *reply = &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
@@ -276,13 +275,13 @@ static void add_nak(struct soft_tcp *tcp, struct batch *batch)
 {
     struct tcp_frame frame = {
         .type = TCP_NAK, .status = (uint8_t)tcp->nak_status, .seq = tcp->nak_seq};
-    /* Or it is partly sent already, and the batch begins with the rest. */
+    /* If the refusal was sent in part, the batch begins with its rest. */
     bool begun = tcp->out.part == TCP_PART_CONTROL && tcp->out.position == CONTROL_NAK;
     if (!begun && has_room(batch, 1) && batch->reply_head == tcp->reply_tail)
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, CONTROL_NAK);
 }
 
-/* Behind all that the peer is to have; a refusal says more. */
+/* Adds the farewell behind all other frames. A refusal replaces it, as it is more precise. */
 static void add_farewell(struct soft_tcp *tcp, struct batch *batch)
 {
     struct tcp_frame frame = {.type = TCP_FAREWELL, .status = tcp->qp->farewell};
@@ -300,7 +299,7 @@ static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
     return slu_soft_check_local(tcp->qp, wqe->sges, wqe->sge_count, access);
 }
 
-/* May it start now? */
+/* Returns whether a request may be sent now. */
 static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
                       const struct soft_wqe *wqe)
 {
@@ -308,7 +307,7 @@ static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
         return false;
     if ((wqe->flags & SLUICE_FENCE) != 0 && batch->fetches > 0)
         return false;
-    /* The peer reads for us when it can, but does an atomic operation at once: keep the order. */
+    /* Keep the order: the peer executes atomics at once, but reads when it sends the reply. */
     if (slu_soft_is_atomic(wqe) && batch->reads > 0)
         return false;
     return !slu_soft_is_fetch(wqe) || batch->fetches < tcp->qp->max_reads;
@@ -355,7 +354,7 @@ static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
     struct soft_qp *qp = tcp->qp;
     while (batch->sent != qp->sends.posted) {
         struct soft_wqe *wqe = slu_soft_wqe(qp, batch->sent);
-        /* A faulty one is done already, and waits for those before it. */
+        /* A faulty request is done already, and waits for those before it. */
         if (wqe->state == SOFT_WQE_DONE)
             break;
         if (!wqe->checked) {
@@ -363,7 +362,7 @@ static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
             wqe->checked = true;
             if (wqe->status != SLUICE_STATUS_SUCCESS) {
                 wqe->state = SOFT_WQE_DONE;
-                /* Its turn comes after those before it, of which nobody may be waiting. */
+                /* Those before it complete first: ask the peer to acknowledge them. */
                 tcp->ask = batch->sent != qp->sends.done && !tcp->shared;
                 return true;
             }
@@ -375,7 +374,7 @@ static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
     return false;
 }
 
-/* Our question, and our answer; ahead of replies and requests, which may be many. */
+/* Adds probes, echoes and repeats, ahead of replies and requests, which may be many. */
 static bool add_probes(struct soft_tcp *tcp, struct batch *batch)
 {
     uint32_t before = batch->frame_count;
@@ -417,7 +416,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     } else {
         faulty = add_requests(tcp, batch);
     }
-    /* A reply counts only once it is acknowledged. */
+    /* A reply counts as complete only in a later frame. */
     bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
     bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told && !tcp->shared;
     unlock_keys(tcp, batch);
@@ -430,7 +429,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     return faulty;
 }
 
-/* The first byte of a frame is out: it counts. */
+/* Accounts for a frame when its first byte is sent. */
 static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
 {
     tcp->acked_out = out->ack;
@@ -458,13 +457,13 @@ static void end_frame(struct soft_tcp *tcp, const struct tcp_out *out)
     tcp->out.part = TCP_PART_NONE;
     if (out->part == TCP_PART_REQUEST) {
         struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
-        /* Its queue pair failed half-way through it: now its buffers are free. */
+        /* The queue pair failed while the frame was half sent: free its buffers now. */
         if (wqe->state == SOFT_WQE_OUT)
             wqe->state = SOFT_WQE_QUEUED;
     }
     if (out->part == TCP_PART_REPLY) {
         tcp->reply_head++;
-        tcp->due = true; /* unless the next frame of the batch does it */
+        tcp->due = true; /* unless the next frame of the batch acknowledges it */
     }
     if (out->part == TCP_PART_CONTROL && out->position == CONTROL_NAK)
         tcp->nak = false;
@@ -472,7 +471,7 @@ static void end_frame(struct soft_tcp *tcp, const struct tcp_out *out)
         tcp->ask = false;
 }
 
-/* The socket took this many bytes. */
+/* Accounts for bytes that the socket took. */
 static void commit(struct soft_tcp *tcp, struct batch *batch, uint64_t bytes)
 {
     for (uint32_t i = 0; i < batch->frame_count && bytes > 0; i++) {
@@ -498,11 +497,11 @@ static void set_blocked(struct soft_tcp *tcp, bool blocked)
     tcp->blocked = blocked;
     if (tcp->shared)
         return;
-    /* Closing, too: were both sides to close without reading, neither could finish. */
+    /* Read while closing, too: if both sides closed without reading, neither could finish. */
     slu_soft_tcp_watch(tcp, EPOLLIN | (blocked ? EPOLLOUT : 0));
 }
 
-/* The kernel could not read what is to be sent. False: it could now, or who knows. */
+/* Finds the frame whose memory could not be read. False: none, or it cannot be taken back. */
 static bool blame(struct soft_tcp *tcp, const struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->frame_count; i++) {
@@ -511,7 +510,7 @@ static bool blame(struct soft_tcp *tcp, const struct batch *batch)
             return true;
         if (out->part != TCP_PART_REQUEST || !slu_soft_tcp_blame_request(tcp, out))
             continue;
-        /* What is half sent cannot be taken back, and must not seem whole to the peer. */
+        /* A half-sent request cannot be taken back, and must not look complete to the peer. */
         if (tcp->out.part == TCP_PART_REQUEST && tcp->out.position == out->position)
             return false;
         tcp->ask = out->position != tcp->qp->sends.done;
@@ -536,7 +535,9 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
     return sent;
 }
 
-/* As if the kernel could not read it where it is refused. */
+/*
+ * Sends a batch with its guarded regions. A refused access counts as if the kernel could not read.
+ */
 static ssize_t transmit_touched(struct soft_tcp *tcp, struct batch *batch)
 {
     if (!slu_soft_touch_begin(&batch->touched))
@@ -546,7 +547,7 @@ static ssize_t transmit_touched(struct soft_tcp *tcp, struct batch *batch)
     return sent;
 }
 
-/* False: there is nothing left to do, or the socket takes no more. */
+/* Builds and sends a batch. False: nothing is left to send, or the socket has no room. */
 static bool push_batch(struct soft_tcp *tcp)
 {
     struct batch batch;
@@ -563,9 +564,10 @@ static bool push_batch(struct soft_tcp *tcp)
     }
     bool blamed = sent == -EFAULT && blame(tcp, &batch);
     if (sent < 0 && !blamed) {
-        /* The socket may be sound: its end must be seen all the same. */
+        /* The socket itself may be sound: shut it down, so that its end is noticed. */
         tcp->broken = true;
-        slu_soft_shm_end_direct(tcp); /* which tells the end of the peer by the socket */
+        /* checks the socket for the peer's end */
+        slu_soft_shm_end_direct(tcp);
         shutdown(tcp->fd, SHUT_RDWR);
     } else if (!blamed) {
         set_blocked(tcp, batch.frame_count > 0 && sent == 0);

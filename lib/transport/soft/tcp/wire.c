@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire between contexts: one stream per queue pair, over TCP or, between near
- * processes, a Unix socket; meet.c brings it. A queue pair that fails
- * says what it owes the peer, as far as that can be, and then ends the stream;
- * to the peer the end of the stream is the loss of its peer.
+ * The wire between contexts: one stream per queue pair, over TCP or, between near processes, a Unix
+ * socket; meet.c connects it. A queue pair that fails sends its last frames if it can, and then
+ * ends the stream. For the peer, the end of the stream means that its peer is lost.
  */
 #include "connect/stream.h"
 #include "transport/soft/helper/helper.h"
@@ -24,16 +23,17 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp)
 }
 
 /*
- * What waits in the queue of a socket for an acknowledgement is sent by the processor that
- * takes it: on one host that is the receiver's, which then gets packets of two processors
- * out of order, and has them sent again. So no more goes in than is out at once: less than
- * the first congestion window, and than the receiver takes. A low-water mark, even one for
- * a moment, opens its window, and leaves it to the kernel to open it further.
+ * Socket buffers for connections within a host. Bytes that wait in the queue of a socket are sent
+ * by the processor that takes the next acknowledgement. On one host that is the receiver's, so
+ * packets of two processors arrive out of order and are sent again. The send buffer is therefore
+ * kept so small that all of it is sent at once: less than the first congestion window, and less
+ * than the receiver's window. Setting a low-water mark, even briefly, opens that window; the kernel
+ * can open it further.
  */
 #define LOOP_SEND (192 * 1024)
 #define LOOP_RECEIVE (1024 * 1024)
 
-/* It is as good as before where the kernel does not do it. */
+/* Sets these buffers. Errors are ignored, as they only cost speed. */
 static void tune_loop(int fd)
 {
     const int send = LOOP_SEND;
@@ -96,7 +96,7 @@ void slu_soft_tcp_lost(struct soft_message *message)
     slu_soft_qp_release(qp);
 }
 
-/* Others of our context may have taken us for their peer. */
+/* Returns messages of queue pairs of this context that mistook this one for their peer. */
 static void bounce_parked(struct soft_qp *qp)
 {
     struct soft_message *message = qp->parked;
@@ -143,7 +143,10 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     return slu_soft_meet_begin(qp, remote);
 }
 
-/* What is to be looked at from now on may have been cold, and there may be no credit. */
+/*
+ * Sends posted requests. The connection is made hot even if there is no credit, because the answer
+ * has to be polled.
+ */
 static void push_requests(struct soft_qp *qp)
 {
     struct soft_tcp *tcp = qp->tcp;
@@ -173,7 +176,7 @@ static void offer_receives(struct soft_qp *qp)
         slu_soft_tcp_announce(tcp);
 }
 
-/* A refusal is still to be said, and no half-sent request stands before it. */
+/* Returns whether a refusal is still to be sent, with no half-sent request before it. */
 static bool owes_refusal(const struct soft_tcp *tcp)
 {
     return tcp->nak && tcp->out.part != TCP_PART_REQUEST;
@@ -189,7 +192,7 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
         tcp->parts = tcp->knows_farewell && !tcp->ended && !tcp->nak;
         slu_soft_shm_withdraw(tcp);
         slu_soft_shm_end_direct(tcp);
-        /* The frame must be ended before anything else can be said. */
+        /* A half-sent frame must be finished before any other frame can be sent. */
         if (tcp->out.part == TCP_PART_REQUEST &&
             slu_soft_wqe(qp, tcp->out.position)->state == SOFT_WQE_QUEUED)
             slu_soft_wqe(qp, tcp->out.position)->state = SOFT_WQE_OUT;
@@ -227,7 +230,7 @@ static void destroy_tcp(struct soft_qp *qp)
     qp->tcp = NULL;
 }
 
-/* While it is closing nothing of the peer's matters but its end. */
+/* Handles events of a closing connection, which discards all input and waits for the end. */
 static void closing_event(struct soft_tcp *tcp, uint32_t events)
 {
     if ((events & (EPOLLERR | EPOLLHUP)) != 0)
