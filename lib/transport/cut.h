@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A part of a request: of its list of elements. */
+/* Cuts a part out of a list of elements. */
 #ifndef SLU_CUT_H
 #define SLU_CUT_H
 
@@ -8,8 +8,8 @@
 #include <sluice/mr.h>
 
 /*
- * The pieces of a list that hold the bytes offset to offset + length - 1; returns how many
- * they are, which is at most as many as the list has.
+ * Finds the pieces of a list with the bytes offset to offset + length - 1. Returns their number,
+ * which is at most that of the list.
  */
 static inline uint32_t slu_cut_sges(const struct sluice_sge *sges, uint32_t sge_count,
                                     uint64_t offset, uint64_t length, struct sluice_sge *pieces)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transport table: the whole of what channel and multichannel code knows
- * about what carries the bytes. It is shaped like verbs. Objects are base
- * structs that a transport embeds as the first member of its own.
+ * The transport table: all that channel and multichannel code knows about transports. It is
+ * modelled on verbs. Objects are base structs that a transport embeds as the first member of its
+ * own.
  *
  * Threads: context, PD and MR functions are called from any thread. The
  * functions of a CQ and of the queue pairs on it are called by one thread at a
@@ -42,7 +42,7 @@ struct slu_tcontext {
     uint32_t active_mtu;
     int32_t gid_index;
     int32_t numa_node;
-    uint32_t max_send_depth; /* beside the one that qp_probe() takes */
+    uint32_t max_send_depth; /* not counting the one that qp_probe() takes */
     uint32_t max_receive_depth;
     uint32_t max_sge;
     uint32_t max_read_sge; /* of a read, if that is less */
@@ -52,7 +52,7 @@ struct slu_tcontext {
     uint32_t max_cq_entries; /* of a slu_cq, which may be several queues of the device */
     enum sluice_atomics atomics;
     uint64_t max_message;
-    uint64_t max_region; /* this and the next two: 0 where the device sets none */
+    uint64_t max_region; /* this and the next two: 0 if the device sets no limit */
     uint32_t max_channels;
     uint32_t max_regions;
 };
@@ -86,18 +86,18 @@ struct slu_dmabuf {
 };
 
 /*
- * Base of a completion queue. alerted: cq_alert() has something to say. The
- * transport sets it, from any thread, and wakes whoever sleeps on the queue.
+ * Base of a completion queue. alerted: cq_alert() has something to report. The transport sets it,
+ * from any thread, and wakes the thread that sleeps on the queue.
  */
 struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
     atomic_bool alerted;
-    struct stripes *stripes;   /* of its queue pairs, if they are of several; see stripes/ */
-    struct slu_timing *timing; /* the engine's, if it has some: see engine/timing.h */
+    struct stripes *stripes;   /* state of combined queue pairs, or NULL; see stripes/ */
+    struct slu_timing *timing; /* the engine's, or NULL: see engine/timing.h */
 };
 
-/* Base of a queue pair. peer is the engine's: which of its peers it belongs to. */
+/* Base of a queue pair. peer is the engine's: the index of its peer. */
 struct slu_qp {
     struct slu_tpd *pd;
     struct slu_cq *cq;
@@ -105,8 +105,8 @@ struct slu_qp {
 };
 
 /*
- * As in sluice_channel_attr. All fields are final, defaults applied and limits
- * checked, but where 0 stands for what the port has: path_mtu and pkey.
+ * As in sluice_channel_attr. All fields are final: defaults are applied and limits checked. Only
+ * path_mtu and pkey may be 0, for the port's own values.
  */
 struct slu_qp_attr {
     uint32_t flags;
@@ -130,36 +130,38 @@ struct slu_qp_attr {
     uint32_t retry_count;
     uint32_t rnr_timer;
     uint32_t rnr_retry;
-    uint32_t queue_pairs; /* of the transport's that are one; so is the next: see stripes/ */
+    uint32_t queue_pairs; /* of the transport, combined into one, as is the next: see stripes/ */
     uint32_t stripe_least;
-    /* Of a further queue pair of a peer: the first one, with whose endpoint it has all in common
-       but qpn and psn; else NULL. */
+    /* For a further queue pair of a peer, the first one: their endpoints differ only in qpn and
+       psn. Otherwise NULL. */
     const struct slu_qp *first;
-    bool scarce; /* completion entries are: there are none for requests of the transport's own */
+    bool scarce; /* few completion entries: none for requests of the transport's own */
 };
 
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */
 #define SLU_SIGNALED (UINT32_C(1) << 16) /* without it, success makes no completion */
-#define SLU_WAITED (UINT32_C(1) << 17)   /* its caller waits for it, and for nothing of the peer */
-#define SLU_MORE (UINT32_C(1) << 18)     /* the rest follows: it alone need not wake the peer */
-#define SLU_BLOCKING (UINT32_C(1) << 19) /* of the first: its caller waits, for it and more */
-#define SLU_BLOCKING_LEAST SLUICE_MS(10) /* as long as this if need be */
+/* its caller waits for it alone, not for a message of the peer */
+#define SLU_WAITED (UINT32_C(1) << 17)
+#define SLU_MORE (UINT32_C(1) << 18) /* others of a list follow, so it need not wake the peer */
+/* of the first of a chain: its caller waits for it and others */
+#define SLU_BLOCKING (UINT32_C(1) << 19)
+#define SLU_BLOCKING_LEAST SLUICE_MS(10) /* for at least this long if necessary */
 
 /*
- * Ids that end so are no request's: a transport has them for requests of its own. Neither the
- * engine, which has ring and peer in the lowest bits, nor stripes, which have a kind in the
- * highest of the lower half, makes such ids.
+ * Ids with these bits are reserved for requests of a transport's own. The engine, with ring and
+ * peer in the lowest bits, never makes such ids, nor do stripes, with a kind in the highest bits of
+ * the lower half.
  */
 #define SLU_ID_OWN_MASK UINT64_C(0xe003ffff)
 #define SLU_ID_OWN UINT64_C(0xe003fffc)
-#define SLU_ID_OWN_SHIFT 32 /* what is above is the transport's */
+#define SLU_ID_OWN_SHIFT 32 /* bits above are the transport's */
 
 static inline bool slu_id_is_own(uint64_t id)
 {
     return (id & SLU_ID_OWN_MASK) == SLU_ID_OWN;
 }
 
-/* SGE lists are read during the post only. id comes back in the completion. */
+/* SGE lists are read during the post only. The completion has the same id. */
 struct slu_send_wr {
     struct slu_send_wr *next;
     uint64_t id;
@@ -181,8 +183,8 @@ struct slu_receive_wr {
 };
 
 /*
- * Status of a receive whose message was longer and was dropped: bytes is the length of the
- * message, and the queue pair goes on. With SLUICE_CHANNEL_DROP_LONG alone; no device has it.
+ * Status of a receive whose message was longer and was dropped: bytes is the length of the message,
+ * and the queue pair continues. Only with SLUICE_CHANNEL_DROP_LONG, and on no device.
  */
 #define SLU_STATUS_DROPPED UINT32_C(255)
 
@@ -200,51 +202,55 @@ struct slu_wc {
     uint32_t immediate;
 };
 
-/* A failure of a queue pair that came by an event of the device and not with a request. */
+/* A failure of a queue pair that an event of the device reported, and no request. */
 struct slu_alert {
     struct slu_qp *qp;
     uint32_t status; /* as in a completion */
     uint32_t vendor; /* number of the event */
-    bool inferred;   /* it says that the queue pair failed and not why: a request may say more */
+    bool inferred;   /* the cause is unknown: a request may have a more precise status */
     char reason[160];
 };
 
-/* What a queue pair can say of its connection. */
+/* States of a queue pair. */
 enum slu_qp_state {
     SLU_QP_PREPARED,
-    SLU_QP_CONNECTED, /* our end is ready; nothing is known of the peer's */
+    SLU_QP_CONNECTED, /* our end is ready; the state of the peer's end is unknown */
     SLU_QP_ERROR      /* by qp_error(), by a failed request, or because the peer is lost */
 };
 
-/* Why a side ends a connection, as it tells its peer: part of the protocol, so none changes. */
+/*
+ * Reasons of a side to end a connection, as sent to its peer. Part of the protocol: never change
+ * one.
+ */
 enum slu_farewell {
-    SLU_FAREWELL_NONE,    /* it has not said why */
+    SLU_FAREWELL_NONE,    /* no reason was given */
     SLU_FAREWELL_CLOSED,  /* the program closed the connection, or reset it */
     SLU_FAREWELL_GAVE_UP, /* a deadline passed, or the program cancelled a request */
     SLU_FAREWELL_FAILED   /* a request failed */
 };
 
-/* Bytes of the peer came in; bytes for it left. */
+/* Bytes were received from the peer; bytes were sent to it. */
 #define SLU_MOVED_IN (UINT32_C(1) << 0)
 #define SLU_MOVED_OUT (UINT32_C(1) << 1)
 
-/* Why nothing comes of what was posted: what a queue pair knows of its peer. */
+/* State of a peer, to explain why posted requests do not complete. */
 struct slu_stand {
-    bool known;     /* the next three are */
+    bool known;     /* the next three are known */
     bool connected; /* the peer's end is connected to ours */
     bool unready;   /* our oldest send waits for a receive that the peer has not posted */
     bool sending;   /* a send of the peer waits for a receive that we have not posted */
-    int64_t heard;  /* nanoseconds since the peer was heard last; negative: not known */
+    int64_t heard;  /* nanoseconds since the peer was last active; negative: not known */
 };
 
 struct slu_transport {
-    const char *name;      /* "verbs", "soft" */
-    uint32_t id;           /* SLU_TRANSPORT_*; in the endpoint */
-    bool probe_is_request; /* it waits for those before it, and fails if the peer is not there */
-    bool drops_long;       /* it can do what SLUICE_CHANNEL_DROP_LONG says */
-    int64_t hot_spin;      /* ns that a wait polls before it gives way: see engine/wait.c */
+    const char *name; /* "verbs", "soft" */
+    uint32_t id;      /* SLU_TRANSPORT_*; in the endpoint */
+    /* a probe waits for earlier requests, and fails if the peer is not there */
+    bool probe_is_request;
+    bool drops_long;  /* it supports SLUICE_CHANNEL_DROP_LONG */
+    int64_t hot_spin; /* ns that a wait polls before it yields: see engine/wait.c */
 
-    /* Adds its devices to the list, see device.h. No device is no error. */
+    /* Adds the transport's devices to the list, see device.h. Having none is not an error. */
     int (*device_list)(struct sluice_device_list *list);
 
     /* attr has been checked and is never NULL. -ENODEV: no such device of this transport. */
@@ -254,7 +260,7 @@ struct slu_transport {
 
     int (*pd_alloc)(struct slu_tcontext *context, struct slu_tpd **pd);
     void (*pd_free)(struct slu_tpd *pd);
-    /* NULL: no two do. Whether a key of the one can name memory of the other. Any thread. */
+    /* Returns whether a key of one domain can name memory of the other. NULL: never. Any thread. */
     bool (*pds_share_keys)(const struct slu_tpd *a, const struct slu_tpd *b);
 
     /* access has been checked. */
@@ -263,68 +269,68 @@ struct slu_transport {
     int (*mr_register_dmabuf)(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf, uint32_t access,
                               struct slu_tmr **mr);
     /*
-     * Page-aligned and zeroed; freed by mr_deregister. access may have
-     * SLUICE_MR_HUGE_PAGES, see pages.h; node is that of the pages, or SLU_ANY_NODE.
+     * Allocates page-aligned, zeroed memory; mr_deregister frees it. access may have
+     * SLUICE_MR_HUGE_PAGES, see pages.h. node is the NUMA node of the pages, or SLU_ANY_NODE.
      */
     int (*mr_alloc)(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
                     struct slu_tmr **mr);
     /*
-     * NULL: its memory is registered again. Makes a region of bytes of another one of the context,
-     * which outlasts it, with a key and rights of its own; access is at most that of the other.
+     * Makes a region of a part of another one of the context, which outlasts it, with a key and
+     * rights of its own; access is at most that of the other. NULL: register the memory again
+     * instead.
      */
     int (*mr_part)(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
                    uint32_t access, struct slu_tmr **mr);
-    /* On return no peer touches the memory any more. */
+    /* Ends a region. On return no peer touches its memory any more. */
     void (*mr_deregister)(struct slu_tmr *mr);
 
     /*
-     * A depth above max_cq_depth makes a queue that grows with its queue pairs:
-     * their depths together, and one for each, must not exceed it. A depth of 0
-     * makes one that cq_extend() gives its entries.
+     * Creates a queue. With a depth above max_cq_depth it grows with its queue pairs, whose depths,
+     * plus one for each, must not exceed it in total. With a depth of 0 it gets its entries from
+     * cq_extend().
      */
     int (*cq_create)(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
     /*
-     * Room for so many entries more, and for so many less, than cq_create() was asked
-     * for or it has by now, which is at most max_cq_entries. Where the device has
-     * queues, by one of its own beside those there are, made when a queue pair needs
-     * it, and given back by the second when none does. Between cq_enter and cq_leave.
+     * Add entries to the depth of a queue, up to max_cq_entries, and take them away. On a device,
+     * cq_extend() adds room by a further queue of the device, made when a queue pair needs it;
+     * cq_reduce() gives that back when none does. Called between cq_enter and cq_leave.
      */
     int (*cq_extend)(struct slu_cq *cq, uint32_t entries);
     void (*cq_reduce)(struct slu_cq *cq, uint32_t entries);
-    /* All its queue pairs have been destroyed. */
+    /* Destroys a queue, whose queue pairs have all been destroyed. */
     void (*cq_destroy)(struct slu_cq *cq);
 
     /*
-     * NULL if not needed. Between them the program serves the queue; outside,
-     * the transport's helper thread may. They do not nest.
+     * Enter and leave a queue; NULL if not needed. In between, the program serves the queue;
+     * outside, the transport's helper thread may. Calls do not nest.
      */
     void (*cq_enter)(struct slu_cq *cq);
     void (*cq_leave)(struct slu_cq *cq);
 
     /*
-     * Makes progress and takes up to count completions: their number, or a
-     * negative errno if the queue is dead (its queue pairs then are as well).
+     * Makes progress and takes up to count completions. Returns their number, or a negative errno
+     * if the queue is dead, as are its queue pairs then.
      */
     int (*cq_poll)(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
 
     /*
-     * NULL if the device has no events. Looks for them, and takes the next
-     * failure of a connected queue pair that they tell of: each is told once.
-     * False: there is none, or the whole queue is dead, as cq_poll then says.
+     * Reads events and takes the next failure of a connected queue pair that they report; each is
+     * reported once. NULL if the device has no events. False: there is none, or the whole queue is
+     * dead, which cq_poll then reports.
      */
     bool (*cq_alert)(struct slu_cq *cq, struct slu_alert *alert);
 
     /*
-     * Asks that cq_fd() becomes readable when there is something to poll. 0:
-     * armed, and nothing was there afterwards; 1: there is something, or the
-     * queue is dead: poll. It stays armed until the next cq_poll; wake-ups may
-     * be spurious. The fd is the queue's own: never read it, never close it.
+     * Makes cq_fd() readable as soon as there is something to poll. Returns 0 if the queue is armed
+     * and was empty afterwards, or 1 if it has to be polled, because it is not empty or is dead. It
+     * stays armed until the next cq_poll; wake-ups may be spurious. The queue owns the fd: never
+     * read it, never close it.
      */
     int (*cq_arm)(struct slu_cq *cq);
     int (*cq_fd)(struct slu_cq *cq);
     /*
-     * Makes cq_fd() readable once, until cq_arm() and cq_poll() have been called.
-     * Any thread, and signal handlers, while the queue lives; keeps errno.
+     * Makes cq_fd() readable once, until cq_arm() and cq_poll() have been called. Any thread and
+     * signal handlers may call it while the queue exists; keeps errno.
      */
     void (*cq_wake)(struct slu_cq *cq);
 
@@ -341,42 +347,42 @@ struct slu_transport {
     /* enum slu_qp_state: cheap, from what is known already. */
     int (*qp_state)(const struct slu_qp *qp);
     /*
-     * NULL if not needed. Adds what it knows of the connection: what follows
-     * from the attributes is there, all else is 0 or empty, and gid_index -1.
+     * Adds information on the connection; NULL if not needed. On entry, fields that follow from the
+     * attributes are set; all others are 0 or empty, and gid_index is -1.
      */
     void (*qp_query)(const struct slu_qp *qp, struct sluice_channel_info *info);
     /*
-     * Asks the peer for a sign of life, which takes no credit. It completes
-     * through the CQ with that id: with success when our end has heard that the
-     * peer's is connected and there, or else with why not. At most one at a time.
+     * Asks the peer for a sign of life, which takes no credit. It completes through the CQ with
+     * this id: with success once the peer's end is known to be connected and alive, otherwise with
+     * an error. At most one at a time.
      */
     int (*qp_probe)(struct slu_qp *qp, uint64_t id);
     /*
-     * NULL if not needed. A wait takes long while sends to the peer are out: what can be done so
-     * that the next one is quicker is begun.
+     * Reports that a wait takes long while sends to the peer are in flight, so that the transport
+     * can prepare to make the next one faster. NULL if not needed.
      */
     void (*qp_slow)(struct slu_qp *qp);
-    /* NULL if not needed. What moved since it was asked last: SLU_MOVED_*. */
+    /* Returns what moved since the last call: SLU_MOVED_*. NULL if not needed. */
     uint32_t (*qp_moved)(struct slu_qp *qp);
-    /* NULL if it knows nothing. Fills in what it knows; all else is 0, and heard -1. */
+    /* Fills in the fields it knows; on entry all are 0, and heard is -1. NULL if it knows none. */
     void (*qp_stand)(const struct slu_qp *qp, struct slu_stand *stand);
     /*
-     * NULL if it never knows. Why the peer was lost, in words; NULL: the status says it. *closed:
-     * whether the peer said that it closed the connection.
+     * Returns a text on why the peer was lost, or NULL if the status has all that is known.
+     * *closed: the peer reported that it closed the connection. NULL if it never knows.
      */
     const char *(*qp_loss)(const struct slu_qp *qp, bool *closed);
     /*
-     * NULL if not needed. Why the qp_error() that follows ends the connection, for the peer; the
-     * first reason counts. A qp_error() may wait a bounded time until the peer is told; for several
-     * queue pairs of a CQ that time is one, if each has its farewell before the first qp_error().
+     * Sets the reason that the peer gets when the following qp_error() ends the connection; the
+     * first reason counts. NULL if not needed. A qp_error() may wait a bounded time until the peer
+     * is notified. Several queue pairs of a CQ share that time, if each gets its farewell before
+     * the first qp_error().
      */
     void (*qp_farewell)(struct slu_qp *qp, enum slu_farewell why);
-    /* To the error state. Everything posted completes through the CQ, soon. */
+    /* Enters the error state. All posted requests complete through the CQ soon. */
     void (*qp_error)(struct slu_qp *qp);
     /*
-     * When it returns, no buffer is touched. A completion of it that is still
-     * delivered afterwards has an id that the engine does not know, and is
-     * discarded there.
+     * Destroys a queue pair. On return no buffer is touched any more. Completions delivered
+     * afterwards have ids that the engine does not know, and it discards them.
      */
     void (*qp_destroy)(struct slu_qp *qp);
 
@@ -394,7 +400,7 @@ extern const struct slu_transport slu_transport_soft;
 extern const struct slu_transport slu_transport_verbs;
 #endif
 
-/* Those built in, in order of preference. */
+/* The transports that were built in, in order of preference. */
 extern const struct slu_transport *const slu_transports[];
 extern const uint32_t slu_transport_count;
 

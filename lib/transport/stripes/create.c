@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queue pairs of several, from making to destroying. All memory that posting needs is made
- * with them. Guarantee: whatever fails, nothing is left; and an id of one that was destroyed
- * is none of another's.
+ * Creates and destroys combined queue pairs, with all memory that posting needs. Guarantees: a
+ * failed creation leaves nothing behind, and ids of a destroyed queue pair are not reused by
+ * another one.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 
 #include "transport/stripes/inside.h"
 
-/* Addresses that change more often while queue pairs are made never rest. */
+/* Give up if the address of the port changes this often while queue pairs are created. */
 #define TRIES 8
 #define PLACES_MOST (UINT32_C(1) << 16)
 
@@ -56,7 +56,7 @@ static bool grow_places(struct stripes *stripes)
     return true;
 }
 
-/* A place of its own, so that its completions find it. */
+/* Takes a place for a queue pair, by which completions find it. */
 static int take_place(struct stripes_qp *qp)
 {
     struct stripes *stripes = qp->owner;
@@ -82,7 +82,10 @@ static void destroy_inner(struct stripes_qp *qp)
     }
 }
 
-/* A further one has one stripe in flight at most, and the receive that watches it. */
+/*
+ * Creates the transport's queue pairs. A further one has at most one stripe in flight, and one
+ * receive that detects its failure.
+ */
 static int create_inner(struct stripes_qp *qp, const struct slu_qp_attr *attr)
 {
     struct slu_qp_attr further = *attr;
@@ -101,7 +104,10 @@ static int create_inner(struct stripes_qp *qp, const struct slu_qp_attr *attr)
     return error;
 }
 
-/* An address may change between the making of the one and the other. */
+/*
+ * Creates queue pairs with equal addresses. The address of the port may change in between, so tries
+ * several times.
+ */
 static int create_alike(struct stripes_qp *qp, const struct slu_qp_attr *attr)
 {
     for (int i = 0; i < TRIES; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of stripes use of each other. */
+/* Internals of stripes, shared by its files. */
 #ifndef SLU_STRIPES_INSIDE_H
 #define SLU_STRIPES_INSIDE_H
 
@@ -7,14 +7,14 @@
 #include "transport/stripes/stripes.h"
 
 /*
- * What a completion of the transport is of. Its id is, from the highest bit down, 32 bits
- * of the queue pair (see struct stripes_place), 3 bits of the kind, 3 bits of which of the
- * transport's queue pairs it was, and 26 bits of a number that counts on.
+ * Kinds of requests given to the transport. An id has, from the highest bit down, 32 bits for the
+ * combined queue pair (see struct stripes_place), 3 bits for the kind, 3 bits for the index of the
+ * transport's queue pair, and 26 bits of a running number.
  */
 enum stripes_kind {
     STRIPES_WORK,    /* a request of the send queue, or a stripe of one */
     STRIPES_RECEIVE, /* on the first queue pair */
-    STRIPES_WATCH,   /* the one receive of a further queue pair, which nothing should take */
+    STRIPES_WATCH,   /* the one receive of a further queue pair, which no message should use */
     STRIPES_PROBE,
     STRIPES_KINDS
 };
@@ -27,21 +27,21 @@ _Static_assert(STRIPES_KINDS <= SLU_ID_OWN >> (STRIPES_NUMBER_BITS + STRIPES_IND
 _Static_assert(STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS + STRIPES_KIND_BITS == 32, "half an id");
 _Static_assert(SLU_QUEUE_PAIRS <= 1 << STRIPES_INDEX_BITS, "an id names the queue pair");
 
-/* A request of the send queue, with copies of all that it names but of its memory. */
+/* A request of the send queue, with copies of its lists and operands, but not of its memory. */
 struct stripes_slot {
-    struct slu_send_wr wr; /* as the transport gets it */
-    uint64_t id;           /* as the engine knows it */
+    struct slu_send_wr wr; /* as given to the transport */
+    uint64_t id;           /* the engine's */
     uint64_t bytes;
     uint64_t operand[2];
-    uint32_t stripes; /* 0: it goes over the first queue pair as it is */
-    uint32_t out;     /* a bit for each queue pair that has a part of it */
+    uint32_t stripes; /* 0: the first queue pair takes it whole */
+    uint32_t out;     /* a bit for each queue pair that has a part of it in flight */
     uint32_t status;
     uint32_t vendor;
     bool signaled;
     struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
 };
 
-/* Positions count up for ever; from done to started the transport has them. */
+/* Positions count up for ever. The transport has the requests from done to started. */
 struct stripes_ring {
     uint8_t *slots;
     uint32_t stride;
@@ -49,59 +49,62 @@ struct stripes_ring {
     uint32_t posted, started, done;
 };
 
-/* Ids of what is posted to the receive queue; from back to started the transport has them. */
+/* Ids of posted receives. The transport has those from back to started. */
 struct stripes_receives {
     uint64_t *ids;
     uint32_t mask;
     uint32_t posted, started, back, done;
 };
 
-/* What was asked of all queue pairs at a time. */
+/* A probe that was posted to all queue pairs. */
 struct stripes_probe {
     uint64_t id;
-    uint32_t number; /* of the last */
-    uint32_t out;    /* a bit for each that has not answered */
+    uint32_t number; /* of the last probe */
+    uint32_t out;    /* a bit for each queue pair without an answer */
     uint32_t status;
     uint32_t vendor;
-    bool flushed; /* it came when nobody could be asked any more */
+    bool flushed; /* it was posted after the failure, and is to be flushed */
 };
 
-/* In which list of its completion queue it is. */
+/* Lists of a completion queue in which a queue pair can be. */
 enum stripes_list { STRIPES_FAILING, STRIPES_FLUSHING, STRIPES_LISTS };
 
 struct stripes_qp {
     struct slu_qp base; /* first */
     const struct slu_transport *inner;
     struct stripes *owner;
-    uint32_t key;   /* the upper half of its ids */
-    uint32_t count; /* queue pairs that there are; once it is connected, that are used */
-    uint32_t least; /* bytes that are striped */
+    uint32_t key;   /* upper half of its ids */
+    uint32_t count; /* number of queue pairs; once connected, of those that are used */
+    uint32_t least; /* fewest bytes that are striped */
     bool connected;
-    bool failed;   /* nothing more of it is started */
+    bool failed;   /* no more requests are started */
     bool stopped;  /* all of its queue pairs are in the error state */
-    bool striping; /* a striped request is in flight, and nothing else */
+    bool striping; /* a striped request is in flight, alone */
     bool listed[STRIPES_LISTS];
     struct stripes_qp *next[STRIPES_LISTS];
-    uint32_t culprit; /* which of them failed first */
-    uint32_t watched; /* a bit for each further one, while it has its receive */
+    uint32_t culprit; /* index of the queue pair that failed first */
+    uint32_t watched; /* a bit for each further one whose receive is posted */
     uint32_t max_inline;
     struct stripes_ring ring;
     struct stripes_receives receives;
     struct stripes_probe probe;
-    struct slu_alert alert; /* for the engine, if its qp is set */
-    uint32_t alert_at;      /* when all before that request is complete */
-    bool alerts;            /* now */
-    uint32_t refused;       /* position of the request that the transport did not take */
+    struct slu_alert alert; /* for the engine; unset if qp is NULL */
+    uint32_t alert_at;      /* raised when all requests before this position are complete */
+    bool alerts;            /* it is raised */
+    uint32_t refused;       /* position of the request that the transport refused */
     struct slu_qp *qps[SLU_QUEUE_PAIRS];
 };
 
-/* A queue pair by the lower 16 bits of its key; the others count who had the place. */
+/*
+ * The place of a queue pair, named by the lower 16 bits of its key. The upper 16 bits are the
+ * generation of the place.
+ */
 struct stripes_place {
     struct stripes_qp *qp;
     uint32_t generation;
 };
 
-/* What there is for a completion queue. */
+/* State of a completion queue. */
 struct stripes {
     const struct slu_transport *inner;
     struct slu_cq *cq;
@@ -145,7 +148,7 @@ void slu_stripes_qp_destroy(struct slu_qp *qp);
 
 /* meet.c */
 void slu_stripes_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
-/* Whether one endpoint can stand for all of them but for their numbers. */
+/* Returns whether the endpoints of all queue pairs differ only in qpn and psn. */
 bool slu_stripes_agree(const struct stripes_qp *qp);
 int slu_stripes_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
 int slu_stripes_qp_state(const struct slu_qp *qp);
@@ -160,7 +163,7 @@ void slu_stripes_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
 int slu_stripes_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int slu_stripes_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                              struct slu_receive_wr **bad);
-/* Starts what can be started of what is held. */
+/* Starts held requests, as far as their order permits. */
 void slu_stripes_go_on(struct stripes_qp *qp);
 
 /* poll.c */
@@ -168,17 +171,23 @@ int slu_stripes_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
 bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
 int slu_stripes_cq_arm(struct slu_cq *cq);
 void slu_stripes_qp_error(struct slu_qp *qp);
-/* It is to go to the error state, once all that is known of why has been seen. */
+/*
+ * Starts the failure of a queue pair. It enters the error state once all completions that may show
+ * the cause were polled.
+ */
 void slu_stripes_fail(struct stripes_qp *qp, uint32_t index);
-/* If it has failed: what is held is to be flushed, if nothing before it is in flight. */
+/*
+ * If the queue pair has failed, schedules held requests to be flushed, unless earlier ones are in
+ * flight.
+ */
 void slu_stripes_flush(struct stripes_qp *qp);
 /*
- * The engine is to be told of a failure that no request tells of, once all of the send queue
- * before that position is complete.
+ * Reports a failure that belongs to no request to the engine, once all sends before position are
+ * complete.
  */
 void slu_stripes_alert(struct stripes_qp *qp, uint32_t position, uint32_t status, uint32_t vendor,
                        const char *reason);
-/* It is in no list any more, and has no alert. */
+/* Takes the queue pair out of all lists and drops its alert. */
 void slu_stripes_forget(struct stripes_qp *qp);
 
 #endif

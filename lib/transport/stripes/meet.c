@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What two peers say of their queue pairs, and what all of them together know. Guarantee:
- * both sides use as many as the one has that has fewer; one that knows of no further ones
- * meets the first.
+ * Connecting, and queries that combine the answers of all queue pairs. Guarantee: both sides use
+ * the smaller number of queue pairs; a peer without support for further ones connects to the first.
  */
 #include "config.h"
 
@@ -46,7 +45,7 @@ void slu_stripes_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *end
     }
 }
 
-/* Those that the peer has no counterpart for are not needed. */
+/* Destroys queue pairs for which the peer has no counterpart. */
 static void leave_out(struct stripes_qp *qp, uint32_t count)
 {
     while (qp->count > count) {
@@ -57,9 +56,9 @@ static void leave_out(struct stripes_qp *qp, uint32_t count)
 }
 
 /*
- * Nothing is sent to a further one. Its receive is there to come back if it fails, as those
- * of the program do on the first one: so the peer is found to be lost also where it has
- * nothing to do.
+ * Posts the receive of a further queue pair. No message uses it; it completes when the queue pair
+ * fails, as the program's receives do on the first one. So the loss of the peer is detected even if
+ * the queue pair is idle.
  */
 static int watch(struct stripes_qp *qp, uint32_t index)
 {
@@ -84,7 +83,7 @@ static int connect_one(struct stripes_qp *qp, uint32_t index, const struct slu_e
     return error < 0 || index == 0 ? error : watch(qp, index);
 }
 
-/* The first one is the last: who is answered by it may use all. */
+/* Connects the first queue pair last, so that a peer that gets an answer from it can use all. */
 int slu_stripes_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
 {
     struct stripes_qp *qp = stripes_qp_of(base);
@@ -118,7 +117,7 @@ void slu_stripes_qp_query(const struct slu_qp *base, struct sluice_channel_info 
     info->queue_pairs = qp->count;
 }
 
-/* The peer has answered when all of it has. */
+/* Probes all queue pairs; the probe completes when all have answered. */
 int slu_stripes_qp_probe(struct slu_qp *base, uint64_t id)
 {
     struct stripes_qp *qp = stripes_qp_of(base);
@@ -148,7 +147,7 @@ uint32_t slu_stripes_qp_moved(struct slu_qp *base)
     return moved;
 }
 
-/* Sends and receives are all of the first one. */
+/* Combines the states. Sends and receives are those of the first queue pair, which carries all. */
 void slu_stripes_qp_stand(const struct slu_qp *base, struct slu_stand *stand)
 {
     const struct stripes_qp *qp = stripes_const_qp_of(base);

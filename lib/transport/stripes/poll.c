@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Polling: completions of the transport become those of the engine, and what waited for
- * them goes on. And failures, which more than one queue pair may tell of.
+ * Polling: translates completions of the transport to those of the engine, and starts requests that
+ * waited for them. Also failures, which several queue pairs may report.
  *
- * When one of them fails, others may know better why: the peer may have refused a stripe,
- * and then closed all of its queue pairs. So the others are put into the error state only
- * when the queue had nothing more after the failure was seen: what the peer did before is
- * then known. Of what the stripes of a request say, the first that says most counts; and as it
- * is told once all have ended, receives that come back meanwhile are told after it: alone they
- * would say that the peer is lost, and of nothing else.
+ * When one queue pair fails, another may have a more precise reason: the peer may have refused a
+ * stripe, and then closed all its queue pairs. So the others enter the error state only once the
+ * queue is empty after the failure, when everything the peer did before has been polled. If several
+ * stripes of a request fail, the first of the most precise statuses counts. The request is reported
+ * once all its stripes have ended; receives that return meanwhile are reported after it, because on
+ * their own they would only report a lost peer.
  */
 #include "config.h"
 
@@ -95,7 +95,7 @@ bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert)
     return false;
 }
 
-/* Nobody sleeps while there is something that the next poll will do. */
+/* Arms the queue, unless the next poll has work to do. */
 int slu_stripes_cq_arm(struct slu_cq *cq)
 {
     const struct stripes *stripes = cq->stripes;
@@ -152,7 +152,7 @@ void slu_stripes_fail(struct stripes_qp *qp, uint32_t index)
         enlist(qp, STRIPES_FAILING);
 }
 
-/* How much a status says of why. */
+/* Ranks how precise a status is. */
 static int weigh(uint32_t status)
 {
     return status == SLUICE_STATUS_SUCCESS         ? 0
@@ -169,7 +169,7 @@ static void note(uint32_t *status, uint32_t *vendor, const struct slu_wc *wc)
     *vendor = wc->vendor;
 }
 
-/* One of a request that there is not: the engine does not know it either, and counts it. */
+/* Passes on a completion of an unknown request with id 0, which the engine counts as unknown. */
 static bool pass_on(struct slu_wc *to)
 {
     *to = (struct slu_wc){.id = 0};
@@ -177,11 +177,14 @@ static bool pass_on(struct slu_wc *to)
 }
 
 /*
- * Each of them takes a completion of that number of the queue pair of that index, and says
- * whether the engine gets one, which is then in to.
+ * Handlers of completions, by kind: index is that of the queue pair, number that of the request.
+ * Each returns whether the engine gets a completion, which is then in *to.
  */
 
-/* Sends complete in order: plain ones of one queue pair, and a striped one is alone. */
+/*
+ * Ends a send. Sends complete in order: plain ones share one queue pair, and a striped one is
+ * alone.
+ */
 static bool end_work(struct stripes_qp *qp, uint32_t index, uint32_t number,
                      const struct slu_wc *wc, struct slu_wc *to)
 {
@@ -192,7 +195,7 @@ static bool end_work(struct stripes_qp *qp, uint32_t index, uint32_t number,
 
     if (SLU_UNLIKELY(skipped >= ring->started - ring->done || (slot->out & bit) == 0))
         return pass_on(to);
-    /* What became of those that the device does not report, the engine judges. */
+    /* The engine decides about skipped requests, which the device did not report. */
     ring->done += skipped;
     slot->out &= ~bit;
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
@@ -219,7 +222,7 @@ static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
     bool behind = receives->done != receives->back;
     bool waits = flushed && (qp->striping || behind);
 
-    /* Behind one that came back there are none but those that come back as well. */
+    /* After one flushed receive, all later ones must be flushed as well. */
     if (SLU_UNLIKELY(receives->back == receives->started ||
                      number != (receives->back & STRIPES_NUMBER_MASK) || (behind && !flushed)))
         return pass_on(to);
@@ -230,7 +233,7 @@ static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
     receives->back++;
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS) && wc->status != SLU_STATUS_DROPPED)
         slu_stripes_fail(qp, index);
-    /* The last that had begun may end well, and what was posted since waits for it alone. */
+    /* This may have been the last receive in flight, for which held ones waited. */
     if (SLU_UNLIKELY(qp->failed))
         slu_stripes_flush(qp);
     return !waits;
@@ -293,7 +296,7 @@ static bool translate(const struct stripes *stripes, const struct slu_wc *wc, st
     return ends[kind](qp, index, low & STRIPES_NUMBER_MASK, wc, to);
 }
 
-/* Each of them becomes one at most. */
+/* Translates completions in place: each becomes one at most. */
 static uint32_t translate_all(const struct stripes *stripes, struct slu_wc *wcs, uint32_t count)
 {
     uint32_t given = 0;
@@ -306,7 +309,7 @@ static uint32_t translate_all(const struct stripes *stripes, struct slu_wc *wcs,
     return given;
 }
 
-/* The id of the next that is flushed of what was held; false: that was all. */
+/* Finds the id of the next held request to flush. False: there are no more. */
 static bool next_held(struct stripes_qp *qp, uint64_t *id)
 {
     struct stripes_ring *ring = &qp->ring;
@@ -328,7 +331,7 @@ static bool next_held(struct stripes_qp *qp, uint64_t *id)
     return true;
 }
 
-/* What was held of those that have failed comes back, the first one first. */
+/* Flushes held requests of failed queue pairs, in order. */
 static uint32_t flush(struct stripes *stripes, struct slu_wc *wcs, uint32_t count)
 {
     uint32_t given = 0;
@@ -345,7 +348,10 @@ static uint32_t flush(struct stripes *stripes, struct slu_wc *wcs, uint32_t coun
     return given;
 }
 
-/* As many as there are come together, also where many of the transport's become few. */
+/*
+ * Polls until wcs is full or the transport has no more, as several of its completions may become
+ * one.
+ */
 int slu_stripes_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count)
 {
     struct stripes *stripes = cq->stripes;

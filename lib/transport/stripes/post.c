@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting. Every request of the send queue is copied to a ring. From there it goes over the
- * first queue pair, or in stripes over all, as soon as it may: a striped one when all before
- * it are complete, and what is behind it when all its stripes are. Guarantee: the peer sees
- * what it would see of one queue pair.
+ * Posting. Every request of the send queue is copied to a ring. From there it is started on the
+ * first queue pair, or in stripes on all of them: a striped request when all before it are
+ * complete, and those behind it when all its stripes are. Guarantee: the peer sees the same order
+ * as with one queue pair.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "transport/cut.h"
 #include "transport/stripes/inside.h"
 
-/* Stripes end where lines of the cache do, if the memory of the request begins with one. */
+/* Stripes end at cache lines, if the memory of the request begins at one. */
 #define STRIPE_ALIGN 64
 #define SGES_MOST 32
 
@@ -33,8 +33,8 @@ static uint64_t stripe_bytes(const struct stripes_qp *qp, uint64_t bytes)
 }
 
 /*
- * In how many stripes a request goes; 0: as it is. One with immediate data takes a receive
- * of the peer's, which is told how many bytes came with it: they have to come in one.
+ * Returns the number of stripes of a request; 0: it is not striped. A write with immediate data
+ * uses a receive of the peer, which reports its bytes, so it must be sent whole.
  */
 static uint32_t count_stripes(const struct stripes_qp *qp, const struct slu_send_wr *wr,
                               uint64_t bytes)
@@ -49,7 +49,7 @@ static uint32_t count_stripes(const struct stripes_qp *qp, const struct slu_send
     return bytes > each ? (uint32_t)((bytes + each - 1) / each) : 0;
 }
 
-/* The bytes are stored behind the one element that names them. */
+/* Stores inline bytes behind the one element that names them. */
 static void copy_inline(struct stripes_slot *slot, const struct slu_send_wr *wr)
 {
     uint8_t *bytes = (uint8_t *)&slot->sges[1];
@@ -58,14 +58,17 @@ static void copy_inline(struct stripes_slot *slot, const struct slu_send_wr *wr)
         (struct sluice_sge){.addr = (uint64_t)(uintptr_t)bytes, .length = (uint32_t)slot->bytes};
     slot->wr.sge_count = 1;
     for (uint32_t i = 0; i < wr->sge_count; i++) {
-        /* One of no bytes may be anywhere, NULL too. */
+        /* An empty element may have any address, even NULL. */
         if (wr->sges[i].length > 0)
             memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
         bytes += wr->sges[i].length;
     }
 }
 
-/* What is not signalled is all the same: how else would one know when it is complete? */
+/*
+ * Appends a request to the ring. All requests are signalled to the transport, as their ends are
+ * needed to start others.
+ */
 static void append(struct stripes_qp *qp, const struct slu_send_wr *wr)
 {
     struct stripes_ring *ring = &qp->ring;
@@ -94,9 +97,9 @@ static void append(struct stripes_qp *qp, const struct slu_send_wr *wr)
 }
 
 /*
- * The transport did not take the request of that position. It may run all the same, and then
- * ends as one that was flushed, of which the engine is told why otherwise; if not, it is done
- * with when the queue pair is destroyed, and so is what is behind.
+ * Notes that the transport refused the request at position. If the request runs all the same, it
+ * ends as flushed, and the engine gets the reason separately. If not, it and those behind it end
+ * when the queue pair is destroyed.
  */
 static int refuse(struct stripes_qp *qp, uint32_t position, int error)
 {
@@ -106,7 +109,7 @@ static int refuse(struct stripes_qp *qp, uint32_t position, int error)
     return error;
 }
 
-/* Starts those that are no stripes, from the next one on, as one chain. */
+/* Starts requests that are not striped, from the next one on, as one chain. */
 static int start_plain(struct stripes_qp *qp, bool posting)
 {
     struct stripes_ring *ring = &qp->ring;
@@ -136,7 +139,7 @@ static int start_plain(struct stripes_qp *qp, bool posting)
     return refuse(qp, begun, error);
 }
 
-/* All of it is behind nothing, so that a fence has nothing to wait for. */
+/* Starts a striped request. All before it are complete, so a fence need not wait. */
 static int start_striped(struct stripes_qp *qp)
 {
     uint32_t position = qp->ring.started++;
@@ -164,7 +167,10 @@ static int start_striped(struct stripes_qp *qp)
     return 0;
 }
 
-/* As far as it may. Whoever is not posting waits for something else. */
+/*
+ * Starts requests as far as the order permits. posting: the caller may wait for these requests, as
+ * opposed to others.
+ */
 static int start(struct stripes_qp *qp, bool posting)
 {
     struct stripes_ring *ring = &qp->ring;
@@ -181,7 +187,7 @@ static int start(struct stripes_qp *qp, bool posting)
     return error;
 }
 
-/* What was taken long ago cannot be refused any more. */
+/* Starts held requests. Their posts have already succeeded, so a failure here becomes an alert. */
 void slu_stripes_go_on(struct stripes_qp *qp)
 {
     int error = start(qp, false);
@@ -215,14 +221,14 @@ int slu_stripes_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct
         slu_stripes_flush(qp);
     else
         error = start(qp, true);
-    /* None that was held before: what it waits for has not been polled. */
+    /* Only a request of this chain can have failed: none held before can start until a poll. */
     if (SLU_UNLIKELY(error < 0))
         for (; first != qp->refused; first++)
             *bad = (*bad)->next;
     return error;
 }
 
-/* Up to so many at a time, as the transports do it. */
+/* Receives posted at a time, as in the transports. */
 #define BATCH 16
 
 static int post_receives(struct stripes_qp *qp, struct slu_receive_wr **chain)
@@ -246,7 +252,7 @@ static int post_receives(struct stripes_qp *qp, struct slu_receive_wr **chain)
     }
     batch[count - 1].next = NULL;
     error = qp->inner->post_receive(qp->qps[0], batch, &bad);
-    /* What was refused may run all the same. */
+    /* Refused receives may run all the same, so they are counted as posted. */
     receives->posted += count;
     receives->started = receives->posted;
     if (SLU_UNLIKELY(error < 0))
@@ -256,7 +262,7 @@ static int post_receives(struct stripes_qp *qp, struct slu_receive_wr **chain)
     return error;
 }
 
-/* The transport gets nothing more, and what it has comes back first. */
+/* Keeps receives after a failure, to flush them. Receives that the transport has return first. */
 static int hold_receives(struct stripes_qp *qp, struct slu_receive_wr **chain)
 {
     struct stripes_receives *receives = &qp->receives;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table, and completion queues. A completion queue is the transport's own, so that what
- * is not said here of it is asked of the transport without a step between.
+ * The table, and completion queues. A completion queue is the transport's own object, so functions
+ * that are not replaced here are the transport's, without an indirection.
  */
 #include "config.h"
 
@@ -41,7 +41,7 @@ struct slu_qp *slu_stripes_first(struct slu_qp *qp)
     return stripes_qp_of(qp)->qps[0];
 }
 
-/* The first one has the messages. */
+/* Only the first queue pair carries messages. */
 static void be_slow(struct slu_qp *qp)
 {
     stripes_qp_of(qp)->inner->qp_slow(stripes_qp_of(qp)->qps[0]);
