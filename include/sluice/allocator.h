@@ -41,7 +41,7 @@ struct sluice_allocator_attr {
     uint32_t numa_node;     /* NUMA node of the memory, as long as it has any left; 0..1023, with
                                SLUICE_ALLOCATOR_NUMA_NODE; else that of the thread that touches it
                                first */
-    uint32_t thread_blocks; /* free blocks of each size that a thread keeps for itself: at most 128
+    uint32_t thread_blocks; /* free blocks of each size that a thread keeps for itself: at most 512
                                KiB of them, but at least 2 blocks; 2..1024, default 64, SLUICE_ZERO:
                                none */
     uint64_t slab_bytes;    /* size of a slab, in steps of 64 KiB; 1 MiB..1 GiB, default 4 MiB. A

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queue pairs that are connected over rdma_cm. Guarantee: what it has agreed on with the
- * peer is checked as an endpoint is before it reaches the driver, and the other side hears
- * that we have gone, whichever way the queue pair ends.
+ * Queue pairs that are connected over rdma_cm. Guarantee: negotiated parameters are checked like an
+ * endpoint before they reach the driver, and the peer is notified however the queue pair ends.
  */
 #include "config.h"
 
@@ -12,7 +11,7 @@
 #include "connect/cm.h"
 #include "transport/verbs/verbs.h"
 
-/* All of what rdma_cm has to say of a queue pair. */
+/* Parameters that rdma_cm negotiated for a queue pair. */
 struct terms {
     struct ibv_qp_attr init, rtr, rts;
 };
@@ -43,7 +42,7 @@ static int fail_attribute(const char *name, uint32_t wanted, uint32_t agreed)
                     wanted, agreed);
 }
 
-/* What the attributes of the channel ask for and rdma_cm decides. */
+/* Checks attributes of the channel that rdma_cm decides. */
 static int check_wishes(const struct slu_verbs_qp *qp, const struct terms *terms)
 {
     uint32_t mtu = slu_verbs_mtu_bytes(terms->rtr.path_mtu);
@@ -85,7 +84,10 @@ static int take_pkey(struct slu_verbs_qp *qp, const struct slu_verbs_context *co
     return 0;
 }
 
-/* The address that we are known by there, and how packets get to it; our own wishes come first. */
+/*
+ * Takes over the address and path of this side from rdma_cm. Attributes set by the program override
+ * them.
+ */
 static int take_path(struct slu_verbs_qp *qp, const struct slu_verbs_context *context,
                      const struct ibv_ah_attr *ah)
 {
@@ -108,7 +110,10 @@ static int take_path(struct slu_verbs_qp *qp, const struct slu_verbs_context *co
     return 0;
 }
 
-/* rdma_cm has no word for rights: who answers reads can be read from, and others be written to. */
+/*
+ * Describes the peer as an endpoint. rdma_cm does not exchange rights: a peer that answers reads is
+ * taken to permit reads, any other one to permit writes.
+ */
 static void describe_peer(const struct slu_verbs_qp *qp, const struct terms *terms,
                           const struct slu_cm *cm, struct slu_endpoint *remote)
 {
@@ -154,7 +159,7 @@ int slu_verbs_qp_agree(struct slu_qp *base, struct slu_cm *cm, struct slu_endpoi
     qp->psn = terms.rts.sq_psn;
     qp->agreed = true;
     describe_peer(qp, &terms, cm, remote);
-    /* A name that no endpoint has: what follows a reset is a peer of its own. */
+    /* An identity that no endpoint has, so that the peer after a reset counts as a new one. */
     do
         err = slu_random(&remote->identity, sizeof remote->identity);
     while (!err && remote->identity == 0);
@@ -173,7 +178,9 @@ int slu_verbs_cm_check(const struct slu_tcontext *base, const struct slu_cm *cm,
                     who, cm->id->port_num, device, base->port, base->device);
 }
 
-/* Of the queue pair, if there still is one. Under events_lock. */
+/*
+ * Notes the end of a connection in its queue pair, if there still is one. Called under events_lock.
+ */
 static void note_end(const struct slu_cm *cm)
 {
     struct slu_verbs_qp *qp = cm->owner;
@@ -201,7 +208,7 @@ void slu_verbs_cm_read(struct slu_verbs_context *context)
     pthread_mutex_unlock(&context->events_lock);
 }
 
-/* Under watch.lock. */
+/* Called under watch.lock. */
 static int open_events(struct slu_verbs_context *context)
 {
     struct rdma_event_channel *events = slu_cm_events_open();
@@ -256,7 +263,7 @@ int slu_verbs_qp_bind(struct slu_qp *base, struct slu_cm *cm)
     pthread_mutex_lock(&context->events_lock);
     qp->cm = cm;
     cm->owner = qp;
-    note_end(cm); /* it may have, meanwhile */
+    note_end(cm); /* it may have ended meanwhile */
     slu_verbs_events_wake(context);
     pthread_mutex_unlock(&context->events_lock);
     return 0;
@@ -268,7 +275,10 @@ void slu_verbs_qp_part(struct slu_verbs_qp *qp)
         slu_cm_disconnect(qp->cm);
 }
 
-/* Whoever reads its events looks for no queue pair any more, and then not for it either. */
+/*
+ * Unbinds and ends the connection. owner is cleared under the lock, so that a thread that reads
+ * events does not use the queue pair any more.
+ */
 void slu_verbs_qp_unbind(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);

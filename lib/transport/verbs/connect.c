@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handshake: from INIT by way of RTR to RTS. Guarantee: no field of the
- * peer's endpoint reaches the driver unchecked.
+ * The handshake: moves a queue pair from INIT through RTR to RTS. Guarantee: no field of the peer's
+ * endpoint reaches the driver unchecked.
  */
 #include "config.h"
 
@@ -33,7 +33,7 @@ static bool is_mtu(uint32_t bytes)
     return bytes >= 256 && bytes <= 4096 && (bytes & (bytes - 1)) == 0;
 }
 
-/* rdma_cm may have agreed on none. */
+/* Checks the read depths. With rdma_cm, both sides may have agreed on 0. */
 static int check_depths(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
 {
     if (!qp->agreed && (remote->initiator_depth == 0 || remote->responder_depth == 0))
@@ -87,7 +87,10 @@ bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp)
            (qp->attr.flags & SLUICE_CHANNEL_GLOBAL);
 }
 
-/* If one side wants it. By LID within a subnet; by GID if a LID is missing, or between subnets. */
+/*
+ * Returns whether packets need a GRH: if one side wants it, if a LID is missing, or between
+ * subnets. Within a subnet packets are routed by LID.
+ */
 static bool needs_grh(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
 {
     const struct slu_verbs_path *path = &qp->path;
@@ -117,7 +120,10 @@ static int check_infiniband(const struct slu_verbs_qp *qp, const struct slu_endp
     return 0;
 }
 
-/* Members of one partition talk to each other, but limited ones only to full ones. */
+/*
+ * Checks that both sides are in one partition, in which limited members communicate only with full
+ * ones.
+ */
 static int check_pkey(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
 {
     uint32_t ours = qp->pkey, theirs = remote->verbs.pkey;
@@ -153,7 +159,7 @@ static int check_remote(const struct slu_verbs_qp *qp, const struct slu_endpoint
     return err ? err : check_pkey(qp, remote);
 }
 
-/* Both sides come to the same, each from the endpoint of the other. */
+/* Negotiates the parameters. Both sides compute the same, each from the endpoint of the other. */
 static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
                                        const struct slu_endpoint *remote)
 {
@@ -197,7 +203,7 @@ static struct ibv_ah_attr address_of(const struct slu_verbs_qp *qp, uint8_t port
     return ah;
 }
 
-/* Our own, or the next smaller one that fits. */
+/* Returns our own MTU, or the next smaller one that fits. */
 static enum ibv_mtu mtu_of(const struct slu_verbs_qp *qp, uint32_t bytes)
 {
     enum ibv_mtu mtu = qp->mtu;
@@ -266,7 +272,10 @@ int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     err = move_to_rtr(qp, port, &link);
     if (!err)
         err = move_to_rts(qp, &link);
-    /* A peer that has closed meanwhile has ended the queue pair, as it does a moment later. */
+    /*
+     * A peer that has closed meanwhile has put the queue pair into the error state, as it would
+     * after the handshake: this is a success.
+     */
     if (err && slu_verbs_has_left(qp))
         err = 0;
     if (err)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening a device and a port of it. Guarantee: an open context is one on
- * which queue pairs could be made a moment ago. limits.c has what it can do,
- * events.c reads its asynchronous events.
+ * Opens a device and a port. Guarantee: when the context was opened, its port was active and could
+ * be used for queue pairs. limits.c determines its limits, events.c reads its asynchronous events.
  */
 #include "config.h"
 
@@ -22,7 +21,7 @@ static struct ibv_device *find_device(struct ibv_device **devices, const char *n
     return NULL;
 }
 
-/* libibverbs answers ENOENT, too, where the device node is there and may not be opened. */
+/* libibverbs also returns ENOENT if the device node exists but may not be opened. */
 int slu_verbs_open_errno(const struct ibv_device *device)
 {
     int code = slu_verbs_errno(-1);
@@ -56,7 +55,7 @@ static int open_device(const char *name, struct ibv_context **ibv)
     return err;
 }
 
-/* Port 0 stands for the first active one. */
+/* Chooses the port; 0 stands for the first active one. */
 static int choose_port(struct ibv_context *ibv, uint32_t ports, uint32_t wanted, uint8_t *port)
 {
     const char *device = ibv_get_device_name(ibv->device);
@@ -67,21 +66,21 @@ static int choose_port(struct ibv_context *ibv, uint32_t ports, uint32_t wanted,
                         ports);
     *port = (uint8_t)wanted;
     if (wanted)
-        return 0; /* its state is looked at with its path */
+        return 0; /* reading its path checks its state */
     for (uint32_t i = 1; i <= ports; i++) {
         *port = (uint8_t)i;
         if (ibv_query_port(ibv, *port, &attr) == 0 && attr.state == IBV_PORT_ACTIVE)
             return 0;
     }
     if (ports == 1)
-        return 0; /* the path then says what is wrong with this one */
+        return 0; /* reading its path gives the reason */
     if (ports == 0 || ibv_query_port(ibv, 1, &attr))
         return slu_fail(ENETDOWN, "%s has no port that can be queried", device);
     return slu_fail(ENETDOWN, "none of the %u ports of %s is active; port 1 is %s", ports, device,
                     ibv_port_state_str(attr.state));
 }
 
-/* What is told of the port and the device, as it is now. */
+/* Fills in the description of port and device, as they are now. */
 static void describe_place(struct slu_verbs_context *context, const struct slu_verbs_path *path)
 {
     struct slu_tcontext *base = &context->base;
@@ -127,7 +126,9 @@ static int prepare_context(struct slu_verbs_context *context,
     return 0;
 }
 
-/* A wrapped device is not closed, and its events are left to who opened it. */
+/*
+ * Makes a context. A wrapped device is not closed, and the program that opened it reads its events.
+ */
 static int make_context(struct ibv_context *ibv, bool wrapped,
                         const struct sluice_context_attr *attr, struct slu_tcontext **context)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion queues: making them, with one completion channel for all their queues
- * of the device, which cq_parts.c adds; and their table of queue pairs.
+ * Creates completion queues and their tables of queue pairs. A completion queue has one completion
+ * channel for all its queues of the device, which cq_parts.c adds.
  */
 #include "config.h"
 
@@ -45,7 +45,10 @@ struct slu_verbs_qp *slu_verbs_cq_find(struct slu_verbs_cq *cq, uint32_t qpn)
     return qp;
 }
 
-/* What a device has that is gone stays readable for ever, and would keep an event loop awake. */
+/*
+ * Stops watching the channel of a device that is gone: it stays readable for ever and would keep an
+ * event loop awake.
+ */
 static void unwatch_device(const struct slu_verbs_cq *cq)
 {
     int saved = errno;
@@ -83,9 +86,9 @@ static void close_fds(struct slu_verbs_cq *cq)
 }
 
 /*
- * What a sleeping wait looks at: completions, and other threads, which have read
- * an event of the device (watch.c) or want it woken. Their fd is never read: each
- * write to it is an edge, which is gone with a look at it.
+ * Opens the fds that wake a sleeping wait: on completions, and by other threads, which have read an
+ * event of the device (watch.c) or have to wake it. wake_fd is never read: each write to it is an
+ * edge, which epoll_wait(2) consumes.
  */
 static int open_fds(struct slu_verbs_cq *cq, const struct slu_verbs_context *context)
 {
@@ -140,7 +143,7 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
     made->base.context = base;
     made->base.depth = depth;
     made->grows = depth == 0 || depth > base->max_cq_depth;
-    /* So that arming, which holds one, can never be out of memory. */
+    /* Room for one, so that arming, which holds one, never needs memory. */
     if (!slu_verbs_cq_reserve_held(made, 1)) {
         err = slu_fail(ENOMEM, "no memory for a completion queue");
         goto free_cq;

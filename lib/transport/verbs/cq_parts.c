@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which queues of the device a queue pair completes on. Guarantee: no queue of the
- * device can overrun, and none is resized: devices differ on what becomes of
- * completions then. Up to the depth that the device allows there is one, and the
- * engine's credits see to it. Beyond, and where queue pairs come later, queues are
- * added as queue pairs need them, and each queue pair has its depths reserved on
- * one of them: on two, what was flushed could be seen before the request that
- * failed. They all share one completion channel.
+ * Assigns queue pairs to queues of the device. Guarantee: no queue of the device can overrun, and
+ * none is resized, as devices differ in what happens to completions then. Up to the depth that the
+ * device allows there is one queue, which the engine's credits keep from overrunning. Beyond that,
+ * or if queue pairs come later, queues are added as queue pairs need them, and each queue pair
+ * reserves its depths on one of them: on two, flushed requests could be polled before the one that
+ * failed. All queues share one completion channel.
  *
- * Only the thread that has the queue looks at its parts. Threads that read events of
- * the device know the queue as a whole, by the context of each part.
+ * Only the thread that owns the completion queue accesses its parts. Threads that read events of
+ * the device find the completion queue by the context pointer of each part.
  */
 #include "config.h"
 
@@ -18,10 +17,10 @@
 
 #include "transport/verbs/verbs.h"
 
-/* Queue pairs for which a queue has room that is made for those who come later. */
+/* A queue that is added for later queue pairs has room for at least this many. */
 #define FEWEST 8
 
-/* One completion vector after the other, so that the interrupts go to all processors. */
+/* Returns the completion vectors in turn, so that interrupts are spread over the processors. */
 static int next_vector(struct slu_verbs_context *context)
 {
     uint32_t vectors =
@@ -30,7 +29,7 @@ static int next_vector(struct slu_verbs_context *context)
     return (int)(atomic_fetch_add(&context->next_vector, 1) % vectors);
 }
 
-/* A place that is free, or one more. */
+/* Returns a free place, or a new one. */
 static struct slu_verbs_part *find_place(struct slu_verbs_cq *cq)
 {
     struct slu_verbs_part *grown;
@@ -67,7 +66,7 @@ int slu_verbs_cq_add_part(struct slu_verbs_cq *cq, uint32_t entries)
     return 0;
 }
 
-/* Destroying a queue waits until its events are acknowledged, the last batch too. */
+/* Acknowledges the last batch of events first, as destroying a queue waits for that. */
 bool slu_verbs_cq_destroy_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
 {
     int err;
@@ -89,8 +88,9 @@ static bool has_room(const struct slu_verbs_part *part, uint32_t entries)
 }
 
 /*
- * For all that is still to come, if that is known; else as much again as there is, and
- * not too little, so that few queues are to be polled however many queue pairs come.
+ * Returns the size of a new queue: for all queue pairs to come, if that is known. Otherwise the
+ * total is doubled, with a minimum, so that few queues have to be polled however many queue pairs
+ * come.
  */
 static uint32_t size_of_part(const struct slu_verbs_cq *cq, uint32_t entries)
 {
@@ -135,7 +135,10 @@ void slu_verbs_cq_release(struct slu_verbs_cq *cq, uint32_t entries, uint32_t pa
         cq->parts[part].reserved -= entries;
 }
 
-/* The first of what had one queue by its credits: what queue pairs can use of it is reserved. */
+/*
+ * Begins to count reservations, on a completion queue that had one queue without them: reserves
+ * what its queue pairs can use.
+ */
 static void begin_growing(struct slu_verbs_cq *cq)
 {
     cq->grows = true;
@@ -155,7 +158,7 @@ int slu_verbs_cq_extend(struct slu_cq *base, uint32_t entries)
     return 0;
 }
 
-/* All but the first, which stays for those who come next, go when nobody needs them. */
+/* Destroys queues that no queue pair uses, except the first, which stays for later ones. */
 void slu_verbs_cq_reduce(struct slu_cq *base, uint32_t entries)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base);

@@ -4,8 +4,8 @@
  * the queue was empty after it was armed, so a sleep on the fd cannot miss
  * anything; and no completion of a destroyed queue pair is delivered.
  *
- * Both need completions taken from the device before the engine asks: these
- * are held here, in order, and come first at the next poll.
+ * For both, completions are taken from the device before the engine asks for them. They are held
+ * here, in order, and delivered first at the next poll.
  */
 #include "config.h"
 
@@ -18,15 +18,18 @@
 #include "transport/verbs/verbs.h"
 
 #define BATCH 32
-/* Many round trips of a device; and with the time that others have the processor. */
+/*
+ * Maximum wait for requests of our own, many round trips of a device; and the maximum including the
+ * time for which the processor ran others.
+ */
 #define OWN_TIME SLUICE_MS(2)
 #define OWN_TIME_IN_ALL SLUICE_MS(40)
-/* Acknowledging takes a lock, so events are acknowledged by the many. */
+/* Acknowledging takes a lock, so events are acknowledged in batches. */
 #define ACK_BATCH 64
 
 /*
- * Of a failed completion a device fills in only id, status, vendor code and queue pair. How many
- * it is for the engine: those of our own are none.
+ * Translates a completion. Returns 1, or 0 for a request of our own that the engine does not get.
+ * For a failure, a device fills in only id, status, vendor code and queue pair.
  */
 static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
 {
@@ -36,7 +39,7 @@ static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, stru
     if (SLU_UNLIKELY(from->status != IBV_WC_SUCCESS)) {
         struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
 
-        /* It takes its queue pair to the error state, which the device says only here. */
+        /* A failure puts the queue pair into the error state; only this completion reports that. */
         if (qp)
             qp->state = SLU_QP_ERROR;
         to->vendor = from->vendor_err;
@@ -45,7 +48,7 @@ static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, stru
     if (!(from->opcode & IBV_WC_RECV))
         return 1;
     to->bytes = from->byte_len;
-    /* Not every provider sets the flag where the opcode says it already. */
+    /* Not every provider sets the flag if the opcode implies it. */
     if (from->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
         to->flags = SLUICE_IMMEDIATE | SLUICE_WRITTEN;
     else if (from->wc_flags & IBV_WC_WITH_IMM)
@@ -66,7 +69,7 @@ static uint32_t deliver_held(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32
     return taken;
 }
 
-/* Room for count more held completions behind the last one. */
+/* Makes room for count more held completions behind the last one. */
 bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count)
 {
     uint32_t needed = cq->held_count + count;
@@ -86,7 +89,10 @@ bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count)
     return true;
 }
 
-/* Moves up to count completions from the device to the held ones: their number, or below 0. */
+/*
+ * Moves up to count completions from the device to the held ones. Returns their number, or a
+ * negative errno.
+ */
 static int hold(struct slu_verbs_cq *cq, struct ibv_cq *ibv, uint32_t count)
 {
     int got;
@@ -102,7 +108,9 @@ static int hold(struct slu_verbs_cq *cq, struct ibv_cq *ibv, uint32_t count)
     return got;
 }
 
-/* What is to be told of one is held as the completion of the request that it stands for. */
+/*
+ * Ends requests of our own. If one ended a probe, its completion is held under the id of the probe.
+ */
 void slu_verbs_cq_end_own(struct slu_verbs_cq *cq, uint32_t part)
 {
     uint32_t kept = 0;
@@ -143,7 +151,7 @@ static uint32_t poll_part(struct slu_verbs_cq *cq, struct ibv_cq *ibv, struct sl
     return taken;
 }
 
-/* Where there are several, each poll begins with another one, so that none has to wait. */
+/* Polls several queues of the device. Each poll begins with another one, so that none starves. */
 static uint32_t poll_parts(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count)
 {
     uint32_t taken = 0;
@@ -151,7 +159,7 @@ static uint32_t poll_parts(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t
     for (uint32_t i = 0; i < cq->part_count && taken < count && !cq->dead; i++) {
         if (++cq->next_part >= cq->part_count)
             cq->next_part = 0;
-        /* Nothing comes of one on which no queue pair completes. */
+        /* A queue without queue pairs has no completions. */
         if (!cq->parts[cq->next_part].reserved)
             continue;
         taken += poll_part(cq, cq->parts[cq->next_part].ibv, wcs + taken, count - taken);
@@ -174,7 +182,7 @@ static int poll_many(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count
     return (int)taken;
 }
 
-/* Who waits for one completion polls often, and mostly for nothing. */
+/* Has a fast path for a wait for one completion, which polls often and mostly finds none. */
 int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
@@ -191,11 +199,11 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
         return poll_many(cq, wcs, count);
     }
-    /* Behind one of our own there may be another. */
+    /* A completion of our own may be followed by another one. */
     return deliver(cq, &one, wcs) ? 1 : poll_many(cq, wcs, count);
 }
 
-/* Keeps those of the held completions from start on that are not of the queue pair. */
+/* Drops held completions of a queue pair, from start on. */
 static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn)
 {
     struct ibv_wc *held = cq->held + cq->held_first;
@@ -209,11 +217,10 @@ static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn)
 }
 
 /*
- * Some providers clear the queue when a queue pair is destroyed, others (rxe)
- * do not, and what they leave would take places that the engine counts as free.
- * One length of the queue is enough, as completions come in order. Without
- * memory for the others' completions the rest stays: the engine does not know
- * its ids any more and discards it.
+ * Some providers clear the queue when a queue pair is destroyed, others (rxe) do not, and the
+ * completions left would take places that the engine counts as free. Polling one length of the
+ * queue is enough, as completions come in order. Without memory to hold the completions of others,
+ * the rest stays: the engine does not know the ids any more and discards them.
  */
 void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part)
 {
@@ -243,7 +250,10 @@ static void count_event(struct slu_verbs_cq *cq, const struct ibv_cq *ibv)
     }
 }
 
-/* The channel of a device that was removed is readable for ever, and has nothing. */
+/*
+ * Reads the events of the channel. That of a removed device stays readable for ever and has no
+ * events.
+ */
 static void drain_completion_events(struct slu_verbs_cq *cq, uint32_t events)
 {
     struct ibv_cq *ibv;
@@ -256,7 +266,7 @@ static void drain_completion_events(struct slu_verbs_cq *cq, uint32_t events)
         slu_verbs_cq_fail(cq, "the device has gone");
 }
 
-/* Takes what made the fd readable; the edge of a wake-up is gone with the look at it. */
+/* Consumes what made the fd readable; epoll_wait(2) consumes the edge of a wake-up. */
 static void drain_fd(struct slu_verbs_cq *cq)
 {
     SLU_UNCANCELLED_BLOCK;
@@ -272,8 +282,8 @@ static void drain_fd(struct slu_verbs_cq *cq)
 }
 
 /*
- * A completion that came before the queue was armed makes no event, so the
- * queue is looked at once more afterwards, and what is found is held.
+ * Arms a queue of the device. A completion that came before makes no event, so the queue is polled
+ * once more afterwards, and a completion found is held.
  */
 static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
 {
@@ -287,7 +297,7 @@ static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
     hold(cq, part->ibv, 1);
 }
 
-/* Of one of our own, and nothing is to be delivered of it. */
+/* Returns whether a completion is of a request of our own and is not delivered. */
 static bool is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
 {
     const struct slu_verbs_qp *qp =
@@ -297,8 +307,8 @@ static bool is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
 }
 
 /*
- * The end of a hint wakes nobody who could have waited for it: it is there a round trip after
- * the hint, unless that stands behind a send that has to wait. Once for each.
+ * Waits for the ends of hints before sleeping, once for each, so that they do not wake the thread:
+ * a hint ends after a round trip, unless it is behind a send that has to wait.
  */
 static void await_own(struct slu_verbs_cq *cq)
 {
@@ -336,7 +346,7 @@ int slu_verbs_cq_fd(struct slu_cq *base)
     return slu_verbs_cq_of(base)->fd;
 }
 
-/* It cannot fail: the counter would have to be full. */
+/* The write cannot fail: the counter would have to be full. */
 void slu_verbs_cq_wake(struct slu_cq *base)
 {
     const uint64_t one = 1;

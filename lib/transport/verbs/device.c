@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of devices. Guarantee: whatever libibverbs knows is listed, also
- * what cannot be used, with the reason in its description; and the list is
- * whole, or there is none.
+ * The list of devices. Guarantee: all devices of libibverbs are listed, including unusable ones
+ * with the reason in their descriptions; the list is complete, or an error.
  */
 #include "config.h"
 
@@ -19,15 +18,17 @@
 #include "device/near.h"
 #include "transport/verbs/verbs.h"
 
-/* What libibverbs, a provider and we have open at a time while we look at the devices. */
+/*
+ * Descriptors that libibverbs, a provider and this file have open at a time while devices are
+ * listed.
+ */
 #define FILES_NEEDED 6
-/* It is there as soon as the kernel knows of RDMA. */
+/* Exists if the kernel has RDMA support. */
 #define RDMA_CLASS "/sys/class/infiniband"
 
 /*
- * Without descriptors libibverbs finds no device, or not all, and does not say
- * why; it may even go without its providers for the rest of the process. So it
- * is asked only when there is room. 0, or EMFILE or ENFILE.
+ * Checks for free file descriptors: returns 0, EMFILE or ENFILE. Without descriptors libibverbs
+ * misses devices without an error, and may even lose its providers for the rest of the process.
  */
 static int check_files(void)
 {
@@ -58,7 +59,9 @@ int32_t slu_verbs_numa_node(const struct ibv_device *device)
     return slu_near_node(device->ibdev_path);
 }
 
-/* In Mbit/s of one lane, by the value of active_speed; as the kernel's "rate" has them. */
+/*
+ * Returns the speed of one lane in Mbit/s for a value of active_speed, as in the kernel's "rate".
+ */
 static uint32_t lane_speed(uint8_t active_speed)
 {
     static const uint32_t speeds[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
@@ -145,7 +148,7 @@ static uint32_t read_ports(struct ibv_context *ibv, struct slu_device *device)
             continue;
         }
         fill_port(port, &attr);
-        /* The kernel refuses a table that is not longer than what it finds. */
+        /* The kernel refuses a buffer that is not longer than the entries it finds. */
         entries += port->gid_table ? port->gid_table + 1 : 0;
     }
     return entries;
@@ -158,7 +161,10 @@ static uint32_t gid_type_of(uint32_t type)
                                           : SLUICE_GID_INFINIBAND;
 }
 
-/* Many entries are of few interfaces, and a name takes three system calls. */
+/*
+ * Fills in the name of the interface. Names are reused from earlier entries: a name takes three
+ * system calls, and many entries share few interfaces.
+ */
 static void name_interface(const struct ibv_gid_entry *entries, struct slu_device *device,
                            uint32_t at)
 {
@@ -206,7 +212,9 @@ static int fill_gids(struct slu_device *device, struct ibv_gid_entry *entries, u
     return 0;
 }
 
-/* A table that cannot be read is empty: choosing a GID will say why. */
+/*
+ * Reads the GID tables. One that cannot be read is left empty: choosing a GID reports the reason.
+ */
 static int read_gids(struct ibv_context *ibv, struct slu_device *device, uint32_t most)
 {
     struct ibv_gid_entry *entries;
@@ -233,7 +241,7 @@ static void mark_gid(struct slu_device *device, uint32_t port, uint32_t index)
     }
 }
 
-/* Adds what peers would reach the port by, or why they cannot. */
+/* Adds the address by which peers reach the port, or the reason why they cannot. */
 static void describe_path(struct ibv_context *ibv, struct slu_device *device,
                           struct sluice_port_info *port, uint32_t gid_entries)
 {
@@ -245,7 +253,7 @@ static void describe_path(struct ibv_context *ibv, struct slu_device *device,
     snprintf(kept, sizeof kept, "%s", sluice_last_error());
     if (slu_verbs_path_read(ibv, (uint8_t)port->port, gid_entries, &path)) {
         snprintf(rest, sizeof port->description - used, ", %s", sluice_last_error());
-        /* Nothing has failed: the program keeps the text of its last failure. */
+        /* Restore the text of the program's last failure: listing has not failed. */
         slu_fail(0, "%s", kept);
         return;
     }
@@ -259,7 +267,7 @@ static void describe_path(struct ibv_context *ibv, struct slu_device *device,
     snprintf(rest, sizeof port->description - used, ", %s", address);
 }
 
-/* The device is what its first active port is, or else its first one. */
+/* Describes the device by its first active port, or else by its first port. */
 static void summarize(struct slu_device *device)
 {
     const struct sluice_port_info *shown = &device->ports[0];
@@ -346,7 +354,7 @@ int slu_verbs_device_list(struct sluice_device_list *list)
         return access(RDMA_CLASS, F_OK) == 0 ? fail_files(err) : 0;
     errno = 0;
     devices = slu_verbs_devices(&found);
-    /* A kernel without RDMA gives NULL and ENOSYS: that is a host without devices. */
+    /* A kernel without RDMA gives NULL and ENOSYS, which counts as a host without devices. */
     if (!devices)
         return errno == ENOMEM ? slu_fail(ENOMEM, "no memory for the list of RDMA devices") : 0;
     for (int i = 0; i < found && !err; i++) {

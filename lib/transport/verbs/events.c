@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous events of the devices that we opened. Guarantee: each is read
- * once, by whichever thread looks first (watch.c has one), acknowledged before it returns, and
- * told to all queue pairs that it concerns, also those of other threads; these
- * are woken if they sleep.
+ * Asynchronous events of the devices that the library opened. Guarantee: each event is read once,
+ * by the first thread that polls (watch.c has one), and is acknowledged before that call returns.
+ * It is noted in all queue pairs concerned, including those of other threads, which are woken if
+ * they sleep.
  *
- * A queue pair or completion queue is not gone while an event of it was read
- * and not acknowledged, because destroying waits for that; the lists below say
- * which of them are ours. Nothing that waits for an acknowledgement holds the
- * lock.
+ * A queue pair or completion queue stays while an event of it is read but not acknowledged, because
+ * destroying waits for that. The lists of the context contain the objects of this library. No call
+ * that waits for an acknowledgement holds the lock.
  */
 #include "config.h"
 
@@ -19,7 +18,7 @@
 
 #include "transport/verbs/verbs.h"
 
-/* An event as it is kept in a queue pair: 0 is none, so numbers are one higher. */
+/* Value of an event in a queue pair: 0 is none, so numbers are one higher. */
 #define KEPT(event) ((uint32_t)(event) + 1)
 
 static const char *reason_of(enum ibv_event_type event)
@@ -40,7 +39,7 @@ static const char *reason_of(enum ibv_event_type event)
     }
 }
 
-/* The first event of a queue pair is its cause. */
+/* Notes an event in a queue pair. The first one is kept as the cause. */
 static void alert_qp(struct slu_verbs_qp *qp, enum ibv_event_type event)
 {
     uint32_t none = 0;
@@ -64,7 +63,7 @@ static void alert_one(struct slu_verbs_context *context, const struct ibv_qp *ib
     }
 }
 
-/* The engines of a dead device see it at their next poll. */
+/* Marks the device as failed. Engines notice it at their next poll. */
 static void fail_device(struct slu_verbs_context *context)
 {
     atomic_store(&context->fatal, true);
@@ -89,8 +88,8 @@ static void fail_cq(struct slu_verbs_context *context, const struct ibv_cq *ibv)
 }
 
 /*
- * Whether the table still has at its index what the queue pair was made with.
- * That it cannot be read says nothing: ENODATA is the answer for an empty entry.
+ * Returns whether the GID table still has the same entry at its index. An empty entry gives
+ * ENODATA; other errors do not mean that the entry is gone.
  */
 static bool has_gid(const struct slu_verbs_context *context, const struct ibv_gid_entry *wanted)
 {
@@ -103,7 +102,7 @@ static bool has_gid(const struct slu_verbs_context *context, const struct ibv_gi
            memcmp(now.gid.raw, wanted->gid.raw, sizeof now.gid.raw) == 0;
 }
 
-/* Addresses come and go; only connections that use one which has gone are concerned. */
+/* Alerts queue pairs whose address has gone. Other changes of addresses do not matter. */
 static void check_gids(struct slu_verbs_context *context)
 {
     const struct ibv_gid_entry *looked_at = NULL;
@@ -149,7 +148,7 @@ static void handle_port_event(struct slu_verbs_context *context,
         check_lids(context);
         return;
     default:
-        return; /* PORT_ACTIVE, PKEY_CHANGE and the subnet manager's: the log has them */
+        return; /* PORT_ACTIVE, PKEY_CHANGE and the subnet manager's are only logged */
     }
 }
 
@@ -173,7 +172,7 @@ static enum sluice_log_level level_of(enum ibv_event_type event)
     }
 }
 
-/* Whether the event is how a peer ends a connection; see farewell.c. */
+/* Returns whether the event results from a farewell of the peer; see farewell.c. */
 static bool is_farewell(const struct slu_verbs_context *context,
                         const struct ibv_async_event *event)
 {
@@ -214,7 +213,9 @@ static void handle_event(struct slu_verbs_context *context, const struct ibv_asy
     }
 }
 
-/* 1: an event. 0: none. Below 0: there will be none any more. */
+/*
+ * Returns 1 if there is an event, 0 if there is none, or a negative errno if there will be no more.
+ */
 static int next_event(struct slu_verbs_context *context, struct ibv_async_event *event)
 {
     for (;;) {
@@ -345,7 +346,10 @@ void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_ve
     pthread_mutex_unlock(&context->events_lock);
 }
 
-/* These say that the queue pair failed; of the reason a failed request knows more. */
+/*
+ * Returns whether an event only reports that the queue pair failed. A failed request has a more
+ * precise reason.
+ */
 static bool is_of_qp(enum ibv_event_type event)
 {
     return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_REQ_ERR ||
@@ -353,8 +357,8 @@ static bool is_of_qp(enum ibv_event_type event)
 }
 
 /*
- * The side that was asked for what may not be gets one of the two on some
- * devices and nothing on others: it has lost its peer on all of them.
+ * Returns the status for an event. A side that received an invalid request gets QP_REQ_ERR or
+ * QP_ACCESS_ERR on some devices and nothing on others. On all of them it has lost its peer.
  */
 static uint32_t status_of(enum ibv_event_type event)
 {
@@ -363,7 +367,7 @@ static uint32_t status_of(enum ibv_event_type event)
                : SLUICE_STATUS_FATAL_ERR;
 }
 
-/* Its connection over rdma_cm has ended: the peer has said so, which is all there is to know. */
+/* Reports the end of the rdma_cm connection. The peer's disconnect is all that is known. */
 static bool take_parting(struct slu_verbs_qp *qp, struct slu_alert *alert)
 {
     if (!atomic_load(&qp->parted) || qp->parted_told || qp->state == SLU_QP_PREPARED)
@@ -409,7 +413,7 @@ bool slu_verbs_cq_alert(struct slu_cq *base, struct slu_alert *alert)
     for (uint32_t i = 0; i < SLU_VERBS_BUCKETS && !cq->dead; i++) {
         for (struct slu_verbs_qp *qp = cq->qps[i]; qp; qp = qp->next) {
             if (take_event(qp, alert)) {
-                atomic_store(&base->alerted, true); /* there may be more */
+                atomic_store(&base->alerted, true); /* other queue pairs may have failed, too */
                 return true;
             }
         }
@@ -443,9 +447,9 @@ int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global)
     kept = atomic_load(&qp->event);
     if (atomic_load(&context->fatal))
         return fail_fatal(context);
-    /* A port may have come up again, and an address that is not used does not matter. */
+    /* The port may be up again, and an address that is not used does not matter. */
     if (kept == KEPT(IBV_EVENT_PORT_ERR) || kept == KEPT(IBV_EVENT_GID_CHANGE)) {
-        /* Before the look: an event that comes after it is kept. */
+        /* Clear it before the check, so that a later event is kept. */
         atomic_store(&qp->event, 0);
         kept = global && !has_gid(context, &qp->path.gid) ? KEPT(IBV_EVENT_GID_CHANGE) : 0;
     }

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Farewells. A device tells a peer nothing of the end of a queue pair: what is sent to it is not
- * answered, and a receive waits for ever. So a side that closes a connection writes so to the
- * place that its peer has for hints of receives (hint.c), behind all that it has sent. Then it
- * posts a write that the peer's device must refuse, because it names no memory. That puts the
- * peer's queue pair into the error state: all that the peer has posted completes at once, and the
- * word says why.
+ * Farewells. A device does not notify the peer when a queue pair ends: requests to it get no
+ * answer, and receives wait for ever. So a side that closes a connection writes a word to the place
+ * that its peer has for hints of receives (hint.c), after all other requests. Then it posts a write
+ * that the peer's device must refuse, because it names no memory. That puts the peer's queue pair
+ * into the error state: all its requests complete at once, and the word gives the reason.
  *
  * Soft-RoCE never completes a receive that is posted to a queue pair in the error state. So the
- * word comes with one that asks for hints, which the peer sees when it has posted a receive: it
- * then puts its queue pair into that state itself, which completes the receive.
+ * farewell is written together with the word that asks for hints, which the peer reads after it has
+ * posted a receive. It then puts its queue pair into the error state itself, which completes the
+ * receive.
  *
- * The word comes first, so a peer whose queue pair has failed has it. A side whose word was not
- * answered in time closes all the same: the peer then loses it as it loses a peer that was killed.
+ * The word is written first, so a peer whose queue pair has failed has it. If it is not
+ * acknowledged in time, the side closes all the same: for the peer that looks like a killed
+ * process.
  *
  * The places of several peers are in one region, and each of them may write to all. So the word is
- * a number that a side chooses for each peer and gives to that peer alone, in its endpoint: nobody
- * else can end the connection.
+ * a random number that a side chooses for each peer and gives to that peer alone, in its endpoint:
+ * no other peer can end the connection.
  *
- * Both requests are of the one place that requests of our own have in a queue pair, so each is
- * posted when the one before it has completed.
+ * A queue pair has room for one request of our own, so each of these is posted when the one before
+ * it has completed.
  */
 #include "config.h"
 
@@ -30,15 +31,18 @@
 #include "transport/verbs/places.h"
 
 /*
- * A wait for all farewells of a completion queue. A round trip takes microseconds, and a packet
- * that was lost is sent again within this time, if ack_timeout is not above 12.
+ * Time to wait for all farewells of a completion queue. A round trip takes microseconds, and a lost
+ * packet is sent again within this time if ack_timeout is at most 12.
  */
 #define MOST_TIME SLUICE_MS(50)
 /* The same on a busy machine, where other threads have the processor most of the time. */
 #define BUSY_TIME SLUICE_MS(150)
-/* And what is left of it once the word is there: the peer may not answer what follows. */
+/*
+ * Maximum of MOST_TIME that may be used once the word is delivered: the peer may not answer the second
+ * write.
+ */
 #define LAST_TIME SLUICE_MS(10)
-/* A step of the wait counts for this at most: what is longer went to other threads. */
+/* Maximum that one step of the wait counts: the rest of a longer step went to other threads. */
 #define STEP_TIME SLUICE_US(250)
 /* Polls in a step. */
 #define POLLS 16
@@ -68,7 +72,10 @@ const char *slu_verbs_qp_loss(const struct slu_qp *base, bool *closed)
 
 #define WANTED offsetof(struct slu_verbs_words, wanted)
 
-/* The word goes to its place; what ends the connection goes to address 0, where no region is. */
+/*
+ * Posts a write: of the word to its place, or, to end the connection, to address 0, where no region
+ * is.
+ */
 static void post(struct slu_verbs_qp *qp, uint64_t addr, enum slu_verbs_farewell next)
 {
     struct slu_verbs_own *own = &qp->own;
@@ -99,7 +106,7 @@ void slu_verbs_farewell_step(struct slu_verbs_qp *qp)
     }
 }
 
-/* Nothing completes on a queue that has failed. */
+/* Returns whether the peer can be notified. Nothing completes on a queue that has failed. */
 static bool can_tell(const struct slu_verbs_qp *qp)
 {
     const struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
@@ -109,7 +116,7 @@ static bool can_tell(const struct slu_verbs_qp *qp)
            !slu_verbs_has_left(qp);
 }
 
-/* A side that gives up a request does not wait for its peer, and so tells nothing. */
+/* Sends a farewell only for a close: a side that gave up a request does not wait for its peer. */
 void slu_verbs_qp_farewell(struct slu_qp *base, enum slu_farewell why)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
@@ -127,7 +134,7 @@ void slu_verbs_qp_farewell(struct slu_qp *base, enum slu_farewell why)
         slu_verbs_farewell_step(qp);
 }
 
-/* One whose peer leaves as well need not be answered. */
+/* Returns whether a farewell is still to be waited for; not if the peer closes as well. */
 static bool is_awaited(const struct slu_verbs_qp *qp, const struct slu_verbs_cq *cq)
 {
     return qp->own.farewell != SLU_VERBS_STAYS && qp->own.farewell != SLU_VERBS_OVER &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork support of libibverbs, which is of the whole process. Guarantee: it is
- * never turned on where the kernel makes it needless, because it then costs a
- * system call and a split mapping for every registration, for nothing.
+ * Fork support of libibverbs, which applies to the whole process. Guarantee: it is not turned on if
+ * the kernel makes it unnecessary, because it costs a system call and a split mapping for every
+ * registration.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@ static int turn_on(void)
     int err;
 
     if (ibv_is_fork_initialized() != IBV_FORK_DISABLED)
-        return 0; /* by the kernel, by another library, or by an earlier call */
+        return 0; /* on by the kernel, by another library, or by an earlier call */
     err = ibv_fork_init();
     if (!err)
         return 0;
@@ -28,7 +28,7 @@ static int turn_on(void)
                     strerror(err));
 }
 
-/* libibverbs does not expect two at a time. */
+/* ibv_fork_init() must not run in two threads at a time. */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 
 void slu_verbs_lock(void)

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints of receives. A message that comes before its receive is answered "not ready" by the
- * peer's device, and sent again when a timer says so: long after the receive is there. So where
- * sends are found to be slow, a side asks its peer to tell it how many receives it has posted so
- * far, and a send that its caller waits for is posted when its receive is known to be there, or
- * when it has waited for a millisecond, about as long as that timer takes by default.
+ * Hints of receives. If a message comes before its receive, the peer's device answers "not ready",
+ * and the message is sent again when a timer expires, long after the receive was posted. So a side
+ * whose sends are slow asks its peer for hints: how many receives it has posted so far. A send that
+ * its caller waits for is then posted when its receive is known to be posted, or after a wait of a
+ * millisecond, which is about the default of that timer.
  *
- * A queue pair has a place in a region that its peer may write to. Each side writes two words
- * to the place of the other: the number of its receives, and whether it wants to be told theirs.
- * The third word of a place is for farewells, see farewell.c.
- * All of it is a hint: whatever stands there, a send is posted soon, and completes as it would
- * without. A peer that is no channel of this library, or gives no right to write, has no place.
- * A hint costs the network a packet and its answer, so hints that are of no use end: a side whose
- * sends find their receives there for a while asks for no more, and then only asks again after
- * more slow calls than the last time.
+ * A queue pair has a place in a region that its peer may write to. Each side writes two words to
+ * the place of the other: the number of its receives, and whether it wants hints itself. The third
+ * word of a place is for farewells, see farewell.c. Hints affect only timing: whatever the words
+ * are, a send is posted soon and completes as it would without them. A peer that is no channel of
+ * this library, or grants no right to write, has no place. A hint costs the network a packet and
+ * its answer, so hints without a benefit end: a side whose sends find their receives posted for
+ * NEEDLESS sends stops asking, and asks again only after a longer pause than the last time.
  *
- * Of requests of our own, one is in flight at a time: such a write, or a probe. What is to be
- * said in the meantime is said when that has ended.
+ * The transport has one request of its own in flight at a time: such a write, or a probe. A hint
+ * that is due in the meantime is sent when that request has ended.
  */
 #include "config.h"
 
@@ -29,26 +28,35 @@
 
 #include "transport/verbs/places.h"
 
-/* Waits between two polls: as long as the usual timers, so that little is lost twice. */
+/*
+ * Maximum wait for receives between two polls: as long as the usual timers, so that a wait without
+ * a result costs little more.
+ */
 #define PATIENCE SLUICE_MS(1)
-/* And with the time that others had the processor. */
+/* The same, including the time for which the processor ran others. */
 #define MOST_PATIENCE SLUICE_MS(4)
-/* A yield that took longer went to somebody. */
+/* A yield that took longer ran another thread. */
 #define EMPTY_YIELD SLUICE_US(1)
-/* So long a wait gives way to nobody: as long as a round trip. */
+/* Wait this long before yielding the processor: about a round trip. */
 #define HOT_TIME SLUICE_US(20)
-/* Looks at a place between two at the clock. */
+/* Reads of a place between two reads of the clock. */
 #define LOOKS 32
-/* So many sends in a row that did not wait for a receive, or waits in vain: they are of no use. */
+/*
+ * Hints have no benefit after this many consecutive sends without a wait, or waits without a
+ * result.
+ */
 #define NEEDLESS 32
 #define USELESS 4
-/* And so many waits that were not in vain: they are of use. */
+/* Hints have a benefit after this many waits with a result. */
 #define USEFUL 32
-/* Slow calls until they are asked for again: twice as many each time that they were of no use. */
+/* Slow calls until hints are asked for again; doubled each time they had no benefit. */
 #define LEAST_PAUSE 32
 #define MOST_PAUSE 1024
 
-/* What the device may still write to is given to nobody. */
+/*
+ * Frees a region of places. If it cannot be deregistered, its memory is leaked, as the device may
+ * still write to it.
+ */
 static void free_places(struct slu_verbs_places *places)
 {
     int err = places->ibv ? ibv_dereg_mr(places->ibv) : 0;
@@ -61,7 +69,10 @@ static void free_places(struct slu_verbs_places *places)
     free(places);
 }
 
-/* A region more, which is the first then; or none, if the device does not register it. */
+/*
+ * Adds a region at the head of the list; or none, without an error, if the device does not register
+ * it.
+ */
 static int add_places(struct slu_verbs_pd *pd)
 {
     size_t bytes = SLU_VERBS_PLACES * sizeof(struct slu_verbs_place),
@@ -141,7 +152,10 @@ int slu_verbs_hint_open(struct slu_verbs_qp *qp)
     return err;
 }
 
-/* The queue pair is gone, and what its peer has still in flight for the place with it. */
+/*
+ * Frees the place. The queue pair is destroyed, so writes of its peer that are in flight are
+ * dropped.
+ */
 void slu_verbs_hint_close(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
@@ -155,7 +169,10 @@ void slu_verbs_hint_close(struct slu_verbs_qp *qp)
     pthread_mutex_unlock(&pd->places_lock);
 }
 
-/* Further queue pairs of a peer name the place of the first, as they do all else of it. */
+/*
+ * Fills in the place of the first queue pair of a peer, also for further ones: endpoints of a peer
+ * must be equal except for qpn and psn.
+ */
 void slu_verbs_hint_endpoint(const struct slu_verbs_qp *given, struct slu_endpoint *endpoint)
 {
     const struct slu_verbs_qp *qp =
@@ -167,8 +184,8 @@ void slu_verbs_hint_endpoint(const struct slu_verbs_qp *given, struct slu_endpoi
 }
 
 /*
- * Its id comes once, so that what some drivers still say of a queue pair that is gone is not taken
- * for the end of another's.
+ * Ids are unique: some drivers still deliver completions of a destroyed queue pair, which must not
+ * be mistaken for those of another one.
  */
 int slu_verbs_own_post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
 {
@@ -186,7 +203,7 @@ int slu_verbs_own_post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
     return 0;
 }
 
-/* A failure that no request of the program's has. */
+/* Notes a failure that belongs to no request of the program, for an alert. */
 static void fail(struct slu_verbs_qp *qp, uint32_t status, uint32_t vendor)
 {
     qp->own.failed = status;
@@ -194,7 +211,10 @@ static void fail(struct slu_verbs_qp *qp, uint32_t status, uint32_t vendor)
     atomic_store(&qp->base.cq->alerted, true);
 }
 
-/* What a driver refuses may run later all the same: the queue pair ends then. */
+/*
+ * Sends a hint, or notes that one is due. If the driver refuses it, it may still run later, so the
+ * queue pair is failed.
+ */
 static void say(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_own *own = &qp->own;
@@ -224,7 +244,10 @@ static bool has_peer(const struct slu_verbs_qp *qp)
     return qp->own.place && qp->link.hint_addr;
 }
 
-/* A peer that leaves asks as well: the receives are to end, see farewell.c. */
+/*
+ * Answers a peer that wants hints. A farewell asks for hints as well: then fail the queue pair to
+ * end its receives, see farewell.c.
+ */
 static void answer(struct slu_verbs_qp *qp)
 {
     if (!slu_verbs_has_left(qp))
@@ -241,13 +264,15 @@ void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count)
         answer(qp);
 }
 
-/* How many receives the peer has told of. */
+/* Returns the number of receives in the peer's last hint. */
 static uint64_t heard_of(const struct slu_verbs_qp *qp)
 {
     return le64toh(atomic_load_explicit(&qp->own.place->heard.receives, memory_order_acquire));
 }
 
-/* What was heard before is old: nothing is waited for until the peer has told more. */
+/*
+ * Asks the peer for hints. An earlier hint is outdated, so no send waits until a new one has come.
+ */
 void slu_verbs_qp_slow(struct slu_qp *base)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
@@ -265,7 +290,7 @@ void slu_verbs_qp_slow(struct slu_qp *base)
     say(qp);
 }
 
-/* The peer is told to say no more. */
+/* Tells the peer to send no more hints. */
 static void give_up(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_own *own = &qp->own;
@@ -279,7 +304,10 @@ static void give_up(struct slu_verbs_qp *qp)
     say(qp);
 }
 
-/* The time of others is not counted up to a limit: what is waited for may come from them. */
+/*
+ * Time in which the processor ran others counts only towards most_in_all, as they may do what is
+ * waited for.
+ */
 bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all)
 {
     int64_t now = slu_now(), took = now - wait->begun;
@@ -304,7 +332,7 @@ static bool is_known(const struct slu_verbs_qp *qp, uint64_t receives)
     return (int64_t)(receives - qp->own.sends) > 0;
 }
 
-/* Until the peer has a receive for one message more than were sent. False: it was in vain. */
+/* Waits until the peer has a receive for the next message. False: the time is up. */
 static bool await_receive(struct slu_verbs_qp *qp, uint64_t receives)
 {
     struct slu_verbs_wait *wait = &slu_verbs_cq_of(qp->base.cq)->wait;
@@ -340,9 +368,9 @@ void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking)
 }
 
 /*
- * A write of no bytes needs no key, and a read none either (C9-88 of the specification); but
- * the peer's queue pair must allow such operations. A peer that is not connected yet drops it,
- * and it is sent again. A hint that is in flight is as good.
+ * Probes with a write or read of no bytes. These need no key (C9-88 of the specification), but the
+ * peer's queue pair must permit the operation. A peer that is not connected yet drops it, and the
+ * device sends it again. A hint in flight serves as a probe.
  */
 int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
 {

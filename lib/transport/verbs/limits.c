@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a device can do. Guarantee: each limit is the device's own where it
- * reports one. What it reports as 0, and cannot be 0, it does not say: some
- * drivers leave such fields empty. Then what all devices have is taken for it,
- * and the log says so, once for each context.
+ * Limits of a device. Guarantee: each limit is the device's own if it reports one. A limit of 0
+ * that cannot be 0 counts as not reported, as some drivers leave such fields empty. Then a value
+ * that all devices support is used, and logged once for each context.
  */
 #include "config.h"
 
 #include "transport/verbs/verbs.h"
 
-/* The most that channel_attr.max_inline can ask for, and the least worth trying. */
+/* Maximum of channel_attr.max_inline, and the smallest size that is worth trying. */
 #define INLINE_MOST 1024
 #define INLINE_LEAST 16
-/* Of the completion queues of one channel or multichannel: some 64 MiB of the device's entries. */
+/*
+ * Maximum entries of the completion queues of a channel or multichannel: about 64 MiB on the
+ * device.
+ */
 #define CQ_ENTRIES_MOST (UINT32_C(1) << 20)
-/* What is taken where the device says nothing. A message has 2^31 bytes at most. */
+/* Limits assumed if the device reports none. A message has at most 2^31 bytes. */
 #define MESSAGE_UNKNOWN (UINT32_C(1) << 30)
 #define QP_WR_UNKNOWN 256
 #define CQE_UNKNOWN 1024
 #define SGE_UNKNOWN 1
 #define READS_UNKNOWN 1
 
-/* Devices do not tell how much data a request can carry within: ask, and halve. */
+/*
+ * Finds how much inline data a request can have. Devices do not report it, so this tries and
+ * halves.
+ */
 static uint32_t try_inline(struct ibv_pd *pd, struct ibv_cq *cq)
 {
     for (uint32_t bytes = INLINE_MOST; bytes >= INLINE_LEAST; bytes /= 2) {
@@ -58,7 +63,7 @@ static uint32_t probe_inline(struct ibv_context *ibv)
     return bytes;
 }
 
-/* The reported limit, or what is taken for one that is not known. */
+/* Returns the reported limit, or the assumed one, which is logged. */
 static uint32_t known(const struct slu_verbs_context *context, const char *what, int64_t reported,
                       uint32_t otherwise)
 {
@@ -69,7 +74,7 @@ static uint32_t known(const struct slu_verbs_context *context, const char *what,
     return otherwise;
 }
 
-/* Of many queues, as far as it is worth their memory. */
+/* Returns the entries of several queues together, limited because they cost memory. */
 static uint32_t cq_entries(uint32_t max_cqe, int queues)
 {
     uint64_t all = (uint64_t)max_cqe * (queues > 0 ? (uint32_t)queues : 1);
@@ -119,7 +124,7 @@ void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_de
     set_depths(context, attr);
     set_reads(context, attr);
     base->max_sge = known(context, "how many elements a request has", attr->max_sge, SGE_UNKNOWN);
-    /* Some devices take shorter lists for reads; 0 means that nothing is said. */
+    /* Some devices take shorter lists for reads; 0 means not reported. */
     base->max_read_sge = base->max_sge;
     if (attr->max_sge_rd > 0)
         base->max_read_sge = slu_verbs_min(base->max_sge, (uint32_t)attr->max_sge_rd);
@@ -129,7 +134,7 @@ void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_de
     base->max_region = attr->max_mr_size;
     base->max_channels = attr->max_qp > 0 ? (uint32_t)attr->max_qp : 0;
     base->max_regions = attr->max_mr > 0 ? (uint32_t)attr->max_mr : 0;
-    /* Its path has it: see path.c. */
+    /* Only logs an unknown MTU; the value itself is read with the path, see path.c. */
     known(context, "its MTU", port->active_mtu ? slu_verbs_mtu_bytes(port->active_mtu) : 0,
           slu_verbs_mtu_bytes(SLU_VERBS_MTU_UNKNOWN));
     base->max_inline = probe_inline(context->ibv);

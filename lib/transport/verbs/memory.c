@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Protection domains and memory regions. Guarantee: memory of mr_alloc is
- * unmapped only after the device has let go of it.
+ * Protection domains and memory regions. Guarantee: memory of mr_alloc is unmapped only after the
+ * device has released it.
  */
 #include "config.h"
 
@@ -62,17 +62,18 @@ void slu_verbs_pd_free(struct slu_tpd *base)
 }
 
 /*
- * Several objects may be around one domain: wrappers of the same ibv_pd, in one
- * context or in several, of a parent domain of it, or of what was imported from
- * another context of the device. A key belongs to one region of a device, so
- * whoever names it there means that region.
+ * Several objects may refer to one domain: wrappers of the same ibv_pd, in one context or in
+ * several, of a parent domain of it, or of one imported from another context of the device. A key
+ * belongs to one region of a device, so on that device it always names the same region.
  */
 bool slu_verbs_pds_share_keys(const struct slu_tpd *a, const struct slu_tpd *b)
 {
     return strcmp(a->context->device, b->context->device) == 0;
 }
 
-/* The usual reason is the limit on locked memory, which the kernel does not tell apart. */
+/*
+ * Names the limit on locked memory as a likely reason: the kernel returns the same error for both.
+ */
 static int fail_no_memory(size_t length)
 {
     struct rlimit limit;
@@ -101,7 +102,7 @@ static int fail_register(int err, const void *addr, size_t length, const char *d
     }
 }
 
-/* A positive errno value without a text: an allocation goes on to try another way. */
+/* Returns 0, or a positive errno value without a text: an allocation then tries another way. */
 static int try_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
                         struct slu_verbs_mr **mr)
 {
@@ -179,7 +180,7 @@ int slu_verbs_mr_alloc(struct slu_tpd *base, size_t length, uint32_t access, int
     return 0;
 }
 
-/* What the kernel calls invalid, once the numbers are known to fit each other. */
+/* Explains EINVAL of the kernel, for offsets and lengths that are consistent with each other. */
 static int fail_invalid(const struct slu_dmabuf *dmabuf, const char *device)
 {
     off_t size = lseek(dmabuf->fd, 0, SEEK_END);
@@ -212,7 +213,10 @@ static int fail_dmabuf(int err, const struct slu_dmabuf *dmabuf, const char *dev
     }
 }
 
-/* The program may close its own, and publish the region later, which registers it again. */
+/*
+ * Duplicates the descriptor: the program may close its own and later publish the region, which
+ * registers it again.
+ */
 static int keep_dmabuf(const struct slu_dmabuf *dmabuf, int *kept)
 {
     *kept = slu_fd_duplicate(dmabuf->fd);
@@ -243,7 +247,7 @@ int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *
         free(made);
         return err;
     }
-    /* libibverbs forgets the iova: the addr of its region is the offset. */
+    /* Keep the iova here: the addr of the ibv_mr is the offset. */
     made->base = (struct slu_tmr){
         .pd = base,
         .length = dmabuf->length,
@@ -263,7 +267,7 @@ void slu_verbs_mr_deregister(struct slu_tmr *base)
     struct slu_verbs_mr *mr = slu_verbs_mr_of(base);
     int err = ibv_dereg_mr(mr->ibv);
 
-    /* The device may still write to it then, so it is leaked rather than given to others. */
+    /* On failure the device may still write to the memory, so it is leaked rather than reused. */
     if (err)
         slu_log(SLUICE_LOG_ERROR, "deregistering %zu bytes at %#llx on %s failed: %s", base->length,
                 (unsigned long long)base->iova, base->pd->context->device,

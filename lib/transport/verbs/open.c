@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libibverbs opens for us. Its descriptors are as our own are, see
- * descriptor.h: none is 0, 1 or 2, and a child of fork(2) closes them. It can
- * do so at any time: while libibverbs makes or closes one, nobody forks. What
- * the child has of the device's memory, if anything, is its provider's.
+ * Opens and closes objects of libibverbs. Their descriptors follow the rules of descriptor.h: none
+ * is 0, 1 or 2, and a child of fork(2) closes them. No thread forks while libibverbs opens or
+ * closes one, so the child always knows all of them. Whether the child inherits memory of the
+ * device depends on the provider.
  */
 #include "config.h"
 
 #include "transport/verbs/verbs.h"
 
-/* A lock of libibverbs is not to be taken, in a child, by a thread that it has not. */
+/*
+ * Forks are held off meanwhile: otherwise a child could inherit a lock of libibverbs held by a
+ * thread that does not exist there.
+ */
 static void begin(void)
 {
     slu_verbs_lock();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How peers reach a port: its state, MTU and LID, the best of its GIDs or the
- * one that was asked for, and its partition keys. Guarantee: a path that was
- * read is of an active port, and on Ethernet it has a GID.
+ * How peers reach a port: its state, MTU and LID, its best GID or the one that was asked for, and
+ * its partition keys. Guarantee: a path that was read is of an active port, and on Ethernet it has
+ * a GID.
  */
 #include "config.h"
 
@@ -14,14 +14,17 @@
 
 #include "transport/verbs/verbs.h"
 
-/* A port takes some 0.4 ms to read, a queue pair is made as fast, and they come by the thousand. */
+/*
+ * How long a path is cached. Reading a port takes about 0.4 ms, as long as creating a queue pair,
+ * and programs create thousands of them.
+ */
 #define PATH_LIFE SLUICE_MS(10)
 
 _Static_assert((int)SLUICE_LINK_INFINIBAND == IBV_LINK_LAYER_INFINIBAND &&
                    (int)SLUICE_LINK_ETHERNET == IBV_LINK_LAYER_ETHERNET,
                "link layers have the numbers of libibverbs");
 
-/* What a GID is worth, in ascending order: how far packets with it get. */
+/* Scopes of GIDs in ascending order: how far their packets are routed. */
 enum scope { SCOPE_LOOPBACK, SCOPE_LINK, SCOPE_IPV6, SCOPE_IPV4, SCOPES };
 
 static enum scope scope_of_ipv4(const uint8_t ip[4])
@@ -56,7 +59,10 @@ static int rank_gid(const struct ibv_gid_entry *entry)
     }
 }
 
-/* Of equal ones the lowest index, which is the one that stays when addresses are added. */
+/*
+ * Returns the GID with the highest rank. Of equal ones it takes the lowest index, which does not
+ * change when addresses are added.
+ */
 static const struct ibv_gid_entry *best_gid(const struct ibv_gid_entry *entries, size_t count,
                                             uint8_t port)
 {
@@ -77,7 +83,7 @@ static const struct ibv_gid_entry *best_gid(const struct ibv_gid_entry *entries,
     return best;
 }
 
-/* "0 RoCE v2 fe80::1; 1 RoCE v2 192.0.2.1", as far as there is room. */
+/* Writes "0 RoCE v2 fe80::1; 1 RoCE v2 192.0.2.1", as far as there is room. */
 static void list_gids(const struct ibv_gid_entry *entries, size_t count, uint8_t port, char *text,
                       size_t size)
 {
@@ -126,8 +132,8 @@ static int fail_gid(const char *device, uint8_t port, uint32_t index, uint32_t t
 }
 
 /*
- * The table comes with one system call; entry by entry takes a thousand on some
- * devices. table is the length of that of the port, index -1 for the best.
+ * Chooses a GID. The table is read with one system call; reading entries singly takes a thousand on
+ * some devices. table: length of the port's table. index: -1 for the best.
  */
 static int choose_gid(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries, uint32_t table,
                       int32_t index, struct slu_verbs_path *path)
@@ -182,14 +188,17 @@ uint32_t slu_verbs_gid_entries(struct ibv_context *ibv, uint32_t ports)
     for (uint32_t port = 1; port <= ports; port++) {
         struct ibv_port_attr attr;
 
-        /* The kernel refuses a table that is not longer than what it finds. */
+        /* The kernel refuses a buffer that is not longer than the entries it finds. */
         if (ibv_query_port(ibv, (uint8_t)port, &attr) == 0 && attr.gid_tbl_len > 0)
             entries += (uint32_t)attr.gid_tbl_len + 1;
     }
     return entries;
 }
 
-/* Entry of the table of partition keys; 0, which none is, if it cannot be read. */
+/*
+ * Returns an entry of the table of partition keys, or 0, which is no valid key, if it cannot be
+ * read.
+ */
 static uint16_t read_pkey(struct ibv_context *ibv, uint8_t port, uint16_t index)
 {
     __be16 pkey = 0;
@@ -295,7 +304,10 @@ static int fail_pkey(const struct slu_verbs_qp *qp, struct ibv_context *ibv, uin
                     qp->attr.pkey, port, qp->base.pd->context->device, list);
 }
 
-/* Of a partition that is there twice the entry with full membership, which talks to all others. */
+/*
+ * Chooses the entry of a partition key. If a partition is listed twice, takes the entry with full
+ * membership, which can communicate with all members.
+ */
 static int choose_pkey(struct slu_verbs_qp *qp, struct ibv_context *ibv, uint8_t port)
 {
     qp->pkey = 0;

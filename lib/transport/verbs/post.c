@@ -21,15 +21,15 @@ _Static_assert(offsetof(struct sluice_sge, length) == offsetof(struct ibv_sge, l
 _Static_assert(offsetof(struct sluice_sge, lkey) == offsetof(struct ibv_sge, lkey),
                "an SGE is an ibv_sge");
 
-/* The same bytes (struct sluice_sge may alias). libibverbs does not write them. */
+/* Returns the same list (struct sluice_sge may alias). libibverbs does not write to it. */
 static struct ibv_sge *ibv_sges_of(const struct sluice_sge *sges)
 {
     return (struct ibv_sge *)(uintptr_t)sges;
 }
 
 /*
- * Elements without bytes at the end of a list are left out, and so is the only one of a message
- * without any: the hardware of mlx4 takes a length of 0 for 2^31, and its receives pass it on.
+ * Counts elements without empty ones at the end, down to 0 for an empty message: the hardware of
+ * mlx4 takes a length of 0 as 2^31, and its receives pass it on.
  */
 static inline int count_sges(const struct sluice_sge *sges, uint32_t count)
 {
@@ -72,7 +72,10 @@ static void translate_atomic(const struct slu_send_wr *from, struct ibv_send_wr 
     to->wr.atomic.swap = from->operand[1];
 }
 
-/* Fields that an RC operation has not are left as they are: no provider reads them. */
+/*
+ * Translates a request. Fields that an RC operation does not use stay unset: no provider reads
+ * them.
+ */
 static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *to)
 {
     to->wr_id = from->id;
@@ -90,7 +93,9 @@ static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *t
     to->wr.rdma.rkey = from->rkey;
 }
 
-/* Posting is a write(2) on some devices, which the kernel refuses after a change of user. */
+/*
+ * EACCES: posting is a write(2) on some devices, which the kernel refuses after a change of user.
+ */
 int slu_verbs_fail_post(const struct slu_qp *base, const char *what, int err)
 {
     err = slu_verbs_errno(err);
@@ -106,7 +111,7 @@ static bool find_read(const struct slu_send_wr *chain)
     return chain;
 }
 
-/* A device lets it wait for ever. */
+/* Fails a read that the device would let wait for ever. */
 int slu_verbs_fail_read(const struct slu_qp *base)
 {
     return slu_fail(EOPNOTSUPP,
@@ -118,7 +123,7 @@ int slu_verbs_fail_read(const struct slu_qp *base)
 _Static_assert(IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_WR_SEND == 2 && IBV_WR_SEND_WITH_IMM == 3,
                "neighbours");
 
-/* Whether it takes a receive of the peer. */
+/* Returns whether the request uses up a receive of the peer. */
 static inline bool is_message(enum ibv_wr_opcode opcode)
 {
     return opcode - 1U < 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queue pairs, from making to destroying; connect.c has the handshake.
- * Guarantee: what the endpoint says is what the queue pair will do.
+ * Creates, queries and destroys queue pairs; connect.c has the handshake. Guarantee: the queue pair
+ * does what its endpoint says.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 
 #include "transport/verbs/verbs.h"
 
-/* A port that changes more often while one queue pair is made never rests. */
+/* Give up if the port changes this often while one queue pair is created. */
 #define PATH_TRIES 8
 
 static int fail_create(int err, const char *device, const struct slu_qp_attr *attr)
@@ -62,7 +62,10 @@ static int move_to_init(struct slu_verbs_qp *qp, const struct slu_verbs_context 
                     context->base.device, strerror(err));
 }
 
-/* What a peer has to guess to inject packets, and what tells late ones from an earlier life. */
+/*
+ * Chooses the packet sequence number: random, so that an attacker cannot guess it to inject
+ * packets, and late packets of an earlier connection do not match.
+ */
 static int choose_psn(struct slu_verbs_qp *qp)
 {
     int err;
@@ -92,7 +95,7 @@ static void destroy_ibv(struct slu_verbs_qp *qp)
                 qp->base.pd->context->device, strerror(slu_verbs_errno(err)));
 }
 
-/* Makes what the device has of it, by the path that the port has now. */
+/* Creates the device's queue pair, for the current path of the port. */
 static int make(struct slu_verbs_qp *qp, struct slu_verbs_context *context, struct slu_verbs_cq *cq)
 {
     int err = slu_verbs_path_of(context, &qp->path);
@@ -121,7 +124,10 @@ release_cq:
     return err;
 }
 
-/* An event that comes before the queue pair is known would not be told to it. */
+/*
+ * Creates the queue pair and adds it to those that get events. If the port changed in between, the
+ * event was missed, so starts again.
+ */
 static int make_known(struct slu_verbs_qp *qp, struct slu_verbs_context *context,
                       struct slu_verbs_cq *cq)
 {
@@ -191,7 +197,7 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
     slu_verbs_hint_endpoint(qp, endpoint);
 }
 
-/* A peer that has left is told to a side that has nothing posted, too. */
+/* Also reports a peer that has closed, to a side that has nothing posted. */
 int slu_verbs_qp_state(const struct slu_qp *base)
 {
     const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
@@ -200,7 +206,7 @@ int slu_verbs_qp_state(const struct slu_qp *base)
                                                                    : (int)qp->state;
 }
 
-/* "RoCE v2 192.0.2.1", "LID 7" or "LID 7, GID fe80::1". */
+/* Writes "RoCE v2 192.0.2.1", "LID 7" or "LID 7, GID fe80::1". */
 static void describe_address(char *text, size_t size, bool infiniband, uint32_t lid,
                              const uint8_t *gid, uint32_t type)
 {
@@ -214,7 +220,7 @@ static void describe_address(char *text, size_t size, bool infiniband, uint32_t 
         snprintf(text, size, "%s", address);
 }
 
-/* What only a connection has. */
+/* Fills in the fields that only a connected queue pair has. */
 static void query_link(const struct slu_verbs_qp *qp, struct sluice_channel_info *info)
 {
     const struct slu_verbs_link *link = &qp->link;
@@ -241,7 +247,7 @@ void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *i
     const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
     const struct slu_verbs_path *path = &qp->path;
     bool infiniband = path->link_layer == IBV_LINK_LAYER_INFINIBAND;
-    /* Of two ways to reach us, the one that is used. */
+    /* If this side can be reached by LID and GID, the one that is used. */
     bool by_gid = qp->link.qpn ? qp->link.global : path->has_gid;
 
     info->qpn = qp->ibv->qp_num;
@@ -260,7 +266,10 @@ void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *i
         query_link(qp, info);
 }
 
-/* If the device refuses, nothing will complete: the engine's drain bound ends that. */
+/*
+ * If the device refuses the error state, nothing completes: the engine's limit for draining ends
+ * that.
+ */
 void slu_verbs_qp_error(struct slu_qp *base)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
@@ -276,7 +285,10 @@ void slu_verbs_qp_error(struct slu_qp *base)
                 qp->ibv->qp_num, base->pd->context->device, strerror(slu_verbs_errno(err)));
 }
 
-/* The device lets go of all buffers in ibv_destroy_qp(); what it had completed goes after it. */
+/*
+ * ibv_destroy_qp() ends all access of the device to buffers; completions delivered before are
+ * purged after it.
+ */
 void slu_verbs_qp_destroy(struct slu_qp *base)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs transport: the table. The functions stand in the files beside. */
+/* The table of the verbs transport. Its functions are in the other files of this folder. */
 #include "config.h"
 
 #include "transport/verbs/verbs.h"
 
 const struct slu_transport slu_transport_verbs = {
     .name = "verbs",
-    /* The round trip of a device, and a switch or two. */
+    /* About a round trip of a device, with one or two switches. */
     .hot_spin = SLUICE_US(20),
     .id = SLU_TRANSPORT_VERBS,
     .probe_is_request = true,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The verbs transport: declarations that its files share. Each object is a base of the transport
- * table with its libibverbs object.
+ * table with its libibverbs object beside it; nothing that libibverbs does well is wrapped twice.
  *
  * A context is not modified after it was opened, except its path, which has a lock. Memory and
  * protection domains are only handed to libibverbs. A completion queue and its queue pairs belong
@@ -320,7 +320,7 @@ uint32_t slu_verbs_gid_entries(struct ibv_context *ibv, uint32_t ports);
  */
 int slu_verbs_path_read(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries,
                         struct slu_verbs_path *path);
-/* Returns the path of the context's port, from a short-lived cache. Errors likewise. */
+/* Returns the path of the context's port, at most PATH_LIFE (10 ms) old. Errors likewise. */
 int slu_verbs_path_of(struct slu_verbs_context *context, struct slu_verbs_path *path);
 /*
  * Chooses MTU, partition key and other parameters of a queue pair from qp->attr and qp->path.

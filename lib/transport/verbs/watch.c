@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a context that waits for its asynchronous events. Guarantee:
- * an event is read soon after it came, whatever the program does, by one reader
- * of the context; the queues that it concerns are woken one by one.
+ * The thread of a context that waits for its asynchronous events. Guarantee: an event is read soon
+ * after it came, whatever the program does, and the completion queues that it concerns are woken
+ * one by one.
  *
- * Their fds cannot watch the device themselves: one file can be behind 500
- * others in sets of epoll(7), and a program may have more channels than that in
- * its own set. The thread is started with the first completion queue, and sleeps
- * without a timeout. A context that the program opened has none, for its events are
- * the program's, until a channel of it is connected over rdma_cm, whose events are ours.
+ * The epoll sets of completion queues cannot watch the device themselves: epoll(7) limits nested
+ * sets to 500 paths for a file, and a program may have more channels than that in its own set. The
+ * thread is started with the first completion queue, and sleeps without a timeout. A context that
+ * the program opened has no thread, as the program reads its events, until a channel is connected
+ * over rdma_cm, whose events the library reads.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 #include "base/descriptor.h"
 #include "transport/verbs/verbs.h"
 
-/* The events of the device are read by us unless the program opened it. */
+/* Reads what poll(2) found. If the program opened the device, fds[0] is unused. */
 static void look(struct slu_verbs_context *context, const struct pollfd fds[3])
 {
     uint64_t ignored;
@@ -51,7 +51,7 @@ static void *watch(void *argument)
     return NULL;
 }
 
-/* Signals are the program's. */
+/* Starts the thread with all signals blocked: signals are for the program's threads. */
 static int start_thread(struct slu_verbs_context *context)
 {
     sigset_t all, old;
