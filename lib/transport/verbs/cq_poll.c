@@ -4,8 +4,8 @@
  * the queue was empty after it was armed, so a sleep on the fd cannot miss
  * anything; and no completion of a destroyed queue pair is delivered.
  *
- * For both, completions are taken from the device before the engine asks for them. They are held
- * here, in order, and delivered first at the next poll.
+ * For both, completions are taken from the device before the engine asks for them. Such completions
+ * are held here, in order, and delivered first at the next poll.
  */
 #include "config.h"
 

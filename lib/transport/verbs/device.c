@@ -213,7 +213,8 @@ static int fill_gids(struct slu_device *device, struct ibv_gid_entry *entries, u
 }
 
 /*
- * Reads the GID tables. One that cannot be read is left empty: choosing a GID reports the reason.
+ * Reads the GID tables. A table that cannot be read is left empty: choosing a GID reports the
+ * reason.
  */
 static int read_gids(struct ibv_context *ibv, struct slu_device *device, uint32_t most)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of the verbs transport. Its functions are in the other files of this folder. */
+/* The table of the verbs transport, with functions from the other files of this folder. */
 #include "config.h"
 
 #include "transport/verbs/verbs.h"

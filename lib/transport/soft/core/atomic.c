@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations, executed by the thread that serves the target's CQ. They use the processor's
+ * Atomic operations, executed by the thread that serves the target's CQ. These are the processor's
  * atomic instructions, so they are also atomic against the program, and against accesses through
  * other contexts and processes.
  */

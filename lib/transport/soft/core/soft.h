@@ -2,8 +2,8 @@
 /*
  * The core of the soft transport: reliable-connection semantics in software (memory keys, queue
  * pairs, matching, completions, access checks, errors). A struct soft_wire carries the requests of
- * a queue pair: one within a context, one between contexts. What the core calls of the rooms above
- * it is in seam.h.
+ * a queue pair: one within a context, one between contexts. seam.h declares all that the core calls
+ * of the rooms above it.
  *
  * Access rules: the holder of a CQ's owner word (cq.c) owns the CQ and its queue pairs, except the
  * fields marked atomic and the inbox, through which other owners and the helper thread reach it.
@@ -214,7 +214,7 @@ struct soft_wire {
 
 /*
  * In error, but a refusal is not yet sent; the error stays hidden from the program until then. See
- *  README.md.
+ * README.md.
  */
 #define SOFT_QP_TELLING (SLU_QP_ERROR + 1U)
 

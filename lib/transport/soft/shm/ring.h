@@ -27,7 +27,7 @@
 #define SHM_CHUNK (UINT32_C(1) << 15)
 #define SHM_GENERATIONS 2048
 
-/* What wakes a side that sleeps: records alone, or words as well. */
+/* Events that wake a side that sleeps: records alone, or words as well. */
 #define SHM_ARMED_RECORDS 1U
 #define SHM_ARMED_WORDS 2U
 
@@ -200,7 +200,7 @@ bool slu_soft_shm_is_closed(const struct shm_writer *writer);
 void slu_soft_shm_close(struct shm_reader *reader);
 bool slu_soft_shm_is_touched(const struct shm_reader *reader);
 
-/* What a side waits for, besides a record. */
+/* Conditions that a side waits for, besides a record. */
 struct shm_wants {
     bool words;
     bool room;     /* for a record */

@@ -15,8 +15,8 @@
 #include "transport/soft/tcp/seam.h"
 
 /*
- * Acknowledgements of longer messages are not held. They cost little beside the message, and reach
- * the peer, whose answer may be as long, before it sleeps.
+ * Acknowledgements of longer messages are not held. An acknowledgement costs little beside such a
+ * message, and reaches the peer, whose answer may be as long, before it sleeps.
  */
 #define HELD_MOST (256 * 1024)
 

@@ -150,8 +150,8 @@ static bool begin_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
 }
 
 /*
- * Begins an atomic operation. Its access is checked once the operands have arrived, directly before
- * it is executed.
+ * Begins an atomic operation. Access is checked once the operands have arrived, directly before the
+ * operation.
  */
 static bool begin_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
