@@ -79,7 +79,7 @@ struct slu_tmr {
 
 /* A piece of a dmabuf to register. No range wraps; iova is offset modulo the page size. */
 struct slu_dmabuf {
-    int fd; /* it is open */
+    int fd; /* open; stays the caller's */
     uint64_t offset;
     size_t length;
     uint64_t iova;
@@ -253,7 +253,10 @@ struct slu_transport {
     /* Adds the transport's devices to the list, see device.h. Having none is not an error. */
     int (*device_list)(struct sluice_device_list *list);
 
-    /* attr has been checked and is never NULL. -ENODEV: no such device of this transport. */
+    /*
+     * Opens a device. attr has been checked and is never NULL. -ENODEV: this transport has no such
+     * device.
+     */
     int (*open)(const char *device, const struct sluice_context_attr *attr,
                 struct slu_tcontext **context);
     void (*close)(struct slu_tcontext *context);
@@ -263,7 +266,7 @@ struct slu_transport {
     /* Returns whether a key of one domain can name memory of the other. NULL: never. Any thread. */
     bool (*pds_share_keys)(const struct slu_tpd *a, const struct slu_tpd *b);
 
-    /* access has been checked. */
+    /* Register memory; access has been checked. */
     int (*mr_register)(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                        struct slu_tmr **mr);
     int (*mr_register_dmabuf)(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf, uint32_t access,
@@ -336,15 +339,14 @@ struct slu_transport {
 
     int (*qp_create)(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                      struct slu_qp **qp);
-    /* Fills its part of the endpoint: everything but version and transport. */
+    /* Fills in the transport's part of the endpoint: everything but version and transport. */
     void (*qp_endpoint)(const struct slu_qp *qp, struct slu_endpoint *endpoint);
     /*
-     * Moves our end to ready, without waiting for the peer. remote has been
-     * decoded and is of this transport, but its fields are not to be trusted.
-     * Called once per queue pair.
+     * Makes our end ready, without waiting for the peer. remote has been decoded and is of this
+     * transport, but its fields must not be trusted. Called once per queue pair.
      */
     int (*qp_connect)(struct slu_qp *qp, const struct slu_endpoint *remote);
-    /* enum slu_qp_state: cheap, from what is known already. */
+    /* Returns enum slu_qp_state from recorded state, so it is cheap. */
     int (*qp_state)(const struct slu_qp *qp);
     /*
      * Adds information on the connection; NULL if not needed. On entry, fields that follow from the

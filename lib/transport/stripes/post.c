@@ -168,8 +168,8 @@ static int start_striped(struct stripes_qp *qp)
 }
 
 /*
- * Starts requests as far as the order permits. posting: the caller may wait for these requests, as
- * opposed to others.
+ * Starts requests as far as the order permits. If posting is false, the caller does not wait for
+ * these requests, and SLU_BLOCKING is cleared.
  */
 static int start(struct stripes_qp *qp, bool posting)
 {

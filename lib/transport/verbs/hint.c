@@ -29,8 +29,8 @@
 #include "transport/verbs/places.h"
 
 /*
- * Maximum wait for receives between two polls: as long as the usual timers, so that a wait without
- * a result costs little more.
+ * Maximum wait for receives between two polls. It is as long as the usual timers, so that little
+ * time is lost if both expire.
  */
 #define PATIENCE SLUICE_MS(1)
 /* The same, including the time for which the processor ran others. */

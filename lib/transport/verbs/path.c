@@ -55,7 +55,7 @@ static int rank_gid(const struct ibv_gid_entry *entry)
     case IBV_GID_TYPE_ROCE_V1:
         return 1 + (int)scope_of(&entry->gid);
     default:
-        return 1; /* InfiniBand: the first one is what the subnet manager gave */
+        return 1; /* InfiniBand: the first one was assigned by the subnet manager */
     }
 }
 

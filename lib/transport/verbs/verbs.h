@@ -357,7 +357,7 @@ bool slu_verbs_cq_destroy_part(struct slu_verbs_cq *cq, struct slu_verbs_part *p
 int slu_verbs_cq_reserve(struct slu_verbs_cq *cq, uint32_t entries, uint32_t *part);
 void slu_verbs_cq_release(struct slu_verbs_cq *cq, uint32_t entries, uint32_t part);
 /* cq.c again */
-/* Makes a queue pair known to its queue, so that its failures mark it. */
+/* Adds a queue pair to the table of its queue, so that failed completions mark it. */
 void slu_verbs_cq_add(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
 /* Undoes slu_verbs_cq_add(). */
 void slu_verbs_cq_remove(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);

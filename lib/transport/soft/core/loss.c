@@ -26,7 +26,10 @@ void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why)
                    "connection did";
 }
 
-/* Notes why our end is about to fail, for the farewell to the peer. The first reason counts. */
+/*
+ * Notes why our end is about to fail, for the farewell to the peer. The first reason counts. Other
+ * threads read it only once the peer is notified, at the end of the connection.
+ */
 void slu_soft_qp_farewell(struct slu_qp *base, enum slu_farewell why)
 {
     struct soft_qp *qp = (struct soft_qp *)base;

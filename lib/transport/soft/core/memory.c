@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Memory of a memfd, all of which is there. */
+/* Memory that was allocated for a region, with all its pages. */
 struct allocated {
     struct slu_pages pages;
     int fd;

@@ -170,7 +170,7 @@ int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
     return err;
 }
 
-/* The status of an unfinished request of a queue pair in error. */
+/* Returns the status for an unfinished request of a queue pair in error. */
 static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
 {
     uint32_t own = wqe->state == SOFT_WQE_DONE ? wqe->status : SLUICE_STATUS_WR_FLUSH_ERR;

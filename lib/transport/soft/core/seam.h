@@ -12,9 +12,10 @@
 extern const struct soft_wire slu_soft_wire_self;
 extern const struct soft_wire slu_soft_wire_tcp;
 
-/* helper: a thread serves the CQs of a context while the program is elsewhere. */
+/* helper: a thread that serves the CQs of a context while the program is outside the library. */
 int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the listener */
-void slu_soft_helper_kick(struct soft_cq *cq);           /* serve it, and watch it again */
+/* makes the helper serve and watch the CQ */
+void slu_soft_helper_kick(struct soft_cq *cq);
 int slu_soft_helper_watch(struct soft_cq *cq);
 void slu_soft_helper_unwatch(struct soft_cq *cq);
 /* Ends the search for the peer of a queue pair. Any thread may call it, holding no lock. */
@@ -25,7 +26,7 @@ void slu_soft_self_request(struct soft_message *message);
 void slu_soft_self_response(struct soft_message *message);
 void slu_soft_self_hello(struct soft_message *message);
 void slu_soft_self_close(struct soft_message *message);
-void slu_soft_self_bounce(struct soft_qp *qp); /* gives back all that is parked */
+void slu_soft_self_bounce(struct soft_qp *qp); /* returns all parked messages */
 
 /* tcp: likewise, and events of sockets. */
 void slu_soft_tcp_attach(struct soft_message *message);

@@ -72,9 +72,9 @@ struct soft_mr {
     uint64_t memfd_offset;  /* of its first byte */
     bool sealed;            /* as needed by a peer that maps it, and by us if one does */
     bool lent_for_reading;  /* peers get a descriptor of the memfd by which they cannot write */
-    bool file;              /* pages of a file, which may not be there */
+    bool file;              /* pages of a file, which may not be accessible */
     bool part;              /* of another region, which outlasts it and owns the descriptors */
-    bool lasts;             /* mapped by the library: the program cannot unmap it */
+    bool lasts;             /* mapped by the library, so the program does not unmap it */
     atomic_bool withheld;   /* the last access was refused, by its exporter or the kernel */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Protected by the lock of the exports. */
@@ -93,7 +93,7 @@ struct soft_slots {
  * Facts that are logged at level info once for a context, whatever the number of peers concerned.
  */
 enum soft_notice {
-    SOFT_NOTICE_LENT = 1,   /* large messages are read from a peer's memory */
+    SOFT_NOTICE_LENT = 1,   /* large messages can be read from a peer's memory */
     SOFT_NOTICE_COPIED = 2, /* they cannot be read like that */
     SOFT_NOTICE_APART = 4   /* a peer is on this host, but in other namespaces */
 };
@@ -195,13 +195,16 @@ struct soft_ring {
 
 /* The calls of a carrier of requests. The owner of the queue pair's CQ makes all of them. */
 struct soft_wire {
-    /* Connects. The queue pair is connected already. Negative errno: it failed. */
+    /*
+     * Connects the wire; the state of the queue pair is CONNECTED already. Negative errno: it
+     * failed.
+     */
     int (*start)(struct soft_qp *qp, const struct slu_endpoint *remote);
-    /* Requests were posted. */
+    /* Called after requests were posted. */
     void (*push)(struct soft_qp *qp);
     /* Asks the peer for a sign of life: see queue.c. */
     void (*ask)(struct soft_qp *qp);
-    /* Receives were posted. */
+    /* Called after receives were posted. */
     void (*receives)(struct soft_qp *qp);
     /*
      * The queue pair has failed: notifies the peer and gives the requests back, later those that
@@ -319,7 +322,7 @@ struct soft_cq {
     uint64_t copied; /* and their bytes */
     /* bytes drained from the inbox in this turn, with a charge for each message */
     uint64_t drained;
-    int64_t overdue; /* when a peer was found to have been stopped amid a copy */
+    int64_t overdue; /* when a peer was last found stopped in the middle of a copy */
     struct soft_tcp *connections;
     struct soft_tcp *urgent;    /* these have an acknowledgement pending */
     struct soft_tcp *held;      /* these too, until the program sends something */

@@ -181,7 +181,7 @@ static bool switch_off(struct soft_cq *cq)
     return false;
 }
 
-/* Returns whether it is to be looked at again. */
+/* Checks a ticking CQ, and serves it if no thread polls. Returns whether to check it again. */
 static bool tick(struct soft_helper *helper, struct soft_cq *cq)
 {
     unsigned activity = atomic_load(&cq->activity);
@@ -202,7 +202,7 @@ static bool tick(struct soft_helper *helper, struct soft_cq *cq)
     return false;
 }
 
-/* Returns whether it is to be looked at again. */
+/* Checks a CQ before its first tick, and serves it if idle. Returns whether to check it again. */
 static bool look_early(struct soft_helper *helper, struct soft_cq *cq)
 {
     unsigned activity = atomic_load(&cq->activity);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Internals of the helper: what the files of this folder share. */
+/* Internals of the helper, shared by the files of this folder. */
 #ifndef SLU_SOFT_HELPER_H
 #define SLU_SOFT_HELPER_H
 

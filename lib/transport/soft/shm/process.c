@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads memory of the peer's process by its process ID, if the kernel permits. After the process
- * ends, its ID can be reused, and after exec(2) the memory is another program's. So each call also
+ * ends, its ID can belong to another process, with the memory of another program. So each call also
  * reads a token from the same memory: random bytes that the peer has sent, and that a child of
  * fork(2) does not have.
  */

@@ -80,7 +80,7 @@ struct tcp_in {
     uint64_t operand[2]; /* of an atomic request, in network byte order */
     bool active;
     uint8_t *early; /* it is stored here until there is a receive; NULL: there is one */
-    bool lasts;     /* the program cannot unmap its target meanwhile */
+    bool lasts;     /* the program does not unmap its target meanwhile */
     bool dropped;   /* a send that is longer than its receive: discard it */
 };
 
