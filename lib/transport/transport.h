@@ -12,9 +12,9 @@
  * Failing: int functions return 0 or a negative errno and set the text with
  * slu_fail(). Outputs are set on success only.
  *
- * Credits: the engine never posts more than the depths it asked for at
- * creation, never has more requests in flight on a CQ than its depth, and
- * never posts to a queue pair that is not connected or that it put in error.
+ * Credits: the engine never posts more than the depths it asked for at creation, and never has more
+ * requests in flight on a CQ than its depth. It posts only to queue pairs that are connected and
+ * that it has not put in error.
  */
 #ifndef SLU_TRANSPORT_H
 #define SLU_TRANSPORT_H
@@ -140,11 +140,9 @@ struct slu_qp_attr {
 
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */
 #define SLU_SIGNALED (UINT32_C(1) << 16) /* without it, success makes no completion */
-/* its caller waits for it alone, not for a message of the peer */
-#define SLU_WAITED (UINT32_C(1) << 17)
-#define SLU_MORE (UINT32_C(1) << 18) /* others of a list follow, so it need not wake the peer */
-/* of the first of a chain: its caller waits for it and others */
-#define SLU_BLOCKING (UINT32_C(1) << 19)
+#define SLU_WAITED (UINT32_C(1) << 17)   /* its caller waits for it, not for a peer's message */
+#define SLU_MORE (UINT32_C(1) << 18)     /* others of a list follow, so it need not wake the peer */
+#define SLU_BLOCKING (UINT32_C(1) << 19) /* of the first: its caller waits for the chain */
 #define SLU_BLOCKING_LEAST SLUICE_MS(10) /* for at least this long if necessary */
 
 /*
@@ -245,7 +243,7 @@ struct slu_stand {
 struct slu_transport {
     const char *name; /* "verbs", "soft" */
     uint32_t id;      /* SLU_TRANSPORT_*; in the endpoint */
-    /* a probe waits for earlier requests, and fails if the peer is not there */
+    /* A probe waits for earlier requests, and fails if the peer is not there. */
     bool probe_is_request;
     bool drops_long;  /* it supports SLUICE_CHANNEL_DROP_LONG */
     int64_t hot_spin; /* ns that a wait polls before it yields: see engine/wait.c */

@@ -7,9 +7,9 @@
 #include "transport/stripes/stripes.h"
 
 /*
- * Kinds of requests given to the transport. An id has, from the highest bit down, 32 bits for the
- * combined queue pair (see struct stripes_place), 3 bits for the kind, 3 bits for the index of the
- * transport's queue pair, and 26 bits of a running number.
+ * Kinds of requests given to the transport. Fields of an id, from the highest bit down: 32 bits for
+ * the combined queue pair (see struct stripes_place); 3 bits for the kind; 3 bits for the index of
+ * the transport's queue pair; 26 bits of a running number.
  */
 enum stripes_kind {
     STRIPES_WORK,    /* a request of the send queue, or a stripe of one */

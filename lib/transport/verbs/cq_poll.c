@@ -217,10 +217,11 @@ static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn)
 }
 
 /*
- * Some providers clear the queue when a queue pair is destroyed, others (rxe) do not, and the
- * completions left would take places that the engine counts as free. Polling one length of the
- * queue is enough, as completions come in order. Without memory to hold the completions of others,
- * the rest stays: the engine does not know the ids any more and discards them.
+ * Drops the completions of a destroyed queue pair. Some providers clear the queue then, others
+ * (rxe) do not, and completions that stay would take places that the engine counts as free. Polling
+ * one length of the queue is enough, as completions come in order. Without memory to hold the
+ * completions of others, the rest stays: the engine does not know the ids any more and discards
+ * them.
  */
 void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part)
 {

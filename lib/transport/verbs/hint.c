@@ -4,7 +4,7 @@
  * and the message is sent again when a timer expires, long after the receive was posted. So a side
  * whose sends are slow asks its peer for hints: how many receives it has posted so far. A send that
  * its caller waits for is then posted when its receive is known to be posted, or after a wait of a
- * millisecond, which is about the default of that timer.
+ * millisecond. That is about the default of the timer.
  *
  * A queue pair has a place in a region that its peer may write to. Each side writes two words to
  * the place of the other: the number of its receives, and whether it wants hints itself. The third

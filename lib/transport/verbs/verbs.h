@@ -78,9 +78,8 @@ struct slu_verbs_own {
     bool hints;                    /* the request in flight is a hint, not a probe */
     bool more;                     /* a hint follows the request in flight */
     uint8_t farewell;              /* enum slu_verbs_farewell */
-    /* word that the peer writes if it closes; not 0 if there is a place */
-    uint64_t farewell_word;
-    int64_t farewell_by; /* wait until farewell_left of the queue has fallen to this */
+    uint64_t farewell_word; /* that the peer writes if it closes; not 0 if there is a place */
+    int64_t farewell_by;    /* wait until farewell_left of the queue has fallen to this */
 };
 
 /* Stages of a farewell; see farewell.c. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a context that waits for its asynchronous events. Guarantee: an event is read soon
- * after it came, whatever the program does, by one reader of the context, and the completion queues
- * that it concerns are woken one by one.
+ * The thread of a context that waits for its asynchronous events. Guarantee: one reader of the
+ * context reads an event soon after it came, whatever the program does. The completion queues that
+ * it concerns are woken one by one.
  *
  * The epoll sets of completion queues cannot watch the device themselves: epoll(7) limits nested
  * sets to 500 paths for a file, and a program may have more channels than that in its own set. The

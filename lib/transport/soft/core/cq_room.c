@@ -10,7 +10,7 @@
 
 /*
  * Shrink only if the ring has more than this many times the entries needed, so that queue pairs
- *  that come and go cost no copy.
+ * that come and go cost no copy.
  */
 #define SPARE 4
 

@@ -32,7 +32,7 @@ static uint64_t ways(bool write)
 
 /*
  * Returns 0 or an errno value. Tries again after a signal (EINTR) or while a lock is held
- *  (EAGAIN).
+ * (EAGAIN).
  */
 static int sync_access(int fd, uint64_t flags)
 {
@@ -61,7 +61,7 @@ int slu_soft_dmabuf_sync(struct soft_mr *mr, bool write, bool begin)
 
 /*
  * Refuses descriptors of other kinds, such as a memfd, even though they could be mapped: the
- *  program promised a dmabuf.
+ * program promised a dmabuf.
  */
 static int check_kind(const struct slu_dmabuf *dmabuf)
 {

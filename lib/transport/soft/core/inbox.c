@@ -56,8 +56,8 @@ static struct soft_message *next_message(struct soft_cq *cq)
 
 /*
  * Executes messages until the inbox is empty or the turn is over. The caller has set drained to 0
- *  at the beginning of its turn. The inbox of a dead CQ is drained to the end, as no later turn
- *  would.
+ * at the beginning of its turn. The inbox of a dead CQ is drained to the end, as no later turn
+ * would.
  */
 bool slu_soft_inbox_drain(struct soft_cq *cq)
 {

@@ -127,7 +127,7 @@ static bool may_be_so_long(size_t length)
 
 /*
  * Maps a memfd and allocates all its pages. Reserved huge pages are counted apart, and allocated
- *  by mapping.
+ * by mapping.
  */
 static int map_whole(const struct slu_page_way *way, int fd, struct soft_room *room,
                      struct slu_pages *pages)
@@ -284,7 +284,7 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
         atomic_fetch_sub_explicit(&context->guarded, 1, memory_order_relaxed);
     /*
      * Close first: the last reference frees the pages, which takes time, and unmapping does so
-     *  without a lock.
+     * without a lock.
      */
     if (mr->memfd >= 0 && !mr->part)
         slu_fd_close(mr->memfd);

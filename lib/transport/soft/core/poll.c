@@ -124,7 +124,7 @@ static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_
     }
     /*
      * The ring is as long as all peers together may need. Start again at entries that are in the
-     *  cache.
+     * cache.
      */
     if (cq->head == cq->tail && cq->head >= NEAR_ENTRIES)
         cq->head = cq->tail = 0;

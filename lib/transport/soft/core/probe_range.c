@@ -6,7 +6,7 @@
  *
  * Linux 6.11 answers for the mapping at an address (PROCMAP_QUERY): one system call for each
  * mapping of the range. If the range is not covered, or the kernel cannot answer, the whole list is
- * read as text, which takes time in proportion to the number of mappings of the process.
+ * read as text. That takes time in proportion to the number of mappings of the process.
  */
 #include "transport/soft/core/soft.h"
 
@@ -166,7 +166,7 @@ static bool is_nobodys_file(int maps, uintptr_t address)
 
 /*
  * Queries mapping by mapping, each as it is at that instant. False: the range is not covered, or
- *  the kernel cannot answer.
+ * the kernel cannot answer.
  */
 static bool query_range(int maps, struct progress *progress, uintptr_t end, bool write)
 {

@@ -51,7 +51,7 @@ static int enlist(struct soft_qp *qp)
 
 /*
  * Gives the queue pair its generation and nonce. A further queue pair of a peer shares those of
- *  the first; only its number differs, which peers prove too.
+ * the first; only its number differs, which peers prove too.
  */
 static int name(struct soft_qp *qp, struct soft_context *context)
 {

@@ -18,7 +18,7 @@ static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
 
 /*
  * Stores inline bytes behind the one SGE that names them. The keys of the caller's SGEs are not
- *  checked.
+ * checked.
  */
 static void copy_inline(struct soft_wqe *wqe, const struct slu_send_wr *wr)
 {

@@ -10,7 +10,7 @@
 struct soft_region {
     uint64_t iova;
     size_t length;
-    /* unmapped with the region; map is NULL: the caller's, at addr */
+    /* Unmapped with the region. If map is NULL, the memory is the caller's, at addr. */
     struct slu_pages pages;
     int memfd;                     /* -1: none */
     int dmabuf;                    /* likewise */
@@ -121,7 +121,7 @@ void slu_soft_touch_region(struct soft_touched *touched, struct soft_mr *mr, uin
                            uint64_t length, bool write);
 /*
  * Adds the first length bytes of a list that is posted and guarded. Called by the owner of the CQ,
- *  outside a key reader section.
+ * outside a key reader section.
  */
 void slu_soft_touch_list(struct soft_touched *touched, const struct soft_qp *qp,
                          struct soft_cursor list, uint64_t length, bool write);

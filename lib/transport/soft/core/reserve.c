@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocates the memory of a memfd at once, so that touching it later cannot kill the program. The
- * kernel kills a process rather than refuse memory that it does not have, so this file asks only
+ * kernel kills a process rather than refuse memory that it does not have. So this file asks only
  * for what the kernel reports as available, piece by piece.
  */
 #include "transport/soft/core/regions.h"
@@ -16,7 +16,7 @@
 #define CGROUPS "/sys/fs/cgroup"
 /*
  * A signal undoes the fallocate(2) under way: with larger pieces, frequent signals would prevent
- *  all progress.
+ * all progress.
  */
 #define PIECE (UINT64_C(1) << 20)
 #define LEAST_PIECE (UINT64_C(1) << 16)
@@ -25,7 +25,7 @@
 #define PATH_BYTES 4200
 /*
  * The credit: longest region that may use it, its fraction of the room, its maximum in bytes, and
- *  how long it is valid.
+ * how long it is valid.
  */
 #define SMALL_REGION (UINT64_C(1) << 20)
 #define CREDIT_PART 64
@@ -160,15 +160,15 @@ static bool fits(const struct soft_room *room, uint64_t length)
 {
     /*
      * Keep back a 32nd: the kernel's number is an estimate, and the program itself needs memory as
-     *  well.
+     * well.
      */
     return length <= room->bytes - room->bytes / 32;
 }
 
 /*
  * Bytes that small regions may still allocate before the files are read anew, which costs more than
- * a small region does. The credit is at most half of what fits() keeps back, so allocations by
- * credit, together with one that reads the files at the same time, do not use up that reserve.
+ * a small region does. The credit is at most half of what fits() keeps back. So allocations by
+ * credit do not use up that reserve, even together with one that reads the files at the same time.
  */
 static struct {
     struct slu_fork_lock lock;

@@ -14,8 +14,7 @@ extern const struct soft_wire slu_soft_wire_tcp;
 
 /* helper: a thread that serves the CQs of a context while the program is outside the library. */
 int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the listener */
-/* makes the helper serve and watch the CQ */
-void slu_soft_helper_kick(struct soft_cq *cq);
+void slu_soft_helper_kick(struct soft_cq *cq);           /* the helper serves and watches the CQ */
 int slu_soft_helper_watch(struct soft_cq *cq);
 void slu_soft_helper_unwatch(struct soft_cq *cq);
 /* Ends the search for the peer of a queue pair. Any thread may call it, holding no lock. */
@@ -35,10 +34,9 @@ void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events);
 /* Reads the only connection of a CQ. False: the epoll set has to be polled as well. */
 bool slu_soft_tcp_poll(struct soft_tcp *tcp);
 /* Send pending acknowledgements and credit. */
-/* all but those that are held back from now on */
-void slu_soft_tcp_flush_urgent(struct soft_cq *cq);
-void slu_soft_tcp_flush_held(struct soft_cq *cq); /* those held for long enough */
-void slu_soft_tcp_flush_all(struct soft_cq *cq);  /* all, also those held back */
+void slu_soft_tcp_flush_urgent(struct soft_cq *cq); /* all except those held back now */
+void slu_soft_tcp_flush_held(struct soft_cq *cq);   /* those held for long enough */
+void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* all, also those held back */
 
 /* shm: the connections of a CQ that go through shared memory. */
 bool slu_soft_shm_poll(struct soft_cq *cq);  /* polls hot connections; true: one had something */
@@ -49,12 +47,12 @@ bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and does pending work 
 void slu_soft_shm_tidy(struct soft_cq *cq);
 /*
  * Executes the first requests of a chain directly in the peer's memory and returns how many; 0: wr
- *  has to be queued.
+ * has to be queued.
  */
 uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr);
 /*
  * Revokes a region that is about to be deregistered: peers that have mapped it stop using it and
- *  give it back.
+ * give it back.
  */
 void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr);
 

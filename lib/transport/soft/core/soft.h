@@ -5,10 +5,10 @@
  * a queue pair: one within a context, one between contexts. seam.h declares all that the core calls
  * of the rooms above it.
  *
- * Access rules: the holder of a CQ's owner word (cq.c) owns the CQ and its queue pairs, except the
- * fields marked atomic and the inbox, through which other owners and the helper thread reach it.
- * The tables of the context are under its lock; the memory table is read by owners of CQs, and
- * changed under its own lock, which is taken last: see keys.h.
+ * Access rules: the holder of a CQ's owner word (cq.c) owns the CQ and its queue pairs. Exceptions
+ * are the fields marked atomic and the inbox, through which other owners and the helper thread
+ * reach it. The tables of the context are under its lock; the memory table is read by owners of
+ * CQs, and changed under its own lock, which is taken last: see keys.h.
  *
  * The library, or the kernel on its behalf, touches the program's memory while holding no lock but
  * the owner word. A page fault can last for ever (FUSE, userfaultfd): it then stops the thread that
@@ -316,13 +316,11 @@ struct soft_cq {
     struct soft_tcp *hot; /* of the shared ones, those that are polled */
     atomic_bool restless; /* it was left while a connection was hot: the helper is to poll */
     uint32_t polls;
-    int64_t served; /* when the sockets of cold connections were last polled */
-    /* requests that were executed at once since the last poll of the connections */
-    uint32_t directs;
-    uint64_t copied; /* and their bytes */
-    /* bytes drained from the inbox in this turn, with a charge for each message */
-    uint64_t drained;
-    int64_t overdue; /* when a peer was last found stopped in the middle of a copy */
+    int64_t served;   /* when the sockets of cold connections were last polled */
+    uint32_t directs; /* requests executed at once since the connections were polled */
+    uint64_t copied;  /* and their bytes */
+    uint64_t drained; /* bytes of the inbox in this turn, with a charge for each message */
+    int64_t overdue;  /* when a peer was last found stopped in the middle of a copy */
     struct soft_tcp *connections;
     struct soft_tcp *urgent;    /* these have an acknowledgement pending */
     struct soft_tcp *held;      /* these too, until the program sends something */
@@ -444,7 +442,7 @@ void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t c
                              uint64_t length);
 /*
  * Scatters from such memory: words of 8 bytes with the same alignment on both sides are copied
- *  whole.
+ * whole.
  */
 void slu_soft_scatter_visible(const struct sluice_sge *sges, uint32_t count, const void *from);
 /* Words of 8 bytes appear whole, the last one after all others. */
@@ -460,11 +458,11 @@ void slu_soft_cq_interrupt(struct slu_cq *cq); /* wakes it, armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);
 void slu_soft_cq_release(struct soft_cq *cq);
 struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot); /* held, or NULL */
-/* for the helper; false: the program owns it or waits for it */
+/* Takes a CQ for the helper. False: it is owned, or the program waits for it. */
 bool slu_soft_cq_take(struct soft_cq *cq);
 void slu_soft_cq_give_back(struct soft_cq *cq);
 void slu_soft_cq_wake(struct soft_cq *cq); /* if it is armed */
-/* this thread leaves CQs that it does not own to the helper */
+/* Makes this thread leave CQs that it does not own to the helper. */
 void slu_soft_inbox_never_visit(void);
 /*
  * Called after a push: serves the CQ if it is free, or else wakes the program or kicks the helper.
@@ -509,7 +507,7 @@ void slu_soft_pause(unsigned time);
 
 /* inbox.c */
 void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
-/* false: there may be more, left for the next turn */
+/* Executes messages. False: there may be more, left for the next turn. */
 bool slu_soft_inbox_drain(struct soft_cq *cq);
 bool slu_soft_inbox_empty(struct soft_cq *cq);
 
@@ -549,7 +547,7 @@ void slu_soft_retire(struct soft_qp *qp);
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
 /*
  * Enters the error state once the refusal is sent to the peer. slu_soft_qp_told: it was sent, or
- *  never will be.
+ * never will be.
  */
 void slu_soft_qp_refuse(struct soft_qp *qp);
 void slu_soft_qp_told(struct soft_qp *qp);

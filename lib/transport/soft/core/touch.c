@@ -78,7 +78,7 @@ void slu_soft_touch_list(struct soft_touched *touched, const struct soft_qp *qp,
 
 /*
  * Ends the access to the first count regions. Returns whether all that was written arrived; a
- *  refusal after reading does not matter, as the data were read already.
+ * refusal after reading does not matter, as the data were read already.
  */
 static bool end_first(const struct soft_touched *touched, uint32_t count)
 {
@@ -148,7 +148,7 @@ bool slu_soft_names_guarded(const struct soft_qp *qp, const struct sluice_sge *s
 
 /*
  * Changes the address of an element to the mapped one. An element outside its region gets key 0,
- *  so that it fails the later check as it would have with its own key.
+ * so that it fails the later check as it would have with its own key.
  */
 static void find_place(struct sluice_sge *sge, const struct soft_mr *mr)
 {

@@ -22,9 +22,8 @@ struct lingering {
 struct soft_helper {
     struct soft_context *context;
     pthread_t thread;
-    pthread_t watcher; /* the second thread; either of the two may lead */
-    /* main function of the watcher, which follows and may lead */
-    void *(*watch_routine)(void *helper);
+    pthread_t watcher;                    /* the second thread; either of the two may lead */
+    void *(*watch_routine)(void *helper); /* main function of the watcher */
     bool watcher_tried;
     bool has_watcher;
     atomic_bool watched;   /* the watcher is awake, or could not be started */
@@ -62,7 +61,7 @@ void slu_soft_lead(void);                         /* called by the first thread:
 bool slu_soft_leading(void);                      /* whether this thread leads */
 bool slu_soft_follow(struct soft_helper *helper); /* false: the helper stops. true: it leads now */
 uint64_t slu_soft_turn_begin(struct soft_helper *helper);
-/* the caller may have lost the lead */
+/* Ends a turn. The caller may have lost the lead meanwhile. */
 void slu_soft_turn_end(struct soft_helper *helper, uint64_t turn);
 
 /* Calls of the rooms above, with the context. */

@@ -105,9 +105,8 @@ struct soft_tcp {
     int64_t heard;
     /* Sending. Positions of requests are their sequence numbers. */
     struct tcp_out out;
-    uint32_t credits; /* receives the peer has posted, ever */
-    /* receives used by our messages; more than credits: the peer stores those early */
-    uint32_t consumed;
+    uint32_t credits;    /* receives the peer has posted, ever */
+    uint32_t consumed;   /* receives that our messages use; above credits, they are early */
     uint32_t early_most; /* number of early messages that the peer stores */
     uint32_t fetches;    /* reads and atomics, sent and not acknowledged */
     uint32_t reads;      /* of these */
@@ -133,8 +132,7 @@ struct soft_tcp {
     uint32_t reply_tail;
     /* Receiving. */
     struct tcp_in in;
-    /* 0, or the key of a region that was found mapped whole in this turn */
-    uint32_t mapped;
+    uint32_t mapped;         /* 0, or the key of a region found mapped in this turn */
     bool glimpses;           /* long messages are expected: see tcp/receive.c */
     uint32_t executed;       /* requests of the peer; early messages follow them */
     struct tcp_early *early; /* ring of SLU_EARLY_MOST; NULL: no message ever came early */

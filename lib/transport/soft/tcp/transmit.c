@@ -566,7 +566,7 @@ static bool push_batch(struct soft_tcp *tcp)
     if (sent < 0 && !blamed) {
         /* The socket itself may be sound: shut it down, so that its end is noticed. */
         tcp->broken = true;
-        /* checks the socket for the peer's end */
+        /* Before the shutdown, as it checks the socket for the peer's end. */
         slu_soft_shm_end_direct(tcp);
         shutdown(tcp->fd, SHUT_RDWR);
     } else if (!blamed) {
