@@ -2,8 +2,8 @@
 /*
  * Posting. Every request of the send queue is copied to a ring. From there it is started on the
  * first queue pair, or in stripes on all of them: a striped request when all before it are
- * complete, and those behind it when all its stripes are. Guarantee: the peer sees the same order
- * as with one queue pair.
+ * complete, and those behind it when all its stripes are. Guarantee: the peer sees the same as with
+ * one queue pair.
  */
 #include "config.h"
 

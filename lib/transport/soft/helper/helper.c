@@ -241,7 +241,7 @@ static void clear_event(struct soft_helper *helper)
     uint64_t count;
     if (read(helper->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %m");
-    helper->lingers = true; /* possibly: check */
+    helper->lingers = true; /* there may be new ones */
 }
 
 static void dispatch(struct soft_helper *helper, uint64_t data)
@@ -292,7 +292,7 @@ static void run_timers(struct soft_helper *helper)
     slu_soft_tidy_tick(helper);
 }
 
-/* Returns the milliseconds until when, rounded up, at most most. */
+/* Returns the milliseconds until a time, rounded up and limited to most. */
 static int time_until(int64_t when, int most)
 {
     int64_t left = when - slu_now();

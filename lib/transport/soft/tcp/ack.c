@@ -60,7 +60,8 @@ void slu_soft_tcp_urgent(struct soft_tcp *tcp)
 }
 
 /*
- * Sends credit if the peer has less than half of it. Otherwise the next frame carries the credit.
+ * Sends credit if the peer knows of at most half of the posted receives. Otherwise the next frame
+ * carries it.
  */
 void slu_soft_tcp_announce(struct soft_tcp *tcp)
 {
