@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Bytes of one read: fewer than the shortest messages that any socket can queue. */
+/* Bytes of one read: fewer than any socket queues, even of the shortest messages. */
 #define MUCH 64
 
 static const uint8_t lengths[SHM_WORDS] = {

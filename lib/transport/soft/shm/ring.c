@@ -12,9 +12,7 @@
 #define LENGTH_MASK ((UINT32_C(1) << GENERATION_SHIFT) - 1)
 
 #define RING_BYTES (SHM_SLOTS * SHM_LINE)
-/*
- * Free slots are published in groups, as each time costs a cache line; at once if the writer waits.
- */
+/* Publish freed slots in groups, as each time costs a cache line; at once if the writer waits. */
 #ifndef GIVEN_TOGETHER /* the test of all interleavings has fewer of these, too */
 #define GIVEN_TOGETHER (SHM_SLOTS / 4)
 #endif

@@ -128,7 +128,7 @@ struct soft_shm {
     struct shm_export *exports; /* to this peer; under the lock of the exports */
     bool has_table;             /* the peer has our table */
     bool touching;              /* the peer's memory is being touched, in this turn */
-    bool written;               /* the last direct request was a write */
+    bool written;               /* a direct write was made, and no fence since */
 };
 
 /* segment.c */

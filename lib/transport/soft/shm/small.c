@@ -13,7 +13,9 @@
 #include <string.h>
 
 #define HEADER_MOST 16
-/* Unfinished requests from which on they count as a stream, and the next slot is prefetched. */
+/*
+ * With at least this many unfinished requests, more are likely to follow: prefetch the next slot.
+ */
 #define STREAM_LEAST 4
 
 /* Sending. */

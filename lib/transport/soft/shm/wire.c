@@ -335,7 +335,7 @@ static inline void grow_cold(struct soft_tcp *tcp)
         cool_down(tcp);
 }
 
-/* Serves a connection. Returns whether there was something. */
+/* Serves an open connection. Returns whether there was something. */
 static bool look_open(struct soft_tcp *tcp)
 {
     bool found = receive(tcp) > 0;
