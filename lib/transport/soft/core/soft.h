@@ -217,7 +217,7 @@ struct soft_wire {
 
 /*
  * In error, but a refusal is not yet sent; the error stays hidden from the program until then. See
- * README.md.
+ * tcp/README.md.
  */
 #define SOFT_QP_TELLING (SLU_QP_ERROR + 1U)
 
