@@ -38,8 +38,8 @@
 /* The same on a busy machine, where other threads have the processor most of the time. */
 #define BUSY_TIME SLUICE_MS(150)
 /*
- * Maximum of MOST_TIME that may be used once the word is delivered: the peer may not answer the second
- * write.
+ * Maximum of MOST_TIME that may be used once the word is delivered: the peer may not answer the
+ * second write.
  */
 #define LAST_TIME SLUICE_MS(10)
 /* Maximum that one step of the wait counts: the rest of a longer step went to other threads. */
