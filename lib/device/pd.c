@@ -102,13 +102,28 @@ uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
     return buffer;
 }
 
-static struct slu_unreachable *find_unreachable(struct sluice_pd *pd, uint64_t key)
+/*
+ * The key of a region that no processor reaches, so that nothing is copied from or to it. It is
+ * read without a lock, and stays until the domain ends.
+ */
+struct slu_unreachable {
+    struct slu_unreachable *next;
+    _Atomic uint64_t key; /* SLU_UNREACHABLE and the key; 0: the region has ended */
+};
+#define SLU_UNREACHABLE (UINT64_C(1) << 32)
+
+static struct slu_unreachable *find_unreachable(const struct sluice_pd *pd, uint64_t key)
 {
-    struct slu_unreachable *region = atomic_load_explicit(&pd->unreachable, memory_order_relaxed);
+    struct slu_unreachable *region = atomic_load_explicit(&pd->unreachable, memory_order_acquire);
 
     while (region != NULL && atomic_load_explicit(&region->key, memory_order_relaxed) != key)
         region = region->next;
     return region;
+}
+
+bool slu_pd_reaches(const struct sluice_pd *pd, uint32_t lkey)
+{
+    return find_unreachable(pd, SLU_UNREACHABLE | lkey) == NULL;
 }
 
 int slu_pd_add_unreachable(struct sluice_pd *pd, uint32_t lkey)

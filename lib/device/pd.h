@@ -23,16 +23,6 @@ static inline bool slu_memory_has(const struct slu_memory *memory, uint32_t lkey
     return lkey == memory->lkey && (uint32_t)(addr - memory->start) < memory->length;
 }
 
-/*
- * The key of a region that no processor reaches, so that nothing is copied from or to it. It is
- * read without a lock, and stays until the domain ends.
- */
-struct slu_unreachable {
-    struct slu_unreachable *next;
-    _Atomic uint64_t key; /* SLU_UNREACHABLE and the key; 0: the region has ended */
-};
-#define SLU_UNREACHABLE (UINT64_C(1) << 32)
-
 /* Whether two pieces of memory of one domain have a byte in common. */
 static inline bool slu_memory_meets(const struct slu_memory *a, const struct slu_memory *b)
 {
@@ -59,8 +49,8 @@ struct sluice_pd {
     struct slu_tpd *transport;
     pthread_mutex_t lock; /* protects users */
     struct slu_memory_user *users;
-    struct sluice_pd *next; /* in the list of all domains */
-    _Atomic(struct slu_unreachable *) unreachable;
+    struct sluice_pd *next;                        /* in the list of all domains */
+    _Atomic(struct slu_unreachable *) unreachable; /* see slu_pd_reaches() */
 };
 
 /* Takes over the transport's domain; on failure frees it. */
@@ -81,16 +71,7 @@ uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
 int slu_pd_add_unreachable(struct sluice_pd *pd, uint32_t lkey);
 void slu_pd_remove_unreachable(struct sluice_pd *pd, uint32_t lkey);
 /* Returns whether the processor reaches the memory of a key, as far as is known. */
-static inline bool slu_pd_reaches(const struct sluice_pd *pd, uint32_t lkey)
-{
-    const struct slu_unreachable *region =
-        atomic_load_explicit(&pd->unreachable, memory_order_acquire);
-
-    while (region != NULL &&
-           atomic_load_explicit(&region->key, memory_order_relaxed) != (SLU_UNREACHABLE | lkey))
-        region = region->next;
-    return region == NULL;
-}
+bool slu_pd_reaches(const struct sluice_pd *pd, uint32_t lkey);
 /* Returns whether any memory with that key is used. */
 static inline bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
 {

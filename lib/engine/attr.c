@@ -269,7 +269,7 @@ static int apply_staging(struct slu_engine *engine, uint64_t staging)
     if (staging > STAGING_MOST)
         return slu_misuse(EINVAL, "sluice_channel_attr.staging is %llu, must be in 0..%llu",
                           (unsigned long long)staging, (unsigned long long)STAGING_MOST);
-    engine->staging = (staging + SLU_STAGING_UNIT - 1) & ~(SLU_STAGING_UNIT - 1);
+    engine->staging = slu_staging_round(staging);
     return 0;
 }
 

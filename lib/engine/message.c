@@ -51,11 +51,6 @@ struct scatter {
     uint64_t bytes;
 };
 
-static inline uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + SLU_STAGING_UNIT - 1) & ~(SLU_STAGING_UNIT - 1);
-}
-
 int slu_staging_create(const struct slu_engine *engine, const struct slu_ring *rings,
                        struct slu_staging **made)
 {
@@ -101,13 +96,15 @@ static inline const struct sluice_layout *layout_of(const struct slu_item *item)
     return &item->request->blocks->local;
 }
 
-/* Returns the bytes that a receive needs in the staging buffer beside the message. */
-static uint64_t scatter_bytes(const struct slu_item *item, uint32_t block)
+/*
+ * Returns the bytes that a receive needs in the staging buffer beside the message, for the blocks of
+ * a layout from this one on.
+ */
+static uint64_t scatter_bytes(const struct sluice_layout *layout, uint32_t block)
 {
-    const struct sluice_layout *layout = layout_of(item);
     uint64_t indices = layout->kind == SLUICE_LAYOUT_PAGED ? layout->count - block : 0;
 
-    return round_up(sizeof(struct scatter) + indices * sizeof *layout->indices);
+    return slu_staging_round(sizeof(struct scatter) + indices * sizeof *layout->indices);
 }
 
 /*
@@ -130,9 +127,9 @@ void slu_message_begin(struct slu_message *message, const struct slu_engine *eng
         slu_parts_next(&parts, pieces, &part);
         message->block = parts.local.next - 1;
         message->staged = parts.left;
-        message->need = round_up(parts.left);
+        message->need = slu_staging_round(parts.left);
         if (item->opcode == SLUICE_OP_RECEIVE)
-            message->need += scatter_bytes(item, message->block);
+            message->need += scatter_bytes(layout_of(item), message->block);
     }
     message->sge_count = part.sge_count;
 }
@@ -301,7 +298,7 @@ static uint8_t *lay_scatter(const struct slu_item *item, const struct slu_messag
         memcpy(indices, layout->indices, layout->count * sizeof *indices);
         scatter->layout.indices = indices;
     }
-    return place + scatter_bytes(item, message->block);
+    return place + scatter_bytes(layout, 0);
 }
 
 bool slu_message_stage(const struct slu_engine *engine, const struct slu_item *item, uint64_t id,
@@ -355,9 +352,7 @@ void slu_message_scatter(const struct slu_peer *peer, uint64_t id, uint64_t byte
     scatter = (const struct scatter *)(void *)place;
     if (bytes <= scatter->direct)
         return;
-    place += round_up(sizeof *scatter + (scatter->layout.kind == SLUICE_LAYOUT_PAGED
-                                             ? scatter->layout.count * sizeof(uint32_t)
-                                             : 0));
+    place += scatter_bytes(&scatter->layout, 0);
     copy_blocks(&scatter->layout, scatter->base, place,
                 slu_least(bytes - scatter->direct, scatter->bytes), false);
 }

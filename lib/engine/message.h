@@ -20,6 +20,11 @@
  */
 #define SLU_STAGING_UNIT UINT64_C(64)
 
+static inline uint64_t slu_staging_round(uint64_t bytes)
+{
+    return (bytes + SLU_STAGING_UNIT - 1) & ~(SLU_STAGING_UNIT - 1);
+}
+
 /* How a message is posted. */
 struct slu_message {
     uint32_t sge_count; /* pieces that are elements */

@@ -14,12 +14,6 @@
 #include "listener/door.h"
 #include "listener/rdmacm.h"
 
-/*
- * If all places are taken, a peer that has been silent for this long gives its place to a waiting
- * one.
- */
-#define SILENT_TIME SLUICE_S(10)
-
 /* A call of sluice_accept(), or of a door. */
 struct accept {
     struct sluice_listener *listener;
@@ -101,7 +95,7 @@ static bool make_room(struct sluice_listener *listener)
     if (listener->let_in_count < listener->let_in_most)
         return true;
     oldest = find_oldest(listener);
-    due = oldest->since + SILENT_TIME;
+    due = oldest->since + SLU_SILENT_TIME;
     if (slu_now() < due) {
         listener->next_due = due < listener->next_due ? due : listener->next_due;
         return false;

@@ -24,8 +24,6 @@
 #define WATCHED_LEAST SLUICE_MS(10)
 /* Interval of checks whether the program has closed its scope of the multichannel. */
 #define SCOPE_TIME SLUICE_MS(10)
-/* A waiting call gives up a peer that has been silent for this long while others wait. */
-#define SILENT_TIME SLUICE_S(10)
 /*
  * Length of the one short wait for a watched channel, and of each of the TURNS waits for another.
  */
@@ -581,7 +579,7 @@ void slu_admission_await(struct slu_admission *admission)
 
     slu_listener_progress(listener, 0);
     while (!admission->finished) {
-        int64_t late = admission->since + SILENT_TIME;
+        int64_t late = admission->since + SLU_SILENT_TIME;
         bool crowded = is_listening(listener) && listener->first != NULL;
 
         if (is_listening(listener) && slu_listener_was_woken(listener))

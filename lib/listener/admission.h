@@ -17,6 +17,12 @@
 #include "channel/object.h"
 #include "listener/joint.h"
 
+/*
+ * A peer that has been silent for this long is given up if others wait: for the call that waits for
+ * it, or for its place.
+ */
+#define SLU_SILENT_TIME SLUICE_S(10)
+
 struct slu_door;
 
 /* The receiver of the result of an admission. */
