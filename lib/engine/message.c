@@ -97,8 +97,8 @@ static inline const struct sluice_layout *layout_of(const struct slu_item *item)
 }
 
 /*
- * Returns the bytes that a receive needs in the staging buffer beside the message, for the blocks of
- * a layout from this one on.
+ * Returns the bytes that a receive needs in the staging buffer beside the message, for the blocks
+ * of a layout from this one on.
  */
 static uint64_t scatter_bytes(const struct sluice_layout *layout, uint32_t block)
 {
