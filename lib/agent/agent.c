@@ -7,89 +7,14 @@
 #include <sys/epoll.h>
 
 #include "agent/agent.h"
-#include "base/descriptor.h"
 #include "device/pd.h"
 #include "engine/engine.h"
 
 #define FIRST_SIZE 88
 #define FIRST_INFO_SIZE 144
-#define FAREWELL_TIME SLUICE_S(1)
-/* Names of the agent's own descriptors in its epoll set; also in progress.c. */
-#define EVENT_WAKE UINT64_MAX
-#define EVENT_LISTENER (UINT64_MAX - 1)
 
 _Static_assert(sizeof(struct sluice_agent_attr) == FIRST_SIZE, "as in the first release");
 _Static_assert(sizeof(struct sluice_agent_info) == FIRST_INFO_SIZE, "likewise");
-
-bool slu_is_agent(const struct sluice_agent *agent)
-{
-    return agent != NULL && agent->magic == SLU_MAGIC_AGENT;
-}
-
-int slu_not_an_agent(const struct sluice_agent *agent)
-{
-    return slu_misuse(EINVAL, "not an agent%s", slu_none_hint(agent));
-}
-
-int slu_agent_check_time(int64_t time, const char *what)
-{
-    return time >= 0 ? 0 : slu_misuse(EINVAL, "%s %lld is negative", what, (long long)time);
-}
-
-int slu_agent_check_receive(const struct sluice_agent *agent, const struct sluice_agent_peer *peer,
-                            int64_t timeout)
-{
-    if (!slu_is_agent(agent))
-        return slu_not_an_agent(agent);
-    if (peer != NULL && !slu_is_agent_peer(peer))
-        return slu_not_an_agent_peer(peer);
-    if (peer != NULL && peer->agent != agent)
-        return slu_misuse(EINVAL, "peer %s is of another agent", peer->address);
-    return slu_agent_check_time(timeout, "timeout");
-}
-
-void slu_agent_enter(struct sluice_agent *agent)
-{
-    pthread_mutex_lock(&agent->lock);
-    agent->references++;
-    agent->inside++;
-    agent->helper.calls++;
-}
-
-static void free_agent(struct sluice_agent *agent)
-{
-    pthread_cond_destroy(&agent->helper.turn);
-    pthread_cond_destroy(&agent->changed);
-    pthread_mutex_destroy(&agent->lock);
-    if (agent->epoll >= 0)
-        slu_fd_close(agent->epoll);
-    if (agent->event >= 0)
-        slu_fd_close(agent->event);
-    free(agent->places);
-    free(agent->secret);
-    slu_pd_release(agent->pd);
-    free(agent);
-}
-
-/* Gives up the lock; the agent may be freed afterwards. */
-static void unlock_and_drop(struct sluice_agent *agent)
-{
-    bool last = --agent->references == 0;
-
-    pthread_mutex_unlock(&agent->lock);
-    if (last)
-        free_agent(agent);
-}
-
-void slu_agent_leave(struct sluice_agent *agent)
-{
-    agent->inside--;
-    if (agent->closed)
-        pthread_cond_broadcast(&agent->changed);
-    else
-        slu_agent_arm_for_sleeper(agent);
-    unlock_and_drop(agent);
-}
 
 /* Attributes. */
 
@@ -217,25 +142,6 @@ static int set_up(struct sluice_agent *agent, const struct sluice_agent_attr *gi
     return slu_channel_check(agent->pd, &agent->data_attr);
 }
 
-static int watch(struct sluice_agent *agent, int fd, uint64_t name)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
-
-    if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
-        return 0;
-    return slu_fail(ENOMEM, "the agent cannot watch a descriptor: %s", strerrordesc_np(errno));
-}
-
-static int open_fds(struct sluice_agent *agent)
-{
-    agent->epoll = slu_fd_epoll();
-    agent->event = slu_fd_event();
-    if (agent->epoll < 0 || agent->event < 0)
-        return slu_fail(EMFILE, "the descriptors of an agent cannot be made: %s",
-                        strerrordesc_np(errno));
-    return watch(agent, agent->event, EVENT_WAKE);
-}
-
 static void init(struct sluice_agent *agent, struct sluice_pd *pd)
 {
     pthread_condattr_t monotonic;
@@ -274,11 +180,11 @@ struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct slui
     init(agent, pd);
     error = set_up(agent, attr);
     if (error == 0)
-        error = open_fds(agent);
+        error = slu_agent_events_open(agent);
     if (error == 0 && (agent->attr.flags & SLUICE_AGENT_THREAD) != 0)
         error = slu_agent_start_helper(agent);
     if (error < 0) {
-        free_agent(agent);
+        slu_agent_free(agent);
         return slu_none(error);
     }
     agent->magic = SLU_MAGIC_AGENT;
@@ -313,7 +219,7 @@ int sluice_agent_listen(struct sluice_agent *agent, const char *address,
         error = agent->listener == NULL ? -errno : 0;
     }
     if (error == 0) {
-        error = watch(agent, sluice_listener_fd(agent->listener), EVENT_LISTENER);
+        error = slu_agent_watch_listener(agent);
         agent->listener_ready = true;
         if (error < 0) {
             sluice_listener_close(agent->listener);
@@ -377,7 +283,7 @@ static void send_goodbyes(struct sluice_agent *agent)
         peer->must_send_bye = true;
         slu_agent_touch(peer);
     }
-    (void)slu_agent_await(agent, all_quiet, agent, slu_after(FAREWELL_TIME), false);
+    (void)slu_agent_await(agent, all_quiet, agent, slu_after(SLU_AGENT_FAREWELL_TIME), false);
 }
 
 void sluice_agent_close(struct sluice_agent *agent)

@@ -1,84 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting peers from the listener, and connecting to others. Guarantee: the lock is given up
- * while either takes long.
+ * Calls on peers: taking those that came to the listener, connecting to others, querying and
+ * closing. Guarantee: the lock is given up while connecting takes long.
  */
 #include "config.h"
 
+#include <stdio.h>
+
 #include "agent/agent.h"
-#include "listener/listener.h"
 
-/* Accepting. */
+#define FIRST_SIZE 400
 
-/* Returns why new peers are refused now; NULL: they are accepted. */
-static const char *refusal_reason(const struct sluice_agent *agent)
-{
-    if (agent->connected >= agent->attr.max_peers)
-        return "the agent has as many peers as it takes";
-    if (slu_agent_left_is_full(agent))
-        return "the agent has as many messages of peers that have left as it keeps";
-    return NULL;
-}
-
-/* Accepts one connection, or refuses all with why. Called without the lock. */
-static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why, uint64_t *refused)
-{
-    struct sluice_incoming *incoming;
-
-    if (why == NULL)
-        return sluice_accept(agent->listener, agent->pd, &agent->control_attr, 0);
-    while ((incoming = sluice_listener_next(agent->listener, 0)) != NULL) {
-        sluice_incoming_refuse(incoming, why);
-        (*refused)++;
-    }
-    /* Connections that the listener had begun to accept are refused as well. */
-    *refused += slu_accept_end(agent->listener, why);
-    return NULL;
-}
-
-void slu_agent_accept(struct sluice_agent *agent)
-{
-    struct sluice_channel *channel;
-    struct slu_text text;
-
-    if (agent->listener == NULL || agent->accepting)
-        return;
-    agent->accepting = true;
-    slu_text_save(&text);
-    do {
-        const char *why = refusal_reason(agent);
-        uint64_t refused = 0;
-
-        agent->listener_ready = false;
-        slu_agent_arm_for_sleeper(agent);
-        pthread_mutex_unlock(&agent->lock);
-        channel = let_in(agent, why, &refused);
-        if (channel == NULL && errno != ETIMEDOUT && why == NULL)
-            slu_log(SLUICE_LOG_WARN, "agent: a peer cannot be accepted: %s", sluice_last_error());
-        pthread_mutex_lock(&agent->lock);
-        agent->info.turned_away += refused;
-        if (channel != NULL && agent->closed)
-            sluice_channel_close(channel);
-        else if (channel != NULL)
-            (void)slu_agent_peer_make(agent, channel, true);
-    } while (channel != NULL && !agent->closed);
-    slu_text_restore(&text);
-    agent->accepting = false;
-}
-
-struct meeting {
-    struct sluice_agent *agent;
-};
+_Static_assert(sizeof(struct sluice_agent_peer_info) == FIRST_SIZE, "as in the first release");
 
 static bool has_fresh(void *argument)
 {
-    return !TAILQ_EMPTY(&((struct meeting *)argument)->agent->fresh);
+    return !TAILQ_EMPTY(&((const struct sluice_agent *)argument)->fresh);
 }
 
 struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int64_t timeout)
 {
     SLU_UNCANCELLED_BLOCK;
-    struct meeting meeting = {.agent = agent};
     struct sluice_agent_peer *peer = NULL;
     int error;
 
@@ -88,7 +30,7 @@ struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int
     if (error < 0)
         return slu_none(error);
     slu_agent_enter(agent);
-    error = slu_agent_await(agent, has_fresh, &meeting, slu_after(timeout), true);
+    error = slu_agent_await(agent, has_fresh, agent, slu_after(timeout), true);
     if (error == 0) {
         peer = TAILQ_FIRST(&agent->fresh);
         TAILQ_REMOVE(&agent->fresh, peer, fresh);
@@ -199,4 +141,62 @@ struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const
         return slu_none(error);
     slu_made();
     return peer;
+}
+
+void sluice_agent_peer_close(struct sluice_agent_peer *peer)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent *agent;
+
+    if (!slu_may_end(peer, SLU_MAGIC_AGENT_PEER, "peer of an agent"))
+        return;
+    agent = peer->agent;
+    slu_agent_enter(agent);
+    if (!peer->is_held) {
+        slu_misuse(EINVAL, "peer %s cannot be closed: it was never taken by the program",
+                   peer->address);
+        slu_agent_leave(agent);
+        return;
+    }
+    peer->is_held = false;
+    peer->must_send_bye = true;
+    slu_agent_touch(peer);
+    (void)slu_agent_await(agent, slu_agent_is_flushed, peer, slu_after(SLU_AGENT_FAREWELL_TIME),
+                          false);
+    slu_agent_end_messages(peer, true);
+    slu_agent_lose(peer, 0, "we have left it");
+    slu_agent_peer_drop(peer);
+    slu_agent_leave(agent);
+}
+
+int sluice_agent_peer_query(struct sluice_agent_peer *peer, struct sluice_agent_peer_info *info)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent_peer_info known = {.size = sizeof known};
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_not_an_agent_peer(peer);
+    error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_agent_peer_info");
+    if (error < 0)
+        return error;
+    slu_agent_enter(peer->agent);
+    known.state = peer->state == SLU_AGENT_OVER ? SLUICE_AGENT_LOST : SLUICE_AGENT_CONNECTED;
+    known.error = peer->error;
+    known.level = peer->level;
+    known.access = peer->hello.access;
+    known.eager = peer->eager;
+    known.regions = peer->region_count;
+    known.held = peer->held_count;
+    known.bytes = peer->region_bytes;
+    known.quota = peer->hello.quota;
+    known.max_message = peer->hello.max_message;
+    known.max_lease = peer->hello.max_lease;
+    known.refused = peer->refused;
+    known.reconnects = peer->reconnects;
+    snprintf(known.address, sizeof known.address, "%s", peer->address);
+    snprintf(known.text, sizeof known.text, "%s", peer->why);
+    slu_agent_leave(peer->agent);
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
 }

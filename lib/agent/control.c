@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/staging.h"
 #include "channel/channel.h"
 #include "engine/engine.h"
 
@@ -402,4 +401,34 @@ bool slu_agent_control_poll(struct sluice_agent_peer *peer)
     if (peer->failed < 0)
         fail(peer);
     return some;
+}
+
+bool slu_agent_count_arrival(struct sluice_agent_peer *peer, uint64_t bytes)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+
+    if (peer->arrived - peer->received >= attr->max_waiting ||
+        peer->arrived_bytes - peer->received_bytes + bytes > attr->max_waiting_bytes) {
+        slu_agent_refuse(peer, &peer->agent->info.oversized, "more than may wait to be received");
+        return false;
+    }
+    peer->arrived++;
+    peer->arrived_bytes += bytes;
+    return true;
+}
+
+void slu_agent_received(struct sluice_agent_peer *peer, uint64_t bytes)
+{
+    peer->received++;
+    peer->received_bytes += bytes;
+    slu_agent_control_flush(peer);
+}
+
+bool slu_agent_is_flushed(void *argument)
+{
+    const struct sluice_agent_peer *peer = argument;
+
+    return peer->state == SLU_AGENT_OVER ||
+           (peer->free_count == peer->sends && peer->sent_bye == peer->must_send_bye &&
+            peer->answer_count == 0);
 }

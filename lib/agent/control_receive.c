@@ -4,27 +4,6 @@
 
 #include "agent/agent.h"
 
-bool slu_agent_count_arrival(struct sluice_agent_peer *peer, uint64_t bytes)
-{
-    const struct sluice_agent_attr *attr = &peer->agent->attr;
-
-    if (peer->arrived - peer->received >= attr->max_waiting ||
-        peer->arrived_bytes - peer->received_bytes + bytes > attr->max_waiting_bytes) {
-        slu_agent_refuse(peer, &peer->agent->info.oversized, "more than may wait to be received");
-        return false;
-    }
-    peer->arrived++;
-    peer->arrived_bytes += bytes;
-    return true;
-}
-
-void slu_agent_received(struct sluice_agent_peer *peer, uint64_t bytes)
-{
-    peer->received++;
-    peer->received_bytes += bytes;
-    slu_agent_control_flush(peer);
-}
-
 static void handle_hello(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct sluice_agent *agent = peer->agent;

@@ -10,6 +10,8 @@
  */
 #include "config.h"
 
+#include <stdio.h>
+
 #include "agent/agent.h"
 #include "engine/engine.h"
 #include "multichannel/multichannel.h"
@@ -26,6 +28,77 @@
 #define LEAST_PATIENCE SLUICE_S(1)
 /* Likewise, added for a peer that was not silent before: it need only confirm its connection. */
 #define LATE_TIME SLUICE_S(10)
+
+/* Requests in flight. */
+
+/* Keeps the last error: the polling thread may not be the one that posted, or have its own text. */
+void slu_agent_explain(struct sluice_agent_peer *peer, const struct sluice_completion *completion,
+                       char *text, size_t size)
+{
+    struct slu_text kept;
+
+    slu_text_save(&kept);
+    (void)slu_fail_completion(peer->data.wire->base.engine, completion, SLUICE_FOREVER);
+    snprintf(text, size, "peer %s: %s", peer->address, sluice_last_error());
+    slu_text_restore(&kept);
+}
+
+static void transferred(struct sluice_agent_peer *peer, const struct sluice_completion *completion)
+{
+    struct slu_agent_posted *posted = (struct slu_agent_posted *)(uintptr_t)completion->user_data;
+
+    peer->data.transfers--;
+    peer->data.ours |= completion->error < 0;
+    if (completion->error_class == SLUICE_CLASS_ACCESS)
+        peer->data.failed_remote = posted->remote;
+    posted->ended(peer, posted, completion);
+    slu_agent_notify(peer->agent);
+}
+
+static int64_t time_left(int64_t until)
+{
+    int64_t now;
+
+    if (until == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    now = slu_now();
+    return now < until ? until - now : 0;
+}
+
+int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
+                   struct sluice_request *request, int64_t until)
+{
+    struct slu_agent_data *data = &peer->data;
+    int result;
+
+    if (data->state != SLU_AGENT_DATA_READY || data->transfers >= SLU_AGENT_TRANSFERS)
+        return 0;
+    posted->remote = request->remote;
+    request->user_data = (uintptr_t)posted;
+    result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
+    slu_agent_unarm(peer);
+    /* The failed queue pair is reset before anything else is posted. */
+    if (result == -EAGAIN || result == -ENOTCONN)
+        return 0;
+    data->transfers += result == 1;
+    return result;
+}
+
+bool slu_agent_data_poll(struct sluice_agent_peer *peer)
+{
+    struct sluice_completion completions[COMPLETIONS];
+    bool some = false;
+    int count;
+
+    slu_agent_unarm(peer);
+    do {
+        count = sluice_multichannel_poll(peer->data.wire, completions, COMPLETIONS);
+        for (int i = 0; i < count; i++)
+            transferred(peer, &completions[i]);
+        some |= count > 0;
+    } while (count == COMPLETIONS);
+    return some;
+}
 
 int slu_agent_data_open(struct sluice_agent_peer *peer)
 {
@@ -47,22 +120,6 @@ int slu_agent_data_open(struct sluice_agent_peer *peer)
     data->must_send_reset = true;
     data->since = slu_now();
     return 0;
-}
-
-bool slu_agent_data_poll(struct sluice_agent_peer *peer)
-{
-    struct sluice_completion completions[COMPLETIONS];
-    bool some = false;
-    int count;
-
-    slu_agent_unarm(peer);
-    do {
-        count = sluice_multichannel_poll(peer->data.wire, completions, COMPLETIONS);
-        for (int i = 0; i < count; i++)
-            slu_agent_transferred(peer, &completions[i]);
-        some |= count > 0;
-    } while (count == COMPLETIONS);
-    return some;
 }
 
 /* Removing the peer cancels the requests in flight; the poll hands out their completions. */
@@ -218,7 +275,7 @@ void slu_agent_handle_ready(struct sluice_agent_peer *peer, const struct slu_age
     /* Start keepalive now, although nothing has come over the queue pair itself yet. */
     if (sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_READY)
         slu_peer_heard(&data->wire->base.engine->peers[0]);
-    /* Its next message can be read now, if it is a long one. */
+    /* A long message that comes next can be read now. */
     peer->agent->news |= peer->is_readable;
 }
 
@@ -237,12 +294,6 @@ static void lose_silent(struct sluice_agent_peer *peer)
         slu_agent_lose(peer, -ECONNRESET, "it was silent for longer than keepalive allows");
     else
         slu_agent_due(peer->agent, peer->data.since + patience);
-}
-
-bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
-{
-    return peer->needs_service || peer->data.transfers > 0 || peer->being_read > 0 ||
-           peer->data.state != SLU_AGENT_DATA_READY || peer->agent->attr.keepalive != 0;
 }
 
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer)

@@ -23,33 +23,7 @@
 
 #define FIRST_PAUSE SLUICE_US(20)
 #define LONGEST_PAUSE SLUICE_US(320)
-/* If calls arm channels for the helper this often, it is woken once, so that it dozes instead. */
-#define OFTEN SLUICE_US(100)
 #define NANOSECONDS INT64_C(1000000000)
-
-void slu_agent_unpark_helper(struct sluice_agent *agent)
-{
-    if (!agent->helper.parked)
-        return;
-    agent->helper.parked = false;
-    pthread_cond_signal(&agent->helper.turn);
-}
-
-bool slu_agent_helper_polls(struct sluice_agent *agent)
-{
-    struct slu_agent_helper *helper = &agent->helper;
-    int64_t now, last = helper->armed;
-
-    if (!helper->sleeps || helper->woken)
-        return helper->sleeps;
-    now = slu_now();
-    helper->armed = now;
-    if (now - last > OFTEN)
-        return false;
-    helper->woken = true;
-    slu_agent_wake_sleeper(agent);
-    return true;
-}
 
 /* Waits until then; or, while a call sleeps on the set, until a call gives up the lock. */
 static void doze(struct sluice_agent *agent, int64_t until)

@@ -32,74 +32,6 @@ static int64_t time_for(uint64_t bytes)
                                : SLUICE_FOREVER;
 }
 
-void slu_agent_notify_room(struct sluice_agent *agent)
-{
-    agent->news = true;
-    slu_agent_notify(agent);
-    if (agent->driven || agent->watched)
-        slu_agent_wake_sleeper(agent);
-}
-
-void slu_agent_unreserve(struct sluice_agent_message *message)
-{
-    struct sluice_agent *agent = message->peer->agent;
-
-    if (message->reserved == 0)
-        return;
-    agent->reading_bytes -= message->reserved;
-    message->reserved = 0;
-    slu_agent_notify_room(agent);
-}
-
-void slu_agent_end_turn(struct sluice_agent_peer *peer)
-{
-    if (!peer->is_readable)
-        return;
-    TAILQ_REMOVE(&peer->agent->readable, peer, readable);
-    TAILQ_INSERT_TAIL(&peer->agent->readable, peer, readable);
-}
-
-void slu_agent_keep_spare(struct sluice_agent *agent, struct sluice_mr *mr)
-{
-    uint32_t at = 0;
-
-    while (at < SLU_AGENT_SPARES && agent->spares[at] != NULL)
-        at++;
-    if (at < SLU_AGENT_SPARES && !agent->closed && sluice_mr_length(mr) <= SLU_AGENT_SPARE_BYTES)
-        agent->spares[at] = mr;
-    else
-        (void)sluice_mr_release(mr, NULL, NULL);
-}
-
-void slu_agent_end_spares(struct sluice_agent *agent)
-{
-    for (uint32_t i = 0; i < SLU_AGENT_SPARES; i++) {
-        if (agent->spares[i] != NULL)
-            (void)sluice_mr_release(agent->spares[i], NULL, NULL);
-        agent->spares[i] = NULL;
-    }
-}
-
-struct sluice_mr *slu_agent_take_spare(struct sluice_agent *agent, uint64_t length, uint64_t most)
-{
-    struct sluice_mr *mr;
-
-    for (uint32_t i = 0; i < SLU_AGENT_SPARES; i++) {
-        mr = agent->spares[i];
-        if (mr == NULL || sluice_mr_length(mr) < length || sluice_mr_length(mr) > most ||
-            sluice_mr_length(mr) / 4 > length)
-            continue;
-        agent->spares[i] = NULL;
-        return mr;
-    }
-    /* None fits: release one, so that memory of a size in use now can be kept. */
-    mr = agent->spares[SLU_AGENT_SPARES - 1];
-    agent->spares[SLU_AGENT_SPARES - 1] = NULL;
-    if (mr != NULL)
-        (void)sluice_mr_release(mr, NULL, NULL);
-    return NULL;
-}
-
 /* Gives up the memory of a read, with what was read; nothing is in flight. */
 static void give_memory_up(struct sluice_agent_message *message)
 {
@@ -519,4 +451,40 @@ bool slu_agent_continue_reads(struct sluice_agent_peer *peer)
     if (resume(message))
         (void)post_pieces(message);
     return true;
+}
+
+void slu_agent_handle_withdraw(struct sluice_agent_peer *peer,
+                               const struct slu_agent_message *heard)
+{
+    struct sluice_agent_message *message;
+    const struct slu_agent_long_receive *reading;
+
+    TAILQ_FOREACH(message, &peer->messages, links)
+    if (message->announced == heard->id)
+        break;
+    if (message == NULL)
+        return;
+    message->withdrawn = true;
+    reading = message->reading;
+    /* All of the rest is in flight already: let it complete. */
+    if (reading != NULL && reading->in_flight > 0 && !reading->broken &&
+        reading->posted == message->length) {
+        slu_agent_limit_read(message);
+        return;
+    }
+    slu_agent_remove_message(peer, message);
+    slu_agent_drop_message(message);
+}
+
+void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all)
+{
+    struct sluice_agent_message *message, *next;
+
+    for (message = TAILQ_FIRST(&peer->messages); message != NULL; message = next) {
+        next = TAILQ_NEXT(message, links);
+        if (!all && message->announced == 0)
+            continue;
+        slu_agent_remove_message(peer, message);
+        slu_agent_drop_message(message);
+    }
 }

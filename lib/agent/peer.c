@@ -9,154 +9,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-
-#include <sluice/device.h>
 
 #include "agent/agent.h"
-#include "agent/staging.h"
 
-#define FIRST_SIZE 400
 /* A connected peer has this long to send its greeting. */
 #define GREETING_TIME SLUICE_S(10)
-#define FAREWELL_TIME SLUICE_S(1)
-
-_Static_assert(sizeof(struct sluice_agent_peer_info) == FIRST_SIZE, "as in the first release");
-
-bool slu_is_agent_peer(const struct sluice_agent_peer *peer)
-{
-    return peer != NULL && peer->magic == SLU_MAGIC_AGENT_PEER;
-}
-
-int slu_not_an_agent_peer(const struct sluice_agent_peer *peer)
-{
-    return slu_misuse(EINVAL, "not a peer of an agent, or one that was closed%s",
-                      slu_none_hint(peer));
-}
-
-void slu_agent_peer_hold(struct sluice_agent_peer *peer)
-{
-    peer->references++;
-}
-
-/* The caller has a reference to the agent, so the agent is not freed here. */
-void slu_agent_peer_drop(struct sluice_agent_peer *peer)
-{
-    struct slu_agent_returned *returned;
-
-    if (--peer->references > 0)
-        return;
-    while ((returned = STAILQ_FIRST(&peer->returned)) != NULL) {
-        if (returned->local.mr != NULL)
-            (void)sluice_mr_release(returned->local.mr, NULL, NULL);
-        slu_agent_end_returned(peer, returned);
-    }
-    peer->magic = SLU_MAGIC_DEAD;
-    peer->agent->references--;
-    free(peer);
-}
-
-int slu_agent_peer_check(const struct sluice_agent_peer *peer)
-{
-    if (peer->state != SLU_AGENT_OVER)
-        return 0;
-    if (peer->agent->ending)
-        return slu_fail(ECANCELED, "peer %s: the agent was closed", peer->address);
-    return slu_fail(ENOTCONN, "peer %s is lost: %s", peer->address, peer->why);
-}
-
-void slu_agent_peer_set_readable(struct sluice_agent_peer *peer)
-{
-    peer->agent->news = true;
-    if (peer->is_readable)
-        return;
-    peer->is_readable = true;
-    TAILQ_INSERT_TAIL(&peer->agent->readable, peer, readable);
-}
-
-bool slu_agent_left_is_full(const struct sluice_agent *agent)
-{
-    return agent->info.left_bytes >= agent->attr.max_left_bytes;
-}
-
-static void stop_keeping(struct sluice_agent_peer *peer)
-{
-    TAILQ_REMOVE(&peer->agent->kept, peer, links);
-    peer->agent->info.left_bytes -= peer->kept_bytes;
-    peer->is_kept = false;
-    slu_agent_peer_drop(peer);
-}
-
-void slu_agent_peer_clear_readable(struct sluice_agent_peer *peer)
-{
-    if (!peer->is_readable)
-        return;
-    peer->is_readable = false;
-    TAILQ_REMOVE(&peer->agent->readable, peer, readable);
-    if (peer->is_kept)
-        stop_keeping(peer);
-}
-
-void slu_agent_refuse(struct sluice_agent_peer *peer, uint64_t *counter, const char *what)
-{
-    (*counter)++;
-    slu_log(peer->refused == 0 ? SLUICE_LOG_WARN : SLUICE_LOG_DEBUG, "agent: %s sent %s: refused",
-            peer->address, what);
-    if (++peer->refused >= SLU_AGENT_PATIENCE)
-        slu_agent_lose(peer, -EPROTO, "%d of its messages were wrong", SLU_AGENT_PATIENCE);
-}
 
 /* Setup. */
-
-static int take_place(struct sluice_agent *agent, struct sluice_agent_peer *peer)
-{
-    uint32_t place = 0;
-
-    while (place < agent->place_count && agent->places[place] != NULL)
-        place++;
-    if (place == agent->place_count) {
-        uint32_t count = agent->place_count == 0 ? 8 : agent->place_count * 2;
-        struct sluice_agent_peer **places = realloc(agent->places, count * sizeof *places);
-
-        if (places == NULL)
-            return slu_fail(ENOMEM, "no memory for a peer of the agent");
-        memset(places + agent->place_count, 0, (count - agent->place_count) * sizeof *places);
-        agent->places = places;
-        agent->place_count = count;
-    }
-    peer->place = place;
-    /* The mask keeps event names apart from EVENT_WAKE and EVENT_LISTENER. */
-    peer->serial = ++agent->last_serial & INT32_MAX;
-    agent->places[place] = peer;
-    return 0;
-}
-
-static uint64_t name_of(const struct sluice_agent_peer *peer)
-{
-    return (uint64_t)peer->serial << 32 | peer->place;
-}
-
-static int watch(struct sluice_agent *agent, const struct sluice_agent_peer *peer, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = name_of(peer)};
-
-    if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
-        return 0;
-    return slu_fail(ENOMEM, "the agent cannot watch the descriptors of a peer: %s",
-                    strerrordesc_np(errno));
-}
-
-void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
-{
-    struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = name_of(peer)};
-
-    if (peer->data.ignored != on)
-        return;
-    if (epoll_ctl(peer->agent->epoll, EPOLL_CTL_MOD, sluice_multichannel_fd(peer->data.wire),
-                  &event) == 0)
-        peer->data.ignored = !on;
-}
 
 static void init_lists(struct sluice_agent_peer *peer)
 {
@@ -173,38 +32,14 @@ static void init_lists(struct sluice_agent_peer *peer)
 
 static int open_peer(struct sluice_agent_peer *peer)
 {
-    struct sluice_agent *agent = peer->agent;
     int error = slu_agent_data_open(peer);
 
     if (error == 0)
         error = slu_agent_control_open(peer);
     if (error == 0)
-        error = take_place(agent, peer);
+        error = slu_agent_watch_peer(peer->agent, peer);
     slu_agent_peer_locate(peer);
-    if (error == 0)
-        error = watch(agent, peer, sluice_channel_fd(peer->control));
-    if (error == 0)
-        error = watch(agent, peer, sluice_multichannel_fd(peer->data.wire));
     return error;
-}
-
-void slu_agent_peer_locate(struct sluice_agent_peer *peer)
-{
-    struct sluice_channel_info info = {.size = sizeof info};
-    bool here;
-
-    if (sluice_channel_query(peer->control, &info) < 0)
-        return;
-    peer->level = info.level;
-    here = strcmp(info.remote_address, "this context") == 0;
-    peer->is_near = !here && info.level == SLUICE_LEVEL_MEMORY;
-    peer->staged = peer->is_near ? SLU_AGENT_STAGED_NEAR_BYTES : SLU_AGENT_STAGED_BYTES;
-    if (here)
-        snprintf(peer->address, sizeof peer->address, "number %u, of this context", peer->serial);
-    else if (info.remote_address[0] != 0)
-        snprintf(peer->address, sizeof peer->address, "%s", info.remote_address);
-    else
-        snprintf(peer->address, sizeof peer->address, "number %u, of this host", peer->serial);
 }
 
 struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
@@ -244,22 +79,6 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
 }
 
 /* Loss. */
-
-static void unwatch(struct sluice_agent_peer *peer)
-{
-    struct sluice_agent *agent = peer->agent;
-
-    if (peer->is_unarmed)
-        LIST_REMOVE(peer, unarmed);
-    peer->is_unarmed = false;
-    if (peer->place >= agent->place_count || agent->places[peer->place] != peer)
-        return;
-    agent->places[peer->place] = NULL;
-    if (peer->control != NULL)
-        (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_channel_fd(peer->control), NULL);
-    if (peer->data.wire != NULL)
-        (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_multichannel_fd(peer->data.wire), NULL);
-}
 
 /*
  * Keeps a lost peer until its messages are received. None is dropped, because their sender was
@@ -315,7 +134,7 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     agent->info.lost++;
     agent->news = true;
     slu_log(SLUICE_LOG_INFO, "agent: peer %s is lost: %s", peer->address, peer->why);
-    unwatch(peer);
+    slu_agent_unwatch_peer(peer);
     slu_agent_data_close(peer);
     slu_agent_control_close(peer);
     slu_agent_fail_waits(peer);
@@ -362,70 +181,4 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
             slu_agent_due(peer->agent, peer->since + GREETING_TIME);
     }
     return changed || peer->state == SLU_AGENT_OVER;
-}
-
-bool slu_agent_is_flushed(void *argument)
-{
-    const struct sluice_agent_peer *peer = argument;
-
-    return peer->state == SLU_AGENT_OVER ||
-           (peer->free_count == peer->sends && peer->sent_bye == peer->must_send_bye &&
-            peer->answer_count == 0);
-}
-
-void sluice_agent_peer_close(struct sluice_agent_peer *peer)
-{
-    SLU_KEEP_ERRNO;
-    struct sluice_agent *agent;
-
-    if (!slu_may_end(peer, SLU_MAGIC_AGENT_PEER, "peer of an agent"))
-        return;
-    agent = peer->agent;
-    slu_agent_enter(agent);
-    if (!peer->is_held) {
-        slu_misuse(EINVAL, "peer %s cannot be closed: it was never taken by the program",
-                   peer->address);
-        slu_agent_leave(agent);
-        return;
-    }
-    peer->is_held = false;
-    peer->must_send_bye = true;
-    slu_agent_touch(peer);
-    (void)slu_agent_await(agent, slu_agent_is_flushed, peer, slu_after(FAREWELL_TIME), false);
-    slu_agent_end_messages(peer, true);
-    slu_agent_lose(peer, 0, "we have left it");
-    slu_agent_peer_drop(peer);
-    slu_agent_leave(agent);
-}
-
-int sluice_agent_peer_query(struct sluice_agent_peer *peer, struct sluice_agent_peer_info *info)
-{
-    SLU_KEEP_ERRNO;
-    struct sluice_agent_peer_info known = {.size = sizeof known};
-    int error;
-
-    if (!slu_is_agent_peer(peer))
-        return slu_not_an_agent_peer(peer);
-    error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_agent_peer_info");
-    if (error < 0)
-        return error;
-    slu_agent_enter(peer->agent);
-    known.state = peer->state == SLU_AGENT_OVER ? SLUICE_AGENT_LOST : SLUICE_AGENT_CONNECTED;
-    known.error = peer->error;
-    known.level = peer->level;
-    known.access = peer->hello.access;
-    known.eager = peer->eager;
-    known.regions = peer->region_count;
-    known.held = peer->held_count;
-    known.bytes = peer->region_bytes;
-    known.quota = peer->hello.quota;
-    known.max_message = peer->hello.max_message;
-    known.max_lease = peer->hello.max_lease;
-    known.refused = peer->refused;
-    known.reconnects = peer->reconnects;
-    snprintf(known.address, sizeof known.address, "%s", peer->address);
-    snprintf(known.text, sizeof known.text, "%s", peer->why);
-    slu_agent_leave(peer->agent);
-    slu_info_copy(info, &known, sizeof known);
-    return 0;
 }

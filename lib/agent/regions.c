@@ -48,20 +48,6 @@ static bool had_region(const struct sluice_agent_peer *peer, uint64_t id)
     return id <= peer->last_region;
 }
 
-static void reserve(struct sluice_agent_peer *peer, uint64_t pages)
-{
-    peer->region_bytes += pages;
-    peer->allocated_count++;
-    peer->agent->info.bytes += pages;
-}
-
-static void give_up(struct sluice_agent_peer *peer, uint64_t pages)
-{
-    peer->region_bytes -= pages;
-    peer->allocated_count--;
-    peer->agent->info.bytes -= pages;
-}
-
 /* Returns when the region ends: at the end of its lease and grace. */
 static int64_t end_of(const struct slu_agent_region *region)
 {
@@ -101,34 +87,13 @@ static void end_memory(struct sluice_agent_peer *peer, const struct slu_agent_re
 {
     (void)sluice_mr_release(region->mr, NULL, NULL);
     if (region->pages > 0)
-        give_up(peer, region->pages);
+        slu_agent_give_quota(peer, region->pages);
 }
 
 static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
 {
     end_memory(peer, region);
     free(region);
-}
-
-/* Lists the peer as one with returned regions, or takes it off that list. */
-static void list_returning(struct sluice_agent_peer *peer)
-{
-    struct slu_agent_peers *list = &peer->agent->returning;
-
-    if (peer->is_returning)
-        TAILQ_REMOVE(list, peer, returning);
-    peer->is_returning = !STAILQ_EMPTY(&peer->returned);
-    if (peer->is_returning)
-        TAILQ_INSERT_TAIL(list, peer, returning);
-}
-
-void slu_agent_end_returned(struct sluice_agent_peer *peer, struct slu_agent_returned *returned)
-{
-    STAILQ_REMOVE(&peer->returned, returned, slu_agent_returned, links);
-    if (returned->pages > 0)
-        give_up(peer, returned->pages);
-    free(returned);
-    list_returning(peer);
 }
 
 void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
@@ -183,7 +148,7 @@ void slu_agent_end_regions(struct sluice_agent_peer *peer)
         if (job->from != NULL)
             free_region(peer, job->from);
         else
-            give_up(peer, job->pages);
+            slu_agent_give_quota(peer, job->pages);
         free(job);
     }
 }
@@ -298,7 +263,7 @@ void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_age
     job->pages = pages;
     job->access = message->access;
     job->lease = allow_lease(attr, message->lease);
-    reserve(peer, pages);
+    slu_agent_take_quota(peer, pages);
 }
 
 /* Runs a job without the lock: no other thread touches a job that has begun. */
@@ -322,7 +287,7 @@ static void answer_failed(struct sluice_agent_peer *peer, const struct slu_agent
     snprintf(words, sizeof words, "it has no memory for the region: %s",
              strerrordesc_np(-job->error));
     if (job->from == NULL)
-        give_up(peer, job->pages);
+        slu_agent_give_quota(peer, job->pages);
     deny(peer, job->id, SLU_AGENT_NO_MEMORY, words);
 }
 
@@ -375,7 +340,7 @@ static void give_program(struct sluice_agent_peer *peer, struct slu_agent_region
     region->pages = 0;
     STAILQ_INSERT_TAIL(&peer->returned, returned, links);
     if (!peer->is_returning)
-        list_returning(peer);
+        slu_agent_list_returning(peer);
     peer->agent->news = true;
 }
 

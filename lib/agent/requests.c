@@ -10,22 +10,7 @@
 
 #include "agent/agent.h"
 
-/* A peer that is reading a withdrawn message has this long to finish. */
-#define DRAIN_TIME SLUICE_S(1)
-
-struct asking {
-    struct sluice_agent_peer *peer;
-    uint32_t type;
-    struct slu_agent_wait *wait;
-};
-
-/* Requests that wait for the peer's program once they arrive, and so count against its limit. */
-static bool is_posted(uint32_t type)
-{
-    return type == SLU_AGENT_HAND || type == SLU_AGENT_RETURN || type == SLU_AGENT_ANNOUNCE;
-}
-
-static struct slu_agent_wait *find_wait(struct sluice_agent_peer *peer, uint64_t id)
+struct slu_agent_wait *slu_agent_find_wait(struct sluice_agent_peer *peer, uint64_t id)
 {
     for (uint32_t i = 0; i < SLU_AGENT_WAITS; i++)
         if (peer->waits[i].id == id)
@@ -33,60 +18,7 @@ static struct slu_agent_wait *find_wait(struct sluice_agent_peer *peer, uint64_t
     return NULL;
 }
 
-static bool can_ask(void *argument)
-{
-    struct asking *asking = argument;
-
-    if (asking->peer->state == SLU_AGENT_OVER)
-        return true;
-    if (!slu_agent_may_request(asking->peer) ||
-        (is_posted(asking->type) && !slu_agent_may_post(asking->peer, 0)))
-        return false;
-    asking->wait = find_wait(asking->peer, 0);
-    return asking->wait != NULL;
-}
-
-static bool is_answered(void *argument)
-{
-    const struct slu_agent_wait *wait = argument;
-
-    return wait->done;
-}
-
-int slu_agent_request(struct sluice_agent_peer *peer, struct slu_agent_message *message,
-                      int64_t until, struct slu_agent_wait **wait)
-{
-    struct asking asking = {.peer = peer, .type = message->type};
-    int error = slu_agent_serve_one(peer) && can_ask(&asking)
-                    ? 0
-                    : slu_agent_await(peer->agent, can_ask, &asking, until, true);
-
-    if (error == -ETIMEDOUT)
-        return slu_fail(ETIMEDOUT,
-                        "peer %s: no request could be sent before the deadline: the peer has not "
-                        "taken earlier ones",
-                        peer->address);
-    if (error == 0)
-        error = slu_agent_peer_check(peer);
-    if (error < 0)
-        return error;
-    message->id = ++peer->last_id;
-    *asking.wait =
-        (struct slu_agent_wait){.id = message->id, .type = message->type, .asked = slu_now()};
-    *wait = asking.wait;
-    peer->posted += is_posted(message->type);
-    slu_agent_control_send(peer, message, NULL);
-    return 0;
-}
-
-static int fail_with(const struct sluice_agent_peer *peer, const struct slu_agent_wait *wait)
-{
-    if (peer->state == SLU_AGENT_OVER)
-        return slu_agent_peer_check(peer);
-    return slu_fail(-wait->error, "peer %s: %s", peer->address, wait->words);
-}
-
-static bool withdraw(struct sluice_agent_peer *peer, const struct slu_agent_wait *wait)
+bool slu_agent_withdraw(struct sluice_agent_peer *peer, const struct slu_agent_wait *wait)
 {
     struct slu_agent_message message = {.type = SLU_AGENT_WITHDRAW, .id = wait->id};
 
@@ -96,55 +28,11 @@ static bool withdraw(struct sluice_agent_peer *peer, const struct slu_agent_wait
     return true;
 }
 
-/* Withdraws a message and waits up to DRAIN_TIME: the peer may be reading its memory just now. */
-static bool is_withdrawn(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
-{
-    wait->withdraw = !withdraw(peer, wait);
-    return slu_agent_await(peer->agent, is_answered, wait, slu_after(DRAIN_TIME), false) == 0;
-}
-
-static void abandon(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
-{
-    wait->abandoned = true;
-    if (wait->source != NULL)
-        (void)sluice_mr_release(wait->source, NULL, NULL);
-    wait->source = NULL;
-    slu_agent_touch(peer);
-}
-
-int slu_agent_wait_for(struct sluice_agent_peer *peer, struct slu_agent_wait *wait, int64_t until)
-{
-    int error = slu_agent_await(peer->agent, is_answered, wait, until, true);
-
-    if (error == 0)
-        return wait->error == 0 ? 0 : fail_with(peer, wait);
-    if (error == -ETIMEDOUT)
-        slu_fail(ETIMEDOUT, "peer %s did not answer before the deadline", peer->address);
-    if (wait->type == SLU_AGENT_ANNOUNCE && is_withdrawn(peer, wait))
-        return wait->error == 0 ? 0 : error;
-    abandon(peer, wait);
-    return error;
-}
-
 void slu_agent_wait_end(struct slu_agent_wait *wait)
 {
     if (wait->source != NULL)
         (void)sluice_mr_release(wait->source, NULL, NULL);
     *wait = (struct slu_agent_wait){.id = 0};
-}
-
-int slu_agent_request_and_wait(struct sluice_agent_peer *peer, struct slu_agent_message *message,
-                               int64_t until)
-{
-    struct slu_agent_wait *wait;
-    int error = slu_agent_request(peer, message, until, &wait);
-
-    if (error < 0)
-        return error;
-    error = slu_agent_wait_for(peer, wait, until);
-    if (!wait->abandoned)
-        slu_agent_wait_end(wait);
-    return error;
 }
 
 /* Answers. */
@@ -208,7 +96,7 @@ static bool is_answer_to(uint32_t type, const struct slu_agent_message *message)
 void slu_agent_handle_answer(struct sluice_agent_peer *peer,
                              const struct slu_agent_message *message)
 {
-    struct slu_agent_wait *wait = find_wait(peer, message->id);
+    struct slu_agent_wait *wait = slu_agent_find_wait(peer, message->id);
 
     if (wait == NULL || wait->done || wait->give_back != 0 || !is_answer_to(wait->type, message)) {
         slu_agent_refuse(peer, &peer->agent->info.unasked, "an answer to no request of ours");
@@ -233,7 +121,7 @@ void slu_agent_handle_answer(struct sluice_agent_peer *peer,
 
 bool slu_agent_request_detached(struct sluice_agent_peer *peer, struct slu_agent_message *message)
 {
-    struct slu_agent_wait *wait = slu_agent_may_request(peer) ? find_wait(peer, 0) : NULL;
+    struct slu_agent_wait *wait = slu_agent_may_request(peer) ? slu_agent_find_wait(peer, 0) : NULL;
 
     if (wait == NULL)
         return false;
@@ -251,7 +139,7 @@ void slu_agent_clean_waits(struct sluice_agent_peer *peer)
         if (wait->id == 0 || !slu_agent_may_request(peer))
             continue;
         if (wait->withdraw)
-            wait->withdraw = !withdraw(peer, wait);
+            wait->withdraw = !slu_agent_withdraw(peer, wait);
         else if (wait->give_back != 0) {
             struct slu_agent_message message = {.type = SLU_AGENT_RELEASE,
                                                 .region = wait->give_back};

@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "agent/agent.h"
 #include "engine/engine.h"
@@ -59,18 +58,6 @@ static void note_late(struct transfer *transfer)
     note_error(transfer, -ETIMEDOUT, text);
 }
 
-/* Keeps the last error: the polling thread may not be the one that posted, or have its own text. */
-void slu_agent_explain(struct sluice_agent_peer *peer, const struct sluice_completion *completion,
-                       char *text, size_t size)
-{
-    struct slu_text kept;
-
-    slu_text_save(&kept);
-    (void)slu_fail_completion(peer->data.wire->base.engine, completion, SLUICE_FOREVER);
-    snprintf(text, size, "peer %s: %s", peer->address, sluice_last_error());
-    slu_text_restore(&kept);
-}
-
 static void note_completion(struct transfer *transfer, const struct sluice_completion *completion)
 {
     struct sluice_agent_peer *peer = transfer->peer;
@@ -84,19 +71,6 @@ static void note_completion(struct transfer *transfer, const struct sluice_compl
     }
     slu_agent_explain(peer, completion, text, sizeof text);
     note_error(transfer, completion->error, text);
-}
-
-void slu_agent_transferred(struct sluice_agent_peer *peer,
-                           const struct sluice_completion *completion)
-{
-    struct slu_agent_posted *posted = (struct slu_agent_posted *)(uintptr_t)completion->user_data;
-
-    peer->data.transfers--;
-    peer->data.ours |= completion->error < 0;
-    if (completion->error_class == SLUICE_CLASS_ACCESS)
-        peer->data.failed_remote = posted->remote;
-    posted->ended(peer, posted, completion);
-    slu_agent_notify(peer->agent);
 }
 
 static void end_item(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
@@ -147,16 +121,6 @@ static struct item *free_item(struct transfer *transfer)
     return NULL;
 }
 
-static int64_t time_left(int64_t until)
-{
-    int64_t now;
-
-    if (until == SLUICE_FOREVER)
-        return SLUICE_FOREVER;
-    now = slu_now();
-    return now < until ? until - now : 0;
-}
-
 static int check_lease(const struct sluice_agent_mr *mr)
 {
     if (slu_agent_lease_left(mr) > 0)
@@ -164,25 +128,6 @@ static int check_lease(const struct sluice_agent_mr *mr)
     mr->peer->agent->info.refused_late++;
     return slu_fail(EACCES, "region %llu of peer %s: %s", (unsigned long long)mr->id,
                     mr->peer->address, mr->over ? "its owner took it back" : "its lease is over");
-}
-
-int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
-                   struct sluice_request *request, int64_t until)
-{
-    struct slu_agent_data *data = &peer->data;
-    int result;
-
-    if (data->state != SLU_AGENT_DATA_READY || data->transfers >= SLU_AGENT_TRANSFERS)
-        return 0;
-    posted->remote = request->remote;
-    request->user_data = (uintptr_t)posted;
-    result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
-    slu_agent_unarm(peer);
-    /* The failed queue pair is reset before anything else is posted. */
-    if (result == -EAGAIN || result == -ENOTCONN)
-        return 0;
-    data->transfers += result == 1;
-    return result;
 }
 
 /* Returns 1 if posted, 0 if not possible now, or an error. */
