@@ -567,30 +567,3 @@ bool slu_admission_spin(struct slu_admission *admission)
         mark_ready(admission);
     return true;
 }
-
-static bool is_listening(const struct sluice_listener *listener)
-{
-    return listener->magic == SLU_MAGIC_LISTENER;
-}
-
-void slu_admission_await(struct slu_admission *admission)
-{
-    struct sluice_listener *listener = admission->listener;
-
-    slu_listener_progress(listener, 0);
-    while (!admission->finished) {
-        int64_t late = admission->since + SLU_SILENT_TIME;
-        bool crowded = is_listening(listener) && listener->first != NULL;
-
-        if (is_listening(listener) && slu_listener_was_woken(listener))
-            slu_admission_fail(admission, slu_fail(EINTR, "a wake of the listener ended it"));
-        else if (crowded && slu_is_late(late))
-            slu_admission_fail(admission,
-                               slu_fail(ETIMEDOUT, "%s did not go on, and others wait to be let in",
-                                        admission->passage.who));
-        else if (slu_admission_spin(admission))
-            slu_listener_progress(listener, 0);
-        else
-            slu_listener_progress(listener, crowded ? late : SLUICE_FOREVER);
-    }
-}

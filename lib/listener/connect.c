@@ -36,34 +36,6 @@ static int check_options(const struct sluice_connect_attr *given,
     return slu_private_data_check(options->own);
 }
 
-int slu_connect_find(const char *name, const char *text, int64_t until,
-                     struct slu_address addresses[SLU_DIAL_MOST])
-{
-    struct slu_host_port where;
-    struct addrinfo *list;
-    const char *why;
-    uint32_t count;
-    int error = slu_host_port_parse(text, 0, &where);
-
-    if (error == -ERANGE)
-        return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 1..65535",
-                        name);
-    if (error < 0)
-        return slu_fail(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
-                        name);
-    error = slu_host_port_resolve(&where, until, &list, &why);
-    if (error < 0 && why != NULL)
-        return slu_fail(-error, "cannot connect to %.128s: %s", name, why);
-    if (error < 0)
-        return error;
-    count = slu_addresses_of(list, addresses, SLU_DIAL_MOST);
-    freeaddrinfo(list);
-    if (count == 0)
-        return slu_fail(ENOENT, "%.128s has no address of IP", name);
-    error = count == 1 ? slu_address_check_scope(&addresses[0], name) : 0;
-    return error < 0 ? error : (int)count;
-}
-
 static int find(struct call *call)
 {
     const struct slu_dialed *dialed = call->dialed;

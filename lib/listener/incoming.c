@@ -2,7 +2,6 @@
 /* Incoming connections: query, accept, admit and refuse. */
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "listener/admission.h"
@@ -47,34 +46,13 @@ int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_
     return 0;
 }
 
-static void refuse(struct sluice_incoming *incoming, const char *reason)
-{
-    SLU_PROBE1(refused, reason);
-    if (incoming->fd < 0)
-        slu_rdmacm_reject(incoming, reason);
-    else
-        slu_negotiation_reply(incoming->fd, &incoming->session, SLU_REPLY_REFUSED, reason,
-                              (uint32_t)strnlen(reason, SLU_PASSAGE_TEXT - 1));
-    slu_incoming_free(incoming);
-}
-
 void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason)
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
 
     if (slu_may_end(incoming, SLU_MAGIC_INCOMING, "incoming connection"))
-        refuse(incoming, reason != NULL ? reason : "");
-}
-
-int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason)
-{
-    struct slu_text text;
-
-    slu_text_save(&text);
-    refuse(incoming, reason != NULL ? reason : text.bytes);
-    slu_text_restore(&text);
-    return error;
+        slu_incoming_refuse(incoming, reason != NULL ? reason : "");
 }
 
 int slu_incoming_check(const struct sluice_incoming *incoming)

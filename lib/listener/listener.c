@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of a listener, its events, and its timer. */
+/* Driving a listener: its events, waiting, and closing it. */
 #include "config.h"
 
 #include "listener/admission.h"
@@ -19,42 +19,6 @@
 #define INCOMING_TAG (UINT64_C(2) << 32)
 #define EVENT_TAG (UINT64_C(3) << 32)
 #define TIMER_TAG (UINT64_C(4) << 32)
-#define TICK_TIME SLUICE_MS(50)
-
-int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t events,
-                       uint64_t data)
-{
-    struct epoll_event event = {.events = events, .data.u64 = data};
-
-    return epoll_ctl(listener->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
-void slu_listener_drop(struct sluice_listener *listener)
-{
-    const int fds[] = {listener->epoll, listener->event, listener->timer};
-
-    /* Incoming connections that the program still has keep the listener. */
-    if (--listener->holds > 0)
-        return;
-    slu_rdmacm_forget(listener);
-    for (int i = 0; i < 3; i++)
-        if (fds[i] >= 0)
-            slu_fd_close(fds[i]);
-    free(listener->slots);
-    slu_secret_forget(&listener->secret);
-    free(listener);
-}
-
-void slu_incoming_free(struct sluice_incoming *incoming)
-{
-    incoming->magic = SLU_MAGIC_DEAD;
-    if (incoming->fd >= 0)
-        slu_fd_close(incoming->fd);
-    slu_rdmacm_drop(incoming);
-    slu_listener_drop(incoming->listener);
-    slu_proof_forget(&incoming->session, sizeof incoming->session);
-    free(incoming);
-}
 
 static bool read_hello(const uint8_t *body, uint32_t count, struct sluice_incoming *incoming)
 {
@@ -68,19 +32,6 @@ static bool read_hello(const uint8_t *body, uint32_t count, struct sluice_incomi
     incoming->private_data.bytes = count - SLU_CONNECT_HEAD;
     memcpy(incoming->private_data.data, body + SLU_CONNECT_HEAD, count - SLU_CONNECT_HEAD);
     return channels >= 1 && channels <= SLUICE_CONNECT_MOST;
-}
-
-void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming)
-{
-    incoming->magic = SLU_MAGIC_INCOMING;
-    incoming->listener = listener;
-    if (listener->last != NULL)
-        listener->last->next = incoming;
-    else
-        listener->first = incoming;
-    listener->last = incoming;
-    listener->waiting++;
-    listener->holds++;
 }
 
 static void stands(struct slu_negotiations *offers, const struct slu_negotiation *offer,
@@ -149,104 +100,6 @@ int slu_listener_start(struct sluice_listener *listener)
     return error < 0 ? error : slu_listener_watch(listener, listener->timer, EPOLLIN, TIMER_TAG);
 }
 
-/* Unlinks the connection behind this one from the queue. NULL: unlinks the first. */
-static void unlink_incoming(struct sluice_listener *listener, struct sluice_incoming *before)
-{
-    struct sluice_incoming **at = before != NULL ? &before->next : &listener->first;
-    struct sluice_incoming *incoming = *at;
-
-    *at = incoming->next;
-    if (listener->last == incoming)
-        listener->last = before;
-    incoming->next = NULL;
-    listener->waiting--;
-    if (incoming->fd >= 0)
-        epoll_ctl(listener->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
-}
-
-/* A queued connection sends nothing before its verdict, so its event is the end. */
-static void drop_incoming(struct sluice_listener *listener, uint32_t id)
-{
-    struct sluice_incoming *before = NULL;
-    struct sluice_incoming *incoming = listener->first;
-
-    for (; incoming != NULL && incoming->id != id; incoming = incoming->next)
-        before = incoming;
-    if (incoming == NULL)
-        return;
-    unlink_incoming(listener, before);
-    slu_incoming_free(incoming);
-}
-
-void slu_listener_drop_left(struct sluice_listener *listener)
-{
-    struct sluice_incoming *before = NULL, *incoming = listener->first;
-
-    while (incoming != NULL) {
-        struct sluice_incoming *next = incoming->next;
-
-        if (slu_rdmacm_has_left(incoming)) {
-            unlink_incoming(listener, before);
-            slu_incoming_free(incoming);
-        } else {
-            before = incoming;
-        }
-        incoming = next;
-    }
-}
-
-/* A time in the past: the timer is readable until a different time is set. */
-#define AT_ONCE 1
-
-static void set_timer_at(struct sluice_listener *listener, int64_t at)
-{
-    struct itimerspec spec = {.it_value = {.tv_nsec = 0}};
-
-    if (at != SLUICE_FOREVER) {
-        spec.it_value.tv_sec = at / SLUICE_S(1);
-        spec.it_value.tv_nsec = at % SLUICE_S(1);
-    }
-    if (timerfd_settime(listener->timer, TFD_TIMER_ABSTIME, &spec, NULL) == 0)
-        listener->timer_at = at;
-}
-
-/*
- * Sets the timer to the earliest time at which something is due. The timer is never set later: one
- * that expires too early costs one extra pass.
- */
-static void set_timer(struct sluice_listener *listener)
-{
-    int64_t due = listener->next_due;
-
-    if (slu_acceptor_is_busy(&listener->offers.acceptor) && slu_now() + TICK_TIME < due)
-        due = slu_now() + TICK_TIME;
-    if (due < listener->timer_at)
-        set_timer_at(listener, due > AT_ONCE ? due : AT_ONCE);
-}
-
-/*
- * Returns whether a call of the program could proceed at once. While as many connections as allowed
- * are being let in, a queued one does not count, because it has to wait longer.
- */
-static bool has_result(const struct sluice_listener *listener)
-{
-    return !TAILQ_EMPTY(&listener->finished) ||
-           (listener->first != NULL && listener->let_in_count < listener->let_in_most);
-}
-
-void slu_listener_leave(struct sluice_listener *listener)
-{
-    if (has_result(listener)) {
-        if (listener->timer_at != AT_ONCE)
-            set_timer_at(listener, AT_ONCE);
-    } else if (listener->timer_at == AT_ONCE) {
-        set_timer_at(listener, SLUICE_FOREVER);
-        set_timer(listener);
-    } else {
-        set_timer(listener);
-    }
-}
-
 static void handle(struct sluice_listener *listener, uint64_t data)
 {
     uint64_t ignored;
@@ -256,7 +109,7 @@ static void handle(struct sluice_listener *listener, uint64_t data)
         slu_acceptor_event(&listener->offers.acceptor, (uint32_t)data);
         break;
     case INCOMING_TAG:
-        drop_incoming(listener, (uint32_t)data);
+        slu_listener_drop_incoming(listener, (uint32_t)data);
         break;
     case TIMER_TAG:
         (void)!read(listener->timer, &ignored, sizeof ignored);
@@ -281,23 +134,40 @@ void slu_listener_progress(struct sluice_listener *listener, int64_t until)
 
     /* The caller of a wait may have set an earlier time since the timer was set. */
     if (until != 0)
-        set_timer(listener);
+        slu_listener_set_timer(listener);
     count = epoll_wait(listener->epoll, events, EVENTS, slu_milliseconds(until));
     for (int i = 0; i < count; i++)
         handle(listener, events[i].data.u64);
     slu_acceptor_tick(&listener->offers.acceptor, slu_now());
     slu_admissions_step(listener);
-    set_timer(listener);
+    slu_listener_set_timer(listener);
 }
 
-bool slu_listener_was_woken(struct sluice_listener *listener)
+static bool is_listening(const struct sluice_listener *listener)
 {
-    uint64_t ignored;
+    return listener->magic == SLU_MAGIC_LISTENER;
+}
 
-    if (!atomic_exchange(&listener->woken, false))
-        return false;
-    (void)!read(listener->event, &ignored, sizeof ignored);
-    return true;
+void slu_admission_await(struct slu_admission *admission)
+{
+    struct sluice_listener *listener = admission->listener;
+
+    slu_listener_progress(listener, 0);
+    while (!admission->finished) {
+        int64_t late = admission->since + SLU_SILENT_TIME;
+        bool crowded = is_listening(listener) && listener->first != NULL;
+
+        if (is_listening(listener) && slu_listener_was_woken(listener))
+            slu_admission_fail(admission, slu_fail(EINTR, "a wake of the listener ended it"));
+        else if (crowded && slu_is_late(late))
+            slu_admission_fail(admission,
+                               slu_fail(ETIMEDOUT, "%s did not go on, and others wait to be let in",
+                                        admission->passage.who));
+        else if (slu_admission_spin(admission))
+            slu_listener_progress(listener, 0);
+        else
+            slu_listener_progress(listener, crowded ? late : SLUICE_FOREVER);
+    }
 }
 
 int sluice_listener_wake(struct sluice_listener *listener)
@@ -332,19 +202,6 @@ int sluice_listener_address(const struct sluice_listener *listener, char *text, 
     if (text != NULL)
         memcpy(text, address, strlen(address) + 1);
     return listener->address.port;
-}
-
-struct sluice_incoming *slu_listener_take(struct sluice_listener *listener)
-{
-    struct sluice_incoming *incoming;
-
-    while ((incoming = listener->first) != NULL) {
-        unlink_incoming(listener, NULL);
-        if (!slu_rdmacm_has_left(incoming))
-            return incoming;
-        slu_incoming_free(incoming);
-    }
-    return NULL;
 }
 
 static struct sluice_incoming *await_incoming(struct sluice_listener *listener, int64_t until)
@@ -391,7 +248,7 @@ void sluice_listener_close(struct sluice_listener *listener)
     listener->magic = SLU_MAGIC_DEAD;
     slu_admissions_end(listener, ~0U, ECANCELED, "the listener was closed");
     for (struct sluice_incoming *incoming; (incoming = slu_listener_take(listener)) != NULL;)
-        sluice_incoming_refuse(incoming, "the listener was closed");
+        slu_incoming_refuse(incoming, "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);
     slu_rdmacm_unlisten(listener->gate);
     slu_listener_drop(listener);

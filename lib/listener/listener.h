@@ -78,47 +78,49 @@ struct sluice_incoming {
 };
 
 /*
- * Reads the secret of the file at path or, if path is NULL, of the file that the environment names.
+ * resolve.c: Reads the secret of the file at path or, if path is NULL, of the file that the
+ * environment names.
  */
 int slu_listener_secret(const char *path, struct slu_secret *secret);
 /* Returns 0 if data is NULL or its size is in range, otherwise -EINVAL with a text. */
 int slu_private_data_check(const struct sluice_private_data *data);
-
 /*
- * listen.c: Parses text, the host and port within address; error texts show the whole address.
- * Returns 0, or an error with a text.
+ * Parses text, the host and port within address; error texts show the whole address. Returns 0, or
+ * an error with a text.
  */
 int slu_listen_parse(const char *address, const char *text, struct slu_host_port *where);
-/* Finds the addresses to listen at, at least one. Returns their number, or an error with a text. */
-int slu_listen_find(const struct slu_host_port *where, struct slu_address *addresses);
-int slu_listen_fail(int error, const char *address);
-int slu_listen_fail_watch(int error);
 /*
- * connect.c: Finds the addresses to dial for a host and port. Returns their number, or an error
- * with a text.
+ * Find the addresses to listen at, at least one; and those to dial for a host and port. Return
+ * their number, or an error with a text.
  */
+int slu_listen_find(const struct slu_host_port *where, struct slu_address *addresses);
 int slu_connect_find(const char *name, const char *text, int64_t until,
                      struct slu_address addresses[SLU_DIAL_MOST]);
+int slu_listen_fail(int error, const char *address);
+int slu_listen_fail_watch(int error);
 
-/* listener.c: Starts to negotiate. From then on, proven connections go to the listener's queue. */
-int slu_listener_start(struct sluice_listener *listener);
-/* Waits for an event, at most until then, and does all work that is due. */
-void slu_listener_progress(struct sluice_listener *listener, int64_t until);
-/* Returns whether the listener was woken, and clears the wake. */
-bool slu_listener_was_woken(struct sluice_listener *listener);
-/*
- * Ends a call of the program. Keeps the descriptor readable while an incoming connection waits or
- * an admission is finished, because a different call may have driven the listener that far.
- */
-void slu_listener_leave(struct sluice_listener *listener);
-/*
- * accept.c: Ends all admissions that sluice_accept() began and no later call will take. Returns how
- * many.
- */
-uint32_t slu_accept_end(struct sluice_listener *listener, const char *why);
-void slu_listener_drop(struct sluice_listener *listener);
-/* Appends to the queue a connection with all its fields filled in but those of the queue. */
+/* queue.c: Appends a connection with all its fields filled in but those of the queue. */
 void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming);
+/*
+ * Takes the first connection of the queue that has not left. The caller owns it. Returns NULL if
+ * there is none.
+ */
+struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
+/* Drops the queued connection with this id, which has left. */
+void slu_listener_drop_incoming(struct sluice_listener *listener, uint32_t id);
+/* Drops the queued connections over rdma_cm that have left. */
+void slu_listener_drop_left(struct sluice_listener *listener);
+/* Closes what the incoming connection still has of its connection, and frees it. */
+void slu_incoming_free(struct sluice_incoming *incoming);
+/* Sends the reason to the other side, and frees the incoming connection. */
+void slu_incoming_refuse(struct sluice_incoming *incoming, const char *reason);
+/*
+ * Refuses the incoming connection. The other side receives the reason or, if it is NULL, the
+ * thread's text. Keeps the thread's text, and returns the error.
+ */
+int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason);
+/* Drops a reference of the listener. The last one frees it. */
+void slu_listener_drop(struct sluice_listener *listener);
 int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t events,
                        uint64_t data);
 /* Data of an event: a connection came, or left, over rdma_cm. */
@@ -129,22 +131,31 @@ int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t 
  */
 #define SLU_ADMISSION_TAG (UINT64_C(6) << 32)
 /*
- * Takes the first connection of the queue that has not left. The caller owns it. Returns NULL if
- * there is none.
+ * Sets the timer to the earliest time at which something is due. The timer is never set later: one
+ * that expires too early costs one extra pass.
  */
-struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
-/* Drops the queued connections over rdma_cm that have left. */
-void slu_listener_drop_left(struct sluice_listener *listener);
-/* Closes what the incoming connection still has of its connection, and frees it. */
-void slu_incoming_free(struct sluice_incoming *incoming);
+void slu_listener_set_timer(struct sluice_listener *listener);
+/*
+ * Ends a call of the program. Keeps the descriptor readable while an incoming connection waits or
+ * an admission is finished, because a different call may have driven the listener that far.
+ */
+void slu_listener_leave(struct sluice_listener *listener);
+/* Returns whether the listener was woken, and clears the wake. */
+bool slu_listener_was_woken(struct sluice_listener *listener);
+
+/* listener.c: Starts to negotiate. From then on, proven connections go to the listener's queue. */
+int slu_listener_start(struct sluice_listener *listener);
+/* Waits for an event, at most until then, and does all work that is due. */
+void slu_listener_progress(struct sluice_listener *listener, int64_t until);
+
+/*
+ * accept.c: Ends all admissions that sluice_accept() began and no later call will take. Returns how
+ * many.
+ */
+uint32_t slu_accept_end(struct sluice_listener *listener, const char *why);
 
 /* incoming.c: Returns 0 if the other side wants one channel, otherwise -EINVAL with a text. */
 int slu_incoming_check(const struct sluice_incoming *incoming);
-/*
- * Refuses the incoming connection. The other side receives the reason or, if it is NULL, the
- * thread's text. Keeps the thread's text, and returns the error.
- */
-int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason);
 
 /* listen.c: Does what sluice_listen() does, with a secret from memory, which is copied. */
 struct sluice_listener *slu_listen_secretly(const char *address, const struct slu_secret *secret);

@@ -15,11 +15,15 @@ lib_libsluice_la_SOURCES += \
 	%D%/listener.h \
 	%D%/passage.c \
 	%D%/passage.h \
-	%D%/rdmacm.h
+	%D%/queue.c \
+	%D%/rdmacm.h \
+	%D%/resolve.c
 # Over rdma_cm.
 if RDMACM
 lib_libsluice_la_SOURCES += \
 	%D%/rdmacm_admit.c \
 	%D%/rdmacm_dial.c \
+	%D%/rdmacm_gate.c \
+	%D%/rdmacm_gate.h \
 	%D%/rdmacm_listen.c
 endif

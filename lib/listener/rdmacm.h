@@ -40,7 +40,7 @@ static inline int slu_rdmacm_refuse_secret(const struct slu_secret *secret)
 #ifdef HAVE_RDMACM
 
 /*
- * rdmacm_listen.c: Opens the gate of a listener. address includes the scheme. Returns 0, or an
+ * rdmacm_listen.c and rdmacm_gate.c: Opens the gate of a listener. address includes the scheme. Returns 0, or an
  * error with a text.
  */
 int slu_rdmacm_listen(struct sluice_listener *listener, const char *address);

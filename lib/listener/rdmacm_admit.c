@@ -147,3 +147,8 @@ void slu_rdmacm_drop(struct sluice_incoming *incoming)
     slu_cm_end(incoming->cm);
     incoming->cm = NULL;
 }
+
+bool slu_rdmacm_has_left(const struct sluice_incoming *incoming)
+{
+    return incoming->cm != NULL && slu_cm_has_ended(incoming->cm);
+}

@@ -7,33 +7,16 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "connect/cm.h"
-#include "listener/rdmacm.h"
+#include "listener/rdmacm_gate.h"
 
 /* Attempts to find a port that is free at all addresses. */
 #define PORT_TRIES 16
 /* Interval of checks of a full queue for connections that have left. */
 #define LOOK_TIME SLUICE_MS(50)
 
-struct slu_gate {
-    struct slu_cm_reader reader;
-    struct sluice_listener *listener; /* NULL: closed */
-    struct rdma_event_channel *events;
-    uint32_t count, lost; /* number of ids, and of those whose device is being removed */
-    int64_t looked;
-    struct rdma_cm_id *ids[SLU_LISTENERS];
-};
-
 static void lost(struct slu_cm_reader *reader)
 {
     slu_container_of(reader, struct slu_gate, reader)->lost++;
-}
-
-int slu_rdmacm_check_gate(const struct slu_gate *gate)
-{
-    if (gate == NULL || gate->lost < gate->count)
-        return 0;
-    return slu_fail(EIO, "nobody can come any more: the device of the listener was removed");
 }
 
 /*
@@ -80,12 +63,6 @@ static void came(struct slu_cm_reader *reader, struct slu_cm *cm)
     slu_listener_add(listener, incoming);
 }
 
-static void end_ids(struct slu_gate *gate)
-{
-    while (gate->count > 0)
-        slu_rdma.destroy_id(gate->ids[--gate->count]);
-}
-
 static bool is_elsewhere(int error)
 {
     return error == ENODEV || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
@@ -111,7 +88,7 @@ static int bind_all(struct slu_gate *gate, const struct slu_address *addresses, 
             gate->ids[gate->count++] = id;
             port = slu_cm_own_address(id).port;
         } else if (!is_elsewhere(error)) {
-            end_ids(gate);
+            slu_gate_end_ids(gate);
             return error;
         }
     }
@@ -192,35 +169,4 @@ int slu_rdmacm_listen(struct sluice_listener *listener, const char *address)
     listener->address = slu_cm_own_address(gate->ids[0]);
     error = slu_listener_watch(listener, gate->events->fd, EPOLLIN, SLU_GATE_TAG);
     return error == 0 ? 0 : slu_listen_fail_watch(error);
-}
-
-void slu_rdmacm_read(struct slu_gate *gate)
-{
-    slu_cm_read(gate->events, &gate->reader);
-}
-
-void slu_rdmacm_unlisten(struct slu_gate *gate)
-{
-    if (gate == NULL)
-        return;
-    gate->listener = NULL;
-    /* Rejects connections whose events were not read yet: without a listener, came() rejects. */
-    slu_rdmacm_read(gate);
-    end_ids(gate);
-}
-
-void slu_rdmacm_forget(struct sluice_listener *listener)
-{
-    struct slu_gate *gate = listener->gate;
-
-    if (gate == NULL)
-        return;
-    slu_cm_events_close(gate->events);
-    free(gate);
-    listener->gate = NULL;
-}
-
-bool slu_rdmacm_has_left(const struct sluice_incoming *incoming)
-{
-    return incoming->cm != NULL && slu_cm_has_ended(incoming->cm);
 }
