@@ -273,6 +273,9 @@ uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
     if (touch.at == NULL)
         return read_shown(qp, wr, &touch);
     copy(shm, wr, &touch);
+    /* The owner may have released a part of its region meanwhile, and changed the bytes since. */
+    if (wr->opcode == SLUICE_OP_READ && !slu_soft_shm_is_there(touch.import))
+        return 0;
     complete(tcp, wr, touch.length);
     return 1;
 }
