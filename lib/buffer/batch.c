@@ -84,13 +84,6 @@ static void join(struct slu_group *group)
     slu_link_unlock(link);
 }
 
-void slu_group_unwatch(struct slu_group *group)
-{
-    if (group->watched)
-        slu_waiter_unwatch(group->batch->waiter, sluice_channel_fd(group->link->channel));
-    group->watched = false;
-}
-
 /*
  * Removes a group whose works have all ended from its link. The lock is held. Wakes the other
  * groups, which have to poll and arm the channel: this one no longer does.

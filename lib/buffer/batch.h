@@ -92,7 +92,8 @@ struct slu_ending {
     uint32_t status;
     const char *what;
 };
-extern const struct slu_ending slu_ending_cancelled, slu_ending_interrupted, slu_ending_closed;
+extern const struct slu_ending slu_ending_late, slu_ending_cancelled, slu_ending_interrupted,
+    slu_ending_closed;
 
 /* Keeps the program's regions that a batch uses, in one domain of the service, from ending. */
 struct slu_batch_hold {
@@ -132,11 +133,6 @@ int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action
 /* Returns 0, or the first failure of a batch that is over, with its text. */
 int slu_batch_conclude(const struct slu_batch *batch);
 
-/*
- * Removes the channel from the set of the waiter. Call it before the channel is closed, and when
- * the batch does not wait for the link any more.
- */
-void slu_group_unwatch(struct slu_group *group);
 /*
  * Adds a filled-in work to the batch's group for the link. Takes over the caller's hold on the
  * link.
@@ -213,8 +209,32 @@ int slu_piece_blocks(struct slu_work *work, const struct sluice_blocks *blocks,
 /* Makes the request of the next piece, and counts it as posted. The work must have bytes left. */
 struct sluice_request slu_piece_next(struct slu_work *work, struct slu_piece *piece);
 
-/* step.c: Queues a work in its group when the batch is posted. */
+/* work.c: Queues a work in its group when the batch is posted. */
 void slu_group_add(struct slu_group *group, struct slu_work *work);
+/*
+ * The next four are called with the lock of the link held. Takes all completions of a link, also
+ * those of other groups, which it wakes. Returns whether there were any.
+ */
+bool slu_works_take(struct slu_group *group);
+/* Posts what there is room for. Returns whether anything happened. */
+bool slu_works_post(struct slu_group *group);
+/* Fails all works of a group that are not in flight. Returns whether there were any. */
+bool slu_works_fail_early(struct slu_group *group, const struct slu_ending *ending);
+/*
+ * Fails all works of a group, whose link is apart, with the error of the dial. A work that ended
+ * while a part of it was not posted may still be in the queue, and keeps its result.
+ */
+void slu_works_fail(struct slu_group *group, int error, const char *why);
+/* Ends a work with an error of its own, whose text is the thread's. */
+void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class error_class,
+                   uint32_t status);
+void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work);
+
+/*
+ * group.c: Removes the channel from the set of the waiter. Call it before the channel is closed,
+ * and when the batch does not wait for the link any more.
+ */
+void slu_group_unwatch(struct slu_group *group);
 /*
  * Takes results, and posts what fits. The lock of the link is held. Returns whether anything
  * happened.
@@ -228,9 +248,4 @@ bool slu_group_step(struct slu_group *group);
 void slu_group_recall(struct slu_group *group, int64_t patience);
 /* Ends all works of a recalled group. Afterwards none of them is in flight. */
 void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending);
-/* Ends a work with an error of its own, whose text is the thread's. */
-void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class error_class,
-                   uint32_t status);
-void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work);
-
 #endif

@@ -3,25 +3,15 @@
 
 #include "buffer/link.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/async_call.h"
 #include "buffer/batch.h"
 #include "channel/channel.h"
-#include "connect/address.h"
 #include "connect/proof.h"
 
 /* Time limit of the goodbyes of all links of a service together. */
 #define GOODBYE_TIME SLUICE_MS(500)
-
-/* A dial, in a thread of its own. */
-struct dial {
-    struct slu_async_call call;
-    struct slu_link *link;
-    int64_t until;
-};
 
 static struct slu_link **bucket_of(struct sluice_buffer_service *service,
                                    const struct slu_buffer_name *name)
@@ -176,132 +166,6 @@ void slu_link_tell(const struct slu_link *link, const struct slu_group *teller)
     for (struct slu_group *group = link->groups; group != NULL; group = group->next)
         if (teller == NULL || group->batch != teller->batch)
             slu_waiter_wake(group->batch->waiter);
-}
-
-void slu_link_part(struct slu_link *link)
-{
-    for (struct slu_group *group = link->groups; group != NULL; group = group->next)
-        slu_group_unwatch(group);
-    sluice_channel_close(link->channel);
-    link->channel = NULL;
-    link->state = SLU_LINK_APART;
-    link->error = 0;
-    slu_link_tell(link, NULL);
-}
-
-/* Dialing. */
-
-static struct sluice_channel *connect_owner(struct slu_link *link, int64_t until)
-{
-    struct sluice_private_data ask;
-    const struct sluice_connect_attr options = {.size = sizeof options, .own = &ask};
-    /* The text of a failed dial has the addresses. */
-    struct slu_dialed dialed = {.name = "its owner",
-                                .addresses = link->name.addresses,
-                                .count = link->name.address_count,
-                                .secret = {link->name.key, sizeof link->name.key}};
-    int64_t left = until - slu_now();
-
-    slu_buffer_ask(link->domain->transport, &ask);
-    return slu_connect_dialed(&dialed, link->domain->pd, &link->service->attr, &options,
-                              until == SLUICE_FOREVER ? SLUICE_FOREVER
-                              : left > 0              ? left
-                                                      : 0);
-}
-
-/*
- * Explains a wrong proof: the listener at this address does not know the key, so it is not the
- * owner.
- */
-static int explain(struct slu_link *link, int error)
-{
-    char address[SLU_ADDRESS_TEXT];
-
-    if (error != -EACCES)
-        return error;
-    return slu_fail(ESTALE, "its owner is gone: who listens at %s now does not know its handles",
-                    slu_address_text(&link->name.addresses[0], address));
-}
-
-static void come_up(struct slu_link *link, struct sluice_channel *channel)
-{
-    struct sluice_channel_info info = {.size = sizeof info};
-
-    sluice_channel_query(channel, &info);
-    link->depth = info.send_depth;
-    link->max_message = info.max_message;
-    link->used = 0;
-    link->recalled = false;
-    link->channel = channel;
-    link->state = SLU_LINK_UP;
-}
-
-/* Posts for all groups of the link, because their threads may be busy elsewhere. */
-static void go_on_with_all(struct slu_link *link)
-{
-    for (struct slu_group *group = link->groups; group != NULL; group = group->next)
-        if (group->left > 0)
-            slu_group_step(group);
-}
-
-static int run(struct slu_async_call *call)
-{
-    struct dial *dial = slu_container_of(call, struct dial, call);
-    struct slu_link *link = dial->link;
-    struct sluice_buffer_service *service = link->service;
-    struct sluice_channel *channel;
-    int error;
-
-    sluice_interrupt_set(&service->closing);
-    channel = connect_owner(link, dial->until);
-    error = channel == NULL ? explain(link, -errno) : 0;
-    slu_link_lock(link);
-    link->state = SLU_LINK_APART;
-    link->error = error;
-    link->dials++;
-    if (channel != NULL)
-        come_up(link, channel);
-    else
-        snprintf(link->why, sizeof link->why, "%s", sluice_last_error());
-    if (channel != NULL)
-        go_on_with_all(link);
-    slu_link_tell(link, NULL);
-    slu_link_unlock(link);
-    slu_link_put(link);
-    pthread_mutex_lock(&service->lock);
-    service->dialers--;
-    pthread_cond_broadcast(&service->dialed);
-    pthread_mutex_unlock(&service->lock);
-    return error;
-}
-
-static void count_dialer(struct slu_link *link, int change)
-{
-    pthread_mutex_lock(&link->service->lock);
-    link->holds += (uint32_t)change;
-    link->service->dialers += (uint32_t)change;
-    pthread_mutex_unlock(&link->service->lock);
-}
-
-int slu_link_dial(struct slu_link *link, int64_t until)
-{
-    struct dial *dial = calloc(1, sizeof *dial);
-    int error;
-
-    if (dial == NULL)
-        return slu_fail(ENOMEM, "no memory to connect to the owner of a buffer");
-    slu_async_call_init(&dial->call);
-    dial->link = link;
-    dial->until = until;
-    count_dialer(link, 1);
-    link->state = SLU_LINK_DIALING;
-    error = slu_async_call_start(&dial->call, run);
-    if (error < 0) {
-        link->state = SLU_LINK_APART;
-        count_dialer(link, -1);
-    }
-    slu_async_call_drop(&dial->call);
-    return error;
 }
 
 /* Ending. */

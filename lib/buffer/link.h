@@ -69,16 +69,6 @@ struct slu_link *slu_link_find(struct sluice_buffer_service *service,
 void slu_link_put(struct slu_link *link);
 
 /*
- * Starts a thread that connects a link that is APART, until the deadline. The lock is held. Returns
- * 0, or -ENOMEM.
- */
-int slu_link_dial(struct slu_link *link, int64_t until);
-/*
- * Closes the channel of a link that is UP but has failed, and whose requests have all completed.
- * The lock is held.
- */
-void slu_link_part(struct slu_link *link);
-/*
  * Wakes the batches that sleep on the link, except that of teller (NULL: all), because something
  * happened to the link or to their works. The lock is held.
  */

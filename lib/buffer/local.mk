@@ -4,6 +4,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/action.c \
 	%D%/batch.c \
 	%D%/batch.h \
+	%D%/domain.c \
+	%D%/group.c \
 	%D%/hold.c \
 	%D%/known.c \
 	%D%/link.c \
@@ -17,6 +19,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/serve.c \
 	%D%/service.c \
 	%D%/service.h \
-	%D%/step.c \
 	%D%/waiter.c \
-	%D%/waiter.h
+	%D%/waiter.h \
+	%D%/work.c

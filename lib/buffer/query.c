@@ -7,7 +7,6 @@
 
 #include "buffer/link.h"
 #include "connect/address.h"
-#include "connect/proof.h"
 
 #define FIRST_INFO_SIZE sizeof(struct sluice_buffer_info)
 

@@ -100,7 +100,7 @@ static inline bool slu_is_buffer_service(const struct sluice_buffer_service *ser
     return service != NULL && service->magic == SLU_MAGIC_BUFFER_SERVICE;
 }
 
-/* service.c: Returns -EINVAL with a text. */
+/* domain.c: Returns -EINVAL with a text. */
 int slu_not_a_buffer_service(const struct sluice_buffer_service *service);
 /* Returns whether the service was opened with this domain of the program. */
 bool slu_buffer_has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd);

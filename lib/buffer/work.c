@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One step of a group: takes the completions of its link, and posts as much as there is room for.
+ * The works of a group on a connection: posting their pieces, taking completions, and the results.
  */
 #include "config.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,10 +12,6 @@
 
 #define POSTED_AT_ONCE 16
 #define TAKEN_AT_ONCE 16
-/*
- * After a check that an owner is there, it counts as there for this long unless a failure is known.
- */
-#define ASKED_TIME SLUICE_US(100)
 /*
  * A work ends cancelled after this many connections ended under it because work of others failed.
  * Connections that ended because others were cancelled do not count.
@@ -110,8 +105,8 @@ void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class err
     end(work);
 }
 
-static const struct slu_ending late = {-ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE,
-                                       "the deadline passed"};
+const struct slu_ending slu_ending_late = {-ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE,
+                                           "the deadline passed"};
 const struct slu_ending slu_ending_interrupted = {
     -ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE, "the call was interrupted"};
 const struct slu_ending slu_ending_cancelled = {
@@ -127,8 +122,7 @@ static void fail_early(struct slu_work *work, const struct slu_ending *ending)
     slu_work_fail(work, ending->error, ending->error_class, ending->status);
 }
 
-/* Fails all works of a group that are not in flight. */
-static bool fail_all_early(struct slu_group *group, const struct slu_ending *ending)
+bool slu_works_fail_early(struct slu_group *group, const struct slu_ending *ending)
 {
     bool any = false;
 
@@ -140,11 +134,6 @@ static bool fail_all_early(struct slu_group *group, const struct slu_ending *end
     }
     tidy_queue(group);
     return any;
-}
-
-static bool fail_all_late(struct slu_group *group)
-{
-    return fail_all_early(group, &late);
 }
 
 /* Returns the class and the status of a failed dial. */
@@ -174,11 +163,7 @@ static enum sluice_error_class class_of_dial(int error, uint32_t *status)
     }
 }
 
-/*
- * Fails all works of a group. The link is apart, so nothing is in flight. A work that ended while a
- * part of it was not posted may still be in the queue, and keeps its result.
- */
-static void fail_all(struct slu_group *group, int error, const char *why)
+void slu_works_fail(struct slu_group *group, int error, const char *why)
 {
     uint32_t status;
     enum sluice_error_class error_class = class_of_dial(error, &status);
@@ -312,8 +297,7 @@ static struct slu_group *settle(const struct sluice_completion *done)
     return group;
 }
 
-/* Takes all completions of a link, also those of other groups, which it wakes. */
-static bool take(struct slu_group *group)
+bool slu_works_take(struct slu_group *group)
 {
     struct slu_link *link = group->link;
     struct sluice_completion done[TAKEN_AT_ONCE];
@@ -390,7 +374,7 @@ static void refuse(struct slu_group *group, const struct sluice_request *request
     tidy_queue(group);
 }
 
-static bool post(struct slu_group *group)
+bool slu_works_post(struct slu_group *group)
 {
     struct sluice_request requests[POSTED_AT_ONCE];
     struct slu_piece pieces[POSTED_AT_ONCE];
@@ -425,118 +409,4 @@ static bool post(struct slu_group *group)
     return any;
 }
 
-/* The states of a link. */
-
-/*
- * Returns whether the owner is still there. A check polls the channel, which takes system calls if
- * there are no events. So a result counts for ASKED_TIME. The check finds an owner that was killed
- * before, whose memory is mapped and must not be read.
- */
-static bool is_ready(struct slu_link *link, int64_t now)
-{
-    if (now - link->asked < ASKED_TIME && slu_channel_seems_ready(link->channel->base.engine))
-        return true;
-    link->asked = now;
-    return sluice_channel_state(link->channel) == SLUICE_STATE_READY;
-}
-
-static bool step_up(struct slu_group *group)
-{
-    struct slu_link *link = group->link;
-    bool any = take(group);
-    int64_t now = slu_now();
-
-    if (!is_ready(link, now)) {
-        any |= take(group);
-        if (link->used > 0)
-            return any;
-        slu_link_part(link);
-        return true;
-    }
-    if (now >= group->batch->until)
-        return fail_all_late(group) || any;
-    return post(group) || any;
-}
-
-/*
- * Dials. If a dial has failed since the group joined, its error is that of the group; except a
- * timeout, because the deadline was that of another batch.
- */
-static bool step_apart(struct slu_group *group)
-{
-    struct slu_link *link = group->link;
-    bool news = link->dials != group->seen && link->error != 0;
-    int error;
-
-    group->seen = link->dials;
-    if (slu_now() >= group->batch->until)
-        return fail_all_late(group);
-    if (news && link->error != -ETIMEDOUT) {
-        fail_all(group, link->error, link->why);
-        return true;
-    }
-    error = slu_link_dial(link, group->batch->until);
-    if (error < 0)
-        fail_all(group, error, sluice_last_error());
-    return error < 0;
-}
-
-bool slu_group_step(struct slu_group *group)
-{
-    switch (group->link->state) {
-    case SLU_LINK_UP:
-        return step_up(group);
-    case SLU_LINK_APART:
-        return step_apart(group);
-    default:
-        return slu_now() >= group->batch->until && fail_all_late(group);
-    }
-}
-
 /* Ending early. */
-
-/*
- * Dials again for other groups, whose works ended with the connection and continue: their threads
- * may be busy elsewhere.
- */
-static void dial_for_others(const struct slu_group *group)
-{
-    const struct slu_link *link = group->link;
-
-    for (struct slu_group *other = link->groups; other != NULL; other = other->next)
-        if (other != group && other->left > 0 && link->state == SLU_LINK_APART)
-            slu_group_step(other);
-}
-
-/* Ends the connection, because it cannot take back a request. All that was in flight is drained. */
-static void end_connection(struct slu_group *group)
-{
-    struct slu_link *link = group->link;
-
-    (void)!sluice_channel_shutdown(link->channel, 0);
-    take(group);
-    if (link->used > 0)
-        return;
-    slu_link_part(link);
-    dial_for_others(group);
-}
-
-void slu_group_recall(struct slu_group *group, int64_t patience)
-{
-    struct slu_link *link = group->link;
-
-    while (group->used > 0 && slu_now() < patience)
-        if (!take(group))
-            sched_yield();
-    if (group->used == 0)
-        return;
-    link->recalled = true;
-    slu_engine_begin_drain(link->channel->base.engine, NULL);
-}
-
-void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending)
-{
-    if (group->used > 0)
-        end_connection(group);
-    fail_all_early(group, ending);
-}

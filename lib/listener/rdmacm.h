@@ -40,8 +40,8 @@ static inline int slu_rdmacm_refuse_secret(const struct slu_secret *secret)
 #ifdef HAVE_RDMACM
 
 /*
- * rdmacm_listen.c and rdmacm_gate.c: Opens the gate of a listener. address includes the scheme. Returns 0, or an
- * error with a text.
+ * rdmacm_listen.c and rdmacm_gate.c: Opens the gate of a listener. address includes the scheme.
+ * Returns 0, or an error with a text.
  */
 int slu_rdmacm_listen(struct sluice_listener *listener, const char *address);
 /* Reads all events of rdma_cm: queues new connections, and notes which have left. */
