@@ -6,7 +6,8 @@
 #
 #   check-examples.sh [DEVICE [TEST PROGRAM...]]
 #
-# With a colon and a word behind it, of a program only the group of tests of that name.
+# With a colon and a word behind it, of a program only the group of tests of that name, and behind
+# another colon the tests of it that are left out, with commas between.
 # On soft, 03-scatter-gather is also run with all kinds of input, with wrong
 # arguments, with ranks that come by TCP, and while its processes are killed; and
 # the benchmarks are run.
@@ -59,6 +60,10 @@ took() {
 test_program() {
   case $1 in
     *.sh) env -u SLUICE_DEVICE -u SLUICE_TEST_DEVICE timeout 1200 sh "$1" guest ;;
+    *:*:*)
+      without=$(echo "${1##*:}" | tr , ' ')
+      SLUICE_TEST_WITHOUT=$without test_program "${1%:*}"
+      ;;
     *:*) CK_RUN_CASE=${1#*:} timeout 300 "${1%%:*}" ;;
     *) env -u CK_RUN_CASE timeout 300 "$1" ;;
   esac
@@ -86,6 +91,15 @@ tell() {
     return
   fi
   program=${name##*/}
+  case $program in
+    *:*:*)
+      for left_out in $(echo "${program##*:}" | tr , ' '); do
+        grep -q "^TEST(${left_out}[,)]" "$srcdir"/tests/*/"${program%%:*}.c" ||
+          check "${program%%:*} has the test $left_out, which is left out" false
+      done
+      program=${program%:*}
+      ;;
+  esac
   sed 's/^/# /' "$tmp/$1.err"
   pass_on "${program%%:*}" "$status" "$tmp/$1.out"
   if [ "$program" != "${program#*:}" ] && ! grep -q -E '^(not )?ok ' "$tmp/$1.out"; then

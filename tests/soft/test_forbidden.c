@@ -26,7 +26,6 @@
 #include "../support/fault.h"
 
 #define BIG ((size_t)1 << 20)
-#define MESSAGES 5
 #define CHANNELS 2
 #define NOBODY 65534
 
@@ -293,7 +292,7 @@ static void read_registered(struct end *end, struct rank *rank, bool near)
     require_ok(sluice_mr_remote(mr, &remotes[0]));
     remotes[1] = remotes[0];
     rank_exchange(rank, remotes, remotes, sizeof remotes[0]);
-    for (int i = 0; i < 20 || (near && atomic_load(&shown) == 0); i++) {
+    for (int i = 0; i < (short_run() ? 8 : 20) || (near && atomic_load(&shown) == 0); i++) {
         memset(end->memory.bytes, 0, BIG);
         require_ok(
             sluice_channel_read(end->channels[0], &sge, 1, &remotes[!rank->index], DEADLINE));
@@ -319,6 +318,7 @@ static void check_log(const struct row *row, bool readable)
 static void send_large(struct rank *rank)
 {
     const struct row *row = rank->argument;
+    uint32_t messages = short_run() ? 2 : 5;
     struct end end;
     bool readable;
 
@@ -327,7 +327,7 @@ static void send_large(struct rank *rank)
     readable = may_read(rank);
     check_kernel(row, readable);
     end_open(&end, rank);
-    for (uint32_t i = 0; i < MESSAGES * CHANNELS * 2; i++)
+    for (uint32_t i = 0; i < messages * CHANNELS * 2; i++)
         pass(&end, rank, i / 2 % CHANNELS, i % 2, i);
     read_registered(&end, rank, ((row->of[0] | row->of[1]) & OTHER_USERS) == 0);
     pass_too_much(&end, rank);

@@ -3,7 +3,8 @@
  * Running a test program: TAP out, one line per test, each test on each wire.
  *
  * SLUICE_TEST_DEVICE names the device, "soft" if it is not set. With
- * SLUICE_TEST_SHORT=1 there are fewer sizes and peers.
+ * SLUICE_TEST_SHORT=1 there are fewer sizes and peers. SLUICE_TEST_WITHOUT lists
+ * wires and tests that are left out.
  */
 #ifndef SUPPORT_SUITE_H
 #define SUPPORT_SUITE_H
@@ -58,26 +59,27 @@ enum wire {
  * group that .group names, or else to all groups whose names no test gives. If .unless returns
  * true, it is left out.
  */
-#define TEST(name, ...)                                                          \
-    static void name##_body(int _i);                                             \
-    START_TEST(name)                                                             \
-    {                                                                            \
-        name##_body(_i);                                                         \
-    }                                                                            \
-    END_TEST                                                                     \
-    static void name##_add(TCase *tcase, int from, int to)                       \
-    {                                                                            \
-        tcase_add_loop_test(tcase, name, from, to);                              \
-    }                                                                            \
-    __attribute__((constructor)) static void name##_list(void)                   \
-    {                                                                            \
-        static struct test test = {                                              \
-            .add = name##_add, .file = __FILE__, .line = __LINE__, __VA_ARGS__}; \
-        list_test(&test);                                                        \
-    }                                                                            \
+#define TEST(name, ...)                                                                          \
+    static void name##_body(int _i);                                                             \
+    START_TEST(name)                                                                             \
+    {                                                                                            \
+        name##_body(_i);                                                                         \
+    }                                                                                            \
+    END_TEST                                                                                     \
+    static void name##_add(TCase *tcase, int from, int to)                                       \
+    {                                                                                            \
+        tcase_add_loop_test(tcase, name, from, to);                                              \
+    }                                                                                            \
+    __attribute__((constructor)) static void name##_list(void)                                   \
+    {                                                                                            \
+        static struct test test = {                                                              \
+            .title = #name, .add = name##_add, .file = __FILE__, .line = __LINE__, __VA_ARGS__}; \
+        list_test(&test);                                                                        \
+    }                                                                                            \
     static void name##_body(int _i __attribute__((unused)))
 
 struct test {
+    const char *title;
     void (*add)(TCase *tcase, int from, int to);
     const char *file;
     int line;
