@@ -432,7 +432,7 @@ TEST(first_failure_of_a_chain, .group = "objects")
     require_cause("not a channel", cause);
     /* A call that fails for a reason of its own does not mention it. */
     require_result(sluice_log_set(99, NULL, NULL), -EINVAL);
-    require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
+    require_result(sluice_channel_send(NULL, NULL, 0, DEADLINE), -EINVAL);
     require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
 }
 

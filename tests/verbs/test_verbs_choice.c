@@ -208,7 +208,8 @@ TEST(atomics_of_the_device)
         enum ibv_atomic_cap has;
         uint32_t told;
     } kinds[] = {{IBV_ATOMIC_HCA, SLUICE_ATOMICS_DEVICE}, {IBV_ATOMIC_GLOB, SLUICE_ATOMICS_GLOBAL}};
-    const int all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    const unsigned all =
+        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct fixture fixture;
         fake_verbs.device[0].atomic_cap = kinds[i].has;
