@@ -26,7 +26,7 @@ include tests/soft/local.mk
 include tests/verbs/local.mk
 
 # Those test programs in which no threads meet, or as in others, or which count what
-# ThreadSanitizer does itself; scripts/test runs the others under it.
+# ThreadSanitizer does itself; scripts/test --full runs the others under it.
 unthreaded_tests = \
 	%D%/test_choice \
 	%D%/test_descriptors \
@@ -54,21 +54,64 @@ unthreaded_tests = \
 	%D%/test_verbs_status \
 	$(fuzz_programs)
 
-# Those others in which threads do: what scripts/test runs under it beside its chosen_tests.
+# Those that scripts/test runs under ThreadSanitizer. In each of them several threads make calls, or
+# those of the library meet: of connections, closed channels, agents, buffers and exchanges. Most
+# other programs have one thread, and the library has one beside it, which waits.
 threaded_tests = \
+	%D%/test_admitted \
+	%D%/test_agent \
+	%D%/test_agent_lease \
+	%D%/test_agent_messages \
+	%D%/test_agent_owners \
 	%D%/test_allocator_threads \
 	%D%/test_answers \
+	%D%/test_barriers \
+	%D%/test_buffer \
+	%D%/test_buffer_batch \
+	%D%/test_buffer_cancel \
+	%D%/test_buffer_hold \
+	%D%/test_buffer_owners \
+	%D%/test_buffer_region \
+	%D%/test_connect \
 	%D%/test_contention \
+	%D%/test_data \
+	%D%/test_deprived \
+	%D%/test_direct_ends \
+	%D%/test_exchange \
+	%D%/test_exchange_root \
+	%D%/test_exchange_tcp \
 	%D%/test_fault_close \
 	%D%/test_fault_signals \
 	%D%/test_files \
+	%D%/test_gather \
+	%D%/test_hostile \
 	%D%/test_keys \
+	%D%/test_meeting \
 	%D%/test_members \
+	%D%/test_mr_cache \
+	%D%/test_node \
+	%D%/test_node_connect \
+	%D%/test_node_open \
+	%D%/test_node_rejoin \
+	%D%/test_pmix \
 	%D%/test_relay \
+	%D%/test_release \
+	%D%/test_room \
+	%D%/test_scope_stale \
+	%D%/test_shared \
 	%D%/test_soak \
 	%D%/test_stripes \
 	%D%/test_submit \
-	%D%/test_waiting
+	%D%/test_threads \
+	%D%/test_told \
+	%D%/test_verbs \
+	%D%/test_verbs_agents \
+	%D%/test_verbs_events \
+	%D%/test_verbs_queues \
+	%D%/test_verbs_rdmacm \
+	%D%/test_verbs_stripes \
+	%D%/test_waiting \
+	%D%/test_wrap
 
 # Those that wait for long, which scripts/test --quick leaves to the others.
 long_tests = \
@@ -88,8 +131,21 @@ quick_checks = \
 # What make coverage runs: all programs, on soft and on pretend devices.
 coverage_tests = $(test_programs) %D%/check-verbs.sh
 
-# What scripts/test runs under sanitizers and for coverage, for it has not the time for all: each
-# test there is a process, which starts slowly, or adds to 230 files of counters when it ends.
+# Those of the next list in which no bytes of peers and no memory are at stake; scripts/test does not
+# run them under AddressSanitizer.
+uninstrumented_tests = \
+	%D%/test_choice \
+	%D%/test_devices \
+	%D%/test_environment \
+	%D%/test_launch \
+	%D%/test_near \
+	%D%/test_told \
+	%D%/test_verbs_choice \
+	%D%/test_verbs_devices \
+	%D%/test_words
+
+# What scripts/test runs under AddressSanitizer and for coverage, for it has not the time for all:
+# each test there is a process, which starts slowly, or adds to 230 files of counters when it ends.
 # They reach nearly as many lines; scripts/test --full runs all of them under sanitizers.
 chosen_tests = \
 	%D%/test_admitted \
@@ -213,20 +269,16 @@ build_checks = \
 	%D%/check-valgrind.sh \
 	%D%/check-verbs.sh
 
-# Those of which a sanitizer shows nothing that the programs do not show.
-uninstrumented_checks = \
+# What differs in a build without verbs and jansson; scripts/test runs these there, with the programs
+# of exchange_tests.
+featureless_checks = \
 	%D%/check-connect.sh \
 	%D%/check-dlopen.sh \
-	%D%/check-examples.sh \
-	%D%/check-fortran.sh \
-	%D%/check-html.sh \
 	%D%/check-info.sh \
-	%D%/check-manual.sh \
-	%D%/check-perf.sh \
-	%D%/check-python.sh \
-	%D%/check-tutorial.sh \
-	%D%/check-usage.sh \
-	%D%/check-valgrind.sh
+	%D%/check-install.sh \
+	%D%/check-probes.sh \
+	%D%/check-symbols.sh \
+	%D%/check-verbs.sh
 
 # Builds with four tools what knows nothing but what is installed.
 consumer_checks = %D%/check-consumers.sh
