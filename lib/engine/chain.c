@@ -259,6 +259,36 @@ static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uin
     stall->offset = offset;
 }
 
+/*
+ * Makes the result of a request that is not posted. A peer that failed before the call refuses it
+ * (ENOTCONN). A peer that failed during the call cancels it, unless the deadline was the reason.
+ */
+static void complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
+                              bool expired, int64_t deadline, struct sluice_completion *completion)
+{
+    struct slu_peer *peer = &engine->peers[item->peer];
+    bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
+    bool late =
+        (expired && peer->state == SLUICE_STATE_READY) ||
+        (during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at);
+
+    peer->counts.refused++;
+    *completion = (struct sluice_completion){
+        .user_data = item->request->user_data,
+        .peer = item->peer,
+        .opcode = item->opcode,
+        .error = late     ? -ETIMEDOUT
+                 : during ? -ECANCELED
+                          : -ENOTCONN,
+        .error_class = late ? SLUICE_CLASS_TIMEOUT : SLUICE_CLASS_CANCELLED,
+        .status = late ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_WR_FLUSH_ERR,
+        .vendor = peer->cause_vendor,
+    };
+    /* A failure must not have success as its cause. */
+    completion->cause =
+        peer->cause_status != SLUICE_STATUS_SUCCESS ? peer->cause_status : completion->status;
+}
+
 /* Completes an item without posting it. The result says why. */
 static void refuse_item(struct slu_call *call, const struct slu_item *item, uint32_t index)
 {
@@ -266,7 +296,7 @@ static void refuse_item(struct slu_call *call, const struct slu_item *item, uint
     struct sluice_completion completion;
     uint64_t id;
 
-    slu_complete_unposted(engine, item, call->expired, call->deadline, &completion);
+    complete_unposted(engine, item, call->expired, call->deadline, &completion);
     if (call->owner == SLU_OWNER_CALL) {
         slu_call_result(call, index, &completion);
         return;

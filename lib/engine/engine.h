@@ -107,11 +107,11 @@ int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_at
 uint64_t slu_next_tag(void);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
 
-/* arrivals.c: counts the arrivals of a tag; waits until there are at least that many. */
+/* arrived.c: counts the arrivals of a tag; waits until there are at least that many. */
 int slu_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t *count);
 int slu_wait_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t least, int64_t timeout);
 
-/* peer.c: reads the endpoint of a peer, whose queue pair must exist. */
+/* connect.c: reads the endpoint of a peer, whose queue pair must exist. */
 void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
                        struct sluice_endpoint *endpoint);
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
@@ -123,9 +123,9 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer);
  * once.
  */
 void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which);
-/* Returns the state of a peer to the program: enters the engine, and polls first. */
+/* connect.c: returns the state of a peer to the program: enters the engine, and polls first. */
 int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer);
-/* Returns whether the peer has failed, and why. The caller has entered the engine. */
+/* words.c: returns whether the peer has failed, and why. The caller has entered the engine. */
 bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                     struct sluice_error *error);
 /*
@@ -146,7 +146,7 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
                    struct sluice_channel_info *info);
 int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
                          struct sluice_error *error);
-/* Fails a peer whose queue pair has failed since the last poll. */
+/* peer.c: fails a peer whose queue pair has failed since the last poll. */
 void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer);
 /*
  * Returns whether the oldest request in the peer's send queue is a message that the peer has not
@@ -173,13 +173,16 @@ static inline struct slu_qp *slu_peer_first_qp(const struct slu_engine *engine, 
 }
 
 /*
- * probe.c: waits until the peer, or every connected peer if it is NULL, has shown a sign of life.
+ * connected.c: waits until the peer, or every connected peer if it is NULL, has shown a sign of
+ * life.
  */
 int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 /* Does the same, but a wake does not end it: the wake ends the program's next wait instead. */
 int slu_await_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 
-/* Notes that a connected peer has shown a sign of life by other means: it needs no probe. */
+/*
+ * peer.c: notes that a connected peer has shown a sign of life by other means: it needs no probe.
+ */
 void slu_peer_heard(struct slu_peer *peer);
 
 /* progress.c: polls once, without waiting. Returns whether anything completed. */
@@ -208,10 +211,15 @@ struct slu_spin {
  */
 bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now);
 void slu_nap(struct slu_engine *engine, int64_t until);
-/* For event loops, which have not entered the engine: see sluice_channel_fd(). */
-int slu_fd(const struct slu_engine *engine);
+/* event.c: for event loops, which have not entered the engine: see sluice_channel_fd(). */
+static inline int slu_fd(const struct slu_engine *engine)
+{
+    return engine->transport->cq_fd(engine->cq);
+}
 int slu_arm(struct slu_engine *engine, int64_t *due);
-/* Wakes a wait. Any thread and any signal handler may call it, without entering the engine. */
+/*
+ * wait.c: wakes a wait. Any thread and any signal handler may call it, without entering the engine.
+ */
 void slu_wake(struct slu_engine *engine);
 
 /*
@@ -230,7 +238,7 @@ _Static_assert(SLU_ALIKE == 1 << SLU_QUEUES, "a bit of its own");
 #define SLU_NAMES_PLAIN INT32_MIN
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
-/* Returns "send" and so on, a static string. */
+/* opcode.c: returns "send" and so on, a static string. */
 const char *slu_opcode_name(uint32_t opcode);
 static inline bool slu_opcode_is_atomic(uint32_t opcode)
 {

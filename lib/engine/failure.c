@@ -85,7 +85,7 @@ void slu_failure_keep_entry(struct slu_engine *engine, uint64_t id, const struct
 uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_owner owner, uint32_t index,
                                   const struct sluice_completion *completion)
 {
-    uint64_t id = slu_id_refused(++engine->refused_number);
+    uint64_t id = ++engine->refused_number * SLU_ID_STEP | SLU_ID_REFUSED;
 
     keep(engine, id, ++engine->done_number, owner, index, completion);
     return id;

@@ -14,7 +14,7 @@
  */
 int slu_channel_attr_apply(struct slu_engine *engine, const struct sluice_channel_attr *attr);
 
-/* peer.c: initialises an empty peer without a queue pair; creates a peer with one. */
+/* connect.c: creates a peer with a queue pair. peer.c: initialises an empty one without. */
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer);
 int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer);
 /* Copies the text of the thread's last failure to the peer, for sluice_error.text. */
@@ -40,7 +40,7 @@ void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint3
                          uint32_t vendor, bool inferred, const char *reason);
 /* Fails the peers for which the device has raised an event. */
 void slu_peers_alerted(struct slu_engine *engine);
-/* Waits until the work of a failed peer has ended, for at most the drain bound. */
+/* wait.c: waits until the work of a failed peer has ended, for at most the drain bound. */
 void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer);
 static inline uint32_t slu_peer_index(const struct slu_engine *engine, const struct slu_peer *peer)
 {
@@ -51,11 +51,11 @@ static inline bool slu_peer_busy(const struct slu_peer *peer)
     return slu_peer_has_posted(peer, SLU_SEND_QUEUE) ||
            slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0;
 }
-/* Gives the peer a random identity, unique across processes. */
+/* connect.c: gives the peer a random identity, unique across processes. */
 int slu_peer_identify(struct slu_peer *peer);
-/* Fires the trace probe for a changed state. */
+/* peer.c: fires the trace probe for a changed state. */
 void slu_peer_tell_state(const struct slu_engine *engine, const struct slu_peer *peer);
-/* Fails a peer, drains its work, and destroys its queue pair. */
+/* connect.c: fails a peer, drains its work, and destroys its queue pair. */
 void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer);
 
 /*
@@ -68,7 +68,7 @@ static inline bool slu_peer_over(const struct slu_peer *peer)
 }
 
 /*
- * members.c: returns where results of the peer are counted: with the peer, or with the removed ones
+ * result.c: returns where results of the peer are counted: with the peer, or with the removed ones
  * if another peer has the index now.
  */
 struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t peer, uint32_t flags);
@@ -82,21 +82,31 @@ int slu_room_reserve(struct slu_engine *engine, uint32_t index);
 int slu_room_grow(struct slu_engine *engine);
 void slu_room_shrink(struct slu_engine *engine);
 
-/* probe.c: initialises the probes of a peer that is not connected. */
+/* peer.c: initialises the probes of a peer that is not connected. */
 void slu_probe_init(struct slu_peer *peer);
-/* Checks whether a peer that grants these rights can be probed: 0, or -EOPNOTSUPP. */
-int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t access);
-/* Notes that the peer has connected and grants these rights, and begins keep-alive if it is on. */
-void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access);
+/* Counts the requests of the peer that have succeeded. */
+uint64_t slu_peer_successes(const struct slu_peer *peer);
+/* Ends the part of a peer in a wait for connections. */
+static inline void slu_peer_stop_awaiting(struct slu_engine *engine, struct slu_peer *peer)
+{
+    engine->awaited -= peer->probe.awaited;
+    peer->probe.awaited = false;
+}
 /* Returns whether the peer has shown a sign of life since it was connected. */
 bool slu_probe_heard(struct slu_peer *peer);
+
+/* probe.c: checks whether a peer that grants these rights can be probed: 0, or -EOPNOTSUPP. */
+int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t access);
+/* Probes a peer that is ready. Returns false if there is no room for another probe yet. */
+bool slu_probe_ask(struct slu_engine *engine, struct slu_peer *peer);
+/* Notes that the peer has connected and grants these rights, and begins keep-alive if it is on. */
+void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access);
 /*
  * Returns whether a completion that belongs to no request belongs to a probe, which is then
  * finished.
  */
 bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc);
-/* Stop probing a peer: when it has failed, and when its queue pair has been destroyed. */
-void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer);
+/* Stops probing a peer, because its queue pair has been destroyed. */
 void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer);
 /* Checks the peers whose keep-alive is due. */
 void slu_probe_peers(struct slu_engine *engine, int64_t now);
@@ -120,7 +130,7 @@ void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer);
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
 void slu_rings_destroy(struct slu_ring *rings);
 bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory);
-/* Moves the unseen result of an entry elsewhere, because the entry is needed. */
+/* order.c: moves the unseen result of an entry elsewhere, because the entry is needed. */
 void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry);
 
 /* order.c: makes room for that many results of each queue, for that many peers. */
@@ -148,7 +158,14 @@ void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
 /* Drops the ids of results that are not unseen any more. */
 void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order);
 /* Returns the least power of two that is not less. */
-uint32_t slu_power_of_two(uint32_t least);
+static inline uint32_t slu_power_of_two(uint32_t least)
+{
+    uint32_t size = 1;
+
+    while (size < least)
+        size *= 2;
+    return size;
+}
 
 /* aside.c: makes places for that many results. */
 int slu_aside_grow(struct slu_engine *engine, uint32_t results);
@@ -156,7 +173,9 @@ void slu_aside_destroy(struct slu_engine *engine);
 void slu_aside_keep(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
 /* Returns the entry of a displaced success, or NULL if there is none with that id. */
 struct slu_entry *slu_aside_find(const struct slu_engine *engine, uint64_t id);
-/* Give the result of an entry to its call. The second is for calls that want completions. */
+/*
+ * result.c: give the result of an entry to its call. The second is for calls that want completions.
+ */
 void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer);
 void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer);
 /* Fills in the failure of an entry that is not pending. */
@@ -164,10 +183,6 @@ void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *
 /* Takes the oldest unseen result of an owner. Returns false if there is none. */
 bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completion);
-/* Returns an id that belongs to no request in a ring. */
-uint64_t slu_id_refused(uint64_t number);
-/* For tests: makes the next ids have this number, of 46 bits. Nothing may be pending. */
-void slu_engine_set_number(struct slu_engine *engine, uint64_t number);
 
 /* failure.c: keeps the failure of an entry. */
 void slu_failure_keep_entry(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
@@ -212,6 +227,15 @@ int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argume
 int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
                    int64_t until);
 
+/* Returns when the engine has something to do even if nothing completes. */
+static inline int64_t slu_next_due(const struct slu_engine *engine)
+{
+    int64_t due =
+        engine->next_deadline < engine->next_drain ? engine->next_deadline : engine->next_drain;
+
+    return engine->next_probe < due ? engine->next_probe : due;
+}
+
 static inline bool slu_is_woken(const struct slu_engine *engine)
 {
     return SLU_UNLIKELY(atomic_load(&engine->woken));
@@ -224,7 +248,7 @@ static inline void slu_wake_seen(struct slu_engine *engine)
         slu_wake_take(engine);
 }
 
-/* Flags that each operation may have. */
+/* opcode.c: flags that each operation may have. */
 #define SLU_OPCODES 7
 extern const uint32_t slu_opcode_flags[SLU_OPCODES];
 
@@ -287,12 +311,6 @@ struct slu_prefix {
  */
 uint32_t slu_post_prefix(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue queue);
 
-/*
- * Makes the result of a request that is not posted: because the deadline passed before there was
- * room for it (expired), or because of its peer's state. Counts it as refused.
- */
-void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
-                           bool expired, int64_t deadline, struct sluice_completion *completion);
 /* Begins a blocking call of a list. The caller sets its queues, if it posts by slu_post_call(). */
 static inline void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
                                   const struct slu_source *source, int64_t deadline,
@@ -321,12 +339,13 @@ static inline int slu_call_error(const struct slu_call *call)
     return SLU_LIKELY((call->first_real & call->first_other) == SLU_NONE) ? 0
                                                                           : slu_call_failure(call);
 }
+/* result.c: gives a result to a call, which keeps the first failures. */
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
 
-/* words.c: returns "send to" and so on, a static string. */
+/* opcode.c: returns "send to" and so on, a static string. */
 const char *slu_opcode_phrase(uint32_t opcode);
-/* Writes "500 ms" to text and returns text. time is not negative. */
+/* words.c: writes "500 ms" to text and returns text. time is not negative. */
 #define SLU_DURATION_BYTES 32
 const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
 
@@ -335,10 +354,11 @@ const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
  * more.
  */
 int slu_fail_late(const struct sluice_completion *completion, int64_t time);
-/* Notes the state of a peer because a deadline, given as time, is about to end its connection. */
+/*
+ * peer.c: notes the state of a peer because a deadline, given as time, is about to end its
+ * connection.
+ */
 void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time);
-/* Fills in the text of an error whose other fields are set. */
-void slu_peer_describe(const struct slu_peer *peer, struct sluice_error *error);
 
 #include "engine/inline.h"
 

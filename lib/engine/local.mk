@@ -2,6 +2,7 @@
 # The completion engine under channels and multichannels: requests, rings, progress. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/arrivals.c \
+	%D%/arrived.c \
 	%D%/aside.c \
 	%D%/attr.c \
 	%D%/blocks.c \
@@ -9,10 +10,13 @@ lib_libsluice_la_SOURCES += \
 	%D%/borrow.h \
 	%D%/chain.c \
 	%D%/chain.h \
+	%D%/connect.c \
+	%D%/connected.c \
 	%D%/counters.c \
 	%D%/detached.c \
 	%D%/engine.c \
 	%D%/engine.h \
+	%D%/event.c \
 	%D%/failure.c \
 	%D%/handle.c \
 	%D%/histogram.c \
@@ -26,6 +30,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/members.c \
 	%D%/message.c \
 	%D%/message.h \
+	%D%/opcode.c \
 	%D%/order.c \
 	%D%/parts.c \
 	%D%/parts.h \
@@ -36,6 +41,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/progress.c \
 	%D%/progress.h \
 	%D%/query.c \
+	%D%/result.c \
 	%D%/ring.c \
 	%D%/room.c \
 	%D%/seam.h \

@@ -46,14 +46,6 @@ static void keep_counts(struct slu_counts *past, const struct slu_counts *counts
     past->strays += counts->strays;
 }
 
-struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t index, uint32_t flags)
-{
-    struct slu_peer *peer = &engine->peers[index];
-    bool gone = (flags & SLUICE_PEER_REMOVED) != 0;
-
-    return gone && peer->state != SLUICE_STATE_REMOVED ? &engine->past : &peer->counts;
-}
-
 /*
  * Puts a new peer in its index, for which there is room. The rings belong to the index and go on:
  * handles of the previous peer's requests become stale, and its unseen results can still be polled.

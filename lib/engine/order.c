@@ -11,15 +11,6 @@
 
 #include "engine/inside.h"
 
-uint32_t slu_power_of_two(uint32_t least)
-{
-    uint32_t size = 1;
-
-    while (size < least)
-        size *= 2;
-    return size;
-}
-
 /*
  * Grows an order. In a scope each peer may need one more than there are places, for a split request
  * with no work in flight.
@@ -149,6 +140,19 @@ static void give_place(struct slu_engine *engine, struct slu_entry *entry)
 {
     slu_entry_seen(engine, entry);
     entry->owner = SLU_OWNER_NOBODY;
+}
+
+/* Moves a failure to failure.c, and a success to aside.c. */
+void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry)
+{
+    uint64_t id = ring->next - (uint64_t)ring->size * SLU_ID_STEP;
+
+    if (!entry->marks.failed) {
+        slu_aside_keep(engine, id, entry);
+        return;
+    }
+    slu_failure_keep_entry(engine, id, entry);
+    slu_entry_seen(engine, entry);
 }
 
 static void forget(struct slu_engine *engine, uint64_t id, struct slu_entry *entry)

@@ -15,6 +15,20 @@
 
 #include "engine/inside.h"
 
+uint64_t slu_peer_successes(const struct slu_peer *peer)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++)
+        count += peer->counts.requests[i];
+    return count;
+}
+
+void slu_probe_init(struct slu_peer *peer)
+{
+    peer->probe = (struct slu_probe){.due = SLUICE_FOREVER, .successes = slu_peer_successes(peer)};
+}
+
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 {
     const struct slu_counts counts = peer->counts;
@@ -38,123 +52,9 @@ void slu_peer_tell_state(const struct slu_engine *engine, const struct slu_peer 
                peer->cause_vendor);
 }
 
-int slu_peer_identify(struct slu_peer *peer)
-{
-    struct slu_name *name = &peer->name;
-    int error = 0;
-
-    name->generation = 1;
-    while (error == 0 && name->identity == 0)
-        error = slu_random(&name->identity, sizeof name->identity);
-    return error == 0
-               ? 0
-               : slu_listed(slu_fail(-error, "no random numbers for peers: %s", strerror(-error)));
-}
-
-int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
-{
-    int error;
-
-    slu_peer_init(engine, peer);
-    slu_peer_tell_state(engine, peer);
-    error = slu_listed(
-        engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &peer->qp));
-    if (error == 0)
-        peer->qp->peer = slu_peer_index(engine, peer);
-    return error;
-}
-
-void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
-                       struct sluice_endpoint *endpoint)
-{
-    struct slu_endpoint filled = {.transport = engine->transport->id,
-                                  .identity = peer->name.identity,
-                                  .generation = peer->name.generation,
-                                  .access = engine->attr.access};
-
-    engine->transport->qp_endpoint(peer->qp, &filled);
-    slu_endpoint_encode(&filled, endpoint);
-}
-
-static const char *transport_name(uint32_t id)
-{
-    return id == SLU_TRANSPORT_VERBS ? "verbs" : "soft";
-}
-
 void slu_peer_keep_reason(struct slu_peer *peer)
 {
     snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
-}
-
-/*
- * Checks whether an endpoint is stale. An endpoint from before the peer's last reset is. So is the
- * endpoint of a connection that this side has reset, if the peer had used it. If the peer had not
- * got as far as that connection, it may still use the same endpoint.
- */
-static int check_generation(const struct slu_peer *peer, const struct slu_endpoint *remote)
-{
-    const struct slu_name *name = &peer->name;
-
-    if (remote->identity != name->remote_identity || remote->generation > name->remote_generation ||
-        (remote->generation == name->remote_generation && !name->remote_used))
-        return 0;
-    return slu_fail(ESTALE,
-                    "endpoint is stale: it is generation %llu of a peer to whose generation %llu "
-                    "this side was connected before; the peer must be reset too, and its new "
-                    "endpoint be exchanged",
-                    (unsigned long long)remote->generation,
-                    (unsigned long long)peer->name.remote_generation);
-}
-
-/*
- * Maps an error of a handshake with slu_listed(), except those that only a handshake has: about the
- * endpoint, and on RoCE about resolving the peer's host.
- */
-static int listed_of_handshake(int error)
-{
-    switch (-error) {
-    case EPROTO:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case ETIMEDOUT:
-        return error;
-    default:
-        return slu_listed(error);
-    }
-}
-
-int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
-                     const struct sluice_endpoint *remote)
-{
-    struct slu_endpoint decoded;
-    int error = slu_endpoint_decode(remote, &decoded);
-
-    if (error == 0 && decoded.transport != engine->transport->id)
-        error = slu_fail(EPROTOTYPE,
-                         "endpoint is of transport %s, this side runs %s: open devices of one kind "
-                         "on both sides",
-                         transport_name(decoded.transport), engine->transport->name);
-    if (error == 0)
-        error = check_generation(peer, &decoded);
-    if (error == -ESTALE)
-        return error;
-    if (error == 0 && engine->keepalive > 0)
-        error = slu_probe_check(engine, slu_peer_index(engine, peer), decoded.access);
-    if (error == 0)
-        error = listed_of_handshake(engine->transport->qp_connect(peer->qp, &decoded));
-    if (error == 0) {
-        peer->state = SLUICE_STATE_READY;
-        slu_peer_tell_state(engine, peer);
-        peer->name.remote_identity = decoded.identity;
-        peer->name.remote_generation = decoded.generation;
-        peer->name.remote_used = false;
-        slu_probe_connected(engine, peer, decoded.access);
-        return slu_arrivals_begin(engine, peer);
-    }
-    peer->connect_error = error;
-    slu_peer_keep_reason(peer);
-    slu_peer_fail(engine, peer, SLUICE_STATUS_BAD_RESP_ERR, SLUICE_OP_NONE, 0);
-    return error;
 }
 
 uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *peer,
@@ -188,6 +88,12 @@ void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer)
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
 }
 
+static void stop_probes(struct slu_engine *engine, struct slu_peer *peer)
+{
+    slu_peer_stop_awaiting(engine, peer);
+    peer->probe.due = SLUICE_FOREVER;
+}
+
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor)
 {
@@ -213,7 +119,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
     slu_peer_tell_state(engine, peer);
-    slu_probe_failed(engine, peer);
+    stop_probes(engine, peer);
     if (!real)
         say_farewell(engine, peer, SLU_FAREWELL_GAVE_UP);
     if (peer->qp != NULL)
@@ -256,57 +162,6 @@ void slu_peers_alerted(struct slu_engine *engine)
     }
 }
 
-static bool peer_idle(void *argument)
-{
-    return !slu_peer_busy(argument);
-}
-
-void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer)
-{
-    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
-}
-
-void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
-{
-    SLU_PROBE4(drain_begin, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
-               engine->pending[SLU_RECEIVE_QUEUE]);
-    slu_peer_close(engine, peer);
-    peer->drain_by = slu_now() + SLU_DRAIN_TIME;
-    if (peer->drain_by < engine->next_drain)
-        engine->next_drain = peer->drain_by;
-    slu_peer_await_idle(engine, peer);
-    slu_peer_abandon(engine, peer);
-    SLU_PROBE4(drain_end, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
-               engine->pending[SLU_RECEIVE_QUEUE]);
-}
-
-int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
-{
-    int error;
-
-    slu_peer_end(engine, peer);
-    peer->name.remote_used |= slu_probe_heard(peer);
-    peer->name.generation++;
-    error = slu_peer_create(engine, peer);
-    peer->counts.resets += error == 0;
-    SLU_PROBE4(reset, engine, slu_peer_index(engine, peer), peer->name.generation, error);
-    if (error < 0) {
-        peer->connect_error = error;
-        slu_peer_keep_reason(peer);
-        slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, SLUICE_OP_NONE, (uint32_t)-error);
-    }
-    return error;
-}
-
-bool slu_peer_has_message(const struct slu_peer *peer)
-{
-    const struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
-    const struct slu_entry *entry = slu_ring_entry(ring, ring->oldest);
-
-    return peer->state == SLUICE_STATE_READY && ring->oldest != ring->next &&
-           entry->state == SLU_ENTRY_PENDING && entry->opcode == SLUICE_OP_SEND;
-}
-
 void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer)
 {
     slu_peers_alerted(engine);
@@ -318,29 +173,42 @@ void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer)
     }
 }
 
-int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer)
+/* Returns whether the peer refused a request, which is an answer too. */
+static bool has_refused(const struct slu_peer *peer)
 {
-    slu_engine_enter(engine);
-    slu_progress_all(engine);
-    slu_peer_notice_loss(engine, peer);
-    slu_engine_leave(engine);
-    return (int)peer->state;
+    return peer->cause_status == SLUICE_STATUS_REM_INV_REQ_ERR ||
+           peer->cause_status == SLUICE_STATUS_REM_ACCESS_ERR ||
+           peer->cause_status == SLUICE_STATUS_REM_OP_ERR ||
+           peer->cause_status == SLUICE_STATUS_RNR_RETRY_EXC_ERR;
 }
 
-bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
-                    struct sluice_error *error)
+bool slu_probe_heard(struct slu_peer *peer)
 {
-    enum sluice_error_class error_class;
+    peer->probe.answered |= slu_peer_successes(peer) != peer->probe.successes || has_refused(peer);
+    return peer->probe.answered;
+}
 
-    *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
-    if (peer->state != SLUICE_STATE_FAILED)
-        return false;
-    error_class = slu_class_of(peer->cause_status, peer->cause_opcode);
-    error->opcode = peer->cause_opcode;
-    error->status = peer->cause_status;
-    error->vendor = peer->cause_vendor;
-    error->error_class = error_class;
-    error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
-    slu_peer_describe(peer, error);
-    return true;
+void slu_peer_heard(struct slu_peer *peer)
+{
+    peer->probe.answered = true;
+}
+
+void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time)
+{
+    struct slu_late *late = &peer->late;
+
+    *late = (struct slu_late){.time = time, .stand = {.heard = -1}};
+    late->heard = slu_probe_heard(peer);
+    late->receives = slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0;
+    if (engine->transport->qp_stand != NULL)
+        engine->transport->qp_stand(peer->qp, &late->stand);
+}
+
+bool slu_peer_has_message(const struct slu_peer *peer)
+{
+    const struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
+    const struct slu_entry *entry = slu_ring_entry(ring, ring->oldest);
+
+    return peer->state == SLUICE_STATE_READY && ring->oldest != ring->next &&
+           entry->state == SLU_ENTRY_PENDING && entry->opcode == SLUICE_OP_SEND;
 }

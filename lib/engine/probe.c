@@ -53,15 +53,6 @@ static void set_due(struct slu_engine *engine, struct slu_peer *peer, int64_t du
         engine->next_probe = due;
 }
 
-static uint64_t count_successes(const struct slu_peer *peer)
-{
-    uint64_t count = 0;
-
-    for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++)
-        count += peer->counts.requests[i];
-    return count;
-}
-
 /*
  * Returns what has moved on the connection since the last call. A success is a sign of the peer, or
  * of its memory: reads and writes succeed even if no thread of the peer polls, here as on a device
@@ -69,7 +60,7 @@ static uint64_t count_successes(const struct slu_peer *peer)
  */
 static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *peer)
 {
-    uint64_t successes = count_successes(peer);
+    uint64_t successes = slu_peer_successes(peer);
     uint32_t signs =
         engine->transport->qp_moved != NULL ? engine->transport->qp_moved(peer->qp) : 0;
 
@@ -80,40 +71,13 @@ static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *pee
     return signs;
 }
 
-/* Returns whether the peer refused a request, which is an answer too. */
-static bool has_refused(const struct slu_peer *peer)
-{
-    return peer->cause_status == SLUICE_STATUS_REM_INV_REQ_ERR ||
-           peer->cause_status == SLUICE_STATUS_REM_ACCESS_ERR ||
-           peer->cause_status == SLUICE_STATUS_REM_OP_ERR ||
-           peer->cause_status == SLUICE_STATUS_RNR_RETRY_EXC_ERR;
-}
-
-bool slu_probe_heard(struct slu_peer *peer)
-{
-    peer->probe.answered |= count_successes(peer) != peer->probe.successes || has_refused(peer);
-    return peer->probe.answered;
-}
-
-void slu_peer_heard(struct slu_peer *peer)
-{
-    peer->probe.answered = true;
-}
-
 static void give_up_id(struct slu_engine *engine, struct slu_peer *peer)
 {
     engine->probe_room += peer->probe.id != 0;
     peer->probe.id = 0;
 }
 
-static void stop_awaiting(struct slu_engine *engine, struct slu_peer *peer)
-{
-    engine->awaited -= peer->probe.awaited;
-    peer->probe.awaited = false;
-}
-
-/* Probes a peer that is ready. Returns false if there is no room for another probe yet. */
-static bool ask(struct slu_engine *engine, struct slu_peer *peer)
+bool slu_probe_ask(struct slu_engine *engine, struct slu_peer *peer)
 {
     struct slu_probe *probe = &peer->probe;
     int error;
@@ -154,11 +118,6 @@ int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t acc
     return 0;
 }
 
-void slu_probe_init(struct slu_peer *peer)
-{
-    peer->probe = (struct slu_probe){.due = SLUICE_FOREVER, .successes = count_successes(peer)};
-}
-
 void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access)
 {
     slu_probe_init(peer);
@@ -167,12 +126,6 @@ void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint3
         return;
     set_due(engine, peer, slu_now());
     peer->probe.late_after = peer->probe.due + LATE_TIME;
-}
-
-void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer)
-{
-    stop_awaiting(engine, peer);
-    peer->probe.due = SLUICE_FOREVER;
 }
 
 void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer)
@@ -210,7 +163,7 @@ bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc)
         return true;
     }
     peer->probe.answered = true;
-    stop_awaiting(engine, peer);
+    slu_peer_stop_awaiting(engine, peer);
     return true;
 }
 
@@ -258,7 +211,7 @@ static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t
         set_due(engine, peer, now + engine->keepalive);
     else if (peer->probe.id != 0)
         judge(engine, peer, now);
-    else if (!ask(engine, peer))
+    else if (!slu_probe_ask(engine, peer))
         set_due(engine, peer, now + engine->keepalive / 8);
 }
 
@@ -280,128 +233,4 @@ void slu_probe_peers(struct slu_engine *engine, int64_t now)
         else if (peer->probe.due < engine->next_probe)
             engine->next_probe = peer->probe.due;
     }
-}
-
-/* A wait for the peers from first to before end. Those before next were probed. */
-struct wait {
-    struct slu_engine *engine;
-    uint32_t first, end, next;
-};
-
-static bool all_answered(void *argument)
-{
-    struct wait *wait = argument;
-    struct slu_engine *engine = wait->engine;
-
-    for (; wait->next < wait->end; wait->next++) {
-        struct slu_peer *peer = &engine->peers[wait->next];
-
-        if (peer->probe.awaited && !ask(engine, peer))
-            return false;
-    }
-    return engine->awaited == 0;
-}
-
-/*
- * Marks the peers that have to answer. A peer that has once shown a sign of life is connected until
- * it fails.
- */
-static int begin_wait(struct slu_engine *engine, const struct wait *wait)
-{
-    int error = 0;
-
-    for (uint32_t i = wait->first; i < wait->end && error == 0; i++) {
-        struct slu_peer *peer = &engine->peers[i];
-
-        slu_peer_notice_loss(engine, peer);
-        if (peer->state != SLUICE_STATE_READY)
-            continue;
-        if (slu_probe_heard(peer))
-            continue;
-        error = slu_probe_check(engine, i, peer->probe.access);
-        peer->probe.awaited = true;
-        engine->awaited++;
-    }
-    return error;
-}
-
-static int fail_late(const struct slu_engine *engine, const struct wait *wait)
-{
-    uint32_t i = wait->first;
-
-    while (!engine->peers[i].probe.awaited)
-        i++;
-    if (engine->awaited == 1)
-        return slu_fail(ETIMEDOUT, "peer %u has not answered yet", i);
-    return slu_fail(ETIMEDOUT, "peer %u has not answered yet; %u of %u have not", i,
-                    engine->awaited, engine->present_count);
-}
-
-/* Returns the error of the first peer that has failed, or 0. */
-static int find_failure(const struct slu_engine *engine, const struct wait *wait)
-{
-    struct sluice_error cause;
-
-    for (uint32_t i = wait->first; i < wait->end; i++) {
-        const struct slu_peer *peer = &engine->peers[i];
-
-        if (!slu_peer_error(engine, peer, &cause))
-            continue;
-        if (peer->failed_in == engine->call_number && cause.error != -ECANCELED)
-            return slu_fail(-cause.error, "%s", cause.text);
-        return slu_fail(ENOTCONN, "peer %u had failed before: %.280s", i, cause.text);
-    }
-    return 0;
-}
-
-static int wait_for(struct slu_engine *engine, struct wait *wait, bool interruptible, int64_t until)
-{
-    int error = begin_wait(engine, wait);
-    int result;
-
-    if (error < 0)
-        return error;
-    result = interruptible ? slu_wait_interruptible(engine, all_answered, wait, until)
-                           : slu_wait(engine, all_answered, wait, until);
-    error = result < 0 ? result : find_failure(engine, wait);
-    return error == 0 && result == 0 ? fail_late(engine, wait) : error;
-}
-
-static int await_peers(struct slu_engine *engine, struct slu_peer *peer, bool interruptible,
-                       int64_t timeout)
-{
-    uint32_t first = peer != NULL ? slu_peer_index(engine, peer) : 0;
-    struct wait wait = {.engine = engine,
-                        .first = first,
-                        .end = peer != NULL ? first + 1 : engine->peer_count,
-                        .next = first};
-    int error;
-
-    if (timeout < 0)
-        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    error = slu_scope_check(engine);
-    if (error < 0)
-        return error;
-    if (peer != NULL && peer->state == SLUICE_STATE_PREPARED)
-        return slu_fail(ENOTCONN, "peer %u is not connected: its handshake is still to come",
-                        first);
-    if (peer != NULL && peer->state == SLUICE_STATE_REMOVED)
-        return slu_fail(ENOTCONN, "peer %u was removed", first);
-    slu_engine_enter(engine);
-    slu_progress_all(engine);
-    error = wait_for(engine, &wait, interruptible, slu_after(timeout));
-    for (uint32_t i = wait.first; i < wait.end; i++)
-        stop_awaiting(engine, &engine->peers[i]);
-    slu_engine_leave(engine);
-    return error;
-}
-
-int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout)
-{
-    return await_peers(engine, peer, true, timeout);
-}
-
-int slu_await_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout)
-{
-    return await_peers(engine, peer, false, timeout);
 }

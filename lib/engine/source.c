@@ -14,24 +14,6 @@ _Static_assert(sizeof(struct sluice_handle) == 32, "the stride of lists of handl
 _Static_assert(sizeof(struct sluice_remote_mr) == 32, "part of a request");
 _Static_assert(sizeof(struct sluice_peer_remote_mr) == 40, "the stride of lists of regions");
 
-static const char *const opcode_names[] = {"none", "send",         "receive",  "write",
-                                           "read", "compare-swap", "fetch-add"};
-_Static_assert(sizeof opcode_names / sizeof opcode_names[0] == SLU_OPCODES, "one name each");
-
-const uint32_t slu_opcode_flags[SLU_OPCODES] = {
-    [SLUICE_OP_SEND] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
-    [SLUICE_OP_RECEIVE] = 0,
-    [SLUICE_OP_WRITE] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
-    [SLUICE_OP_READ] = SLUICE_FENCE,
-    [SLUICE_OP_COMPARE_SWAP] = SLUICE_FENCE,
-    [SLUICE_OP_FETCH_ADD] = SLUICE_FENCE,
-};
-
-const char *slu_opcode_name(uint32_t opcode)
-{
-    return opcode < SLU_OPCODES ? opcode_names[opcode] : "unknown operation";
-}
-
 static int check_opcode(const struct slu_item *item, uint32_t i)
 {
     uint32_t given = item->request->opcode;

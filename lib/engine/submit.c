@@ -12,55 +12,6 @@
 /* Every BUSY_CALLS polls, check the clock: other requests may have passed their deadlines. */
 #define BUSY_CALLS 64
 
-void slu_call_result(struct slu_call *call, uint32_t index,
-                     const struct sluice_completion *completion)
-{
-    call->incomplete--;
-    if (call->completions != NULL)
-        call->completions[index] = *completion;
-    if (SLU_LIKELY(completion->error == 0))
-        return;
-    if (slu_is_mere_cancellation(completion->error)) {
-        if (index <= call->first_other) {
-            call->first_other = index;
-            call->other = *completion;
-        }
-    } else if (index <= call->first_real) {
-        call->first_real = index;
-        call->real = *completion;
-    }
-}
-
-/*
- * Makes the result of a request that is not posted. A peer that failed before the call refuses it
- * (ENOTCONN). A peer that failed during the call cancels it, unless the deadline was the reason.
- */
-void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
-                           bool expired, int64_t deadline, struct sluice_completion *completion)
-{
-    struct slu_peer *peer = &engine->peers[item->peer];
-    bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
-    bool late =
-        (expired && peer->state == SLUICE_STATE_READY) ||
-        (during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at);
-
-    peer->counts.refused++;
-    *completion = (struct sluice_completion){
-        .user_data = item->request->user_data,
-        .peer = item->peer,
-        .opcode = item->opcode,
-        .error = late     ? -ETIMEDOUT
-                 : during ? -ECANCELED
-                          : -ENOTCONN,
-        .error_class = late ? SLUICE_CLASS_TIMEOUT : SLUICE_CLASS_CANCELLED,
-        .status = late ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_WR_FLUSH_ERR,
-        .vendor = peer->cause_vendor,
-    };
-    /* A failure must not have success as its cause. */
-    completion->cause =
-        peer->cause_status != SLUICE_STATUS_SUCCESS ? peer->cause_status : completion->status;
-}
-
 static bool call_ready(void *argument)
 {
     struct slu_call *call = argument;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: a wait polls, spins for a while if it may, and then sleeps on the transport's event. An
- * event loop sleeps on the same event. No sleep misses an event: arming finds what came before, and
- * what comes later ends the sleep.
+ * Waiting: a wait polls, spins for a while if it may, and then sleeps on the transport's event. No
+ * sleep misses an event: arming finds what came before, and what comes later ends the sleep.
  *
  * A wake sets a flag and then writes to the event, in this order. A wait that is not interruptible
  * may consume the event; the flag stays until an interruptible wait has taken it, or until the
@@ -14,7 +13,6 @@
 #include <sched.h>
 
 #include "engine/inside.h"
-#include "engine/listed.h"
 
 /* A wait checks the clock once in this many polls. */
 #define SPIN_POLLS 8
@@ -31,26 +29,12 @@
  */
 #define LONG_TURN SLUICE_MS(1)
 
-int slu_fd(const struct slu_engine *engine)
-{
-    return engine->transport->cq_fd(engine->cq);
-}
-
-/* Returns when the engine has something to do even if nothing completes. */
-static int64_t next_due(const struct slu_engine *engine)
-{
-    int64_t due =
-        engine->next_deadline < engine->next_drain ? engine->next_deadline : engine->next_drain;
-
-    return engine->next_probe < due ? engine->next_probe : due;
-}
-
 /* Sleeps until the queue has an event or something is due. It may also return for no reason. */
 static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_t until)
 {
     struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
     struct timespec timeout;
-    int64_t due = next_due(engine);
+    int64_t due = slu_next_due(engine);
     int64_t left;
 
     if (until < due)
@@ -214,71 +198,14 @@ int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, boo
     return wait_until(engine, &awaited, interruptible, until);
 }
 
-static bool has_unseen(const struct slu_engine *engine, enum slu_owner owner)
+static bool peer_idle(void *argument)
 {
-    if (slu_unseen(engine, owner) > 0)
-        return true;
-    for (uint32_t i = 0; i < SLU_FAILURES && engine->failure_count > 0; i++)
-        if (engine->failures[i].id != 0 && engine->failures[i].owner == owner)
-            return true;
-    return false;
+    return !slu_peer_busy(argument);
 }
 
-static bool is_idle(const struct slu_engine *engine)
+void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer)
 {
-    return slu_nothing_pends(engine);
-}
-
-/*
- * Returns whether nothing can complete any more. The queue of a dead device asks to be polled for
- * ever.
- */
-static bool is_over(const struct slu_engine *engine)
-{
-    for (uint32_t i = 0; i < engine->peer_count; i++)
-        if (!slu_peer_over(&engine->peers[i]))
-            return false;
-    return is_idle(engine);
-}
-
-/*
- * Returns whether an event loop should poll. The file descriptor is checked for edge-triggered
- * loops: what made it readable before, and was not consumed by a poll, makes no further edge.
- */
-static bool has_something(struct slu_engine *engine)
-{
-    struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
-    enum slu_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
-
-    if (has_unseen(engine, owner) || (!engine->scope.open && slu_lists_done(engine)))
-        return true;
-    if (engine->transport->cq_arm(engine->cq) != 0 && !is_over(engine))
-        return true;
-    if (engine->arrivals != NULL && engine->arrivals->unseen)
-        return true;
-    return slu_is_woken(engine) || SLU_UNCANCELLED(poll(&fd, 1, 0)) > 0;
-}
-
-int slu_arm(struct slu_engine *engine, int64_t *due)
-{
-    int64_t left;
-    bool busy;
-
-    slu_engine_enter(engine);
-    slu_end_regions(engine);
-    /* next_deadline may be that of a request that is complete. */
-    if (is_idle(engine))
-        engine->next_deadline = SLUICE_FOREVER;
-    busy = has_something(engine);
-    /* Arming may take time, so the clock is read afterwards. */
-    left = next_due(engine);
-    if (left != SLUICE_FOREVER)
-        left -= slu_now();
-    busy = busy || left <= 0;
-    slu_engine_leave(engine);
-    if (due != NULL)
-        *due = busy ? 0 : left;
-    return busy;
+    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
 }
 
 void slu_wake(struct slu_engine *engine)

@@ -12,16 +12,6 @@
 #define POST_FIRST "post receives before sends, as scatter_gather does"
 #define TAKE_PART "see whether the peer took part, or allow more time"
 
-/* Phrases that go before "peer 3". */
-static const char *const phrases[SLU_OPCODES] = {"nothing with", "send to",   "receive from",
-                                                 "write to",     "read from", "compare-swap at",
-                                                 "fetch-add at"};
-
-const char *slu_opcode_phrase(uint32_t opcode)
-{
-    return opcode < SLU_OPCODES ? phrases[opcode] : "unknown operation with";
-}
-
 /*
  * Writes a duration in the largest unit of which there is at least one, with up to three decimals.
  */
@@ -63,17 +53,6 @@ const char *slu_say_pending(uint32_t sends, uint32_t receives, char text[SLU_PEN
                  sends == 1 ? "send, write or read" : "sends, writes and reads",
                  receives > 0 ? ", and " : "", receives > 0 ? received : "");
     return text;
-}
-
-void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time)
-{
-    struct slu_late *late = &peer->late;
-
-    *late = (struct slu_late){.time = time, .stand = {.heard = -1}};
-    late->heard = slu_probe_heard(peer);
-    late->receives = slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0;
-    if (engine->transport->qp_stand != NULL)
-        engine->transport->qp_stand(peer->qp, &late->stand);
 }
 
 #define HEARD_BYTES 40
@@ -187,7 +166,7 @@ static void say_status(const struct slu_peer *peer, const struct sluice_error *e
                  hint);
 }
 
-void slu_peer_describe(const struct slu_peer *peer, struct sluice_error *error)
+static void describe_peer(const struct slu_peer *peer, struct sluice_error *error)
 {
     const char *phrase = slu_opcode_phrase(error->opcode);
     char words[280];
@@ -208,6 +187,24 @@ void slu_peer_describe(const struct slu_peer *peer, struct sluice_error *error)
         snprintf(error->text, sizeof error->text, "%s peer %u: %s", phrase, error->peer, words);
     else
         snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, words);
+}
+
+bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
+                    struct sluice_error *error)
+{
+    enum sluice_error_class error_class;
+
+    *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
+    if (peer->state != SLUICE_STATE_FAILED)
+        return false;
+    error_class = slu_class_of(peer->cause_status, peer->cause_opcode);
+    error->opcode = peer->cause_opcode;
+    error->status = peer->cause_status;
+    error->vendor = peer->cause_vendor;
+    error->error_class = error_class;
+    error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
+    describe_peer(peer, error);
+    return true;
 }
 
 /*
