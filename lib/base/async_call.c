@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/async_call.h"
-#include "base/interrupt.h"
+#include "base/clock.h"
 
 #define NANOSECONDS INT64_C(1000000000)
 

@@ -3,7 +3,7 @@
  * What all parts of the library share. Files of this folder include by name what they depend on;
  * files of other folders may include all at once by this header.
  *
- *   macros, bytes, clock, interrupt, probe, uncancelled  depend on nothing
+ *   macros, bytes, clock, probe, uncancelled  depend on nothing
  *   error, thread_text, descriptor   on these
  *   random, environment, library     on error
  *   caller_name                      on descriptor
@@ -26,7 +26,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fork.h"
-#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/misuse.h"

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock: CLOCK_MONOTONIC in nanoseconds, and arithmetic that saturates. */
+/*
+ * The clock, CLOCK_MONOTONIC in nanoseconds, with arithmetic that saturates; and when waits for
+ * other processes end: at their deadline, or when the program interrupts the thread (see
+ * <sluice/time.h>).
+ */
 #ifndef SLU_CLOCK_H
 #define SLU_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sluice/time.h>
@@ -10,10 +15,16 @@
 int64_t slu_now(void);
 /* Returns the absolute time of a relative one. */
 int64_t slu_after(int64_t relative);
-/*
- * Returns the time left in milliseconds, rounded up, for poll(2); -1: for ever. 0 if the wait is
- * over, and never more than slu_sleep_until() allows.
- */
+
+/* Tells whether calls of this thread that wait for other processes are to end now. */
+bool slu_is_interrupted(void);
+/* Tells whether such a wait is over: the deadline has passed, or the thread is interrupted. */
+bool slu_is_late(int64_t until);
+/* The same, for a caller that has just read the clock. */
+bool slu_is_late_at(int64_t now, int64_t until);
+/* Returns until when such a wait may sleep before it calls slu_is_late() again. */
+int64_t slu_sleep_until(int64_t until);
+/* Returns that time in milliseconds from now, rounded up, for poll(2); -1: for ever. */
 int slu_milliseconds(int64_t until);
 
 #endif

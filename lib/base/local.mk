@@ -22,8 +22,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/error.h \
 	%D%/fork.c \
 	%D%/fork.h \
-	%D%/interrupt.c \
-	%D%/interrupt.h \
 	%D%/library.c \
 	%D%/library.h \
 	%D%/log.c \
