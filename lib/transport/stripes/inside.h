@@ -168,8 +168,11 @@ void slu_stripes_go_on(struct stripes_qp *qp);
 
 /* poll.c */
 int slu_stripes_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
-bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
 int slu_stripes_cq_arm(struct slu_cq *cq);
+
+/* fail.c */
+bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
+/* Puts all queue pairs of a peer into the error state. */
 void slu_stripes_qp_error(struct slu_qp *qp);
 /*
  * Starts the failure of a queue pair. It enters the error state once all completions that may show
@@ -181,6 +184,8 @@ void slu_stripes_fail(struct stripes_qp *qp, uint32_t index);
  * flight.
  */
 void slu_stripes_flush(struct stripes_qp *qp);
+/* Flushes held requests of failed queue pairs, in order. Returns the number of completions. */
+uint32_t slu_stripes_flush_held(struct stripes *stripes, struct slu_wc *wcs, uint32_t count);
 /*
  * Reports a failure that belongs to no request to the engine, once all sends before position are
  * complete.

@@ -2,6 +2,7 @@
 # Several queue pairs of a transport as one. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/create.c \
+	%D%/fail.c \
 	%D%/inside.h \
 	%D%/meet.c \
 	%D%/poll.c \
