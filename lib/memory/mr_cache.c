@@ -88,6 +88,12 @@ static uint32_t search(const struct sluice_mr_cache *cache, uintptr_t addr)
     return (uint32_t)(ends - cache->ends) + (left == 1 && *ends <= addr);
 }
 
+/* Returns whether there is a region at a place, from search() on, that overlaps a range. */
+static bool overlaps(const struct sluice_mr_cache *cache, uint32_t at, struct range range)
+{
+    return at < cache->count && cache->index[at]->range.start < range.end;
+}
+
 static bool make_index_room(struct sluice_mr_cache *cache)
 {
     uint32_t room = cache->room == 0 ? FIRST_ROOM : cache->room * 2;
@@ -192,12 +198,38 @@ static bool has_room(const struct sluice_mr_cache *cache, uint64_t bytes)
             (bytes <= cache->attr.max_bytes && cache->info.bytes <= cache->attr.max_bytes - bytes));
 }
 
-static int make_room(struct sluice_mr_cache *cache, uint64_t bytes)
+static bool overlap(struct range a, struct range b)
+{
+    return a.start < b.end && b.start < a.end;
+}
+
+/* Releases the regions of the index that overlap a range. Returns whether all could be. */
+static bool forget_found(struct sluice_mr_cache *cache, struct range range)
+{
+    bool gone = true;
+
+    for (uint32_t at = search(cache, range.start); overlaps(cache, at, range);) {
+        struct slu_cached *cached = cache->index[at];
+
+        if (cached->uses == 0 && release(cache, cached)) {
+            take_out(cache, at);
+        } else {
+            gone = false;
+            at++;
+        }
+    }
+    return gone;
+}
+
+/* Makes room for a region in place of those that overlap the range: these go first. */
+static int make_room(struct sluice_mr_cache *cache, struct range own, uint64_t bytes)
 {
     if (cache->attr.max_bytes != 0 && bytes > cache->attr.max_bytes)
         return slu_fail(ENOBUFS,
                         "%llu bytes, in whole pages, are above max_bytes of the cache, %llu",
                         (unsigned long long)bytes, (unsigned long long)cache->attr.max_bytes);
+    if (!has_room(cache, bytes))
+        forget_found(cache, own);
     while (!has_room(cache, bytes))
         if (!evict_one(cache))
             return slu_fail(ENOBUFS,
@@ -215,11 +247,6 @@ static bool covers(struct range whole, struct range part)
     return whole.start <= part.start && part.end <= whole.end;
 }
 
-static bool overlap(struct range a, struct range b)
-{
-    return a.start < b.end && b.start < a.end;
-}
-
 static struct slu_cached *find(const struct sluice_mr_cache *cache, struct range range)
 {
     uint32_t at = search(cache, range.start);
@@ -227,36 +254,50 @@ static struct slu_cached *find(const struct sluice_mr_cache *cache, struct range
     return at < cache->count && covers(cache->index[at]->range, range) ? cache->index[at] : NULL;
 }
 
-/*
- * Returns the range to register: whole pages, extended by all regions that overlap them, which are
- * retired. If that is longer than max_bytes, it is not extended.
- */
-static struct range absorb(struct sluice_mr_cache *cache, struct range range)
+/* Returns the whole pages of a range. */
+static struct range pages_of(const struct sluice_mr_cache *cache, struct range range)
 {
-    const struct range own = {range.start & ~(cache->page - 1),
-                              (range.end + cache->page - 1) & ~(cache->page - 1)};
-    struct range whole = own;
-    uint32_t at = search(cache, own.start);
+    return (struct range){range.start & ~(cache->page - 1),
+                          (range.end + cache->page - 1) & ~(cache->page - 1)};
+}
 
-    while (at < cache->count && overlap(cache->index[at]->range, own)) {
+/*
+ * Returns the range to register: whole pages, extended by all regions that overlap them. If that is
+ * longer than max_bytes, it is not extended.
+ */
+static struct range extend(const struct sluice_mr_cache *cache, struct range own)
+{
+    struct range whole = own;
+
+    for (uint32_t at = search(cache, own.start); overlaps(cache, at, own); at++) {
         const struct range *other = &cache->index[at]->range;
 
         whole.start = other->start < whole.start ? other->start : whole.start;
         whole.end = other->end > whole.end ? other->end : whole.end;
-        retire(cache, at);
     }
     return cache->attr.max_bytes != 0 && whole.end - whole.start > cache->attr.max_bytes ? own
                                                                                          : whole;
 }
 
-static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cached)
+/*
+ * Registers a range in place of the regions that overlap its own pages. If that fails, these stay,
+ * except unused ones that made room: a limit on locked memory counts a page that two regions have
+ * twice.
+ */
+static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cached,
+                          struct range own)
 {
+    void *addr = (void *)cached->range.start;
     size_t length = cached->range.end - cached->range.start;
-    int error = make_room(cache, length);
+    int error = make_room(cache, own, length);
 
     if (error < 0)
         return error;
-    cached->mr = slu_mr_register(cache->pd, (void *)cached->range.start, length, cache->access);
+    cached->mr = slu_mr_register(cache->pd, addr, length, cache->access);
+    if (cached->mr == NULL && errno == ENOMEM && overlaps(cache, search(cache, own.start), own)) {
+        forget_found(cache, own);
+        cached->mr = slu_mr_register(cache->pd, addr, length, cache->access);
+    }
     if (cached->mr == NULL)
         return -errno;
     cached->mr->cached = cached;
@@ -265,6 +306,7 @@ static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cach
 
 static int add(struct sluice_mr_cache *cache, struct range range, struct slu_cached **added)
 {
+    const struct range own = pages_of(cache, range);
     struct slu_cached *cached = calloc(1, sizeof *cached);
     int error;
 
@@ -274,12 +316,14 @@ static int add(struct sluice_mr_cache *cache, struct range range, struct slu_cac
     }
     release_retired(cache);
     cached->cache = cache;
-    cached->range = absorb(cache, range);
-    error = register_range(cache, cached);
+    cached->range = extend(cache, own);
+    error = register_range(cache, cached, own);
     if (error < 0) {
         free(cached);
         return error;
     }
+    for (uint32_t at = search(cache, own.start); overlaps(cache, at, own);)
+        retire(cache, at);
     insert(cache, cached);
     cache->info.regions++;
     cache->info.bytes += cached->range.end - cached->range.start;
@@ -429,25 +473,6 @@ int sluice_mr_cache_put(struct sluice_mr_cache *cache, struct sluice_mr *mr)
     if (!given)
         return slu_misuse(EINVAL, "put: the region was put back before");
     return 0;
-}
-
-/* Releases the regions of the index that overlap a range. Returns whether all could be. */
-static bool forget_found(struct sluice_mr_cache *cache, struct range range)
-{
-    bool gone = true;
-
-    for (uint32_t at = search(cache, range.start);
-         at < cache->count && cache->index[at]->range.start < range.end;) {
-        struct slu_cached *cached = cache->index[at];
-
-        if (cached->uses == 0 && release(cache, cached)) {
-            take_out(cache, at);
-        } else {
-            gone = false;
-            at++;
-        }
-    }
-    return gone;
 }
 
 static bool forget_retired(struct sluice_mr_cache *cache, struct range range)

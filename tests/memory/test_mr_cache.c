@@ -246,6 +246,38 @@ TEST(limits_hold)
     work_close(&work);
 }
 
+/* A longer range that cannot be registered takes the place of none, used or unused. */
+TEST(a_refused_range_replaces_nothing)
+{
+    struct sluice_mr_cache_attr attr = {.size = sizeof attr, .max_regions = 2};
+    struct sluice_mr *used, *other;
+    struct work work;
+
+    work_open(&work, &attr);
+    used = get(&work, 0, page);
+    other = get(&work, 2 * page, page);
+    require_null(sluice_mr_cache_get(work.cache, work.bytes, 2 * page), ENOBUFS, "2 regions");
+    require(get(&work, 0, 1) == used && query(&work).retired == 0, "it is retired%s", "");
+    put(&work, used);
+    put(&work, used);
+    put(&work, other);
+    require(query(&work).regions == 2, "%u regions", query(&work).regions);
+    work_close(&work);
+
+    work_open(&work, NULL);
+    used = get(&work, 0, page);
+    other = get(&work, 2 * page, page);
+    put(&work, other);
+    require(mprotect(work.bytes + 3 * page, page, PROT_NONE) == 0, "%s", strerror(errno));
+    require_null(sluice_mr_cache_get(work.cache, work.bytes, 4 * page), EFAULT, "mapped");
+    require(get(&work, 0, 1) == used && get(&work, 2 * page, 1) == other, "others%s", "");
+    require(query(&work).regions == 2 && query(&work).misses == 3, "%u", query(&work).regions);
+    put(&work, other);
+    put(&work, used);
+    put(&work, used);
+    work_close(&work);
+}
+
 /* A failed registration changes nothing, except that unused regions may be evicted. */
 TEST(wrong_arguments_are_refused)
 {
