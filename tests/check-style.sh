@@ -60,7 +60,7 @@ makers="$makers|inotify_init|inotify_init1|ioctl|memfd_create|mkostemp|mkstemp|o
 makers="$makers|pidfd_getfd|pidfd_open|pipe|pipe2|popen|pthread_setname_np|rdma_create_event_channel"
 makers="$makers|scandir|shm_open|signalfd|socket|socketpair|syscall|timerfd_create|tmpfile|userfaultfd"
 raw_descriptors() {
-  grep '^lib/' <"$tmp/c" | grep -v -x -e lib/base/descriptor.c -e lib/transport/verbs/open.c |
+  grep '^lib/' <"$tmp/c" | grep -v -x -e lib/base/descriptor.c -e lib/transport/verbs/device/open.c |
     xargs grep -n -E "(^|[^[:alnum:]_.>])($makers)\\(([^0-9]|[0-9][^)])" | grep -v -E 'SYS_(mbind|membarrier|futex)|DMA_BUF_IOCTL_SYNC|MAPPING_QUERY' || true
   xargs grep -n -E 'F_DUPFD|IBV_OPEN' <"$tmp/c" | grep '^lib/' | grep -v '^lib/base/descriptor.c:' || true
 }

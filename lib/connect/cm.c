@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "base/descriptor.h"
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/fork.h"
 
 /* Reasons of a rejection, with the numbers of the InfiniBand CM. */
 enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_STALE = 10, REJ_CONSUMER = 28 };

@@ -5,7 +5,8 @@
 #include "connect/cm.h"
 #include "engine/engine.h"
 #include "listener/rdmacm.h"
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/events/events.h"
+#include "transport/verbs/pairs/pairs.h"
 
 int slu_rdmacm_check_context(const struct slu_joint *joint)
 {

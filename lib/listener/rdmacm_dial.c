@@ -10,7 +10,7 @@
 
 #include "connect/cm.h"
 #include "listener/rdmacm.h"
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/pairs/pairs.h"
 
 /* Pauses between two rounds over the addresses: the first one, and the longest. */
 #define PAUSE_TIME SLUICE_MS(5)

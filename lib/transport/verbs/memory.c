@@ -10,7 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/table.h"
+#include "transport/verbs/words/words.h"
 
 int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
 {
@@ -52,7 +53,7 @@ void slu_verbs_pd_free(struct slu_tpd *base)
     struct slu_verbs_pd *pd = slu_verbs_pd_of(base);
     int err;
 
-    slu_verbs_hints_end(pd);
+    slu_verbs_places_free(pd);
     err = pd->wrapped ? 0 : ibv_dealloc_pd(pd->ibv);
     if (err)
         slu_log(SLUICE_LOG_WARN, "freeing a protection domain of %s failed: %s",

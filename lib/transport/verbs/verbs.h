@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs transport: declarations that its files share. Each object is a base of the transport
- * table with its libibverbs object beside it; nothing that libibverbs does well is wrapped twice.
+ * The verbs transport: the objects that its rooms share; README.md shows the rooms. Each object is
+ * a base of the transport table with its libibverbs object beside it; nothing that libibverbs does
+ * well is wrapped twice.
  *
  * A context is not modified after it was opened, except its path, which has a lock. Memory and
  * protection domains are only handed to libibverbs. A completion queue and its queue pairs belong
@@ -10,6 +11,7 @@
 #ifndef SLU_VERBS_H
 #define SLU_VERBS_H
 
+#include <endian.h>
 #include <infiniband/verbs.h>
 
 #include "base/base.h"
@@ -22,6 +24,7 @@
 
 struct rdma_event_channel;
 struct slu_cm;
+struct slu_verbs_context;
 
 /*
  * How peers reach a port now. Addresses, MTU and LID can change while a device is open, so every
@@ -57,8 +60,25 @@ struct slu_verbs_link {
     uint64_t farewell; /* word that reports a close to the peer; 0: it does not use one */
 };
 
-/* Requests of our own, beside the program's: probes and hints of receives; see hint.c. */
-struct slu_verbs_place;
+/*
+ * Words that a side writes to the other beside the data of programs, in little endian: see words/.
+ */
+struct slu_verbs_words {
+    _Atomic uint64_t receives; /* number posted since the connection was made */
+    _Atomic uint64_t wanted;   /* not 0: this side wants hints of the other's receives */
+    _Atomic uint64_t farewell; /* farewell word from the other's endpoint: this side has closed */
+};
+
+/* The place of a queue pair: two cache lines, of which the peer writes the first. */
+struct slu_verbs_place {
+    struct slu_verbs_words heard;
+    uint64_t unused[5];
+    struct slu_verbs_words said; /* source of the write in flight to the peer */
+    uint64_t unused2[5];
+};
+_Static_assert(sizeof(struct slu_verbs_place) == 128, "two lines of the cache");
+
+/* Requests of our own, beside the program's: probes and hints of receives; see words/hint.c. */
 struct slu_verbs_places;
 struct slu_verbs_own {
     struct slu_verbs_places *places;
@@ -82,7 +102,7 @@ struct slu_verbs_own {
     int64_t farewell_by;    /* wait until farewell_left of the queue has fallen to this */
 };
 
-/* Stages of a farewell; see farewell.c. */
+/* Stages of a farewell; see words/farewell.c. */
 enum slu_verbs_farewell {
     SLU_VERBS_STAYS,  /* there is none */
     SLU_VERBS_LEAVES, /* requested; waits for the request in flight */
@@ -97,7 +117,8 @@ struct slu_verbs_watch {
     bool runs;            /* from its start until the context is closed */
     atomic_bool ends;
     atomic_int cm_fd; /* of the events of rdma_cm; -1: there are none */
-    int nudge_fd;     /* eventfd: written to make the thread check the two above */
+    void (*cm_read)(struct slu_verbs_context *context); /* set before cm_fd */
+    int nudge_fd; /* eventfd: written to make the thread check ends and cm_fd */
     pthread_t thread;
 };
 
@@ -204,7 +225,7 @@ struct slu_verbs_cq {
     uint32_t own_busy;          /* queue pairs that have a hint in flight */
     int64_t farewell_left;      /* time to wait for farewells, of all queue pairs */
     int64_t farewell_until;     /* end of that wait on a busy machine */
-    struct slu_verbs_wait wait; /* for receives of peers, since the last poll: see hint.c */
+    struct slu_verbs_wait wait; /* for receives of peers, since the last poll: see words/hint.c */
     bool dead;
     const char *reason; /* why it is dead */
 };
@@ -272,255 +293,25 @@ static inline int slu_verbs_access(uint32_t access)
            ((access & SLUICE_ACCESS_REMOTE_ATOMIC) != 0 ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-/* device.c */
-int slu_verbs_device_list(struct sluice_device_list *list);
-/* Returns the NUMA node of a device; -1: none, or not known. */
-int32_t slu_verbs_numa_node(const struct ibv_device *device);
+/* Returns how many entries of the completion queue a queue pair can use. */
+static inline uint32_t slu_verbs_qp_entries(const struct slu_verbs_qp *qp)
+{
+    return qp->attr.send_depth + 1 + qp->attr.receive_depth;
+}
 
-/*
- * open.c: work like the functions of libibverbs, with errno. Descriptors that they open follow the
- * rules of descriptor.h.
- */
-struct ibv_device **slu_verbs_devices(int *count);
-struct ibv_context *slu_verbs_device_open(struct ibv_device *device);
-int slu_verbs_device_close(struct ibv_context *ibv);
-struct ibv_comp_channel *slu_verbs_comp_channel(struct ibv_context *ibv);
-void slu_verbs_comp_channel_end(struct ibv_comp_channel *channel);
+/* Returns whether the peer has written its farewell. */
+static inline bool slu_verbs_has_left(const struct slu_verbs_qp *qp)
+{
+    const struct slu_verbs_place *place = qp->own.place;
 
-/* fork.c: makes fork(2) safe for memory that is registered later. */
-int slu_verbs_fork_init(void);
-/* While this lock is held, no other thread forks, or makes libibverbs open or list anything. */
-void slu_verbs_lock(void);
-void slu_verbs_unlock(void);
+    return place && le64toh(atomic_load_explicit(&place->heard.farewell, memory_order_acquire)) ==
+                        qp->own.farewell_word;
+}
 
-/* context.c */
-int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
-                   struct slu_tcontext **context);
-/* Returns the errno value for a failure of slu_verbs_device_open(). */
-int slu_verbs_open_errno(const struct ibv_device *device);
+/* verbs.c: makes a context for a device that the program has opened. */
 int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context);
-void slu_verbs_close(struct slu_tcontext *context);
-
-/* limits.c: sets the limits of the device and its port. */
-void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
-                          const struct ibv_port_attr *port);
-
-/* path.c */
-#define SLU_VERBS_MTU_UNKNOWN IBV_MTU_256 /* for a port that reports none: every port has it */
-#define SLU_VERBS_PKEY_FULL 0x8000        /* the other bits name the partition */
-#define SLU_VERBS_ADDRESS_CHARS 64
-/* Writes "RoCE v2 192.0.2.1", "RoCE v1 fe80::1" or "GID fe80::1". */
-void slu_verbs_gid_text(const uint8_t gid[16], uint32_t type, char text[SLU_VERBS_ADDRESS_CHARS]);
-/* Returns an upper bound of the entries in the GID tables of all ports. */
-uint32_t slu_verbs_gid_entries(struct ibv_context *ibv, uint32_t ports);
-/*
- * Reads the path of a port. -ENETDOWN: the port is not active. -EADDRNOTAVAIL: it has no address.
- */
-int slu_verbs_path_read(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries,
-                        struct slu_verbs_path *path);
-/* Returns the path of the context's port, at most PATH_LIFE (10 ms) old. Errors likewise. */
-int slu_verbs_path_of(struct slu_verbs_context *context, struct slu_verbs_path *path);
-/*
- * Chooses MTU, partition key and other parameters of a queue pair from qp->attr and qp->path.
- * -EINVAL: the port does not have what was asked for.
- */
-int slu_verbs_path_choose(struct slu_verbs_qp *qp);
-/* Invalidates the path, so that the next queue pair reads it again. Called under events_lock. */
-void slu_verbs_path_forget(struct slu_verbs_context *context);
-
-/* memory.c */
-int slu_verbs_pd_alloc(struct slu_tcontext *context, struct slu_tpd **pd);
+/* memory.c: makes a domain for one that the program has allocated. */
 int slu_verbs_pd_wrap(struct slu_tcontext *context, struct ibv_pd *ibv, struct slu_tpd **pd);
-void slu_verbs_pd_free(struct slu_tpd *pd);
-bool slu_verbs_pds_share_keys(const struct slu_tpd *a, const struct slu_tpd *b);
-int slu_verbs_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
-                          struct slu_tmr **mr);
-int slu_verbs_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
-                                 uint32_t access, struct slu_tmr **mr);
-int slu_verbs_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
-                       struct slu_tmr **mr);
-void slu_verbs_mr_deregister(struct slu_tmr *mr);
-
-/* cq.c */
-int slu_verbs_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
-void slu_verbs_cq_destroy(struct slu_cq *cq);
-/* cq_parts.c */
-int slu_verbs_cq_extend(struct slu_cq *cq, uint32_t entries);
-void slu_verbs_cq_reduce(struct slu_cq *cq, uint32_t entries);
-/* Adds a queue of the device. */
-int slu_verbs_cq_add_part(struct slu_verbs_cq *cq, uint32_t entries);
-/* Destroys a queue of the device. False: the device still has it. */
-bool slu_verbs_cq_destroy_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part);
-/* Reserves room for the completions of a queue pair; *part is the queue of the device. */
-int slu_verbs_cq_reserve(struct slu_verbs_cq *cq, uint32_t entries, uint32_t *part);
-void slu_verbs_cq_release(struct slu_verbs_cq *cq, uint32_t entries, uint32_t part);
-/* cq.c again */
-/* Adds a queue pair to the table of its queue, so that failed completions mark it. */
-void slu_verbs_cq_add(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
-/* Undoes slu_verbs_cq_add(). */
-void slu_verbs_cq_remove(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
-/* Returns a queue pair by its number, or NULL if it was removed. */
-struct slu_verbs_qp *slu_verbs_cq_find(struct slu_verbs_cq *cq, uint32_t qpn);
-/* Marks a queue as dead. reason is static. */
-void slu_verbs_cq_fail(struct slu_verbs_cq *cq, const char *reason);
-
-/* cq_poll.c */
-int slu_verbs_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
-int slu_verbs_cq_arm(struct slu_cq *cq);
-int slu_verbs_cq_fd(struct slu_cq *cq);
-void slu_verbs_cq_wake(struct slu_cq *cq);
-bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count);
-/*
- * Ends requests of our own that have completed in a part, and keeps other completions for a poll.
- */
-void slu_verbs_cq_end_own(struct slu_verbs_cq *cq, uint32_t part);
-/* Drops the completions of a destroyed queue pair and keeps all others, in order. */
-void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part);
-
-/* events.c */
-int slu_verbs_events_open(struct slu_verbs_context *context);
-void slu_verbs_events_close(struct slu_verbs_context *context);
-/* Reads all pending events and notes them in the objects concerned. Any thread. */
-void slu_verbs_events_read(struct slu_verbs_context *context);
-/* Wakes threads that sleep on queues concerned by an event. Called under events_lock. */
-void slu_verbs_events_wake(struct slu_verbs_context *context);
-/* Notes that the device has failed and will report no more events. */
-void slu_verbs_events_gone(struct slu_verbs_context *context, int err);
-/*
- * Adds a queue pair to those that get events. False: it was not added, because the port has changed
- * since its path was read.
- */
-bool slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
-void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
-void slu_verbs_events_add_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
-void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
-bool slu_verbs_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
-/* Returns an error if the device, or this queue of it, has failed. */
-int slu_verbs_events_prepare(struct slu_verbs_context *context, const struct slu_verbs_cq *cq);
-/*
- * Returns an error if an event since the creation of the queue pair prevents a connection, with
- * GIDs (global) or without.
- */
-int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global);
-/* Notes that the queue pair is connected: from now on its events are failures. */
-void slu_verbs_events_connected(struct slu_verbs_qp *qp);
-
-/* watch.c: starts the thread, if it does not run yet. */
-int slu_verbs_watch_start(struct slu_verbs_context *context);
-void slu_verbs_watch_stop(struct slu_verbs_context *context);
-/* Makes the thread wait for events of rdma_cm, too. Called under watch.lock. */
-int slu_verbs_watch_cm(struct slu_verbs_context *context, int fd);
-
-/* agreed.c: connections over rdma_cm. For other connections these calls do nothing. */
-#ifdef HAVE_RDMACM
-/* Prepares a queue pair for rdma_cm. Returns 0, or an error if attributes conflict with it. */
-int slu_verbs_qp_expect(struct slu_qp *qp);
-/*
- * Applies the parameters that rdma_cm negotiated: those of our side to the queue pair, and those of
- * the peer to an endpoint for a handshake. -EINVAL: an attribute of the channel asks for something
- * else.
- */
-int slu_verbs_qp_agree(struct slu_qp *qp, struct slu_cm *cm, struct slu_endpoint *remote);
-/* Checks that a connection uses the context's device and port; otherwise -EADDRNOTAVAIL. */
-int slu_verbs_cm_check(const struct slu_tcontext *context, const struct slu_cm *cm,
-                       const char *who);
-/*
- * Binds an established connection to the queue pair, which owns it from now on: the end of one is
- * the end of the other. On failure the caller keeps the connection.
- */
-int slu_verbs_qp_bind(struct slu_qp *qp, struct slu_cm *cm);
-/* Notifies the peer over rdma_cm that the connection ends. */
-void slu_verbs_qp_part(struct slu_verbs_qp *qp);
-void slu_verbs_qp_unbind(struct slu_verbs_qp *qp);
-/* Handles all pending events of rdma_cm. Called by the thread of the context. */
-void slu_verbs_cm_read(struct slu_verbs_context *context);
-void slu_verbs_cm_close(struct slu_verbs_context *context);
-#else
-static inline void slu_verbs_qp_part(struct slu_verbs_qp *qp)
-{
-    (void)qp;
-}
-
-static inline void slu_verbs_qp_unbind(struct slu_verbs_qp *qp)
-{
-    (void)qp;
-}
-
-static inline void slu_verbs_cm_read(struct slu_verbs_context *context)
-{
-    (void)context;
-}
-
-static inline void slu_verbs_cm_close(struct slu_verbs_context *context)
-{
-    (void)context;
-}
-#endif
-
-/* qp.c */
-/* Returns how many entries of the completion queue a queue pair can use. */
-uint32_t slu_verbs_qp_entries(const struct slu_verbs_qp *qp);
-int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
-                        struct slu_qp **qp);
-void slu_verbs_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
-int slu_verbs_qp_state(const struct slu_qp *qp);
-void slu_verbs_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);
-void slu_verbs_qp_error(struct slu_qp *qp);
-void slu_verbs_qp_destroy(struct slu_qp *qp);
-
-/* connect.c */
-/* Returns whether our packets must have a GRH even if the peer and its LID need none. */
-bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp);
-int slu_verbs_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
-
-/* hint.c: takes a place to which the peer writes hints of its receives. */
-int slu_verbs_hint_open(struct slu_verbs_qp *qp);
-void slu_verbs_hint_close(struct slu_verbs_qp *qp);
-void slu_verbs_hint_endpoint(const struct slu_verbs_qp *qp, struct slu_endpoint *endpoint);
-/* Frees all places of a protection domain, which has no more queue pairs. */
-void slu_verbs_hints_end(struct slu_verbs_pd *pd);
-/* Counts receives that were posted. */
-void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count);
-/*
- * If the peer was asked for hints, waits a bounded time for a receive for the message, if the call
- * blocks.
- */
-void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking);
-void slu_verbs_qp_slow(struct slu_qp *qp);
-/*
- * Ends a step of a wait and yields the processor once the wait has lasted for hot. False: it has
- * reached its maximum.
- */
-bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all);
-int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
-/* Posts a request of our own, when none is in flight. Returns 0, or the result of libibverbs. */
-int slu_verbs_own_post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr);
-/* Handles the end of a request of our own. Returns whether *to has to be delivered. */
-bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to);
-/*
- * Returns whether a request of our own, which no probe waits for, has failed and was not reported
- * yet.
- */
-bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert);
-
-/* farewell.c: chooses the word that the peer writes if it closes the connection. */
-int slu_verbs_farewell_open(struct slu_verbs_qp *qp);
-/* Begins to notify the peer that this side closes the connection, if the peer supports it. */
-void slu_verbs_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
-/* Continues a farewell, when no request of our own is in flight. */
-void slu_verbs_farewell_step(struct slu_verbs_qp *qp);
-/* Waits until the peer was notified, for a bounded time. */
-void slu_verbs_farewell_await(struct slu_verbs_qp *qp);
-/* Returns whether the peer has written its farewell. */
-bool slu_verbs_has_left(const struct slu_verbs_qp *qp);
-const char *slu_verbs_qp_loss(const struct slu_qp *qp, bool *closed);
-
-/* post.c: turns a positive errno value of libibverbs into the error of a call, with its text. */
-int slu_verbs_fail_post(const struct slu_qp *qp, const char *what, int err);
-int slu_verbs_fail_read(const struct slu_qp *qp);
-int slu_verbs_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
-int slu_verbs_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
-                           struct slu_receive_wr **bad);
 
 #endif

@@ -16,7 +16,7 @@
 
 #include "device/device.h"
 #include "device/near.h"
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/device.h"
 
 /*
  * Descriptors that libibverbs, a provider and this file have open at a time while devices are
@@ -52,11 +52,6 @@ static int fail_files(int err)
     return slu_fail(err,
                     "too few file descriptors are left to look for RDMA devices, which takes %d%s",
                     FILES_NEEDED, err == EMFILE ? "; ulimit -n raises the limit" : "");
-}
-
-int32_t slu_verbs_numa_node(const struct ibv_device *device)
-{
-    return slu_near_node(device->ibdev_path);
 }
 
 /*
@@ -324,7 +319,7 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
     int err;
 
     info->level = SLUICE_LEVEL_NIC;
-    info->numa_node = slu_verbs_numa_node(ibv_device);
+    info->numa_node = slu_near_node(ibv_device->ibdev_path);
     info->guid = be64toh(ibv_get_device_guid(ibv_device));
     if (ibv_device->transport_type != IBV_TRANSPORT_IB) {
         snprintf(info->description, sizeof info->description,

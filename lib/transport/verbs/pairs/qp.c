@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/device.h"
+#include "transport/verbs/events/events.h"
+#include "transport/verbs/pairs/pairs.h"
+#include "transport/verbs/queues/queues.h"
+#include "transport/verbs/words/words.h"
 
 /* Give up if the port changes this often while one queue pair is created. */
 #define PATH_TRIES 8
@@ -79,11 +83,6 @@ static int choose_psn(struct slu_verbs_qp *qp)
         return slu_fail(-err, "no random number for a queue pair: %s", strerror(-err));
     qp->psn &= 0xffffff;
     return 0;
-}
-
-uint32_t slu_verbs_qp_entries(const struct slu_verbs_qp *qp)
-{
-    return qp->attr.send_depth + 1 + qp->attr.receive_depth;
 }
 
 static void destroy_ibv(struct slu_verbs_qp *qp)
@@ -266,23 +265,10 @@ void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *i
         query_link(qp, info);
 }
 
-/*
- * If the device refuses the error state, nothing completes: the engine's limit for draining ends
- * that.
- */
 void slu_verbs_qp_error(struct slu_qp *base)
 {
-    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    int err;
-
-    slu_verbs_farewell_await(qp);
-    err = ibv_modify_qp(qp->ibv, &attr, IBV_QP_STATE);
-    qp->state = SLU_QP_ERROR;
-    slu_verbs_qp_part(qp);
-    if (err)
-        slu_log(SLUICE_LOG_WARN, "queue pair %u of %s cannot be put into the error state: %s",
-                qp->ibv->qp_num, base->pd->context->device, strerror(slu_verbs_errno(err)));
+    slu_verbs_farewell_await(slu_verbs_qp_of(base));
+    slu_verbs_qp_fail(slu_verbs_qp_of(base));
 }
 
 /*

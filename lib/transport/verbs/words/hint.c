@@ -20,13 +20,10 @@
 #include "config.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "transport/verbs/places.h"
+#include "transport/verbs/queues/queues.h"
+#include "transport/verbs/queues/seam.h"
+#include "transport/verbs/words/words.h"
 
 /*
  * Maximum wait for receives between two polls. It is as long as the usual timers, so that little
@@ -35,8 +32,6 @@
 #define PATIENCE SLUICE_MS(1)
 /* The same, including the time for which the processor ran others. */
 #define MOST_PATIENCE SLUICE_MS(4)
-/* A yield that took longer ran another thread. */
-#define EMPTY_YIELD SLUICE_US(1)
 /* Wait this long before yielding the processor: about a round trip. */
 #define HOT_TIME SLUICE_US(20)
 /* Reads of a place between two reads of the clock. */
@@ -53,102 +48,18 @@
 #define LEAST_PAUSE 32
 #define MOST_PAUSE 1024
 
-/*
- * Frees a region of places. If it cannot be deregistered, its memory is leaked, as the device may
- * still write to it.
- */
-static void free_places(struct slu_verbs_places *places)
-{
-    int err = places->ibv ? ibv_dereg_mr(places->ibv) : 0;
-
-    if (err)
-        slu_log(SLUICE_LOG_ERROR, "deregistering memory for hints of receives failed: %s",
-                strerror(slu_verbs_errno(err)));
-    else
-        free(places->all);
-    free(places);
-}
-
-/*
- * Adds a region at the head of the list; or none, without an error, if the device does not register
- * it.
- */
-static int add_places(struct slu_verbs_pd *pd)
-{
-    size_t bytes = SLU_VERBS_PLACES * sizeof(struct slu_verbs_place),
-           page = (size_t)sysconf(_SC_PAGESIZE);
-    struct slu_verbs_places *places = calloc(1, sizeof *places);
-
-    if (!places)
-        return slu_fail(ENOMEM, "no memory for hints of receives");
-    bytes = bytes < page ? page : bytes;
-    places->all = aligned_alloc(page, bytes);
-    if (!places->all) {
-        free_places(places);
-        return slu_fail(ENOMEM, "no memory for hints of receives");
-    }
-    places->ibv =
-        ibv_reg_mr(pd->ibv, places->all, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (!places->ibv) {
-        slu_log(SLUICE_LOG_WARN,
-                "%s registers no %zu bytes for hints of receives, so there are none: %s",
-                pd->base.context->device, bytes, strerror(slu_verbs_errno(errno)));
-        free_places(places);
-        return 0;
-    }
-    places->next = pd->places;
-    pd->places = places;
-    return 0;
-}
-
-void slu_verbs_hints_end(struct slu_verbs_pd *pd)
-{
-    while (pd->places) {
-        struct slu_verbs_places *places = pd->places;
-
-        pd->places = places->next;
-        free_places(places);
-    }
-}
-
-static bool has_place(const struct slu_verbs_places *places)
-{
-    return places->free_count > 0 || places->used < SLU_VERBS_PLACES;
-}
-
-static struct slu_verbs_place *take_place(struct slu_verbs_places *places)
-{
-    uint32_t at = places->free_count > 0 ? places->free[--places->free_count] : places->used++;
-
-    memset(&places->all[at], 0, sizeof places->all[at]);
-    return &places->all[at];
-}
-
 int slu_verbs_hint_open(struct slu_verbs_qp *qp)
 {
-    struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
-    struct slu_verbs_places *places;
-    int err = 0;
+    int err;
 
     if (qp->attr.first || qp->attr.scarce || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
         return 0;
     err = slu_verbs_farewell_open(qp);
     if (err)
         return err;
-    pthread_mutex_lock(&pd->places_lock);
-    for (places = pd->places; places && !has_place(places);)
-        places = places->next;
-    if (!places) {
-        err = add_places(pd);
-        places = pd->places && has_place(pd->places) ? pd->places : NULL;
-    }
-    if (places) {
-        qp->own.places = places;
-        qp->own.place = take_place(places);
-    } else {
+    err = slu_verbs_place_take(qp);
+    if (!qp->own.place)
         qp->own.farewell_word = 0;
-    }
-    pthread_mutex_unlock(&pd->places_lock);
     return err;
 }
 
@@ -158,15 +69,8 @@ int slu_verbs_hint_open(struct slu_verbs_qp *qp)
  */
 void slu_verbs_hint_close(struct slu_verbs_qp *qp)
 {
-    struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
-    struct slu_verbs_places *places = qp->own.places;
-
     slu_verbs_cq_of(qp->base.cq)->own_busy -= qp->own.hints;
-    if (!places)
-        return;
-    pthread_mutex_lock(&pd->places_lock);
-    places->free[places->free_count++] = (uint32_t)(qp->own.place - places->all);
-    pthread_mutex_unlock(&pd->places_lock);
+    slu_verbs_place_give(qp);
 }
 
 /*
@@ -181,26 +85,6 @@ void slu_verbs_hint_endpoint(const struct slu_verbs_qp *given, struct slu_endpoi
     endpoint->verbs.hint_addr = (uintptr_t)qp->own.place;
     endpoint->verbs.hint_rkey = qp->own.place ? qp->own.places->ibv->rkey : 0;
     endpoint->verbs.farewell = qp->own.farewell_word;
-}
-
-/*
- * Ids are unique: some drivers still deliver completions of a destroyed queue pair, which must not
- * be mistaken for those of another one.
- */
-int slu_verbs_own_post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
-{
-    struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
-    struct ibv_send_wr *bad;
-    int err;
-
-    cq->own_number++;
-    wr->wr_id = cq->own_number << SLU_ID_OWN_SHIFT | SLU_ID_OWN;
-    wr->send_flags = IBV_SEND_SIGNALED;
-    err = ibv_post_send(qp->ibv, wr, &bad);
-    if (err)
-        return err;
-    qp->own.in_flight = wr->wr_id;
-    return 0;
 }
 
 /* Notes a failure that belongs to no request of the program, for an alert. */
@@ -231,7 +115,7 @@ static void say(struct slu_verbs_qp *qp)
     wr.wr.rdma.remote_addr = qp->link.hint_addr;
     wr.wr.rdma.rkey = qp->link.hint_rkey;
     if (slu_verbs_own_post(qp, &wr)) {
-        slu_verbs_qp_error(&qp->base);
+        slu_verbs_qp_fail(qp);
         fail(qp, SLUICE_STATUS_GENERAL_ERR, 0);
         return;
     }
@@ -253,7 +137,7 @@ static void answer(struct slu_verbs_qp *qp)
     if (!slu_verbs_has_left(qp))
         say(qp);
     else if (qp->state == SLU_QP_CONNECTED)
-        slu_verbs_qp_error(&qp->base);
+        slu_verbs_qp_fail(qp);
 }
 
 void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count)
@@ -304,29 +188,6 @@ static void give_up(struct slu_verbs_qp *qp)
     say(qp);
 }
 
-/*
- * Time in which the processor ran others counts only towards most_in_all, as they may do what is
- * waited for.
- */
-bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all)
-{
-    int64_t now = slu_now(), took = now - wait->begun;
-
-    wait->own += took;
-    wait->in_all += took;
-    wait->begun = now;
-    if (wait->own > most || wait->in_all > most_in_all)
-        return false;
-    if (wait->own < hot)
-        return true;
-    sched_yield();
-    wait->begun = slu_now();
-    took = wait->begun - now;
-    wait->in_all += took;
-    wait->own += took > EMPTY_YIELD ? 0 : took;
-    return true;
-}
-
 static bool is_known(const struct slu_verbs_qp *qp, uint64_t receives)
 {
     return (int64_t)(receives - qp->own.sends) > 0;
@@ -365,25 +226,6 @@ void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking)
     } else if (++own->useless == USELESS) {
         give_up(qp);
     }
-}
-
-/*
- * Probes with a write or read of no bytes. These need no key (C9-88 of the specification), but the
- * peer's queue pair must permit the operation. A peer that is not connected yet drops it, and the
- * device sends it again. A hint in flight serves as a probe.
- */
-int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
-{
-    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
-    bool write = (qp->link.access & SLUICE_ACCESS_REMOTE_WRITE) != 0;
-    struct ibv_send_wr wr = {.opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ};
-    int err;
-
-    if (!write && !qp->link.reads)
-        return slu_verbs_fail_read(base);
-    qp->own.probe = id;
-    err = qp->own.in_flight ? 0 : slu_verbs_own_post(qp, &wr);
-    return err ? slu_verbs_fail_post(base, "send-queue request", err) : 0;
 }
 
 bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)

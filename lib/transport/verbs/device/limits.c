@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/device.h"
 
 /* Maximum of channel_attr.max_inline, and the smallest size that is worth trying. */
 #define INLINE_MOST 1024
@@ -101,7 +101,7 @@ static void set_depths(struct slu_verbs_context *context, const struct ibv_devic
 
     base->max_cq_depth = cqe;
     base->max_cq_entries = cq_entries(cqe, attr->max_cq);
-    /* Both queues of a queue pair, and a probe, share one queue of the device: see cq_parts.c. */
+    /* Both queues of a queue pair, and a probe, share a queue of the device: see queues/parts.c. */
     base->max_receive_depth = slu_verbs_min(wrs, (cqe - 1) / 2);
     base->max_send_depth = slu_verbs_min(wrs - 1, (cqe - 1) / 2);
 }

@@ -10,12 +10,14 @@
 #include "config.h"
 
 #include <endian.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/queues/queues.h"
+#include "transport/verbs/queues/seam.h"
 
 #define BATCH 32
 /*
@@ -24,6 +26,8 @@
  */
 #define OWN_TIME SLUICE_MS(2)
 #define OWN_TIME_IN_ALL SLUICE_MS(40)
+/* A yield that took longer ran another thread. */
+#define EMPTY_YIELD SLUICE_US(1)
 /* Acknowledging takes a lock, so events are acknowledged in batches. */
 #define ACK_BATCH 64
 
@@ -70,7 +74,7 @@ static uint32_t deliver_held(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32
 }
 
 /* Makes room for count more held completions behind the last one. */
-bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count)
+static bool reserve_held(struct slu_verbs_cq *cq, uint32_t count)
 {
     uint32_t needed = cq->held_count + count;
     struct ibv_wc *grown;
@@ -97,7 +101,7 @@ static int hold(struct slu_verbs_cq *cq, struct ibv_cq *ibv, uint32_t count)
 {
     int got;
 
-    if (!slu_verbs_cq_reserve_held(cq, count))
+    if (!reserve_held(cq, count))
         return -ENOMEM;
     got = ibv_poll_cq(ibv, (int)count, cq->held + cq->held_count);
     if (got < 0) {
@@ -308,6 +312,29 @@ static bool is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
 }
 
 /*
+ * Time in which the processor ran others counts only towards most_in_all, as they may do what is
+ * waited for.
+ */
+bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all)
+{
+    int64_t now = slu_now(), took = now - wait->begun;
+
+    wait->own += took;
+    wait->in_all += took;
+    wait->begun = now;
+    if (wait->own > most || wait->in_all > most_in_all)
+        return false;
+    if (wait->own < hot)
+        return true;
+    sched_yield();
+    wait->begun = slu_now();
+    took = wait->begun - now;
+    wait->in_all += took;
+    wait->own += took > EMPTY_YIELD ? 0 : took;
+    return true;
+}
+
+/*
  * Waits for the ends of hints before sleeping, once for each, so that they do not wake the thread:
  * a hint ends after a round trip, unless it is behind a send that has to wait.
  */
@@ -345,15 +372,4 @@ int slu_verbs_cq_arm(struct slu_cq *base)
 int slu_verbs_cq_fd(struct slu_cq *base)
 {
     return slu_verbs_cq_of(base)->fd;
-}
-
-/* The write cannot fail: the counter would have to be full. */
-void slu_verbs_cq_wake(struct slu_cq *base)
-{
-    const uint64_t one = 1;
-    int saved = errno;
-    ssize_t written = SLU_UNCANCELLED(write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof one));
-
-    (void)written;
-    errno = saved;
 }

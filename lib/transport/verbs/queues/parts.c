@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/queues/queues.h"
 
 /* A queue that is added for later queue pairs has room for at least this many. */
 #define FEWEST 8

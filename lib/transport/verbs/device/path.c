@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/device.h"
 
 /*
  * How long a path is cached. Reading a port takes about 0.4 ms, as long as creating a queue pair,

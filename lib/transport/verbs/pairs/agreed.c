@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Queue pairs that are connected over rdma_cm. Guarantee: negotiated parameters are checked like an
- * endpoint before they reach the driver, and the peer is notified however the queue pair ends.
+ * endpoint before they reach the driver.
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "connect/cm.h"
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/events/events.h"
+#include "transport/verbs/pairs/pairs.h"
 
 /* Parameters that rdma_cm negotiated for a queue pair. */
 struct terms {
@@ -178,116 +178,9 @@ int slu_verbs_cm_check(const struct slu_tcontext *base, const struct slu_cm *cm,
                     who, cm->id->port_num, device, base->port, base->device);
 }
 
-/*
- * Notes the end of a connection in its queue pair, if there still is one. Called under events_lock.
- */
-static void note_end(const struct slu_cm *cm)
-{
-    struct slu_verbs_qp *qp = cm->owner;
-
-    if (!qp || cm->state != SLU_CM_ENDED || atomic_load(&qp->parted))
-        return;
-    snprintf(qp->parted_why, sizeof qp->parted_why, "%s", cm->why);
-    atomic_store(&qp->parted, true);
-    atomic_store(&qp->base.cq->alerted, true);
-}
-
-static void happened(struct slu_cm_reader *reader, struct slu_cm *cm)
-{
-    (void)reader;
-    note_end(cm);
-}
-
-void slu_verbs_cm_read(struct slu_verbs_context *context)
-{
-    struct slu_cm_reader reader = {.happened = happened};
-
-    pthread_mutex_lock(&context->events_lock);
-    slu_cm_read(context->cm_events, &reader);
-    slu_verbs_events_wake(context);
-    pthread_mutex_unlock(&context->events_lock);
-}
-
-/* Called under watch.lock. */
-static int open_events(struct slu_verbs_context *context)
-{
-    struct rdma_event_channel *events = slu_cm_events_open();
-    int err;
-
-    if (!events)
-        return -errno;
-    context->cm_events = events;
-    err = slu_verbs_watch_cm(context, events->fd);
-    if (err) {
-        context->cm_events = NULL;
-        slu_cm_events_close(events);
-    }
-    return err;
-}
-
-static int find_events(struct slu_verbs_context *context)
-{
-    int err = 0;
-
-    pthread_mutex_lock(&context->watch.lock);
-    if (!context->cm_events)
-        err = open_events(context);
-    pthread_mutex_unlock(&context->watch.lock);
-    return err;
-}
-
-void slu_verbs_cm_close(struct slu_verbs_context *context)
-{
-    if (context->cm_events)
-        slu_cm_events_close(context->cm_events);
-    context->cm_events = NULL;
-}
-
 int slu_verbs_qp_expect(struct slu_qp *base)
 {
     if (slu_verbs_qp_of(base)->attr.flags & SLUICE_CHANNEL_PSN)
         return slu_fail(EINVAL, "SLUICE_CHANNEL_PSN: rdma_cm chooses the packet sequence numbers");
-    return find_events(slu_verbs_context_of(base->pd->context));
-}
-
-int slu_verbs_qp_bind(struct slu_qp *base, struct slu_cm *cm)
-{
-    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
-    struct slu_verbs_context *context = slu_verbs_context_of(base->pd->context);
-    int err = find_events(context);
-
-    if (!err)
-        err = slu_cm_move(cm, context->cm_events);
-    if (err)
-        return err;
-    pthread_mutex_lock(&context->events_lock);
-    qp->cm = cm;
-    cm->owner = qp;
-    note_end(cm); /* it may have ended meanwhile */
-    slu_verbs_events_wake(context);
-    pthread_mutex_unlock(&context->events_lock);
-    return 0;
-}
-
-void slu_verbs_qp_part(struct slu_verbs_qp *qp)
-{
-    if (qp->cm)
-        slu_cm_disconnect(qp->cm);
-}
-
-/*
- * Unbinds and ends the connection. owner is cleared under the lock, so that a thread that reads
- * events does not use the queue pair any more.
- */
-void slu_verbs_qp_unbind(struct slu_verbs_qp *qp)
-{
-    struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
-
-    if (!qp->cm)
-        return;
-    pthread_mutex_lock(&context->events_lock);
-    qp->cm->owner = NULL;
-    pthread_mutex_unlock(&context->events_lock);
-    slu_cm_end(qp->cm);
-    qp->cm = NULL;
+    return slu_verbs_cm_open(slu_verbs_context_of(base->pd->context));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Creates completion queues and their tables of queue pairs. A completion queue has one completion
- * channel for all its queues of the device, which cq_parts.c adds.
+ * Creates completion queues. A completion queue has one completion channel for all its queues of
+ * the device, which parts.c adds.
  */
 #include "config.h"
 
@@ -12,63 +12,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "transport/verbs/verbs.h"
-
-static struct slu_verbs_qp **bucket_of(struct slu_verbs_cq *cq, uint32_t qpn)
-{
-    return &cq->qps[qpn & (SLU_VERBS_BUCKETS - 1)];
-}
-
-void slu_verbs_cq_add(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp)
-{
-    struct slu_verbs_qp **bucket = bucket_of(cq, qp->ibv->qp_num);
-
-    qp->next = *bucket;
-    *bucket = qp;
-}
-
-void slu_verbs_cq_remove(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp)
-{
-    struct slu_verbs_qp **link = bucket_of(cq, qp->ibv->qp_num);
-
-    while (*link != qp)
-        link = &(*link)->next;
-    *link = qp->next;
-}
-
-struct slu_verbs_qp *slu_verbs_cq_find(struct slu_verbs_cq *cq, uint32_t qpn)
-{
-    struct slu_verbs_qp *qp = *bucket_of(cq, qpn);
-
-    while (qp && qp->ibv->qp_num != qpn)
-        qp = qp->next;
-    return qp;
-}
-
-/*
- * Stops watching the channel of a device that is gone: it stays readable for ever and would keep an
- * event loop awake.
- */
-static void unwatch_device(const struct slu_verbs_cq *cq)
-{
-    int saved = errno;
-
-    epoll_ctl(cq->fd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
-    errno = saved;
-}
-
-void slu_verbs_cq_fail(struct slu_verbs_cq *cq, const char *reason)
-{
-    if (!cq->dead) {
-        cq->reason = reason;
-        unwatch_device(cq);
-    }
-    cq->dead = true;
-    for (uint32_t i = 0; i < SLU_VERBS_BUCKETS; i++) {
-        for (struct slu_verbs_qp *qp = cq->qps[i]; qp; qp = qp->next)
-            qp->state = SLU_QP_ERROR;
-    }
-}
+#include "transport/verbs/device/device.h"
+#include "transport/verbs/events/events.h"
+#include "transport/verbs/queues/queues.h"
 
 static int watch(const struct slu_verbs_cq *cq, int fd, uint32_t events, uint32_t what)
 {
@@ -87,8 +33,8 @@ static void close_fds(struct slu_verbs_cq *cq)
 
 /*
  * Opens the fds that wake a sleeping wait: on completions, and by other threads, which have read an
- * event of the device (watch.c) or have to wake it. wake_fd is never read: each write to it is an
- * edge, which epoll_wait(2) consumes.
+ * event of the device or have to wake it. wake_fd is never read: each write to it is an edge, which
+ * epoll_wait(2) consumes.
  */
 static int open_fds(struct slu_verbs_cq *cq, const struct slu_verbs_context *context)
 {
@@ -144,7 +90,9 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
     made->base.depth = depth;
     made->grows = depth == 0 || depth > base->max_cq_depth;
     /* Room for one, so that arming, which holds one, never needs memory. */
-    if (!slu_verbs_cq_reserve_held(made, 1)) {
+    made->held = calloc(1, sizeof *made->held);
+    made->held_capacity = 1;
+    if (!made->held) {
         err = slu_fail(ENOMEM, "no memory for a completion queue");
         goto free_cq;
     }

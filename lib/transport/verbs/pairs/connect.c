@@ -8,7 +8,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/device.h"
+#include "transport/verbs/events/events.h"
+#include "transport/verbs/pairs/pairs.h"
 
 #define LID_UNICAST_LAST 0xbfff
 #define QPN_MULTICAST 0xffffff

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/events/events.h"
 
 /* Reads what poll(2) found. If the program opened the device, fds[0] is unused. */
 static void look(struct slu_verbs_context *context, const struct pollfd fds[3])
@@ -32,7 +32,7 @@ static void look(struct slu_verbs_context *context, const struct pollfd fds[3])
     if (fds[0].revents & ~POLLIN)
         slu_verbs_events_gone(context, EIO);
     if (fds[2].revents)
-        slu_verbs_cm_read(context);
+        context->watch.cm_read(context);
 }
 
 static void *watch(void *argument)
@@ -105,12 +105,14 @@ int slu_verbs_watch_start(struct slu_verbs_context *context)
     return err;
 }
 
-int slu_verbs_watch_cm(struct slu_verbs_context *context, int fd)
+int slu_verbs_watch_cm(struct slu_verbs_context *context, int fd,
+                       void (*read)(struct slu_verbs_context *context))
 {
     int err = context->watch.runs ? 0 : start(context);
 
     if (err)
         return err;
+    context->watch.cm_read = read;
     atomic_store(&context->watch.cm_fd, fd);
     nudge(context);
     return 0;

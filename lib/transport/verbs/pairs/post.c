@@ -9,7 +9,9 @@
 #include <endian.h>
 #include <string.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/pairs/pairs.h"
+#include "transport/verbs/queues/queues.h"
+#include "transport/verbs/words/words.h"
 
 #define BATCH 16
 
@@ -96,7 +98,7 @@ static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *t
 /*
  * EACCES: posting is a write(2) on some devices, which the kernel refuses after a change of user.
  */
-int slu_verbs_fail_post(const struct slu_qp *base, const char *what, int err)
+static int fail_post(const struct slu_qp *base, const char *what, int err)
 {
     err = slu_verbs_errno(err);
     return slu_fail(err, "%s refused a %s on queue pair %u: %s%s", base->pd->context->device, what,
@@ -112,7 +114,7 @@ static bool find_read(const struct slu_send_wr *chain)
 }
 
 /* Fails a read that the device would let wait for ever. */
-int slu_verbs_fail_read(const struct slu_qp *base)
+static int fail_read(const struct slu_qp *base)
 {
     return slu_fail(EOPNOTSUPP,
                     "queue pair %u of %s was connected over rdma_cm with no reads or atomic "
@@ -136,7 +138,7 @@ int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct s
 
     if (SLU_UNLIKELY(!qp->link.reads) && find_read(chain)) {
         *bad = chain;
-        return slu_verbs_fail_read(base);
+        return fail_read(base);
     }
     if (SLU_UNLIKELY(qp->own.wants) && is_message(opcode_of(chain)))
         slu_verbs_hint_await(qp, (chain->flags & SLU_BLOCKING) != 0);
@@ -157,7 +159,7 @@ int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct s
         for (; ibv_bad > batch; ibv_bad--)
             first = first->next;
         *bad = first;
-        return slu_verbs_fail_post(base, "send-queue request", err);
+        return fail_post(base, "send-queue request", err);
     }
     return 0;
 }
@@ -193,7 +195,26 @@ int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
         for (; ibv_bad > batch; ibv_bad--)
             first = first->next;
         *bad = first;
-        return slu_verbs_fail_post(base, "receive", err);
+        return fail_post(base, "receive", err);
     }
     return 0;
+}
+
+/*
+ * Probes with a write or read of no bytes. These need no key (C9-88 of the specification), but the
+ * peer's queue pair must permit the operation. A peer that is not connected yet drops it, and the
+ * device sends it again. A hint in flight serves as a probe.
+ */
+int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    bool write = (qp->link.access & SLUICE_ACCESS_REMOTE_WRITE) != 0;
+    struct ibv_send_wr wr = {.opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ};
+    int err;
+
+    if (!write && !qp->link.reads)
+        return fail_read(base);
+    qp->own.probe = id;
+    err = qp->own.in_flight ? 0 : slu_verbs_own_post(qp, &wr);
+    return err ? fail_post(base, "send-queue request", err) : 0;
 }

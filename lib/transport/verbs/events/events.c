@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/verbs/verbs.h"
+#include "transport/verbs/device/device.h"
+#include "transport/verbs/events/events.h"
 
 /* Value of an event in a queue pair: 0 is none, so numbers are one higher. */
 #define KEPT(event) ((uint32_t)(event) + 1)
@@ -172,7 +173,7 @@ static enum sluice_log_level level_of(enum ibv_event_type event)
     }
 }
 
-/* Returns whether the event results from a farewell of the peer; see farewell.c. */
+/* Returns whether the event results from a farewell of the peer; see words/farewell.c. */
 static bool is_farewell(const struct slu_verbs_context *context,
                         const struct ibv_async_event *event)
 {
@@ -227,6 +228,17 @@ static int next_event(struct slu_verbs_context *context, struct ibv_async_event 
         if (errno != EINTR)
             return -errno;
     }
+}
+
+/* The write cannot fail: the counter would have to be full. */
+void slu_verbs_cq_wake(struct slu_cq *base)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+    ssize_t written = SLU_UNCANCELLED(write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof one));
+
+    (void)written;
+    errno = saved;
 }
 
 void slu_verbs_events_wake(struct slu_verbs_context *context)
@@ -288,8 +300,6 @@ int slu_verbs_events_open(struct slu_verbs_context *context)
 
 void slu_verbs_events_close(struct slu_verbs_context *context)
 {
-    slu_verbs_watch_stop(context);
-    slu_verbs_cm_close(context);
     slu_verbs_events_read(context);
     pthread_mutex_destroy(&context->watch.lock);
     pthread_mutex_destroy(&context->events_lock);
@@ -367,58 +377,22 @@ static uint32_t status_of(enum ibv_event_type event)
                : SLUICE_STATUS_FATAL_ERR;
 }
 
-/* Reports the end of the rdma_cm connection. The peer's disconnect is all that is known. */
-static bool take_parting(struct slu_verbs_qp *qp, struct slu_alert *alert)
-{
-    if (!atomic_load(&qp->parted) || qp->parted_told || qp->state == SLU_QP_PREPARED)
-        return false;
-    qp->parted_told = true;
-    *alert = (struct slu_alert){.qp = &qp->base, .status = SLUICE_STATUS_RETRY_EXC_ERR};
-    snprintf(alert->reason, sizeof alert->reason, "%s", qp->parted_why);
-    return true;
-}
-
-static bool take_event(struct slu_verbs_qp *qp, struct slu_alert *alert)
+bool slu_verbs_events_take(struct slu_verbs_qp *qp, struct slu_alert *alert)
 {
     const struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
     uint32_t kept = atomic_load(&qp->event);
+    enum ibv_event_type event = (enum ibv_event_type)(kept - 1);
 
-    if (take_parting(qp, alert) || slu_verbs_own_failure(qp, alert))
-        return true;
     if (!kept || qp->event_told || qp->state == SLU_QP_PREPARED)
         return false;
     qp->event_told = true;
     alert->qp = &qp->base;
-    alert->vendor = kept - 1;
-    alert->status = status_of((enum ibv_event_type)alert->vendor);
-    alert->inferred = is_of_qp((enum ibv_event_type)alert->vendor);
-    snprintf(alert->reason, sizeof alert->reason, "%s (%s, port %u)",
-             reason_of((enum ibv_event_type)alert->vendor), context->base.device, context->port);
+    alert->vendor = event;
+    alert->status = status_of(event);
+    alert->inferred = is_of_qp(event);
+    snprintf(alert->reason, sizeof alert->reason, "%s (%s, port %u)", reason_of(event),
+             context->base.device, context->port);
     return true;
-}
-
-bool slu_verbs_cq_alert(struct slu_cq *base, struct slu_alert *alert)
-{
-    struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
-    struct slu_verbs_context *context = slu_verbs_context_of(base->context);
-
-    if (!atomic_load(&base->alerted))
-        slu_verbs_events_read(context);
-    if (!atomic_exchange(&base->alerted, false))
-        return false;
-    if (atomic_load(&context->fatal))
-        slu_verbs_cq_fail(cq, "the device has failed");
-    else if (atomic_load(&cq->overrun))
-        slu_verbs_cq_fail(cq, "a completion queue has failed");
-    for (uint32_t i = 0; i < SLU_VERBS_BUCKETS && !cq->dead; i++) {
-        for (struct slu_verbs_qp *qp = cq->qps[i]; qp; qp = qp->next) {
-            if (take_event(qp, alert)) {
-                atomic_store(&base->alerted, true); /* other queue pairs may have failed, too */
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 static int fail_fatal(const struct slu_verbs_context *context)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "transport/verbs/device/fork.h"
 #include "transport/verbs/verbs.h"
 
 static int turn_on(void)

@@ -28,7 +28,9 @@
 #include <sched.h>
 #include <string.h>
 
-#include "transport/verbs/places.h"
+#include "transport/verbs/events/events.h"
+#include "transport/verbs/queues/queues.h"
+#include "transport/verbs/words/words.h"
 
 /*
  * Time to wait for all farewells of a completion queue. A round trip takes microseconds, and a lost
@@ -54,14 +56,6 @@ int slu_verbs_farewell_open(struct slu_verbs_qp *qp)
     while (!err && !qp->own.farewell_word)
         err = slu_random(&qp->own.farewell_word, sizeof qp->own.farewell_word);
     return err ? slu_fail(-err, "no random number for a queue pair: %s", strerror(-err)) : 0;
-}
-
-bool slu_verbs_has_left(const struct slu_verbs_qp *qp)
-{
-    const struct slu_verbs_place *place = qp->own.place;
-
-    return place && le64toh(atomic_load_explicit(&place->heard.farewell, memory_order_acquire)) ==
-                        qp->own.farewell_word;
 }
 
 const char *slu_verbs_qp_loss(const struct slu_qp *base, bool *closed)

@@ -7,7 +7,11 @@
  */
 #include "config.h"
 
-#include "transport/verbs/verbs.h"
+#include <stdio.h>
+#include <unistd.h>
+
+#include "transport/verbs/device/device.h"
+#include "transport/verbs/device/fork.h"
 
 /*
  * Forks are held off meanwhile: otherwise a child could inherit a lock of libibverbs held by a
@@ -58,6 +62,16 @@ struct ibv_context *slu_verbs_device_open(struct ibv_device *device)
     }
     end();
     return ibv;
+}
+
+/* libibverbs also returns ENOENT if the device node exists but may not be opened. */
+int slu_verbs_open_errno(const struct ibv_device *device)
+{
+    int code = slu_verbs_errno(-1);
+    char node[sizeof "/dev/infiniband/" + IBV_SYSFS_NAME_MAX];
+
+    snprintf(node, sizeof node, "/dev/infiniband/%s", device->dev_name);
+    return access(node, R_OK | W_OK) && errno == EACCES ? EACCES : code;
 }
 
 int slu_verbs_device_close(struct ibv_context *ibv)
