@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,8 +204,8 @@ static int write_value(const struct slu_launch *launch, uint32_t port, bool here
     size_t length =
         (size_t)snprintf(value, VALUE_BYTES, "1/%u/%s", port, launch->secret_count > 0 ? "" : "-");
 
-    for (size_t i = 0; i < launch->secret_count; i++)
-        length += (size_t)snprintf(value + length, 3, "%02x", launch->secret[i]);
+    sodium_bin2hex(value + length, VALUE_BYTES - length, launch->secret, launch->secret_count);
+    length += strlen(value + length);
     for (uint32_t i = 0; i < count; i++) {
         char host[INET6_ADDRSTRLEN] = "";
         size_t more;
@@ -223,18 +224,16 @@ static int write_value(const struct slu_launch *launch, uint32_t port, bool here
     return 0;
 }
 
-static int read_secret(struct slu_launch *launch, const char *text, size_t length)
+static int read_secret(struct slu_launch *launch, const char *text)
 {
-    if (length == 1 && text[0] == '-')
-        return 0;
-    if (length != 2 * sizeof launch->secret || strspn(text, "0123456789abcdef") != length)
-        return -EPROTO;
-    for (size_t i = 0; i < sizeof launch->secret; i++) {
-        unsigned byte;
+    size_t count = 0;
 
-        sscanf(text + 2 * i, "%2x", &byte);
-        launch->secret[i] = (uint8_t)byte;
-    }
+    if (strcmp(text, "-") == 0)
+        return 0;
+    if (sodium_hex2bin(launch->secret, sizeof launch->secret, text, strlen(text), NULL, &count,
+                       NULL) != 0 ||
+        count != sizeof launch->secret)
+        return -EPROTO;
     launch->secret_count = sizeof launch->secret;
     return 0;
 }
@@ -269,8 +268,7 @@ static int read_value(struct slu_launch *launch, char *value)
         return -EPROTO;
     *secret++ = '\0';
     *addresses++ = '\0';
-    if (slu_parse_number(value + 2, 1, 65535, &port) < 0 ||
-        read_secret(launch, secret, strlen(secret)) < 0)
+    if (slu_parse_number(value + 2, 1, 65535, &port) < 0 || read_secret(launch, secret) < 0)
         return -EPROTO;
     return read_addresses(launch, addresses, port);
 }
@@ -327,7 +325,9 @@ static int meet(struct slu_launch *launch, struct pmi_talk *talk)
     if (error == 0 && client.name_max < strlen(client.name))
         error = slu_fail(EPROTO, "PMI: the server's kvsname has more than %u bytes, its own limit",
                          client.name_max);
-    snprintf(key, sizeof key, "sluice-%u", client.exchanges++);
+    /* Only ranks that can take part count the exchange: another one may still try to begin it. */
+    snprintf(key, sizeof key, "sluice-%u", client.exchanges);
+    client.exchanges += error == 0;
     if (error == 0 && strlen(key) >= client.key_max)
         error = slu_fail(EPROTO, "PMI: the server takes keys of %u bytes only", client.key_max);
     if (error == 0 && launch->rank == 0)

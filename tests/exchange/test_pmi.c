@@ -42,6 +42,7 @@ struct opening {
     uint32_t rank, ranks;
     uint32_t exchanges;
     int64_t deadline;
+    bool stumbles;     /* its first attempt finds no server */
     const char *alone; /* of MPI_LOCALNRANKS, or NULL */
     const char *secret_file;
 };
@@ -108,9 +109,13 @@ static void start_rank(struct server *server, const struct opening *opening)
         close(pair[1]);
         close(result[0]);
         clear_environment();
-        set_number("PMI_FD", (uint32_t)pair[0]);
         set_number("PMI_RANK", opening->rank);
         set_number("PMI_SIZE", opening->ranks);
+        if (opening->stumbles) {
+            set_number("PMI_FD", 1000);
+            require_null(sluice_exchange_open(NULL, SHORT), EINVAL, "PMI_FD 1000 no socket");
+        }
+        set_number("PMI_FD", (uint32_t)pair[0]);
         if (opening->alone) {
             setenv("MPI_LOCALNRANKS", opening->alone, 1);
         }
@@ -418,6 +423,24 @@ TEST(d3_pmi_puts_are_refused, .times = 5)
     start_rank(&server, &opening);
     serve(&server);
     expect_end(&server, 0, cases[_i].error, cases[_i].words);
+}
+
+/* One rank tries in vain before the ranks meet: it still looks under the key of the others. */
+TEST(d3_pmi_attempt_that_never_began, .times = 2)
+{
+    struct server server = {.name = "kvs_1"};
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct opening opening = {.rank = rank,
+                                        .ranks = 2,
+                                        .exchanges = 2,
+                                        .deadline = LONG,
+                                        .stumbles = rank == (uint32_t)_i,
+                                        .alone = "2"};
+        start_rank(&server, &opening);
+    }
+    serve(&server);
+    expect_end(&server, 0, 0, "");
+    expect_end(&server, 1, 0, "");
 }
 
 static void open_alone(const char *fd, int error, const char *words)
