@@ -48,6 +48,11 @@ const char *slu_first_failure(void);
  * documents; -EIO if no other fits. The text still names the original.
  */
 int slu_listed(int error);
+/* Tells whether a call failed for want of descriptors or memory, so that it may succeed later. */
+static inline bool slu_is_shortage(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
 /* Tells whether the system forbids this process to make a call, as in a sandbox. */
 static inline bool slu_is_refusal(int err)
 {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "base/log.h"
 
 /* The most time for all that a connection sends before it is believed. */
@@ -244,11 +245,6 @@ static bool make_room(struct slu_acceptor *acceptor, int64_t now)
     return first != NULL;
 }
 
-static bool lacks_resources(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
-}
-
 /*
  * Pauses for PAUSE_TIME, during which connections wait: none can be accepted now, but the kernel
  * would go on reporting them.
@@ -269,7 +265,7 @@ static bool goes_on(struct slu_acceptor *acceptor, int error, int64_t now)
         return false;
     if (error == EINTR || (error == ECONNABORTED && ++acceptor->ended < ENDED_MOST))
         return true;
-    if (lacks_resources(error) && make_room(acceptor, now))
+    if (slu_is_shortage(error) && make_room(acceptor, now))
         return true;
     pause_for(acceptor, error);
     return false;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "base/log.h"
 
 /*
@@ -299,7 +300,7 @@ static enum slu_outcome outcome_of(struct slu_meeting *meeting, int error)
         return SLU_OUTCOME_REFUSED;
     if (error == ECONNRESET || error == EPIPE)
         return SLU_OUTCOME_HUNG_UP;
-    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
+    if (slu_is_shortage(error)) {
         if (!meeting->starved)
             slu_log(SLUICE_LOG_ERROR, "cannot dial a peer, trying again: %s",
                     strerrordesc_np(error));

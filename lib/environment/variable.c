@@ -59,14 +59,11 @@ static int check_device(enum slu_variable variable, const char *value)
 /* Reads the file with a given rank, so that this host need not be in it. */
 static int check_host_file(enum slu_variable variable, const char *value)
 {
+    SLU_KEEP_ERRNO;
     struct slu_launch launch = {.rank = 0};
-    int saved = errno;
     int error = check_text(variable, value);
 
-    if (error == 0)
-        error = slu_host_file_read(value, &launch);
-    errno = saved;
-    return error;
+    return error < 0 ? error : slu_host_file_read(value, &launch);
 }
 
 static int check_root(enum slu_variable variable, const char *value)
@@ -79,16 +76,13 @@ static int check_root(enum slu_variable variable, const char *value)
 /* No error text has the value, since a user may have set the variable to the secret itself. */
 static int check_secret(enum slu_variable variable, const char *value)
 {
-    struct slu_secret secret;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
+    struct slu_secret secret = {0};
     int error = check_text(variable, value);
 
     if (error == 0)
         error = slu_secret_read(value, &secret);
-    else
-        secret = (struct slu_secret){0};
     slu_secret_forget(&secret);
-    errno = saved;
     if (error == -EACCES)
         return slu_fail(EACCES, "its file cannot be read, or other users can read it: give it "
                                 "mode 0600");

@@ -87,12 +87,10 @@ static int check_transfer(const struct sluice_exchange *exchange, const void *fr
     return error == 0 ? check_whole(exchange, deadline) : error;
 }
 
-/* Ends a call of the provider. A failure breaks the exchange; the program's errno is kept. */
-static int end_call(struct sluice_exchange *exchange, int error, int saved_errno)
+/* Ends a call of the provider. A failure breaks the exchange. */
+static int end_call(struct sluice_exchange *exchange, int error)
 {
-    if (error < 0)
-        exchange->broken = true;
-    errno = saved_errno;
+    exchange->broken = exchange->broken || error < 0;
     return error;
 }
 
@@ -109,8 +107,8 @@ bool slu_exchange_reserve(struct sluice_exchange *exchange)
 
 int slu_exchange_abandon(struct sluice_exchange *exchange)
 {
+    SLU_KEEP_ERRNO;
     struct slu_text text;
-    int saved = errno;
     int error;
 
     slu_text_save(&text);
@@ -122,33 +120,13 @@ int slu_exchange_abandon(struct sluice_exchange *exchange)
     if (exchange->provider->abandon != NULL)
         exchange->provider->abandon(exchange);
     slu_text_restore(&text);
-    errno = saved;
     return error;
 }
 
 static int call_allgather(struct sluice_exchange *exchange, const void *own, void *all,
                           size_t bytes, int64_t until)
 {
-    int saved = errno;
-
-    return end_call(exchange, exchange->provider->allgather(exchange, own, all, bytes, until),
-                    saved);
-}
-
-static int call_alltoall(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
-                         int64_t until)
-{
-    int saved = errno;
-
-    return end_call(exchange, exchange->provider->alltoall(exchange, to, from, bytes, until),
-                    saved);
-}
-
-static int call_barrier(struct sluice_exchange *exchange, int64_t until)
-{
-    int saved = errno;
-
-    return end_call(exchange, exchange->provider->barrier(exchange, until), saved);
+    return end_call(exchange, exchange->provider->allgather(exchange, own, all, bytes, until));
 }
 
 /* Adds to an error of TCP why PMIx, which was tried first, could not be used. */
@@ -226,9 +204,8 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
     error = slu_attr_copy(&known, sizeof known, FIRST_ATTR_SIZE, attr, "sluice_exchange_attr");
     if (error == 0)
         error = slu_fork_prepare();
-    if (error < 0) {
+    if (error < 0)
         return slu_none(error);
-    }
     known.size = sizeof known;
     exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
@@ -251,7 +228,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
 void sluice_exchange_close(struct sluice_exchange *exchange)
 {
     SLU_UNCANCELLED_BLOCK;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
 
     if (!slu_may_end(exchange, SLU_MAGIC_EXCHANGE, "exchange"))
         return;
@@ -264,7 +241,6 @@ void sluice_exchange_close(struct sluice_exchange *exchange)
     free(exchange->room);
     free(exchange->missing);
     free(exchange);
-    errno = saved;
 }
 
 int sluice_exchange_query(const struct sluice_exchange *exchange, struct sluice_exchange_info *info)
@@ -290,12 +266,11 @@ int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own,
                               size_t bytes, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
     int64_t until = slu_after(deadline);
     int error = check_transfer(exchange, own, all, bytes, deadline);
 
-    if (error < 0)
-        return error;
-    return call_allgather(exchange, own, all, bytes, until);
+    return error < 0 ? error : call_allgather(exchange, own, all, bytes, until);
 }
 
 /*
@@ -326,13 +301,14 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
                              size_t bytes, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
     int64_t until = slu_after(deadline);
     int error = check_transfer(exchange, to, from, bytes, deadline);
 
     if (error < 0)
         return error;
     if (exchange->provider->alltoall != NULL)
-        return call_alltoall(exchange, to, from, bytes, until);
+        return end_call(exchange, exchange->provider->alltoall(exchange, to, from, bytes, until));
     if (bytes == 0)
         return call_allgather(exchange, to, from, 0, until);
     return alltoall_in_rounds(exchange, to, from, bytes, until);
@@ -341,14 +317,13 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
 int sluice_exchange_barrier(struct sluice_exchange *exchange, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
     int64_t until = slu_after(deadline);
     int error = check_call(exchange, deadline);
 
     if (error == 0)
         error = check_whole(exchange, deadline);
-    if (error < 0)
-        return error;
-    return call_barrier(exchange, until);
+    return error < 0 ? error : end_call(exchange, exchange->provider->barrier(exchange, until));
 }
 
 int sluice_exchange_missing(const struct sluice_exchange *exchange, uint32_t *ranks,
@@ -382,7 +357,7 @@ int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_r
                              uint32_t *local_ranks, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     struct host own;
     struct host *made = NULL, *all;
     uint32_t before = 0, count = 0;
@@ -402,7 +377,6 @@ int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_r
         return slu_exchange_abandon(exchange);
     }
     identify_host(&own);
-    errno = saved;
     error = sluice_exchange_allgather(exchange, &own, all, sizeof own, deadline);
     for (uint32_t i = 0; error == 0 && i < exchange->ranks; i++) {
         bool same = memcmp(&all[i], &own, sizeof own) == 0;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/env_check.h"
+#include "connect/address.h"
 #include "exchange/exchange.h"
 
 /* Ports for rank 0 of a Slurm job that names none, below the ports of clients. */
@@ -145,18 +146,9 @@ static bool find_slurm_root(char *text, size_t size)
 
 int slu_launch_check_root(const char *root, const char *source)
 {
-    const char *colon = strrchr(root, ':');
-    const char *name = root;
-    size_t length = colon != NULL ? (size_t)(colon - root) : 0;
-    uint32_t port;
+    struct slu_host_port place;
 
-    if (length > 2 && root[0] == '[' && colon[-1] == ']') {
-        name++;
-        length -= 2;
-    } else if (strcspn(name, ":[]") < length) {
-        length = 0;
-    }
-    if (length == 0 || slu_parse_number(colon + 1, 1, 65535, &port) < 0)
+    if (slu_host_port_parse(root, 0, &place) < 0)
         return slu_fail(EINVAL, "%s is '%.128s', must be host:port, with a port of 1 to 65535",
                         source, root);
     return 0;
@@ -476,7 +468,7 @@ static int read_host_file(const struct sluice_exchange_attr *attr, struct slu_la
     const char *path = attr->host_file;
     const char *source = "sluice_exchange_attr.host_file";
     bool rootless = launch->root[0] == '\0';
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int error = 0;
 
     if (path == NULL || *path == '\0') {
@@ -490,7 +482,6 @@ static int read_host_file(const struct sluice_exchange_attr *attr, struct slu_la
         error = fail_unknown(launch);
     if (rootless && launch->root[0] != '\0')
         launch->root_source = "the host file";
-    errno = saved;
     return error < 0 ? error : 0;
 }
 

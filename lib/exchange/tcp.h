@@ -228,6 +228,8 @@ int slu_tcp_root_call(struct tcp *tcp, const struct tcp_call *call);
  * uses the error and text of the caller, and no rank is missing.
  */
 int slu_tcp_fail(struct tcp *tcp, int error);
+/* Fails because epoll_wait(2) did, by errno. */
+int slu_tcp_fail_wait(struct tcp *tcp);
 /*
  * Fails because of a rank, which words describe. It counts as missing, unless the error is EPROTO.
  */

@@ -98,8 +98,7 @@ static int check_attempts(const struct search *search)
     for (uint32_t i = 0; i < dial->count; i++) {
         const struct slu_dial_attempt *attempt = &dial->attempts[i];
 
-        if (attempt->error == EMFILE || attempt->error == ENFILE || attempt->error == ENOMEM ||
-            attempt->error == ENOBUFS)
+        if (slu_is_shortage(attempt->error))
             return slu_fail(attempt->error, "no socket to rank 0 at %s: %s", search->tcp->root,
                             strerrordesc_np(attempt->error));
         if (attempt->failures == 0)

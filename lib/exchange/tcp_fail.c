@@ -63,6 +63,13 @@ int slu_tcp_fail(struct tcp *tcp, int error)
     return fail_all(tcp, error);
 }
 
+int slu_tcp_fail_wait(struct tcp *tcp)
+{
+    return slu_tcp_fail(tcp,
+                        slu_fail(errno, "rank 0 cannot wait for its connections: epoll_wait(2): %s",
+                                 strerrordesc_np(errno)));
+}
+
 int slu_tcp_fail_without_root(struct tcp *tcp, int error)
 {
     memset(tcp->missing, 0, tcp->ranks);
@@ -154,11 +161,6 @@ static int fail_refused(const struct tcp *tcp, const char *names, uint32_t rank)
                     slu_tcp_means(means), slu_tcp_means(tcp->means), names);
 }
 
-static bool is_scarce(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
-}
-
 /* Fails at the start. */
 static int fail_start(const struct tcp *tcp, const char *names, uint32_t whose)
 {
@@ -175,7 +177,7 @@ static int fail_start(const struct tcp *tcp, const char *names, uint32_t whose)
         return slu_fail(tcp->refusal_error, "%s, and was refused; missing: %s", tcp->refusal,
                         names);
     if (tcp->accept_error != 0)
-        return slu_fail(is_scarce(tcp->accept_error) ? tcp->accept_error : ETIMEDOUT,
+        return slu_fail(slu_is_shortage(tcp->accept_error) ? tcp->accept_error : ETIMEDOUT,
                         "rank 0 could not accept all ranks: %s; missing: %s",
                         strerrordesc_np(tcp->accept_error), names);
     /*

@@ -302,9 +302,7 @@ static int handle_events(struct greeting *greeting, int milliseconds)
     int count = epoll_wait(tcp->epoll, events, EVENTS, milliseconds);
 
     if (count < 0 && errno != EINTR)
-        return slu_tcp_fail(
-            tcp, slu_fail(errno, "rank 0 cannot wait for its connections: epoll_wait(2): %s",
-                          strerrordesc_np(errno)));
+        return slu_tcp_fail_wait(tcp);
     for (int i = 0; i < count && greeting->error == 0; i++) {
         if (events[i].data.u64 >= PLACES)
             slu_acceptor_event(&greeting->negotiations.acceptor,

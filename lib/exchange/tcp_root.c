@@ -139,9 +139,7 @@ static int serve_all(struct tcp *tcp, const struct round *round)
         int error = 0;
 
         if (count < 0 && errno != EINTR)
-            return slu_tcp_fail(
-                tcp, slu_fail(errno, "rank 0 cannot wait for its connections: epoll_wait(2): %s",
-                              strerrordesc_np(errno)));
+            return slu_tcp_fail_wait(tcp);
         for (int i = 0; i < count && error == 0; i++)
             error = serve_peer(tcp, (uint32_t)events[i].data.u64, round);
         if (error < 0)
