@@ -12,6 +12,7 @@
 
 #include "base/async_call.h"
 #include "base/descriptor.h"
+#include "base/environment.h"
 #include "base/macros.h"
 
 /* A query for the addresses of a host name. */
@@ -27,19 +28,12 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-static bool is_port(const char *text, long least)
-{
-    size_t length = strspn(text, "0123456789");
-    long port = length > 0 && length <= 5 && text[length] == '\0' ? strtol(text, NULL, 10) : -1;
-
-    return port >= least && port <= 65535;
-}
-
 int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *place)
 {
     const char *host = text;
     const char *colon = strrchr(text, ':');
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+    uint32_t port;
 
     if (colon == NULL || length >= sizeof place->host)
         return -EINVAL;
@@ -53,7 +47,8 @@ int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *pl
         return -EINVAL;
     if (length == 0 && (may & SLU_HOST_PORT_LISTEN) == 0)
         return -EINVAL;
-    if (!is_port(colon + 1, (may & SLU_HOST_PORT_LISTEN) != 0 ? 0 : 1))
+    if (strlen(colon + 1) > 5 ||
+        slu_parse_number(colon + 1, (may & SLU_HOST_PORT_LISTEN) != 0 ? 0 : 1, 65535, &port) < 0)
         return is_number(colon + 1) ? -ERANGE : -EINVAL;
     memcpy(place->host, host, length);
     place->host[length] = '\0';
@@ -192,12 +187,20 @@ uint32_t slu_addresses_of(const struct addrinfo *list, struct slu_address *addre
     return count;
 }
 
+const char *slu_address_ip(const struct slu_address *address, char text[SLU_ADDRESS_IP])
+{
+    if (address->family == 0)
+        snprintf(text, SLU_ADDRESS_IP, "an unknown address");
+    else
+        inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->ip, text, SLU_ADDRESS_IP);
+    return text;
+}
+
 const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT])
 {
-    char ip[INET6_ADDRSTRLEN] = "an unknown address", scope[12] = "";
+    char ip[SLU_ADDRESS_IP], scope[12] = "";
 
-    if (address->family != 0)
-        inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->ip, ip, sizeof ip);
+    slu_address_ip(address, ip);
     if (address->scope != 0)
         snprintf(scope, sizeof scope, "%%%u", address->scope);
     snprintf(text, SLU_ADDRESS_TEXT, address->family == 6 ? "[%s%s]:%u" : "%s%s:%u", ip, scope,
@@ -205,12 +208,39 @@ const char *slu_address_text(const struct slu_address *address, char text[SLU_AD
     return text;
 }
 
+struct slu_address slu_address_of_own(int fd)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t length = sizeof storage;
+
+    getsockname(fd, (struct sockaddr *)&storage, &length);
+    return slu_address_of((struct sockaddr *)&storage);
+}
+
 struct slu_address slu_address_of_peer(int fd)
 {
     struct sockaddr_storage storage = {0};
     socklen_t length = sizeof storage;
 
-    if (getpeername(fd, (struct sockaddr *)&storage, &length) != 0)
-        return (struct slu_address){0};
+    getpeername(fd, (struct sockaddr *)&storage, &length);
     return slu_address_of((struct sockaddr *)&storage);
+}
+
+socklen_t slu_address_to(const struct slu_address *address, struct sockaddr_storage *storage)
+{
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)storage;
+    struct sockaddr_in *in4 = (struct sockaddr_in *)storage;
+
+    memset(storage, 0, sizeof *storage);
+    if (address->family == 6) {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(address->port);
+        in6->sin6_scope_id = address->scope;
+        memcpy(&in6->sin6_addr, address->ip, 16);
+        return sizeof *in6;
+    }
+    in4->sin_family = AF_INET;
+    in4->sin_port = htons(address->port);
+    memcpy(&in4->sin_addr, address->ip, 4);
+    return sizeof *in4;
 }

@@ -49,7 +49,13 @@ bool slu_address_equal(const struct slu_address *a, const struct slu_address *b)
 /* Writes "192.0.2.1:7471", or "[fe80::1%2]:7471" with the index of an interface; returns text. */
 #define SLU_ADDRESS_TEXT 64
 const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT]);
-/* Returns the address of a socket's peer; family 0 if it is not an IP address. */
+/* Writes the IP address alone; returns text. */
+#define SLU_ADDRESS_IP 46
+const char *slu_address_ip(const struct slu_address *address, char text[SLU_ADDRESS_IP]);
+/* Return the address of a socket, and of its peer; family 0 if it has no IP address. */
+struct slu_address slu_address_of_own(int fd);
 struct slu_address slu_address_of_peer(int fd);
+/* Converts an address for system calls. Returns its length. */
+socklen_t slu_address_to(const struct slu_address *address, struct sockaddr_storage *storage);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +248,7 @@ static void handle(struct rdma_cm_event *event, struct slu_cm_reader *reader)
 
 void slu_cm_read(struct rdma_event_channel *events, struct slu_cm_reader *reader)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     struct rdma_cm_event *event;
     int error;
 
@@ -261,7 +260,6 @@ void slu_cm_read(struct rdma_event_channel *events, struct slu_cm_reader *reader
             break;
         handle(event, reader);
     }
-    errno = saved;
 }
 
 struct slu_cm *slu_cm_make(struct rdma_event_channel *events)
@@ -275,23 +273,6 @@ struct slu_cm *slu_cm_make(struct rdma_event_channel *events)
     free(cm);
     return slu_fail_null(errno == ENOMEM ? ENOMEM : EOPNOTSUPP, "rdma_cm: no connection: %s",
                          strerrordesc_np(errno));
-}
-
-static socklen_t make_sockaddr(const struct slu_address *address, struct sockaddr_storage *storage)
-{
-    struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(address->port)};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
-                               .sin6_port = htons(address->port),
-                               .sin6_scope_id = address->scope};
-
-    memset(storage, 0, sizeof *storage);
-    memcpy(&in4.sin_addr, address->ip, 4);
-    memcpy(&in6.sin6_addr, address->ip, 16);
-    if (address->family == 4)
-        memcpy(storage, &in4, sizeof in4);
-    else
-        memcpy(storage, &in6, sizeof in6);
-    return address->family == 4 ? sizeof in4 : sizeof in6;
 }
 
 static int lookup_time(int64_t until)
@@ -321,7 +302,7 @@ int slu_cm_find(struct slu_cm *cm, const struct slu_address *address, int64_t un
 {
     struct sockaddr_storage storage;
 
-    make_sockaddr(address, &storage);
+    slu_address_to(address, &storage);
     return slu_rdma.resolve_addr(cm->id, NULL, (struct sockaddr *)&storage, lookup_time(until)) == 0
                ? 0
                : fail_step("look for it");
@@ -350,13 +331,13 @@ int slu_cm_confirm(struct slu_cm *cm)
 /* The kernel returns EINVAL for an id whose connection is gone. */
 bool slu_cm_has_ended(struct slu_cm *cm)
 {
+    SLU_KEEP_ERRNO;
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
-    int saved = errno, mask = 0;
+    int mask = 0;
 
     if (cm->state == SLU_CM_ASKED && slu_rdma.init_qp_attr(cm->id, &attr, &mask) != 0 &&
         errno == EINVAL)
         end_with(cm, ECONNRESET, "the peer has left (rdma_cm)");
-    errno = saved;
     return cm->state == SLU_CM_ENDED;
 }
 
@@ -387,21 +368,19 @@ int slu_cm_move(struct slu_cm *cm, struct rdma_event_channel *events)
 
 void slu_cm_disconnect(struct slu_cm *cm)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
 
     slu_rdma.disconnect(cm->id);
-    errno = saved;
 }
 
 void slu_cm_end(struct slu_cm *cm)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
 
     if (cm == NULL)
         return;
     slu_rdma.destroy_id(cm->id);
     free(cm);
-    errno = saved;
 }
 
 struct slu_address slu_cm_peer_address(const struct slu_cm *cm)
@@ -421,7 +400,7 @@ struct rdma_cm_id *slu_cm_listen(struct rdma_event_channel *events,
     struct rdma_cm_id *id;
     int failed;
 
-    make_sockaddr(address, &storage);
+    slu_address_to(address, &storage);
     *error = 0;
     if (slu_rdma.create_id(events, &id, NULL, RDMA_PS_TCP) != 0) {
         *error = errno;

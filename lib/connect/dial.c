@@ -93,16 +93,12 @@ void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char 
 /* Returns 1 if the socket is connected, 0 if not yet, or a negative errno value. */
 static int finish_connect(int fd)
 {
-    struct sockaddr_storage own = {0}, peer = {0};
-    socklen_t own_length = sizeof own, peer_length = sizeof peer;
+    struct slu_address own = slu_address_of_own(fd), peer = slu_address_of_peer(fd);
 
-    if (getpeername(fd, (struct sockaddr *)&peer, &peer_length) != 0)
+    if (peer.family == 0)
         return -slu_stream_error(fd);
     /* A socket can connect to itself if no process listens at its port. */
-    if (getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 && own_length == peer_length &&
-        memcmp(&own, &peer, own_length) == 0)
-        return -ECONNREFUSED;
-    return 1;
+    return slu_address_equal(&own, &peer) ? -ECONNREFUSED : 1;
 }
 
 uint32_t slu_dial_wait(const struct slu_dial *dial, int64_t until)

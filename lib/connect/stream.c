@@ -80,35 +80,7 @@ void slu_talk_close(struct slu_talk *talk)
 
 uint16_t slu_stream_port(int fd)
 {
-    struct sockaddr_storage storage;
-    socklen_t length = sizeof storage;
-
-    if (getsockname(fd, (struct sockaddr *)&storage, &length) != 0)
-        return 0;
-    if (storage.ss_family == AF_INET6)
-        return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
-    return ntohs(((struct sockaddr_in *)&storage)->sin_port);
-}
-
-static socklen_t make_sockaddr(const struct slu_address *address, struct sockaddr_storage *storage)
-{
-    memset(storage, 0, sizeof *storage);
-    if (address->family == 6) {
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)storage;
-
-        in6->sin6_family = AF_INET6;
-        in6->sin6_port = htons(address->port);
-        in6->sin6_scope_id = address->scope;
-        memcpy(&in6->sin6_addr, address->ip, 16);
-        return sizeof *in6;
-    } else {
-        struct sockaddr_in *in4 = (struct sockaddr_in *)storage;
-
-        in4->sin_family = AF_INET;
-        in4->sin_port = htons(address->port);
-        memcpy(&in4->sin_addr, address->ip, 4);
-        return sizeof *in4;
-    }
+    return slu_address_of_own(fd).port;
 }
 
 static int listen_at(int fd, const struct sockaddr *address, socklen_t length)
@@ -124,33 +96,30 @@ static int listen_at(int fd, const struct sockaddr *address, socklen_t length)
     return error;
 }
 
-int slu_stream_listen(const struct slu_address *address, bool ipv6)
+static int listen_tcp(const struct slu_address *address, bool again)
 {
-    struct slu_address at = *address;
     struct sockaddr_storage storage;
-    socklen_t length;
-    int fd, off = 0;
+    socklen_t length = slu_address_to(address, &storage);
+    int fd = slu_fd_stream(storage.ss_family), off = 0, on = 1;
 
-    at.family = ipv6 ? 6 : 4;
-    length = make_sockaddr(&at, &storage);
-    fd = slu_fd_stream(storage.ss_family);
-    if (fd >= 0 && ipv6)
+    if (fd >= 0 && again)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0 && address->family == 6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     return listen_at(fd, (struct sockaddr *)&storage, length);
 }
 
+int slu_stream_listen(const struct slu_address *address, bool ipv6)
+{
+    struct slu_address at = *address;
+
+    at.family = ipv6 ? 6 : 4;
+    return listen_tcp(&at, false);
+}
+
 int slu_stream_listen_again(const struct slu_address *address)
 {
-    struct sockaddr_storage storage;
-    socklen_t length = make_sockaddr(address, &storage);
-    int fd = slu_fd_stream(storage.ss_family), off = 0, on = 1;
-
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (address->family == 6)
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    }
-    return listen_at(fd, (struct sockaddr *)&storage, length);
+    return listen_tcp(address, true);
 }
 
 int slu_stream_listen_all(uint16_t port)
@@ -186,7 +155,7 @@ static int dial_at(int fd, const struct sockaddr *address, socklen_t length)
 int slu_stream_dial(const struct slu_address *address)
 {
     struct sockaddr_storage storage;
-    socklen_t length = make_sockaddr(address, &storage);
+    socklen_t length = slu_address_to(address, &storage);
     int retries = SYN_RETRIES;
     int fd = slu_fd_stream(storage.ss_family);
 
@@ -220,36 +189,22 @@ void slu_stream_no_delay(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* An IPv4 address is compared by the bytes of its mapped form. */
-static bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool is_loopback(const struct slu_address *address)
 {
-    if (a->ss_family != b->ss_family)
-        return false;
-    if (a->ss_family == AF_INET6)
-        return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-                      &((const struct sockaddr_in6 *)b)->sin6_addr, 16) == 0;
-    return memcmp(&((const struct sockaddr_in *)a)->sin_addr,
-                  &((const struct sockaddr_in *)b)->sin_addr, 4) == 0;
-}
+    static const uint8_t loopback6[16] = {[15] = 1};
 
-static bool is_loopback(const struct sockaddr_storage *address)
-{
-    const struct in6_addr *in6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-
-    if (address->ss_family == AF_INET)
-        return *(const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr == 127;
-    return IN6_IS_ADDR_LOOPBACK(in6) || (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
+    return address->family == 4 ? address->ip[0] == 127
+                                : memcmp(address->ip, loopback6, sizeof loopback6) == 0;
 }
 
 bool slu_stream_is_local(int fd)
 {
-    struct sockaddr_storage own, other;
-    socklen_t own_length = sizeof own, other_length = sizeof other;
+    struct slu_address own = slu_address_of_own(fd), other = slu_address_of_peer(fd);
 
     /* A packet to an address of this host has that address as its source. */
-    return getsockname(fd, (struct sockaddr *)&own, &own_length) != 0 ||
-           getpeername(fd, (struct sockaddr *)&other, &other_length) != 0 ||
-           same_ip(&own, &other) || is_loopback(&other);
+    own.port = other.port;
+    return own.family == 0 || other.family == 0 || slu_address_equal(&own, &other) ||
+           is_loopback(&other);
 }
 
 bool slu_stream_ended(int fd)
@@ -272,8 +227,7 @@ static uint32_t take_family(const struct ifaddrs *list, uint16_t family, uint16_
             continue;
         address = slu_address_of(list->ifa_addr);
         /* A link-local IPv6 address means nothing to others, without the interface. */
-        if (address.family != family ||
-            (family == 6 && address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80))
+        if (address.family != family || slu_address_is_of_link(&address))
             continue;
         address.port = port;
         addresses[count++] = address;

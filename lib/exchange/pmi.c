@@ -207,12 +207,9 @@ static int write_value(const struct slu_launch *launch, uint32_t port, bool here
     sodium_bin2hex(value + length, VALUE_BYTES - length, launch->secret, launch->secret_count);
     length += strlen(value + length);
     for (uint32_t i = 0; i < count; i++) {
-        char host[INET6_ADDRSTRLEN] = "";
-        size_t more;
+        char host[SLU_ADDRESS_IP];
+        size_t more = 1 + strlen(slu_address_ip(&addresses[i], host));
 
-        inet_ntop(addresses[i].family == 4 ? AF_INET : AF_INET6, addresses[i].ip, host,
-                  sizeof host);
-        more = 1 + strlen(host);
         if (length + more >= most && i > 0)
             break;
         if (length + more >= most)

@@ -2,13 +2,13 @@
 /* The one device of the soft transport, which every host has. */
 #include "transport/soft/table.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/environment.h"
+#include "connect/address.h"
 #include "connect/stream.h"
 #include "device/device.h"
 
@@ -45,8 +45,8 @@ static void describe_addresses(char *text, size_t size)
     slu_stream_addresses(addresses, SLU_ENDPOINT_ADDRESSES, true, 0);
     used = (size_t)snprintf(text, size, "active, TCP");
     for (uint32_t i = 0; i < SLU_ENDPOINT_ADDRESSES && addresses[i].family != 0; i++) {
-        char ip[INET6_ADDRSTRLEN] = "?";
-        inet_ntop(addresses[i].family == 6 ? AF_INET6 : AF_INET, addresses[i].ip, ip, sizeof(ip));
+        char ip[SLU_ADDRESS_IP];
+        slu_address_ip(&addresses[i], ip);
         if (used + 2 + strlen(ip) >= size)
             break;
         used += (size_t)snprintf(text + used, size - used, ", %s", ip);

@@ -2,50 +2,36 @@
 /* Information on the connection of a queue pair. */
 #include "config.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "connect/address.h"
 #include "transport/soft/table.h"
 #include "transport/soft/tcp/tcp.h"
 
-typedef int name_socket(int fd, struct sockaddr *address, socklen_t *length);
+/* Writes "TCP 192.0.2.1 port 4711"; nothing if the socket has no such end. */
+static void describe_end(const struct slu_address *end, char *text, size_t size)
+{
+    char ip[SLU_ADDRESS_IP];
+    if (end->family != 0)
+        snprintf(text, size, "TCP %s port %u", slu_address_ip(end, ip), end->port);
+}
 
-/* Returns the process at one end of a Unix socket. */
-static long end_process(int fd, name_socket *name)
+static void describe_socket(int fd, struct sluice_channel_info *info)
+{
+    struct slu_address own = slu_address_of_own(fd), peer = slu_address_of_peer(fd);
+    describe_end(&own, info->address, sizeof(info->address));
+    describe_end(&peer, info->remote_address, sizeof(info->remote_address));
+}
+
+static void describe_processes(int fd, struct sluice_channel_info *info)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
-    if (name == getsockname)
-        return getpid();
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-    return peer.pid;
-}
-
-/* Writes "TCP 192.0.2.1 port 4711" or "process 4711"; nothing if the socket has no such end. */
-static void describe_end(int fd, name_socket *name, char *text, size_t size)
-{
-    struct sockaddr_storage storage;
-    const struct sockaddr_in *in4 = (const struct sockaddr_in *)&storage;
-    const struct in6_addr *in6 = &((const struct sockaddr_in6 *)&storage)->sin6_addr;
-    socklen_t length = sizeof(storage);
-    char ip[INET6_ADDRSTRLEN] = "?";
-    if (name(fd, (struct sockaddr *)&storage, &length) != 0)
-        return;
-    if (storage.ss_family == AF_UNIX) {
-        snprintf(text, size, "process %ld", end_process(fd, name));
-        return;
-    }
-    if (storage.ss_family == AF_INET)
-        inet_ntop(AF_INET, &in4->sin_addr, ip, sizeof(ip));
-    else if (IN6_IS_ADDR_V4MAPPED(in6)) /* the listener takes both kinds */
-        inet_ntop(AF_INET, in6->s6_addr + 12, ip, sizeof(ip));
-    else
-        inet_ntop(AF_INET6, in6, ip, sizeof(ip));
-    /* IPv4 and IPv6 addresses have the port at the same offset. */
-    snprintf(text, size, "TCP %s port %u", ip, ntohs(in4->sin_port));
+    snprintf(info->address, sizeof(info->address), "process %ld", (long)getpid());
+    snprintf(info->remote_address, sizeof(info->remote_address), "process %ld", (long)peer.pid);
 }
 
 void slu_soft_qp_query(const struct slu_qp *base, struct sluice_channel_info *info)
@@ -62,7 +48,6 @@ void slu_soft_qp_query(const struct slu_qp *base, struct sluice_channel_info *in
         snprintf(info->address, sizeof(info->address), "this context");
         snprintf(info->remote_address, sizeof(info->remote_address), "this context");
     } else if (qp->tcp != NULL && qp->tcp->phase == PHASE_OPEN) {
-        describe_end(qp->tcp->fd, getsockname, info->address, sizeof(info->address));
-        describe_end(qp->tcp->fd, getpeername, info->remote_address, sizeof(info->remote_address));
+        (qp->tcp->is_unix ? describe_processes : describe_socket)(qp->tcp->fd, info);
     }
 }

@@ -7,11 +7,11 @@
  */
 #include "transport/soft/helper/meet.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "connect/address.h"
 #include "connect/meeting.h"
 #include "transport/soft/helper/helper.h"
 
@@ -28,9 +28,9 @@ struct news {
 
 static int fail_listen(const struct slu_address *listen, int err)
 {
-    char text[INET6_ADDRSTRLEN] = "any address";
+    char text[SLU_ADDRESS_IP] = "any address";
     if (listen->family != 0)
-        inet_ntop(listen->family == 6 ? AF_INET6 : AF_INET, listen->ip, text, sizeof(text));
+        slu_address_ip(listen, text);
     /* The kernel chooses the port. */
     if (err == EADDRINUSE)
         return slu_fail(EADDRNOTAVAIL,
