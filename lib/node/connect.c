@@ -16,9 +16,6 @@
 
 #include "node/node.h"
 
-/* Time that a failed rank has for an agreement, even if its own deadline has passed. */
-#define REPORT_TIME SLUICE_MS(100)
-
 struct joining {
     struct sluice_node *node;
     int64_t until;
@@ -31,13 +28,7 @@ struct joining {
 
 static int64_t time_left(const struct joining *joining, int error)
 {
-    int64_t least = error < 0 ? REPORT_TIME : 1;
-    int64_t left;
-
-    if (joining->until == SLUICE_FOREVER)
-        return SLUICE_FOREVER;
-    left = joining->until - slu_now();
-    return left > least ? left : least;
+    return slu_agree_time(joining->until, error);
 }
 
 /* Tells the ranks that wait for this one that it will not come. */
@@ -77,18 +68,6 @@ static void release(struct joining *joining)
     free(joining->ours);
 }
 
-/* Finds the first rank that has failed in the reports of all. */
-static int check_reports(const struct joining *joining)
-{
-    struct slu_node_failure failure;
-
-    for (uint32_t i = 0; i < joining->node->ranks; i++)
-        if (slu_node_failure_decode(&joining->reports[i], &failure))
-            return slu_fail(ECANCELED, "rank %u could not connect (%s): %s", i,
-                            strerror(failure.error), failure.text);
-    return 0;
-}
-
 /*
  * Agrees with all ranks on whether one has failed so far. error is the result of this rank. Returns
  * this rank's error if there is one, and otherwise that of another rank.
@@ -104,10 +83,9 @@ static int agree(struct joining *joining, int error)
     result = sluice_node_allgather(joining->node, &own, joining->reports, sizeof own,
                                    time_left(joining, error));
     if (result == 0 && error == 0)
-        result = check_reports(joining);
-    if (error < 0)
-        slu_text_restore(&text);
-    return error < 0 ? error : result;
+        result = slu_agree_check_reports(joining->reports, joining->node->ranks,
+                                         joining->node->rank, "connect");
+    return slu_agree_choose(error, &text, result);
 }
 
 static int swap_needs(struct joining *joining)
@@ -162,18 +140,6 @@ static int shake_hands(struct joining *joining)
     return error;
 }
 
-/* Fails if a connection could not be made. Only this side knows at once; the other would wait. */
-static int check_ranks(const struct joining *joining)
-{
-    const struct slu_engine *engine = joining->multichannel->base.engine;
-    struct sluice_error cause;
-
-    for (uint32_t i = 0; i < engine->peer_count; i++)
-        if (slu_peer_error(engine, &engine->peers[i], &cause))
-            return slu_fail(-cause.error, "rank %u: %s", i, cause.text);
-    return 0;
-}
-
 /*
  * error is the result of the preparation. The steps have the same reasons as in sluice_node_open().
  */
@@ -192,7 +158,7 @@ static int join(struct joining *joining, int error)
         return error;
     error = shake_hands(joining);
     if (error == 0)
-        error = check_ranks(joining);
+        error = slu_agree_check_peers(joining->multichannel->base.engine);
     error = agree(joining, error);
     if (error < 0)
         return error;
@@ -205,11 +171,9 @@ static int join(struct joining *joining, int error)
 
 static int check(const struct sluice_node *node, int64_t deadline)
 {
-    if (!slu_is_node(node))
-        return slu_not_a_node(node);
-    if (deadline < 0)
-        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    return slu_node_check_usable(node, node->ranks, deadline);
+    int error = slu_node_check_call(node, deadline);
+
+    return error < 0 ? error : slu_node_check_usable(node, node->ranks, deadline);
 }
 
 /* Frees what was made so far, and keeps the text of the failure. */

@@ -304,15 +304,6 @@ static int gather(struct gathering *gathering)
     return error;
 }
 
-static int check(const struct sluice_node *node, int64_t deadline)
-{
-    if (!slu_is_node(node))
-        return slu_not_a_node(node);
-    if (deadline < 0)
-        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    return 0;
-}
-
 static int check_values(const void *own, const void *all, size_t bytes, size_t most)
 {
     if (bytes > most)
@@ -322,6 +313,20 @@ static int check_values(const void *own, const void *all, size_t bytes, size_t m
     return 0;
 }
 
+/* The group is not filled in yet. */
+static int gather_values(struct gathering *gathering, size_t most, int64_t deadline)
+{
+    const struct sluice_node *node = gathering->group.node;
+    int error = slu_node_check_call(node, deadline);
+
+    gathering->stride = gathering->bytes;
+    if (error == 0)
+        error = check_values(gathering->own, gathering->all, gathering->bytes, most);
+    if (error == 0)
+        error = slu_node_check_usable(node, node->ranks, deadline);
+    return error < 0 ? error : gather(gathering);
+}
+
 int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, size_t bytes,
                           int64_t deadline)
 {
@@ -329,15 +334,9 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
                                   .kind = ALLGATHER,
                                   .own = own,
                                   .all = all,
-                                  .bytes = bytes,
-                                  .stride = bytes};
-    int error = check(node, deadline);
+                                  .bytes = bytes};
 
-    if (error == 0)
-        error = check_values(own, all, bytes, SLUICE_NODE_ALLGATHER_BYTES);
-    if (error == 0)
-        error = slu_node_check_usable(node, node->ranks, deadline);
-    return error < 0 ? error : gather(&gathering);
+    return gather_values(&gathering, SLUICE_NODE_ALLGATHER_BYTES, deadline);
 }
 
 int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, size_t bytes,
@@ -348,15 +347,9 @@ int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, s
                                   .own = own,
                                   .all = all,
                                   .bytes = bytes,
-                                  .stride = bytes,
                                   .own_stride = bytes};
-    int error = check(node, deadline);
 
-    if (error == 0)
-        error = check_values(own, all, bytes, SLUICE_NODE_ALLTOALL_BYTES);
-    if (error == 0)
-        error = slu_node_check_usable(node, node->ranks, deadline);
-    return error < 0 ? error : gather(&gathering);
+    return gather_values(&gathering, SLUICE_NODE_ALLTOALL_BYTES, deadline);
 }
 
 int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr,
@@ -370,7 +363,7 @@ int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr,
                                   .all = (uint8_t *)remotes,
                                   .bytes = sizeof packed,
                                   .stride = sizeof *remotes};
-    int error = check(node, deadline);
+    int error = slu_node_check_call(node, deadline);
 
     if (error == 0 && remotes == NULL)
         error = slu_misuse(EINVAL, "remotes must not be NULL: it has room for a handle of each "

@@ -3,6 +3,7 @@
 lib_libsluice_la_SOURCES += \
 	%D%/abort.c \
 	%D%/abort_reason.c \
+	%D%/agree.c \
 	%D%/barrier.c \
 	%D%/block.c \
 	%D%/connect.c \

@@ -12,6 +12,15 @@ int slu_not_a_node(const struct sluice_node *node)
     return slu_misuse(EINVAL, "not a node%s", slu_none_hint(node));
 }
 
+int slu_node_check_call(const struct sluice_node *node, int64_t deadline)
+{
+    if (!slu_is_node(node))
+        return slu_not_a_node(node);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    return 0;
+}
+
 int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_t deadline)
 {
     if (node->ended)

@@ -182,11 +182,31 @@ static inline bool slu_is_node(const struct sluice_node *node)
 
 /* Fails with "not a node" and -EINVAL. */
 int slu_not_a_node(const struct sluice_node *node);
+/* Checks what each call with a deadline is given. */
+int slu_node_check_call(const struct sluice_node *node, int64_t deadline);
 /* Marks the objects that a node opened as owned, so that the program cannot close them, or not. */
 void slu_belongings_own(const struct slu_belongings *own, bool owned);
 void slu_belongings_close(const struct slu_belongings *own);
 /* Frees a node, except for its connections and what it opened. */
 void slu_node_free(struct sluice_node *node);
+
+/*
+ * agree.c: for ranks that open a node, or connect once more. A rank that has failed takes part in
+ * the next exchange all the same, so that all fail together.
+ */
+
+/*
+ * Returns the time left. A rank that has failed gets at least enough to report it. Never 0, because
+ * an exchange with a deadline of 0 would not tell the others that the time is up.
+ */
+int64_t slu_agree_time(int64_t until, int error);
+/* This rank's own error, with its text, goes before the result of an exchange. */
+int slu_agree_choose(int error, const struct slu_text *text, int result);
+/* Fails with the reason of the first other rank that has reported a failure; what: "connect". */
+int slu_agree_check_reports(const struct sluice_node_endpoint *reports, uint32_t ranks,
+                            uint32_t self, const char *what);
+/* Fails if a connection could not be made. Only this side knows at once; the other would wait. */
+int slu_agree_check_peers(const struct slu_engine *engine);
 
 /* endpoint.c */
 struct slu_node_endpoint {

@@ -12,9 +12,6 @@
 #include "exchange/exchange.h"
 #include "node/node.h"
 
-/* Time that a failed rank has to report it, even if its own deadline has passed. */
-#define REPORT_TIME SLUICE_MS(100)
-
 struct opening {
     struct sluice_exchange *exchange;
     struct sluice_pd *pd;
@@ -24,43 +21,14 @@ struct opening {
     struct sluice_node_endpoint *ours, *theirs; /* one for each rank */
 };
 
-static int64_t time_until(int64_t until, int64_t least)
-{
-    int64_t left;
-
-    if (until == SLUICE_FOREVER)
-        return SLUICE_FOREVER;
-    left = until - slu_now();
-    return left > least ? left : least;
-}
-
-/*
- * Returns the time left. A rank that has failed gets at least enough to report it. Never 0, because
- * an exchange with a deadline of 0 would not tell the others that the time is up.
- */
 static int64_t time_left(const struct opening *opening, int error)
 {
-    return time_until(opening->until, error < 0 ? REPORT_TIME : 1);
+    return slu_agree_time(opening->until, error);
 }
 
-/* Finds the first other rank that has failed. */
 static int find_failure(const struct opening *opening)
 {
-    struct slu_node_failure failure;
-
-    for (uint32_t i = 0; i < opening->ranks; i++)
-        if (i != opening->rank && slu_node_failure_decode(&opening->theirs[i], &failure))
-            return slu_fail(ECANCELED, "rank %u could not open its node (%s): %s", i,
-                            strerror(failure.error), failure.text);
-    return 0;
-}
-
-/* This rank's own error goes before that of the exchange or of another rank. */
-static int choose_error(int error, const struct slu_text *text, int result)
-{
-    if (error < 0)
-        slu_text_restore(text);
-    return error < 0 ? error : result;
+    return slu_agree_check_reports(opening->theirs, opening->ranks, opening->rank, "open its node");
 }
 
 /* error is the result of the preparation; prepared is NULL if that failed. */
@@ -80,7 +48,7 @@ static int exchange_endpoints(const struct opening *opening,
                                       sizeof *opening->ours, time_left(opening, error));
     if (result == 0)
         result = find_failure(opening);
-    return choose_error(error, &text, result);
+    return slu_agree_choose(error, &text, result);
 }
 
 /* Exchanges the reasons, once all know that a rank has failed. */
@@ -117,7 +85,7 @@ static int agree(const struct opening *opening, int error)
         slu_text_restore(&text);
         result = exchange_reasons(opening, error);
     }
-    return choose_error(error, &text, result);
+    return slu_agree_choose(error, &text, result);
 }
 
 /*
@@ -133,21 +101,9 @@ static int await_ranks(const struct opening *opening, struct sluice_node *node)
 
     do {
         until = slu_sleep_until(opening->until);
-        error = sluice_multichannel_wait_connected(node->multichannel, time_until(until, 1));
+        error = sluice_multichannel_wait_connected(node->multichannel, slu_agree_time(until, 0));
     } while (error == -ETIMEDOUT && !slu_is_late(opening->until));
     return agree(opening, error);
-}
-
-/* Fails if a connection could not be made. Only this side knows at once; the other would wait. */
-static int check_ranks(const struct sluice_node *node)
-{
-    const struct slu_engine *engine = slu_node_engine(node);
-    struct sluice_error cause;
-
-    for (uint32_t i = 0; i < node->ranks; i++)
-        if (slu_peer_error(engine, &engine->peers[i], &cause))
-            return slu_fail(-cause.error, "rank %u: %s", i, cause.text);
-    return 0;
 }
 
 /* Consumes the prepared node, which is NULL if error is not 0. */
@@ -160,7 +116,7 @@ static int join(const struct opening *opening, struct sluice_prepared_node *prep
         return error;
     }
     *node = sluice_prepared_node_handshake(prepared, opening->theirs, opening->ranks);
-    error = agree(opening, *node != NULL ? check_ranks(*node) : -errno);
+    error = agree(opening, *node != NULL ? slu_agree_check_peers(slu_node_engine(*node)) : -errno);
     return error == 0 ? await_ranks(opening, *node) : error;
 }
 

@@ -72,14 +72,11 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     SLU_UNCANCELLED_BLOCK;
     struct slu_group group = {.node = node, .ending = true};
     struct slu_engine *engine;
-    int error;
+    int error = slu_node_check_call(node, deadline);
 
-    if (!slu_is_node(node))
-        return slu_not_a_node(node);
-    if (deadline < 0)
-        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     /* A shutdown would wait for the work of an open scope, and end the queues it is posted to. */
-    error = slu_scope_check(slu_node_engine(node));
+    if (error == 0)
+        error = slu_scope_check(slu_node_engine(node));
     if (error == 0)
         error = slu_node_check_usable(node, node->ranks, deadline);
     if (error < 0)
