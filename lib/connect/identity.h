@@ -13,15 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-struct slu_identity {
-    uint8_t host[16]; /* boot id */
-    uint64_t network; /* an inode for each namespace; 0 is equal to nothing */
-    uint64_t users;
-    uint64_t processes;
-    uint64_t start; /* of the process, in ticks since the host started, in any time namespace */
-    uint32_t pid;
-    uint32_t uid; /* effective */
-};
+#include "endpoint/endpoint.h"
 
 /*
  * Identifies this process. A part that cannot be found out is 0; unless that is the start, it is

@@ -111,42 +111,42 @@ static void get_verbs(struct cursor *at, struct slu_endpoint *endpoint)
 
 static void put_soft(struct cursor *at, const struct slu_endpoint *endpoint)
 {
-    put_bytes(at, endpoint->soft.host, sizeof endpoint->soft.host);
-    put(at, endpoint->soft.network, 8);
+    put_bytes(at, endpoint->soft.who.host, sizeof endpoint->soft.who.host);
+    put(at, endpoint->soft.who.network, 8);
     put(at, endpoint->soft.context, 8);
     put(at, endpoint->soft.generation, 8);
-    put(at, endpoint->soft.pid, 4);
+    put(at, endpoint->soft.who.pid, 4);
     put_bytes(at, endpoint->soft.nonce, SLU_NONCE_BYTES);
     for (int i = 0; i < SLU_ENDPOINT_ADDRESSES; i++) {
         put(at, endpoint->soft.addresses[i].family, 2);
         put(at, endpoint->soft.addresses[i].port, 2);
         put_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
     }
-    put(at, endpoint->soft.users, 8);
-    put(at, endpoint->soft.processes, 8);
-    put(at, endpoint->soft.start, 8);
-    put(at, endpoint->soft.uid, 4);
+    put(at, endpoint->soft.who.users, 8);
+    put(at, endpoint->soft.who.processes, 8);
+    put(at, endpoint->soft.who.start, 8);
+    put(at, endpoint->soft.who.uid, 4);
     put(at, endpoint->soft.everywhere, 4);
     put(at, endpoint->soft.shares, 4);
 }
 
 static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
 {
-    get_bytes(at, endpoint->soft.host, sizeof endpoint->soft.host);
-    endpoint->soft.network = get(at, 8);
+    get_bytes(at, endpoint->soft.who.host, sizeof endpoint->soft.who.host);
+    endpoint->soft.who.network = get(at, 8);
     endpoint->soft.context = get(at, 8);
     endpoint->soft.generation = get(at, 8);
-    endpoint->soft.pid = (uint32_t)get(at, 4);
+    endpoint->soft.who.pid = (uint32_t)get(at, 4);
     get_bytes(at, endpoint->soft.nonce, SLU_NONCE_BYTES);
     for (int i = 0; i < SLU_ENDPOINT_ADDRESSES; i++) {
         endpoint->soft.addresses[i].family = (uint16_t)get(at, 2);
         endpoint->soft.addresses[i].port = (uint16_t)get(at, 2);
         get_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
     }
-    endpoint->soft.users = get(at, 8);
-    endpoint->soft.processes = get(at, 8);
-    endpoint->soft.start = get(at, 8);
-    endpoint->soft.uid = (uint32_t)get(at, 4);
+    endpoint->soft.who.users = get(at, 8);
+    endpoint->soft.who.processes = get(at, 8);
+    endpoint->soft.who.start = get(at, 8);
+    endpoint->soft.who.uid = (uint32_t)get(at, 4);
     endpoint->soft.everywhere = (uint32_t)get(at, 4);
     endpoint->soft.shares = (uint32_t)get(at, 4);
 }

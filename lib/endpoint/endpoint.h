@@ -32,6 +32,17 @@ struct slu_address {
     uint32_t scope;  /* of a link-local address: the interface index; only valid on its host */
 };
 
+/* Identifies a process to others of its host; connect/identity.h compares it. */
+struct slu_identity {
+    uint8_t host[16]; /* boot id */
+    uint64_t network; /* an inode for each namespace; 0 is equal to nothing */
+    uint64_t users;
+    uint64_t processes; /* in an endpoint 0: it has no Unix socket */
+    uint64_t start;     /* in ticks since the host started, in any time namespace; 0: not known */
+    uint32_t pid;       /* as the process sees itself */
+    uint32_t uid;       /* likewise, effective */
+};
+
 /* The fields that differ between the queue pairs of a peer, for each after the first. */
 struct slu_further {
     uint32_t qpn;
@@ -65,15 +76,9 @@ struct slu_endpoint {
             uint64_t farewell; /* what it is told there of a close; 0: nothing */
         } verbs;
         struct {
-            uint8_t host[16];               /* boot id of the host */
-            uint64_t network;               /* network namespace: the same value has one loopback */
+            struct slu_identity who;
             uint64_t context;               /* random identity of the context */
             uint64_t generation;            /* of the queue pair; never repeats in a context */
-            uint32_t pid;                   /* as the process sees itself */
-            uint32_t uid;                   /* likewise, effective */
-            uint64_t users;                 /* user namespace */
-            uint64_t processes;             /* PID namespace; 0: it has no Unix socket */
-            uint64_t start;                 /* of the process, in ticks; 0: not known */
             uint32_t everywhere;            /* 1: it listens on the loopback as well; else 0 */
             uint32_t shares;                /* 1: peers on this host may share memory; else 0 */
             uint8_t early;                  /* messages it spills; 0: none */

@@ -107,14 +107,13 @@ static void pay_peers(struct soft_context *context)
  */
 static __attribute__((destructor)) void end_process(void)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     if (pthread_mutex_trylock(&opened_lock.lock) != 0)
         return;
     for (struct soft_context *context = opened; context != NULL; context = context->next)
         if (context->process == slu_fork_generation())
             pay_peers(context);
     pthread_mutex_unlock(&opened_lock.lock);
-    errno = saved;
 }
 
 static int open_context(const char *device, const struct sluice_context_attr *attr,

@@ -43,7 +43,7 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
 {
     const struct soft_tcp *tcp = qp->tcp;
     const struct soft_wqe *wqe = oldest_send(qp);
-    int saved = errno;
+    SLU_KEEP_ERRNO;
 
     stand->connected = tcp->phase == PHASE_OPEN;
     if (!stand->connected)
@@ -57,7 +57,6 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
         stand->heard = 0;
     else
         stand->heard = tcp->is_unix ? slu_now() - tcp->heard : last_heard(tcp->fd);
-    errno = saved;
 }
 
 void slu_soft_qp_stand(const struct slu_qp *base, struct slu_stand *stand)

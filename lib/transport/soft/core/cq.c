@@ -79,9 +79,7 @@ static void free_cq(struct soft_cq *cq)
 
 int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **made)
 {
-    uint32_t size = 1;
-    while (size < depth)
-        size *= 2;
+    uint32_t size = slu_soft_ring_size(depth);
     struct soft_cq *cq = calloc(1, sizeof(*cq));
     if (cq == NULL)
         return slu_fail(ENOMEM, "no memory for a completion queue");
@@ -230,13 +228,10 @@ void slu_soft_cq_leave(struct slu_cq *cq)
 static void signal_event(struct soft_cq *cq)
 {
     uint64_t one = 1;
-    int saved = errno;
-    ssize_t written;
+    SLU_KEEP_ERRNO;
 
     atomic_store(&cq->signaled, true);
-    written = SLU_UNCANCELLED(write(cq->event, &one, sizeof(one)));
-    (void)written;
-    errno = saved;
+    (void)!SLU_UNCANCELLED(write(cq->event, &one, sizeof(one)));
     atomic_store(&cq->signaled, true);
 }
 

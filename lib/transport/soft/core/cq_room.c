@@ -14,14 +14,6 @@
  */
 #define SPARE 4
 
-static uint32_t size_for(uint32_t depth)
-{
-    uint32_t size = 1;
-    while (size < depth)
-        size *= 2;
-    return size;
-}
-
 /* Replaces the ring. Positions continue to count, at other places of the new ring. */
 static int exchange_ring(struct soft_cq *cq, uint32_t size)
 {
@@ -39,7 +31,7 @@ static int exchange_ring(struct soft_cq *cq, uint32_t size)
 int slu_soft_cq_extend(struct slu_cq *base, uint32_t entries)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
-    uint32_t size = size_for(base->depth + entries);
+    uint32_t size = slu_soft_ring_size(base->depth + entries);
     if (size > cq->mask + 1) {
         int err = exchange_ring(cq, size);
         if (err != 0)
@@ -55,7 +47,7 @@ void slu_soft_cq_reduce(struct slu_cq *base, uint32_t entries)
     struct soft_cq *cq = (struct soft_cq *)base;
     uint32_t size;
     base->depth -= entries;
-    size = size_for(base->depth);
+    size = slu_soft_ring_size(base->depth);
     if (cq->mask + 1 > SPARE * size && cq->tail - cq->head <= size)
         exchange_ring(cq, size);
 }

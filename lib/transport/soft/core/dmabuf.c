@@ -37,14 +37,12 @@ static uint64_t ways(bool write)
 static int sync_access(int fd, uint64_t flags)
 {
     struct dma_buf_sync sync = {.flags = flags};
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int result;
     do
         result = ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync);
     while (result != 0 && (errno == EINTR || errno == EAGAIN));
-    int err = result != 0 ? errno : 0;
-    errno = saved;
-    return err;
+    return result != 0 ? errno : 0;
 }
 
 /* Logs a refusal once, until the exporter grants access again. */
@@ -120,11 +118,9 @@ static int map(const struct slu_dmabuf *dmabuf, bool write, struct slu_pages *pa
 static int peek(const void *word)
 {
     static const struct timespec none;
-    int saved = errno;
-    bool fault =
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &none, NULL, 0) != 0 && errno == EFAULT;
-    errno = saved;
-    return fault ? EFAULT : 0;
+    SLU_KEEP_ERRNO;
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &none, NULL, 0);
+    return result != 0 && errno == EFAULT ? EFAULT : 0;
 }
 
 /* Tries an access to the first page and the last one, before the region is used. */

@@ -54,10 +54,9 @@ int slu_soft_keys_init(struct soft_keys *keys)
     atomic_init(&keys->table, table);
     pthread_mutex_init(&keys->lock, NULL);
     /* Registers the whole process; doing so again is harmless. */
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0)
         atomic_store(&slu_soft_keys_fenced, true);
-    errno = saved;
     return 0;
 }
 
@@ -99,14 +98,13 @@ static void put(struct soft_key_table *table, struct soft_mr *mr)
 static void fence_readers(void)
 {
     static const struct timespec pause = {.tv_nsec = SLUICE_MS(10)};
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     bool fenced = atomic_load(&slu_soft_keys_fenced);
     atomic_thread_fence(memory_order_seq_cst);
     if (!fenced && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         atomic_store(&slu_soft_keys_fenced, true);
         SLU_UNCANCELLED(nanosleep(&pause, NULL));
     }
-    errno = saved;
 }
 
 /* Waits for sections that began before the change; later ones see it. */

@@ -118,8 +118,7 @@ static int make_memfd(const struct slu_page_way *way, int *fd)
     return 0;
 }
 
-/* Checks RLIMIT_FSIZE: extending a memfd beyond it raises SIGXFSZ, which kills the program. */
-static bool may_be_so_long(size_t length)
+bool slu_soft_may_be_so_long(size_t length)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= length;
@@ -181,7 +180,7 @@ static int fill_memfd(const struct slu_page_way *way, uint32_t access, struct so
 static int map_memfd(const struct slu_page_way *way, uint32_t access, struct soft_room *room,
                      struct allocated *memory)
 {
-    if (!may_be_so_long(way->length))
+    if (!slu_soft_may_be_so_long(way->length))
         return EFBIG;
     if (way->kind != SLU_PAGES_RESERVED && !slu_soft_admit(way->length, room))
         return ENOMEM;
@@ -314,7 +313,7 @@ bool slu_soft_all_lasts(const struct soft_qp *qp, const struct sluice_sge *sges,
     const struct soft_keys *keys = &slu_soft_context(qp)->keys;
     for (uint32_t i = 0; i < count; i++) {
         const struct soft_mr *mr = slu_soft_keys_find(keys, sges[i].lkey);
-        if (sges[i].length > 0 && (mr == NULL || !slu_soft_lasts(mr)))
+        if (sges[i].length > 0 && (mr == NULL || !mr->lasts))
             return false;
     }
     return true;

@@ -15,8 +15,7 @@ void slu_soft_pause(unsigned time)
         sched_yield();
     } else {
         struct timespec pause = {0, time < 1000 ? 50000 : 1000000};
-        int saved = errno;
+        SLU_KEEP_ERRNO;
         SLU_UNCANCELLED(nanosleep(&pause, NULL));
-        errno = saved;
     }
 }

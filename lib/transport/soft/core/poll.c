@@ -30,11 +30,10 @@
 static void clear_event(struct soft_cq *cq)
 {
     uint64_t count;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     atomic_store(&cq->signaled, false);
     if (SLU_UNCANCELLED(read(cq->event, &count, sizeof(count))) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot read the event of a completion queue: %m");
-    errno = saved;
 }
 
 /* Gives back rings that are idle, if the helper has asked for it. */
@@ -50,11 +49,10 @@ static void tidy(struct soft_cq *cq)
 static int serve_sockets(struct soft_cq *cq)
 {
     struct epoll_event events[EVENTS];
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int count = SLU_UNCANCELLED(epoll_wait(cq->epoll, events, EVENTS, 0));
     for (int i = 0; i < count; i++)
         slu_soft_tcp_event(events[i].data.ptr, events[i].events);
-    errno = saved;
     tidy(cq);
     return count > 0 ? count : 0;
 }

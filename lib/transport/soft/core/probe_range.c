@@ -11,6 +11,7 @@
 #include "transport/soft/core/soft.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -55,42 +56,18 @@ struct mapping {
  */
 #define NOBODYS_FILE "/dev/zero (deleted)"
 
-/* Reads lower-case hexadecimal; NULL if there is none. */
-static const char *parse_hex(const char *text, uintptr_t *value)
-{
-    const char *start = text;
-    *value = 0;
-    for (;; text++) {
-        if (*text >= '0' && *text <= '9')
-            *value = *value * 16 + (uintptr_t)(*text - '0');
-        else if (*text >= 'a' && *text <= 'f')
-            *value = *value * 16 + (uintptr_t)(*text - 'a' + 10);
-        else
-            return text == start ? NULL : text;
-    }
-}
-
-/* Parses "... rwxp offset device inode name": only files have an inode. */
-static bool is_of_file(const char *line)
-{
-    unsigned long inode = 0;
-    const char *name = strchr(line, '/');
-    return sscanf(line, " %*s %*s %*s %lu", &inode) == 1 && inode != 0 &&
-           (name == NULL || strcmp(name, NOBODYS_FILE) != 0);
-}
-
-/* Parses "start-end rwxp ...", terminated. */
+/* Parses "start-end rwxp offset device inode name", terminated. Only files have an inode. */
 static bool parse_mapping(const char *line, struct mapping *mapping)
 {
-    line = parse_hex(line, &mapping->start);
-    if (line == NULL || *line++ != '-')
+    const char *name = strchr(line, '/');
+    char readable, writable;
+    unsigned long inode;
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %c%c%*s %*s %*s %lu", &mapping->start,
+               &mapping->end, &readable, &writable, &inode) != 5)
         return false;
-    line = parse_hex(line, &mapping->end);
-    if (line == NULL || line[0] != ' ' || line[1] == '\0' || line[2] == '\0')
-        return false;
-    mapping->readable = line[1] == 'r';
-    mapping->writable = line[2] == 'w';
-    mapping->file = is_of_file(line);
+    mapping->readable = readable == 'r';
+    mapping->writable = writable == 'w';
+    mapping->file = inode != 0 && (name == NULL || strcmp(name, NOBODYS_FILE) != 0);
     return true;
 }
 
@@ -202,21 +179,20 @@ static int read_range(struct progress *progress, uintptr_t end, bool write)
 
 int slu_soft_probe_open(void)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     struct query query;
     int maps = slu_fd_open(MAPPINGS, O_RDONLY);
-    if (maps >= 0 && (!ask(maps, (uintptr_t)&saved, true, &query) || slu_fd_adopt(maps) != 0)) {
+    if (maps >= 0 && (!ask(maps, (uintptr_t)&query, true, &query) || slu_fd_adopt(maps) != 0)) {
         close(maps);
         maps = -1;
     }
-    errno = saved;
     return maps;
 }
 
 int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
                          bool write, bool *file)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     uintptr_t start = (uintptr_t)addr;
     struct progress progress = {.next = start};
     /* The descriptor reports the mappings of the process that opened the context. */
@@ -228,6 +204,5 @@ int slu_soft_probe_range(const struct soft_context *context, const void *addr, s
     }
     if (file != NULL)
         *file = progress.file;
-    errno = saved;
     return err;
 }

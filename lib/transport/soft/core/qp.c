@@ -10,9 +10,7 @@
 
 static int make_ring(struct soft_ring *ring, uint32_t depth, size_t stride)
 {
-    uint32_t size = 1;
-    while (size < depth)
-        size *= 2;
+    uint32_t size = slu_soft_ring_size(depth);
     ring->depth = depth;
     ring->mask = size - 1;
     ring->stride = (uint32_t)((stride + 7) & ~(size_t)7);
@@ -140,19 +138,13 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->initiator_depth = qp->attr.read_depth;
     endpoint->responder_depth = qp->attr.read_depth;
     endpoint->max_message = qp->attr.max_message;
-    memcpy(endpoint->soft.host, context->who.host, sizeof(context->who.host));
-    endpoint->soft.network = context->who.network;
-    endpoint->soft.users = context->who.users;
-    endpoint->soft.processes = context->who.processes;
-    endpoint->soft.start = context->who.start;
-    endpoint->soft.uid = context->who.uid;
+    endpoint->soft.who = context->who;
     endpoint->soft.everywhere = context->listen.family == 0;
     endpoint->soft.shares = context->shares;
     endpoint->soft.early = SLU_EARLY_MOST;
     endpoint->soft.knows = SLU_KNOWS_FAREWELL;
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
-    endpoint->soft.pid = context->who.pid;
     memcpy(endpoint->soft.nonce, qp->nonce, sizeof(qp->nonce));
     memcpy(endpoint->soft.addresses, context->addresses, sizeof(context->addresses));
 }
@@ -164,7 +156,7 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     uint32_t reads = remote->responder_depth > 0 ? remote->responder_depth : 1;
     uint32_t peer_reads = remote->initiator_depth > 0 ? remote->initiator_depth : 1;
     bool same = remote->soft.context == context->identity &&
-                memcmp(remote->soft.host, context->who.host, sizeof(context->who.host)) == 0;
+                memcmp(remote->soft.who.host, context->who.host, sizeof(context->who.host)) == 0;
     if (qp->wire != NULL)
         return slu_fail(EINVAL, "the queue pair is connected already");
     qp->max_reads = reads < qp->attr.read_depth ? reads : qp->attr.read_depth;

@@ -40,11 +40,6 @@ static inline uint64_t slu_soft_place_of(const struct soft_mr *mr, uint64_t addr
 {
     return mr != NULL ? mr->at + (addr - mr->base.iova) : addr;
 }
-/* Returns whether the library mapped the memory: then the program does not unmap it. */
-static inline bool slu_soft_lasts(const struct soft_mr *mr)
-{
-    return mr->lasts;
-}
 
 /* reserve.c */
 struct soft_room {

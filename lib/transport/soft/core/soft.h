@@ -337,6 +337,15 @@ struct soft_cq {
     bool looks_early;
 };
 
+/* Returns the entries of a ring for this many requests: a power of two. */
+static inline uint32_t slu_soft_ring_size(uint32_t depth)
+{
+    uint32_t size = 1;
+    while (size < depth)
+        size *= 2;
+    return size;
+}
+
 static inline struct soft_context *slu_soft_context(const struct soft_qp *qp)
 {
     return (struct soft_context *)qp->base.pd->context;
@@ -395,6 +404,8 @@ int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
 void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 
 /* memory.c */
+/* Checks RLIMIT_FSIZE: extending a memfd beyond it raises SIGXFSZ, which kills the program. */
+bool slu_soft_may_be_so_long(size_t length);
 /* Checks return a status. The owner of the CQ calls them inside a key reader section. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);

@@ -14,8 +14,7 @@ int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t eve
 void slu_soft_helper_wake(struct soft_context *context)
 {
     uint64_t one = 1;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     if (SLU_UNCANCELLED(write(context->helper->event, &one, sizeof(one))) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot wake the helper thread: %m");
-    errno = saved;
 }

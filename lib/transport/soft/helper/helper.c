@@ -539,8 +539,7 @@ int slu_soft_helper_watch(struct soft_cq *cq)
 void slu_soft_helper_unwatch(struct soft_cq *cq)
 {
     struct soft_context *context = slu_soft_cq_context(cq);
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     atomic_store(&cq->dead, true);
     epoll_ctl(context->helper->epoll, EPOLL_CTL_DEL, cq->epoll, NULL);
-    errno = saved;
 }

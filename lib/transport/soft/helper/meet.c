@@ -96,33 +96,18 @@ int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acce
                     strerrordesc_np(-err));
 }
 
-/* Identities of queue pairs and their keys for proofs. */
-
-static void make_identity(const struct slu_endpoint *endpoint, struct slu_identity *identity)
-{
-    *identity = (struct slu_identity){
-        .network = endpoint->soft.network,
-        .users = endpoint->soft.users,
-        .processes = endpoint->soft.processes,
-        .start = endpoint->soft.start,
-        .pid = endpoint->soft.pid,
-        .uid = endpoint->soft.uid,
-    };
-    memcpy(identity->host, endpoint->soft.host, sizeof(identity->host));
-}
-
 static void make_side(const struct slu_endpoint *endpoint, struct slu_side *side)
 {
     uint8_t *at = side->name;
     memset(side, 0, sizeof(*side));
     memcpy(side->key, endpoint->soft.nonce, sizeof(side->key));
-    memcpy(at, endpoint->soft.host, sizeof(endpoint->soft.host));
-    at = slu_put(at + sizeof(endpoint->soft.host), endpoint->soft.network, 8);
+    memcpy(at, endpoint->soft.who.host, sizeof(endpoint->soft.who.host));
+    at = slu_put(at + sizeof(endpoint->soft.who.host), endpoint->soft.who.network, 8);
     at = slu_put(at, endpoint->soft.context, 8);
     at = slu_put(at, endpoint->soft.generation, 8);
-    at = slu_put(at, endpoint->soft.start, 8);
-    at = slu_put(at, endpoint->soft.pid, 4);
-    at = slu_put(at, endpoint->soft.uid, 4);
+    at = slu_put(at, endpoint->soft.who.start, 8);
+    at = slu_put(at, endpoint->soft.who.pid, 4);
+    at = slu_put(at, endpoint->soft.who.uid, 4);
     slu_put(at, endpoint->qpn, 4);
 }
 
@@ -190,12 +175,12 @@ int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
 {
     struct soft_context *context = slu_soft_context(qp);
     struct slu_meeting_peer peer = {
+        .identity = remote->soft.who,
         .listener = remote->soft.context,
         .number = remote->qpn,
         .everywhere = remote->soft.everywhere != 0,
     };
     make_side(remote, &peer.side);
-    make_identity(remote, &peer.identity);
     tell_apart(qp, &peer.identity);
     memcpy(peer.addresses, remote->soft.addresses, sizeof(peer.addresses));
     pthread_mutex_lock(&context->lock);

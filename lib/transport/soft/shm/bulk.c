@@ -30,7 +30,7 @@ void slu_soft_shm_offer_bulk(struct soft_tcp *tcp)
         slu_soft_tidy_begin(slu_soft_context(tcp->qp));
         writer->bulk_generation = writer->bulk_generation % (SHM_GENERATIONS - 1) + 1;
         writer->bulk_written = writer->bulk_taken = 0;
-        err = slu_soft_shm_say_bulk(tcp, fd);
+        err = slu_soft_shm_say(tcp, SHM_WORD_BULK, NULL, 0, fd);
         slu_fd_close(fd);
     }
     if (err >= 0)
@@ -89,7 +89,7 @@ void slu_soft_shm_tidy(struct soft_cq *cq)
 {
     for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->next) {
         if (tcp->shared && tcp->shm->writer.bulk != NULL && may_drop_bulk(tcp) &&
-            slu_soft_shm_say_no_bulk(tcp) == 0)
+            slu_soft_shm_say(tcp, SHM_WORD_NO_BULK, NULL, 0, -1) == 0)
             slu_soft_shm_drop_bulk(tcp);
     }
 }

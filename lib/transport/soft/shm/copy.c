@@ -199,13 +199,12 @@ static bool is_withdrawn(const struct soft_shm *shm)
 enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_shm *shm = tcp->shm;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int err = shm->borrows_not ? EOPNOTSUPP : 0;
     if (!is_sound(shm, frame))
         return SHM_LOAN_NONSENSE;
     if (err == 0)
         err = is_withdrawn(shm) ? ECANCELED : read_lent(tcp, frame);
-    errno = saved;
     if (is_withdrawn(shm) || (err == ESRCH && shm->borrowed))
         return SHM_LOAN_WITHDRAWN;
     if (err == EFAULT && !target_is_mapped(tcp, frame->length))

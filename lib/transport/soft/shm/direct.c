@@ -162,11 +162,10 @@ static bool all_are_there(const struct run *run)
 static bool read_run(struct soft_tcp *tcp, struct run *run)
 {
     struct shm_imports *imports = &tcp->shm->imports;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int err = imports->reads_not ? EOPNOTSUPP
                                  : slu_soft_shm_read_process(tcp, run->to, run->to_count, run->from,
                                                              run->count + 1, run->length);
-    errno = saved;
     if (err != 0 && err != EFAULT && !imports->reads_not) {
         imports->reads_not = true;
         slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it cannot read from its peer's memory: %s",
@@ -283,10 +282,8 @@ uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
 static bool has_ended(const struct soft_tcp *tcp)
 {
     struct pollfd peer = {.fd = tcp->fd, .events = POLLRDHUP};
-    int saved = errno;
-    bool ended = SLU_UNCANCELLED(poll(&peer, 1, 0)) > 0;
-    errno = saved;
-    return ended;
+    SLU_KEEP_ERRNO;
+    return SLU_UNCANCELLED(poll(&peer, 1, 0)) > 0;
 }
 
 /*

@@ -190,7 +190,8 @@ void slu_soft_shm_begin_exports(struct soft_tcp *tcp)
 static bool give_table(struct soft_tcp *tcp)
 {
     if (!tcp->shm->has_table)
-        tcp->shm->has_table = slu_soft_shm_say_table(tcp, exports_of(tcp)->fd);
+        tcp->shm->has_table =
+            slu_soft_shm_say(tcp, SHM_WORD_TABLE, NULL, 0, exports_of(tcp)->fd) == 0;
     return tcp->shm->has_table;
 }
 
@@ -207,21 +208,15 @@ static int open_memory(const struct soft_mr *mr)
     return slu_fd_open(path, O_RDONLY);
 }
 
-static void close_memory(const struct soft_mr *mr, int fd)
-{
-    if (mr->lent_for_reading && fd >= 0)
-        close(fd);
-}
-
 static bool say_memory(struct soft_tcp *tcp, const struct soft_mr *mr, struct shm_given *given)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int fd = may_map(tcp->qp, mr) ? open_memory(mr) : -1;
-    bool said =
-        fd >= 0 ? slu_soft_shm_say_given(tcp, given, fd) : slu_soft_shm_say_shown(tcp, given);
-    close_memory(mr, fd);
-    errno = saved;
-    return said;
+    int err =
+        slu_soft_shm_say(tcp, fd >= 0 ? SHM_WORD_GIVE : SHM_WORD_SHOW, given, sizeof(*given), fd);
+    if (mr->lent_for_reading && fd >= 0)
+        close(fd);
+    return err == 0;
 }
 
 static bool give(struct soft_tcp *tcp, struct soft_mr *mr)
@@ -247,7 +242,7 @@ void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)
 {
     struct soft_mr *mr = pin_region(tcp->qp, key);
     if (mr == NULL || !give(tcp, mr))
-        slu_soft_shm_say_key(tcp, SHM_WORD_DENY, key);
+        slu_soft_shm_say(tcp, SHM_WORD_DENY, &key, sizeof(key), -1);
     slu_soft_unpin(mr);
 }
 
@@ -257,7 +252,8 @@ void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr)
     if (mr->exports != NULL)
         free_place(exports, mr->place);
     while (mr->exports != NULL) {
-        slu_soft_shm_say_drop(mr->exports->tcp);
+        /* If the socket is full, so much is unread that the peer checks its regions anyway. */
+        slu_soft_shm_say(mr->exports->tcp, SHM_WORD_DROP, NULL, 0, -1);
         end_export(mr->exports);
     }
     pthread_mutex_unlock(&exports->lock);

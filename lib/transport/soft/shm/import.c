@@ -82,7 +82,8 @@ static void note(struct shm_imports *imports, uint32_t key)
 static void ask(struct soft_tcp *tcp, struct shm_import *import)
 {
     struct shm_imports *imports = &tcp->shm->imports;
-    if (imports->asked == ASKED_MOST || !slu_soft_shm_say_key(tcp, SHM_WORD_ASK, import->key))
+    if (imports->asked == ASKED_MOST ||
+        slu_soft_shm_say(tcp, SHM_WORD_ASK, &import->key, sizeof(import->key), -1) != 0)
         return;
     import->state = SHM_IMPORT_ASKED;
     import->uses = 0;

@@ -142,7 +142,7 @@ static bool conclude(struct soft_tcp *tcp)
 
 void slu_soft_shm_join_event(struct soft_tcp *tcp)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int heard = 1;
     bool sound = true;
     while (tcp->phase == PHASE_JOINING && sound && heard == 1) {
@@ -151,7 +151,6 @@ void slu_soft_shm_join_event(struct soft_tcp *tcp)
         if (heard == 1)
             sound = offering ? judge(tcp) : conclude(tcp);
     }
-    errno = saved;
     if (heard < 0) {
         tcp->ended = true;
         fail_join(tcp, "the peer closed, or its process ended, while the two connected");
@@ -172,7 +171,8 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
         slu_soft_shm_leave_hot(tcp);
         slu_soft_shm_end_exports(tcp);
         slu_soft_shm_end_imports(shm);
-        slu_soft_shm_end_socket(shm);
+        slu_soft_shm_refuse(shm->passed_fd);
+        shm->passed_fd = -1;
         slu_soft_cq_of(tcp->qp)->shared--;
         tcp->shared = false;
     }

@@ -21,6 +21,13 @@ static const uint8_t lengths[SHM_WORDS] = {
 
 _Static_assert(SHM_SAID_BYTES == 1 + sizeof(struct shm_given), "the longest");
 
+static int take_fd(struct soft_shm *shm)
+{
+    int fd = shm->passed_fd;
+    shm->passed_fd = -1;
+    return fd;
+}
+
 /* Handles a complete message. False: it is not valid now. */
 static bool hear_word(struct soft_tcp *tcp)
 {
@@ -31,7 +38,7 @@ static bool hear_word(struct soft_tcp *tcp)
     memcpy(&key, shm->said + 1, sizeof(key));
     switch (shm->said[0]) {
     case SHM_WORD_BULK:
-        return slu_soft_shm_take_bulk(tcp, slu_soft_shm_take_fd(shm));
+        return slu_soft_shm_take_bulk(tcp, take_fd(shm));
     case SHM_WORD_NO_BULK:
         slu_soft_shm_lose_bulk(tcp);
         return true;
@@ -40,9 +47,9 @@ static bool hear_word(struct soft_tcp *tcp)
             slu_soft_shm_answer(tcp, key);
         return true;
     case SHM_WORD_TABLE:
-        return slu_soft_shm_accept_table(tcp, slu_soft_shm_take_fd(shm));
+        return slu_soft_shm_accept_table(tcp, take_fd(shm));
     case SHM_WORD_GIVE:
-        return slu_soft_shm_accept_given(tcp, &given, slu_soft_shm_take_fd(shm));
+        return slu_soft_shm_accept_given(tcp, &given, take_fd(shm));
     case SHM_WORD_SHOW:
         return slu_soft_shm_accept_shown(tcp, &given);
     case SHM_WORD_DENY:

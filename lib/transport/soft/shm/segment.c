@@ -8,10 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -33,13 +30,6 @@ static void *map_memory(int fd, uint64_t offset, size_t bytes, enum shm_use use)
     return map;
 }
 
-/* Checks RLIMIT_FSIZE: extending a file beyond it raises SIGXFSZ, which kills the program. */
-static bool may_be_so_long(size_t bytes)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes;
-}
-
 static int take_pages(int fd, size_t bytes)
 {
     int result;
@@ -58,24 +48,21 @@ static int seal(int fd, enum shm_use use)
 
 int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     int err;
-    if (!may_be_so_long(bytes))
+    if (!slu_soft_may_be_so_long(bytes))
         return -EFBIG;
     int fd = slu_fd_memory("sluice-shm", MFD_ALLOW_SEALING);
     *map = NULL;
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && take_pages(fd, bytes) == 0)
         *map = map_memory(fd, 0, bytes, SHM_READ_WRITE);
-    if (*map != NULL && seal(fd, use) == 0) {
-        errno = saved;
+    if (*map != NULL && seal(fd, use) == 0)
         return fd;
-    }
     err = errno;
     slu_soft_shm_unmap(*map, bytes);
     *map = NULL;
     if (fd >= 0)
         slu_fd_close(fd);
-    errno = saved;
     return -err;
 }
 
@@ -96,13 +83,12 @@ static bool is_sound(int fd, uint64_t end)
 
 void *slu_soft_shm_map(int fd, uint64_t offset, size_t bytes, enum shm_use use)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     uint64_t end;
     void *map = NULL;
     if (fd >= 0 && !__builtin_add_overflow(offset, bytes, &end) && is_sound(fd, end))
         map = map_memory(fd, offset, bytes, use);
     slu_soft_shm_refuse(fd);
-    errno = saved;
     return map;
 }
 
@@ -114,35 +100,7 @@ void slu_soft_shm_refuse(int fd)
 
 void slu_soft_shm_unmap(void *map, size_t bytes)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     if (map != NULL)
         munmap(map, bytes);
-    errno = saved;
-}
-
-int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd)
-{
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    int saved = errno;
-    ssize_t sent;
-    if (fd >= 0) {
-        memset(&control, 0, sizeof(control));
-        control.header.cmsg_len = CMSG_LEN(sizeof(int));
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
-    }
-    do
-        sent = SLU_UNCANCELLED(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
-    while (sent < 0 && errno == EINTR);
-    int err = sent < 0 ? -errno : 0;
-    errno = saved;
-    return err == 0 && (size_t)sent < length ? -EAGAIN : err;
 }

@@ -150,8 +150,6 @@ void *slu_soft_shm_map(int fd, uint64_t offset, size_t bytes, enum shm_use use);
 /* Closes a descriptor that is not mapped, unless it is -1. */
 void slu_soft_shm_refuse(int fd);
 void slu_soft_shm_unmap(void *map, size_t bytes);
-/* Sends a few bytes, and a descriptor unless it is -1. Returns 0 or a negative errno. */
-int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
 
 /* copy.c */
 /* Asks the peer to lend all large messages, until times are known. */
@@ -185,19 +183,22 @@ static inline bool slu_soft_shm_has_words(const struct soft_tcp *tcp)
 }
 
 /* socket.c */
-/* Wakes a peer that sleeps and waits for what was published. */
-void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
-int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd); /* returns 0 or a negative errno */
-int slu_soft_shm_say_no_bulk(struct soft_tcp *tcp);      /* likewise */
-/* These return false if the socket has no room now. */
-bool slu_soft_shm_say_table(struct soft_tcp *tcp, int fd);
-bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint32_t key);
-void slu_soft_shm_say_drop(struct soft_tcp *tcp);
-bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
-bool slu_soft_shm_say_shown(struct soft_tcp *tcp, const struct shm_given *given);
-/* Returns the descriptor received last, or -1. The caller owns it. */
-int slu_soft_shm_take_fd(struct soft_shm *shm);
-void slu_soft_shm_end_socket(struct soft_shm *shm);
+/*
+ * Sends a few bytes, and a descriptor unless it is -1. Returns 0 or a negative errno; -EAGAIN: the
+ * socket has no room now.
+ */
+int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
+/* Sends a message with its argument, likewise. */
+int slu_soft_shm_say(struct soft_tcp *tcp, enum shm_socket_word word, const void *argument,
+                     size_t length, int fd);
+/*
+ * Wakes a peer that sleeps and waits for what was published. If the socket is full, the bell is not
+ * needed: unread messages wake the peer.
+ */
+static inline void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
+{
+    slu_soft_shm_say(tcp, SHM_WORD_BELL, NULL, 0, -1);
+}
 
 /* messages.c */
 /* Reads the socket empty. False: it has ended. *sound: all messages were valid. */

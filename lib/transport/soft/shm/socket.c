@@ -7,75 +7,39 @@
 #include "transport/soft/shm/shm.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
-/* If the socket is full, the bell is not needed: unread messages wake the peer. */
-void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
+int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd)
 {
-    static const uint8_t bell = SHM_WORD_BELL;
-    slu_soft_shm_tell(tcp->fd, &bell, 1, -1);
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    SLU_KEEP_ERRNO;
+    ssize_t sent;
+    if (fd >= 0) {
+        memset(&control, 0, sizeof(control));
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+    }
+    do
+        sent = SLU_UNCANCELLED(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+    while (sent < 0 && errno == EINTR);
+    int err = sent < 0 ? -errno : 0;
+    return err == 0 && (size_t)sent < length ? -EAGAIN : err;
 }
 
-int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd)
+int slu_soft_shm_say(struct soft_tcp *tcp, enum shm_socket_word word, const void *argument,
+                     size_t length, int fd)
 {
-    static const uint8_t word = SHM_WORD_BULK;
-    return slu_soft_shm_tell(tcp->fd, &word, 1, fd);
-}
-
-int slu_soft_shm_say_no_bulk(struct soft_tcp *tcp)
-{
-    static const uint8_t word = SHM_WORD_NO_BULK;
-    return slu_soft_shm_tell(tcp->fd, &word, 1, -1);
-}
-
-/*
- * If the socket is full, the message is not needed: with so much unread, the peer checks its
- * regions anyway.
- */
-void slu_soft_shm_say_drop(struct soft_tcp *tcp)
-{
-    static const uint8_t word = SHM_WORD_DROP;
-    slu_soft_shm_tell(tcp->fd, &word, 1, -1);
-}
-
-bool slu_soft_shm_say_table(struct soft_tcp *tcp, int fd)
-{
-    static const uint8_t word = SHM_WORD_TABLE;
-    return slu_soft_shm_tell(tcp->fd, &word, 1, fd) == 0;
-}
-
-bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint32_t key)
-{
-    uint8_t bytes[1 + sizeof(key)] = {(uint8_t)word};
-    memcpy(bytes + 1, &key, sizeof(key));
-    return slu_soft_shm_tell(tcp->fd, bytes, sizeof(bytes), -1) == 0;
-}
-
-static bool say_region(struct soft_tcp *tcp, enum shm_socket_word word,
-                       const struct shm_given *given, int fd)
-{
-    uint8_t bytes[1 + sizeof(*given)] = {(uint8_t)word};
-    memcpy(bytes + 1, given, sizeof(*given));
-    return slu_soft_shm_tell(tcp->fd, bytes, sizeof(bytes), fd) == 0;
-}
-
-bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd)
-{
-    return say_region(tcp, SHM_WORD_GIVE, given, fd);
-}
-
-bool slu_soft_shm_say_shown(struct soft_tcp *tcp, const struct shm_given *given)
-{
-    return say_region(tcp, SHM_WORD_SHOW, given, -1);
-}
-
-void slu_soft_shm_end_socket(struct soft_shm *shm)
-{
-    slu_soft_shm_refuse(slu_soft_shm_take_fd(shm));
-}
-
-int slu_soft_shm_take_fd(struct soft_shm *shm)
-{
-    int fd = shm->passed_fd;
-    shm->passed_fd = -1;
-    return fd;
+    uint8_t bytes[SHM_SAID_BYTES] = {(uint8_t)word};
+    if (length > 0)
+        memcpy(bytes + 1, argument, length);
+    return slu_soft_shm_tell(tcp->fd, bytes, 1 + length, fd);
 }

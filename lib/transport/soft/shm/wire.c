@@ -454,9 +454,8 @@ static void end(struct soft_tcp *tcp)
 void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
 {
     bool sound;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     bool lives = slu_soft_shm_hear_socket(tcp, &sound);
-    errno = saved;
     (void)events;
     if (tcp->phase == PHASE_CLOSING) {
         tcp->broken = tcp->broken || !lives || !sound;

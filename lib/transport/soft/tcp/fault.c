@@ -31,8 +31,7 @@ bool slu_soft_tcp_take_farewell(struct soft_tcp *tcp, const struct tcp_frame *fr
 
 bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
 {
-    return pin != NULL && !slu_soft_lasts(pin) &&
-           !slu_is_mapped((const void *)(uintptr_t)addr, length);
+    return pin != NULL && !pin->lasts && !slu_is_mapped((const void *)(uintptr_t)addr, length);
 }
 
 bool slu_soft_tcp_blame_reply(struct soft_tcp *tcp, const struct tcp_out *out)

@@ -2,45 +2,33 @@
 /* Encodes and decodes headers of frames. A header is accepted whole or not at all. */
 #include "transport/soft/tcp/frame.h"
 
+#include <endian.h>
+#include <string.h>
+
 #include "transport/soft/core/soft.h"
 
-static void put32(uint8_t *bytes, uint32_t value)
-{
-    bytes[0] = (uint8_t)(value >> 24);
-    bytes[1] = (uint8_t)(value >> 16);
-    bytes[2] = (uint8_t)(value >> 8);
-    bytes[3] = (uint8_t)value;
-}
+/* As it is sent; numbers are in network byte order. */
+struct wire {
+    uint8_t type, flags, status, zero;
+    uint32_t immediate, seq, ack, credit, rkey;
+    uint64_t addr, length;
+};
 
-static uint32_t get32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
-static void put64(uint8_t *bytes, uint64_t value)
-{
-    put32(bytes, (uint32_t)(value >> 32));
-    put32(bytes + 4, (uint32_t)value);
-}
-
-static uint64_t get64(const uint8_t *bytes)
-{
-    return (uint64_t)get32(bytes) << 32 | get32(bytes + 4);
-}
+_Static_assert(sizeof(struct wire) == TCP_FRAME_BYTES, "no padding");
 
 void slu_soft_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES])
 {
-    bytes[0] = frame->type;
-    bytes[1] = frame->flags;
-    bytes[2] = frame->status;
-    bytes[3] = 0;
-    put32(bytes + 4, frame->immediate);
-    put32(bytes + 8, frame->seq);
-    put32(bytes + 12, frame->ack);
-    put32(bytes + 16, frame->credit);
-    put32(bytes + 20, frame->rkey);
-    put64(bytes + 24, frame->addr);
-    put64(bytes + 32, frame->length);
+    struct wire wire = {.type = frame->type,
+                        .flags = frame->flags,
+                        .status = frame->status,
+                        .immediate = htobe32(frame->immediate),
+                        .seq = htobe32(frame->seq),
+                        .ack = htobe32(frame->ack),
+                        .credit = htobe32(frame->credit),
+                        .rkey = htobe32(frame->rkey),
+                        .addr = htobe64(frame->addr),
+                        .length = htobe64(frame->length)};
+    memcpy(bytes, &wire, sizeof(wire));
 }
 
 /* The fields that each type may use. */
@@ -89,17 +77,19 @@ static bool check_status(uint8_t type, uint8_t status)
 
 bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame)
 {
-    frame->type = bytes[0];
-    frame->flags = bytes[1];
-    frame->status = bytes[2];
-    frame->immediate = get32(bytes + 4);
-    frame->seq = get32(bytes + 8);
-    frame->ack = get32(bytes + 12);
-    frame->credit = get32(bytes + 16);
-    frame->rkey = get32(bytes + 20);
-    frame->addr = get64(bytes + 24);
-    frame->length = get64(bytes + 32);
-    if (frame->type < TCP_SEND || frame->type >= TCP_TYPES || bytes[3] != 0)
+    struct wire wire;
+    memcpy(&wire, bytes, sizeof(wire));
+    *frame = (struct tcp_frame){.type = wire.type,
+                                .flags = wire.flags,
+                                .status = wire.status,
+                                .immediate = be32toh(wire.immediate),
+                                .seq = be32toh(wire.seq),
+                                .ack = be32toh(wire.ack),
+                                .credit = be32toh(wire.credit),
+                                .rkey = be32toh(wire.rkey),
+                                .addr = be64toh(wire.addr),
+                                .length = be64toh(wire.length)};
+    if (frame->type < TCP_SEND || frame->type >= TCP_TYPES || wire.zero != 0)
         return false;
     uint8_t type = frame->type;
     if ((frame->flags & ~rules[type].flags) != 0 || frame->length < rules[type].least ||

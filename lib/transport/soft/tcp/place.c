@@ -77,7 +77,7 @@ static bool is_gone_now(struct soft_tcp *tcp, const struct soft_mr *pin, uint64_
                         uint64_t length)
 {
     uint32_t key = tcp->in.frame.rkey;
-    if (pin == NULL || tcp->mapped == key || slu_soft_lasts(pin))
+    if (pin == NULL || tcp->mapped == key || pin->lasts)
         return false;
     if (slu_soft_tcp_is_gone(pin, pin->at, pin->base.length))
         return slu_soft_tcp_is_gone(pin, addr, length);

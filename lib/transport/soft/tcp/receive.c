@@ -213,14 +213,13 @@ static enum outcome receive_once(struct soft_tcp *tcp)
 
 void slu_soft_tcp_receive(struct soft_tcp *tcp)
 {
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     enum outcome outcome = GOT_SOME;
     bool got = false;
     for (int reads = 0; reads < TURN_READS && outcome == GOT_SOME; reads++) {
         outcome = receive_once(tcp);
         got = got || outcome == GOT_SOME || outcome == GOT_ALL;
     }
-    errno = saved;
     /* Requests may have got credit now, and reads of the peer wait for their replies. */
     if (got && tcp->phase == PHASE_OPEN && !tcp->blocked &&
         (tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))

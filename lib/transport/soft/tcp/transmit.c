@@ -523,16 +523,13 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
 {
     struct msghdr message = {.msg_iov = batch->iovecs, .msg_iovlen = batch->iovec_count};
     ssize_t sent;
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     if (tcp->shared)
         return slu_soft_shm_transmit(tcp, batch->iovecs, batch->iovec_count);
     do
         sent = SLU_UNCANCELLED(sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
     while (sent < 0 && errno == EINTR);
-    if (sent < 0)
-        sent = errno == EAGAIN ? 0 : -errno;
-    errno = saved;
-    return sent;
+    return sent >= 0 ? sent : errno == EAGAIN ? 0 : -errno;
 }
 
 /*

@@ -38,13 +38,12 @@ static void tune_loop(int fd)
 {
     const int send = LOOP_SEND;
     const int marks[] = {LOOP_RECEIVE, 1};
-    int saved = errno;
+    SLU_KEEP_ERRNO;
     if (slu_stream_is_local(fd)) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
         setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &marks[0], sizeof(marks[0]));
         setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &marks[1], sizeof(marks[1]));
     }
-    errno = saved;
 }
 
 static void drop_attach(struct tcp_attach *attach)
