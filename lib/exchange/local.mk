@@ -23,6 +23,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_link.c \
 	%D%/tcp_listen.c \
 	%D%/tcp_root.c \
-	%D%/tcp_text.c \
 	%D%/tcp_wire.c \
 	%D%/wrap.c

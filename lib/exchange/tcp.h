@@ -19,6 +19,7 @@
 #ifndef SLU_EXCHANGE_TCP_H
 #define SLU_EXCHANGE_TCP_H
 
+#include <stdio.h>
 #include <sys/uio.h>
 
 #include "connect/address.h"
@@ -196,11 +197,21 @@ struct tcp_call {
     int64_t until;
 };
 
-/* tcp_text.c. Names means for texts: "a secret", munge, or "none". */
-const char *slu_tcp_means(uint32_t means);
+/* Names means for texts. */
+static inline const char *slu_tcp_means(uint32_t means)
+{
+    return means == TCP_MEANS_MUNGE    ? "munge (see SLUICE_MUNGE)"
+           : means == SLU_MEANS_SECRET ? "a secret"
+                                       : "none";
+}
 /* Writes the root and what named it, such as "node7:7471, of SLUICE_ROOT"; returns text. */
 #define TCP_ROOT_TEXT 160
-const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT]);
+static inline const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT])
+{
+    snprintf(text, TCP_ROOT_TEXT, "%.100s%s%s", tcp->root, tcp->root_source != NULL ? ", of " : "",
+             tcp->root_source != NULL ? tcp->root_source : "");
+    return text;
+}
 
 /*
  * tcp_listen.c. Returns a listening socket, or a negative errno value. Its text has the source that

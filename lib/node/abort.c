@@ -2,14 +2,63 @@
 /*
  * How barriers break: a rank that gives up writes a mark to all ranks, which names itself and
  * the rank that it gave up for. Every wait checks the marks of the others, and fails as they
- * did.
+ * did. The reason is sent before the mark: it tells the rank that others gave up for what it did.
+ * The word of a peer only selects one of the texts below.
  */
 #include "config.h"
+
+#include <stdio.h>
 
 #include "node/node.h"
 
 /* Set in a mark if two ranks are in different calls. No generation is so high. */
 #define DISAGREED (UINT64_C(1) << 63)
+
+/* Set in a reason, to tell it from the number of a lost rank, which is never so high. */
+#define IS_REASON (UINT32_C(1) << 31)
+
+static const char *const texts[SLU_ABORT_REASONS] = {
+    [SLU_ABORT_UNKNOWN] = "",
+    [SLU_ABORT_LATE] = ": it did not come in time",
+    [SLU_ABORT_NO_ANSWER] = ": it did not answer",
+    [SLU_ABORT_NOT_NOTIFIED] = ": it sent nothing in time",
+    [SLU_ABORT_QUEUE_FULL] = ": it did not take in time what was written or sent to it",
+    [SLU_ABORT_LOST] = ": the connection to it had ended",
+    [SLU_ABORT_RECONNECTED] = ": the connection to it was made new",
+    [SLU_ABORT_OTHER_CALL] = ": it was in another call",
+    [SLU_ABORT_NO_RESET] = ": it had not reset its barriers",
+    [SLU_ABORT_INVALID] = ": it wrote an invalid word",
+    [SLU_ABORT_HELD_UP] = ": it came, but a message that it had sent before waits for a receive",
+};
+
+/* Returns the reason that a rank sent with its mark, or UNKNOWN. */
+static enum slu_abort_reason read_reason(const struct sluice_node *node, uint32_t rank)
+{
+    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
+    uint32_t low = (uint32_t)word;
+
+    if (word >> 32 != node->generation || (low & IS_REASON) == 0 ||
+        (low & ~IS_REASON) >= SLU_ABORT_REASONS)
+        return SLU_ABORT_UNKNOWN;
+    return (enum slu_abort_reason)(low & ~IS_REASON);
+}
+
+const char *slu_abort_reason_own(const struct sluice_node *node, uint32_t rank)
+{
+    return slu_peer_has_message(&slu_node_engine(node)->peers[rank])
+               ? "; a message that this rank sent it before waits for its receive"
+               : "";
+}
+
+const char *slu_node_rank_name(const struct sluice_node *node, uint32_t rank,
+                               char text[SLU_RANK_BYTES])
+{
+    if (rank == node->rank)
+        snprintf(text, SLU_RANK_BYTES, "this rank");
+    else
+        snprintf(text, SLU_RANK_BYTES, "rank %u", rank);
+    return text;
+}
 
 /* A word that is being written to all ranks: a mark, or a farewell. */
 struct announcement {
@@ -76,7 +125,7 @@ void slu_abort_announce(const struct slu_group *group)
         .node = group->node,
         .at = SLU_MARK_AT,
         .word = group->disagreed ? word | DISAGREED : word,
-        .reason = slu_node_word(group->node, slu_abort_reason_encode(group->reason))};
+        .reason = slu_node_word(group->node, IS_REASON | (uint32_t)group->reason)};
 
     group->node->broken = true;
     slu_node_publish_state(group->node, SLU_NODE_GAVE_UP);
@@ -160,7 +209,7 @@ static int fail_aborted(struct slu_group *group, uint32_t quitter, uint32_t culp
         slu_fail(ECANCELED, "%s gave up its barriers", names[0]);
     else
         slu_fail(ECANCELED, "%s gave up its barriers, because of %s%s", names[0], names[1],
-                 slu_abort_reason_text(reason));
+                 texts[reason]);
     return slu_abort_blame(group, quitter, culprit, reason, -ECANCELED);
 }
 
@@ -180,7 +229,7 @@ static int check_mark(struct slu_group *group, uint32_t rank)
         return slu_abort_fail_reset(group, rank);
     if (read != word)
         return fail_disagreed(group, quitter, culprit);
-    return fail_aborted(group, quitter, culprit, slu_abort_reason_read(node, rank));
+    return fail_aborted(group, quitter, culprit, read_reason(node, rank));
 }
 
 int slu_abort_check_marks(struct slu_group *group)

@@ -2,7 +2,6 @@
 # Nodes: connections between all ranks, barriers and gathers. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/abort.c \
-	%D%/abort_reason.c \
 	%D%/agree.c \
 	%D%/barrier.c \
 	%D%/block.c \

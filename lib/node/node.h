@@ -12,7 +12,7 @@
  *        rank that it gave up for, 2 bytes each; the highest bit of the word is set if these
  *        two ranks are in different calls
  *    16  of a writer that closed its node: the rank whose connection it had lost before; of one
- *        that gave up: the reason, see abort_reason.c
+ *        that gave up: the reason, see abort.c
  *    24  target of reads of the writer's state, see missing_rank.c
  *    32  only in the block of a rank for itself, for others to read: the tag of its last
  *        barrier, or 0 for a gather, 2 bytes; and 2 bytes with the number of barriers of that
@@ -311,14 +311,8 @@ void slu_node_publish_entry(const struct slu_group *group);
 /* Publishes that this rank has notified a rank, or written a piece to it. */
 void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank);
 
-/* abort_reason.c */
+/* abort.c */
 
-/* Encodes a reason for the word that is sent before a mark. */
-uint32_t slu_abort_reason_encode(enum slu_abort_reason reason);
-/* Returns the reason that a rank sent with its mark, or UNKNOWN. */
-enum slu_abort_reason slu_abort_reason_read(const struct sluice_node *node, uint32_t rank);
-/* Returns what an error text says of the reason behind the culprit's name; static. */
-const char *slu_abort_reason_text(enum slu_abort_reason reason);
 /*
  * Returns what an error text adds if a message of this rank still waits for a receive of that rank,
  * which may be why it has not come. Static; may be empty.
@@ -328,9 +322,6 @@ const char *slu_abort_reason_own(const struct sluice_node *node, uint32_t rank);
 /* Writes "rank 3", or "this rank", for error texts; returns text. */
 const char *slu_node_rank_name(const struct sluice_node *node, uint32_t rank,
                                char text[SLU_RANK_BYTES]);
-
-/* abort.c */
-
 /* Records who gave up first, for whom and why; returns error. */
 int slu_abort_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit,
                     enum slu_abort_reason reason, int error);
