@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission of connections. Each connection that has not proven anything yet takes one of a few
- * places, since it costs a descriptor. If all places are taken when another one comes, one is
- * evicted: a silent one, or one that has sent all that can be sent without a proof, which may be a
- * replay. Neither kind can take the places of the other. Of a kind the oldest is evicted; if that
- * is younger than 10 ms, any of them. So a peer that sends at once what is expected has its chance,
- * however many come, and a stranger that opens thousands of connections has as many closed. A peer
- * that has shown that it knows the key of a listener is not evicted for a second.
+ * Admission of connections. Each that has not proven anything yet takes one of a few places, since
+ * it costs a descriptor; README.md says which is evicted for another. Silent ones, and those that
+ * may replay a recorded hello, cannot take the places of each other, and a peer that sends at once
+ * what is expected has its chance, however many come.
  *
  * An acceptor belongs to one thread at a time, which has an epoll set for it.
  */

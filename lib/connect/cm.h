@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections over rdma_cm, for peers that know only that. (Peers of sluice otherwise use a TCP
- * connection with a protocol of sluice.) A request carries some bytes, and so do its answer or
- * rejection. The attributes that the queue pairs of both sides need travel along, and rdma_cm
- * returns them for the local queue pair. Neither side proves anything.
+ * Connections over rdma_cm, for peers that know only that; README.md has what follows from it. A
+ * request carries some bytes, and so do its answer or rejection. Neither side proves anything.
  *
  * A connection belongs to one thread at a time until it has a queue pair, and then to the thread
  * that reads the events of its context. slu_cm_read() applies events, and never waits.

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dials a peer that has several addresses, one after the other. Each is tried while those before it
- * have not answered yet, so that a silent address does not hold up the others. If an address fails,
- * the next one starts at once, and the failed one is dialed again after pauses that grow.
- *
- * A dial belongs to one thread at a time.
+ * Dials a peer that has several addresses, each while those before it have not answered yet, and
+ * again after pauses that grow. A dial belongs to one thread at a time.
  */
 #ifndef SLU_CONNECT_DIAL_H
 #define SLU_CONNECT_DIAL_H

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lets two sides that know each other's endpoint end up with exactly one connection. One of them
- * leads and dials at once. The other one dials FOLLOW_TIME later, in case the first cannot dial it.
- * Addresses are dialed one after the other, each while those before it have not answered yet, so
- * that a silent one does not hold up the others. The leading side takes the first connection over
- * which both sides have proven themselves, and closes all others. greeting.h describes the
- * messages.
+ * leads and dials at once; the other one dials FOLLOW_TIME later, in case the first cannot dial it.
+ * The leading side takes the first connection over which both sides have proven themselves, and
+ * closes all others. greeting.h describes the messages.
  *
  * Near processes connect only over a Unix socket, and each checks what the kernel says about the
  * other. A peer of another network is never accepted at an address of this one.

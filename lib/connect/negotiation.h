@@ -3,11 +3,7 @@
  * The listener's side of a connect by address: an acceptor whose peers send a hello, receive a
  * challenge, and prove that they know the secret. The socket of a peer that has proven it goes to
  * the user, who sends a verdict; or first a reply that the verdict is pending. All others are
- * denied, without a reason.
- *
- * A hello proves nothing, so a replayed one gains nothing. All peers that have not proven
- * themselves compete for the places of the acceptor: those that spoke before those that are silent,
- * and then by age. A proven peer has no place any more.
+ * denied, without a reason. A hello proves nothing, so a replayed one gains nothing.
  */
 #ifndef SLU_CONNECT_NEGOTIATION_H
 #define SLU_CONNECT_NEGOTIATION_H

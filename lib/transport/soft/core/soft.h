@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of the soft transport: reliable-connection semantics in software (memory keys, queue
- * pairs, matching, completions, access checks, errors). A struct soft_wire carries the requests of
- * a queue pair: one within a context, one between contexts. seam.h declares all that the core calls
- * of the rooms above it.
+ * The core of the soft transport: reliable-connection semantics in software. A struct soft_wire
+ * carries the requests of a queue pair: one within a context, one between contexts.
  *
- * Access rules: the holder of a CQ's owner word (cq.c) owns the CQ and its queue pairs. Exceptions
- * are the fields marked atomic and the inbox, through which other owners and the helper thread
- * reach it. The tables of the context are under its lock; the memory table is read by owners of
- * CQs, and changed under its own lock, which is taken last: see keys.h.
+ * The holder of a CQ's owner word (cq.c) owns the CQ and its queue pairs. Exceptions are the fields
+ * marked atomic and the inbox. The tables of the context are under its lock; the table of keys has
+ * its own, which is taken last: see keys.h.
  *
  * The library, or the kernel on its behalf, touches the program's memory while holding no lock but
- * the owner word. A page fault can last for ever (FUSE, userfaultfd): it then stops the thread that
- * faults and the CQ that this thread serves, and nothing else. A region named by a remote key is
- * pinned meanwhile (memory.c). Senders can take back requests that wait behind the fault
- * (self/wire.c). A helper thread serves one CQ at a time, and another one takes over if it does not
- * return (helper/watchdog.c). A thread that visits a CQ to execute the requests it sent there stops
- * with that CQ.
+ * the owner word: a page fault can last for ever, and then stops the thread that faults and the CQ
+ * that it serves, and nothing else. Senders can take back requests that wait behind it.
  */
 #ifndef SLU_SOFT_H
 #define SLU_SOFT_H

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper thread of a context; helper/watchdog.c explains why there are two. It serves CQs that
- * the program is not serving, accepts peers, checks whether they are alive, and drains sockets that
- * close. When there is nothing to do it sleeps without a timeout.
+ * The helper thread of a context. When there is nothing to do it sleeps without a timeout.
  *
  * A CQ's epoll fd is in the helper's epoll set as one-shot. If it fires while the program owns the
  * CQ, or has polled it since the last check, the fd is not armed again: that would wake the helper
- * for each message. Instead the helper checks the CQ every millisecond (TICK). Once the program has
- * not polled for a tick, the helper serves the CQ and arms it (ARMED). The first checks come
- * sooner, after 20 us, 40 us and so on: a program that has just polled may now wait outside for
- * memory to change, and must not wait for a tick. A program that stays inside the library, asleep
- * or spinning, needs no helper: the CQ is OFF, until the program leaves it and kicks the helper.
+ * for each message. Instead the helper checks the CQ every millisecond (TICK), and sooner at first:
+ * a program that has just polled may now wait outside for memory to change. Once the program has
+ * not polled for a tick, the helper serves the CQ and arms it (ARMED). A program that stays inside
+ * the library needs no helper: the CQ is OFF, until the program leaves it and kicks the helper.
  *
- * Serving a CQ may touch the program's memory, so it is a turn that the watchdog observes. The
- * helper owns one CQ at a time, so that a page fault stops no other CQ.
+ * Serving a CQ may touch the program's memory, so it is a turn that the watchdog observes.
  */
 #include "transport/soft/helper/helper.h"
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which of the two threads of a helper leads. A page fault of the leader may take for ever,
- * and all channels need a helper. So the leader counts up twice for a turn that may touch memory:
- * to odd when it begins and to even when it ends. The other thread, the watcher, checks every
- * LOOK_TIME. If it finds the same turn again, it ends that turn itself and leads from then on. The
+ * Decides which of the two threads of a helper leads. The leader counts up twice for a turn that
+ * may touch memory: to odd when it begins, and to even when it ends. If the other one, the watcher,
+ * finds the same turn again after LOOK_TIME, it ends that turn itself and leads from then on. The
  * thread that was stopped notices this when it continues, and becomes the watcher. A thread that
- * does not lead touches none of the leader's fields. Objects in use during a turn are reachable by
- * the thread of that turn alone.
+ * does not lead touches none of the leader's fields, and objects in use during a turn are reachable
+ * by the thread of that turn alone.
  *
- * The watcher sleeps without a timeout while there are no turns. The thread is created when it is
- * first needed. A stopped thread is replaced by the other one; if both are stopped, there is no
- * third, because the program's memory then is in a state in which no number of threads would be
- * enough.
+ * The watcher is created when it is first needed. If both threads are stopped, there is no third:
+ * no number of threads would be enough then.
  */
 #include "transport/soft/helper/helper.h"
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire within a context. The request itself is the message: it goes to the inbox of the
- * target's CQ, whose owner executes it by copying between the buffers. It returns with its status
- * to the inbox of its own CQ, whose owner completes it. A request that finds no receive waits at
- * the target.
- *
- * A queue pair that fails sends one CLOSE behind its requests, which returns those that wait at the
- * peer, and fails the peer. If a page fault has stopped the thread that serves the peer's CQ,
- * destroying the queue pair takes its requests back itself, except one that is being executed.
+ * The wire within a context: the request itself is the message, which the owner of the target's CQ
+ * executes and returns. A queue pair that fails sends one CLOSE behind its requests, which returns
+ * those that wait at the peer, and fails the peer. If a page fault has stopped the thread that
+ * serves the peer's CQ, destroying the queue pair takes its requests back itself, except one that
+ * is being executed.
  */
 #include "transport/soft/core/regions.h"
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large sends with one copy: the frame names the message, and the receiver reads it from the
- * sender's memory directly to its receive, if the kernel permits. Guarantee: the data count only if
- * the sender still held its buffer when all of it was read, and if that process is the one that
- * connected.
- *
- * Whether that is faster than the ring depends on which cache holds the message, so it has to be
- * measured. The receiver times both ways, and publishes in its segment which way it wants messages
- * of each size. After every TRIAL messages it asks for some the other way.
+ * sender's memory, if the kernel permits and this is the faster way; README.md, "Lent messages".
+ * Guarantee: the data count only if the sender still held its buffer when all of it was read, and
+ * if that process is the one that connected.
  */
 #include "transport/soft/shm/shm.h"
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-sided requests that the initiator executes itself as they are posted, without a frame and
- * without the peer: in the peer's memory that it has mapped, or by reading from the peer's process.
- * This is done only if all earlier requests are done, which keeps the order of the queue pair. Such
- * a request has no sequence number, and the peer is not notified. All other requests, and all that
- * would fail, are queued.
- *
- * Each access is marked: the initiator sets touching and then checks whether the peer has closed
- * its memory. The peer sets closed and then waits while touching is set. So once a queue pair is in
- * the error state, its peer does not touch the memory of its program.
+ * One-sided requests that the initiator executes itself as they are posted, if all earlier ones are
+ * done; README.md, "One-sided requests". All other requests, and all that would fail, are queued.
+ * Guarantee: once a queue pair is in the error state, its peer does not touch the memory of its
+ * program.
  */
 #include "transport/soft/shm/shm.h"
 

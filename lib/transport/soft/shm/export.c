@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's side of regions that peers map to execute their one-sided requests themselves. A peer
- * asks for a region that it uses. It is given a region of sluice_mr_alloc() as a memfd, if it has
- * all the rights that the memfd grants. It is shown any other region that it may read, which it
- * then reads from this process if the kernel permits. A region of a dmabuf is denied: only its
- * owner notifies the exporter of each access.
- *
- * Each such region has a place in a table that all peers may read and only this process may write.
- * Deregistering changes the word there before the memory is unmapped. A peer that saw the old word
- * just before may still touch the pages, but by then no process uses them, and they are never used
- * again. Guarantee: once a region is deregistered, no peer touches memory that the program has.
+ * The owner's side of regions that peers map, or read from this process, to execute their one-sided
+ * requests themselves; README.md, "One-sided requests". Guarantee: once a region is deregistered,
+ * no peer touches memory that the program has.
  */
 #include "transport/soft/shm/shm.h"
 

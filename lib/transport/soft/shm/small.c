@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small messages through shared memory. Each has a record of its own, without a frame, and is
- * copied from the sender's memory to the slot and from there to the posted receive. Small sends
- * that cannot be sent like this now, and all other requests, are frames.
- *
- * A record contains the words of its sender, as in the segment; immediate data, in 8 bytes, if it
- * is of that kind; and the bytes of the message. The message implicitly has the next sequence
- * number, shared with the requests in the stream.
+ * Small messages through shared memory. Each has a record of its own, without a frame: the words of
+ * its sender, as in the segment; immediate data, in 8 bytes, if it is of that kind; and the bytes.
+ * The message implicitly has the next sequence number, shared with the requests in the stream.
  */
 #include "transport/soft/shm/shm.h"
 

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When pending acknowledgements and credit are sent: with the next request in any case; if there is
- * none, before the owner of the CQ leaves its turn. But if the program has answered EXPECTED
- * requests in a row at once, and the peer has completed all of ours, they are held back for up to
- * ANSWER_TIME. The answer then carries them.
- *
- * An acknowledgement that the peer waits for is never held back. A held one is sent alone once
- * ANSWER_TIME has passed or the program goes to sleep. If the program is outside the library, the
- * helper, which checks the CQ every millisecond, sends it. So a peer waits for two milliseconds at
- * most, and no longer than the program is away.
- *
- * With shared memory, both are words that cost no message, written at the end of each turn.
+ * When pending acknowledgements and credit are sent; README.md, "Acknowledgements". If the program
+ * has answered EXPECTED requests in a row at once, they are held back for up to ANSWER_TIME, so
+ * that the answer carries them.
  */
 #include "transport/soft/tcp/seam.h"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Messages that come before their receive. The receiver stores them in a ring of the connection, so
- * that it can read the frames behind them. An early message is done once a receive has taken it.
- * Until then its sender sends no request of another type: a request is executed when all before it
- * are done, as on a device. The last early message may still be incomplete.
- */
+/* Messages that come before their receive, in a ring of the connection; README.md has the rules. */
 #include "transport/soft/tcp/seam.h"
 
 #include <stdlib.h>
