@@ -45,110 +45,78 @@
 #define READABLE_SOFT 4
 #define OLDEST 3
 #define OLDEST_SOFT 4
+#define HEAD_BYTES 4
 #define FURTHER_AT 72
 #define FURTHER_AT_SOFT 208
 #define HINT_AT 120
 #define EARLY_AT_SOFT 230
-#define KNOWS_AT_SOFT 231
 #define FURTHER_MOST (SLU_QUEUE_PAIRS - 1)
 #define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
 #define ACCESS \
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
-/* Both directions walk the bytes in the same order. */
+/* A place in the bytes. Both directions walk them by the same functions. */
 struct cursor {
-    uint8_t *out;
-    const uint8_t *in;
+    uint8_t *at;
+    bool decodes;
 };
 
-static void put(struct cursor *at, uint64_t value, int bytes)
+/* Writes the value, or reads another one. Returns it. */
+static uint64_t walk(struct cursor *cursor, uint64_t value, int bytes)
 {
-    at->out = slu_put(at->out, value, bytes);
-}
-
-static uint64_t get(struct cursor *at, int bytes)
-{
-    uint64_t value;
-
-    at->in = slu_get(at->in, &value, bytes);
+    if (cursor->decodes)
+        slu_get(cursor->at, &value, bytes);
+    else
+        slu_put(cursor->at, value, bytes);
+    cursor->at += bytes;
     return value;
 }
+#define WALK(cursor, field, bytes) ((field) = (__typeof__(field))walk(cursor, field, bytes))
 
-static void put_bytes(struct cursor *at, const uint8_t *bytes, size_t count)
+static void walk_bytes(struct cursor *cursor, uint8_t *bytes, size_t count)
 {
-    memcpy(at->out, bytes, count);
-    at->out += count;
+    if (cursor->decodes)
+        memcpy(bytes, cursor->at, count);
+    else
+        memcpy(cursor->at, bytes, count);
+    cursor->at += count;
 }
 
-static void get_bytes(struct cursor *at, uint8_t *bytes, size_t count)
+static void walk_verbs(struct cursor *cursor, struct slu_endpoint *endpoint)
 {
-    memcpy(bytes, at->in, count);
-    at->in += count;
+    WALK(cursor, endpoint->verbs.lid, 4);
+    WALK(cursor, endpoint->verbs.link_layer, 4);
+    WALK(cursor, endpoint->verbs.gid_type, 4);
+    WALK(cursor, endpoint->verbs.port, 4);
+    WALK(cursor, endpoint->verbs.pkey, 4);
+    WALK(cursor, endpoint->verbs.global, 4);
+    walk_bytes(cursor, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
 }
 
-static void put_verbs(struct cursor *at, const struct slu_endpoint *endpoint)
+static void walk_soft(struct cursor *cursor, struct slu_endpoint *endpoint)
 {
-    put(at, endpoint->verbs.lid, 4);
-    put(at, endpoint->verbs.link_layer, 4);
-    put(at, endpoint->verbs.gid_type, 4);
-    put(at, endpoint->verbs.port, 4);
-    put(at, endpoint->verbs.pkey, 4);
-    put(at, endpoint->verbs.global, 4);
-    put_bytes(at, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
-}
+    struct slu_identity *who = &endpoint->soft.who;
 
-static void get_verbs(struct cursor *at, struct slu_endpoint *endpoint)
-{
-    endpoint->verbs.lid = (uint32_t)get(at, 4);
-    endpoint->verbs.link_layer = (uint32_t)get(at, 4);
-    endpoint->verbs.gid_type = (uint32_t)get(at, 4);
-    endpoint->verbs.port = (uint32_t)get(at, 4);
-    endpoint->verbs.pkey = (uint32_t)get(at, 4);
-    endpoint->verbs.global = (uint32_t)get(at, 4);
-    get_bytes(at, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
-}
-
-static void put_soft(struct cursor *at, const struct slu_endpoint *endpoint)
-{
-    put_bytes(at, endpoint->soft.who.host, sizeof endpoint->soft.who.host);
-    put(at, endpoint->soft.who.network, 8);
-    put(at, endpoint->soft.context, 8);
-    put(at, endpoint->soft.generation, 8);
-    put(at, endpoint->soft.who.pid, 4);
-    put_bytes(at, endpoint->soft.nonce, SLU_NONCE_BYTES);
+    walk_bytes(cursor, who->host, sizeof who->host);
+    WALK(cursor, who->network, 8);
+    WALK(cursor, endpoint->soft.context, 8);
+    WALK(cursor, endpoint->soft.generation, 8);
+    WALK(cursor, who->pid, 4);
+    walk_bytes(cursor, endpoint->soft.nonce, SLU_NONCE_BYTES);
     for (int i = 0; i < SLU_ENDPOINT_ADDRESSES; i++) {
-        put(at, endpoint->soft.addresses[i].family, 2);
-        put(at, endpoint->soft.addresses[i].port, 2);
-        put_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
-    }
-    put(at, endpoint->soft.who.users, 8);
-    put(at, endpoint->soft.who.processes, 8);
-    put(at, endpoint->soft.who.start, 8);
-    put(at, endpoint->soft.who.uid, 4);
-    put(at, endpoint->soft.everywhere, 4);
-    put(at, endpoint->soft.shares, 4);
-}
+        struct slu_address *address = &endpoint->soft.addresses[i];
 
-static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
-{
-    get_bytes(at, endpoint->soft.who.host, sizeof endpoint->soft.who.host);
-    endpoint->soft.who.network = get(at, 8);
-    endpoint->soft.context = get(at, 8);
-    endpoint->soft.generation = get(at, 8);
-    endpoint->soft.who.pid = (uint32_t)get(at, 4);
-    get_bytes(at, endpoint->soft.nonce, SLU_NONCE_BYTES);
-    for (int i = 0; i < SLU_ENDPOINT_ADDRESSES; i++) {
-        endpoint->soft.addresses[i].family = (uint16_t)get(at, 2);
-        endpoint->soft.addresses[i].port = (uint16_t)get(at, 2);
-        get_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
+        WALK(cursor, address->family, 2);
+        WALK(cursor, address->port, 2);
+        walk_bytes(cursor, address->ip, sizeof address->ip);
     }
-    endpoint->soft.who.users = get(at, 8);
-    endpoint->soft.who.processes = get(at, 8);
-    endpoint->soft.who.start = get(at, 8);
-    endpoint->soft.who.uid = (uint32_t)get(at, 4);
-    endpoint->soft.everywhere = (uint32_t)get(at, 4);
-    endpoint->soft.shares = (uint32_t)get(at, 4);
+    WALK(cursor, who->users, 8);
+    WALK(cursor, who->processes, 8);
+    WALK(cursor, who->start, 8);
+    WALK(cursor, who->uid, 4);
+    WALK(cursor, endpoint->soft.everywhere, 4);
+    WALK(cursor, endpoint->soft.shares, 4);
 }
 
 static size_t further_at(uint32_t transport)
@@ -156,62 +124,62 @@ static size_t further_at(uint32_t transport)
     return transport == SLU_TRANSPORT_SOFT ? FURTHER_AT_SOFT : FURTHER_AT;
 }
 
-static void put_further(struct cursor *at, const struct slu_endpoint *endpoint)
+/* Reads as many as there is room for; check_further() refuses more, unless of a later version. */
+static void walk_further(struct cursor *cursor, struct slu_endpoint *endpoint)
 {
-    put(at, endpoint->further_count, 1);
-    for (uint32_t i = 0; i < endpoint->further_count; i++) {
-        put(at, endpoint->further[i].qpn, 3);
+    WALK(cursor, endpoint->further_count, 1);
+    for (uint32_t i = 0; i < endpoint->further_count && i < FURTHER_MOST; i++) {
+        WALK(cursor, endpoint->further[i].qpn, 3);
         if (endpoint->transport != SLU_TRANSPORT_SOFT)
-            put(at, endpoint->further[i].psn, 3);
+            WALK(cursor, endpoint->further[i].psn, 3);
     }
 }
 
-/* Reads as many as there is room for; check_further() refuses more, unless of a later version. */
-static void get_further(struct cursor *at, struct slu_endpoint *endpoint)
+/* Walks all behind the head, of a known transport. */
+static void walk_fields(uint8_t *bytes, bool decodes, struct slu_endpoint *endpoint)
 {
-    endpoint->further_count = (uint32_t)get(at, 1);
-    for (uint32_t i = 0; i < endpoint->further_count && i < FURTHER_MOST; i++) {
-        endpoint->further[i].qpn = (uint32_t)get(at, 3);
-        if (endpoint->transport != SLU_TRANSPORT_SOFT)
-            endpoint->further[i].psn = (uint32_t)get(at, 3);
+    struct cursor cursor = {bytes + HEAD_BYTES, decodes};
+
+    WALK(&cursor, endpoint->qpn, 4);
+    WALK(&cursor, endpoint->psn, 4);
+    WALK(&cursor, endpoint->mtu, 4);
+    WALK(&cursor, endpoint->initiator_depth, 4);
+    WALK(&cursor, endpoint->responder_depth, 4);
+    WALK(&cursor, endpoint->max_message, 8);
+    if (endpoint->transport == SLU_TRANSPORT_VERBS)
+        walk_verbs(&cursor, endpoint);
+    else
+        walk_soft(&cursor, endpoint);
+    cursor.at = bytes + further_at(endpoint->transport);
+    walk_further(&cursor, endpoint);
+    if (endpoint->transport == SLU_TRANSPORT_SOFT) {
+        cursor.at = bytes + EARLY_AT_SOFT;
+        WALK(&cursor, endpoint->soft.early, 1);
+        WALK(&cursor, endpoint->soft.knows, 1);
+    } else {
+        cursor.at = bytes + HINT_AT;
+        WALK(&cursor, endpoint->verbs.hint_addr, 8);
+        WALK(&cursor, endpoint->verbs.hint_rkey, 4);
+        WALK(&cursor, endpoint->verbs.farewell, 8);
     }
+    cursor.at = bytes + IDENTITY_AT;
+    WALK(&cursor, endpoint->identity, 8);
+    WALK(&cursor, endpoint->generation, 8);
+    WALK(&cursor, endpoint->access, 4);
 }
 
 void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire)
 {
-    struct cursor at = {.out = wire->bytes};
+    struct slu_endpoint copy = *endpoint;
+    bool soft = endpoint->transport == SLU_TRANSPORT_SOFT;
+    uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    put(&at, VERSION, 1);
-    put(&at, endpoint->transport == SLU_TRANSPORT_SOFT ? READABLE_SOFT : READABLE, 1);
-    put(&at, endpoint->transport, 2);
-    put(&at, endpoint->qpn, 4);
-    put(&at, endpoint->psn, 4);
-    put(&at, endpoint->mtu, 4);
-    put(&at, endpoint->initiator_depth, 4);
-    put(&at, endpoint->responder_depth, 4);
-    put(&at, endpoint->max_message, 8);
-    if (endpoint->transport == SLU_TRANSPORT_VERBS)
-        put_verbs(&at, endpoint);
-    else
-        put_soft(&at, endpoint);
-    at.out = wire->bytes + further_at(endpoint->transport);
-    put_further(&at, endpoint);
-    if (endpoint->transport == SLU_TRANSPORT_SOFT) {
-        wire->bytes[EARLY_AT_SOFT] = endpoint->soft.early;
-        wire->bytes[KNOWS_AT_SOFT] = endpoint->soft.knows;
-    } else {
-        at.out = wire->bytes + HINT_AT;
-        put(&at, endpoint->verbs.hint_addr, 8);
-        put(&at, endpoint->verbs.hint_rkey, 4);
-        put(&at, endpoint->verbs.farewell, 8);
-    }
-    at.out = wire->bytes + IDENTITY_AT;
-    put(&at, endpoint->identity, 8);
-    put(&at, endpoint->generation, 8);
-    put(&at, endpoint->access, 4);
-    at.out = wire->bytes + CHECKSUM_AT;
-    put(&at, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
+    at = slu_put(at, VERSION, 1);
+    at = slu_put(at, soft ? READABLE_SOFT : READABLE, 1);
+    slu_put(at, endpoint->transport, 2);
+    walk_fields(wire->bytes, false, &copy);
+    slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
 }
 
 static int check_common(const struct slu_endpoint *endpoint)
@@ -280,57 +248,34 @@ static int check_early(struct slu_endpoint *endpoint, uint32_t version)
 
 int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint)
 {
-    struct cursor at = {.in = wire->bytes};
-    struct cursor sum = {.in = wire->bytes + CHECKSUM_AT};
+    struct sluice_endpoint copy = *wire;
     struct slu_versions known = {"an endpoint", VERSION, OLDEST};
     struct slu_endpoint decoded = {0};
-    uint32_t version = (uint32_t)get(&at, 1), readable = (uint32_t)get(&at, 1);
+    uint64_t version, readable, transport, sum;
     int error;
 
-    if (get(&sum, 4) != slu_checksum(wire->bytes, CHECKSUM_AT))
+    slu_get(slu_get(slu_get(copy.bytes, &version, 1), &readable, 1), &transport, 2);
+    slu_get(copy.bytes + CHECKSUM_AT, &sum, 4);
+    if (sum != slu_checksum(copy.bytes, CHECKSUM_AT))
         return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged in transfer "
                                 "(checksum differs)");
-    decoded.transport = (uint32_t)get(&at, 2);
+    decoded.transport = (uint32_t)transport;
     if (decoded.transport == SLU_TRANSPORT_SOFT)
         known.oldest = OLDEST_SOFT;
-    error = slu_versions_check(&known, version, readable);
+    error = slu_versions_check(&known, (uint32_t)version, (uint32_t)readable);
     if (error < 0)
         return error;
-    decoded.qpn = (uint32_t)get(&at, 4);
-    decoded.psn = (uint32_t)get(&at, 4);
-    decoded.mtu = (uint32_t)get(&at, 4);
-    decoded.initiator_depth = (uint32_t)get(&at, 4);
-    decoded.responder_depth = (uint32_t)get(&at, 4);
-    decoded.max_message = get(&at, 8);
-    if (decoded.transport == SLU_TRANSPORT_VERBS)
-        get_verbs(&at, &decoded);
-    else if (decoded.transport == SLU_TRANSPORT_SOFT)
-        get_soft(&at, &decoded);
-    else
+    if (decoded.transport != SLU_TRANSPORT_VERBS && decoded.transport != SLU_TRANSPORT_SOFT)
         return slu_fail(EPROTO, "endpoint is of unknown transport %u", decoded.transport);
-    at.in = wire->bytes + further_at(decoded.transport);
-    get_further(&at, &decoded);
-    if (decoded.transport == SLU_TRANSPORT_SOFT) {
-        decoded.soft.early = wire->bytes[EARLY_AT_SOFT];
-        decoded.soft.knows = wire->bytes[KNOWS_AT_SOFT];
-    } else {
-        at.in = wire->bytes + HINT_AT;
-        decoded.verbs.hint_addr = get(&at, 8);
-        decoded.verbs.hint_rkey = (uint32_t)get(&at, 4);
-        decoded.verbs.farewell = get(&at, 8);
-    }
-    at.in = wire->bytes + IDENTITY_AT;
-    decoded.identity = get(&at, 8);
-    decoded.generation = get(&at, 8);
-    decoded.access = (uint32_t)get(&at, 4);
+    walk_fields(copy.bytes, true, &decoded);
     /* Ignore rights that this version does not know. */
     if (version > VERSION)
         decoded.access &= ACCESS;
     error = check_common(&decoded);
     if (error == 0)
-        error = check_further(&decoded, version);
+        error = check_further(&decoded, (uint32_t)version);
     if (error == 0)
-        error = check_early(&decoded, version);
+        error = check_early(&decoded, (uint32_t)version);
     if (error == 0)
         *endpoint = decoded;
     return error;
