@@ -125,15 +125,12 @@ static int open_context(const char *device, const struct sluice_context_attr *at
     if (context == NULL)
         return slu_fail(ENOMEM, "no memory for a context");
     int err = parse_listen(attr, &context->listen);
-    if (err != 0)
-        goto free_context;
-    err = slu_random(&context->identity, sizeof(context->identity));
-    if (err != 0)
-        goto free_context;
-    err = slu_proof_init();
-    if (err != 0)
-        goto free_context;
-    err = slu_soft_keys_init(&context->keys);
+    if (err == 0)
+        err = slu_random(&context->identity, sizeof(context->identity));
+    if (err == 0)
+        err = slu_proof_init();
+    if (err == 0)
+        err = slu_soft_keys_init(&context->keys);
     if (err != 0)
         goto free_context;
     context->exports = slu_soft_exports_make();
@@ -173,17 +170,17 @@ static void close_context(struct slu_tcontext *base)
 
 static int alloc_pd(struct slu_tcontext *context, struct slu_tpd **pd)
 {
-    struct soft_pd *made = calloc(1, sizeof(*made));
+    struct slu_tpd *made = calloc(1, sizeof(*made));
     if (made == NULL)
         return slu_fail(ENOMEM, "no memory for a protection domain");
-    made->base.context = context;
-    *pd = &made->base;
+    made->context = context;
+    *pd = made;
     return 0;
 }
 
 static void free_pd(struct slu_tpd *pd)
 {
-    free((struct soft_pd *)pd);
+    free(pd);
 }
 
 const struct slu_transport slu_transport_soft = {

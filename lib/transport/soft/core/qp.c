@@ -81,9 +81,8 @@ int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_q
     atomic_init(&qp->references, 1);
     atomic_init(&qp->state, SLU_QP_PREPARED);
     err = name(qp, context);
-    if (err != 0)
-        goto free_struct;
-    err = make_rings(qp, attr);
+    if (err == 0)
+        err = make_rings(qp, attr);
     if (err != 0)
         goto free_struct;
     err = enlist(qp);

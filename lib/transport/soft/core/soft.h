@@ -51,10 +51,6 @@ struct soft_exports;
 struct shm_export;
 struct slu_meeting;
 
-struct soft_pd {
-    struct slu_tpd base;
-};
-
 struct soft_mr {
     struct slu_tmr base;
     uint32_t access;

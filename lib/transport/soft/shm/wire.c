@@ -125,34 +125,23 @@ static bool is_bulky(struct soft_tcp *tcp, size_t length)
                writer->bulk_generation;
 }
 
-/* Fills a record with small pieces, up to a bulky one. Returns how many bytes. */
-static uint32_t fill_record(struct soft_tcp *tcp, struct pieces *pieces, uint32_t room)
+/*
+ * Fills a record with small pieces, up to a bulky one, or the bulk with pieces of any size. Returns
+ * how many bytes.
+ */
+static inline uint32_t fill(struct soft_tcp *tcp, struct pieces *pieces, uint32_t room, bool bulk)
 {
     uint32_t length = 0;
     while (pieces->count > 0 && length < room) {
         size_t left;
         const uint8_t *bytes = first_piece(pieces, &left);
-        if (is_bulky(tcp, left))
+        if (!bulk && is_bulky(tcp, left))
             break;
-        if (left > room - length)
-            left = room - length;
-        slu_soft_shm_put(&tcp->shm->writer, length, bytes, (uint32_t)left);
-        length += (uint32_t)left;
-        advance(pieces, left);
-    }
-    return length;
-}
-
-/* Fills the bulk with pieces of any size. Returns how many bytes. */
-static uint32_t fill_bulk(struct shm_writer *writer, struct pieces *pieces, uint32_t room)
-{
-    uint32_t length = 0;
-    while (pieces->count > 0 && length < room) {
-        size_t left;
-        const uint8_t *bytes = first_piece(pieces, &left);
-        if (left > room - length)
-            left = room - length;
-        slu_soft_shm_put_bulk(writer, length, bytes, (uint32_t)left);
+        left = slu_least(left, room - length);
+        if (bulk)
+            slu_soft_shm_put_bulk(&tcp->shm->writer, length, bytes, (uint32_t)left);
+        else
+            slu_soft_shm_put(&tcp->shm->writer, length, bytes, (uint32_t)left);
         length += (uint32_t)left;
         advance(pieces, left);
     }
@@ -177,8 +166,7 @@ static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
         return 0;
     }
     shm->bulk_used = true;
-    uint32_t length =
-        fill_bulk(&shm->writer, pieces, (uint32_t)room < SHM_CHUNK ? (uint32_t)room : SHM_CHUNK);
+    uint32_t length = fill(tcp, pieces, (uint32_t)slu_least((uint32_t)room, SHM_CHUNK), true);
     slu_soft_shm_publish_bulk(&shm->writer, length);
     settle_record(tcp);
     return (int)length;
@@ -193,7 +181,7 @@ static int send_record(struct soft_tcp *tcp, struct pieces *pieces)
     int room = slu_soft_shm_room(&tcp->shm->writer);
     if (room <= 0)
         return room;
-    uint32_t length = fill_record(tcp, pieces, (uint32_t)room);
+    uint32_t length = fill(tcp, pieces, (uint32_t)room, false);
     if (length == 0)
         return send_bulk(tcp, pieces);
     slu_soft_shm_publish(&tcp->shm->writer, SHM_STREAM, length);
