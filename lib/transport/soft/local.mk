@@ -14,6 +14,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/core/inbox.c \
 	%D%/core/keys.c \
 	%D%/core/keys.h \
+	%D%/core/list.h \
 	%D%/core/loss.c \
 	%D%/core/memory.c \
 	%D%/core/pause.c \

@@ -112,7 +112,7 @@ static void await_readers(const struct soft_keys *keys)
 {
     fence_readers();
     for (const struct soft_key_reader *reader = keys->readers; reader != NULL;
-         reader = reader->next) {
+         reader = reader->place.next) {
         unsigned before = atomic_load_explicit(&reader->sections, memory_order_acquire);
         for (unsigned time = 0;
              before % 2 != 0 &&
@@ -183,19 +183,13 @@ void slu_soft_keys_remove(struct soft_keys *keys, struct soft_mr *mr)
 void slu_soft_keys_add_reader(struct soft_keys *keys, struct soft_key_reader *reader)
 {
     pthread_mutex_lock(&keys->lock);
-    reader->next = keys->readers;
-    reader->link = &keys->readers;
-    if (reader->next != NULL)
-        reader->next->link = &reader->next;
-    keys->readers = reader;
+    SOFT_INSERT(&keys->readers, reader, place);
     pthread_mutex_unlock(&keys->lock);
 }
 
 void slu_soft_keys_remove_reader(struct soft_keys *keys, struct soft_key_reader *reader)
 {
     pthread_mutex_lock(&keys->lock);
-    *reader->link = reader->next;
-    if (reader->next != NULL)
-        reader->next->link = reader->link;
+    SOFT_REMOVE(reader, place);
     pthread_mutex_unlock(&keys->lock);
 }

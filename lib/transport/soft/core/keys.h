@@ -12,14 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "transport/soft/core/list.h"
+
 struct soft_mr;
 struct soft_key_table;
 
 /* Embedded in a completion queue. The count is odd while the owner of the queue reads. */
 struct soft_key_reader {
     atomic_uint sections;
-    struct soft_key_reader *next;
-    struct soft_key_reader **link;
+    SOFT_PLACE(struct soft_key_reader) place;
 };
 
 struct soft_keys {

@@ -252,9 +252,8 @@ struct soft_qp {
     atomic_bool lost_sent;
     /* meet.c; under the lock of the context */
     struct slu_meeting *meeting;
-    bool met; /* it has met its peer, or has none to meet */
-    struct soft_qp *meet_next;
-    struct soft_qp **meet_link; /* NULL: not in the list */
+    bool met;                         /* it has met its peer, or has none to meet */
+    SOFT_PLACE(struct soft_qp) meets; /* among those of the context */
 };
 
 /* A completion and its queue pair. */

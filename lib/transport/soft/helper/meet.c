@@ -132,19 +132,10 @@ static struct slu_meeting *find_meeting(struct soft_qp *qp)
     return qp->meeting;
 }
 
-static void leave_list(struct soft_qp *qp)
-{
-    if (qp->meet_link == NULL)
-        return;
-    *qp->meet_link = qp->meet_next;
-    if (qp->meet_next != NULL)
-        qp->meet_next->meet_link = qp->meet_link;
-    qp->meet_link = NULL;
-}
-
 static void free_meeting(struct soft_qp *qp)
 {
-    leave_list(qp);
+    if (qp->meets.link != NULL)
+        SOFT_REMOVE(qp, meets);
     qp->met = true;
     if (qp->meeting == NULL)
         return;
@@ -187,11 +178,7 @@ int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
     struct slu_meeting *meeting = find_meeting(qp);
     if (meeting != NULL) {
         slu_meeting_begin(meeting, &context->who, &peer);
-        qp->meet_next = context->meeting;
-        qp->meet_link = &context->meeting;
-        if (qp->meet_next != NULL)
-            qp->meet_next->meet_link = &qp->meet_next;
-        context->meeting = qp;
+        SOFT_INSERT(&context->meeting, qp, meets);
     }
     pthread_mutex_unlock(&context->lock);
     if (meeting == NULL)
@@ -377,7 +364,7 @@ int64_t slu_soft_meet_tick(struct soft_helper *helper, int64_t now)
     pthread_mutex_lock(&context->lock);
     for (struct soft_qp *qp = context->meeting, *following; qp != NULL; qp = following) {
         int fd = -1;
-        following = qp->meet_next;
+        following = qp->meets.next;
         conclude(&news, qp, slu_meeting_tick(qp->meeting, now, &next, &fd), &fd);
     }
     pthread_mutex_unlock(&context->lock);

@@ -87,7 +87,7 @@ static bool may_drop_bulk(struct soft_tcp *tcp)
 
 void slu_soft_shm_tidy(struct soft_cq *cq)
 {
-    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->next) {
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->all.next) {
         if (tcp->shared && tcp->shm->writer.bulk != NULL && may_drop_bulk(tcp) &&
             slu_soft_shm_say(tcp, SHM_WORD_NO_BULK, NULL, 0, -1) == 0)
             slu_soft_shm_drop_bulk(tcp);

@@ -222,7 +222,7 @@ void slu_soft_shm_end_touching(struct soft_shm *shm)
 
 static void end_touching_all(struct soft_cq *cq)
 {
-    for (struct soft_tcp *tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next)
+    for (struct soft_tcp *tcp = cq->unsettled; tcp != NULL; tcp = tcp->owes.next)
         slu_soft_shm_end_touching(tcp->shm);
 }
 

@@ -23,8 +23,8 @@ struct soft_exports {
 struct shm_export {
     struct soft_mr *mr;
     struct soft_tcp *tcp;
-    struct shm_export *next_of_region, **link_of_region;
-    struct shm_export *next_of_peer, **link_of_peer;
+    SOFT_PLACE(struct shm_export) of_region;
+    SOFT_PLACE(struct shm_export) of_peer;
 };
 
 struct soft_exports *slu_soft_exports_make(void)
@@ -82,30 +82,10 @@ static void free_place(struct soft_exports *exports, uint32_t place)
     exports->used[place] = false;
 }
 
-static void insert(struct shm_export *export, struct soft_mr *mr, struct soft_tcp *tcp)
-{
-    export->mr = mr;
-    export->tcp = tcp;
-    export->next_of_region = mr->exports;
-    export->link_of_region = &mr->exports;
-    if (mr->exports != NULL)
-        mr->exports->link_of_region = &export->next_of_region;
-    mr->exports = export;
-    export->next_of_peer = tcp->shm->exports;
-    export->link_of_peer = &tcp->shm->exports;
-    if (tcp->shm->exports != NULL)
-        tcp->shm->exports->link_of_peer = &export->next_of_peer;
-    tcp->shm->exports = export;
-}
-
 static void end_export(struct shm_export *export)
 {
-    *export->link_of_region = export->next_of_region;
-    if (export->next_of_region != NULL)
-        export->next_of_region->link_of_region = export->link_of_region;
-    *export->link_of_peer = export->next_of_peer;
-    if (export->next_of_peer != NULL)
-        export->next_of_peer->link_of_peer = export->link_of_peer;
+    SOFT_REMOVE(export, of_region);
+    SOFT_REMOVE(export, of_peer);
     free(export);
 }
 
@@ -113,7 +93,7 @@ static struct shm_export *find_export(const struct soft_mr *mr, const struct sof
 {
     struct shm_export *export = mr->exports;
     while (export != NULL && export->tcp != tcp)
-        export = export->next_of_region;
+        export = export->of_region.next;
     return export;
 }
 
@@ -128,7 +108,10 @@ static bool begin_export(struct soft_exports *exports, struct soft_mr *mr, struc
         free(export);
         return false;
     }
-    insert(export, mr, tcp);
+    export->mr = mr;
+    export->tcp = tcp;
+    SOFT_INSERT(&mr->exports, export, of_region);
+    SOFT_INSERT(&tcp->shm->exports, export, of_peer);
     return true;
 }
 

@@ -29,27 +29,20 @@
 
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp)
 {
-    if (tcp->hot_link == NULL)
+    if (tcp->hot.link == NULL)
         return;
-    *tcp->hot_link = tcp->hot_next;
-    if (tcp->hot_next != NULL)
-        tcp->hot_next->hot_link = tcp->hot_link;
-    tcp->hot_link = NULL;
+    SOFT_REMOVE(tcp, hot);
     slu_soft_cq_of(tcp->qp)->hot_count--;
 }
 
 void slu_soft_shm_heat(struct soft_tcp *tcp)
 {
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
-    if (tcp->hot_link != NULL)
+    if (tcp->hot.link != NULL)
         return;
     slu_soft_shm_rouse(&tcp->shm->reader);
     tcp->shm->fruitless = 0;
-    tcp->hot_next = cq->hot;
-    tcp->hot_link = &cq->hot;
-    if (tcp->hot_next != NULL)
-        tcp->hot_next->hot_link = &tcp->hot_next;
-    cq->hot = tcp;
+    SOFT_INSERT(&cq->hot, tcp, hot);
     cq->hot_count++;
 }
 
@@ -388,7 +381,7 @@ bool slu_soft_shm_poll(struct soft_cq *cq)
     bool found = false;
     struct soft_tcp *next;
     for (struct soft_tcp *tcp = cq->hot; tcp != NULL; tcp = next) {
-        next = tcp->hot_next;
+        next = tcp->hot.next;
         found = look(tcp) || found;
     }
     return found;
@@ -396,7 +389,7 @@ bool slu_soft_shm_poll(struct soft_cq *cq)
 
 bool slu_soft_shm_stir(struct soft_cq *cq)
 {
-    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->next)
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->all.next)
         if (tcp->shared && !is_quiet(tcp))
             slu_soft_shm_heat(tcp);
     return cq->hot != NULL;
@@ -406,7 +399,7 @@ bool slu_soft_shm_sleep(struct soft_cq *cq)
 {
     struct soft_tcp *next;
     for (struct soft_tcp *tcp = cq->hot; tcp != NULL; tcp = next) {
-        next = tcp->hot_next;
+        next = tcp->hot.next;
         chill(tcp);
     }
     return cq->hot == NULL;

@@ -22,7 +22,7 @@ void slu_soft_shm_settle(struct soft_cq *cq)
 {
     struct soft_tcp *tcp;
     unsigned published = 0;
-    for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next) {
+    for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owes.next) {
         slu_soft_shm_say_words(tcp);
         slu_soft_shm_end_touching(tcp->shm);
         published |= tcp->shm->published;

@@ -12,30 +12,18 @@
  */
 #define HELD_MOST (256 * 1024)
 
-void slu_soft_tcp_owe(struct soft_tcp **list, struct soft_tcp *tcp)
-{
-    tcp->owe_next = *list;
-    tcp->owe_link = list;
-    if (tcp->owe_next != NULL)
-        tcp->owe_next->owe_link = &tcp->owe_next;
-    *list = tcp;
-}
-
 void slu_soft_tcp_leave_owing(struct soft_tcp *tcp)
 {
-    if (tcp->owe_link == NULL)
+    if (tcp->owes.link == NULL)
         return;
-    *tcp->owe_link = tcp->owe_next;
-    if (tcp->owe_next != NULL)
-        tcp->owe_next->owe_link = tcp->owe_link;
-    tcp->owe_link = NULL;
+    SOFT_REMOVE(tcp, owes);
     tcp->held = false;
 }
 
 void slu_soft_tcp_unsettled(struct soft_tcp *tcp)
 {
-    if (tcp->owe_link == NULL)
-        slu_soft_tcp_owe(&slu_soft_cq_of(tcp->qp)->unsettled, tcp);
+    if (tcp->owes.link == NULL)
+        SOFT_INSERT(&slu_soft_cq_of(tcp->qp)->unsettled, tcp, owes);
 }
 
 void slu_soft_tcp_urgent(struct soft_tcp *tcp)
@@ -47,8 +35,8 @@ void slu_soft_tcp_urgent(struct soft_tcp *tcp)
     }
     if (tcp->held)
         slu_soft_tcp_leave_owing(tcp);
-    if (tcp->owe_link == NULL)
-        slu_soft_tcp_owe(&slu_soft_cq_of(tcp->qp)->urgent, tcp);
+    if (tcp->owes.link == NULL)
+        SOFT_INSERT(&slu_soft_cq_of(tcp->qp)->urgent, tcp, owes);
 }
 
 /*

@@ -22,7 +22,7 @@ static void hold(struct soft_cq *cq, struct soft_tcp *tcp)
     int64_t until = tcp->asked == UNTIMED ? 0 : tcp->asked + ANSWER_TIME;
     if (cq->held == NULL || until < cq->held_until)
         cq->held_until = until;
-    slu_soft_tcp_owe(&cq->held, tcp);
+    SOFT_INSERT(&cq->held, tcp, owes);
     tcp->held = true;
 }
 
@@ -67,7 +67,7 @@ void slu_soft_tcp_flush_held(struct soft_cq *cq)
         return;
     cq->held_until = INT64_MAX;
     for (struct soft_tcp *tcp = cq->held; tcp != NULL; tcp = next) {
-        next = tcp->owe_next;
+        next = tcp->owes.next;
         if (tcp->asked == UNTIMED)
             tcp->asked = now;
         int64_t until = tcp->asked + ANSWER_TIME;

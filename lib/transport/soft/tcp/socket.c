@@ -19,11 +19,7 @@ int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events)
     if (epoll_ctl(cq->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
         return slu_fail(errno, "cannot watch a socket: %m");
     tcp->fd = fd;
-    tcp->next = cq->connections;
-    tcp->link = &cq->connections;
-    if (tcp->next != NULL)
-        tcp->next->link = &tcp->next;
-    cq->connections = tcp;
+    SOFT_INSERT(&cq->connections, tcp, all);
     cq->sockets++;
     return 0;
 }
@@ -33,9 +29,7 @@ void slu_soft_tcp_remove_socket(struct soft_tcp *tcp)
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     slu_soft_tcp_leave_owing(tcp);
     epoll_ctl(cq->epoll, EPOLL_CTL_DEL, tcp->fd, NULL);
-    *tcp->link = tcp->next;
-    if (tcp->next != NULL)
-        tcp->next->link = tcp->link;
+    SOFT_REMOVE(tcp, all);
     cq->sockets--;
     tcp->fd = -1;
     tcp->blocked = false;

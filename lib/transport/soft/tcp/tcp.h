@@ -143,13 +143,10 @@ struct soft_tcp {
     uint32_t carry_length; /* bytes of an incomplete frame */
     uint8_t carry[TCP_CARRY_BYTES];
     struct soft_shm *shm; /* NULL: one of both sides does not share memory */
-    /* Links in lists of the CQ. */
-    struct soft_tcp *next; /* of its connections */
-    struct soft_tcp **link;
-    struct soft_tcp *owe_next;  /* of its urgent, held or unsettled ones */
-    struct soft_tcp **owe_link; /* NULL: in none of these lists */
-    struct soft_tcp *hot_next;
-    struct soft_tcp **hot_link; /* likewise */
+    /* Places in lists of the CQ. */
+    SOFT_PLACE(struct soft_tcp) all;  /* connections */
+    SOFT_PLACE(struct soft_tcp) owes; /* urgent, held or unsettled ones */
+    SOFT_PLACE(struct soft_tcp) hot;
 };
 
 /* wire.c */
@@ -194,8 +191,6 @@ bool slu_soft_tcp_take_farewell(struct soft_tcp *tcp, const struct tcp_frame *fr
  */
 #define UNTIMED INT64_MAX
 
-/* Adds a connection to one of the lists of its CQ. */
-void slu_soft_tcp_owe(struct soft_tcp **list, struct soft_tcp *tcp);
 void slu_soft_tcp_urgent(struct soft_tcp *tcp);   /* an acknowledgement or credit is pending */
 void slu_soft_tcp_announce(struct soft_tcp *tcp); /* sends credit, if the peer could run short */
 void slu_soft_tcp_hurry(struct soft_tcp *tcp);    /* the same, and the peer waits for it */
