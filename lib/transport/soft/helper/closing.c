@@ -14,22 +14,26 @@
 #define LINGER_TIME SLUICE_S(1)
 #define LAST_READS 8
 
-void slu_soft_helper_linger(struct soft_context *context, int fd)
+/* Returns whether it is the only one. */
+static bool keep(struct soft_helper *helper, struct lingering *lingering)
 {
-    struct soft_helper *helper = context->helper;
-    struct lingering *lingering = malloc(sizeof(*lingering));
-    if (lingering == NULL) {
-        slu_fd_close(fd);
-        return;
-    }
-    lingering->fd = fd;
-    lingering->deadline = slu_now() + LINGER_TIME;
     pthread_mutex_lock(&helper->lock);
     bool first = helper->lingering == NULL;
     lingering->next = helper->lingering;
     helper->lingering = lingering;
     pthread_mutex_unlock(&helper->lock);
-    if (first)
+    return first;
+}
+
+void slu_soft_helper_linger(struct soft_context *context, int fd)
+{
+    struct lingering *lingering = malloc(sizeof(*lingering));
+    if (lingering == NULL) {
+        slu_fd_close(fd);
+        return;
+    }
+    *lingering = (struct lingering){.fd = fd, .deadline = slu_now() + LINGER_TIME};
+    if (keep(context->helper, lingering))
         slu_soft_helper_wake(context);
 }
 
@@ -45,12 +49,6 @@ bool slu_soft_tcp_discard(int fd)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Returns whether the socket can be closed: the peer has closed too, or the time has passed. */
-static bool drain_socket(const struct lingering *lingering, int64_t now)
-{
-    return slu_soft_tcp_discard(lingering->fd) || now >= lingering->deadline;
-}
-
 bool slu_soft_linger_tick(struct soft_helper *helper)
 {
     int64_t now = slu_now();
@@ -58,25 +56,17 @@ bool slu_soft_linger_tick(struct soft_helper *helper)
     struct lingering *list = helper->lingering;
     helper->lingering = NULL;
     pthread_mutex_unlock(&helper->lock);
-    struct lingering *kept = NULL;
-    while (list != NULL) {
-        struct lingering *next = list->next;
-        if (drain_socket(list, now)) {
+    bool left = false;
+    for (struct lingering *next; list != NULL; list = next) {
+        next = list->next;
+        if (slu_soft_tcp_discard(list->fd) || now >= list->deadline) {
             slu_fd_close(list->fd);
             free(list);
         } else {
-            list->next = kept;
-            kept = list;
+            keep(helper, list);
+            left = true;
         }
-        list = next;
     }
-    pthread_mutex_lock(&helper->lock);
-    struct lingering **end = &helper->lingering;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = kept;
-    bool left = helper->lingering != NULL;
-    pthread_mutex_unlock(&helper->lock);
     return left;
 }
 

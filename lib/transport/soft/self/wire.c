@@ -117,11 +117,6 @@ struct target {
     uint64_t at;  /* the remote address, as mapped here */
 };
 
-static uint32_t check_send(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
-{
-    return slu_soft_has_receive(to) ? slu_soft_match(to, wqe->length, &target->own) : WAIT;
-}
-
 static uint32_t check_access(const struct soft_wqe *wqe, const struct soft_qp *to, uint32_t access,
                              struct target *target)
 {
@@ -132,63 +127,44 @@ static uint32_t check_access(const struct soft_wqe *wqe, const struct soft_qp *t
     return status;
 }
 
-static uint32_t check_write(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+/* Called inside a key reader section. Returns a status, or WAIT. */
+static uint32_t check_target(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
 {
-    if ((wqe->flags & SLUICE_IMMEDIATE) != 0 && !slu_soft_has_receive(to))
+    if (slu_soft_takes_receive(wqe) && !slu_soft_has_receive(to))
         return WAIT;
-    return check_access(wqe, to, SLUICE_ACCESS_REMOTE_WRITE, target);
+    switch (wqe->opcode) {
+    case SLUICE_OP_SEND:
+        return slu_soft_match(to, wqe->length, &target->own);
+    case SLUICE_OP_WRITE:
+        return check_access(wqe, to, SLUICE_ACCESS_REMOTE_WRITE, target);
+    case SLUICE_OP_READ:
+        return check_access(wqe, to, SLUICE_ACCESS_REMOTE_READ, target);
+    default:
+        return slu_soft_check_atomic(to, wqe->rkey, wqe->remote_addr, &target->pin);
+    }
 }
 
-static uint32_t check_read(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+/* Called outside of the section, because a page fault may take long. */
+static void copy_bytes(const struct soft_wqe *wqe, const struct soft_qp *to, uint64_t at)
 {
-    return check_access(wqe, to, SLUICE_ACCESS_REMOTE_READ, target);
+    struct soft_cursor own = slu_soft_cursor(wqe->sges, wqe->sge_count, 0), into;
+    const struct soft_receive *receive;
+    switch (wqe->opcode) {
+    case SLUICE_OP_SEND:
+        receive = slu_soft_receive(to, to->receives.done);
+        into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+        slu_soft_copy_sges(&into, &own, wqe->length);
+        break;
+    case SLUICE_OP_WRITE:
+        slu_soft_gather_visible((void *)(uintptr_t)at, wqe->sges, wqe->sge_count, wqe->length);
+        break;
+    case SLUICE_OP_READ:
+        slu_soft_scatter(&own, (const uint8_t *)(uintptr_t)at, wqe->length);
+        break;
+    default:
+        slu_soft_atomic_result(wqe, slu_soft_atomic(wqe->opcode, at, wqe->operand));
+    }
 }
-
-static uint32_t check_atomic(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
-{
-    return slu_soft_check_atomic(to, wqe->rkey, wqe->remote_addr, &target->pin);
-}
-
-static void copy_send(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
-{
-    (void)at;
-    const struct soft_receive *receive = slu_soft_receive(to, to->receives.done);
-    struct soft_cursor into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
-    struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
-    slu_soft_copy_sges(&into, &from, wqe->length);
-}
-
-static void copy_write(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
-{
-    (void)to;
-    slu_soft_gather_visible((void *)(uintptr_t)at, wqe->sges, wqe->sge_count, wqe->length);
-}
-
-static void copy_read(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
-{
-    (void)to;
-    struct soft_cursor into = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
-    slu_soft_scatter(&into, (const uint8_t *)(uintptr_t)at, wqe->length);
-}
-
-static void copy_atomic(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
-{
-    (void)to;
-    slu_soft_atomic_result(wqe, slu_soft_atomic(wqe->opcode, at, wqe->operand));
-}
-
-static const struct {
-    /* Called inside a key reader section. Returns a status, or WAIT. */
-    uint32_t (*check)(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target);
-    /* Called outside of it, because a page fault may take long. */
-    void (*copy)(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at);
-} operations[] = {
-    [SLUICE_OP_SEND] = {check_send, copy_send},
-    [SLUICE_OP_WRITE] = {check_write, copy_write},
-    [SLUICE_OP_READ] = {check_read, copy_read},
-    [SLUICE_OP_COMPARE_SWAP] = {check_atomic, copy_atomic},
-    [SLUICE_OP_FETCH_ADD] = {check_atomic, copy_atomic},
-};
 
 /* Checks the sender's own memory, before any of the target's. */
 static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
@@ -245,7 +221,7 @@ static uint32_t copy_guarded(const struct soft_wqe *wqe, struct soft_qp *to, str
         return *source = SLUICE_STATUS_LOC_PROT_ERR;
     bool given = slu_soft_touch_begin(&other);
     if (given) {
-        operations[wqe->opcode].copy(wqe, to, target->at);
+        copy_bytes(wqe, to, target->at);
         given = slu_soft_touch_end(&other);
     }
     if (!slu_soft_touch_end(&own))
@@ -260,7 +236,7 @@ static uint32_t copy(const struct soft_wqe *wqe, struct soft_qp *to, struct targ
     slu_soft_cq_of(to)->drained += wqe->length;
     if (SLU_UNLIKELY(touches_guarded(wqe, to, target)))
         return copy_guarded(wqe, to, target, source);
-    operations[wqe->opcode].copy(wqe, to, target->at);
+    copy_bytes(wqe, to, target->at);
     return SLUICE_STATUS_SUCCESS;
 }
 
@@ -286,7 +262,7 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     uint32_t source = check_source(wqe, from);
     uint32_t status = source;
     if (source == SLUICE_STATUS_SUCCESS)
-        status = operations[wqe->opcode].check(wqe, to, &target);
+        status = check_target(wqe, to, &target);
     slu_soft_keys_leave(reader);
     if (status == WAIT)
         return false;
