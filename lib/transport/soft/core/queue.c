@@ -8,14 +8,6 @@
 #include <endian.h>
 #include <string.h>
 
-static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++)
-        sum += sges[i].length;
-    return sum;
-}
-
 /*
  * Stores inline bytes behind the one SGE that names them. The keys of the caller's SGEs are not
  * checked.
@@ -43,31 +35,22 @@ static void copy_list(const struct soft_qp *qp, struct soft_wqe *wqe, const stru
     wqe->guarded = slu_soft_find_places(qp, wqe->sges, wqe->sge_count);
 }
 
-static int check_send(const struct soft_qp *qp, const struct slu_send_wr *wr, uint64_t length)
+/* The engine has checked all of this. A mistake there must not overwrite memory. */
+static bool takes_send(const struct soft_qp *qp, const struct slu_send_wr *wr, uint64_t length)
 {
     const struct soft_ring *ring = &qp->sends;
-    if (atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_PREPARED)
-        return slu_fail(EINVAL, "the queue pair is not connected");
-    if (ring->posted - ring->done == ring->depth)
-        return slu_fail(ENOMEM, "the send queue of %u requests is full", ring->depth);
-    if (wr->sge_count > qp->attr.max_sge)
-        return slu_fail(EINVAL, "%u SGEs, the queue pair takes %u", wr->sge_count,
-                        qp->attr.max_sge);
-    if ((wr->flags & SLUICE_INLINE) != 0 && length > qp->attr.max_inline)
-        return slu_fail(EINVAL, "%llu inline bytes, the queue pair takes %u",
-                        (unsigned long long)length, qp->attr.max_inline);
-    if (wr->opcode != SLUICE_OP_SEND &&
-        (wr->opcode < SLUICE_OP_WRITE || wr->opcode > SLUICE_OP_FETCH_ADD))
-        return slu_fail(EINVAL, "operation %u is not of the send queue", wr->opcode);
-    return 0;
+    return atomic_load_explicit(&qp->state, memory_order_relaxed) != SLU_QP_PREPARED &&
+           ring->posted - ring->done < ring->depth && wr->sge_count <= qp->attr.max_sge &&
+           ((wr->flags & SLUICE_INLINE) == 0 || length <= qp->attr.max_inline) &&
+           (wr->opcode == SLUICE_OP_SEND ||
+            (wr->opcode >= SLUICE_OP_WRITE && wr->opcode <= SLUICE_OP_FETCH_ADD));
 }
 
 static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
 {
-    uint64_t length = sum_lengths(wr->sges, wr->sge_count);
-    int err = check_send(qp, wr, length);
-    if (err != 0)
-        return err;
+    uint64_t length = slu_soft_sum_lengths(wr->sges, wr->sge_count);
+    if (!takes_send(qp, wr, length))
+        return slu_fail(EINVAL, "the send queue does not take this request");
     struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.posted);
     wqe->id = wr->id;
     wqe->length = length;
@@ -122,14 +105,11 @@ int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct sl
 static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
 {
     struct soft_ring *ring = &qp->receives;
-    if (ring->posted - ring->done == ring->depth)
-        return slu_fail(ENOMEM, "the receive queue of %u requests is full", ring->depth);
-    if (wr->sge_count > qp->attr.max_sge)
-        return slu_fail(EINVAL, "%u SGEs, the queue pair takes %u", wr->sge_count,
-                        qp->attr.max_sge);
+    if (ring->posted - ring->done == ring->depth || wr->sge_count > qp->attr.max_sge)
+        return slu_fail(EINVAL, "the receive queue does not take this request");
     struct soft_receive *receive = slu_soft_receive(qp, ring->posted);
     receive->id = wr->id;
-    receive->length = sum_lengths(wr->sges, wr->sge_count);
+    receive->length = slu_soft_sum_lengths(wr->sges, wr->sge_count);
     receive->sge_count = wr->sge_count;
     if (wr->sge_count > 0)
         memcpy(receive->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));

@@ -363,6 +363,14 @@ static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, ui
                                            (size_t)(position & ring->mask) * ring->stride);
 }
 
+static inline uint64_t slu_soft_sum_lengths(const struct sluice_sge *sges, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += sges[i].length;
+    return sum;
+}
+
 static inline bool slu_soft_in_error(const struct soft_qp *qp)
 {
     return atomic_load_explicit(&qp->state, memory_order_relaxed) >= SLU_QP_ERROR;

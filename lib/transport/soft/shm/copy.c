@@ -134,9 +134,7 @@ void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent)
  */
 static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 {
-    uint64_t length = 0;
-    for (uint32_t i = 0; i < frame->rkey; i++)
-        length += shm->lent[i].length;
+    uint64_t length = slu_soft_sum_lengths(shm->lent, frame->rkey);
     return is_large(length) && length == frame->length;
 }
 
@@ -174,17 +172,6 @@ static enum shm_loan decline(struct soft_tcp *tcp, int err)
     return SHM_LOAN_DECLINED;
 }
 
-static bool target_is_mapped(const struct soft_tcp *tcp, uint64_t length)
-{
-    struct iovec pieces[SOFT_MAX_SGE];
-    uint32_t count = slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), length, pieces, SOFT_MAX_SGE);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!slu_is_mapped(pieces[i].iov_base, pieces[i].iov_len))
-            return false;
-    }
-    return true;
-}
-
 static bool is_withdrawn(const struct soft_shm *shm)
 {
     /* All reads of the message come before this one. */
@@ -203,7 +190,7 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
         err = is_withdrawn(shm) ? ECANCELED : read_lent(tcp, frame);
     if (is_withdrawn(shm) || (err == ESRCH && shm->borrowed))
         return SHM_LOAN_WITHDRAWN;
-    if (err == EFAULT && !target_is_mapped(tcp, frame->length))
+    if (err == EFAULT && !slu_soft_tcp_target_is_mapped(tcp, frame->length))
         return SHM_LOAN_FAULT;
     if (err != 0)
         return decline(tcp, err);

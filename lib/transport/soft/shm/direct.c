@@ -50,14 +50,6 @@ static uint32_t access_for(uint32_t opcode)
     }
 }
 
-static uint64_t sum_lengths(const struct slu_send_wr *wr)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < wr->sge_count; i++)
-        sum += wr->sges[i].length;
-    return sum;
-}
-
 /*
  * Returns whether this turn, in which no deadline is checked, has copied enough: further requests
  * are sent as frames.
@@ -71,7 +63,7 @@ static bool is_enough(const struct soft_cq *cq, uint64_t length)
 static bool is_plain(const struct soft_qp *qp, const struct slu_send_wr *wr, struct touch *touch)
 {
     touch->access = access_for(wr->opcode);
-    touch->length = sum_lengths(wr);
+    touch->length = slu_soft_sum_lengths(wr->sges, wr->sge_count);
     if (touch->access == 0 || touch->length == 0 || is_enough(slu_soft_cq_of(qp), touch->length) ||
         (wr->flags & SLUICE_IMMEDIATE) != 0 || wr->sge_count > qp->attr.max_sge ||
         qp->sends.done != qp->sends.posted)

@@ -29,6 +29,29 @@ struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp)
     return slu_soft_cursor(list.sges, list.count, tcp->in.offset);
 }
 
+bool slu_soft_tcp_target_is_mapped(const struct soft_tcp *tcp, uint64_t length)
+{
+    struct iovec pieces[SOFT_MAX_SGE];
+    uint32_t count = slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), length, pieces, SOFT_MAX_SGE);
+    uint32_t i = 0;
+    while (i < count && slu_is_mapped(pieces[i].iov_base, pieces[i].iov_len))
+        i++;
+    return i == count;
+}
+
+bool slu_soft_tcp_pin_target(struct soft_tcp *tcp, struct soft_mr **pin)
+{
+    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
+    const struct tcp_frame *frame = &tcp->in.frame;
+    slu_soft_keys_enter(reader);
+    uint32_t status = slu_soft_check_remote(tcp->qp, frame->rkey, frame->addr, frame->length,
+                                            SLUICE_ACCESS_REMOTE_WRITE, pin);
+    slu_soft_keys_leave(reader);
+    if (status != SLUICE_STATUS_SUCCESS)
+        slu_soft_tcp_refuse(tcp, frame->seq, status);
+    return status == SLUICE_STATUS_SUCCESS;
+}
+
 void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, uint64_t length,
                                struct soft_touched *touched)
 {
@@ -91,18 +114,10 @@ static bool is_gone_now(struct soft_tcp *tcp, const struct soft_mr *pin, uint64_
  */
 static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
-    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
-    const struct tcp_frame *frame = &tcp->in.frame;
     struct soft_mr *pin;
-    slu_soft_keys_enter(reader);
-    uint32_t status = slu_soft_check_remote(tcp->qp, frame->rkey, frame->addr, frame->length,
-                                            SLUICE_ACCESS_REMOTE_WRITE, &pin);
-    slu_soft_keys_leave(reader);
-    if (status != SLUICE_STATUS_SUCCESS) {
-        slu_soft_tcp_refuse(tcp, frame->seq, status);
+    if (!slu_soft_tcp_pin_target(tcp, &pin))
         return false;
-    }
-    uint64_t addr = slu_soft_place_of(pin, frame->addr + tcp->in.offset);
+    uint64_t addr = slu_soft_place_of(pin, tcp->in.frame.addr + tcp->in.offset);
     struct soft_touched touched;
     slu_soft_touch_nothing(&touched);
     slu_soft_touch_region(&touched, pin, addr, length, true);
@@ -128,18 +143,12 @@ static bool is_worth_a_look(const struct soft_tcp *tcp, uint64_t length)
 
 static bool place_local(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
-    struct iovec pieces[SOFT_MAX_SGE];
     struct soft_cursor target = slu_soft_tcp_target(tcp);
-    uint32_t count = 0;
-    if (is_worth_a_look(tcp, length))
-        count = slu_soft_cursor_iovecs(target, length, pieces, SOFT_MAX_SGE);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!slu_is_mapped(pieces[i].iov_base, pieces[i].iov_len)) {
-            slu_soft_tcp_fault(tcp);
-            return false;
-        }
-    }
     struct soft_touched touched;
+    if (is_worth_a_look(tcp, length) && !slu_soft_tcp_target_is_mapped(tcp, length)) {
+        slu_soft_tcp_fault(tcp);
+        return false;
+    }
     slu_soft_tcp_touch_target(tcp, length, &touched);
     bool placed = slu_soft_touch_begin(&touched);
     if (placed) {

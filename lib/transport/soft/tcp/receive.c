@@ -85,15 +85,8 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
         slu_soft_tcp_touch_target(tcp, 0, touched);
         return (int)slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), *length, iovecs, SOFT_MAX_SGE);
     }
-    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
-    slu_soft_keys_enter(reader);
-    uint32_t status = slu_soft_check_remote(tcp->qp, in->frame.rkey, in->frame.addr,
-                                            in->frame.length, SLUICE_ACCESS_REMOTE_WRITE, pin);
-    slu_soft_keys_leave(reader);
-    if (status != SLUICE_STATUS_SUCCESS) {
-        slu_soft_tcp_refuse(tcp, in->frame.seq, status);
+    if (!slu_soft_tcp_pin_target(tcp, pin))
         return -1;
-    }
     slu_soft_touch_region(touched, *pin, 0, 0, true);
     iovecs[0].iov_base = (void *)(uintptr_t)slu_soft_place_of(*pin, in->frame.addr + in->offset);
     iovecs[0].iov_len = *length;

@@ -288,6 +288,9 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
 void slu_soft_tcp_fault(struct soft_tcp *tcp);
 /* Returns the target of the rest of a payload, unless that is memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
+bool slu_soft_tcp_target_is_mapped(const struct soft_tcp *tcp, uint64_t length);
+/* Pins the memory of a key that a write goes to. False: it was refused. */
+bool slu_soft_tcp_pin_target(struct soft_tcp *tcp, struct soft_mr **pin);
 /* Collects the guarded regions of that target. */
 void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, uint64_t length,
                                struct soft_touched *touched);
