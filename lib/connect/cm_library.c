@@ -15,25 +15,8 @@
 
 struct slu_cm_library slu_rdma;
 
-static const struct slu_symbol symbols[] = {
-    {"rdma_create_event_channel", &slu_rdma.create_event_channel},
-    {"rdma_destroy_event_channel", &slu_rdma.destroy_event_channel},
-    {"rdma_get_cm_event", &slu_rdma.get_cm_event},
-    {"rdma_ack_cm_event", &slu_rdma.ack_cm_event},
-    {"rdma_create_id", &slu_rdma.create_id},
-    {"rdma_destroy_id", &slu_rdma.destroy_id},
-    {"rdma_migrate_id", &slu_rdma.migrate_id},
-    {"rdma_bind_addr", &slu_rdma.bind_addr},
-    {"rdma_listen", &slu_rdma.listen},
-    {"rdma_resolve_addr", &slu_rdma.resolve_addr},
-    {"rdma_resolve_route", &slu_rdma.resolve_route},
-    {"rdma_connect", &slu_rdma.connect},
-    {"rdma_establish", &slu_rdma.establish},
-    {"rdma_accept", &slu_rdma.accept},
-    {"rdma_reject", &slu_rdma.reject},
-    {"rdma_disconnect", &slu_rdma.disconnect},
-    {"rdma_init_qp_attr", &slu_rdma.init_qp_attr},
-};
+#define SYMBOL(name) {"rdma_" #name, &slu_rdma.name},
+static const struct slu_symbol symbols[] = {SLU_RDMA_CALLS(SYMBOL)};
 
 int slu_cm_load(void)
 {

@@ -8,26 +8,28 @@
 
 #include <rdma/rdma_cma.h>
 
+#define SLU_RDMA_CALLS(CALL)    \
+    CALL(create_event_channel)  \
+    CALL(destroy_event_channel) \
+    CALL(get_cm_event)          \
+    CALL(ack_cm_event)          \
+    CALL(create_id)             \
+    CALL(destroy_id)            \
+    CALL(migrate_id)            \
+    CALL(bind_addr)             \
+    CALL(listen)                \
+    CALL(resolve_addr)          \
+    CALL(resolve_route)         \
+    CALL(connect)               \
+    CALL(establish)             \
+    CALL(accept)                \
+    CALL(reject)                \
+    CALL(disconnect)            \
+    CALL(init_qp_attr)
+
 struct slu_cm_library {
-    struct rdma_event_channel *(*create_event_channel)(void);
-    void (*destroy_event_channel)(struct rdma_event_channel *channel);
-    int (*get_cm_event)(struct rdma_event_channel *channel, struct rdma_cm_event **event);
-    int (*ack_cm_event)(struct rdma_cm_event *event);
-    int (*create_id)(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
-                     enum rdma_port_space space);
-    int (*destroy_id)(struct rdma_cm_id *id);
-    int (*migrate_id)(struct rdma_cm_id *id, struct rdma_event_channel *channel);
-    int (*bind_addr)(struct rdma_cm_id *id, struct sockaddr *address);
-    int (*listen)(struct rdma_cm_id *id, int backlog);
-    int (*resolve_addr)(struct rdma_cm_id *id, struct sockaddr *source, struct sockaddr *target,
-                        int milliseconds);
-    int (*resolve_route)(struct rdma_cm_id *id, int milliseconds);
-    int (*connect)(struct rdma_cm_id *id, struct rdma_conn_param *param);
-    int (*establish)(struct rdma_cm_id *id);
-    int (*accept)(struct rdma_cm_id *id, struct rdma_conn_param *param);
-    int (*reject)(struct rdma_cm_id *id, const void *data, uint8_t bytes);
-    int (*disconnect)(struct rdma_cm_id *id);
-    int (*init_qp_attr)(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask);
+#define SLU_RDMA_FIELD(name) __typeof__(rdma_##name) *name;
+    SLU_RDMA_CALLS(SLU_RDMA_FIELD)
 };
 
 extern struct slu_cm_library slu_rdma;

@@ -32,30 +32,20 @@
 #define MOST_CREDIT (UINT64_C(16) << 20)
 #define CREDIT_TIME SLUICE_MS(100)
 
-/* Finds the number behind a word at the beginning of a line. False: there is no such line. */
-static bool find_number(const char *path, const char *word, uint64_t *number)
+/* Returns the number behind a word at the beginning of a line; none if there is no such line. */
+static uint64_t number_of(const char *folder, const char *name, const char *word, uint64_t none)
 {
-    FILE *file = slu_fd_read_file(path);
+    char path[PATH_BYTES], line[256];
     size_t length = strlen(word);
-    char line[256];
-    bool found = false;
-    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
-        const char *value = line + length;
-        found = strncmp(line, word, length) == 0 && strpbrk(value, "0123456789") != NULL;
-        if (found)
-            *number = strtoull(strpbrk(value, "0123456789"), NULL, 10);
-    }
+    const char *digits = NULL;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = slu_fd_read_file(path);
+    while (file != NULL && digits == NULL && fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, word, length) == 0)
+            digits = strpbrk(line + length, "0123456789");
     if (file != NULL)
         fclose(file);
-    return found;
-}
-
-static uint64_t number_of(const char *folder, const char *file, const char *word, uint64_t none)
-{
-    char path[PATH_BYTES];
-    uint64_t number;
-    snprintf(path, sizeof(path), "%s/%s", folder, file);
-    return find_number(path, word, &number) ? number : none;
+    return digits != NULL ? strtoull(digits, NULL, 10) : none;
 }
 
 static uint64_t difference(uint64_t most, uint64_t used)

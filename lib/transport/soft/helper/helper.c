@@ -395,20 +395,15 @@ static int start_thread(struct soft_helper *helper)
 static int open_fds(struct soft_helper *helper)
 {
     helper->epoll = slu_fd_epoll();
-    if (helper->epoll < 0)
-        return slu_fail(errno, "the helper thread needs file descriptors: %m");
     helper->event = slu_fd_event();
-    if (helper->event < 0) {
-        int err = slu_fail(errno, "the helper thread needs file descriptors: %m");
-        slu_fd_close(helper->epoll);
-        return err;
-    }
-    int err = slu_soft_meet_listen(helper->context, &helper->acceptor, helper->epoll,
-                                   (uint64_t)HELPER_DOOR << 32);
-    if (err != 0) {
+    int err = helper->epoll < 0 || helper->event < 0
+                  ? slu_fail(errno, "the helper thread needs file descriptors: %m")
+                  : slu_soft_meet_listen(helper->context, &helper->acceptor, helper->epoll,
+                                         (uint64_t)HELPER_DOOR << 32);
+    if (err != 0 && helper->event >= 0)
         slu_fd_close(helper->event);
+    if (err != 0 && helper->epoll >= 0)
         slu_fd_close(helper->epoll);
-    }
     return err;
 }
 
