@@ -152,16 +152,13 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
 {
     struct slu_group group = {.node = node, .ranks = ranks, .count = count};
     struct slu_engine *engine;
-    int error;
+    int error = slu_node_check_call(node, deadline);
 
-    if (!slu_is_node(node))
-        return slu_not_a_node(node);
-    if (algorithm > SLUICE_BARRIER_DISSEMINATION)
-        return slu_misuse(EINVAL, "algorithm %u of a barrier: must be in 0..%d", algorithm,
-                          SLUICE_BARRIER_DISSEMINATION);
-    if (deadline < 0)
-        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    error = check_group(&group);
+    if (error == 0 && algorithm > SLUICE_BARRIER_DISSEMINATION)
+        error = slu_misuse(EINVAL, "algorithm %u of a barrier: must be in 0..%d", algorithm,
+                           SLUICE_BARRIER_DISSEMINATION);
+    if (error == 0)
+        error = check_group(&group);
     if (error == 0)
         error = slu_node_check_usable(node, group.count, deadline);
     if (error < 0 || group.count == 1)

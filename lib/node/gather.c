@@ -77,7 +77,6 @@ static uint64_t describe(const struct gathering *gathering, size_t at)
 struct freeing {
     struct slu_group *group;
     uint32_t busy; /* the first rank whose write is still pending */
-    int error;
 };
 
 static bool is_taken(const struct sluice_node *node, uint32_t rank)
@@ -91,18 +90,16 @@ static bool is_free(void *argument)
 
     while (freeing->busy < freeing->group->count && is_taken(freeing->group->node, freeing->busy))
         freeing->busy++;
-    if (freeing->busy == freeing->group->count)
-        return true;
-    freeing->error = slu_abort_check_marks(freeing->group);
-    return freeing->error < 0;
+    return freeing->busy == freeing->group->count;
 }
 
 static int await_slot(struct slu_group *group)
 {
     struct freeing freeing = {.group = group};
+    int result = is_free(&freeing) ? 0 : slu_notify_wait(group, is_free, &freeing);
 
-    if (is_free(&freeing) || slu_notify_wait(group, is_free, &freeing))
-        return freeing.error;
+    if (result <= 0)
+        return result;
     slu_fail(ETIMEDOUT, "rank %u has not taken what it was given by the %s before", freeing.busy,
              slu_group_name(group));
     return slu_abort_blame_rank(group, freeing.busy, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);

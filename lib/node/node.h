@@ -361,9 +361,9 @@ int slu_notify_await(struct slu_group *group, uint32_t position);
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 /*
  * Waits until ready() is true, as slu_wait() does, but also wakes at intervals, because a passive
- * write makes no event. Returns false if the deadline passed.
+ * write makes no event. Returns 0; 1 if the deadline passed; or an error if a rank has given up.
  */
-bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
+int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void *argument);
 
 /* barrier.c: runs the barrier itself, of a group that was checked. */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);

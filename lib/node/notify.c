@@ -178,20 +178,24 @@ int slu_notify_await(struct slu_group *group, uint32_t position)
     return slu_notify_await_rank(group, rank);
 }
 
-bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument)
+int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void *argument)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
     struct slu_spin spin = {0};
     int64_t nap = FIRST_NAP;
     int64_t now;
+    int error;
 
     for (;;) {
         slu_progress(engine);
         if (ready(argument))
-            return true;
+            return 0;
+        error = slu_abort_check_marks(group);
+        if (error < 0)
+            return error;
         now = slu_now();
         if (slu_is_late_at(now, group->until))
-            return false;
+            return 1;
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
@@ -201,29 +205,25 @@ bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument
 
 /* A notification that waits for room in a send queue. */
 struct posting {
-    struct slu_group *group;
+    struct sluice_node *node;
     uint32_t rank;
-    int error;
 };
 
 static bool may_post(void *argument)
 {
-    struct posting *posting = argument;
-    struct slu_engine *engine = slu_node_engine(posting->group->node);
+    const struct posting *posting = argument;
 
-    if (!slu_node_connected(posting->group->node, posting->rank) ||
-        slu_has_room(engine, posting->rank, 1))
-        return true;
-    posting->error = slu_abort_check_marks(posting->group);
-    return posting->error < 0;
+    return !slu_node_connected(posting->node, posting->rank) ||
+           slu_has_room(slu_node_engine(posting->node), posting->rank, 1);
 }
 
 static int await_room(struct slu_group *group, uint32_t rank)
 {
-    struct posting posting = {.group = group, .rank = rank};
+    struct posting posting = {.node = group->node, .rank = rank};
+    int result = slu_notify_wait(group, may_post, &posting);
 
-    if (slu_notify_wait(group, may_post, &posting))
-        return posting.error;
+    if (result <= 0)
+        return result;
     slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks%s", rank,
              slu_group_name(group), group->count, slu_abort_reason_own(group->node, rank));
     return slu_abort_blame_rank(group, rank, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);

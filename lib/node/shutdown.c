@@ -7,21 +7,12 @@
 
 #include "node/node.h"
 
-/* A wait until sends, writes and reads are complete, or a rank has given up. */
-struct flush {
-    struct slu_group *group;
-    int error;
-};
-
+/* Tells whether sends, writes and reads are complete. */
 static bool is_flushed(void *argument)
 {
-    struct flush *flush = argument;
-    const struct slu_engine *engine = slu_node_engine(flush->group->node);
+    const struct slu_engine *engine = argument;
 
-    if (slu_count_pending(engine, SLU_SEND_QUEUE) == 0)
-        return true;
-    flush->error = slu_abort_check_marks(flush->group);
-    return flush->error < 0;
+    return slu_count_pending(engine, SLU_SEND_QUEUE) == 0;
 }
 
 /* Returns the first rank from this one on whose work is still pending, or the number of ranks. */
@@ -37,13 +28,13 @@ static uint32_t find_busy(const struct slu_engine *engine, uint32_t from)
 static int flush_sends(struct slu_group *group)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
-    struct flush flush = {.group = group};
+    int result = slu_notify_wait(group, is_flushed, engine);
     char pending[SLU_PENDING_BYTES];
     char name[SLU_RANK_BYTES];
     uint32_t busy;
 
-    if (slu_notify_wait(group, is_flushed, &flush))
-        return flush.error;
+    if (result <= 0)
+        return result;
     busy = find_busy(engine, 0);
     slu_fail(ETIMEDOUT, "still pending: %s, to %s%s",
              slu_say_pending(slu_count_pending(engine, SLU_SEND_QUEUE), 0, pending),
