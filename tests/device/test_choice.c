@@ -32,8 +32,7 @@ static void keep_line(uint32_t level, const char *line, void *user)
 
 static void add_device(const char *name, int32_t node, uint32_t ports, uint32_t active)
 {
-    struct slu_device *device = slu_device_add(&list, name, "made up");
-    require(device, "%s", sluice_last_error());
+    struct slu_device *device = must(slu_device_add(&list, name, "made up"));
     require_ok(slu_device_add_ports(device, ports));
     device->info.level = strcmp(name, "soft") == 0 ? SLUICE_LEVEL_TCP : SLUICE_LEVEL_NIC;
     device->info.numa_node = node;
@@ -354,9 +353,8 @@ static void expect_verdicts(const char *names, const char *wanted)
         require((info.verdict == SLUICE_CHOICE_TAKEN) == (i == choice.index), "%s: %s",
                 list.devices[i].info.name, info.reason);
         if (i == choice.index) {
-            require(info.port == choice.port && info.place == choice.place &&
-                        info.equals == choice.equals,
-                    "%u of %u", info.place, info.equals);
+            require_equal(info.port, choice.port, info.place, choice.place, info.equals,
+                          choice.equals);
         }
     }
     require(strcmp(verdicts, wanted) == 0, "%s: %s, not %s", names ? names : "any", verdicts,

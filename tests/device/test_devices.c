@@ -144,12 +144,10 @@ TEST(soft_is_always_there)
     uint32_t last = sluice_device_list_count(found.list) - 1;
     struct sluice_device_info device = device_info(found.list, last);
     require(strcmp(device.name, "soft") == 0 && device.active == 1, "%s", device.name);
-    require(device.ports == 1 && device.gids == 0 && device.numa_node == -1 && device.guid == 0,
-            "%u ports, %u GIDs, node %d", device.ports, device.gids, device.numa_node);
+    require_equal(device.ports, 1, device.gids, 0, device.numa_node, -1, device.guid, 0);
     struct sluice_port_info port = port_info(found.list, last, 1);
-    require(port.state == SLUICE_PORT_ACTIVE && port.active == 1 &&
-                port.link_layer == SLUICE_LINK_NONE && port.mtu == 0,
-            "state %u", port.state);
+    require_equal(port.state, SLUICE_PORT_ACTIVE, port.active, 1, port.link_layer, SLUICE_LINK_NONE,
+                  port.mtu, 0);
     /* The description names the addresses that peers get. */
     require(strstr(port.description, "TCP, ") && strpbrk(port.description, ".:"), "%s",
             port.description);
@@ -170,8 +168,7 @@ TEST(context_is_as_listed)
     struct sluice_context *context = open_context();
     struct sluice_context_info info = context_info(context);
     require(strcmp(info.transport, found.info.transport) == 0, "%s", info.transport);
-    require(info.level == found.info.level, "%u", info.level);
-    require(info.numa_node == found.info.numa_node, "%d", info.numa_node);
+    require_equal(info.level, found.info.level, info.numa_node, found.info.numa_node);
     if (!device_is_soft()) {
         struct sluice_port_info port = port_info(found.list, found.index, info.port);
         require(port.active == 1, "port %u: %s", info.port, port.description);
@@ -203,8 +200,7 @@ TEST(choice_is_what_is_opened)
         const char *name = i == 0 ? test_device() : NULL;
         uint32_t taken = count;
         setenv("SLUICE_DEVICE", test_device(), 1);
-        struct sluice_context *context = sluice_context_open(name, NULL);
-        require(context, "%s", sluice_last_error());
+        struct sluice_context *context = must(sluice_context_open(name, NULL));
         for (uint32_t at = 0; at < count; at++) {
             struct sluice_choice_info info = {.size = sizeof(info)};
             require_ok(sluice_device_list_choice(found.list, name, at, &info));
@@ -491,8 +487,7 @@ TEST(nearest_is_what_is_opened)
             setenv("SLUICE_LOCAL_RANK", text, 1);
             int index = sluice_device_list_nearest(list, rank);
             require(index >= 0, "%d, %s", index, sluice_last_error());
-            struct sluice_context *context = sluice_context_open(NULL, NULL);
-            require(context, "%s", sluice_last_error());
+            struct sluice_context *context = must(sluice_context_open(NULL, NULL));
             struct sluice_device_info info = device_info(list, (uint32_t)index);
             require(strcmp(info.name, context_info(context).device) == 0, "%s, not %s", info.name,
                     context_info(context).device);

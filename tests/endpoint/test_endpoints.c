@@ -29,43 +29,37 @@ static void refuse(struct sluice_pd *pd, const struct sluice_endpoint *remote, i
     require_null(sluice_prepared_channel_handshake(prepared, remote), error, words);
 }
 
-TEST(damaged_endpoints)
+TEST_WITH(sides, damaged_endpoints, ())
 {
-    struct sides sides;
-    struct sluice_endpoint good;
-    struct sluice_endpoint bad;
-    sides_open(&sides);
-    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &good);
+    struct sluice_endpoint good, bad;
+    struct sluice_prepared_channel *peer = prepare_channel(sides->pds[1], NULL, &good);
     memset(&bad, 0, sizeof(bad));
-    refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    refuse(sides->pds[0], &bad, EPROTO, "endpoint");
     int fds = count_fds(); /* with all that is made when it is first needed */
     memset(&bad, 0xff, sizeof(bad));
-    refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    refuse(sides->pds[0], &bad, EPROTO, "endpoint");
     for (int i = 0; i < SLUICE_ENDPOINT_BYTES; i++) {
         bad = good;
         bad.bytes[i] ^= (uint8_t)(1 << (i % 8));
-        refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+        refuse(sides->pds[0], &bad, EPROTO, "endpoint");
     }
     unsigned seed = 12345;
     for (int i = 0; i < 200; i++) {
         for (int j = 0; j < SLUICE_ENDPOINT_BYTES; j++) {
             bad.bytes[j] = (uint8_t)(rand_r(&seed) >> 7);
         }
-        refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+        refuse(sides->pds[0], &bad, EPROTO, "endpoint");
     }
-    refuse(sides.pds[0], NULL, EINVAL, "");
+    refuse(sides->pds[0], NULL, EINVAL, "");
     require_null(sluice_prepared_channel_handshake(NULL, &good), EINVAL, "");
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
     sluice_prepared_channel_free(peer);
-    sides_close(&sides);
 }
 
-TEST(endpoint_of_another_version)
+TEST_WITH(sides, endpoint_of_another_version, ())
 {
-    struct sides sides;
     struct sluice_endpoint bad;
-    sides_open(&sides);
-    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
+    struct sluice_prepared_channel *peer = prepare_channel(sides->pds[1], NULL, &bad);
     uint8_t version = bad.bytes[0];
     /* The oldest version that can read ours is the oldest that we can read. */
     int older = bad.bytes[1] - 1 - version;
@@ -82,13 +76,12 @@ TEST(endpoint_of_another_version)
         bad.bytes[0] = (uint8_t)(version + wrong[i].written);
         bad.bytes[1] = (uint8_t)(version + wrong[i].readable);
         seal(&bad);
-        refuse(sides.pds[0], &bad, EPROTO, wrong[i].words);
+        refuse(sides->pds[0], &bad, EPROTO, wrong[i].words);
     }
     bad.bytes[0] = bad.bytes[1] = 0;
     seal(&bad);
-    refuse(sides.pds[0], &bad, EPROTO, "version 0");
+    refuse(sides->pds[0], &bad, EPROTO, "version 0");
     sluice_prepared_channel_free(peer);
-    sides_close(&sides);
 }
 
 /* The byte in which an endpoint of soft has the number of messages that it spills. */
@@ -97,17 +90,15 @@ TEST(endpoint_of_another_version)
 #define KNOWS_AT 231
 
 /* An endpoint of a later version that this one can read: its additions are ignored. */
-TEST(endpoint_from_the_future)
+TEST_WITH(sides, endpoint_from_the_future, ())
 {
-    struct sides sides;
     struct sluice_endpoint theirs[2];
     struct sluice_prepared_channel *prepared[2];
     struct sluice_channel *channels[2];
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_handle early[20];
-    sides_open(&sides);
     for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(sides.pds[i], NULL, &theirs[1 - i]);
+        prepared[i] = prepare_channel(sides->pds[i], NULL, &theirs[1 - i]);
     }
     theirs[0].bytes[0] += 7;
     /* Unknown rights, and unused bits of a byte. */
@@ -117,8 +108,7 @@ TEST(endpoint_from_the_future)
     theirs[0].bytes[EARLY_AT] = device_is_soft() ? 255 : 0;
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
-        channels[i] = sluice_prepared_channel_handshake(prepared[i], &theirs[i]);
-        require(channels[i], "%s", sluice_last_error());
+        channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
     }
     for (uint32_t i = 0; i < COUNT(early); i++) {
         early[i] = post(channels[0], &send);
@@ -127,10 +117,9 @@ TEST(endpoint_from_the_future)
         require_ok(sluice_channel_receive(channels[1], NULL, 0, DEADLINE, NULL));
         await(channels[0], early[i], SLUICE_CLASS_NONE);
     }
-    pair_works(&(struct pair){.sides = sides, .channels = {channels[0], channels[1]}});
+    pair_works(&(struct pair){.sides = *sides, .channels = {channels[0], channels[1]}});
     sluice_channel_close(channels[0]);
     sluice_channel_close(channels[1]);
-    sides_close(&sides);
 }
 
 /* Returns the offset of the number of further queue pairs, which are behind it. */
@@ -197,8 +186,7 @@ TEST(more_queue_pairs_from_the_future)
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
         struct sluice_channel_info info = {.size = sizeof(info)};
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &theirs[i]);
-        require(pair.channels[i], "%s", sluice_last_error());
+        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
         require_ok(sluice_channel_query(pair.channels[i], &info));
         require(info.queue_pairs == 8, "%u queue pairs", info.queue_pairs);
     }
@@ -206,28 +194,24 @@ TEST(more_queue_pairs_from_the_future)
     pair_close(&pair);
 }
 
-TEST(endpoint_of_another_transport)
+TEST_WITH(sides, endpoint_of_another_transport, ())
 {
-    struct sides sides;
     struct sluice_endpoint bad;
-    sides_open(&sides);
-    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
+    struct sluice_prepared_channel *peer = prepare_channel(sides->pds[1], NULL, &bad);
     bad.bytes[3] = device_is_soft() ? 1 : 2;
     seal(&bad);
-    refuse(sides.pds[0], &bad, EPROTOTYPE, "verbs");
+    refuse(sides->pds[0], &bad, EPROTOTYPE, "verbs");
     bad.bytes[3] = 3;
     seal(&bad);
-    refuse(sides.pds[0], &bad, EPROTO, "3");
+    refuse(sides->pds[0], &bad, EPROTO, "3");
     sluice_prepared_channel_free(peer);
-    sides_close(&sides);
 }
 
 /* Random addresses with a right checksum cause no crash, and no hang later. */
 TEST(forged_endpoints)
 {
     struct sides sides;
-    struct sluice_endpoint good;
-    struct sluice_endpoint ours;
+    struct sluice_endpoint good, ours;
     unsigned seed = 4711;
     sides_open(&sides);
     if (!device_is_soft()) {
@@ -260,38 +244,33 @@ TEST(forged_endpoints)
  * The peer has gone before it ever shook hands, which the first operation notices. Which side
  * connects is random, hence several rounds.
  */
-TEST(stale_endpoint)
+TEST_WITH(sides, stale_endpoint, ())
 {
-    struct sides sides;
-    sides_open(&sides);
     for (int i = 0; i < (device_is_soft() ? 8 : 1); i++) {
         struct sluice_endpoint stale;
         struct sluice_endpoint ours;
-        sluice_prepared_channel_free(prepare_channel(sides.pds[1], NULL, &stale));
-        struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
-        struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &stale);
-        require(channel, "%s", sluice_last_error());
+        sluice_prepared_channel_free(prepare_channel(sides->pds[1], NULL, &stale));
+        struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], NULL, &ours);
+        struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &stale));
         require_error(sluice_channel_send(channel, NULL, 0, DEADLINE / 2), -ECONNRESET, "");
         require_result(sluice_channel_state(channel), SLUICE_STATE_FAILED);
         require(channel_error(channel).error_class == SLUICE_CLASS_PEER_LOST, "%s",
                 channel_error(channel).text);
         sluice_channel_close(channel);
     }
-    sides_close(&sides);
 }
 
 /* Two of 4 peers have unusable endpoints: those start as failed. */
 TEST(unusable_peers_of_a_multichannel)
 {
     struct sides sides;
-    struct sluice_endpoint ours[4];
-    struct sluice_endpoint theirs[4];
+    struct sluice_endpoint ours[4], theirs[4];
     struct sluice_prepared_channel *prepared[4];
     struct star star = {.peers = 4};
     sides_open(&star.sides);
     sides = star.sides;
-    struct sluice_prepared_multichannel *hub = sluice_multichannel_prepare(sides.pds[0], 4, NULL);
-    require(hub, "%s", sluice_last_error());
+    struct sluice_prepared_multichannel *hub =
+        must(sluice_multichannel_prepare(sides.pds[0], 4, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 4));
     for (uint32_t i = 0; i < 4; i++) {
         prepared[i] = prepare_channel(sides.pds[1], NULL, &theirs[i]);
@@ -299,11 +278,9 @@ TEST(unusable_peers_of_a_multichannel)
     memset(&theirs[1], 0x5a, sizeof(theirs[1]));
     theirs[2].bytes[3] = device_is_soft() ? 1 : 2;
     seal(&theirs[2]);
-    star.hub = sluice_prepared_multichannel_handshake(hub, theirs, 4);
-    require(star.hub, "%s", sluice_last_error());
+    star.hub = must(sluice_prepared_multichannel_handshake(hub, theirs, 4));
     for (uint32_t i = 0; i < 4; i++) {
-        star.spokes[i] = sluice_prepared_channel_handshake(prepared[i], &ours[i]);
-        require(star.spokes[i], "%s", sluice_last_error());
+        star.spokes[i] = must(sluice_prepared_channel_handshake(prepared[i], &ours[i]));
         require_result(sluice_multichannel_peer_state(star.hub, i),
                        i == 1 || i == 2 ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
     }
@@ -321,8 +298,7 @@ TEST(unusable_peers_of_a_multichannel)
     sluice_channel_close(star.spokes[1]);
     prepared[1] = prepare_channel(sides.pds[1], NULL, &theirs[1]);
     require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs[1]));
-    star.spokes[1] = sluice_prepared_channel_handshake(prepared[1], &endpoint);
-    require(star.spokes[1], "%s", sluice_last_error());
+    star.spokes[1] = must(sluice_prepared_channel_handshake(prepared[1], &endpoint));
     star_works(&star, 1);
     require_ok(sluice_multichannel_peer_error(star.hub, 1, &error));
     star_close(&star);
@@ -336,11 +312,9 @@ TEST(absent_peers_come_later)
     struct star star = {.peers = 2};
     sides_open(&star.sides);
     struct sluice_prepared_multichannel *hub =
-        sluice_multichannel_prepare(star.sides.pds[0], 2, NULL);
-    require(hub, "%s", sluice_last_error());
+        must(sluice_multichannel_prepare(star.sides.pds[0], 2, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 2));
-    star.hub = sluice_prepared_multichannel_handshake(hub, theirs, 2);
-    require(star.hub, "%s", sluice_last_error());
+    star.hub = must(sluice_prepared_multichannel_handshake(hub, theirs, 2));
     for (uint32_t i = 0; i < 2; i++) {
         struct sluice_error error = {.size = sizeof(error)};
         require_result(sluice_multichannel_peer_state(star.hub, i), SLUICE_STATE_PREPARED);
@@ -352,25 +326,21 @@ TEST(absent_peers_come_later)
         struct sluice_prepared_channel *prepared =
             prepare_channel(star.sides.pds[1], NULL, &theirs[i]);
         require_ok(sluice_multichannel_peer_handshake(star.hub, i, &theirs[i]));
-        star.spokes[i] = sluice_prepared_channel_handshake(prepared, &ours[i]);
-        require(star.spokes[i], "%s", sluice_last_error());
+        star.spokes[i] = must(sluice_prepared_channel_handshake(prepared, &ours[i]));
         star_works(&star, i);
     }
     star_close(&star);
 }
 
-TEST(wrong_number_of_endpoints)
+TEST_WITH(sides, wrong_number_of_endpoints, ())
 {
-    struct sides sides;
     struct sluice_endpoint endpoints[4];
     static const uint32_t counts[] = {0, 2, 4, UINT32_MAX};
-    sides_open(&sides);
-    sluice_prepared_multichannel_free(sluice_multichannel_prepare(sides.pds[0], 3, NULL));
+    sluice_prepared_multichannel_free(sluice_multichannel_prepare(sides->pds[0], 3, NULL));
     int fds = count_fds(); /* with all that is made when it is first needed */
     for (size_t i = 0; i < COUNT(counts); i++) {
         struct sluice_prepared_multichannel *prepared =
-            sluice_multichannel_prepare(sides.pds[0], 3, NULL);
-        require(prepared, "%s", sluice_last_error());
+            must(sluice_multichannel_prepare(sides->pds[0], 3, NULL));
         memset(endpoints, 0xcc, sizeof(endpoints));
         require_error(sluice_prepared_multichannel_endpoints(prepared, endpoints, counts[i]),
                       -EINVAL, "3");
@@ -381,71 +351,60 @@ TEST(wrong_number_of_endpoints)
                      "3");
     }
     struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(sides.pds[0], 3, NULL);
+        sluice_multichannel_prepare(sides->pds[0], 3, NULL);
     require_null(sluice_prepared_multichannel_handshake(prepared, NULL, 3), EINVAL, "");
     require_null(sluice_prepared_multichannel_handshake(NULL, endpoints, 3), EINVAL, "");
     require_result(sluice_prepared_channel_endpoint(NULL, endpoints), -EINVAL);
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
-    sides_close(&sides);
 }
 
 /* A peer accepts one handshake per reset. */
-TEST(handshakes_of_a_peer)
+TEST_WITH(star, handshakes_of_a_peer, (3, NULL))
 {
-    struct star star;
-    struct sluice_endpoint ours;
-    struct sluice_endpoint theirs;
+    struct sluice_endpoint ours, theirs;
     struct sluice_endpoint bad = {{0}};
-    star_open(&star, 3, NULL);
-    struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs);
-    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "1");
-    star_works(&star, 1);
+    struct sluice_prepared_channel *peer = prepare_channel(star->sides.pds[1], NULL, &theirs);
+    require_error(sluice_multichannel_peer_handshake(star->hub, 1, &theirs), -EINVAL, "1");
+    star_works(star, 1);
     memset(&ours, 0xcc, sizeof(ours));
-    require_error(sluice_multichannel_peer_reset(star.hub, 3, &ours), -EINVAL, "3");
+    require_error(sluice_multichannel_peer_reset(star->hub, 3, &ours), -EINVAL, "3");
     value_check(&ours, sizeof(ours), 0xcc);
-    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
-    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_PREPARED);
-    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
-    require_error(sluice_multichannel_peer_handshake(star.hub, 1, NULL), -EINVAL, "");
-    require_error(sluice_multichannel_peer_handshake(star.hub, 3, &theirs), -EINVAL, "3");
-    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &bad), -EPROTO, "endpoint");
-    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
-    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "");
-    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
-    require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs));
-    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "");
-    sluice_channel_close(star.spokes[1]);
-    star.spokes[1] = sluice_prepared_channel_handshake(peer, &ours);
-    require(star.spokes[1], "%s", sluice_last_error());
+    require_ok(sluice_multichannel_peer_reset(star->hub, 1, &ours));
+    require_result(sluice_multichannel_peer_state(star->hub, 1), SLUICE_STATE_PREPARED);
+    require_result(sluice_multichannel_send(star->hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    require_error(sluice_multichannel_peer_handshake(star->hub, 1, NULL), -EINVAL, "");
+    require_error(sluice_multichannel_peer_handshake(star->hub, 3, &theirs), -EINVAL, "3");
+    require_error(sluice_multichannel_peer_handshake(star->hub, 1, &bad), -EPROTO, "endpoint");
+    require_result(sluice_multichannel_peer_state(star->hub, 1), SLUICE_STATE_FAILED);
+    require_error(sluice_multichannel_peer_handshake(star->hub, 1, &theirs), -EINVAL, "");
+    require_ok(sluice_multichannel_peer_reset(star->hub, 1, &ours));
+    require_ok(sluice_multichannel_peer_handshake(star->hub, 1, &theirs));
+    require_error(sluice_multichannel_peer_handshake(star->hub, 1, &theirs), -EINVAL, "");
+    sluice_channel_close(star->spokes[1]);
+    star->spokes[1] = must(sluice_prepared_channel_handshake(peer, &ours));
     for (uint32_t i = 0; i < 3; i++) {
-        star_works(&star, i);
+        star_works(star, i);
     }
-    star_close(&star);
 }
 
 /* An endpoint from before the peer's reset is refused without effect. */
 TEST(endpoint_of_before_a_reset)
 {
-    struct sluice_endpoint ours;
-    struct sluice_endpoint theirs[3];
+    struct sluice_endpoint ours, theirs[3];
     struct star star = {.peers = 2};
     struct sluice_endpoint hub_endpoints[2];
     struct sluice_endpoint both[2] = {{{0}}};
     sides_open(&star.sides);
     struct sluice_prepared_multichannel *hub =
-        sluice_multichannel_prepare(star.sides.pds[0], 2, NULL);
-    require(hub, "%s", sluice_last_error());
+        must(sluice_multichannel_prepare(star.sides.pds[0], 2, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(hub, hub_endpoints, 2));
     struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
     both[0] = theirs[0];
-    star.hub = sluice_prepared_multichannel_handshake(hub, both, 2);
-    require(star.hub, "%s", sluice_last_error());
-    star.spokes[0] = sluice_prepared_channel_handshake(peer, &hub_endpoints[0]);
-    require(star.spokes[0], "%s", sluice_last_error());
+    star.hub = must(sluice_prepared_multichannel_handshake(hub, both, 2));
+    star.spokes[0] = must(sluice_prepared_channel_handshake(peer, &hub_endpoints[0]));
     star_works(&star, 0);
     for (int i = 1; i < 3; i++) {
-        peer = sluice_channel_reset(star.spokes[0]);
-        require(peer, "%s", sluice_last_error());
+        peer = must(sluice_channel_reset(star.spokes[0]));
         require_ok(sluice_prepared_channel_endpoint(peer, &theirs[i]));
         require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
         for (int old = 0; old < i; old++) {
@@ -454,8 +413,7 @@ TEST(endpoint_of_before_a_reset)
             require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_PREPARED);
         }
         require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[i]));
-        star.spokes[0] = sluice_prepared_channel_handshake(peer, &ours);
-        require(star.spokes[0], "%s", sluice_last_error());
+        star.spokes[0] = must(sluice_prepared_channel_handshake(peer, &ours));
         star_works(&star, 0);
     }
     /* A new channel in its place is another peer, whatever its generation is. */
@@ -463,8 +421,7 @@ TEST(endpoint_of_before_a_reset)
     peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
     require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
     require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[0]));
-    star.spokes[0] = sluice_prepared_channel_handshake(peer, &ours);
-    require(star.spokes[0], "%s", sluice_last_error());
+    star.spokes[0] = must(sluice_prepared_channel_handshake(peer, &ours));
     star_works(&star, 0);
     star_close(&star);
 }
@@ -478,8 +435,7 @@ static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoi
         prepared[i] = prepare_channel(pair->sides.pds[i], NULL, &endpoints[i]);
     }
     for (int i = 0; i < 2; i++) {
-        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair->channels[i], "%s", sluice_last_error());
+        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
 }
 
@@ -488,8 +444,7 @@ static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint
                                  const char *words)
 {
     struct sluice_endpoint again;
-    struct sluice_prepared_channel *prepared = sluice_channel_reset(pair->channels[0]);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(pair->channels[0]));
     require_ok(sluice_prepared_channel_endpoint(prepared, &again));
     require_null(sluice_prepared_channel_handshake(prepared, theirs), ESTALE, words);
     pair->channels[0] = NULL;
@@ -510,15 +465,13 @@ TEST(channel_refuses_a_stale_endpoint)
 TEST(endpoint_of_a_peer_that_refused)
 {
     struct sluice_endpoint endpoints[2];
-    struct memory near;
     struct pair pair;
     open_with_endpoints(&pair, endpoints);
-    memory_open(&near, pair.sides.pds[0], 64);
+    struct memory near = side_memory(&pair.sides, 0, 64);
     struct sluice_sge sge = memory_sge(&near, 0, 64);
     struct sluice_remote_mr remote = {.addr = 4096, .length = 64, .rkey = 12345};
     require_error(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES, "");
     reset_and_find_stale(&pair, &endpoints[1], "stale");
-    memory_close(&near);
     pair_close(&pair);
 }
 
@@ -531,32 +484,26 @@ TEST(endpoint_of_a_late_peer)
     struct sluice_prepared_channel *ours = prepare_channel(pair.sides.pds[0], NULL, &endpoints[0]);
     struct sluice_prepared_channel *late = prepare_channel(pair.sides.pds[1], NULL, &endpoints[1]);
     for (int i = 0; i < 2; i++) {
-        pair.channels[0] = sluice_prepared_channel_handshake(ours, &endpoints[1]);
-        require(pair.channels[0], "%s", sluice_last_error());
+        pair.channels[0] = must(sluice_prepared_channel_handshake(ours, &endpoints[1]));
         require_error(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(20)), -ETIMEDOUT,
                       "not answered");
-        ours = sluice_channel_reset(pair.channels[0]);
-        require(ours, "%s", sluice_last_error());
+        ours = must(sluice_channel_reset(pair.channels[0]));
         pair.channels[0] = NULL;
     }
     require_ok(sluice_prepared_channel_endpoint(ours, &endpoints[0]));
-    pair.channels[0] = sluice_prepared_channel_handshake(ours, &endpoints[1]);
-    require(pair.channels[0], "%s", sluice_last_error());
-    pair.channels[1] = sluice_prepared_channel_handshake(late, &endpoints[0]);
-    require(pair.channels[1], "%s", sluice_last_error());
+    pair.channels[0] = must(sluice_prepared_channel_handshake(ours, &endpoints[1]));
+    pair.channels[1] = must(sluice_prepared_channel_handshake(late, &endpoints[0]));
     pair_works(&pair);
     pair_close(&pair);
 }
 
 /* Each preparation makes a different endpoint. */
-TEST(endpoints_are_unique)
+TEST_WITH(sides, endpoints_are_unique, ())
 {
-    struct sides sides;
     struct sluice_endpoint endpoints[8];
     struct sluice_prepared_channel *prepared[8];
-    sides_open(&sides);
     for (int i = 0; i < 8; i++) {
-        prepared[i] = prepare_channel(sides.pds[i % 2], NULL, &endpoints[i]);
+        prepared[i] = prepare_channel(sides->pds[i % 2], NULL, &endpoints[i]);
         for (int j = 0; j < i; j++) {
             require(memcmp(&endpoints[i], &endpoints[j], sizeof(endpoints[0])) != 0, "%d and %d", i,
                     j);
@@ -565,20 +512,16 @@ TEST(endpoints_are_unique)
     for (int i = 0; i < 8; i++) {
         sluice_prepared_channel_free(prepared[i]);
     }
-    sides_close(&sides);
 }
 
 /* A channel may be its own peer. */
-TEST(channel_to_itself)
+TEST_WITH(sides, channel_to_itself, ())
 {
-    struct sides sides;
     struct sluice_endpoint endpoint;
     struct memory memory;
-    sides_open(&sides);
-    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &endpoint);
-    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &endpoint);
-    require(channel, "%s", sluice_last_error());
-    memory_open(&memory, sides.pds[0], 2000);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], NULL, &endpoint);
+    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &endpoint));
+    memory_open(&memory, sides->pds[0], 2000);
     pattern_fill(memory.bytes, 1000, 3);
     struct sluice_sge sges[2] = {memory_sge(&memory, 0, 1000), memory_sge(&memory, 1000, 1000)};
     struct sluice_request requests[2] = {request_of(SLUICE_OP_SEND, 0, &sges[0]),
@@ -587,7 +530,6 @@ TEST(channel_to_itself)
     pattern_check(memory.bytes + 1000, 1000, 3);
     memory_close(&memory);
     sluice_channel_close(channel);
-    sides_close(&sides);
 }
 
 int main(void)

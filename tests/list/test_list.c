@@ -14,8 +14,7 @@ enum kind { SENT, RECEIVED, WRITTEN, READ, KINDS };
  */
 struct fixture {
     struct star star;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_sge sges[KINDS * PEERS];
     struct sluice_request requests[KINDS * PEERS];
     struct sluice_completion completions[KINDS * PEERS];
@@ -42,8 +41,7 @@ static void ask(struct fixture *fixture, uint32_t at, enum kind kind, uint32_t p
 static struct sluice_list *prepare(struct fixture *fixture, uint32_t count)
 {
     struct sluice_list *list =
-        sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count);
-    require(list, "%s", sluice_last_error());
+        must(sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count));
     return list;
 }
 
@@ -88,8 +86,7 @@ static struct sluice_handle far_post(struct fixture *fixture, uint32_t peer, uin
                                      enum kind kind)
 {
     struct sluice_sge sge = memory_sge(&fixture->far, offset_of(kind, peer), BLOCK);
-    struct sluice_request request = request_of(opcode, 0, &sge);
-    return post(fixture->star.spokes[peer], &request);
+    return post_of(fixture->star.spokes[peer], opcode, &sge);
 }
 
 /* Spokes receive what the hub sends, and send what it receives. */
@@ -149,50 +146,43 @@ static void check_completions(const struct fixture *fixture)
 }
 
 /* More often than the queues are deep, by both calls, with results and without. */
-TEST(posted_again_and_again)
+TEST_WITH(fixture, posted_again_and_again, ())
 {
-    struct fixture fixture;
     struct sluice_handle handles[PEERS][2];
-    fixture_open(&fixture);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        struct sluice_completion *completions = round % 2 == 0 ? fixture.completions : NULL;
-        fill(&fixture, round);
-        memset(fixture.completions, 0xff, sizeof(fixture.completions));
-        spokes_take_part(&fixture, handles);
+        struct sluice_completion *completions = round % 2 == 0 ? fixture->completions : NULL;
+        fill(fixture, round);
+        memset(fixture->completions, 0xff, sizeof(fixture->completions));
+        spokes_take_part(fixture, handles);
         if (round % 4 < 2) {
-            require_ok(sluice_list_submit(fixture.list, DEADLINE, completions));
+            require_ok(sluice_list_submit(fixture->list, DEADLINE, completions));
         } else {
-            require_ok(sluice_list_post(fixture.list, DEADLINE, completions));
-            require_ok(sluice_list_wait(fixture.list, DEADLINE));
+            require_ok(sluice_list_post(fixture->list, DEADLINE, completions));
+            require_ok(sluice_list_wait(fixture->list, DEADLINE));
         }
-        spokes_are_done(&fixture, handles);
-        check(&fixture, round);
+        spokes_are_done(fixture, handles);
+        check(fixture, round);
         if (completions) {
-            check_completions(&fixture);
+            check_completions(fixture);
         }
     }
     struct sluice_counters counters = {.size = sizeof(counters)};
-    require_ok(sluice_multichannel_counters(fixture.star.hub, &counters));
-    require(counters.requests[SLUICE_OP_SEND] == ROUNDS * PEERS &&
-                counters.bytes[SLUICE_OP_READ] == ROUNDS * PEERS * BLOCK,
-            "%llu sends, %llu bytes read", (unsigned long long)counters.requests[SLUICE_OP_SEND],
-            (unsigned long long)counters.bytes[SLUICE_OP_READ]);
-    fixture_close(&fixture);
+    require_ok(sluice_multichannel_counters(fixture->star.hub, &counters));
+    require_equal(counters.requests[SLUICE_OP_SEND], ROUNDS * PEERS, counters.bytes[SLUICE_OP_READ],
+                  ROUNDS * PEERS * BLOCK);
 }
 
 /* A list of one channel, with several requests to its peer, which share a doorbell. */
-TEST(of_a_channel)
+TEST_WITH(pair, of_a_channel, (NULL))
 {
     enum { MESSAGES = 5 };
-    struct pair pair;
     struct memory memory;
     struct sluice_sge sges[MESSAGES];
     struct sluice_request requests[MESSAGES];
     struct sluice_completion completions[MESSAGES];
-    pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 1024);
+    memory_open(&memory, pair->sides.pds[0], 1024);
     struct memory far;
-    memory_open(&far, pair.sides.pds[1], 1024);
+    memory_open(&far, pair->sides.pds[1], 1024);
     for (uint32_t i = 0; i < MESSAGES; i++) {
         sges[i] = memory_sge(&memory, 0, (size_t)8 * i);
         requests[i] = request_of(SLUICE_OP_SEND, 0, &sges[i]);
@@ -201,19 +191,19 @@ TEST(of_a_channel)
     }
     requests[0].sges = NULL;
     requests[0].sge_count = 0;
-    struct sluice_list *list = sluice_channel_list_prepare(pair.channels[0], requests, MESSAGES);
-    require(list, "%s", sluice_last_error());
+    struct sluice_list *list =
+        must(sluice_channel_list_prepare(pair->channels[0], requests, MESSAGES));
     for (uint32_t round = 0; round < ROUNDS; round++) {
         struct sluice_handle handles[MESSAGES];
         for (uint32_t i = 0; i < MESSAGES; i++) {
             struct sluice_sge sge = memory_sge(&far, 0, 1024);
             struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-            handles[i] = post(pair.channels[1], &request);
+            handles[i] = post(pair->channels[1], &request);
         }
         require_ok(sluice_list_submit(list, DEADLINE, completions));
         for (uint32_t i = 0; i < MESSAGES; i++) {
             struct sluice_completion completion =
-                await(pair.channels[1], handles[i], SLUICE_CLASS_NONE);
+                await(pair->channels[1], handles[i], SLUICE_CLASS_NONE);
             require(completion.bytes == 8 * i && completions[i].bytes == 8 * i &&
                         completion.immediate == (i == 4 ? 77 : 0),
                     "message %u: %llu bytes, immediate %u", i, (unsigned long long)completion.bytes,
@@ -223,7 +213,6 @@ TEST(of_a_channel)
     sluice_list_free(list);
     memory_close(&memory);
     memory_close(&far);
-    pair_close(&pair);
 }
 
 /*
@@ -249,8 +238,8 @@ static void aim_at_other_bytes(bool full)
     struct sluice_sge sge = memory_sge(&fixture.near, 0, BLOCK);
     struct sluice_request request = request_of(SLUICE_OP_WRITE, 1, &sge);
     request.remote = memory_remote(&fixture.far, 0, all);
-    struct sluice_list *list = sluice_multichannel_list_prepare(fixture.star.hub, &request, 1);
-    require(list, "%s", sluice_last_error());
+    struct sluice_list *list =
+        must(sluice_multichannel_list_prepare(fixture.star.hub, &request, 1));
     for (size_t i = 0; i < KINDS * PEERS; i++) {
         size_t to = (i * 7 + 3) % (KINDS * PEERS);
         struct sluice_sge from = memory_sge(&fixture.near, i * BLOCK, BLOCK);
@@ -310,8 +299,7 @@ TEST(aimed_at_words)
     memory_open_at(&memory, fixture.star.sides.pds[1], BLOCK,
                    ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
     request.remote = memory_remote(&memory, 0, BLOCK);
-    list = sluice_multichannel_list_prepare(fixture.star.hub, &request, 1);
-    require(list, "%s", sluice_last_error());
+    list = must(sluice_multichannel_list_prepare(fixture.star.hub, &request, 1));
     uint64_t *words = (void *)memory.bytes;
     memset(words, 0, BLOCK);
     sge.addr += 4;
@@ -322,199 +310,175 @@ TEST(aimed_at_words)
         require_ok(sluice_list_aim(list, 0, &sge, i % 2 * 16));
         require_ok(sluice_list_submit(list, DEADLINE, NULL));
     }
-    require(words[0] == 6 && words[1] == 0 && words[2] == 6, "%llu, %llu and %llu",
-            (unsigned long long)words[0], (unsigned long long)words[1],
-            (unsigned long long)words[2]);
+    require_equal(words[0], 6, words[1], 0, words[2], 6);
     sluice_list_free(list);
     memory_close(&memory);
     fixture_close(&fixture);
 }
 
 /* A list is in flight until it was waited for; no other call takes its results. */
-TEST(busy_until_waited_for)
+TEST_WITH(fixture, busy_until_waited_for, ())
 {
-    struct fixture fixture;
     struct sluice_handle handles[PEERS][2];
     struct sluice_completion completion;
-    fixture_open(&fixture);
-    require_error(sluice_list_wait(fixture.list, 0), -ENOENT, "not posted");
-    require_ok(sluice_list_post(fixture.list, DEADLINE, fixture.completions));
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EBUSY, "not waited for");
-    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -EBUSY, "not waited for");
-    require_error(sluice_list_wait(fixture.list, 0), -ETIMEDOUT, "still in flight peer");
-    require_error(sluice_list_wait(fixture.list, -1), -EINVAL, "negative");
-    require_error(sluice_multichannel_next(fixture.star.hub, DEADLINE, &completion), -ENOENT,
+    require_error(sluice_list_wait(fixture->list, 0), -ENOENT, "not posted");
+    require_ok(sluice_list_post(fixture->list, DEADLINE, fixture->completions));
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_error(sluice_list_wait(fixture->list, 0), -ETIMEDOUT, "still in flight peer");
+    require_error(sluice_list_wait(fixture->list, -1), -EINVAL, "negative");
+    require_error(sluice_multichannel_next(fixture->star.hub, DEADLINE, &completion), -ENOENT,
                   "nothing");
-    require_result(sluice_multichannel_flush(fixture.star.hub, 0), -ETIMEDOUT);
-    sluice_multichannel_wake(fixture.star.hub);
-    require_error(sluice_list_wait(fixture.list, DEADLINE), -EINTR, "wake");
-    fill(&fixture, 3);
-    spokes_take_part(&fixture, handles);
-    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-    require_result(sluice_multichannel_poll(fixture.star.hub, &completion, 1), 0);
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EBUSY, "not waited for");
-    require_ok(sluice_list_wait(fixture.list, 0));
-    check_completions(&fixture);
-    spokes_are_done(&fixture, handles);
-    fixture_close(&fixture);
+    require_result(sluice_multichannel_flush(fixture->star.hub, 0), -ETIMEDOUT);
+    sluice_multichannel_wake(fixture->star.hub);
+    require_error(sluice_list_wait(fixture->list, DEADLINE), -EINTR, "wake");
+    fill(fixture, 3);
+    spokes_take_part(fixture, handles);
+    require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
+    require_result(sluice_multichannel_poll(fixture->star.hub, &completion, 1), 0);
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_ok(sluice_list_wait(fixture->list, 0));
+    check_completions(fixture);
+    spokes_are_done(fixture, handles);
 }
 
 /*
  * Its memory cannot be deregistered while the list exists, nor while requests of a freed list are
  * in flight.
  */
-TEST(pins_its_memory)
+TEST_WITH(fixture, pins_its_memory, ())
 {
-    struct fixture fixture;
     struct sluice_handle handles[PEERS][2];
-    fixture_open(&fixture);
-    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "used");
-    require_ok(sluice_list_post(fixture.list, DEADLINE, fixture.completions));
-    sluice_list_free(fixture.list);
-    fixture.list = NULL;
-    memset(fixture.completions, 0x5a, sizeof(fixture.completions));
-    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "used");
-    spokes_take_part(&fixture, handles);
-    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-    spokes_are_done(&fixture, handles);
-    value_check(fixture.completions, sizeof(fixture.completions), 0x5a);
-    fixture_close(&fixture);
+    require_error(sluice_mr_deregister(fixture->near.mr), -EBUSY, "used");
+    require_ok(sluice_list_post(fixture->list, DEADLINE, fixture->completions));
+    sluice_list_free(fixture->list);
+    fixture->list = NULL;
+    memset(fixture->completions, 0x5a, sizeof(fixture->completions));
+    require_error(sluice_mr_deregister(fixture->near.mr), -EBUSY, "used");
+    spokes_take_part(fixture, handles);
+    require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
+    spokes_are_done(fixture, handles);
+    value_check(fixture->completions, sizeof(fixture->completions), 0x5a);
 }
 
 /* A peer that was reset or removed, and a channel that was closed. */
-TEST(stale_when_a_peer_is_another)
+TEST_WITH(fixture, stale_when_a_peer_is_another, ())
 {
-    struct fixture fixture;
     struct sluice_handle handles[PEERS][2];
-    fixture_open(&fixture);
-    star_reset(&fixture.star, 2);
-    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -ESTALE, "peer 2 was reset");
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -ESTALE, "peer 2 was reset");
-    sluice_list_free(fixture.list);
+    star_reset(&fixture->star, 2);
+    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -ESTALE, "peer 2 was reset");
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -ESTALE, "peer 2 was reset");
+    sluice_list_free(fixture->list);
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
-        ask(&fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
+        ask(fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
     }
-    fixture.list = prepare(&fixture, KINDS * PEERS);
-    fill(&fixture, 9);
-    spokes_take_part(&fixture, handles);
-    require_ok(sluice_list_submit(fixture.list, DEADLINE, NULL));
-    spokes_are_done(&fixture, handles);
-    check(&fixture, 9);
-    require_ok(sluice_multichannel_peer_remove(fixture.star.hub, 3));
-    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -ESTALE, "peer 3");
-    sluice_multichannel_close(fixture.star.hub);
-    fixture.star.hub = NULL;
-    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -ESTALE, "closed");
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -ESTALE, "closed");
-    require_error(sluice_list_wait(fixture.list, 0), -ESTALE, "closed");
-    require_error(sluice_list_aim(fixture.list, 0, NULL, 0), -ESTALE, "closed");
-    fixture_close(&fixture);
+    fixture->list = prepare(fixture, KINDS * PEERS);
+    fill(fixture, 9);
+    spokes_take_part(fixture, handles);
+    require_ok(sluice_list_submit(fixture->list, DEADLINE, NULL));
+    spokes_are_done(fixture, handles);
+    check(fixture, 9);
+    require_ok(sluice_multichannel_peer_remove(fixture->star.hub, 3));
+    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -ESTALE, "peer 3");
+    sluice_multichannel_close(fixture->star.hub);
+    fixture->star.hub = NULL;
+    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -ESTALE, "closed");
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -ESTALE, "closed");
+    require_error(sluice_list_wait(fixture->list, 0), -ESTALE, "closed");
+    require_error(sluice_list_aim(fixture->list, 0, NULL, 0), -ESTALE, "closed");
 }
 
 /* A failed peer fails only its own requests. */
-TEST(a_broken_peer_fails_alone)
+TEST_WITH(fixture, a_broken_peer_fails_alone, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    star_break(&fixture.star, 1);
+    star_break(&fixture->star, 1);
     for (uint32_t i = 0; i < PEERS; i++) {
         if (i != 1) {
-            far_post(&fixture, i, SLUICE_OP_RECEIVE, SENT);
-            far_post(&fixture, i, SLUICE_OP_SEND, RECEIVED);
+            far_post(fixture, i, SLUICE_OP_RECEIVE, SENT);
+            far_post(fixture, i, SLUICE_OP_SEND, RECEIVED);
         }
     }
-    require_result(sluice_list_submit(fixture.list, DEADLINE, fixture.completions), -ENOTCONN);
+    require_result(sluice_list_submit(fixture->list, DEADLINE, fixture->completions), -ENOTCONN);
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
-        require(fixture.completions[i].error == (i / KINDS == 1 ? -ENOTCONN : 0),
-                "request %u: error %d", i, fixture.completions[i].error);
+        require(fixture->completions[i].error == (i / KINDS == 1 ? -ENOTCONN : 0),
+                "request %u: error %d", i, fixture->completions[i].error);
     }
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -ENOTCONN, "peer 1");
-    fixture_close(&fixture);
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -ENOTCONN, "peer 1");
 }
 
 /* Only the peer that does not take part is late. */
-TEST(late_by_the_deadline)
+TEST_WITH(fixture, late_by_the_deadline, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    require_error(sluice_list_post(fixture.list, 0, NULL), -ETIMEDOUT, "nothing was posted");
-    require_error(sluice_list_post(fixture.list, -1, NULL), -EINVAL, "negative");
+    require_error(sluice_list_post(fixture->list, 0, NULL), -ETIMEDOUT, "nothing was posted");
+    require_error(sluice_list_post(fixture->list, -1, NULL), -EINVAL, "negative");
     for (uint32_t i = 1; i < PEERS; i++) {
-        far_post(&fixture, i, SLUICE_OP_RECEIVE, SENT);
-        far_post(&fixture, i, SLUICE_OP_SEND, RECEIVED);
+        far_post(fixture, i, SLUICE_OP_RECEIVE, SENT);
+        far_post(fixture, i, SLUICE_OP_SEND, RECEIVED);
     }
-    require_ok(sluice_list_post(fixture.list, SLUICE_MS(NEVER_TAKEN), fixture.completions));
-    require_result(sluice_list_wait(fixture.list, DEADLINE), -ETIMEDOUT);
+    require_ok(sluice_list_post(fixture->list, SLUICE_MS(NEVER_TAKEN), fixture->completions));
+    require_result(sluice_list_wait(fixture->list, DEADLINE), -ETIMEDOUT);
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
-        int error = fixture.completions[i].error;
-        bool two_sided = fixture.requests[i].opcode == SLUICE_OP_SEND ||
-                         fixture.requests[i].opcode == SLUICE_OP_RECEIVE;
+        int error = fixture->completions[i].error;
+        bool two_sided = fixture->requests[i].opcode == SLUICE_OP_SEND ||
+                         fixture->requests[i].opcode == SLUICE_OP_RECEIVE;
         require(i / KINDS == 0 ? !two_sided || error == -ETIMEDOUT : error == 0,
                 "request %u: error %d", i, error);
     }
-    require_error(sluice_list_wait(fixture.list, 0), -ENOENT, "not posted");
-    fixture_close(&fixture);
+    require_error(sluice_list_wait(fixture->list, 0), -ENOENT, "not posted");
 }
 
 /* A post takes all requests or none; a submit waits for room. */
-TEST(needs_room_for_all)
+TEST_WITH(fixture, needs_room_for_all, ())
 {
-    struct fixture fixture;
     struct sluice_handle handles[DEPTH];
-    fixture_open(&fixture);
-    struct sluice_sge sge = memory_sge(&fixture.near, 0, BLOCK);
+    struct sluice_sge sge = memory_sge(&fixture->near, 0, BLOCK);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(
-            sluice_multichannel_send_unpolled(fixture.star.hub, 2, &sge, 1, DEADLINE, &handles[i]));
+        require_ok(sluice_multichannel_send_unpolled(fixture->star.hub, 2, &sge, 1, DEADLINE,
+                                                     &handles[i]));
     }
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EAGAIN, "peer 2");
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EAGAIN, "peer 2");
     for (uint32_t i = 0; i < DEPTH; i++) {
-        far_post(&fixture, 2, SLUICE_OP_RECEIVE, SENT);
+        far_post(fixture, 2, SLUICE_OP_RECEIVE, SENT);
     }
-    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
     struct sluice_handle ends[PEERS][2];
-    require_ok(sluice_channel_flush(fixture.star.spokes[2], DEADLINE));
-    fill_queue(&fixture, 2);
-    fill(&fixture, 1);
-    spokes_take_part(&fixture, ends);
-    require_ok(sluice_list_submit(fixture.list, DEADLINE, NULL));
-    spokes_are_done(&fixture, ends);
-    check(&fixture, 1);
-    fixture_close(&fixture);
+    require_ok(sluice_channel_flush(fixture->star.spokes[2], DEADLINE));
+    fill_queue(fixture, 2);
+    fill(fixture, 1);
+    spokes_take_part(fixture, ends);
+    require_ok(sluice_list_submit(fixture->list, DEADLINE, NULL));
+    spokes_are_done(fixture, ends);
+    check(fixture, 1);
 }
 
 /* While a scope is open, the list cannot be posted outside of it. */
-TEST(busy_in_a_scope)
+TEST_WITH(fixture, busy_in_a_scope, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE);
-    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EBUSY, "scope");
-    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -EBUSY, "scope");
-    require_error(sluice_list_wait(fixture.list, 0), -EBUSY, "scope");
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE);
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EBUSY, "scope");
+    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -EBUSY, "scope");
+    require_error(sluice_list_wait(fixture->list, 0), -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
-    fixture_close(&fixture);
 }
 
 /* Lists that cannot be prepared, each with the text of its mistake. */
-TEST(wrong_lists)
+TEST_WITH(fixture, wrong_lists, ())
 {
-    struct fixture fixture;
     struct sluice_request requests[DEPTH + 1];
     int any = 0;
-    fixture_open(&fixture);
-    struct sluice_sge sge = memory_sge(&fixture.near, 0, BLOCK);
+    struct sluice_sge sge = memory_sge(&fixture->near, 0, BLOCK);
     require_null(sluice_multichannel_list_prepare(NULL, requests, 1), EINVAL, "not a multichannel");
     require_null(sluice_channel_list_prepare(NULL, requests, 1), EINVAL, "not a channel");
-    require_null(sluice_multichannel_list_prepare(fixture.star.hub, requests, 0), EINVAL,
+    require_null(sluice_multichannel_list_prepare(fixture->star.hub, requests, 0), EINVAL,
                  "at least one");
-    require_null(sluice_multichannel_list_prepare(fixture.star.hub, NULL, 1), EINVAL, "NULL");
+    require_null(sluice_multichannel_list_prepare(fixture->star.hub, NULL, 1), EINVAL, "NULL");
     requests[0] = request_of(SLUICE_OP_SEND, PEERS, &sge);
-    require_null(sluice_multichannel_list_prepare(fixture.star.hub, requests, 1), EINVAL, "peer 4");
+    require_null(sluice_multichannel_list_prepare(fixture->star.hub, requests, 1), EINVAL,
+                 "peer 4");
     for (uint32_t i = 0; i <= DEPTH; i++) {
         requests[i] = request_of(SLUICE_OP_SEND, 0, &sge);
     }
-    require_null(sluice_multichannel_list_prepare(fixture.star.hub, requests, DEPTH + 1), E2BIG,
+    require_null(sluice_multichannel_list_prepare(fixture->star.hub, requests, DEPTH + 1), E2BIG,
                  "peer 0");
     require_error(sluice_list_submit(NULL, DEADLINE, NULL), -EINVAL, "not a list");
     require_error(sluice_list_post((struct sluice_list *)&any, DEADLINE, NULL), -EINVAL,
@@ -522,7 +486,6 @@ TEST(wrong_lists)
     require_error(sluice_list_wait(NULL, 0), -EINVAL, "not a list");
     require_error(sluice_list_aim(NULL, 0, NULL, 0), -EINVAL, "not a list");
     sluice_list_free(NULL);
-    fixture_close(&fixture);
 }
 
 int main(void)

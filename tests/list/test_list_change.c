@@ -117,124 +117,113 @@ static void move(struct fixture *fixture, struct sluice_list *list, enum way way
     }
     if (way != SCOPE)
         return;
-    scope = sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_result(sluice_list_scope_post(list, scope, handles), KINDS);
     for (uint32_t i = 0; i < KINDS; i++)
         require_ok(sluice_scope_wait(scope, &handles[i], DEADLINE, &fixture->completions[i]));
     require_ok(sluice_scope_end(scope, &report));
-    require(report.posted == KINDS && report.unseen == 0, "%u and %u", report.posted,
-            report.unseen);
+    require_equal(report.posted, KINDS, report.unseen, 0);
 }
 
-TEST(lengths_that_vary)
+TEST_WITH(fixture, lengths_that_vary, ())
 {
     static const uint32_t lengths[] = {BLOCK, 0, 1, BLOCK - 1, 77, BLOCK, 8};
-    struct fixture fixture;
     struct sluice_list *list;
 
-    fixture_open(&fixture);
-    list = prepare_kinds(&fixture);
+    list = prepare_kinds(fixture);
     for (uint32_t turn = 0; turn < 7 * WAYS; turn++) {
         uint32_t own[KINDS];
 
-        memset(fixture.near.bytes, 0xee, SPAN);
-        memset(fixture.far.bytes, 0xee, SPAN);
+        memset(fixture->near.bytes, 0xee, SPAN);
+        memset(fixture->far.bytes, 0xee, SPAN);
         for (uint32_t i = 0; i < KINDS; i++) {
             own[i] = lengths[(turn + 2 * i) % COUNT(lengths)];
             require_ok(sluice_list_set_length(list, i, own[i]));
-            pattern_fill(source_of(&fixture, i)->bytes + (size_t)i * BLOCK, BLOCK,
+            pattern_fill(source_of(fixture, i)->bytes + (size_t)i * BLOCK, BLOCK,
                          pattern_key(0, i, turn));
         }
-        struct sluice_handle took = far_post(&fixture, SLUICE_OP_RECEIVE, SEND, BLOCK);
-        struct sluice_handle gave = far_post(&fixture, SLUICE_OP_SEND, RECEIVE, own[RECEIVE]);
+        struct sluice_handle took = far_post(fixture, SLUICE_OP_RECEIVE, SEND, BLOCK);
+        struct sluice_handle gave = far_post(fixture, SLUICE_OP_SEND, RECEIVE, own[RECEIVE]);
 
-        move(&fixture, list, (enum way)(turn % WAYS));
-        await(fixture.pair.channels[1], took, SLUICE_CLASS_NONE);
-        await(fixture.pair.channels[1], gave, SLUICE_CLASS_NONE);
+        move(fixture, list, (enum way)(turn % WAYS));
+        await(fixture->pair.channels[1], took, SLUICE_CLASS_NONE);
+        await(fixture->pair.channels[1], gave, SLUICE_CLASS_NONE);
         for (uint32_t i = 0; i < KINDS; i++)
-            require(fixture.completions[i].bytes == own[i], "%u: %llu", i,
-                    (unsigned long long)fixture.completions[i].bytes);
-        check_moved(&fixture, own, turn);
+            require(fixture->completions[i].bytes == own[i], "%u: %llu", i,
+                    (unsigned long long)fixture->completions[i].bytes);
+        check_moved(fixture, own, turn);
     }
     sluice_list_free(list);
-    fixture_close(&fixture);
 }
 
 /* A receive whose length was reduced is too short for the original message. */
-TEST(a_receive_that_is_shorter)
+TEST_WITH(fixture, a_receive_that_is_shorter, ())
 {
-    struct fixture fixture;
     struct sluice_sge sge;
     struct sluice_request request;
     struct sluice_list *list;
 
-    fixture_open(&fixture);
-    sge = memory_sge(&fixture.near, 0, BLOCK);
+    sge = memory_sge(&fixture->near, 0, BLOCK);
     request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-    list = prepare(&fixture, &request, 1);
+    list = prepare(fixture, &request, 1);
     require_ok(sluice_list_set_length(list, 0, BLOCK - 1));
-    far_post(&fixture, SLUICE_OP_SEND, 0, BLOCK);
-    require(sluice_list_submit(list, DEADLINE, fixture.completions) < 0, "it has room");
-    require(fixture.completions[0].error_class == SLUICE_CLASS_TRUNCATED, "%s",
+    far_post(fixture, SLUICE_OP_SEND, 0, BLOCK);
+    require(sluice_list_submit(list, DEADLINE, fixture->completions) < 0, "it has room");
+    require(fixture->completions[0].error_class == SLUICE_CLASS_TRUNCATED, "%s",
             sluice_last_error());
     sluice_list_free(list);
     /* Closed before their memory, which failed requests may still name. */
     for (int i = 0; i < 2; i++) {
-        sluice_channel_close(fixture.pair.channels[i]);
-        fixture.pair.channels[i] = NULL;
+        sluice_channel_close(fixture->pair.channels[i]);
+        fixture->pair.channels[i] = NULL;
     }
-    fixture_close(&fixture);
 }
 
-TEST(lengths_and_places)
+TEST_WITH(fixture, lengths_and_places, ())
 {
-    struct fixture fixture;
     struct sluice_sge sge, two[2];
     struct sluice_request requests[2];
     struct sluice_list *list;
 
-    fixture_open(&fixture);
-    sge = memory_sge(&fixture.near, 0, BLOCK);
-    memory_split(&fixture.near, 0, BLOCK, two, 2);
+    sge = memory_sge(&fixture->near, 0, BLOCK);
+    memory_split(&fixture->near, 0, BLOCK, two, 2);
     requests[0] = request_of(SLUICE_OP_WRITE, 0, &sge);
-    requests[0].remote = memory_remote(&fixture.far, 0, 2 * BLOCK);
+    requests[0].remote = memory_remote(&fixture->far, 0, 2 * BLOCK);
     requests[1] = requests[0];
     requests[1].sges = two;
     requests[1].sge_count = 2;
-    list = prepare(&fixture, requests, 2);
+    list = prepare(fixture, requests, 2);
     require_error(sluice_list_set_length(NULL, 0, 1), -EINVAL, "not a list");
     require_error(sluice_list_set_length(list, 2, 1), -EINVAL, "no request 2");
     require_error(sluice_list_set_length(list, 1, 1), -EINVAL, "request 1 2 elements");
     require_error(sluice_list_set_length(list, 0, BLOCK + 1), -EINVAL, "prepared 300 bytes 301");
     require_ok(sluice_list_set_length(list, 0, 10));
-    sge = memory_sge(&fixture.near, SPAN - 10, 9);
+    sge = memory_sge(&fixture->near, SPAN - 10, 9);
     require_error(sluice_list_aim(list, 0, &sge, 0), -EINVAL, "10 bytes element 9");
-    sge = memory_sge(&fixture.near, 0, BLOCK + 1);
+    sge = memory_sge(&fixture->near, 0, BLOCK + 1);
     require_error(sluice_list_aim(list, 0, &sge, 0), -EINVAL, "10 bytes element 301");
-    sge = memory_sge(&fixture.near, 0, 20);
+    sge = memory_sge(&fixture->near, 0, 20);
     require_ok(sluice_list_aim(list, 0, &sge, 0));
     require_error(sluice_list_set_length(list, 0, 21), -ERANGE, "aimed element of 20");
     require_ok(sluice_list_set_length(list, 0, 20));
     require_ok(sluice_list_set_length(list, 0, 10));
-    sge = memory_sge(&fixture.near, SPAN - 10, 10);
+    sge = memory_sge(&fixture->near, SPAN - 10, 10);
     require_error(sluice_list_aim(list, 0, &sge, 2 * BLOCK - 9), -ERANGE, "remote range");
     require_ok(sluice_list_aim(list, 0, &sge, 2 * BLOCK - 10));
     require_error(sluice_list_set_length(list, 0, 11), -ERANGE, "aimed element of 10");
-    sge = memory_sge(&fixture.near, SPAN - 20, 20);
+    sge = memory_sge(&fixture->near, SPAN - 20, 20);
     require_ok(sluice_list_aim(list, 0, &sge, 2 * BLOCK - 10));
     require_error(sluice_list_set_length(list, 0, 11), -ERANGE, "remote range 10 more");
-    sge = memory_sge(&fixture.near, SPAN - 10, 10);
+    sge = memory_sge(&fixture->near, SPAN - 10, 10);
     require_ok(sluice_list_aim(list, 0, &sge, 2 * BLOCK - 10));
-    pattern_fill(fixture.near.bytes + SPAN - 10, 10, 7);
+    pattern_fill(fixture->near.bytes + SPAN - 10, 10, 7);
     require_ok(sluice_list_submit(list, DEADLINE, NULL));
-    pattern_check(fixture.far.bytes + 2 * BLOCK - 10, 10, 7);
+    pattern_check(fixture->far.bytes + 2 * BLOCK - 10, 10, 7);
     require_ok(sluice_list_aim(list, 0, NULL, 0));
-    sluice_channel_close(fixture.pair.channels[0]);
-    fixture.pair.channels[0] = NULL;
+    sluice_channel_close(fixture->pair.channels[0]);
+    fixture->pair.channels[0] = NULL;
     require_error(sluice_list_set_length(list, 0, 1), -ESTALE, "closed");
     sluice_list_free(list);
-    fixture_close(&fixture);
 }
 
 /* Blocks of 40 bytes, each third one of near to each second one of far, or pages that are named. */
@@ -342,22 +331,18 @@ static void post_often(struct fixture *fixture, struct sluice_scope *scope)
     sluice_list_free(list);
 }
 
-TEST(posted_in_a_scope)
+TEST_WITH(fixture, posted_in_a_scope, ())
 {
     struct sluice_scope_report report = {.size = sizeof report};
-    struct fixture fixture;
     struct sluice_scope *scope;
 
-    fixture_open(&fixture);
-    pattern_fill(fixture.near.bytes, SPAN, 9);
-    scope = sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
-    post_often(&fixture, scope);
+    pattern_fill(fixture->near.bytes, SPAN, 9);
+    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
+    post_often(fixture, scope);
     require_ok(sluice_scope_end(scope, &report));
     require(report.posted == 10 * DEPTH && report.failed == 0, "%u", report.posted);
     for (size_t i = 0; i < 10 * DEPTH; i++)
-        require(memcmp(fixture.near.bytes + 8 * i, fixture.far.bytes + 16 * i, 8) == 0, "%zu", i);
-    fixture_close(&fixture);
+        require(memcmp(fixture->near.bytes + 8 * i, fixture->far.bytes + 16 * i, 8) == 0, "%zu", i);
 }
 
 TEST(blocks_in_a_scope)
@@ -377,8 +362,7 @@ TEST(blocks_in_a_scope)
     request.remote = memory_remote(&fixture.far, 0, SPAN);
     request.blocks = &blocks;
     list = prepare(&fixture, &request, 1);
-    scope = sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    scope = must(sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE));
     for (size_t i = 0; i < 6; i++) {
         require_ok(sluice_list_aim(list, 0, NULL, i * 24 * PIECE));
         require_result(sluice_list_scope_post(list, scope, NULL), 1);
@@ -391,62 +375,51 @@ TEST(blocks_in_a_scope)
 }
 
 /* A list that cannot be posted in a scope leaves the scope unchanged. */
-TEST(scopes_that_are_not_its_own)
+TEST_WITH(fixture, scopes_that_are_not_its_own, ())
 {
-    struct fixture fixture;
     struct sluice_list *list;
     struct sluice_scope *scope, *other;
     struct sluice_scope *volatile ended; /* hides the end from the compiler */
     struct sluice_sge sge;
     struct sluice_request request;
 
-    fixture_open(&fixture);
-    sge = memory_sge(&fixture.near, 0, 8);
+    sge = memory_sge(&fixture->near, 0, 8);
     request = request_of(SLUICE_OP_WRITE, 0, &sge);
-    request.remote = memory_remote(&fixture.far, 0, 8);
-    list = prepare(&fixture, &request, 1);
+    request.remote = memory_remote(&fixture->far, 0, 8);
+    list = prepare(fixture, &request, 1);
     require_error(sluice_list_scope_post(list, NULL, NULL), -EINVAL, "not a scope");
-    other = sluice_channel_scope_begin(fixture.pair.channels[1], DEADLINE);
-    require(other, "%s", sluice_last_error());
+    other = must(sluice_channel_scope_begin(fixture->pair.channels[1], DEADLINE));
     require_error(sluice_list_scope_post(list, other, NULL), -EINVAL, "another channel");
     require_ok(sluice_scope_end(other, NULL));
     require_ok(sluice_list_post(list, DEADLINE, NULL));
-    scope = sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_error(sluice_list_scope_post(NULL, scope, NULL), -EINVAL, "not a list");
     require_error(sluice_list_scope_post(list, scope, NULL), -EBUSY, "not waited for");
     ended = scope;
     require_ok(sluice_scope_end(scope, NULL));
     require_ok(sluice_list_wait(list, DEADLINE));
     require_error(sluice_list_scope_post(list, ended, NULL), -ESTALE, "ended before");
-    pair_reset(&fixture.pair);
-    scope = sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    pair_reset(&fixture->pair);
+    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_error(sluice_list_scope_post(list, scope, NULL), -ESTALE, "stale");
     require_ok(sluice_scope_end(scope, NULL));
     sluice_list_free(list);
-    fixture_close(&fixture);
 }
 
 /* In a scope without time each request ends late, and is reported by the end of the scope. */
-TEST(a_scope_without_time)
+TEST_WITH(fixture, a_scope_without_time, ())
 {
     struct sluice_scope_report report = {.size = sizeof report};
-    struct fixture fixture;
     struct sluice_list *list;
     struct sluice_scope *scope;
 
-    fixture_open(&fixture);
-    list = prepare_kinds(&fixture);
-    scope = sluice_channel_scope_begin(fixture.pair.channels[0], 0);
-    require(scope, "%s", sluice_last_error());
+    list = prepare_kinds(fixture);
+    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], 0));
     require_result(sluice_list_scope_post(list, scope, NULL), KINDS);
     require_result(sluice_scope_end(scope, &report), -ETIMEDOUT);
-    require(report.posted == KINDS && report.failed == KINDS, "%u and %u", report.posted,
-            report.failed);
+    require_equal(report.posted, KINDS, report.failed, KINDS);
     sluice_list_free(list);
-    pair_works(&fixture.pair);
-    fixture_close(&fixture);
+    pair_works(&fixture->pair);
 }
 
 int main(void)

@@ -48,8 +48,7 @@ static void lose_a_peer(struct rank *rank)
     }
     if (rank->index == 0) {
         outlive_victim(rank, &mesh, &memory, remotes, &report);
-        require(report.error == -ECONNRESET && report.posted == 12, "%d, %u posted", report.error,
-                report.posted);
+        require_equal(report.error, -ECONNRESET, report.posted, 12);
         require(report.failed >= 4 && report.failed == report.count, "%u failed, %u listed",
                 report.failed, report.count);
         for (uint32_t i = 0; i < report.count; i++) {

@@ -14,10 +14,8 @@
 /* Slot i of the hub's memory, and of the memory that all its peers share. */
 struct fixture {
     struct star star;
-    struct memory near;
-    struct memory far;
-    struct sluice_sge sges[SLOTS];
-    struct sluice_sge far_sges[SLOTS];
+    struct memory near, far;
+    struct sluice_sge sges[SLOTS], far_sges[SLOTS];
     struct sluice_request requests[SLOTS];
     struct sluice_handle handles[SLOTS];
     struct sluice_completion failures[SLOTS];
@@ -63,8 +61,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct fixture *fixture)
 {
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
     return scope;
 }
 
@@ -103,106 +100,92 @@ static void post_to_hub(struct fixture *fixture, uint32_t peer, uint32_t opcode,
 }
 
 /* Far more than the queues have room for. */
-TEST(lists_of_writes_and_reads)
+TEST_WITH(fixture, lists_of_writes_and_reads, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_scope *scope = begin(&fixture);
+    struct sluice_scope *scope = begin(fixture);
     uint32_t half = SLOTS / 2;
-    require_result(sluice_scope_post_scatter_write(scope, fixture.requests, half, NULL), half);
+    require_result(sluice_scope_post_scatter_write(scope, fixture->requests, half, NULL), half);
     require_result(
-        sluice_scope_post_gather_read(scope, fixture.requests + half, half, fixture.handles), half);
-    end(&fixture, scope, SLOTS);
+        sluice_scope_post_gather_read(scope, fixture->requests + half, half, fixture->handles),
+        half);
+    end(fixture, scope, SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        check_slot(&fixture, i, i);
+        check_slot(fixture, i, i);
     }
-    pattern_check(fixture.far.bytes, half * SLOT, 1);
-    fixture_close(&fixture);
+    pattern_check(fixture->far.bytes, half * SLOT, 1);
 }
 
-TEST(multicasts)
+TEST_WITH(fixture, multicasts, ())
 {
-    struct fixture fixture;
     uint32_t peers[SLOTS];
     struct sluice_peer_remote_mr remotes[SLOTS];
-    fixture_open(&fixture);
     memset(remotes, 0, sizeof(remotes));
     for (uint32_t i = 0; i < SLOTS; i++) {
         peers[i] = PEERS - 1 - i % PEERS;
         remotes[i].peer = peers[i];
-        remotes[i].remote = fixture.requests[i].remote;
+        remotes[i].remote = fixture->requests[i].remote;
     }
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        post_to_hub(&fixture, i % PEERS, SLUICE_OP_RECEIVE, i);
+        post_to_hub(fixture, i % PEERS, SLUICE_OP_RECEIVE, i);
     }
-    struct sluice_scope *scope = begin(&fixture);
-    require_result(sluice_scope_post_multicast_send(scope, &fixture.requests[7], peers, 2 * PEERS,
-                                                    fixture.handles),
+    struct sluice_scope *scope = begin(fixture);
+    require_result(sluice_scope_post_multicast_send(scope, &fixture->requests[7], peers, 2 * PEERS,
+                                                    fixture->handles),
                    2 * PEERS);
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        wait_for(&fixture, scope, i, SLUICE_OP_SEND, peers[i], 107);
+        wait_for(fixture, scope, i, SLUICE_OP_SEND, peers[i], 107);
     }
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        check_slot(&fixture, 7, i);
+        check_slot(fixture, 7, i);
     }
-    require_result(sluice_scope_post_multicast_write(scope, &fixture.requests[9], remotes, SLOTS,
-                                                     fixture.handles),
+    require_result(sluice_scope_post_multicast_write(scope, &fixture->requests[9], remotes, SLOTS,
+                                                     fixture->handles),
                    SLOTS);
-    end(&fixture, scope, 2 * PEERS + SLOTS);
+    end(fixture, scope, 2 * PEERS + SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        check_slot(&fixture, 9, i);
+        check_slot(fixture, 9, i);
     }
-    fixture_close(&fixture);
 }
 
 /* A peer that takes nothing delays no other one, even if the list names it first. */
-TEST(full_queue_holds_back_no_other)
+TEST_WITH(fixture, full_queue_holds_back_no_other, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < 20; i++) {
-        fixture.requests[i].opcode = i < 10 ? SLUICE_OP_RECEIVE : SLUICE_OP_WRITE;
-        fixture.requests[i].peer = i < 10 ? 0 : i < 15 ? 1 : 2;
+        fixture->requests[i].opcode = i < 10 ? SLUICE_OP_RECEIVE : SLUICE_OP_WRITE;
+        fixture->requests[i].peer = i < 10 ? 0 : i < 15 ? 1 : 2;
     }
     struct sluice_scope *scope =
-        sluice_multichannel_scope_begin(fixture.star.hub, SLUICE_MS(short_run() ? 1000 : 200));
-    require_result(sluice_scope_post(scope, fixture.requests, 20, fixture.handles), 20);
-    require_result(sluice_scope_end(scope, &fixture.report), -ETIMEDOUT);
-    require(fixture.report.posted == 20 && fixture.report.failed == 10 &&
-                fixture.report.count == 10,
-            "posted %u, failed %u", fixture.report.posted, fixture.report.failed);
+        sluice_multichannel_scope_begin(fixture->star.hub, SLUICE_MS(short_run() ? 1000 : 200));
+    require_result(sluice_scope_post(scope, fixture->requests, 20, fixture->handles), 20);
+    require_result(sluice_scope_end(scope, &fixture->report), -ETIMEDOUT);
+    require_equal(fixture->report.posted, 20, fixture->report.failed, 10, fixture->report.count,
+                  10);
     for (uint32_t i = 0; i < 10; i++) {
-        require(fixture.failures[i].user_data == 100 + i, "%llu",
-                (unsigned long long)fixture.failures[i].user_data);
-        require_class(&fixture.failures[i], SLUICE_CLASS_TIMEOUT);
-        check_slot(&fixture, 10 + i, 10 + i);
+        require_equal(fixture->failures[i].user_data, 100 + i);
+        require_class(&fixture->failures[i], SLUICE_CLASS_TIMEOUT);
+        check_slot(fixture, 10 + i, 10 + i);
     }
-    star_reset(&fixture.star, 0);
-    fixture_close(&fixture);
+    star_reset(&fixture->star, 0);
 }
 
 /* Other requests fill the queue until the deadline: the peer is not at fault, and stays ready. */
-TEST(request_without_room_fails_alone)
+TEST_WITH(fixture, request_without_room_fails_alone, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(fixture.star.hub, 1, &fixture.sges[i], 1,
+        require_ok(sluice_multichannel_receive_unpolled(fixture->star.hub, 1, &fixture->sges[i], 1,
                                                         DEADLINE, NULL));
     }
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture.star.hub, SLUICE_MS(30));
-    require_ok(sluice_scope_post_receive(scope, 1, &fixture.sges[9], 1, &fixture.handles[9]));
-    require_ok(sluice_scope_wait(scope, &fixture.handles[9], 0, &completion));
-    require(completion.error == -ETIMEDOUT && completion.cause == SLUICE_STATUS_DEADLINE,
-            "error %d, cause %u", completion.error, completion.cause);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture->star.hub, SLUICE_MS(30));
+    require_ok(sluice_scope_post_receive(scope, 1, &fixture->sges[9], 1, &fixture->handles[9]));
+    require_ok(sluice_scope_wait(scope, &fixture->handles[9], 0, &completion));
+    require_equal(completion.error, -ETIMEDOUT, completion.cause, SLUICE_STATUS_DEADLINE);
     require_ok(sluice_scope_end(scope, NULL));
-    require_result(sluice_multichannel_peer_state(fixture.star.hub, 1), SLUICE_STATE_READY);
+    require_result(sluice_multichannel_peer_state(fixture->star.hub, 1), SLUICE_STATE_READY);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        post_to_hub(&fixture, 1, SLUICE_OP_SEND, i);
+        post_to_hub(fixture, 1, SLUICE_OP_SEND, i);
     }
-    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-    fixture_close(&fixture);
+    require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
 }
 
 #define refused(call) require_error(call, -EBUSY, "scope")
@@ -227,49 +210,44 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct fixture
 }
 
 /* Calls that only read are allowed, and refused calls had no effect. */
-TEST(channel_is_busy)
+TEST_WITH(fixture, channel_is_busy, ())
 {
-    struct fixture fixture;
     struct sluice_channel_info info = {.size = sizeof(info)};
     struct sluice_counters counters = {.size = sizeof(counters)};
     struct sluice_error error = {.size = sizeof(error)};
-    fixture_open(&fixture);
-    struct sluice_channel *channel = fixture.star.spokes[1];
+    struct sluice_channel *channel = fixture->star.spokes[1];
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     receive.user_data = 5;
     struct sluice_handle handle = post(channel, &receive);
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
-    fixture.requests[0].opcode = SLUICE_OP_WRITE;
-    check_channel_is_busy(channel, &fixture, &handle);
+    fixture->requests[0].opcode = SLUICE_OP_WRITE;
+    check_channel_is_busy(channel, fixture, &handle);
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     require_result(sluice_channel_error(channel, &error), 0);
     require_ok(sluice_channel_query(channel, &info));
     require_ok(sluice_channel_counters(channel, &counters));
     require(sluice_channel_fd(channel) >= 0, "%s", sluice_last_error());
     require_ok(sluice_channel_wake(channel));
-    require_ok(sluice_scope_end(scope, &fixture.report));
-    require(fixture.report.posted == 0, "%u", fixture.report.posted);
-    require_ok(sluice_multichannel_send(fixture.star.hub, 1, NULL, 0, DEADLINE));
+    require_ok(sluice_scope_end(scope, &fixture->report));
+    require(fixture->report.posted == 0, "%u", fixture->report.posted);
+    require_ok(sluice_multichannel_send(fixture->star.hub, 1, NULL, 0, DEADLINE));
     require(await(channel, handle, SLUICE_CLASS_NONE).user_data == 5, "%u", 5);
-    pattern_check(fixture.near.bytes, fixture.near.length, 1);
-    pattern_check(fixture.far.bytes, fixture.far.length, 2);
-    fixture_close(&fixture);
+    pattern_check(fixture->near.bytes, fixture->near.length, 1);
+    pattern_check(fixture->far.bytes, fixture->far.length, 2);
 }
 
-TEST(multichannel_is_busy)
+TEST_WITH(fixture, multichannel_is_busy, ())
 {
-    struct fixture fixture;
     struct sluice_endpoint endpoint = {{0}};
     struct sluice_completion completion;
     struct sluice_handle handle = {0};
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    struct sluice_scope *scope = begin(&fixture);
-    refused(sluice_multichannel_submit(hub, fixture.requests, 0, DEADLINE, NULL));
-    refused(sluice_multichannel_scatter_gather(hub, fixture.requests, 2, fixture.requests, 2,
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_scope *scope = begin(fixture);
+    refused(sluice_multichannel_submit(hub, fixture->requests, 0, DEADLINE, NULL));
+    refused(sluice_multichannel_scatter_gather(hub, fixture->requests, 2, fixture->requests, 2,
                                                DEADLINE, NULL));
-    fixture.requests[0].opcode = SLUICE_OP_READ;
-    refused(sluice_multichannel_post(hub, fixture.requests, 1, DEADLINE, NULL));
+    fixture->requests[0].opcode = SLUICE_OP_READ;
+    refused(sluice_multichannel_post(hub, fixture->requests, 1, DEADLINE, NULL));
     refused(sluice_multichannel_poll(hub, &completion, 1));
     refused(sluice_multichannel_wait(hub, &handle, 0, &completion));
     refused(sluice_multichannel_next(hub, 0, &completion));
@@ -280,35 +258,31 @@ TEST(multichannel_is_busy)
     for (uint32_t i = 0; i < PEERS; i++) {
         require_result(sluice_multichannel_peer_state(hub, i), SLUICE_STATE_READY);
     }
-    end(&fixture, scope, 0);
-    pattern_check(fixture.near.bytes, fixture.near.length, 1);
-    pattern_check(fixture.far.bytes, fixture.far.length, 2);
-    fixture_close(&fixture);
+    end(fixture, scope, 0);
+    pattern_check(fixture->near.bytes, fixture->near.length, 1);
+    pattern_check(fixture->far.bytes, fixture->far.length, 2);
 }
 
 /* A wake ends the wait for one request, and no other wait of a scope. */
-TEST(woken_in_a_scope)
+TEST_WITH(fixture, woken_in_a_scope, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
-    fixture_open(&fixture);
-    struct sluice_scope *scope = begin(&fixture);
-    require_ok(sluice_scope_post_receive(scope, 1, &fixture.sges[0], 1, &fixture.handles[0]));
-    require_ok(sluice_multichannel_wake(fixture.star.hub));
-    require_result(sluice_scope_wait(scope, &fixture.handles[0], DEADLINE, &completion), -EINTR);
+    struct sluice_scope *scope = begin(fixture);
+    require_ok(sluice_scope_post_receive(scope, 1, &fixture->sges[0], 1, &fixture->handles[0]));
+    require_ok(sluice_multichannel_wake(fixture->star.hub));
+    require_result(sluice_scope_wait(scope, &fixture->handles[0], DEADLINE, &completion), -EINTR);
     /* It ends one wait, and no result is lost. */
-    require_result(sluice_scope_wait(scope, &fixture.handles[0], SLUICE_MS(5), &completion),
+    require_result(sluice_scope_wait(scope, &fixture->handles[0], SLUICE_MS(5), &completion),
                    -ETIMEDOUT);
-    post_to_hub(&fixture, 1, SLUICE_OP_SEND, 0);
-    wait_for(&fixture, scope, 0, SLUICE_OP_RECEIVE, 1, 0);
-    check_slot(&fixture, 0, 0);
-    require_ok(sluice_multichannel_wake(fixture.star.hub));
-    require_result(sluice_scope_post_scatter_write(scope, fixture.requests, SLOTS, NULL), SLOTS);
-    end(&fixture, scope, SLOTS + 1);
+    post_to_hub(fixture, 1, SLUICE_OP_SEND, 0);
+    wait_for(fixture, scope, 0, SLUICE_OP_RECEIVE, 1, 0);
+    check_slot(fixture, 0, 0);
+    require_ok(sluice_multichannel_wake(fixture->star.hub));
+    require_result(sluice_scope_post_scatter_write(scope, fixture->requests, SLOTS, NULL), SLOTS);
+    end(fixture, scope, SLOTS + 1);
     for (uint32_t i = 1; i < SLOTS; i++) {
-        check_slot(&fixture, i, i);
+        check_slot(fixture, i, i);
     }
-    fixture_close(&fixture);
 }
 
 int main(void)

@@ -15,10 +15,8 @@
 
 /* Two pairs, and writes of the first. */
 struct fixture {
-    struct pair pair;
-    struct pair other;
-    struct memory near;
-    struct memory far;
+    struct pair pair, other;
+    struct memory near, far;
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     struct sluice_scope_report report;
@@ -46,8 +44,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct sluice_channel *channel)
 {
-    struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope = must(sluice_channel_scope_begin(channel, DEADLINE));
     return scope;
 }
 
@@ -90,64 +87,54 @@ static void check_untouched(struct fixture *fixture, struct sluice_scope *scope)
 {
     require_ok(sluice_scope_post_write(scope, 0, &fixture->sge, 1, &fixture->remote, NULL));
     require_ok(sluice_scope_end(scope, &fixture->report));
-    require(fixture->report.posted == 1 && fixture->report.unseen == 1, "%u posted",
-            fixture->report.posted);
+    require_equal(fixture->report.posted, 1, fixture->report.unseen, 1);
 }
 
-TEST(ended_twice_on_one_channel)
+TEST_WITH(fixture, ended_twice_on_one_channel, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_scope *old = begin_and_end(fixture.pair.channels[0]);
-    check_refused(&fixture, old, -ESTALE);
-    struct sluice_scope *scope = begin(fixture.pair.channels[0]);
+    struct sluice_scope *old = begin_and_end(fixture->pair.channels[0]);
+    check_refused(fixture, old, -ESTALE);
+    struct sluice_scope *scope = begin(fixture->pair.channels[0]);
     require(scope != old, "%p", (void *)old);
-    check_refused(&fixture, old, -ESTALE);
-    check_untouched(&fixture, scope);
-    pair_works(&fixture.pair);
-    fixture_close(&fixture);
+    check_refused(fixture, old, -ESTALE);
+    check_untouched(fixture, scope);
+    pair_works(&fixture->pair);
 }
 
-TEST(ended_twice_beside_another_channel)
+TEST_WITH(fixture, ended_twice_beside_another_channel, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_scope *first = begin(fixture.pair.channels[0]);
-    struct sluice_scope *old = begin_and_end(fixture.other.channels[0]);
-    struct sluice_scope *second = begin(fixture.pair.channels[1]);
-    check_refused(&fixture, old, -ESTALE);
-    check_untouched(&fixture, first);
+    struct sluice_scope *first = begin(fixture->pair.channels[0]);
+    struct sluice_scope *old = begin_and_end(fixture->other.channels[0]);
+    struct sluice_scope *second = begin(fixture->pair.channels[1]);
+    check_refused(fixture, old, -ESTALE);
+    check_untouched(fixture, first);
     require_ok(sluice_scope_end(second, NULL));
-    pair_works(&fixture.pair);
-    fixture_close(&fixture);
+    pair_works(&fixture->pair);
 }
 
 /* The channel is gone, and the next one may have its memory. */
-TEST(ended_before_the_close)
+TEST_WITH(fixture, ended_before_the_close, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     for (int closed_first = 0; closed_first < 2; closed_first++) {
-        struct sluice_scope *scope = begin(fixture.other.channels[0]);
+        struct sluice_scope *scope = begin(fixture->other.channels[0]);
         struct sluice_scope *volatile old = scope;
         if (!closed_first) {
             require_ok(sluice_scope_end(scope, NULL));
         }
-        sluice_channel_close(fixture.other.channels[0]);
+        sluice_channel_close(fixture->other.channels[0]);
         if (closed_first) {
             require_ok(sluice_scope_end(scope, NULL));
         }
-        sluice_channel_close(fixture.other.channels[1]);
-        check_refused(&fixture, old, -ESTALE);
-        pair_connect(&fixture.other, NULL);
-        check_refused(&fixture, old, -ESTALE);
-        struct sluice_scope *next[] = {begin(fixture.other.channels[0]),
-                                       begin(fixture.other.channels[1])};
-        check_refused(&fixture, old, -ESTALE);
+        sluice_channel_close(fixture->other.channels[1]);
+        check_refused(fixture, old, -ESTALE);
+        pair_connect(&fixture->other, NULL);
+        check_refused(fixture, old, -ESTALE);
+        struct sluice_scope *next[] = {begin(fixture->other.channels[0]),
+                                       begin(fixture->other.channels[1])};
+        check_refused(fixture, old, -ESTALE);
         require_ok(sluice_scope_end(next[0], NULL));
         require_ok(sluice_scope_end(next[1], NULL));
     }
-    fixture_close(&fixture);
 }
 
 /* A stale scope is distinct from all that come after it, not only from the last few. */
@@ -168,35 +155,29 @@ TEST(ended_long_ago)
     fixture_close(&fixture);
 }
 
-TEST(pointers_that_were_never_a_scope)
+TEST_WITH(fixture, pointers_that_were_never_a_scope, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_scope *scope = begin(fixture.pair.channels[0]);
-    void *others[] = {&fixture,  fixture.pair.channels[0], (void *)1,
-                      (void *)8, (void *)UINTPTR_MAX,      (char *)&fixture + 1};
+    struct sluice_scope *scope = begin(fixture->pair.channels[0]);
+    void *others[] = {fixture,   fixture->pair.channels[0], (void *)1,
+                      (void *)8, (void *)UINTPTR_MAX,       (char *)fixture + 1};
     for (size_t i = 0; i < COUNT(others); i++) {
-        check_refused(&fixture, others[i], -EINVAL);
+        check_refused(fixture, others[i], -EINVAL);
     }
     require_error(sluice_scope_poll(NULL, NULL, 0), -EINVAL, "not a scope");
-    check_untouched(&fixture, scope);
-    fixture_close(&fixture);
+    check_untouched(fixture, scope);
 }
 
 /* All of them are open at once, and places of closed ones are reused. */
-TEST(scopes_of_a_crowd)
+TEST_WITH(fixture, scopes_of_a_crowd, ())
 {
-    struct fixture fixture;
     struct sluice_multichannel *loops[CROWD];
     struct sluice_scope *scopes[CROWD];
     struct sluice_scope *volatile old[CROWD];
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 2, .receive_depth = 2};
-    fixture_open(&fixture);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < CROWD; i++) {
-            loops[i] = loop_open(fixture.pair.sides.pds[0], 2, &attr);
-            scopes[i] = sluice_multichannel_scope_begin(loops[i], DEADLINE);
-            require(scopes[i], "%s", sluice_last_error());
+            loops[i] = loop_open(fixture->pair.sides.pds[0], 2, &attr);
+            scopes[i] = must(sluice_multichannel_scope_begin(loops[i], DEADLINE));
             require_ok(sluice_scope_post_receive(scopes[i], 1, NULL, 0, NULL));
         }
         for (int i = 0; i < CROWD; i++) {
@@ -207,13 +188,12 @@ TEST(scopes_of_a_crowd)
         }
         for (int i = 0; i < CROWD; i++) {
             old[i] = scopes[i];
-            require_ok(sluice_scope_end(scopes[i], &fixture.report));
-            require(fixture.report.posted == 2, "%d: %u posted", i, fixture.report.posted);
+            require_ok(sluice_scope_end(scopes[i], &fixture->report));
+            require(fixture->report.posted == 2, "%d: %u posted", i, fixture->report.posted);
             require_error(sluice_scope_end(old[i], NULL), -ESTALE, "ended");
             sluice_multichannel_close(loops[i]);
         }
     }
-    fixture_close(&fixture);
 }
 
 struct worker {
@@ -240,12 +220,10 @@ static void *ask_for_others(void *argument)
     return NULL;
 }
 
-TEST(ended_by_other_threads)
+TEST_WITH(fixture, ended_by_other_threads, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct worker workers[2] = {{.channel = fixture.pair.channels[0], .other = &workers[1]},
-                                {.channel = fixture.other.channels[0], .other = &workers[0]}};
+    struct worker workers[2] = {{.channel = fixture->pair.channels[0], .other = &workers[1]},
+                                {.channel = fixture->other.channels[0], .other = &workers[0]}};
     for (int i = 0; i < 2; i++) {
         require(pthread_create(&workers[i].thread, NULL, ask_for_others, &workers[i]) == 0, "%d",
                 i);
@@ -253,7 +231,6 @@ TEST(ended_by_other_threads)
     for (int i = 0; i < 2; i++) {
         pthread_join(workers[i].thread, NULL);
     }
-    fixture_close(&fixture);
 }
 
 int main(void)

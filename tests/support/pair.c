@@ -18,8 +18,38 @@ void sides_open(struct sides *sides)
     }
 }
 
+/* The memory of all sides that are open, which is found by the domain. */
+static struct side_region {
+    const struct sluice_pd *pd; /* NULL: none */
+    struct memory memory;
+} side_regions[32];
+
+struct memory side_memory(struct sides *sides, int side, size_t length)
+{
+    for (size_t i = 0; i < COUNT(side_regions); i++) {
+        if (!side_regions[i].pd) {
+            side_regions[i].pd = sides->pds[side];
+            memory_open(&side_regions[i].memory, sides->pds[side], length);
+            return side_regions[i].memory;
+        }
+    }
+    fail_at(__FILE__, __LINE__, "more than %zu regions", COUNT(side_regions));
+}
+
+static void close_memories(const struct sides *sides)
+{
+    for (size_t i = 0; i < COUNT(side_regions); i++) {
+        struct side_region *region = &side_regions[i];
+        if (region->pd && (region->pd == sides->pds[0] || region->pd == sides->pds[1])) {
+            memory_close(&region->memory);
+            region->pd = NULL;
+        }
+    }
+}
+
 void sides_close(struct sides *sides)
 {
+    close_memories(sides);
     for (int i = 0; i < 2; i++) {
         if (i == 0 || sides->contexts[1] != sides->contexts[0]) {
             sluice_pd_free(sides->pds[i]);
@@ -148,6 +178,7 @@ void multichannel_is_timed(const struct sluice_multichannel *multichannel)
 
 void pair_close(struct pair *pair)
 {
+    close_memories(&pair->sides);
     for (int i = 0; i < 2; i++) {
         if (pair->channels[i]) {
             channel_is_timed(pair->channels[i]);
@@ -171,6 +202,27 @@ struct sluice_handle post(struct sluice_channel *channel, const struct sluice_re
     struct sluice_handle handle = {0};
     require_result(sluice_channel_post(channel, request, 1, DEADLINE, &handle), 1);
     return handle;
+}
+
+struct sluice_handle post_of(struct sluice_channel *channel, uint32_t opcode,
+                             const struct sluice_sge *sge)
+{
+    struct sluice_request request = request_of(opcode, 0, sge);
+    return post(channel, &request);
+}
+
+struct sluice_counters channel_counters(const struct sluice_channel *channel)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_channel_counters(channel, &counters));
+    return counters;
+}
+
+struct sluice_channel_info channel_info(const struct sluice_channel *channel)
+{
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    require_ok(sluice_channel_query(channel, &info));
+    return info;
 }
 
 struct sluice_completion await(struct sluice_channel *channel, struct sluice_handle handle,
@@ -235,6 +287,7 @@ void star_open(struct star *star, uint32_t peers, const struct sluice_channel_at
 
 void star_close(struct star *star)
 {
+    close_memories(&star->sides);
     if (star->hub) {
         multichannel_is_timed(star->hub);
     }

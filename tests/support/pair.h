@@ -8,6 +8,10 @@
 
 #include "memory.h"
 
+/* Attributes of a channel, as an argument: ATTR(.send_depth = 4). */
+#define ATTR(...) \
+    (&(const struct sluice_channel_attr){.size = sizeof(struct sluice_channel_attr), ##__VA_ARGS__})
+
 /* Where the two ends live: on the self wire, both are the same. */
 struct sides {
     struct sluice_context *contexts[2];
@@ -16,6 +20,12 @@ struct sides {
 
 void sides_open(struct sides *sides);
 void sides_close(struct sides *sides);
+
+/*
+ * Registers memory on one side. It is closed before the channels of a pair or a star are, so no
+ * request may use it then.
+ */
+struct memory side_memory(struct sides *sides, int side, size_t length);
 
 /* A pair of connected channels. */
 struct pair {
@@ -75,8 +85,15 @@ struct sluice_request request_of(uint32_t opcode, uint32_t peer, const struct sl
 struct sluice_error channel_error(const struct sluice_channel *channel);
 struct sluice_error peer_error(const struct sluice_multichannel *multichannel, uint32_t peer);
 
+/* Reads the counters or the information of a channel, which must succeed. */
+struct sluice_counters channel_counters(const struct sluice_channel *channel);
+struct sluice_channel_info channel_info(const struct sluice_channel *channel);
+
 /* Posts one request to a channel; waits for one, which must end with this class. */
 struct sluice_handle post(struct sluice_channel *channel, const struct sluice_request *request);
+/* Posts a request of this operation with one element, or without if that is NULL. */
+struct sluice_handle post_of(struct sluice_channel *channel, uint32_t opcode,
+                             const struct sluice_sge *sge);
 struct sluice_completion await(struct sluice_channel *channel, struct sluice_handle handle,
                                enum sluice_error_class error_class);
 

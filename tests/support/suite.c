@@ -265,6 +265,29 @@ void check_result(const char *file, int line, const char *call, int64_t got, int
             sluice_last_error());
 }
 
+const void *check_made(const char *file, int line, const char *call, const void *made)
+{
+    if (!made) {
+        fail_at(file, line, "%s: %s", call, sluice_last_error());
+    }
+    return made;
+}
+
+void check_equal(const char *file, int line, const char *names, const int64_t *values, size_t count)
+{
+    char text[200] = "";
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        if (values[i] != values[i + 1]) {
+            for (size_t k = 0; k < count && at < sizeof(text); k++) {
+                at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%lld", k > 0 ? ", " : "",
+                                       (long long)values[k]);
+            }
+            fail_at(file, line, "%s: %s", names, text);
+        }
+    }
+}
+
 void check_words(const char *file, int line, const char *call, const char *text, const char *wanted)
 {
     char words[200];

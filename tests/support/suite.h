@@ -78,6 +78,28 @@ enum wire {
     }                                                                                            \
     static void name##_body(int _i __attribute__((unused)))
 
+/*
+ * Defines a test with a fixture of this type, which its function type_open() opens with these
+ * arguments before the body, and type_close() closes after it. The body has a pointer to it:
+ *
+ *     TEST_WITH(pair, messages_arrive, (NULL), .times = 2)
+ *     {
+ *         require_ok(sluice_channel_send(pair->channels[0], ...));
+ *     }
+ */
+#define TEST_WITH(type, name, arguments, ...)                          \
+    static void name##_with(struct type *type, int _i);                \
+    TEST(name, ##__VA_ARGS__)                                          \
+    {                                                                  \
+        static struct type fixture_;                                   \
+        type##_open(&fixture_ BEHIND_FIRST arguments);                 \
+        name##_with(&fixture_, _i);                                    \
+        type##_close(&fixture_);                                       \
+    }                                                                  \
+    static void name##_with(struct type *type __attribute__((unused)), \
+                            int _i __attribute__((unused)))
+#define BEHIND_FIRST(...) , ##__VA_ARGS__
+
 struct test {
     const char *title;
     void (*add)(TCase *tcase, int from, int to);
@@ -170,6 +192,17 @@ void check_text(const char *file, int line, const char *call, const char *wanted
         require_result(call, wanted);                 \
         check_text(__FILE__, __LINE__, #call, words); \
     } while (0)
+
+/* Evaluates a call that makes an object. Fails if that is NULL, with the library's reason. */
+#define must(call) ((__typeof__(call))(uintptr_t)check_made(__FILE__, __LINE__, #call, (call)))
+const void *check_made(const char *file, int line, const char *call, const void *made);
+
+/* Requires of integers that the first and second are equal, the third and fourth, and so on. */
+#define require_equal(...)                                                        \
+    check_equal(__FILE__, __LINE__, #__VA_ARGS__, (const int64_t[]){__VA_ARGS__}, \
+                sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+void check_equal(const char *file, int line, const char *names, const int64_t *values,
+                 size_t count);
 
 /* Requires that the text has the words, in this order. */
 #define require_words(text, words) check_words(__FILE__, __LINE__, #text, text, words)
