@@ -5,10 +5,17 @@
 
 #include "../support/process.h"
 
-int run_verbs(const char *name, const struct tests *groups, size_t count)
+int run_verbs(const char *name, enum wire wire, unsigned seconds)
+{
+    const struct tests group = {name, wire, seconds};
+    use_pretend_device();
+    return run_groups(name, &group, 1);
+}
+
+void use_pretend_device(void)
 {
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_groups(name, groups, count);
+    each_test(fake_verbs_reset, check_nothing_left);
 }
 
 void check_nothing_left(void)
@@ -19,12 +26,10 @@ void check_nothing_left(void)
             "pairs",
             live->device_lists, live->contexts, live->pds, live->mrs, live->channels, live->cqs,
             live->qps);
-    require(fake_verbs_unacked_events() == 0, "%u events were not acknowledged",
-            fake_verbs_unacked_events());
+    require_equal(fake_verbs_unacked_events(), 0);
     require(fake_verbs.overruns == 0 && fake_verbs.complaints == 0, "%s", fake_verbs.complaint);
-    require(fake_verbs.psn_mismatches == 0 && fake_verbs.mtu_mismatches == 0 &&
-                fake_verbs.read_mismatches == 0,
-            "sides that do not agree");
+    require_equal(fake_verbs.psn_mismatches, 0, fake_verbs.mtu_mismatches, 0,
+                  fake_verbs.read_mismatches, 0);
 }
 
 uint32_t qpn_of(uint32_t i)

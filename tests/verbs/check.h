@@ -6,8 +6,13 @@
 #include "../support/pair.h"
 #include "fake_verbs.h"
 
-/* Runs them on fake0, whatever the device under test is. */
-int run_verbs(const char *name, const struct tests *groups, size_t count);
+/*
+ * Runs all tests of a program on fake0, whatever the device under test is. Each begins with a new
+ * device, and ends with check_nothing_left().
+ */
+int run_verbs(const char *name, enum wire wire, unsigned seconds);
+/* Prepares a program that runs its groups by itself for that. */
+void use_pretend_device(void);
 
 /*
  * Requires that no object of the device is left, that all events were acknowledged, and that both

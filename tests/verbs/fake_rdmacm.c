@@ -39,8 +39,7 @@ struct id {
     struct id *next;
     enum state state;
     struct id *peer;
-    uint32_t unacked;
-    uint32_t qpn, peer_qpn;
+    uint32_t unacked, qpn, peer_qpn;
     uint8_t reads, answers; /* as agreed on: reads of ours in flight, and those we answer */
     bool known;             /* the program has answered; no events are delivered before that */
 };
@@ -551,9 +550,7 @@ void fake_rdmacm_reset(void)
 
 void fake_rdmacm_end(void)
 {
-    require(fake_rdmacm.ids == 0 && fake_rdmacm.channels == 0 && fake_rdmacm.events == 0,
-            "left: %u ids, %u channels, %u events", fake_rdmacm.ids, fake_rdmacm.channels,
-            fake_rdmacm.events);
+    require_equal(fake_rdmacm.ids, 0, fake_rdmacm.channels, 0, fake_rdmacm.events, 0);
     if (device != NULL) {
         ibv_close_device(device);
     }

@@ -119,6 +119,8 @@ tests_test_verbs_choice_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_choice_LDADD = $(FAKE_LIBS)
 tests_test_verbs_devices_SOURCES = \
 	%D%/test_verbs_devices.c \
+	%D%/check.c \
+	%D%/check.h \
 	%D%/ports.c \
 	%D%/ports.h
 tests_test_verbs_devices_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
@@ -164,6 +166,8 @@ tests_test_verbs_hints_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_hints_LDADD = $(FAKE_LIBS)
 tests_test_verbs_infiniband_SOURCES = \
 	%D%/test_verbs_infiniband.c \
+	%D%/check.c \
+	%D%/check.h \
 	%D%/ports.c \
 	%D%/ports.h
 tests_test_verbs_infiniband_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
@@ -203,6 +207,8 @@ tests_test_verbs_nearest_LDFLAGS = $(AM_LDFLAGS) \
 tests_test_verbs_nearest_LDADD = $(FAKE_LIBS)
 tests_test_verbs_path_SOURCES = \
 	%D%/test_verbs_path.c \
+	%D%/check.c \
+	%D%/check.h \
 	%D%/ports.c \
 	%D%/ports.h
 tests_test_verbs_path_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)

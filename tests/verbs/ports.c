@@ -13,13 +13,6 @@ struct changes changes_of(uint32_t i)
     return changes;
 }
 
-struct sluice_channel_info channel_info(const struct sluice_channel *channel)
-{
-    struct sluice_channel_info info = {.size = sizeof(info)};
-    require_ok(sluice_channel_query(channel, &info));
-    return info;
-}
-
 void set_gid(struct fake_port *port, uint32_t index, uint32_t type, const char *raw)
 {
     fake_verbs_lock();
@@ -42,10 +35,8 @@ void forget_port(void)
 
 void open_side(struct sides *sides, int side, const struct sluice_context_attr *attr)
 {
-    sides->contexts[side] = sluice_context_open("fake0", attr);
-    require(sides->contexts[side], "%s", sluice_last_error());
-    sides->pds[side] = sluice_pd_alloc(sides->contexts[side]);
-    require(sides->pds[side], "%s", sluice_last_error());
+    sides->contexts[side] = must(sluice_context_open("fake0", attr));
+    sides->pds[side] = must(sluice_pd_alloc(sides->contexts[side]));
 }
 
 void open_ports(struct sides *sides, uint32_t second)
@@ -64,8 +55,7 @@ void connect_sides(struct pair *pair, const struct sluice_channel_attr *first,
     prepared[0] = prepare_channel(pair->sides.pds[0], first, &endpoints[0]);
     prepared[1] = prepare_channel(pair->sides.pds[1], second, &endpoints[1]);
     for (int i = 0; i < 2; i++) {
-        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair->channels[i], "%s", sluice_last_error());
+        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
     pair_works(pair);
 }

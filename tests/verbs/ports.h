@@ -20,8 +20,6 @@ struct changes {
 };
 struct changes changes_of(uint32_t i);
 
-struct sluice_channel_info channel_info(const struct sluice_channel *channel);
-
 /* Changes the table of addresses of a port that is in use. */
 void set_gid(struct fake_port *port, uint32_t index, uint32_t type, const char *raw);
 void clear_gid(struct fake_port *port, uint32_t index);

@@ -16,16 +16,6 @@
 #include <infiniband/verbs.h>
 #endif
 
-static struct sluice_channel_info channel_info(const struct sluice_channel *channel)
-{
-    struct sluice_channel_info info = {.size = sizeof(info)};
-    require_ok(sluice_channel_query(channel, &info));
-    require(memchr(info.address, 0, sizeof(info.address)) &&
-                memchr(info.remote_address, 0, sizeof(info.remote_address)),
-            "an address is not terminated");
-    return info;
-}
-
 #define require_number(info, field, wanted)                                                 \
     require((info).field == (wanted), #field " is %llu, not %llu", (long long)(info).field, \
             (long long)(wanted))
@@ -39,8 +29,7 @@ static void connect_unlike(struct pair *pair, const struct sluice_channel_attr a
         prepared[i] = prepare_channel(pair->sides.pds[i], &attrs[i], &endpoints[i]);
     }
     for (int i = 0; i < 2; i++) {
-        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair->channels[i], "%s", sluice_last_error());
+        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
 }
 
@@ -68,14 +57,12 @@ static void query_both(const struct pair *pair, struct sluice_channel_info infos
     check_mirrored(infos);
 }
 
-TEST(defaults)
+TEST_WITH(pair, defaults, (NULL))
 {
-    struct pair pair;
     struct sluice_channel_info infos[2];
-    pair_open(&pair, NULL);
-    pair_works(&pair);
-    query_both(&pair, infos);
-    struct sluice_context_info context = context_info(pair.sides.contexts[0]);
+    pair_works(pair);
+    query_both(pair, infos);
+    struct sluice_context_info context = context_info(pair->sides.contexts[0]);
     for (int i = 0; i < 2; i++) {
         require_number(infos[i], send_depth, 128);
         require_number(infos[i], receive_depth, 128);
@@ -114,7 +101,6 @@ TEST(defaults)
         require_number(infos[0], level, SLUICE_LEVEL_TCP);
         require(strncmp(infos[0].address, tcp, sizeof(tcp) - 1) == 0, "%s", infos[0].address);
     }
-    pair_close(&pair);
 }
 
 /* All values that can be chosen. */
@@ -191,8 +177,7 @@ TEST(device_reports_the_chosen_values)
     }
     sides_open(&pair.sides);
     connect_unlike(&pair, attrs);
-    struct ibv_qp *qp = sluice_verbs_channel_qp(pair.channels[0]);
-    require(qp, "%s", sluice_last_error());
+    struct ibv_qp *qp = must(sluice_verbs_channel_qp(pair.channels[0]));
     require_ok(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
     require_number(attr, qp_state, IBV_QPS_RTS);
     require_number(attr, path_mtu, IBV_MTU_512);
@@ -223,8 +208,7 @@ TEST(device_reports_the_chosen_values)
 TEST(sequence_numbers_of_resets)
 {
     struct pair pair;
-    struct sluice_channel_info first[2];
-    struct sluice_channel_info second[2];
+    struct sluice_channel_info first[2], second[2];
     struct sluice_channel_attr attrs[2] = {
         {.size = sizeof(attrs[0]), .flags = SLUICE_CHANNEL_PSN, .psn = 0xfffffe},
         {.size = sizeof(attrs[1])}};
@@ -244,24 +228,21 @@ TEST(sequence_numbers_of_resets)
     pair_close(&pair);
 }
 
-TEST(peers_of_a_multichannel)
+TEST_WITH(star, peers_of_a_multichannel, (3, ATTR(.read_depth = 3)))
 {
-    struct star star;
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .read_depth = 3};
     struct sluice_endpoint endpoint;
-    star_open(&star, 3, &attr);
     for (uint32_t i = 0; i < 3; i++) {
         struct sluice_channel_info infos[2] = {{.size = sizeof(infos[0])}};
-        star_works(&star, i);
-        require_ok(sluice_multichannel_peer_query(star.hub, i, &infos[0]));
-        infos[1] = channel_info(star.spokes[i]);
+        star_works(star, i);
+        require_ok(sluice_multichannel_peer_query(star->hub, i, &infos[0]));
+        infos[1] = channel_info(star->spokes[i]);
         check_mirrored(infos);
         require_number(infos[0], read_depth, 3);
     }
     /* Before the connection, only the local number is known. */
     struct sluice_channel_info info = {.size = sizeof(info)};
-    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &endpoint));
-    require_ok(sluice_multichannel_peer_query(star.hub, 1, &info));
+    require_ok(sluice_multichannel_peer_reset(star->hub, 1, &endpoint));
+    require_ok(sluice_multichannel_peer_query(star->hub, 1, &info));
     require_number(info, level, 0);
     require_number(info, read_depth, 0);
     require_number(info, remote_qpn, 0);
@@ -269,42 +250,35 @@ TEST(peers_of_a_multichannel)
     require_number(info, gid_index, -1);
     require_number(info, send_depth, 128);
     require(info.qpn > 0 && info.remote_address[0] == 0, "%u, '%s'", info.qpn, info.remote_address);
-    star_close(&star);
 }
 
-TEST(query_arguments)
+TEST_WITH(star, query_arguments, (2, NULL))
 {
-    struct star star;
     struct sluice_channel_info info = {.size = sizeof(info)};
-    star_open(&star, 2, NULL);
     require_error(sluice_channel_query(NULL, &info), -EINVAL, "channel");
-    require_error(sluice_channel_query(star.spokes[0], NULL), -EINVAL, "info");
+    require_error(sluice_channel_query(star->spokes[0], NULL), -EINVAL, "info");
     require_error(sluice_multichannel_peer_query(NULL, 0, &info), -EINVAL, "multichannel");
-    require_error(sluice_multichannel_peer_query(star.hub, 2, &info), -EINVAL, "peer 2");
-    require_error(sluice_multichannel_peer_query(star.hub, 0, NULL), -EINVAL, "info");
+    require_error(sluice_multichannel_peer_query(star->hub, 2, &info), -EINVAL, "peer 2");
+    require_error(sluice_multichannel_peer_query(star->hub, 0, NULL), -EINVAL, "info");
     memset(&info, 0x5a, sizeof(info));
     info.size = sizeof(info) - 1;
-    require_error(sluice_channel_query(star.spokes[0], &info), -EINVAL, "size");
-    require_error(sluice_multichannel_peer_query(star.hub, 0, &info), -EINVAL, "size");
+    require_error(sluice_channel_query(star->spokes[0], &info), -EINVAL, "size");
+    require_error(sluice_multichannel_peer_query(star->hub, 0, &info), -EINVAL, "size");
     value_check(&info.level, sizeof(info) - sizeof(info.size), 0x5a);
-    star_close(&star);
 }
 
 /* A failed channel can be queried all the same. */
-TEST(query_of_a_failed_channel)
+TEST_WITH(pair, query_of_a_failed_channel, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    pair_works(&pair);
-    struct sluice_channel_info before = channel_info(pair.channels[0]);
-    require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(1), NULL),
+    pair_works(pair);
+    struct sluice_channel_info before = channel_info(pair->channels[0]);
+    require_result(sluice_channel_receive(pair->channels[0], NULL, 0, SLUICE_MS(1), NULL),
                    -ETIMEDOUT);
-    struct sluice_channel_info after = channel_info(pair.channels[0]);
+    struct sluice_channel_info after = channel_info(pair->channels[0]);
     require_number(after, qpn, before.qpn);
     require_number(after, remote_qpn, before.remote_qpn);
     require_number(after, level, before.level);
     require_number(after, read_depth, before.read_depth);
-    pair_close(&pair);
 }
 
 TEST(context_description)
@@ -338,10 +312,8 @@ TEST(fork_support)
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct pair pair;
     for (int i = 0; i < 2; i++) {
-        pair.sides.contexts[i] = sluice_context_open(test_device(), &attr);
-        require(pair.sides.contexts[i], "%s", sluice_last_error());
-        pair.sides.pds[i] = sluice_pd_alloc(pair.sides.contexts[i]);
-        require(pair.sides.pds[i], "%s", sluice_last_error());
+        pair.sides.contexts[i] = must(sluice_context_open(test_device(), &attr));
+        pair.sides.pds[i] = must(sluice_pd_alloc(pair.sides.contexts[i]));
     }
     pair_connect(&pair, NULL);
     pair_works(&pair);
@@ -358,10 +330,8 @@ static struct sluice_context *open_gid(uint32_t index)
 
 static void open_side(struct sides *sides, int side, uint32_t index)
 {
-    sides->contexts[side] = open_gid(index);
-    require(sides->contexts[side], "%s", sluice_last_error());
-    sides->pds[side] = sluice_pd_alloc(sides->contexts[side]);
-    require(sides->pds[side], "%s", sluice_last_error());
+    sides->contexts[side] = must(open_gid(index));
+    sides->pds[side] = must(sluice_pd_alloc(sides->contexts[side]));
 }
 
 /* The GIDs of port 1 of the device under test; none on soft, and where there is no RoCE. */
@@ -396,8 +366,7 @@ static void add_gids(struct gids *gids, const struct sluice_device_list *list, u
 static struct gids find_gids(void)
 {
     struct gids gids = {0};
-    struct sluice_device_list *list = sluice_device_list_get();
-    require(list, "%s", sluice_last_error());
+    struct sluice_device_list *list = must(sluice_device_list_get());
     for (uint32_t i = 0; i < sluice_device_list_count(list); i++) {
         add_gids(&gids, list, i);
     }
@@ -439,8 +408,7 @@ static bool unlike(const struct sluice_gid_info *a, const struct sluice_gid_info
 static void refuse_gids(const struct sluice_gid_info *first, const struct sluice_gid_info *second)
 {
     struct sides sides;
-    struct sluice_endpoint ours;
-    struct sluice_endpoint theirs;
+    struct sluice_endpoint ours, theirs;
     char words[200];
     open_side(&sides, 0, first->index);
     open_side(&sides, 1, second->index);
@@ -473,8 +441,7 @@ TEST(gids_that_are_not_there)
     uint32_t free = 0;
     char words[100];
     if (device_is_soft()) {
-        struct sluice_context *context = open_gid(255);
-        require(context, "%s", sluice_last_error());
+        struct sluice_context *context = must(open_gid(255));
         sluice_context_close(context);
     }
     if (gids.count == 0) {

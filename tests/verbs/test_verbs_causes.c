@@ -86,8 +86,7 @@ TEST(port_error_of_earlier, .times = 2)
         flap();
     }
     for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair.channels[i], "%s", sluice_last_error());
+        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
     uint64_t polls = fake_verbs.calls[FAKE_POLL_CQ];
     require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(200), NULL),
@@ -108,7 +107,6 @@ TEST(port_error_of_earlier, .times = 2)
     pair_works(&pair);
     check_all_read();
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* The port came back without the address that was prepared. A GID event may report that as well. */
@@ -135,7 +133,6 @@ TEST(port_error_and_the_address_has_gone, .times = 2)
     pair_works(&pair);
     check_all_read();
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* A status, the event that some devices give with it, and the expected class. */
@@ -180,30 +177,25 @@ static struct sluice_completion tell(struct sluice_channel *channel, uint32_t qp
 }
 
 /* The status of the failed request counts, as it says more than the event of its queue pair. */
-TEST(event_with_a_status, .times = ORDERS * (int)COUNT(verdicts))
+TEST_WITH(pair, event_with_a_status, (NULL), .times = ORDERS * (int)COUNT(verdicts))
 {
     const struct verdict *verdict = &verdicts[_i / ORDERS];
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_handle handles[2];
-    struct pair pair;
-    pair_open(&pair, NULL);
     uint32_t qpn = qpn_of(0);
     fake_verbs_hold(qpn);
     fake_verbs_end(qpn, FAKE_SEND, 1, verdict->status, VENDOR);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(pair.channels[0], &send);
+        handles[i] = post(pair->channels[0], &send);
     }
     await_held(qpn, FAKE_SEND, 2);
-    struct sluice_completion completion = tell(pair.channels[0], qpn, handles[0], verdict->event,
+    struct sluice_completion completion = tell(pair->channels[0], qpn, handles[0], verdict->event,
                                                (enum order)(_i % ORDERS), verdict->error_class);
-    require(completion.status == (uint32_t)verdict->status && completion.vendor == VENDOR,
-            "status %u, vendor %#x", completion.status, completion.vendor);
-    struct sluice_error error = channel_error(pair.channels[0]);
+    require_equal(completion.status, (uint32_t)verdict->status, completion.vendor, VENDOR);
+    struct sluice_error error = channel_error(pair->channels[0]);
     require(error.opcode == SLUICE_OP_SEND, "opcode %u: %s", error.opcode, error.text);
-    completion = await(pair.channels[0], handles[1], SLUICE_CLASS_CANCELLED);
+    completion = await(pair->channels[0], handles[1], SLUICE_CLASS_CANCELLED);
     require(completion.cause == (uint32_t)verdict->status, "cause %u", completion.cause);
-    pair_close(&pair);
-    check_nothing_left();
 }
 
 static void write_with_bad_key(struct pair *pair)
@@ -220,27 +212,23 @@ static void write_with_bad_key(struct pair *pair)
 }
 
 /* The receives of the target are flushed; no request of its own reports the reason. */
-TEST(target_of_a_bad_request, .times = ORDERS)
+TEST_WITH(pair, target_of_a_bad_request, (NULL), .times = ORDERS)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[2];
-    struct pair pair;
-    pair_open(&pair, NULL);
     uint32_t qpn = qpn_of(1);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(pair.channels[1], &receive);
+        handles[i] = post(pair->channels[1], &receive);
     }
     fake_verbs_hold(qpn);
-    write_with_bad_key(&pair);
+    write_with_bad_key(pair);
     await_held(qpn, FAKE_RECEIVE, 2);
     struct sluice_completion completion =
-        tell(pair.channels[1], qpn, handles[0], IBV_EVENT_QP_ACCESS_ERR, (enum order)_i,
+        tell(pair->channels[1], qpn, handles[0], IBV_EVENT_QP_ACCESS_ERR, (enum order)_i,
              SLUICE_CLASS_PEER_LOST);
     require(completion.status == SLUICE_STATUS_RETRY_EXC_ERR, "status %u", completion.status);
-    completion = await(pair.channels[1], handles[1], SLUICE_CLASS_CANCELLED);
+    completion = await(pair->channels[1], handles[1], SLUICE_CLASS_CANCELLED);
     require(completion.cause == SLUICE_STATUS_RETRY_EXC_ERR, "cause %u", completion.cause);
-    pair_close(&pair);
-    check_nothing_left();
 }
 
 /* A thread that waits for its receive and never sleeps. */
@@ -261,12 +249,9 @@ static void *spin_on_channel(void *argument)
     return NULL;
 }
 
-TEST(dead_device_and_a_wait_that_spins)
+TEST_WITH(pair, dead_device_and_a_wait_that_spins, (ATTR(.wait_mode = SLUICE_WAIT_SPIN)))
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = SLUICE_WAIT_SPIN};
-    struct pair pair;
-    pair_open(&pair, &attr);
-    struct spinner spinner = {.channel = pair.channels[0]};
+    struct spinner spinner = {.channel = pair->channels[0]};
     require_ok(pthread_create(&spinner.thread, NULL, spin_on_channel, &spinner));
     while (!atomic_load(&spinner.begun)) {
         let_pass(SLUICE_US(100));
@@ -280,75 +265,61 @@ TEST(dead_device_and_a_wait_that_spins)
     require_class(&spinner.completion, SLUICE_CLASS_DEVICE);
     require(took < SLUICE_S(5), "%lld ms", (long long)took / 1000000);
     check_all_read();
-    check_agreement(pair.channels[0], &spinner.completion);
-    pair_close(&pair);
-    check_nothing_left();
+    check_agreement(pair->channels[0], &spinner.completion);
 }
 
-TEST(dead_device_and_a_program_that_polls)
+TEST_WITH(pair, dead_device_and_a_program_that_polls, (NULL))
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
-    struct pair pair;
-    pair_open(&pair, NULL);
-    post(pair.channels[0], &receive);
-    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
+    post(pair->channels[0], &receive);
+    require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
     int64_t start = fair_now();
     fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
     int got;
     do {
-        got = sluice_channel_poll(pair.channels[0], &completion, 1);
+        got = sluice_channel_poll(pair->channels[0], &completion, 1);
         require(fair_now() - start < SLUICE_S(5), "the failure was not noticed");
     } while (got == 0);
     require_result(got, 1);
     require_class(&completion, SLUICE_CLASS_DEVICE);
     check_all_read();
-    check_agreement(pair.channels[0], &completion);
-    pair_close(&pair);
-    check_nothing_left();
+    check_agreement(pair->channels[0], &completion);
 }
 
 /* A peer whose completion queue failed needs a new queue; a reset makes it on the same context. */
-TEST(reset_after_a_failed_queue, .times = 2)
+TEST_WITH(pair, reset_after_a_failed_queue, (NULL), .times = 2)
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
     require(fake_verbs_cq_event(qpn_of(0)), "no queue pair");
     if (_i == 1) {
-        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+        require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
     }
-    require_null(sluice_channel_reset(pair.channels[0]), EIO,
+    require_null(sluice_channel_reset(pair->channels[0]), EIO,
                  "completion queue fake0 failed close channel");
-    require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_READY);
-    sluice_channel_close(pair.channels[1]);
-    pair_connect(&pair, NULL);
-    pair_works(&pair);
+    require_result(sluice_channel_state(pair->channels[1]), SLUICE_STATE_READY);
+    sluice_channel_close(pair->channels[1]);
+    pair_connect(pair, NULL);
+    pair_works(pair);
     check_all_read();
-    pair_close(&pair);
-    check_nothing_left();
 }
 
-TEST(reset_of_peers_after_a_failed_queue)
+TEST_WITH(star, reset_of_peers_after_a_failed_queue, (3, NULL))
 {
-    struct star star;
     struct sluice_endpoint endpoint;
-    star_open(&star, 3, NULL);
     require(fake_verbs_cq_event(qpn_of(1)), "no queue pair");
     for (int i = 0; i < 2; i++) {
         for (uint32_t peer = 0; peer < 3; peer++) {
-            require_error(sluice_multichannel_peer_reset(star.hub, peer, &endpoint), -EIO,
+            require_error(sluice_multichannel_peer_reset(star->hub, peer, &endpoint), -EIO,
                           "completion queue fake0 failed close");
-            require_result(sluice_multichannel_peer_state(star.hub, peer), SLUICE_STATE_FAILED);
+            require_result(sluice_multichannel_peer_state(star->hub, peer), SLUICE_STATE_FAILED);
         }
     }
-    struct pair pair = {.sides = star.sides};
+    struct pair pair = {.sides = star->sides};
     pair_connect(&pair, NULL);
     pair_works(&pair);
     for (int i = 0; i < 2; i++) {
         sluice_channel_close(pair.channels[i]);
     }
-    star_close(&star);
-    check_nothing_left();
 }
 
 static const char lid_subnet[] = "\xfe\x80\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77";
@@ -385,7 +356,6 @@ TEST(gid_of_infiniband, .times = 2)
     }
     check_all_read();
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* The GID changes before the handshake, after the peer got the old one. */
@@ -410,36 +380,30 @@ TEST(gid_of_infiniband_before_the_handshake, .times = 2)
                          EADDRNOTAVAIL, "lost the address fake0 port 1");
             continue;
         }
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair.channels[i], "%s", sluice_last_error());
+        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
     if (global) {
         pair_connect(&pair, &attr);
     }
     pair_works(&pair);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* If the table cannot be read, the address is assumed to be there. */
-TEST(gid_that_cannot_be_read)
+TEST_WITH(pair, gid_that_cannot_be_read, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
     fake_verbs_fail(1, FAKE_CALL(FAKE_QUERY_GID), EMFILE);
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
     for (int i = 0; i < 2; i++) {
-        require_result(sluice_channel_state(pair.channels[i]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(pair->channels[i]), SLUICE_STATE_READY);
     }
     require(fake_verbs_failed(), "it was read");
-    pair_works(&pair);
+    pair_works(pair);
     check_all_read();
     /* Later the table can be read, and the address is gone. */
     clear_gid(PORT1, 3);
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
-    pair_close(&pair);
-    check_nothing_left();
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
 }
 
 /* Interrupts of successive queues go to successive vectors; the device has four. */
@@ -462,11 +426,9 @@ TEST(vectors_of_queues)
         sluice_channel_close(pairs[i].channels[1]);
     }
     pair_close(&pairs[0]);
-    check_nothing_left();
 }
 
 int main(void)
 {
-    static const struct tests cases[] = {{"causes", WIRE_SELF, 60}};
-    return run_verbs("verbs_causes", cases, COUNT(cases));
+    return run_verbs("verbs_causes", WIRE_SELF, 60);
 }

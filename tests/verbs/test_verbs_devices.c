@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "ports.h"
 
 static const char infiniband_gid[] = "\xfe\x80\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77";
@@ -29,8 +30,7 @@ struct ibv_device **__wrap_ibv_get_device_list(int *count)
 
 static struct sluice_device_list *get_list(uint32_t devices)
 {
-    struct sluice_device_list *list = sluice_device_list_get();
-    require(list, "%s", sluice_last_error());
+    struct sluice_device_list *list = must(sluice_device_list_get());
     require_number(sluice_device_list_count(list), devices + 1);
     return list;
 }
@@ -74,8 +74,7 @@ TEST(devices_of_all_kinds)
     require_number(port_info(list, 3, 1).width, 1);
     sluice_device_list_free(list);
     /* Without a name the working one is taken. */
-    struct sluice_context *context = sluice_context_open(NULL, NULL);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
     require(strcmp(context_info(context).device, "fake3") == 0, "%s", context_info(context).device);
     sluice_context_close(context);
 }
@@ -171,8 +170,7 @@ TEST(text_of_the_last_failure_stays)
 /* Listing makes few calls, however long the tables are. */
 TEST(few_calls)
 {
-    uint64_t before[FAKE_CALLS];
-    uint64_t calls[FAKE_CALLS];
+    uint64_t before[FAKE_CALLS], calls[FAKE_CALLS];
     fake_verbs.device[0].port[0].gids = FAKE_GIDS;
     memcpy(before, fake_verbs.calls, sizeof(before));
     sluice_device_list_free(get_list(1));
@@ -228,8 +226,5 @@ TEST(numa_node_of_sysfs)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"devices", WIRE_SELF, 30}};
-    /* Overrides the device that other tests run on. */
-    setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_groups("verbs_devices", cases, COUNT(cases));
+    return run_verbs("verbs_devices", WIRE_SELF, 30);
 }

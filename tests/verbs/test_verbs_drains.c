@@ -29,8 +29,7 @@ struct world {
 static struct sluice_buffer_service *open_service(struct sluice_pd *pd)
 {
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
-    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
-    require(service, "%s", sluice_last_error());
+    struct sluice_buffer_service *service = must(sluice_buffer_service_open(&pd, 1, &attr));
     return service;
 }
 
@@ -41,9 +40,8 @@ static void world_open(struct world *world)
     world->user = open_service(world->sides.pds[1]);
     for (int i = 0; i < OWNERS; i++) {
         world->owners[i] = open_service(world->sides.pds[0]);
-        world->buffers[i] = sluice_buffer_publish(world->owners[i], &world->values[i], 8,
-                                                  SLUICE_ACCESS_REMOTE_READ);
-        require(world->buffers[i], "%s", sluice_last_error());
+        world->buffers[i] = must(sluice_buffer_publish(world->owners[i], &world->values[i], 8,
+                                                       SLUICE_ACCESS_REMOTE_READ));
         require_ok(sluice_buffer_handle(world->buffers[i], &world->handles[i]));
         world->actions[i] = (struct sluice_buffer_action){.opcode = SLUICE_OP_READ,
                                                           .handle = &world->handles[i],
@@ -62,25 +60,21 @@ static void world_close(struct world *world)
         sluice_buffer_service_close(world->owners[i]);
     }
     sides_close(&world->sides);
-    check_nothing_left();
 }
 
 static struct sluice_buffer_batch *post_actions(struct world *world, int first, uint32_t count)
 {
     struct sluice_buffer_batch *batch =
-        sluice_buffer_post(world->user, &world->actions[first], count, SLUICE_S(1000));
-    require(batch, "%s", sluice_last_error());
+        must(sluice_buffer_post(world->user, &world->actions[first], count, SLUICE_S(1000)));
     return batch;
 }
 
 /* A read of each owner is in flight, and the device says nothing of any. */
-TEST(a_cancelled_batch, .times = 2)
+TEST_WITH(world, a_cancelled_batch, (), .times = 2)
 {
-    struct world world;
     struct sluice_completion completions[OWNERS];
-    world_open(&world);
     fake_verbs_hold(0);
-    struct sluice_buffer_batch *batch = post_actions(&world, 0, OWNERS);
+    struct sluice_buffer_batch *batch = post_actions(world, 0, OWNERS);
     struct span begun = span_begin();
     if (_i == 0) {
         require_ok(sluice_buffer_batch_cancel(batch));
@@ -94,28 +88,24 @@ TEST(a_cancelled_batch, .times = 2)
     sluice_buffer_batch_free(batch);
     require_took(span_since(begun), 0, MOST);
     fake_verbs_release(0);
-    require_ok(sluice_buffer_submit(world.user, world.actions, OWNERS, DEADLINE, completions));
-    world_close(&world);
+    require_ok(sluice_buffer_submit(world->user, world->actions, OWNERS, DEADLINE, completions));
 }
 
 /* The same, each in a batch of its own; and without a batch there are the goodbyes. */
-TEST(a_closed_service, .times = 2)
+TEST_WITH(world, a_closed_service, (), .times = 2)
 {
-    struct world world;
     struct sluice_buffer_batch *batches[OWNERS];
-    world_open(&world);
     fake_verbs_hold(0);
     for (int i = 0; i < OWNERS && _i == 0; i++) {
-        batches[i] = post_actions(&world, i, 1);
+        batches[i] = post_actions(world, i, 1);
     }
     struct span begun = span_begin();
-    sluice_buffer_service_close(world.user);
+    sluice_buffer_service_close(world->user);
     require_took(span_since(begun), 0, MOST);
-    world.user = NULL;
+    world->user = NULL;
     for (int i = 0; i < OWNERS && _i == 0; i++) {
         sluice_buffer_batch_free(batches[i]);
     }
-    world_close(&world);
 }
 
 /* Rank 0 has a receive from each other rank, whose end its device withholds. */
@@ -161,11 +151,9 @@ TEST(a_rank_whose_connections_are_made_anew)
 {
     fake_verbs.orphans = FAKE_PURGE;
     ranks_try(RANKS, NULL, reconnect);
-    check_nothing_left();
 }
 
 int main(void)
 {
-    static const struct tests groups[] = {{"drains", WIRE_SELF, 60}};
-    return run_verbs("verbs_drains", groups, COUNT(groups));
+    return run_verbs("verbs_drains", WIRE_SELF, 60);
 }

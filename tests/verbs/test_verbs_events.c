@@ -57,52 +57,43 @@ static const enum ibv_event_type qp_events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP
  * An event of one of three peers, with or without a failure of its queue pair. The state of the
  * peer shows it.
  */
-TEST(event_of_a_queue_pair, .times = 2 * (int)COUNT(qp_events))
+TEST_WITH(star, event_of_a_queue_pair, (3, NULL), .times = 2 * (int)COUNT(qp_events))
 {
     enum ibv_event_type event = qp_events[_i / 2];
-    struct star star;
-    star_open(&star, 3, NULL);
     require(fake_verbs_qp_event(qpn_of(1), event, _i % 2), "no queue pair");
-    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
+    require_result(sluice_multichannel_peer_state(star->hub, 1), SLUICE_STATE_FAILED);
     check_told();
-    struct sluice_error error = peer_error(star.hub, 1);
+    struct sluice_error error = peer_error(star->hub, 1);
     check_event(&error, event);
-    require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_READY);
-    star_works(&star, 0);
-    star_works(&star, 2);
-    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
-    star_reset(&star, 1);
-    star_works(&star, 1);
-    star_close(&star);
-    check_nothing_left();
+    require_result(sluice_multichannel_peer_state(star->hub, 0), SLUICE_STATE_READY);
+    star_works(star, 0);
+    star_works(star, 2);
+    require_result(sluice_multichannel_send(star->hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    star_reset(star, 1);
+    star_works(star, 1);
 }
 
 /* With requests in flight, the first has the reason, and the others are cancelled by it. */
-TEST(event_with_work_in_flight, .times = 2 * (int)COUNT(qp_events))
+TEST_WITH(pair, event_with_work_in_flight, (NULL), .times = 2 * (int)COUNT(qp_events))
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[3];
     struct sluice_completion completion;
-    struct pair pair;
-    pair_open(&pair, NULL);
     for (int i = 0; i < 3; i++) {
-        handles[i] = post(pair.channels[0], &receive);
+        handles[i] = post(pair->channels[0], &receive);
     }
     require(fake_verbs_qp_event(qpn_of(0), qp_events[_i / 2], _i % 2), "no queue pair");
     int64_t start = fair_now();
-    require_ok(sluice_channel_wait(pair.channels[0], &handles[0], DEADLINE, &completion));
+    require_ok(sluice_channel_wait(pair->channels[0], &handles[0], DEADLINE, &completion));
     require_class(&completion, class_of(qp_events[_i / 2]));
-    require(completion.vendor == (uint32_t)qp_events[_i / 2] &&
-                completion.status == status_of(qp_events[_i / 2]),
-            "vendor %u, status %u", completion.vendor, completion.status);
+    require_equal(completion.vendor, (uint32_t)qp_events[_i / 2], completion.status,
+                  status_of(qp_events[_i / 2]));
     for (int i = 1; i < 3; i++) {
-        await(pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
+        await(pair->channels[0], handles[i], SLUICE_CLASS_CANCELLED);
     }
     require(fair_now() - start < SLUICE_MS(900), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
     check_told();
-    pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Two channels of one context, and two of another one of the same device. */
@@ -134,7 +125,6 @@ static void four_close(struct four *four)
         sluice_pd_free(four->sides.pds[i]);
         sluice_context_close(four->sides.contexts[i]);
     }
-    check_nothing_left();
 }
 
 /* All channels of the context fail for good; a program that opens the device again works. */
@@ -162,7 +152,6 @@ TEST(device_that_failed)
     pair_open(&pair, NULL);
     pair_works(&pair);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Another context, on a port of its own, is unaffected. */
@@ -210,55 +199,47 @@ TEST(port_that_went_down)
         }
     }
     sides_close(&sides);
-    check_nothing_left();
 }
 
 /* All peers of the multichannel that uses the queue fail, and no others. */
-TEST(completion_queue_that_failed)
+TEST_WITH(star, completion_queue_that_failed, (3, NULL))
 {
-    struct star star;
-    star_open(&star, 3, NULL);
     require(fake_verbs_cq_event(qpn_of(1)), "no queue pair");
     for (uint32_t i = 0; i < 3; i++) {
-        require_result(sluice_multichannel_peer_state(star.hub, i), SLUICE_STATE_FAILED);
-        struct sluice_error error = peer_error(star.hub, i);
+        require_result(sluice_multichannel_peer_state(star->hub, i), SLUICE_STATE_FAILED);
+        struct sluice_error error = peer_error(star->hub, i);
         require(error.status == SLUICE_STATUS_FATAL_ERR && error.error_class == SLUICE_CLASS_DEVICE,
                 "%s", error.text);
-        require_result(sluice_channel_state(star.spokes[i]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(star->spokes[i]), SLUICE_STATE_READY);
     }
     check_told();
-    star_close(&star);
-    check_nothing_left();
 }
 
 /* The address that the channels use is removed, or another one. */
-TEST(gid_that_went, .times = 2)
+TEST_WITH(four, gid_that_went, (), .times = 2)
 {
     bool ours = _i == 0;
-    struct four four;
-    four_open(&four);
     clear_gid(PORT1, ours ? 3 : 1);
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
     for (int i = 0; i < 2; i++) {
-        require_result(sluice_channel_state(four.near.channels[i]),
+        require_result(sluice_channel_state(four->near.channels[i]),
                        ours ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
         if (ours) {
-            struct sluice_error error = channel_error(four.near.channels[i]);
+            struct sluice_error error = channel_error(four->near.channels[i]);
             check_event(&error, IBV_EVENT_GID_CHANGE);
         }
     }
     if (!ours) {
-        pair_works(&four.near);
-        pair_works(&four.far);
+        pair_works(&four->near);
+        pair_works(&four->far);
     } else {
         /* The next best address serves as well. */
         for (int i = 0; i < 2; i++) {
-            sluice_channel_close(four.near.channels[i]);
+            sluice_channel_close(four->near.channels[i]);
         }
-        pair_connect(&four.near, NULL);
-        pair_works(&four.near);
+        pair_connect(&four->near, NULL);
+        pair_works(&four->near);
     }
-    four_close(&four);
 }
 
 TEST(lid_that_changed, .times = 2)
@@ -286,17 +267,14 @@ TEST(lid_that_changed, .times = 2)
     }
     check_told();
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Events that report no failure change nothing, not even hundreds of them. */
-TEST(events_that_are_no_failures)
+TEST_WITH(four, events_that_are_no_failures, ())
 {
     static const enum ibv_event_type of_port[] = {
         IBV_EVENT_PORT_ACTIVE,       IBV_EVENT_GID_CHANGE, IBV_EVENT_PKEY_CHANGE,
         IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_SM_CHANGE,  IBV_EVENT_LID_CHANGE};
-    struct four four;
-    four_open(&four);
     uint32_t qpn = qpn_of(0);
     for (int i = 0; i < 100; i++) {
         fake_verbs_port_event(0, 1, of_port[i % (int)COUNT(of_port)]);
@@ -304,55 +282,46 @@ TEST(events_that_are_no_failures)
         fake_verbs_qp_event(qpn, IBV_EVENT_COMM_EST, false);
         fake_verbs_qp_event(qpn, IBV_EVENT_SQ_DRAINED, false);
     }
-    pair_works(&four.near);
-    pair_works(&four.far);
+    pair_works(&four->near);
+    pair_works(&four->far);
     for (int i = 0; i < 2; i++) {
-        require_result(sluice_channel_state(four.near.channels[i]), SLUICE_STATE_READY);
-        require_result(sluice_channel_state(four.far.channels[i]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(four->near.channels[i]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(four->far.channels[i]), SLUICE_STATE_READY);
     }
     check_told();
-    four_close(&four);
 }
 
 /* In a burst of events the first one is the reason, and it is logged once. */
-TEST(burst)
+TEST_WITH(pair, burst, (NULL))
 {
-    struct pair pair;
     struct sluice_completion completion;
-    pair_open(&pair, NULL);
     for (int i = 0; i < 5; i++) {
         fake_verbs_qp_event(qpn_of(0), qp_events[(i + 1) % 3], true);
         fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
     }
-    struct sluice_error error = channel_error(pair.channels[0]);
+    struct sluice_error error = channel_error(pair->channels[0]);
     check_event(&error, qp_events[1]);
     check_told();
     for (int i = 0; i < 5; i++) {
         fake_verbs_qp_event(qpn_of(0), qp_events[0], true);
-        require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
+        require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
     }
-    error = channel_error(pair.channels[0]);
+    error = channel_error(pair->channels[0]);
     check_event(&error, qp_events[1]);
-    pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Reading events is interrupted, or fails as the device is gone. */
-TEST(reading_is_interrupted)
+TEST_WITH(pair, reading_is_interrupted, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
     fake_verbs_qp_event(qpn_of(0), IBV_EVENT_QP_FATAL, false);
     fake_verbs_fail(1, FAKE_CALL(FAKE_GET_ASYNC_EVENT), EINTR);
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
     require(fake_verbs_failed(), "it was not");
-    require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_READY);
+    require_result(sluice_channel_state(pair->channels[1]), SLUICE_STATE_READY);
     fake_verbs_fail(1, FAKE_CALL(FAKE_GET_ASYNC_EVENT), ENODEV);
-    require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_FAILED);
-    struct sluice_error error = channel_error(pair.channels[1]);
+    require_result(sluice_channel_state(pair->channels[1]), SLUICE_STATE_FAILED);
+    struct sluice_error error = channel_error(pair->channels[1]);
     require(error.error_class == SLUICE_CLASS_DEVICE, "%s", error.text);
-    pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Objects end with unread events, which are dropped. */
@@ -407,17 +376,15 @@ static void put_to_sleep(struct sleeper *sleeper, struct sluice_channel *channel
  * Two threads sleep on queues of their own. An event of one queue wakes its thread and not the
  * other, whichever of the two, or a third thread, reads it.
  */
-TEST(sleepers_are_woken, .times = 2)
+TEST_WITH(four, sleepers_are_woken, (), .times = 2)
 {
-    struct four four;
     struct sleeper concerned, other;
-    four_open(&four);
-    put_to_sleep(&concerned, four.near.channels[0]);
-    put_to_sleep(&other, four.near.channels[1]);
+    put_to_sleep(&concerned, four->near.channels[0]);
+    put_to_sleep(&other, four->near.channels[1]);
     fake_verbs_qp_event(qpn_of(0), IBV_EVENT_QP_FATAL, false);
     if (_i == 1) {
         struct sluice_endpoint endpoint;
-        sluice_prepared_channel_free(prepare_channel(four.sides.pds[0], NULL, &endpoint));
+        sluice_prepared_channel_free(prepare_channel(four->sides.pds[0], NULL, &endpoint));
     }
     pthread_join(concerned.thread, NULL);
     require_result(concerned.result, -EIO);
@@ -429,20 +396,17 @@ TEST(sleepers_are_woken, .times = 2)
     require_result(other.result, -EIO);
     require(other.took < SLUICE_S(3), "%lld ms", (long long)other.took / 1000000);
     /* The event reaches the other context, too. */
-    require_result(sluice_channel_state(four.far.channels[0]), SLUICE_STATE_FAILED);
+    require_result(sluice_channel_state(four->far.channels[0]), SLUICE_STATE_FAILED);
     check_told();
-    four_close(&four);
 }
 
 /* A device that is gone stays readable for ever; an event loop is notified once. */
-TEST(dead_device_in_an_event_loop)
+TEST_WITH(pair, dead_device_in_an_event_loop, (NULL))
 {
-    struct pair pair;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
     int seen = 0;
-    pair_open(&pair, NULL);
-    struct sluice_channel *channel = pair.channels[0];
+    struct sluice_channel *channel = pair->channels[0];
     struct pollfd fd = {.fd = sluice_channel_fd(channel), .events = POLLIN};
     post(channel, &receive);
     require_result(sluice_channel_arm(channel, NULL), 0);
@@ -464,7 +428,6 @@ TEST(dead_device_in_an_event_loop)
     require(poll(&fd, 1, 100) == 0, "the loop cannot sleep");
     require_ok(sluice_channel_wake(channel));
     require(poll(&fd, 1, 0) == 1, "nor be woken");
-    pair_close(&pair);
 }
 
 /* The target of a bad request gets an event, as on some devices. */
@@ -483,11 +446,9 @@ TEST(event_of_a_bad_request)
     star_works(&star, 1);
     check_told();
     star_close(&star);
-    check_nothing_left();
 }
 
 int main(void)
 {
-    static const struct tests cases[] = {{"events", WIRE_SELF, 60}};
-    return run_verbs("verbs_events", cases, COUNT(cases));
+    return run_verbs("verbs_events", WIRE_SELF, 60);
 }

@@ -41,8 +41,7 @@ static void open_pair(struct pair *pair, bool knows)
     endpoint.verbs.farewell = knows ? farewell : 0;
     slu_endpoint_encode(&endpoint, &endpoints[0]);
     for (int i = 0; i < 2; i++) {
-        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair->channels[i], "%s", sluice_last_error());
+        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
     pair_works(pair);
 }
@@ -70,17 +69,15 @@ static void close_timed(struct sluice_channel **channel)
 static void close_pair(struct pair *pair)
 {
     pair_close(pair);
-    check_nothing_left();
 }
 
 /* A library of an earlier version does not look at the word, and its connection is left alone. */
 TEST(peer_that_does_not_know_is_not_told)
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
     struct pair pair;
     open_pair(&pair, false);
-    struct sluice_handle handle = post(pair.channels[0], &receive);
+    struct sluice_handle handle = post_of(pair.channels[0], SLUICE_OP_RECEIVE, NULL);
     close_timed(&pair.channels[1]);
     check_told(false);
     require_result(sluice_channel_wait(pair.channels[0], &handle, SLUICE_MS(100), &completion),
@@ -108,10 +105,9 @@ TEST(farewell_that_is_not_answered, .times = 2)
 /* A message without a receive is before it: the peer is lost, as ever. */
 TEST(farewell_behind_a_message_without_a_receive)
 {
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct pair pair;
     open_pair(&pair, true);
-    post(pair.channels[1], &send);
+    post_of(pair.channels[1], SLUICE_OP_SEND, NULL);
     close_timed(&pair.channels[1]);
     check_told(false);
     require_result(sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE), -ECONNRESET);
@@ -155,14 +151,13 @@ TEST(close_after_the_peer)
 /* The device has an event of the refused write as well, which is no reason of its own. */
 TEST(farewell_with_an_event)
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_error error;
     struct pair pair;
     open_pair(&pair, true);
     fake_verbs_lock();
     fake_verbs.responder_events = true;
     fake_verbs_unlock();
-    struct sluice_handle handle = post(pair.channels[0], &receive);
+    struct sluice_handle handle = post_of(pair.channels[0], SLUICE_OP_RECEIVE, NULL);
     close_timed(&pair.channels[1]);
     struct sluice_completion completion = await(pair.channels[0], handle, SLUICE_CLASS_PEER_LOST);
     error = channel_error(pair.channels[0]);
@@ -187,8 +182,7 @@ TEST(peer_that_leaves_amid_a_handshake)
     }
     *word() = decoded().verbs.farewell;
     fake_verbs_fail(2, FAKE_CALL(FAKE_MODIFY_QP), EINVAL);
-    pair.channels[0] = sluice_prepared_channel_handshake(prepared[0], &endpoints[1]);
-    require(pair.channels[0], "%s", sluice_last_error());
+    pair.channels[0] = must(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]));
     require(fake_verbs_failed() != NULL, "no step was refused");
     require(sluice_channel_state(pair.channels[0]) == SLUICE_STATE_FAILED, "it did not fail");
     require(channel_error(pair.channels[0]).status == SLUICE_STATUS_PEER_CLOSED, "%s",
@@ -215,6 +209,5 @@ TEST(forged_farewell)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"farewell", WIRE_SELF, 60}};
-    return run_verbs("verbs_farewell", cases, COUNT(cases));
+    return run_verbs("verbs_farewell", WIRE_SELF, 60);
 }

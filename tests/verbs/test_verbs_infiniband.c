@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "check.h"
 #include "ports.h"
 
 static const char infiniband_gid[] = "\xfe\x80\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77";
@@ -148,9 +149,7 @@ TEST(path_bits_of_a_port_with_several_lids)
 
 /* The index of a partition key that was asked for, and the key itself. */
 struct partition {
-    uint32_t wanted;
-    uint32_t index;
-    uint32_t found;
+    uint32_t wanted, index, found;
 };
 
 TEST(partition_key_by_value, .times = PARTITIONS)
@@ -238,8 +237,7 @@ static void seal(struct sluice_endpoint *endpoint)
 
 /* Four bytes of an endpoint, and the text about them. */
 struct forgery {
-    uint32_t offset;
-    uint32_t value;
+    uint32_t offset, value;
     const char *words;
 };
 
@@ -272,8 +270,7 @@ TEST(forged_endpoints, .times = COUNT(forgeries))
 {
     const struct forgery *forgery = &forgeries[_i];
     struct sides sides;
-    struct sluice_endpoint bad;
-    struct sluice_endpoint ours;
+    struct sluice_endpoint bad, ours;
     make_infiniband(PORT1, 7, infiniband_gid);
     sides_open(&sides);
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
@@ -296,8 +293,5 @@ TEST(forged_endpoints, .times = COUNT(forgeries))
 
 int main(void)
 {
-    static const struct tests cases[] = {{"infiniband", WIRE_TCP, 30}};
-    /* Overrides the device that other tests run on. */
-    setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_groups("verbs_infiniband", cases, COUNT(cases));
+    return run_verbs("verbs_infiniband", WIRE_TCP, 30);
 }

@@ -78,7 +78,6 @@ TEST(limit_that_is_not_said, .times = FAKE_LIMITS + 1)
     all_operations(&pair, 1);
     require(lines == wanted, "%u lines after a reset", lines);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* The assumed limits, beside the reported ones. */
@@ -89,17 +88,12 @@ TEST(limits_that_are_taken)
     fake_verbs.silent = FAKE_ALL_LIMITS & ~FAKE_SILENT(FAKE_MAX_QP_INIT_RD_ATOM);
     pair_open(&pair, NULL);
     struct sluice_context_info info = info_of(&pair);
-    require(info.max_message == 1 << 30, "max_message is %llu",
-            (unsigned long long)info.max_message);
-    require(info.active_mtu == 256 && info.max_sge == 1 && info.max_read_depth == 1,
-            "MTU %u, max_sge %u, max_read_depth %u", info.active_mtu, info.max_sge,
-            info.max_read_depth);
-    require(info.max_send_depth == 255 && info.max_receive_depth == 256, "depths of %u and %u",
-            info.max_send_depth, info.max_receive_depth);
+    require_equal(info.max_message, 1 << 30, info.active_mtu, 256, info.max_sge, 1,
+                  info.max_read_depth, 1);
+    require_equal(info.max_send_depth, 255, info.max_receive_depth, 256);
     require_null(sluice_channel_prepare(pair.sides.pds[0], &attr), EINVAL,
                  "max_message 1073741824");
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Reported limits are used, and nothing is logged. */
@@ -111,11 +105,8 @@ TEST(limits_that_are_said)
     pair_open(&pair, NULL);
     struct sluice_context_info info = info_of(&pair);
     require(lines == 0, "%u lines", lines);
-    require(info.max_message == 8 << 20 && info.active_mtu == 1024 && info.max_sge == 32 &&
-                info.max_read_depth == 128 && info.max_send_depth == 16383,
-            "max_message %llu, MTU %u, max_sge %u, max_read_depth %u, max_send_depth %u",
-            (unsigned long long)info.max_message, info.active_mtu, info.max_sge,
-            info.max_read_depth, info.max_send_depth);
+    require_equal(info.max_message, 8 << 20, info.active_mtu, 1024, info.max_sge, 32,
+                  info.max_read_depth, 128, info.max_send_depth, 16383);
     pair_close(&pair);
 }
 
@@ -172,7 +163,6 @@ TEST(reads_of_fewer_elements, .times = 4)
     pair_works(&pair);
     lists_close(&lists);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* The attribute may allow less than the device. */
@@ -192,6 +182,5 @@ TEST(reads_of_fewer_elements_by_attribute)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"limits", WIRE_SELF, 30}};
-    return run_verbs("verbs_limits", cases, COUNT(cases));
+    return run_verbs("verbs_limits", WIRE_SELF, 30);
 }

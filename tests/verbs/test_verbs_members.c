@@ -48,10 +48,8 @@ static void house_open(struct house *house, uint32_t peers)
                                                .receive_depth = DEPTH,
                                                .wait_mode = SLUICE_WAIT_EVENT};
     house->context = open_context();
-    house->pd = sluice_pd_alloc(house->context);
-    require(house->pd, "%s", sluice_last_error());
-    house->all = make_loop(house->pd, peers, &house->attr);
-    require(house->all, "%s", sluice_last_error());
+    house->pd = must(sluice_pd_alloc(house->context));
+    house->all = must(make_loop(house->pd, peers, &house->attr));
     memory_open(&house->memory, house->pd, 64);
 }
 
@@ -61,7 +59,6 @@ static void house_close(struct house *house)
     sluice_multichannel_close(house->all);
     sluice_pd_free(house->pd);
     sluice_context_close(house->context);
-    check_nothing_left();
 }
 
 /* Adds two more peers, with these indices. */
@@ -164,9 +161,7 @@ TEST(further_queues, .times = 2 * (int)COUNT(limits))
         }
         fill_all(&house, MOST);
         check_queues(limit);
-        require(fake_verbs.live.cqs == 1, "%u queues", fake_verbs.live.cqs);
-        require(fake_verbs.live.qps == 0, "%u queue pairs", fake_verbs.live.qps);
-        require(count_fds() == fds, "%d fds, were %d", count_fds(), fds);
+        require_equal(fake_verbs.live.cqs, 1, fake_verbs.live.qps, 0, count_fds(), fds);
     }
     house_close(&house);
 }
@@ -247,10 +242,8 @@ TEST(every_step_fails, .times = 2)
             failures++;
             value_check(&endpoint, sizeof(endpoint), 0x5a);
             require(more && result == -ENOMEM, "%d: %s", result, sluice_last_error());
-            require(sluice_multichannel_peers(house.all) == base, "it has grown");
-            require(fake_verbs.live.qps == qps && fake_verbs.live.cqs == cqs,
-                    "%u queue pairs, were %u; %u queues, were %u", fake_verbs.live.qps, qps,
-                    fake_verbs.live.cqs, cqs);
+            require_equal(sluice_multichannel_peers(house.all), base, fake_verbs.live.qps, qps,
+                          fake_verbs.live.cqs, cqs);
             require(_i == 0 || added ||
                         sluice_multichannel_wait(house.all, &left, 0, &completion) == 0,
                     "%s", sluice_last_error());
@@ -340,6 +333,5 @@ TEST(dead_device)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"members", WIRE_SELF, 60}};
-    return run_verbs("verbs_members", groups, COUNT(groups));
+    return run_verbs("verbs_members", WIRE_SELF, 60);
 }

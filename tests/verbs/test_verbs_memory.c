@@ -62,8 +62,7 @@ static const uint64_t iovas[] = {
 static struct sluice_mr *register_piece(struct sluice_pd *pd, struct dmabuf *dmabuf, uint64_t iova)
 {
     struct sluice_mr *mr =
-        sluice_mr_register_dmabuf(pd, dmabuf->fd, OFFSET, LENGTH, iova, ACCESS_ALL);
-    require(mr, "%s", sluice_last_error());
+        must(sluice_mr_register_dmabuf(pd, dmabuf->fd, OFFSET, LENGTH, iova, ACCESS_ALL));
     close(dmabuf->fd);
     dmabuf->fd = -1;
     require(!sluice_mr_addr(mr) && sluice_mr_page_size(mr) == 0, "%p, pages of %zu",
@@ -98,8 +97,7 @@ static struct {
     uint64_t offset;
     size_t length;
     uint64_t iova;
-    int fd;
-    int access;
+    int fd, access;
 } asked;
 
 struct ibv_mr *__real_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
@@ -227,13 +225,12 @@ TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
 {
     uint64_t iova = iovas[_i];
     struct pair pair;
-    struct memory host;
     struct sluice_sge sges[2];
     struct sluice_remote_mr remote;
     struct dmabuf dmabuf = dmabuf_open();
     fake_verbs.dmabuf = true;
     pair_open(&pair, NULL);
-    memory_open(&host, pair.sides.pds[0], LENGTH);
+    struct memory host = side_memory(&pair.sides, 0, LENGTH);
     /* As the target of a peer. */
     struct sluice_mr *far = register_piece(pair.sides.pds[1], &dmabuf, iova);
     check_addressing(far, iova);
@@ -262,7 +259,6 @@ TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
     pattern_check(dmabuf.bytes + OFFSET, LENGTH, 2);
     require_ok(sluice_mr_deregister(near));
     dmabuf_close(&dmabuf);
-    memory_close(&host);
     pair_close(&pair);
     require_number(fake_verbs_alive(), 0);
 }
@@ -280,18 +276,15 @@ TEST(dmabuf_is_published, .times = COUNT(iovas))
     sides_open(&sides);
     struct sluice_mr *mr = register_piece(sides.pds[1], &dmabuf, iovas[_i]);
     for (int i = 0; i < 2; i++) {
-        services[i] = sluice_buffer_service_open(&sides.pds[i], 1, &attr);
-        require(services[i], "%s", sluice_last_error());
+        services[i] = must(sluice_buffer_service_open(&sides.pds[i], 1, &attr));
     }
     unsigned calls = asked.calls;
     struct sluice_buffer *buffer =
         sluice_buffer_publish_mr(services[1], mr, 1000, 3000, REMOTE_READ | REMOTE_WRITE);
     require(buffer && sluice_buffer_addr(buffer) == NULL, "%s", sluice_last_error());
-    require(asked.calls == calls + 1 && asked.offset == OFFSET + 1000 && asked.length == 3000 &&
-                asked.iova == iovas[_i] + 1000 &&
-                asked.access ==
-                    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE),
-            "%zu bytes at %#llx", asked.length, (unsigned long long)asked.offset);
+    require_equal(asked.calls, calls + 1, asked.offset, OFFSET + 1000, asked.length, 3000,
+                  asked.iova, iovas[_i] + 1000, asked.access,
+                  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
     require_ok(sluice_buffer_handle(buffer, &handle));
     require_error(sluice_mr_deregister(mr), -EBUSY, "published as buffer 1");
     pattern_fill(target, 3000, 1);
@@ -313,8 +306,7 @@ TEST(dmabuf_is_published, .times = COUNT(iovas))
 
 /* How a driver refuses a dmabuf, and the resulting error. */
 struct refusal {
-    int error;
-    int wanted;
+    int error, wanted;
     const char *words;
 };
 
@@ -364,11 +356,9 @@ static long count_mappings(void)
 }
 
 /* If the driver refuses one kind of memory, the next one is tried; the last error is returned. */
-TEST(memory_that_is_refused)
+TEST_WITH(sides, memory_that_is_refused, ())
 {
-    struct sides sides;
-    sides_open(&sides);
-    struct sluice_pd *pd = sides.pds[0];
+    struct sluice_pd *pd = sides->pds[0];
     require_ok(sluice_mr_deregister(sluice_mr_alloc(pd, LENGTH, SLUICE_MR_HUGE_PAGES)));
     require_error(sluice_mr_remote(NULL, NULL), -EINVAL, "");
     char text[400];
@@ -393,16 +383,12 @@ TEST(memory_that_is_refused)
     require_number(fake_verbs.live.mrs, 0);
     require(SANITIZED || count_mappings() == mappings, "%ld mappings, were %ld", count_mappings(),
             mappings);
-    sides_close(&sides);
 }
 
 /* Memory that the device does not release is never reused. */
-TEST(memory_that_is_kept)
+TEST_WITH(sides, memory_that_is_kept, ())
 {
-    struct sides sides;
-    sides_open(&sides);
-    struct sluice_mr *mr = sluice_mr_alloc(sides.pds[0], LENGTH, ACCESS_ALL);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_mr *mr = must(sluice_mr_alloc(sides->pds[0], LENGTH, ACCESS_ALL));
     uint8_t *bytes = sluice_mr_addr(mr);
     require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* the log has it as an error */
     fake_verbs.tolerate_misuse = true; /* the protection domain then has a child */
@@ -410,7 +396,6 @@ TEST(memory_that_is_kept)
     require_ok(sluice_mr_deregister(mr));
     memset(bytes, 1, LENGTH); /* still mapped: this would kill the program */
     require_number(fake_verbs.live.mrs, 1);
-    sides_close(&sides);
 }
 
 /* A region of the library's own, for hints of receives, which lives as long as the domain. */
@@ -427,8 +412,7 @@ struct plain {
 static void plain_open(struct plain *plain, uint32_t max_inline)
 {
     sides_open(&plain->sides);
-    plain->cache = sluice_mr_cache_create(plain->sides.pds[0], ACCESS_ALL, NULL);
-    require(plain->cache, "%s", sluice_last_error());
+    plain->cache = must(sluice_mr_cache_create(plain->sides.pds[0], ACCESS_ALL, NULL));
     const struct sluice_channel_attr attr = {
         .size = sizeof(attr), .max_inline = max_inline, .mr_cache = plain->cache};
     plain->loop = loop_open(plain->sides.pds[0], 2, &attr);
@@ -463,67 +447,59 @@ static struct sluice_request plain_request(const struct plain *plain, uint32_t o
  * The error names the memory that the driver refuses to register, and no request of the call
  * reaches the device.
  */
-TEST(plain_memory_that_is_refused, .times = 3)
+TEST_WITH(plain, plain_memory_that_is_refused, (0), .times = 3)
 {
     struct sluice_request list[3];
     struct fake_qp_info info;
-    struct plain plain;
-    plain_open(&plain, 0);
     for (uint32_t i = 0; i < COUNT(list); i++) {
-        list[i] = plain_request(&plain, SLUICE_OP_RECEIVE, 0, i);
+        list[i] = plain_request(plain, SLUICE_OP_RECEIVE, 0, i);
     }
     char words[64];
     snprintf(words, sizeof(words), "request %d element 0 ulimit -l", _i);
     fake_verbs_fail((uint32_t)_i + 1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
-    require_error(sluice_multichannel_post(plain.loop, list, 3, DEADLINE, NULL), -ENOMEM, words);
+    require_error(sluice_multichannel_post(plain->loop, list, 3, DEADLINE, NULL), -ENOMEM, words);
     require(fake_verbs_qp(0, &info) && info.posted[FAKE_RECEIVE] == 0, "%u were posted",
             info.posted[FAKE_RECEIVE]);
     require_number((int)fake_verbs.live.mrs, HINT_REGIONS + _i);
     /* Regions that were registered before it stay usable. */
-    require_ok(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH));
+    require_ok(sluice_mr_cache_forget(plain->cache, plain->pages, FILE_LENGTH));
     require_number(fake_verbs.live.mrs, HINT_REGIONS);
-    require_result(sluice_multichannel_post(plain.loop, list, 3, DEADLINE, NULL), 3);
+    require_result(sluice_multichannel_post(plain->loop, list, 3, DEADLINE, NULL), 3);
     require_number(fake_verbs.live.mrs, HINT_REGIONS + 3);
-    plain_close(&plain);
 }
 
 /* The device copies inline data, wherever they are, and none of them are registered. */
-TEST(inline_plain_memory_is_not_registered)
+TEST_WITH(plain, inline_plain_memory_is_not_registered, (64))
 {
-    struct plain plain;
-    plain_open(&plain, 64);
-    struct sluice_request receive = plain_request(&plain, SLUICE_OP_RECEIVE, 1, 0);
-    struct sluice_request send = plain_request(&plain, SLUICE_OP_SEND, 0, 1);
+    struct sluice_request receive = plain_request(plain, SLUICE_OP_RECEIVE, 1, 0);
+    struct sluice_request send = plain_request(plain, SLUICE_OP_SEND, 0, 1);
     send.flags |= SLUICE_INLINE;
-    memset(plain.pages + (size_t)2 * PAGE, 7, 64);
-    require_result(sluice_multichannel_post(plain.loop, &receive, 1, DEADLINE, NULL), 1);
+    memset(plain->pages + (size_t)2 * PAGE, 7, 64);
+    require_result(sluice_multichannel_post(plain->loop, &receive, 1, DEADLINE, NULL), 1);
     require_number(fake_verbs.live.mrs, HINT_REGIONS + 1);
-    require_ok(sluice_multichannel_submit(plain.loop, &send, 1, DEADLINE, NULL));
+    require_ok(sluice_multichannel_submit(plain->loop, &send, 1, DEADLINE, NULL));
     require_number(fake_verbs.live.mrs, HINT_REGIONS + 1);
-    require_ok(sluice_multichannel_flush(plain.loop, DEADLINE));
-    value_check(plain.pages, 64, 7);
-    plain_close(&plain);
+    require_ok(sluice_multichannel_flush(plain->loop, DEADLINE));
+    value_check(plain->pages, 64, 7);
 }
 
 /*
  * While the device holds a completion its memory stays registered, whatever call would release it.
  */
-TEST(plain_memory_outlives_its_request)
+TEST_WITH(plain, plain_memory_outlives_its_request, (0))
 {
-    struct plain plain;
-    plain_open(&plain, 0);
-    struct sluice_request receive = plain_request(&plain, SLUICE_OP_RECEIVE, 1, 0);
-    struct sluice_request send = plain_request(&plain, SLUICE_OP_SEND, 0, 1);
-    require_result(sluice_multichannel_post(plain.loop, &receive, 1, DEADLINE, NULL), 1);
+    struct sluice_request receive = plain_request(plain, SLUICE_OP_RECEIVE, 1, 0);
+    struct sluice_request send = plain_request(plain, SLUICE_OP_SEND, 0, 1);
+    require_result(sluice_multichannel_post(plain->loop, &receive, 1, DEADLINE, NULL), 1);
     fake_verbs_hold(0);
-    require_result(sluice_multichannel_post(plain.loop, &send, 1, DEADLINE, NULL), 1);
-    require_error(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH), -EBUSY, "in use");
+    require_result(sluice_multichannel_post(plain->loop, &send, 1, DEADLINE, NULL), 1);
+    require_error(sluice_mr_cache_forget(plain->cache, plain->pages, FILE_LENGTH), -EBUSY,
+                  "in use");
     require_number(fake_verbs.live.mrs, HINT_REGIONS + 2);
     fake_verbs_release(0);
-    require_ok(sluice_multichannel_flush(plain.loop, DEADLINE));
-    require_ok(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH));
+    require_ok(sluice_multichannel_flush(plain->loop, DEADLINE));
+    require_ok(sluice_mr_cache_forget(plain->cache, plain->pages, FILE_LENGTH));
     require_number(fake_verbs.live.mrs, HINT_REGIONS);
-    plain_close(&plain);
 }
 
 int main(void)

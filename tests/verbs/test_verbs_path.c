@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "check.h"
 #include "ports.h"
 
 static void check_defaults(const struct changes *ours, const struct changes *theirs)
@@ -32,17 +33,14 @@ static void check_defaults(const struct changes *ours, const struct changes *the
     require(ours->rts.sq_psn <= 0xffffff, "packet %#x", ours->rts.sq_psn);
 }
 
-TEST(defaults_reach_the_device)
+TEST_WITH(pair, defaults_reach_the_device, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    pair_works(&pair);
+    pair_works(pair);
     struct changes first = changes_of(0);
     struct changes second = changes_of(1);
     check_defaults(&first, &second);
     check_defaults(&second, &first);
     require(first.rts.sq_psn != second.rts.sq_psn, "both begin with packet %u", first.rts.sq_psn);
-    pair_close(&pair);
 }
 
 /* Both ends of each range, and 0 where 0 is a valid number. */
@@ -220,23 +218,20 @@ TEST(port_without_addresses)
  * Each new queue pair takes the best address at that time: a reset follows changes of the port's
  * table.
  */
-TEST(addresses_that_change)
+TEST_WITH(pair, addresses_that_change, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    pair_works(&pair);
-    require_number(channel_info(pair.channels[0]).gid_index, 3);
+    pair_works(pair);
+    require_number(channel_info(pair->channels[0]).gid_index, 3);
     clear_gid(PORT1, 3);
     forget_port();
     fake_verbs_lock();
     PORT1->active_mtu = IBV_MTU_512;
     fake_verbs_unlock();
-    pair_reset(&pair);
-    pair_works(&pair);
+    pair_reset(pair);
+    pair_works(pair);
     require_number(changes_of(0).rtr.ah_attr.grh.sgid_index, 1);
     require_number(changes_of(0).rtr.path_mtu, IBV_MTU_512);
-    require_number(channel_info(pair.channels[0]).gid_index, 1);
-    pair_close(&pair);
+    require_number(channel_info(pair->channels[0]).gid_index, 1);
 }
 
 TEST(mtu_of_the_port)
@@ -261,12 +256,10 @@ TEST(fork_support)
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct sluice_context *contexts[3];
     fake_verbs.fork_status = IBV_FORK_DISABLED;
-    contexts[0] = sluice_context_open("fake0", NULL);
-    require(contexts[0], "%s", sluice_last_error());
+    contexts[0] = must(sluice_context_open("fake0", NULL));
     require_number(fake_verbs.calls[FAKE_FORK_INIT], 0);
     for (int i = 1; i < 3; i++) {
-        contexts[i] = sluice_context_open("fake0", &attr);
-        require(contexts[i], "%s", sluice_last_error());
+        contexts[i] = must(sluice_context_open("fake0", &attr));
         require_number(fake_verbs.calls[FAKE_FORK_INIT], 1);
         require_number(ibv_is_fork_initialized(), IBV_FORK_ENABLED);
     }
@@ -279,8 +272,7 @@ TEST(fork_support_of_the_kernel, .times = 2)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     fake_verbs.fork_status = _i == 0 ? IBV_FORK_UNNEEDED : IBV_FORK_ENABLED;
-    struct sluice_context *context = sluice_context_open("fake0", &attr);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open("fake0", &attr));
     require_number(fake_verbs.calls[FAKE_FORK_INIT], 0);
     sluice_context_close(context);
 }
@@ -304,8 +296,5 @@ TEST(fork_support_that_fails)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"path", WIRE_TCP, 30}};
-    /* Overrides the device that other tests run on. */
-    setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_groups("verbs_path", cases, COUNT(cases));
+    return run_verbs("verbs_path", WIRE_TCP, 30);
 }

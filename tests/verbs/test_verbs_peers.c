@@ -32,12 +32,11 @@ static void open_pair(struct pair *pair, const struct sluice_channel_attr *attr)
 /* The link is cut, or the device withholds completions. */
 TEST(silent_peer_is_lost, .times = 2)
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[2];
     struct pair pair;
     open_pair(&pair, &watchful);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(pair.channels[0], &receive);
+        handles[i] = post_of(pair.channels[0], SLUICE_OP_RECEIVE, NULL);
     }
     if (_i == 0) {
         fake_verbs_cut(qpn_of(0), true);
@@ -59,7 +58,6 @@ TEST(silent_peer_is_lost, .times = 2)
     require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
     pair_works(&pair);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /*
@@ -102,35 +100,29 @@ TEST(withheld_probe_delays_nothing, .times = 3)
     require(fair_now() - start < SLUICE_MS(700), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* The error of a probe, from the driver or the device, is the error of the peer. */
-TEST(probe_that_fails_names_the_cause)
+TEST_WITH(pair, probe_that_fails_names_the_cause, (NULL))
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct pair pair;
-    pair_open(&pair, NULL);
-    struct sluice_handle handle = post(pair.channels[0], &receive);
+    struct sluice_handle handle = post(pair->channels[0], &receive);
     fake_verbs_end(qpn_of(0), FAKE_SEND, 1, IBV_WC_REM_ACCESS_ERR, 77);
-    require_error(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -EACCES,
+    require_error(sluice_channel_wait_connected(pair->channels[0], DEADLINE), -EACCES,
                   "peer 0 remote access error");
-    struct sluice_error error = channel_error(pair.channels[0]);
-    require(error.vendor == 77 && error.status == SLUICE_STATUS_REM_ACCESS_ERR &&
-                error.opcode == SLUICE_OP_NONE,
-            "vendor %u, status %u, opcode %u", error.vendor, error.status, error.opcode);
-    struct sluice_completion completion = await(pair.channels[0], handle, SLUICE_CLASS_ACCESS);
+    struct sluice_error error = channel_error(pair->channels[0]);
+    require_equal(error.vendor, 77, error.status, SLUICE_STATUS_REM_ACCESS_ERR, error.opcode,
+                  SLUICE_OP_NONE);
+    struct sluice_completion completion = await(pair->channels[0], handle, SLUICE_CLASS_ACCESS);
     require(completion.vendor == 77, "vendor %u", completion.vendor);
-    pair_reset(&pair);
+    pair_reset(pair);
     fake_verbs_refuse(qpn_of(0), FAKE_SEND, 1, 0, ENOMEM);
-    require_error(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -EIO,
+    require_error(sluice_channel_wait_connected(pair->channels[0], DEADLINE), -EIO,
                   "peer 0 refused");
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
-    pair_reset(&pair);
-    require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
-    pair_works(&pair);
-    pair_close(&pair);
-    check_nothing_left();
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
+    pair_reset(pair);
+    require_ok(sluice_channel_wait_connected(pair->channels[0], DEADLINE));
+    pair_works(pair);
 }
 
 /* The send queue has one place more than the program asked for. */
@@ -142,8 +134,7 @@ TEST(probe_has_a_place_of_its_own)
     fake_verbs.device[0].max_qp_wr = 64;
     sides_open(&pair.sides);
     struct sluice_context_info info = context_info(pair.sides.contexts[0]);
-    require(info.max_send_depth == 63 && info.max_receive_depth == 64, "depths %u and %u",
-            info.max_send_depth, info.max_receive_depth);
+    require_equal(info.max_send_depth, 63, info.max_receive_depth, 64);
     require_null(sluice_channel_prepare(pair.sides.pds[0], &attr), EINVAL, "send_depth 64 1..63");
     attr.send_depth = 63;
     pair_connect(&pair, &attr);
@@ -160,7 +151,6 @@ TEST(probe_has_a_place_of_its_own)
     require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
     pair_works(&pair);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /*
@@ -174,8 +164,7 @@ TEST(many_peers_on_a_small_queue)
     fake_verbs.device[0].max_cqe = 64;
     fake_verbs.device[0].max_cq = 2;
     sides_open(&sides);
-    struct sluice_multichannel *all = make_loop(sides.pds[0], 40, NULL);
-    require(all, "%s", sluice_last_error());
+    struct sluice_multichannel *all = must(make_loop(sides.pds[0], 40, NULL));
     require_ok(sluice_multichannel_wait_connected(all, DEADLINE));
     for (uint32_t i = 0; i < 40; i++) {
         require_ok(sluice_multichannel_peer_wait_connected(all, i, 0));
@@ -184,20 +173,18 @@ TEST(many_peers_on_a_small_queue)
     }
     sluice_multichannel_close(all);
     sides_close(&sides);
-    check_nothing_left();
 }
 
 /* A peer with requests in flight is not probed: the device reports if it is lost. */
 TEST(busy_peers_are_not_probed)
 {
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_completion completion;
     struct pair pair;
     open_pair(&pair, &watchful);
     let_pass(2 * KEEPALIVE);
     uint32_t before = qp_info(0).posted[FAKE_SEND];
     /* The peer posted no receive for it; the first probe that is due may have come before it. */
-    struct sluice_handle handle = post(pair.channels[0], &send);
+    struct sluice_handle handle = post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
     require_result(sluice_channel_wait(pair.channels[0], &handle, 6 * KEEPALIVE, &completion),
                    -ETIMEDOUT);
     uint32_t busy = qp_info(0).posted[FAKE_SEND] - before;
@@ -211,7 +198,6 @@ TEST(busy_peers_are_not_probed)
     uint32_t idle = qp_info(0).posted[FAKE_SEND] - before - busy;
     require(idle >= 2 && idle <= 8, "%u probes", idle);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 int main(void)
@@ -220,6 +206,6 @@ int main(void)
         {"self", WIRE_SELF, 60},
         {"tcp", WIRE_TCP, 60},
     };
-    each_test(fake_verbs_reset, NULL);
-    return run_verbs("verbs peers", cases, COUNT(cases));
+    use_pretend_device();
+    return run_groups("verbs peers", cases, COUNT(cases));
 }

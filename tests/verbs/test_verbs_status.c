@@ -75,10 +75,9 @@ static void one_status(enum ibv_wc_status status, int operation)
     bool silent = status == IBV_WC_WR_FLUSH_ERR;
     uint32_t vendor = VENDOR + (uint32_t)status;
     struct pair pair;
-    struct memory memory;
     struct sluice_handle handles[2];
     pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 200);
+    struct memory memory = side_memory(&pair.sides, 0, 200);
     struct sluice_sge sge = memory_sge(&memory, 0, 100);
     struct sluice_request requests[2];
     for (int i = 0; i < 2; i++) {
@@ -105,9 +104,7 @@ static void one_status(enum ibv_wc_status status, int operation)
     completion = await(pair.channels[0], handles[1], SLUICE_CLASS_CANCELLED);
     require(completion.cause == error.status, "cause %u", completion.cause);
     check_counted(pair.channels[0], wanted);
-    memory_close(&memory);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 TEST(each_status_of_each_operation, .times = OPERATIONS)
@@ -161,10 +158,9 @@ static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
     struct sluice_request requests[LIST];
     struct list list = {.ended = {0}};
     struct pair pair;
-    struct memory memory;
     fake_verbs.refused_runs = runs;
     pair_open(&pair, &attr);
-    memory_open(&memory, pair.sides.pds[0], 200);
+    struct memory memory = side_memory(&pair.sides, 0, 200);
     struct sluice_sge sge = memory_sge(&memory, 0, 100);
     for (uint32_t i = 0; i < LIST; i++) {
         requests[i] = request_of(opcodes[operation], 0, &sge);
@@ -190,9 +186,7 @@ static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
     require(error.opcode == opcodes[operation] && strstr(error.text, "refused") &&
                 strstr(error.text, strerror(EXDEV)),
             "%s", error.text);
-    memory_close(&memory);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 TEST(posts_that_are_refused, .times = OPERATIONS)
@@ -208,27 +202,21 @@ TEST(posts_that_are_refused, .times = OPERATIONS)
 }
 
 /* A long list rings few doorbells, and no more completions are requested than fit. */
-TEST(one_doorbell_for_many)
+TEST_WITH(pair, one_doorbell_for_many, (ATTR(.send_depth = LIST)))
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = LIST};
     struct sluice_request requests[LIST];
     struct list list = {.ended = {0}};
     struct fake_qp_info before, after;
-    struct pair pair;
-    pair_open(&pair, &attr);
     for (uint32_t i = 0; i < LIST; i++) {
         requests[i] = request_of(SLUICE_OP_WRITE, 0, NULL);
         requests[i].user_data = i;
     }
     require(fake_verbs_qp(0, &before), "no queue pair");
-    require_result(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles),
+    require_result(sluice_channel_post(pair->channels[0], requests, LIST, DEADLINE, list.handles),
                    LIST);
     require(fake_verbs_qp(0, &after), "no queue pair");
-    require(after.doorbells - before.doorbells == (LIST + DOORBELL - 1) / DOORBELL, "%u doorbells",
-            after.doorbells - before.doorbells);
-    take_all(pair.channels[0], &list);
-    pair_close(&pair);
-    check_nothing_left();
+    require_equal(after.doorbells - before.doorbells, (LIST + DOORBELL - 1) / DOORBELL);
+    take_all(pair->channels[0], &list);
 }
 
 /*
@@ -257,7 +245,6 @@ TEST(completions_that_are_held, .from = FAKE_LEAVE, .times = FAKE_LATE + 1 - FAK
     star_reset(&star, 1);
     star_works(&star, 1);
     star_close(&star);
-    check_nothing_left();
 }
 
 /* A queue pair is reset while the queue holds completions of it, and of others. */
@@ -286,38 +273,31 @@ TEST(completions_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE,
     star_works(&star, 0);
     star_works(&star, 2);
     star_close(&star);
-    check_nothing_left();
 }
 
 /* Peers complete in an order of their own; requests of each in the order of posting. */
-TEST(order_among_peers)
+TEST_WITH(star, order_among_peers, (3, NULL))
 {
     static const uint32_t order[] = {2, 0, 1, 1, 2, 0};
-    struct star star;
     struct sluice_completion completion;
     uint32_t next[3] = {0, 0, 0};
-    star_open(&star, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         fake_verbs_hold(qpn_of(i));
         for (uint32_t j = 0; j < 2; j++) {
             struct sluice_request request = request_of(SLUICE_OP_WRITE, i, NULL);
             struct sluice_handle handle;
             request.user_data = j;
-            require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handle), 1);
+            require_result(sluice_multichannel_post(star->hub, &request, 1, DEADLINE, &handle), 1);
         }
         await_held(qpn_of(i), FAKE_SEND, 2);
     }
     for (size_t i = 0; i < COUNT(order); i++) {
-        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
+        require_result(sluice_multichannel_poll(star->hub, &completion, 1), 0);
         fake_verbs_release_some(qpn_of(order[i]), FAKE_SEND, 1);
-        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 1);
-        require(completion.peer == order[i] && completion.user_data == next[order[i]]++,
-                "request %llu of peer %u", (unsigned long long)completion.user_data,
-                completion.peer);
+        require_result(sluice_multichannel_poll(star->hub, &completion, 1), 1);
+        require_equal(completion.peer, order[i], completion.user_data, next[order[i]]++);
     }
     fake_verbs_release(0);
-    star_close(&star);
-    check_nothing_left();
 }
 
 /* Without an answer the peer is lost after the time that the attributes give, not before. */
@@ -337,51 +317,44 @@ TEST(peer_that_is_lost)
     star_works(&star, 0);
     star_works(&star, 2);
     star_close(&star);
-    check_nothing_left();
 }
 
 /*
  * Without a timeout for acknowledgements a lost packet ends nothing, however few retries there are:
  * it is retransmitted with the next one.
  */
-TEST(packet_that_is_lost, .times = 2)
+TEST_WITH(pair, packet_that_is_lost,
+          (ATTR(.ack_timeout = _i == 0 ? 1 : SLUICE_ZERO, .retry_count = SLUICE_ZERO)), .times = 2)
 {
-    struct sluice_channel_attr attrs[] = {
-        {.size = sizeof(attrs[0]), .ack_timeout = 1, .retry_count = SLUICE_ZERO},
-        {.size = sizeof(attrs[0]), .ack_timeout = SLUICE_ZERO, .retry_count = SLUICE_ZERO}};
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
     struct sluice_completion completion;
     struct memory near, far;
-    struct pair pair;
-    pair_open(&pair, &attrs[_i]);
-    memory_open(&near, pair.sides.pds[0], 10);
-    memory_open(&far, pair.sides.pds[1], 10);
+    memory_open(&near, pair->sides.pds[0], 10);
+    memory_open(&far, pair->sides.pds[1], 10);
     memset(near.bytes, 7, 10);
     write.sge_count = 1;
     write.sge = memory_sge(&near, 0, 10);
     write.remote = memory_remote(&far, 0, 10);
     fake_verbs_cut(qpn_of(0), true);
-    struct sluice_handle handle = post(pair.channels[0], &write);
-    int result = sluice_channel_wait(pair.channels[0], &handle, _i == 0 ? DEADLINE : SLUICE_MS(200),
-                                     &completion);
+    struct sluice_handle handle = post(pair->channels[0], &write);
+    int result = sluice_channel_wait(pair->channels[0], &handle,
+                                     _i == 0 ? DEADLINE : SLUICE_MS(200), &completion);
     fake_verbs_cut(qpn_of(0), false);
     if (_i == 0) {
         require_result(result, 0);
         require_class(&completion, SLUICE_CLASS_PEER_LOST);
-        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+        require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
     } else {
         require_result(result, -ETIMEDOUT);
-        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_READY);
         require_result(far.bytes[9], 0);
-        require_ok(sluice_channel_write(pair.channels[0], &write.sge, 1, &write.remote, DEADLINE));
-        await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+        require_ok(sluice_channel_write(pair->channels[0], &write.sge, 1, &write.remote, DEADLINE));
+        await(pair->channels[0], handle, SLUICE_CLASS_NONE);
         require_result(far.bytes[9], 7);
-        pair_works(&pair);
+        pair_works(pair);
     }
     memory_close(&near);
     memory_close(&far);
-    pair_close(&pair);
-    check_nothing_left();
 }
 
 /*
@@ -391,15 +364,13 @@ TEST(packet_that_is_lost, .times = 2)
 TEST(flush_that_is_reported_in_part)
 {
     struct pair pair;
-    struct memory near;
-    struct memory far;
     struct fake_qp_info info;
     struct sluice_request requests[4];
     struct sluice_completion completions[4];
     fake_verbs.silent_flush = true;
     pair_open(&pair, NULL);
-    memory_open(&near, pair.sides.pds[0], 40);
-    memory_open(&far, pair.sides.pds[1], 40);
+    struct memory near = side_memory(&pair.sides, 0, 40);
+    struct memory far = side_memory(&pair.sides, 1, 40);
     memset(near.bytes, 7, 40);
     for (uint32_t done = 0; done <= 2; done += 2) {
         for (uint32_t i = 0; i < 4; i++) {
@@ -423,10 +394,7 @@ TEST(flush_that_is_reported_in_part)
                 "%u of %u are signalled", info.signaled, info.posted[FAKE_SEND]);
         pair_reset(&pair);
     }
-    memory_close(&near);
-    memory_close(&far);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* A late receive is waited for, as often as the attributes say. */
@@ -435,43 +403,36 @@ TEST(receive_that_is_late)
     struct sluice_channel_attr patient = {.size = sizeof(patient), .rnr_timer = 1};
     struct sluice_channel_attr impatient = {
         .size = sizeof(impatient), .rnr_timer = 1, .rnr_retry = 3};
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct pair pair;
     pair_open(&pair, &patient);
-    struct sluice_handle handle = post(pair.channels[0], &send);
+    struct sluice_handle handle = post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
     let_pass(SLUICE_MS(30));
-    post(pair.channels[1], &receive);
+    post_of(pair.channels[1], SLUICE_OP_RECEIVE, NULL);
     await(pair.channels[0], handle, SLUICE_CLASS_NONE);
     pair_close(&pair);
     pair_open(&pair, &impatient);
-    handle = post(pair.channels[0], &send);
+    handle = post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
     struct sluice_completion completion = await(pair.channels[0], handle, SLUICE_CLASS_TIMEOUT);
     require(completion.status == SLUICE_STATUS_RNR_RETRY_EXC_ERR, "%u", completion.status);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 /* Some providers report immediate data only by the opcode. */
 TEST(immediate_without_flag)
 {
     struct pair pair;
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     fake_verbs.flags_without_imm = true;
     pair_open(&pair, NULL);
-    struct sluice_handle handle = post(pair.channels[1], &receive);
+    struct sluice_handle handle = post_of(pair.channels[1], SLUICE_OP_RECEIVE, NULL);
     require_ok(sluice_channel_write_immediate(pair.channels[0], NULL, 0,
                                               &(struct sluice_remote_mr){0}, 0x01020304, DEADLINE));
     struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
-    require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN) &&
-                completion.immediate == 0x01020304,
-            "flags %u, immediate %#x", completion.flags, completion.immediate);
+    require_equal(completion.flags, (SLUICE_IMMEDIATE | SLUICE_WRITTEN), completion.immediate,
+                  0x01020304);
     pair_close(&pair);
-    check_nothing_left();
 }
 
 int main(void)
 {
-    static const struct tests cases[] = {{"status", WIRE_SELF, 60}};
-    return run_verbs("verbs_status", cases, COUNT(cases));
+    return run_verbs("verbs_status", WIRE_SELF, 60);
 }

@@ -28,20 +28,18 @@ TEST(no_verbs_objects_for_wrong_pointers)
 
 TEST(soft_has_no_verbs_objects)
 {
-    struct memory memory;
     struct pair pair;
     struct ibv_pd *no_pd = (struct ibv_pd *)&pair; /* never dereferenced */
     if (!device_is_soft()) {
         return; /* the other tests are for devices */
     }
     pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 64);
+    struct memory memory = side_memory(&pair.sides, 0, 64);
     require_null(sluice_verbs_context(pair.sides.contexts[0]), EOPNOTSUPP, "");
     require_null(sluice_verbs_pd(pair.sides.pds[0]), EOPNOTSUPP, "");
     require_null(sluice_verbs_mr(memory.mr), EOPNOTSUPP, "");
     require_null(sluice_verbs_channel_qp(pair.channels[0]), EOPNOTSUPP, "");
     require_null(sluice_verbs_pd_wrap(pair.sides.contexts[0], no_pd), EOPNOTSUPP, "");
-    memory_close(&memory);
     pair_close(&pair);
 }
 
@@ -65,7 +63,6 @@ static struct ibv_context *open_device(void)
 
 TEST(verbs_objects_belong_together)
 {
-    struct memory memory;
     struct pair pair;
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
@@ -73,20 +70,18 @@ TEST(verbs_objects_belong_together)
         return;
     }
     pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 64);
+    struct memory memory = side_memory(&pair.sides, 0, 64);
     struct ibv_context *ibv = sluice_verbs_context(pair.sides.contexts[0]);
     struct ibv_pd *pd = sluice_verbs_pd(pair.sides.pds[0]);
     struct ibv_mr *mr = sluice_verbs_mr(memory.mr);
     struct ibv_qp *qp = sluice_verbs_channel_qp(pair.channels[0]);
     require(ibv && pd && mr && qp, "%s", sluice_last_error());
     require(strcmp(ibv_get_device_name(ibv->device), test_device()) == 0, "another device%s", "");
-    require(pd->context == ibv, "the domain is of another context%s", "");
-    require(mr->pd == pd && mr->lkey == sluice_mr_lkey(memory.mr), "another region%s", "");
-    require(qp->pd == pd && qp->qp_type == IBV_QPT_RC, "another queue pair%s", "");
+    require(pd->context == ibv && mr->pd == pd && qp->pd == pd, "of other objects%s", "");
+    require_equal(mr->lkey, sluice_mr_lkey(memory.mr), qp->qp_type, IBV_QPT_RC);
     require(qp->send_cq && qp->recv_cq, "it completes nowhere%s", "");
     require(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0, "no answer%s", "");
     require(attr.qp_state == IBV_QPS_RTS, "state %d", (int)attr.qp_state);
-    memory_close(&memory);
     pair_close(&pair);
 }
 
@@ -108,15 +103,14 @@ TEST(each_peer_has_its_queue_pair)
 /* The program posts a write of its own, which sluice must not report. */
 TEST(posts_of_the_program_and_the_library_coexist)
 {
-    struct memory from, to;
     struct pair pair;
     struct ibv_send_wr *bad;
     if (device_is_soft()) {
         return;
     }
     pair_open(&pair, NULL);
-    memory_open(&from, pair.sides.pds[0], 64);
-    memory_open(&to, pair.sides.pds[1], 64);
+    struct memory from = side_memory(&pair.sides, 0, 64);
+    struct memory to = side_memory(&pair.sides, 1, 64);
     pattern_fill(from.bytes, 64, 7);
     struct sluice_remote_mr remote = memory_remote(&to, 0, 64);
     struct ibv_sge sge = {(uintptr_t)from.bytes, 64, sluice_verbs_mr(from.mr)->lkey};
@@ -131,8 +125,6 @@ TEST(posts_of_the_program_and_the_library_coexist)
             strerror(errno));
     pair_works(&pair); /* in order: behind the write */
     pattern_check(to.bytes, 64, 7);
-    memory_close(&from);
-    memory_close(&to);
     pair_close(&pair);
 }
 
@@ -146,11 +138,9 @@ TEST(programs_own_device_and_domain_carry_channels)
     struct ibv_context *ibv = open_device();
     struct ibv_pd *pd = ibv_alloc_pd(ibv);
     require(pd, "no protection domain%s", "");
-    struct sluice_context *context = sluice_verbs_context_wrap(ibv, NULL);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_verbs_context_wrap(ibv, NULL));
     require(sluice_verbs_context(context) == ibv, "another context%s", "");
-    struct sluice_pd *wrapped = sluice_verbs_pd_wrap(context, pd);
-    require(wrapped, "%s", sluice_last_error());
+    struct sluice_pd *wrapped = must(sluice_verbs_pd_wrap(context, pd));
     require(sluice_verbs_pd(wrapped) == pd, "another domain%s", "");
     for (int i = 0; i < 2; i++) {
         pair.sides.contexts[i] = context;
@@ -165,8 +155,7 @@ TEST(programs_own_device_and_domain_carry_channels)
     struct sluice_sge first = {(uintptr_t)bytes, 32, mr->lkey};
     struct sluice_sge second = {(uintptr_t)bytes + 32, 32, mr->lkey};
     pattern_fill(bytes, 32, 9);
-    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &second);
-    struct sluice_handle handle = post(pair.channels[1], &request);
+    struct sluice_handle handle = post_of(pair.channels[1], SLUICE_OP_RECEIVE, &second);
     require_ok(sluice_channel_send(pair.channels[0], &first, 1, DEADLINE));
     await(pair.channels[1], handle, SLUICE_CLASS_NONE);
     pattern_check(bytes + 32, 32, 9);
@@ -192,12 +181,10 @@ static void holder_open(struct holder *holder, struct sluice_context *context, s
 {
     holder->context = NULL;
     if (second_context) {
-        holder->context = sluice_verbs_context_wrap(sluice_verbs_context(context), NULL);
-        require(holder->context, "%s", sluice_last_error());
+        holder->context = must(sluice_verbs_context_wrap(sluice_verbs_context(context), NULL));
         context = holder->context;
     }
-    struct sluice_pd *other = sluice_verbs_pd_wrap(context, sluice_verbs_pd(pd));
-    require(other, "%s", sluice_last_error());
+    struct sluice_pd *other = must(sluice_verbs_pd_wrap(context, sluice_verbs_pd(pd)));
     for (int i = 0; i < 2; i++) {
         holder->pair.sides.contexts[i] = context;
         holder->pair.sides.pds[i] = other;
@@ -228,8 +215,7 @@ TEST(work_of_a_second_wrapper_holds_memory, .times = 2)
     memory_open(&memory, pd, 64);
     holder_open(&holder, context, pd, _i == 1);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-    struct sluice_handle handle = post(holder.pair.channels[0], &receive);
+    struct sluice_handle handle = post_of(holder.pair.channels[0], SLUICE_OP_RECEIVE, &sge);
     require_error(sluice_mr_deregister(memory.mr), -EBUSY, "posted work");
     /* A region without references can be deregistered, and so can a domain. */
     struct sluice_mr *free_mr = sluice_mr_alloc(pd, 64, ACCESS_ALL);
