@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The compiler catches misuse: each part of a tests/typestate/wrong-*.c, which #ifdef
-# begins, is a program, and names the warning that gcc must give, and no other; each
-# right-*.c compiles in silence.
+# The compiler catches misuse: each WRONG() of a tests/typestate/wrong-*.c is a program, and names
+# the warnings that gcc must give for it, and no other; each right-*.c compiles in silence.
 . "${srcdir:-.}/tests/tap.sh"
 
 programs=$srcdir/tests/typestate
@@ -16,49 +15,58 @@ for candidate in "${CC:-cc}" gcc; do
 done
 [ -n "$gcc" ] || skip_all 'no gcc of version 11 or later'
 
-# warnings_of FILE FLAG: the names of the warnings that gcc gives, one a line.
+# warnings_of FILE FLAGS: the program and the name of each warning that gcc gives, one a line. One
+# that is not in a program, but in what programs call, is of program "any".
 warnings_of() {
   # shellcheck disable=SC2086 # as above
-  $gcc -std=gnu99 -O2 -Wall -Wextra $2 -I"$srcdir/include" -isystem "$programs" -c -o "$tmp/program.o" "$1" \
-    >"$tmp/gcc.out" 2>&1
+  LC_ALL=C $gcc -std=gnu99 -O2 -Wall -Wextra -Wno-return-type $2 -ftrack-macro-expansion=0 \
+    -fno-diagnostics-show-caret -I"$srcdir/include" -isystem "$programs" -c -o "$tmp/program.o" "$1" 2>&1 |
+    tee "$tmp/gcc.out" | awk '
+      / In function / { program = "any" }
+      match($0, /wrong_[a-z0-9_]+/) && /In function|inlined from/ {
+        program = substr($0, RSTART + 6, RLENGTH - 6)
+      }
+      / warning: / && match($0, /\[-W[a-z-]*\]$/) { print program, substr($0, RSTART + 1, RLENGTH - 2) }
+      / error: / { print program, "error" }' | sort -u
   cat "$tmp/gcc.out" >&2
-  sed -n 's/.*warning: .*\[\(-W[a-z-]*\).*\]$/\1/p' "$tmp/gcc.out" | sort -u
 }
 
+# The programs of a file, each with the warnings that are expected, one a line.
 programs_of() {
-  sed -n 's,^#ifdef \([A-Z0-9_]*\) /\* expect: .*,\1,p' "$1"
+  tr '\n' ' ' <"$1" | grep -o 'WRONG( *[a-z0-9_]*, *"[^"]*"' | sed 's/WRONG( *//; s/, *"/ /; s/"//'
 }
 
-# expected_of FILE PROGRAM
-expected_of() {
-  sed -n "s,^#ifdef $2 /\\* expect: \\(.*\\) \\*/,\\1,p" "$1" | tr ' ' '\n' | sort -u
-}
-
+# gives_what_it_should PROGRAM EXPECTED...
 gives_what_it_should() {
-  expected=$(expected_of "$1" "$2")
-  case $expected in -Wanalyzer-*) analyzer=-fanalyzer ;; *) analyzer= ;; esac
-  given=$(warnings_of "$1" "-D$2 $analyzer")
+  program=$1
+  shift
+  expected=$(printf '%s\n' "$@" | sort -u)
+  case $expected in *-Wanalyzer-*) given=$analyzed ;; *) given=$compiled ;; esac
+  given=$(printf '%s\n' "$given" | sed -n "s/^$program //p; s/^any //p" | sort -u)
   echo "expected: ${expected:-none}, given: ${given:-none}"
   [ -n "$expected" ] && [ "$given" = "$expected" ]
 }
 
 known() {
-  for warning in $(expected_of "$1" "$2"); do
+  for warning; do
     # shellcheck disable=SC2086 # as above
     $gcc -Werror "$warning" -E -x c /dev/null >/dev/null 2>&1 || return 1
   done
 }
 
 for file in "$programs"/wrong-*.c; do
-  for program in $(programs_of "$file"); do
-    name=$(basename "$file" .c)-$(echo "$program" | tr _A-Z -a-z)
-    if known "$file" "$program"; then
-      check "$name: $(expected_of "$file" "$program" | tr '\n' ' ')" \
-        gives_what_it_should "$file" "$program"
+  compiled=$(warnings_of "$file" '')
+  analyzed=$(warnings_of "$file" -fanalyzer)
+  programs_of "$file" >"$tmp/programs"
+  while read -r program expected; do
+    name=$(basename "$file" .c)-$(echo "$program" | tr _ -)
+    # shellcheck disable=SC2086 # names of warnings are words
+    if known $expected; then
+      check "$name: $expected" gives_what_it_should "$program" $expected
     else
-      skip "$name" "this gcc has no $(expected_of "$file" "$program")"
+      skip "$name" "this gcc has no $expected"
     fi
-  done
+  done <"$tmp/programs"
 done
 
 for file in "$programs"/right-*.c; do

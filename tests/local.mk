@@ -415,11 +415,13 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-context.c \
 	%D%/typestate/wrong-device-list.c \
 	%D%/typestate/wrong-exchange.c \
+	%D%/typestate/wrong-mpi.c \
 	%D%/typestate/wrong-mr.c \
 	%D%/typestate/wrong-multichannel.c \
 	%D%/typestate/wrong-node.c \
 	%D%/typestate/wrong-pd.c \
-	%D%/typestate/wrong-scope.c
+	%D%/typestate/wrong-scope.c \
+	%D%/typestate/wrong.h
 
 AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' MAKE='$(MAKE)' \
