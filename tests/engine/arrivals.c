@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "arrivals.h"
-
 #include "invariants.h"
 #include "rig.h"
 
@@ -42,7 +40,7 @@ static void arrive(struct rig *rig, uint32_t peer, uint32_t count)
     }
 }
 
-START_TEST(receives_are_posted_anew)
+TEST(receives_are_posted_anew)
 {
     struct rig rig;
     fake.by_hand = true;
@@ -57,10 +55,9 @@ START_TEST(receives_are_posted_anew)
     }
     rig_close(&rig);
 }
-END_TEST
 
 /* Each peer has a share of few entries, also a peer that is connected last. */
-START_TEST(few_entries_are_shared)
+TEST(few_entries_are_shared)
 {
     struct rig rig;
     struct sluice_endpoint endpoint;
@@ -83,9 +80,8 @@ START_TEST(few_entries_are_shared)
     require(posted(&rig, 1) == 2, "%u posted", posted(&rig, 1));
     rig_close(&rig);
 }
-END_TEST
 
-START_TEST(too_few_entries_are_refused)
+TEST(too_few_entries_are_refused)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .send_depth = 4, .receive_depth = 4, .arrival_tags = TAGS};
@@ -97,10 +93,9 @@ START_TEST(too_few_entries_are_refused)
     sluice_context_close(context);
     require(fake.objects == 0, "%u objects are left", fake.objects);
 }
-END_TEST
 
 /* A peer whose receives cannot be posted is not connected, or fails. */
-START_TEST(refused_receives_fail_the_peer)
+TEST(refused_receives_fail_the_peer)
 {
     struct rig rig;
     struct sluice_endpoint endpoint;
@@ -122,10 +117,9 @@ START_TEST(refused_receives_fail_the_peer)
     look(&rig);
     rig_close(&rig);
 }
-END_TEST
 
 /* A queue pair that does not flush them is given up within the drain bound. */
-START_TEST(receives_that_stick_delay_no_other)
+TEST(receives_that_stick_delay_no_other)
 {
     struct rig rig;
     struct sluice_endpoint endpoint;
@@ -138,7 +132,6 @@ START_TEST(receives_that_stick_delay_no_other)
     check_engine(rig.engine);
     rig_close(&rig);
 }
-END_TEST
 
 /* Peers are lost and reset in all ways; completions come late, twice, or without a request. */
 static void lose_and_reset(uint64_t seed)
@@ -169,20 +162,9 @@ static void lose_and_reset(uint64_t seed)
     rig_close(&rig);
 }
 
-START_TEST(faults_at_random)
+TEST(faults_at_random)
 {
     for (uint64_t seed = 1; seed <= (short_run() ? 5 : 20); seed++) {
         lose_and_reset(seed);
     }
-}
-END_TEST
-
-void arrivals_add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, receives_are_posted_anew);
-    tcase_add_test(tcase, few_entries_are_shared);
-    tcase_add_test(tcase, too_few_entries_are_refused);
-    tcase_add_test(tcase, refused_receives_fail_the_peer);
-    tcase_add_test(tcase, receives_that_stick_delay_no_other);
-    tcase_add_test(tcase, faults_at_random);
 }

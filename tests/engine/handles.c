@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "handles.h"
-
 #include "invariants.h"
 #include "rig.h"
 
@@ -67,14 +65,13 @@ static void wrap(uint32_t opcode, uint32_t depth)
     rig_close(&rig);
 }
 
-START_TEST(generation_wraps)
+TEST(generation_wraps)
 {
     for (uint32_t depth = 1; depth <= 4; depth++) {
         wrap(SLUICE_OP_WRITE, depth);
         wrap(SLUICE_OP_RECEIVE, depth);
     }
 }
-END_TEST
 
 static struct rig *polled;
 static uint64_t late_id;
@@ -88,158 +85,134 @@ static void report_late(void)
 }
 
 /* Blocking calls go on over the wrap. */
-START_TEST(blocking_calls_over_the_wrap)
+TEST_WITH(rig, blocking_calls_over_the_wrap, (1, 1))
 {
-    struct rig rig;
-    rig_open(&rig, 1, 1);
-    set_number(rig.engine, NUMBERS - 2);
-    struct sluice_handle handle = rig_post(&rig, write_of(0, 1), LONG);
+    set_number(rig->engine, NUMBERS - 2);
+    struct sluice_handle handle = rig_post(rig, write_of(0, 1), LONG);
     struct sluice_completion completion;
-    require_ok(sluice_multichannel_wait(rig.channel, &handle, LONG, &completion));
-    polled = &rig;
+    require_ok(sluice_multichannel_wait(rig->channel, &handle, LONG, &completion));
+    polled = rig;
     late_id = handle.id;
     for (uint32_t i = 0; i < 40; i++) {
         fake.at_poll = i > 0 ? report_late : NULL;
-        rig_works(&rig, 0);
-        check_engine(rig.engine);
+        rig_works(rig, 0);
+        check_engine(rig->engine);
     }
-    require_result(sluice_multichannel_wait(rig.channel, &handle, 0, &completion), -ESTALE);
-    rig_close(&rig);
+    require_result(sluice_multichannel_wait(rig->channel, &handle, 0, &completion), -ESTALE);
 }
-END_TEST
 
 /* Refused requests without an entry get ids of their own, also when ids wrap. */
-START_TEST(ids_of_refused_requests_wrap)
+TEST_WITH(rig, ids_of_refused_requests_wrap, (2, 4))
 {
-    struct rig rig;
-    rig_open(&rig, 2, 4);
-    set_number(rig.engine, NUMBERS - 3);
+    set_number(rig->engine, NUMBERS - 3);
     struct sluice_handle handles[ROUNDS];
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct sluice_completion completion = {.error = -ENOTCONN, .user_data = i};
         handles[i] = (struct sluice_handle){
-            .id = slu_failure_keep_refused(rig.engine, SLU_OWNER_PROGRAM, i, &completion),
-            .owner = rig.engine->tag};
-        require(!slu_entry_find(rig.engine, handles[i].id), "it is that of an entry%s", "");
+            .id = slu_failure_keep_refused(rig->engine, SLU_OWNER_PROGRAM, i, &completion),
+            .owner = rig->engine->tag};
+        require(!slu_entry_find(rig->engine, handles[i].id), "it is that of an entry%s", "");
     }
     check_ids(handles, ROUNDS);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct sluice_completion completion;
-        require_ok(sluice_multichannel_wait(rig.channel, &handles[i], 0, &completion));
+        require_ok(sluice_multichannel_wait(rig->channel, &handles[i], 0, &completion));
         require(completion.user_data == i, "%llu", (unsigned long long)completion.user_data);
     }
-    rig_close(&rig);
 }
-END_TEST
 
 /* Whatever its bits are, a handle that was never given out is stale, and nothing else happens. */
-START_TEST(forged_handles_are_stale)
+TEST_WITH(rig, forged_handles_are_stale, (2, 4))
 {
-    struct rig rig;
     struct sluice_completion completion;
-    rig_open(&rig, 2, 4);
     fake.by_hand = true;
-    struct sluice_handle pending = rig_post(&rig, write_of(0, 1), LONG);
+    struct sluice_handle pending = rig_post(rig, write_of(0, 1), LONG);
     for (uint64_t i = 0; i < 200000; i++) {
         /* All ids before the first valid ones, and then any. */
         struct sluice_handle forged = {.id = i < 100 ? i : i * UINT64_C(0x9e3779b97f4a7c15),
-                                       .owner = rig.engine->tag};
+                                       .owner = rig->engine->tag};
         if (i >= 100 && i < 200) {
             forged.id = pending.id + ((i < 150 ? i - 99 : i - 200) << 18);
         }
-        require_result(sluice_multichannel_wait(rig.channel, &forged, 0, &completion), -ESTALE);
-        require_result(sluice_multichannel_cancel(rig.channel, &forged, &completion), -ESTALE);
-        require_result(sluice_multichannel_detach(rig.channel, &forged), -ESTALE);
+        require_result(sluice_multichannel_wait(rig->channel, &forged, 0, &completion), -ESTALE);
+        require_result(sluice_multichannel_cancel(rig->channel, &forged, &completion), -ESTALE);
+        require_result(sluice_multichannel_detach(rig->channel, &forged), -ESTALE);
     }
-    check_engine(rig.engine);
-    require_result(sluice_multichannel_wait(rig.channel, &pending, 0, &completion), -ETIMEDOUT);
-    require(fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS), "nothing");
-    require_ok(sluice_multichannel_wait(rig.channel, &pending, 0, &completion));
-    rig_close(&rig);
+    check_engine(rig->engine);
+    require_result(sluice_multichannel_wait(rig->channel, &pending, 0, &completion), -ETIMEDOUT);
+    require(fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS), "nothing");
+    require_ok(sluice_multichannel_wait(rig->channel, &pending, 0, &completion));
 }
-END_TEST
 
 /* A spilled failure can be cancelled and detached. */
-START_TEST(handles_of_failures_kept_aside)
+TEST_WITH(rig, handles_of_failures_kept_aside, (1, 4))
 {
-    struct rig rig;
     struct sluice_completion completion;
     struct sluice_handle handles[4];
     struct sluice_endpoint endpoint;
-    rig_open(&rig, 1, 4);
     fake.by_hand = true;
     for (uint32_t i = 0; i < 4; i++) {
-        handles[i] = rig_post(&rig, write_of(0, 1 + i), LONG);
+        handles[i] = rig_post(rig, write_of(0, 1 + i), LONG);
     }
-    fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
-    require_ok(sluice_multichannel_flush(rig.channel, LONG));
-    require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
-    require_ok(sluice_multichannel_peer_handshake(rig.channel, 0, &endpoint));
+    fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    require_ok(sluice_multichannel_flush(rig->channel, LONG));
+    require_ok(sluice_multichannel_peer_reset(rig->channel, 0, &endpoint));
+    require_ok(sluice_multichannel_peer_handshake(rig->channel, 0, &endpoint));
     /* These writes need the places of all of the failures. */
     for (uint32_t i = 0; i < 4; i++) {
-        rig_post(&rig, write_of(0, 10 + i), LONG);
+        rig_post(rig, write_of(0, 10 + i), LONG);
     }
-    require_result(rig.engine->failure_count, 4);
-    require_ok(sluice_multichannel_cancel(rig.channel, &handles[0], &completion));
+    require_result(rig->engine->failure_count, 4);
+    require_ok(sluice_multichannel_cancel(rig->channel, &handles[0], &completion));
     require_status(&completion, 1, SLUICE_STATUS_REM_ACCESS_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
-    require_ok(sluice_multichannel_cancel(rig.channel, &handles[0], &completion));
-    require_ok(sluice_multichannel_detach(rig.channel, &handles[1]));
-    require_result(sluice_multichannel_wait(rig.channel, &handles[1], 0, &completion), -ESTALE);
-    require_result(sluice_multichannel_detach(rig.channel, &handles[1]), -ESTALE);
-    require_result(rig.engine->failure_count, 2);
-    check_engine(rig.engine);
+    require_ok(sluice_multichannel_cancel(rig->channel, &handles[0], &completion));
+    require_ok(sluice_multichannel_detach(rig->channel, &handles[1]));
+    require_result(sluice_multichannel_wait(rig->channel, &handles[1], 0, &completion), -ESTALE);
+    require_result(sluice_multichannel_detach(rig->channel, &handles[1]), -ESTALE);
+    require_result(rig->engine->failure_count, 2);
+    check_engine(rig->engine);
     for (uint32_t i = 2; i < 4; i++) {
-        require_ok(sluice_multichannel_next(rig.channel, 0, &completion));
+        require_ok(sluice_multichannel_next(rig->channel, 0, &completion));
         require(completion.user_data == 1 + i, "%llu", (unsigned long long)completion.user_data);
     }
-    require_result(sluice_multichannel_next(rig.channel, 0, &completion), -ETIMEDOUT);
-    rig_close(&rig);
+    require_result(sluice_multichannel_next(rig->channel, 0, &completion), -ETIMEDOUT);
 }
-END_TEST
 
 /* A request that the device has already done is not cancelled. */
-START_TEST(cancel_polls_before_it_fails_the_peer)
+TEST_WITH(rig, cancel_polls_before_it_fails_the_peer, (1, 200))
 {
-    struct rig rig;
     struct sluice_completion completion;
-    rig_open(&rig, 1, 200);
     fake.by_hand = true;
     /* The completion of the cancelled request is the last of many that the device reports. */
     struct sluice_handle handle = {0};
     for (uint32_t i = 0; i < 150; i++) {
-        handle = rig_post(&rig, write_of(0, 1 + i), LONG);
+        handle = rig_post(rig, write_of(0, 1 + i), LONG);
     }
     for (uint32_t i = 0; i < 150; i++) {
-        fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+        fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
     }
-    require_ok(sluice_multichannel_cancel(rig.channel, &handle, &completion));
+    require_ok(sluice_multichannel_cancel(rig->channel, &handle, &completion));
     require_status(&completion, 150, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
-    require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
-    rig_works(&rig, 0);
-    rig_close(&rig);
+    require_result(sluice_multichannel_peer_state(rig->channel, 0), SLUICE_STATE_READY);
+    rig_works(rig, 0);
 }
-END_TEST
 
 /* On a device that never flushes, a cancel takes no longer than the drain bound. */
-START_TEST(cancel_of_a_pair_that_never_flushes)
+TEST_WITH(rig, cancel_of_a_pair_that_never_flushes, (2, 4))
 {
-    struct rig rig;
     struct sluice_completion completion;
-    rig_open(&rig, 2, 4);
     fake.by_hand = true;
     fake.never_flush = true;
-    struct sluice_handle handle = rig_post(&rig, write_of(0, 1), LONG);
-    rig_post(&rig, receive_of(0, 2), LONG);
+    struct sluice_handle handle = rig_post(rig, write_of(0, 1), LONG);
+    rig_post(rig, receive_of(0, 2), LONG);
     int64_t start = fake.now;
-    require_ok(sluice_multichannel_cancel(rig.channel, &handle, &completion));
+    require_ok(sluice_multichannel_cancel(rig->channel, &handle, &completion));
     require(fake.now - start >= SLU_DRAIN_TIME && fake.now - start < SLU_DRAIN_TIME + SLUICE_MS(20),
             "%lld ms", (long long)(fake.now - start) / 1000000);
     require_status(&completion, 1, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_WR_FLUSH_ERR);
     require(fake.ledger[1].held == 0 && fake.ledger[2].held == 0, "its buffers are in use%s", "");
-    rig_works(&rig, 1);
-    rig_close(&rig);
+    rig_works(rig, 1);
 }
-END_TEST
 
 static uint32_t polls;
 
@@ -254,61 +227,40 @@ static void flush_one_by_one(void)
 }
 
 /* When cancel returns, no request of the peer uses memory. */
-START_TEST(cancel_waits_for_all_work_of_the_peer)
+TEST_WITH(rig, cancel_waits_for_all_work_of_the_peer, (1, 4))
 {
-    struct rig rig;
     struct sluice_completion completion;
-    rig_open(&rig, 1, 4);
     fake.by_hand = true;
     fake.never_flush = true;
-    struct sluice_handle handle = rig_post(&rig, write_of(0, 1), LONG);
-    rig_post(&rig, receive_of(0, 2), LONG);
-    polled = &rig;
+    struct sluice_handle handle = rig_post(rig, write_of(0, 1), LONG);
+    rig_post(rig, receive_of(0, 2), LONG);
+    polled = rig;
     polls = 0;
     fake.at_poll = flush_one_by_one;
-    require_ok(sluice_multichannel_cancel(rig.channel, &handle, &completion));
+    require_ok(sluice_multichannel_cancel(rig->channel, &handle, &completion));
     require_status(&completion, 1, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_WR_FLUSH_ERR);
     require(polls >= 20 && fake.ledger[2].held == 0, "the receive is in flight after %u polls",
             polls);
     fake.at_poll = NULL;
-    require_ok(sluice_multichannel_next(rig.channel, 0, &completion));
+    require_ok(sluice_multichannel_next(rig->channel, 0, &completion));
     require_status(&completion, 2, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_WR_FLUSH_ERR);
-    rig_close(&rig);
 }
-END_TEST
 
 /* Late completions of detached requests are discarded, and their room is reused. */
-START_TEST(detached_requests_leave_the_pool_as_it_was)
+TEST_WITH(rig, detached_requests_leave_the_pool_as_it_was, (2, 4))
 {
-    struct rig rig;
     struct sluice_completion completion;
-    rig_open(&rig, 2, 4);
     for (uint32_t i = 0; i < 100000; i++) {
         fake.by_hand = i % 3 == 0;
         struct sluice_request request = i % 2 == 0 ? write_of(0, 1) : receive_of(0, 1);
-        struct sluice_handle handle = rig_post(&rig, request, LONG);
-        require_ok(sluice_multichannel_detach(rig.channel, &handle));
-        require_result(rig.engine->detached, 1);
+        struct sluice_handle handle = rig_post(rig, request, LONG);
+        require_ok(sluice_multichannel_detach(rig->channel, &handle));
+        require_result(rig->engine->detached, 1);
         fake.by_hand = false;
-        require_ok(sluice_multichannel_flush(rig.channel, LONG));
-        require_result(rig.engine->detached, 0);
-        require_result(sluice_multichannel_detach(rig.channel, &handle), -ESTALE);
+        require_ok(sluice_multichannel_flush(rig->channel, LONG));
+        require_result(rig->engine->detached, 0);
+        require_result(sluice_multichannel_detach(rig->channel, &handle), -ESTALE);
     }
-    check_engine(rig.engine);
-    require_result(sluice_multichannel_next(rig.channel, 0, &completion), -ENOENT);
-    rig_close(&rig);
-}
-END_TEST
-
-void handles_add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, generation_wraps);
-    tcase_add_test(tcase, blocking_calls_over_the_wrap);
-    tcase_add_test(tcase, ids_of_refused_requests_wrap);
-    tcase_add_test(tcase, forged_handles_are_stale);
-    tcase_add_test(tcase, handles_of_failures_kept_aside);
-    tcase_add_test(tcase, cancel_polls_before_it_fails_the_peer);
-    tcase_add_test(tcase, cancel_of_a_pair_that_never_flushes);
-    tcase_add_test(tcase, cancel_waits_for_all_work_of_the_peer);
-    tcase_add_test(tcase, detached_requests_leave_the_pool_as_it_was);
+    check_engine(rig->engine);
+    require_result(sluice_multichannel_next(rig->channel, 0, &completion), -ENOENT);
 }

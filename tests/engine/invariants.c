@@ -9,10 +9,7 @@
 struct sums {
     uint32_t pending[SLU_QUEUES]; /* requests */
     uint32_t posted[SLU_QUEUES];  /* work requests */
-    uint32_t scope_pending;
-    uint32_t scope_failures;
-    uint32_t detached;
-    uint32_t done[SLU_OWNERS_KEEP][SLU_QUEUES];
+    uint32_t scope_pending, scope_failures, detached, done[SLU_OWNERS_KEEP][SLU_QUEUES];
     uint32_t held[SLU_QUEUES]; /* places of results */
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "lists.h"
-
 #include <sluice/list.h>
 
 #include "../support/memory.h"
@@ -15,8 +13,8 @@
 static struct sluice_list *prepare(struct rig *rig, const struct sluice_request *requests,
                                    uint32_t count)
 {
-    struct sluice_list *list = sluice_multichannel_list_prepare(rig->channel, requests, count);
-    require(list, "%s", sluice_last_error());
+    struct sluice_list *list =
+        must(sluice_multichannel_list_prepare(rig->channel, requests, count));
     return list;
 }
 
@@ -30,14 +28,12 @@ static struct sluice_list *prepare_chains(struct rig *rig)
 }
 
 /* Whichever chain the driver refuses, each request gets its own result, by a submit or a post. */
-START_TEST(refused_amid_a_list)
+TEST_WITH(rig, refused_amid_a_list, (2, 4), .times = 2 * CHAINS)
 {
-    struct rig rig;
     struct sluice_completion completions[CHAINS];
     uint32_t refused = 1 + (uint32_t)_i % CHAINS;
     bool at_once = _i >= CHAINS;
-    rig_open(&rig, 2, 4);
-    struct sluice_list *list = prepare_chains(&rig);
+    struct sluice_list *list = prepare_chains(rig);
     fake.by_hand = true;
     memset(completions, 0xcc, sizeof(completions));
     fake.refuse_send = refused;
@@ -48,7 +44,7 @@ START_TEST(refused_amid_a_list)
         require_ok(sluice_list_post(list, SLUICE_MS(5), completions));
         require(sluice_list_wait(list, LONG) < 0, "%s", "it succeeded");
     }
-    check_engine(rig.engine);
+    check_engine(rig->engine);
     for (uint32_t i = 0; i < CHAINS; i++) {
         bool with_it = i % 2 == (refused - 1) % 2;
         uint32_t cause = with_it ? SLUICE_STATUS_GENERAL_ERR : SLUICE_STATUS_DEADLINE;
@@ -56,51 +52,44 @@ START_TEST(refused_amid_a_list)
                        !with_it || i == refused - 1 ? cause : SLUICE_STATUS_WR_FLUSH_ERR, cause);
     }
     sluice_list_free(list);
-    rig_close(&rig);
 }
-END_TEST
 
 /* A list that is freed in flight writes nothing; its peers may be removed and added. */
-START_TEST(freed_in_flight)
+TEST_WITH(rig, freed_in_flight, (2, 4), .times = 2)
 {
-    struct rig rig;
     struct sluice_completion completions[CHAINS];
     struct sluice_endpoint endpoint;
-    rig_open(&rig, 2, 4);
-    struct sluice_list *freed = prepare_chains(&rig);
-    struct sluice_list *kept = prepare_chains(&rig);
+    struct sluice_list *freed = prepare_chains(rig);
+    struct sluice_list *kept = prepare_chains(rig);
     fake.by_hand = true;
     require_ok(sluice_list_post(freed, LONG, completions));
     memset(completions, 0xcc, sizeof(completions));
     sluice_list_free(freed);
-    check_engine(rig.engine);
+    check_engine(rig->engine);
     if (_i > 0) {
         struct sluice_completion next[CHAINS];
         require_ok(sluice_list_post(kept, LONG, next));
-        require_ok(sluice_multichannel_peer_remove(rig.channel, 1));
-        require_result(sluice_multichannel_peer_add(rig.channel, &endpoint), 1);
-        require_ok(sluice_multichannel_peer_handshake(rig.channel, 1, &endpoint));
-        struct sluice_handle handle = rig_post(&rig, write_of(1, 9), LONG);
+        require_ok(sluice_multichannel_peer_remove(rig->channel, 1));
+        require_result(sluice_multichannel_peer_add(rig->channel, &endpoint), 1);
+        require_ok(sluice_multichannel_peer_handshake(rig->channel, 1, &endpoint));
+        struct sluice_handle handle = rig_post(rig, write_of(1, 9), LONG);
         fake.by_hand = false;
         require_result(sluice_list_wait(kept, LONG), -ECANCELED);
-        require(next[0].error == 0 && next[1].error == -ECANCELED && next[2].error == 0,
-                "%d, %d and %d", next[0].error, next[1].error, next[2].error);
+        require_equal(next[0].error, 0, next[1].error, -ECANCELED, next[2].error, 0);
         require_result(sluice_list_post(kept, LONG, next), -ESTALE);
         sluice_list_free(kept);
-        require_ok(sluice_multichannel_wait(rig.channel, &handle, LONG, &next[0]));
+        require_ok(sluice_multichannel_wait(rig->channel, &handle, LONG, &next[0]));
         require_class(&next[0], SLUICE_CLASS_NONE);
     } else {
         fake.by_hand = false;
-        require_ok(sluice_multichannel_flush(rig.channel, LONG));
+        require_ok(sluice_multichannel_flush(rig->channel, LONG));
         sluice_list_free(kept);
     }
     value_check(completions, sizeof(completions), 0xcc);
-    rig_close(&rig);
 }
-END_TEST
 
 /* A late request is reported as late, even if its peer was reset meanwhile. */
-START_TEST(late_and_then_reset)
+TEST(late_and_then_reset)
 {
     struct rig rig;
     struct sluice_completion completion;
@@ -117,10 +106,9 @@ START_TEST(late_and_then_reset)
     sluice_list_free(list);
     rig_close(&rig);
 }
-END_TEST
 
 /* Where entries are scarce a post may never find room for all of them, but a submit does. */
-START_TEST(more_than_the_completion_queue)
+TEST(more_than_the_completion_queue)
 {
     struct rig rig;
     struct sluice_request requests[6];
@@ -155,60 +143,41 @@ START_TEST(more_than_the_completion_queue)
     sluice_list_free(waits);
     rig_close(&rig);
 }
-END_TEST
 
 /* If a poll of an event loop takes the last completion of a list, the loop does not sleep. */
-START_TEST(complete_list_keeps_a_loop_awake)
+TEST_WITH(rig, complete_list_keeps_a_loop_awake, (2, 4))
 {
-    struct rig rig;
     struct sluice_completion completion;
     int64_t due;
-    rig_open(&rig, 2, 4);
-    struct sluice_list *list = prepare_chains(&rig);
+    struct sluice_list *list = prepare_chains(rig);
     require_ok(sluice_list_post(list, LONG, NULL));
-    while (rig.engine->pending[SLU_SEND_QUEUE] > 0) {
-        require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 0);
+    while (rig->engine->pending[SLU_SEND_QUEUE] > 0) {
+        require_result(sluice_multichannel_poll(rig->channel, &completion, 1), 0);
     }
     due = -1;
-    require_result(sluice_multichannel_arm(rig.channel, &due), 1);
+    require_result(sluice_multichannel_arm(rig->channel, &due), 1);
     require(due == 0, "due in %lld", (long long)due);
     require_ok(sluice_list_wait(list, 0));
     sluice_list_free(list);
-    rig_close(&rig);
 }
-END_TEST
 
 /* Unread results stay while lists take their entries. */
-START_TEST(results_stay_beside_lists)
+TEST_WITH(rig, results_stay_beside_lists, (2, 4))
 {
-    struct rig rig;
     struct sluice_handle handles[4];
     struct sluice_completion completion;
-    rig_open(&rig, 2, 4);
-    struct sluice_list *list = prepare_chains(&rig);
+    struct sluice_list *list = prepare_chains(rig);
     for (uint32_t i = 0; i < 4; i++) {
-        handles[i] = rig_post(&rig, write_of(0, 10 + i), LONG);
+        handles[i] = rig_post(rig, write_of(0, 10 + i), LONG);
     }
-    require_ok(sluice_multichannel_flush(rig.channel, LONG));
+    require_ok(sluice_multichannel_flush(rig->channel, LONG));
     for (uint32_t round = 0; round < 20; round++) {
         require_ok(sluice_list_submit(list, LONG, NULL));
-        check_engine(rig.engine);
+        check_engine(rig->engine);
     }
     for (uint32_t i = 0; i < 4; i++) {
-        require_ok(sluice_multichannel_wait(rig.channel, &handles[i], 0, &completion));
+        require_ok(sluice_multichannel_wait(rig->channel, &handles[i], 0, &completion));
         require_status(&completion, 10 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
     }
     sluice_list_free(list);
-    rig_close(&rig);
-}
-END_TEST
-
-void lists_add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, refused_amid_a_list, 0, 2 * CHAINS);
-    tcase_add_loop_test(tcase, freed_in_flight, 0, 2);
-    tcase_add_test(tcase, late_and_then_reset);
-    tcase_add_test(tcase, more_than_the_completion_queue);
-    tcase_add_test(tcase, complete_list_keeps_a_loop_awake);
-    tcase_add_test(tcase, results_stay_beside_lists);
 }

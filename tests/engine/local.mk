@@ -28,7 +28,6 @@ tests_test_deadlines_SOURCES = %D%/test_deadlines.c
 # source or header a line, sorted.
 tests_test_engine_SOURCES = \
 	%D%/arrivals.c \
-	%D%/arrivals.h \
 	%D%/fake.c \
 	%D%/fake.h \
 	%D%/fake_queues.c \
@@ -41,19 +40,14 @@ tests_test_engine_SOURCES = \
 	%D%/fuzz_state.h \
 	%D%/fuzz_unpolled.c \
 	%D%/handles.c \
-	%D%/handles.h \
 	%D%/invariants.c \
 	%D%/invariants.h \
 	%D%/lists.c \
-	%D%/lists.h \
 	%D%/probes.c \
-	%D%/probes.h \
 	%D%/proof.c \
-	%D%/proof.h \
 	%D%/rig.c \
 	%D%/rig.h \
 	%D%/split.c \
-	%D%/split.h \
 	%D%/unwind.c \
 	%D%/unwind.h \
 	%D%/test_engine.c

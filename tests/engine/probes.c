@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "probes.h"
-
 #include "invariants.h"
 #include "rig.h"
 
@@ -62,7 +60,7 @@ static int64_t await_loss(struct rig *rig, uint32_t peer)
     return fake.now - start;
 }
 
-START_TEST(peer_is_probed_in_time_and_lost_in_time)
+TEST(peer_is_probed_in_time_and_lost_in_time)
 {
     struct rig rig;
     open_watchful(&rig, 1);
@@ -81,12 +79,11 @@ START_TEST(peer_is_probed_in_time_and_lost_in_time)
     require(fake.probes == 6, "asked %llu times", (unsigned long long)fake.probes);
     rig_close(&rig);
 }
-END_TEST
 
 /*
  * After a long time without polls, an answer may already be waiting, so the peer gets time again.
  */
-START_TEST(peer_gets_time_after_a_long_absence)
+TEST(peer_gets_time_after_a_long_absence)
 {
     struct rig rig;
     open_watchful(&rig, 1);
@@ -107,10 +104,9 @@ START_TEST(peer_gets_time_after_a_long_absence)
     require(took > KEEPALIVE / 2 && took <= KEEPALIVE + SLACK, "%lld us", (long long)took / 1000);
     rig_close(&rig);
 }
-END_TEST
 
 /* Keep-alive never loses a peer that has not been heard. */
-START_TEST(unheard_peer_is_never_lost)
+TEST(unheard_peer_is_never_lost)
 {
     struct rig rig;
     open_watchful(&rig, 2);
@@ -133,10 +129,9 @@ START_TEST(unheard_peer_is_never_lost)
     require(took > KEEPALIVE && took <= 2 * KEEPALIVE + SLACK, "%lld us", (long long)took / 1000);
     rig_close(&rig);
 }
-END_TEST
 
 /* If completion entries are scarce, few probes are in flight, and peers are probed in turn. */
-START_TEST(probes_share_few_entries)
+TEST(probes_share_few_entries)
 {
     struct rig rig;
     fake.max_cq_depth = 9;
@@ -154,10 +149,9 @@ START_TEST(probes_share_few_entries)
     require_ok(sluice_multichannel_wait_connected(rig.channel, 0));
     rig_close(&rig);
 }
-END_TEST
 
 /* If there is not even room for one probe, no peer can be probed, and the log says so. */
-START_TEST(no_room_for_a_probe)
+TEST(no_room_for_a_probe)
 {
     struct rig rig;
     fake.max_cq_depth = 2;
@@ -166,14 +160,4 @@ START_TEST(no_room_for_a_probe)
                   "completion queue");
     rig_works(&rig, 0);
     rig_close(&rig);
-}
-END_TEST
-
-void probes_add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, peer_is_probed_in_time_and_lost_in_time);
-    tcase_add_test(tcase, peer_gets_time_after_a_long_absence);
-    tcase_add_test(tcase, unheard_peer_is_never_lost);
-    tcase_add_test(tcase, probes_share_few_entries);
-    tcase_add_test(tcase, no_room_for_a_probe);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "proof.h"
-
 #include "invariants.h"
 #include "rig.h"
 
@@ -83,13 +81,11 @@ static void run_list(struct rig *rig, enum form form, int64_t deadline,
  * Flushed requests do not prove what happened to those before them; the loss was not a matter of
  * time.
  */
-START_TEST(flush_proves_nothing)
+TEST_WITH(rig, flush_proves_nothing, (2, 16), .times = FORMS)
 {
-    struct rig rig;
     struct sluice_completion completions[COUNT_OF_LIST];
-    rig_open(&rig, 2, 16);
     how = FLUSHED;
-    run_list(&rig, (enum form)_i, SLUICE_MS(20), completions);
+    run_list(rig, (enum form)_i, SLUICE_MS(20), completions);
     for (uint32_t i = 0; i < COUNT_OF_LIST; i++) {
         bool unknown = i < 2;
         require_status(&completions[i], 1 + i,
@@ -97,45 +93,28 @@ START_TEST(flush_proves_nothing)
                        SLUICE_STATUS_DEADLINE);
         require_class(&completions[i], unknown ? SLUICE_CLASS_CANCELLED : SLUICE_CLASS_TIMEOUT);
     }
-    rig_works(&rig, 1);
-    rig_close(&rig);
+    rig_works(rig, 1);
 }
-END_TEST
 
 /* A failure with a reason of its own proves that all before it were done. */
-START_TEST(failure_proves_all_before_it)
+TEST_WITH(rig, failure_proves_all_before_it, (2, 16), .times = FORMS)
 {
-    struct rig rig;
     struct sluice_completion completions[COUNT_OF_LIST];
-    rig_open(&rig, 2, 16);
     how = REFUSED_BY_PEER;
-    run_list(&rig, (enum form)_i, LONG, completions);
+    run_list(rig, (enum form)_i, LONG, completions);
     require_status(&completions[0], 1, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
     require_status(&completions[1], 2, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
     require_status(&completions[2], 3, SLUICE_STATUS_REM_ACCESS_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
     require_status(&completions[3], 4, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
-    rig_close(&rig);
 }
-END_TEST
 
-START_TEST(success_proves_all_before_it)
+TEST_WITH(rig, success_proves_all_before_it, (2, 16), .times = FORMS)
 {
-    struct rig rig;
     struct sluice_completion completions[COUNT_OF_LIST];
-    rig_open(&rig, 2, 16);
     how = DONE;
-    run_list(&rig, (enum form)_i, LONG, completions);
+    run_list(rig, (enum form)_i, LONG, completions);
     for (uint32_t i = 0; i < COUNT_OF_LIST; i++) {
         require_status(&completions[i], 1 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
     }
-    rig_works(&rig, 0);
-    rig_close(&rig);
-}
-END_TEST
-
-void proof_add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, flush_proves_nothing, 0, FORMS);
-    tcase_add_loop_test(tcase, failure_proves_all_before_it, 0, FORMS);
-    tcase_add_loop_test(tcase, success_proves_all_before_it, 0, FORMS);
+    rig_works(rig, 0);
 }

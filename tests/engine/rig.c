@@ -26,17 +26,13 @@ void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t
                                        .arrival_tags = tags,
                                        .max_message = RIG_MESSAGE};
     struct sluice_endpoint endpoints[RIG_PEERS];
-    rig->context = sluice_context_open("soft", NULL);
-    require(rig->context, "%s", sluice_last_error());
-    rig->pd = sluice_pd_alloc(rig->context);
-    require(rig->pd, "%s", sluice_last_error());
+    rig->context = must(sluice_context_open("soft", NULL));
+    rig->pd = must(sluice_pd_alloc(rig->context));
     struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(rig->pd, peers, &attr);
-    require(prepared, "%s", sluice_last_error());
+        must(sluice_multichannel_prepare(rig->pd, peers, &attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, peers));
     struct sluice_multichannel *channel =
-        sluice_prepared_multichannel_handshake(prepared, endpoints, peers);
-    require(channel, "%s", sluice_last_error());
+        must(sluice_prepared_multichannel_handshake(prepared, endpoints, peers));
     rig_attach(rig, channel);
 }
 

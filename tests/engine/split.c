@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "split.h"
-
 #include "rig.h"
 
 /* The request behind it was not posted at all, and the next call is unaffected by that. */
-START_TEST(refused_post_before_a_split_request)
+TEST_WITH(rig, refused_post_before_a_split_request, (2, 8))
 {
-    struct rig rig;
     struct sluice_completion completions[2];
-    rig_open(&rig, 2, 8);
     struct sluice_request requests[] = {write_of(0, 1), split_write(0, 2)};
     fake.refuse_send = 1;
-    require_result(rig_submit(&rig, requests, 2, LONG, completions), -EIO);
+    require_result(rig_submit(rig, requests, 2, LONG, completions), -EIO);
     require_status(&completions[0], 1, SLUICE_STATUS_GENERAL_ERR, SLUICE_STATUS_GENERAL_ERR);
     require_status(&completions[1], 2, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_GENERAL_ERR);
     require_class(&completions[1], SLUICE_CLASS_CANCELLED);
     require(fake.ledger[2].bytes == 0 && fake.ledger[2].held == 0, "it was posted%s", "");
     struct sluice_request request = write_of(1, 3);
-    require_ok(rig_submit(&rig, &request, 1, LONG, completions));
-    rig_close(&rig);
+    require_ok(rig_submit(rig, &request, 1, LONG, completions));
 }
-END_TEST
 
 static struct rig *polled;
 
@@ -97,19 +91,17 @@ static void fail_between_parts(void (*fault)(void), int error, uint32_t status)
     }
 }
 
-START_TEST(split_request_of_a_peer_that_fails_is_no_success)
+TEST(split_request_of_a_peer_that_fails_is_no_success)
 {
     fail_between_parts(fail_a_receive_after_the_parts, -ECANCELED, SLUICE_STATUS_WR_FLUSH_ERR);
     fail_between_parts(fail_a_receive_before_the_parts, -ECANCELED, SLUICE_STATUS_WR_FLUSH_ERR);
     fail_between_parts(fail_a_receive_then_complete, -ECANCELED, SLUICE_STATUS_WR_FLUSH_ERR);
 }
-END_TEST
 
-START_TEST(error_of_a_part_survives_that_of_its_peer)
+TEST(error_of_a_part_survives_that_of_its_peer)
 {
     fail_between_parts(fail_a_receive_then_fail, -EACCES, SLUICE_STATUS_REM_ACCESS_ERR);
 }
-END_TEST
 
 static uint32_t good_parts;
 
@@ -125,7 +117,7 @@ static void fail_a_part(void)
     }
 }
 
-START_TEST(error_of_a_part_survives)
+TEST(error_of_a_part_survives)
 {
     for (uint32_t depth = 1; depth <= RIG_PARTS + 1; depth++) {
         for (uint32_t good = 0; good < RIG_PARTS; good++) {
@@ -146,7 +138,6 @@ START_TEST(error_of_a_part_survives)
         }
     }
 }
-END_TEST
 
 #define SCARCE_PEERS 4
 
@@ -187,18 +178,8 @@ static void hold_up_scarce_queue(struct sluice_request first, uint32_t count)
     rig_close(&rig);
 }
 
-START_TEST(slow_peer_leaves_room_in_a_scarce_queue)
+TEST(slow_peer_leaves_room_in_a_scarce_queue)
 {
     hold_up_scarce_queue(write_of(0, 1), 16);
     hold_up_scarce_queue(split_write(0, 1), 2);
-}
-END_TEST
-
-void split_add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, slow_peer_leaves_room_in_a_scarce_queue);
-    tcase_add_test(tcase, refused_post_before_a_split_request);
-    tcase_add_test(tcase, split_request_of_a_peer_that_fails_is_no_success);
-    tcase_add_test(tcase, error_of_a_part_survives);
-    tcase_add_test(tcase, error_of_a_part_survives_that_of_its_peer);
 }

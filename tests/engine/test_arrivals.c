@@ -17,8 +17,7 @@ static const struct sluice_channel_attr attr = {
 /* Two channels that count arrivals, and memory of both sides. */
 struct fixture {
     struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
 };
 
 static void fixture_open(struct fixture *fixture)
@@ -67,118 +66,97 @@ static struct sluice_counters counters_of(const struct sluice_channel *channel)
 }
 
 /* Data written before the immediate is visible when it is counted. */
-TEST(writes_are_counted_by_tag)
+TEST_WITH(fixture, writes_are_counted_by_tag, ())
 {
-    struct fixture fixture;
     uint64_t expected[TAGS] = {0};
-    fixture_open(&fixture);
-    pattern_fill(fixture.near.bytes, fixture.near.length, 1);
+    pattern_fill(fixture->near.bytes, fixture->near.length, 1);
     for (uint32_t i = 0; i < MANY; i++) {
         uint32_t tag = i * i % TAGS;
-        write_tag(&fixture, i, tag);
+        write_tag(fixture, i, tag);
         expected[tag]++;
         if (i % 7 == 0) {
             require_ok(
-                sluice_channel_wait_arrivals(receiver(&fixture), tag, expected[tag], DEADLINE));
-            require(memcmp(fixture.far.bytes + i * PIECE, fixture.near.bytes + i * PIECE, PIECE) ==
-                        0,
-                    "write %u", i);
+                sluice_channel_wait_arrivals(receiver(fixture), tag, expected[tag], DEADLINE));
+            require(
+                memcmp(fixture->far.bytes + i * PIECE, fixture->near.bytes + i * PIECE, PIECE) == 0,
+                "write %u", i);
         }
     }
     for (uint32_t tag = 0; tag < TAGS; tag++) {
-        require_ok(sluice_channel_wait_arrivals(receiver(&fixture), tag, expected[tag], DEADLINE));
-        require_result((int64_t)arrived(receiver(&fixture), tag), (int64_t)expected[tag]);
-        require_result((int64_t)arrived(sender(&fixture), tag), 0);
+        require_ok(sluice_channel_wait_arrivals(receiver(fixture), tag, expected[tag], DEADLINE));
+        require_result((int64_t)arrived(receiver(fixture), tag), (int64_t)expected[tag]);
+        require_result((int64_t)arrived(sender(fixture), tag), 0);
     }
-    require(memcmp(fixture.far.bytes, fixture.near.bytes, MANY * PIECE) == 0, "data%s", "");
-    fixture_close(&fixture);
+    require(memcmp(fixture->far.bytes, fixture->near.bytes, MANY * PIECE) == 0, "data%s", "");
 }
 
 /* No result reports them, and no call waits for the receives that take them. */
-TEST(results_do_not_report_arrivals)
+TEST_WITH(fixture, results_do_not_report_arrivals, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
-    fixture_open(&fixture);
-    write_tag(&fixture, 0, 1);
-    require_ok(sluice_channel_wait_arrivals(receiver(&fixture), 1, 1, DEADLINE));
-    require_result(sluice_channel_poll(receiver(&fixture), &completion, 1), 0);
-    require_error(sluice_channel_next(receiver(&fixture), DEADLINE, &completion), -ENOENT, "");
-    require_ok(sluice_channel_flush(receiver(&fixture), DEADLINE));
-    require_ok(sluice_channel_shutdown(receiver(&fixture), DEADLINE));
-    struct sluice_counters counters = counters_of(receiver(&fixture));
-    require(counters.arrivals == 1 && counters.strays == 0 && counters.discarded == 0,
-            "%llu %llu %llu", (unsigned long long)counters.arrivals,
-            (unsigned long long)counters.strays, (unsigned long long)counters.discarded);
-    require(counters.requests[SLUICE_OP_RECEIVE] == 0, "%llu receives",
-            (unsigned long long)counters.requests[SLUICE_OP_RECEIVE]);
-    fixture_close(&fixture);
+    write_tag(fixture, 0, 1);
+    require_ok(sluice_channel_wait_arrivals(receiver(fixture), 1, 1, DEADLINE));
+    require_result(sluice_channel_poll(receiver(fixture), &completion, 1), 0);
+    require_error(sluice_channel_next(receiver(fixture), DEADLINE, &completion), -ENOENT, "");
+    require_ok(sluice_channel_flush(receiver(fixture), DEADLINE));
+    require_ok(sluice_channel_shutdown(receiver(fixture), DEADLINE));
+    struct sluice_counters counters = counters_of(receiver(fixture));
+    require_equal(counters.arrivals, 1, counters.strays, 0, counters.discarded, 0,
+                  counters.requests[SLUICE_OP_RECEIVE], 0);
 }
 
 /* The peer chooses the tag; a tag that is not counted does no harm. */
-TEST(strays_are_counted_apart)
+TEST_WITH(fixture, strays_are_counted_apart, ())
 {
-    struct fixture fixture;
     const uint32_t hostile[] = {TAGS, TAGS + 1, 0x80000000, UINT32_MAX};
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < COUNT(hostile); i++) {
-        write_tag(&fixture, i, hostile[i]);
+        write_tag(fixture, i, hostile[i]);
     }
     /* A message without an immediate is none either. */
-    require_ok(sluice_channel_send(sender(&fixture), NULL, 0, DEADLINE));
-    write_tag(&fixture, 0, TAGS - 1);
-    require_ok(sluice_channel_wait_arrivals(receiver(&fixture), TAGS - 1, 1, DEADLINE));
-    struct sluice_counters counters = counters_of(receiver(&fixture));
-    require(counters.strays == COUNT(hostile) + 1 && counters.arrivals == 1, "%llu strays",
-            (unsigned long long)counters.strays);
+    require_ok(sluice_channel_send(sender(fixture), NULL, 0, DEADLINE));
+    write_tag(fixture, 0, TAGS - 1);
+    require_ok(sluice_channel_wait_arrivals(receiver(fixture), TAGS - 1, 1, DEADLINE));
+    struct sluice_counters counters = counters_of(receiver(fixture));
+    require_equal(counters.strays, COUNT(hostile) + 1, counters.arrivals, 1);
     for (uint32_t tag = 0; tag < TAGS - 1; tag++) {
-        require_result((int64_t)arrived(receiver(&fixture), tag), 0);
+        require_result((int64_t)arrived(receiver(fixture), tag), 0);
     }
-    fixture_close(&fixture);
 }
 
-TEST(empty_messages_with_immediate_count)
+TEST_WITH(fixture, empty_messages_with_immediate_count, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < 40; i++) {
-        require_ok(sluice_channel_send_immediate(sender(&fixture), NULL, 0, 3, DEADLINE));
-        require_ok(sluice_channel_wait_arrivals(receiver(&fixture), 3, i + 1, DEADLINE));
+        require_ok(sluice_channel_send_immediate(sender(fixture), NULL, 0, 3, DEADLINE));
+        require_ok(sluice_channel_wait_arrivals(receiver(fixture), 3, i + 1, DEADLINE));
     }
-    fixture_close(&fixture);
 }
 
 /* There is no memory for the message: both sides get an error, and counts outlive the reset. */
-TEST(message_is_refused)
+TEST_WITH(fixture, message_is_refused, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    write_tag(&fixture, 0, 2);
-    require_ok(sluice_channel_wait_arrivals(receiver(&fixture), 2, 1, DEADLINE));
-    struct sluice_sge sge = memory_sge(&fixture.near, 0, 1);
-    require_error(sluice_channel_send(sender(&fixture), &sge, 1, DEADLINE), -EMSGSIZE, "");
-    require_error(sluice_channel_wait_arrivals(receiver(&fixture), 2, 2, DEADLINE), -EMSGSIZE,
+    write_tag(fixture, 0, 2);
+    require_ok(sluice_channel_wait_arrivals(receiver(fixture), 2, 1, DEADLINE));
+    struct sluice_sge sge = memory_sge(&fixture->near, 0, 1);
+    require_error(sluice_channel_send(sender(fixture), &sge, 1, DEADLINE), -EMSGSIZE, "");
+    require_error(sluice_channel_wait_arrivals(receiver(fixture), 2, 2, DEADLINE), -EMSGSIZE,
                   "sent a message arrival_tags");
-    require_words(channel_error(receiver(&fixture)).text, "sent a message");
-    require_error(sluice_channel_wait_arrivals(receiver(&fixture), 2, 2, DEADLINE), -ENOTCONN,
+    require_words(channel_error(receiver(fixture)).text, "sent a message");
+    require_error(sluice_channel_wait_arrivals(receiver(fixture), 2, 2, DEADLINE), -ENOTCONN,
                   "no peer is connected");
-    require_result((int64_t)arrived(receiver(&fixture), 2), 1);
-    pair_reset(&fixture.pair);
+    require_result((int64_t)arrived(receiver(fixture), 2), 1);
+    pair_reset(&fixture->pair);
     for (uint32_t i = 0; i < 40; i++) {
-        write_tag(&fixture, i, 2);
-        require_ok(sluice_channel_wait_arrivals(receiver(&fixture), 2, i + 2, DEADLINE));
+        write_tag(fixture, i, 2);
+        require_ok(sluice_channel_wait_arrivals(receiver(fixture), 2, i + 2, DEADLINE));
     }
-    fixture_close(&fixture);
 }
 
-TEST(receives_are_refused)
+TEST_WITH(fixture, receives_are_refused, ())
 {
-    struct fixture fixture;
     struct sluice_handle handle;
     const char *words = "receives arrival_tags";
-    fixture_open(&fixture);
-    struct sluice_channel *channel = receiver(&fixture);
-    struct sluice_sge sge = memory_sge(&fixture.far, 0, PIECE);
+    struct sluice_channel *channel = receiver(fixture);
+    struct sluice_sge sge = memory_sge(&fixture->far, 0, PIECE);
     struct sluice_request requests[2] = {request_of(SLUICE_OP_RECEIVE, 0, &sge),
                                          request_of(SLUICE_OP_RECEIVE, 0, &sge)};
 
@@ -195,20 +173,17 @@ TEST(receives_are_refused)
     }
     requests[0] = request_of(SLUICE_OP_SEND, 0, &sge);
     require_error(sluice_channel_post(channel, requests, 2, DEADLINE, NULL), -EINVAL, words);
-    require_result(counters_of(sender(&fixture)).strays, 0);
-    write_tag(&fixture, 0, 0);
+    require_result(counters_of(sender(fixture)).strays, 0);
+    write_tag(fixture, 0, 0);
     require_ok(sluice_channel_wait_arrivals(channel, 0, 1, DEADLINE));
-    fixture_close(&fixture);
 }
 
-TEST(waits_end)
+TEST_WITH(fixture, waits_end, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_channel *channel = receiver(&fixture);
+    struct sluice_channel *channel = receiver(fixture);
     require_ok(sluice_channel_wait_arrivals(channel, 0, 0, 0));
     require_error(sluice_channel_wait_arrivals(channel, 5, 1, 0), -ETIMEDOUT, "0 of 1 tag 5");
-    write_tag(&fixture, 0, 5);
+    write_tag(fixture, 0, 5);
     require_ok(sluice_channel_wait_arrivals(channel, 5, 1, DEADLINE));
     require_ok(sluice_channel_wait_arrivals(channel, 5, 1, 0));
     require_error(sluice_channel_wait_arrivals(channel, 5, 2, SLUICE_MS(20)), -ETIMEDOUT,
@@ -217,14 +192,14 @@ TEST(waits_end)
     require_error(sluice_channel_wait_arrivals(channel, 5, 2, DEADLINE), -EINTR, "wake");
     require_error(sluice_channel_wait_arrivals(channel, 5, 2, 0), -ETIMEDOUT, "");
     if (device_is_soft()) {
-        sluice_channel_close(fixture.pair.channels[0]);
-        fixture.pair.channels[0] = NULL;
+        sluice_channel_close(fixture->pair.channels[0]);
+        fixture->pair.channels[0] = NULL;
         require_error(sluice_channel_wait_arrivals(channel, 5, 2, DEADLINE), -ECONNRESET, "");
     } else {
         /* A device does not notice the loss of a peer to which it sends nothing. */
-        struct sluice_sge sge = memory_sge(&fixture.far, 0, 8);
+        struct sluice_sge sge = memory_sge(&fixture->far, 0, 8);
         struct sluice_request request = request_of(SLUICE_OP_WRITE, 0, &sge);
-        request.remote = memory_remote(&fixture.near, 0, 8);
+        request.remote = memory_remote(&fixture->near, 0, 8);
         request.remote.rkey ^= 0x5a5a5a5a;
         post(channel, &request);
         require_error(sluice_channel_wait_arrivals(channel, 5, 2, DEADLINE), -EACCES, "");
@@ -233,7 +208,6 @@ TEST(waits_end)
                   "no peer is connected");
     require_ok(sluice_channel_wait_arrivals(channel, 5, 1, DEADLINE));
     require_result((int64_t)arrived(channel, 5), 1);
-    fixture_close(&fixture);
 }
 
 TEST(wrong_arguments)
@@ -267,18 +241,16 @@ TEST(wrong_arguments)
 }
 
 /* A lost peer of a hub ends a wait once; the messages of the others still arrive. */
-TEST(peers_come_and_go)
+TEST_WITH(star, peers_come_and_go, (5, &attr))
 {
-    struct star star;
     struct memory far;
-    const uint32_t peers = 5;
+    const uint32_t peers = star->peers;
     uint64_t count;
-    star_open(&star, peers, &attr);
-    struct sluice_multichannel *hub = star.hub;
-    memory_open(&far, star.sides.pds[1], PIECE);
+    struct sluice_multichannel *hub = star->hub;
+    memory_open(&far, star->sides.pds[1], PIECE);
     for (uint32_t peer = 0; peer < peers; peer++) {
         for (uint32_t i = 0; i <= peer; i++) {
-            require_ok(sluice_channel_send_immediate(star.spokes[peer], NULL, 0, 6, DEADLINE));
+            require_ok(sluice_channel_send_immediate(star->spokes[peer], NULL, 0, 6, DEADLINE));
         }
     }
     require_ok(sluice_multichannel_wait_arrivals(hub, 6, 15, DEADLINE));
@@ -288,14 +260,14 @@ TEST(peers_come_and_go)
         require_result((int64_t)counters.arrivals, peer + 1);
     }
     if (device_is_soft()) {
-        sluice_channel_close(star.spokes[2]);
-        star.spokes[2] = NULL;
+        sluice_channel_close(star->spokes[2]);
+        star->spokes[2] = NULL;
         require_error(sluice_multichannel_wait_arrivals(hub, 6, 16, DEADLINE), -ECONNRESET,
                       "peer 2");
     } else {
-        star_break(&star, 2);
+        star_break(star, 2);
     }
-    require_ok(sluice_channel_send_immediate(star.spokes[1], NULL, 0, 6, DEADLINE));
+    require_ok(sluice_channel_send_immediate(star->spokes[1], NULL, 0, 6, DEADLINE));
     require_ok(sluice_multichannel_wait_arrivals(hub, 6, 16, DEADLINE));
     require_ok(sluice_multichannel_peer_remove(hub, 1));
     require_ok(sluice_multichannel_arrivals(hub, 6, &count));
@@ -304,20 +276,17 @@ TEST(peers_come_and_go)
     require_ok(sluice_multichannel_counters(hub, &all));
     require_result((int64_t)all.arrivals, 16);
     memory_close(&far);
-    star_close(&star);
 }
 
 /* The fd is readable when an arrival comes, and arm forbids to sleep while one is unread. */
-TEST(event_loop_wakes_for_arrivals)
+TEST_WITH(fixture, event_loop_wakes_for_arrivals, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
     int64_t due;
-    fixture_open(&fixture);
-    struct sluice_channel *channel = receiver(&fixture);
+    struct sluice_channel *channel = receiver(fixture);
     for (uint64_t round = 1; round <= 20; round++) {
         struct pollfd fd = {.fd = sluice_channel_fd(channel), .events = POLLIN};
-        write_tag(&fixture, 0, 4);
+        write_tag(fixture, 0, 4);
         while (arrived(channel, 4) < round) {
             int busy = sluice_channel_arm(channel, &due);
             require(busy >= 0, "%s", sluice_last_error());
@@ -328,7 +297,7 @@ TEST(event_loop_wakes_for_arrivals)
         }
     }
     /* A poll for results takes arrivals as well, and they stay counted. */
-    write_tag(&fixture, 0, 4);
+    write_tag(fixture, 0, 4);
     while (counters_of(channel).arrivals < 21) {
         require_result(sluice_channel_poll(channel, &completion, 1), 0);
     }
@@ -337,7 +306,6 @@ TEST(event_loop_wakes_for_arrivals)
     while (sluice_channel_arm(channel, &due) == 1) {
         require_result((int64_t)arrived(channel, 4), 21);
     }
-    fixture_close(&fixture);
 }
 
 #define RANKS 4

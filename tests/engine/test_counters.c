@@ -21,103 +21,90 @@ static uint64_t sum(const uint64_t *values, size_t count)
     return total;
 }
 
-TEST(counters_start_at_zero)
+TEST_WITH(fixture, counters_start_at_zero, (NULL))
 {
     const struct sluice_counters none = {0};
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
-    struct sluice_counters counters = read_channel(fixture.pair.channels[0]);
+    struct sluice_counters counters = read_channel(fixture->pair.channels[0]);
     require_counters(counters, &none);
-    require(counters.discarded == 0 && counters.sleeps == 0 && counters.wakes == 0,
-            "%llu discarded, %llu sleeps, %llu wakes", (unsigned long long)counters.discarded,
-            (unsigned long long)counters.sleeps, (unsigned long long)counters.wakes);
-    fixture_close(&fixture);
+    require_equal(counters.discarded, 0, counters.sleeps, 0, counters.wakes, 0);
 }
 
-TEST(wrong_arguments)
+TEST_WITH(star, wrong_arguments, (2, NULL))
 {
     struct sluice_counters counters = {.size = offsetof(struct sluice_counters, wakes),
                                        .refused = 5};
-    struct star star;
-    star_open(&star, 2, NULL);
     require_error(sluice_channel_counters(NULL, &counters), -EINVAL, "channel");
-    require_error(sluice_channel_counters(star.spokes[0], NULL), -EINVAL, "counters NULL");
-    require_error(sluice_channel_counters(star.spokes[0], &counters), -EINVAL, "counters size");
+    require_error(sluice_channel_counters(star->spokes[0], NULL), -EINVAL, "counters NULL");
+    require_error(sluice_channel_counters(star->spokes[0], &counters), -EINVAL, "counters size");
     require_error(sluice_multichannel_counters(NULL, &counters), -EINVAL, "multichannel");
-    require_error(sluice_multichannel_counters(star.hub, NULL), -EINVAL, "counters NULL");
-    require_error(sluice_multichannel_counters(star.hub, &counters), -EINVAL, "counters size");
+    require_error(sluice_multichannel_counters(star->hub, NULL), -EINVAL, "counters NULL");
+    require_error(sluice_multichannel_counters(star->hub, &counters), -EINVAL, "counters size");
     require_error(sluice_multichannel_peer_counters(NULL, 0, &counters), -EINVAL, "multichannel");
-    require_error(sluice_multichannel_peer_counters(star.hub, 0, &counters), -EINVAL, "size");
+    require_error(sluice_multichannel_peer_counters(star->hub, 0, &counters), -EINVAL, "size");
     counters.size = sizeof(counters);
-    require_error(sluice_multichannel_peer_counters(star.hub, 2, &counters), -EINVAL, "2 0..1");
+    require_error(sluice_multichannel_peer_counters(star->hub, 2, &counters), -EINVAL, "2 0..1");
     require(counters.refused == 5, "%llu", (unsigned long long)counters.refused);
-    star_close(&star);
 }
 
 /* Each blocking operation advances its own counts and no others. */
-TEST(blocking_operations)
+TEST_WITH(fixture, blocking_operations, (NULL))
 {
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
-    struct sluice_channel *channel = fixture.pair.channels[0];
-    struct sluice_sge near = sge_of(&fixture, 0, 1000);
-    struct sluice_sge far = sge_of(&fixture, 1, 2000);
-    struct sluice_remote_mr remote = memory_remote(&fixture.memories[1], 0, FIXTURE_BYTES);
+    struct sluice_channel *channel = fixture->pair.channels[0];
+    struct sluice_sge near = sge_of(fixture, 0, 1000);
+    struct sluice_sge far = sge_of(fixture, 1, 2000);
+    struct sluice_remote_mr remote = memory_remote(&fixture->memories[1], 0, FIXTURE_BYTES);
 
     struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &far);
-    struct sluice_handle handle = post(fixture.pair.channels[1], &request);
-    fixture_check(&fixture);
+    struct sluice_handle handle = post(fixture->pair.channels[1], &request);
+    fixture_check(fixture);
     require_ok(sluice_channel_send(channel, &near, 1, DEADLINE));
-    expect(&fixture.wanted[0], SLUICE_OP_SEND, 1000);
-    await(fixture.pair.channels[1], handle, SLUICE_CLASS_NONE);
-    expect(&fixture.wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not of the buffer */
-    fixture_check(&fixture);
+    expect(&fixture->wanted[0], SLUICE_OP_SEND, 1000);
+    await(fixture->pair.channels[1], handle, SLUICE_CLASS_NONE);
+    expect(&fixture->wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not of the buffer */
+    fixture_check(fixture);
     require_ok(sluice_channel_write(channel, &near, 1, &remote, DEADLINE));
-    expect(&fixture.wanted[0], SLUICE_OP_WRITE, 1000);
-    fixture_check(&fixture);
+    expect(&fixture->wanted[0], SLUICE_OP_WRITE, 1000);
+    fixture_check(fixture);
     near.length = 77;
     require_ok(sluice_channel_read(channel, &near, 1, &remote, DEADLINE));
-    expect(&fixture.wanted[0], SLUICE_OP_READ, 77);
-    fixture_check(&fixture);
+    expect(&fixture->wanted[0], SLUICE_OP_READ, 77);
+    fixture_check(fixture);
 
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far);
-    handle = post(fixture.pair.channels[1], &send);
+    handle = post(fixture->pair.channels[1], &send);
     near.length = 3000;
     require_ok(sluice_channel_receive(channel, &near, 1, DEADLINE, NULL));
-    expect(&fixture.wanted[0], SLUICE_OP_RECEIVE, 2000);
-    await(fixture.pair.channels[1], handle, SLUICE_CLASS_NONE);
-    expect(&fixture.wanted[1], SLUICE_OP_SEND, 2000);
-    fixture_check(&fixture);
+    expect(&fixture->wanted[0], SLUICE_OP_RECEIVE, 2000);
+    await(fixture->pair.channels[1], handle, SLUICE_CLASS_NONE);
+    expect(&fixture->wanted[1], SLUICE_OP_SEND, 2000);
+    fixture_check(fixture);
     require_ok(sluice_channel_write(channel, NULL, 0, &remote, DEADLINE));
-    expect(&fixture.wanted[0], SLUICE_OP_WRITE, 0);
-    fixture_check(&fixture);
-    fixture_close(&fixture);
+    expect(&fixture->wanted[0], SLUICE_OP_WRITE, 0);
+    fixture_check(fixture);
 }
 
 /* Atomic operations count as operations of 8 bytes, where the device has them. */
-TEST(atomic_operations)
+TEST_WITH(fixture, atomic_operations, (NULL))
 {
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
-    if (context_info(fixture.pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE) {
+    if (context_info(fixture->pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE) {
         struct memory word;
-        memory_open_at(&word, fixture.pair.sides.pds[1], 8,
+        memory_open_at(&word, fixture->pair.sides.pds[1], 8,
                        ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
-        struct sluice_sge near = sge_of(&fixture, 0, 8);
+        struct sluice_sge near = sge_of(fixture, 0, 8);
         struct sluice_remote_mr remote = memory_remote(&word, 0, 8);
-        require_ok(sluice_channel_fetch_add(fixture.pair.channels[0], &near, &remote, 5, DEADLINE));
-        expect(&fixture.wanted[0], SLUICE_OP_FETCH_ADD, 8);
-        fixture_check(&fixture);
+        require_ok(
+            sluice_channel_fetch_add(fixture->pair.channels[0], &near, &remote, 5, DEADLINE));
+        expect(&fixture->wanted[0], SLUICE_OP_FETCH_ADD, 8);
+        fixture_check(fixture);
         /* A compare-and-swap that finds another value counts as well. */
         for (uint64_t expected = 5; expected < 7; expected++) {
-            require_ok(sluice_channel_compare_swap(fixture.pair.channels[0], &near, &remote,
+            require_ok(sluice_channel_compare_swap(fixture->pair.channels[0], &near, &remote,
                                                    expected, 9, DEADLINE));
-            expect(&fixture.wanted[0], SLUICE_OP_COMPARE_SWAP, 8);
-            fixture_check(&fixture);
+            expect(&fixture->wanted[0], SLUICE_OP_COMPARE_SWAP, 8);
+            fixture_check(fixture);
         }
         memory_close(&word);
     }
-    fixture_close(&fixture);
 }
 
 /* The ways to make a request. */
@@ -157,8 +144,7 @@ static void do_message(struct fixture *fixture, enum way way, int from, size_t l
     struct sluice_sge sge = sge_of(fixture, from, length);
     struct sluice_sge whole = sge_of(fixture, !from, FIXTURE_BYTES);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &whole);
-    struct sluice_handle handle = post(fixture->pair.channels[!from], &receive);
+    struct sluice_handle handle = post_of(fixture->pair.channels[!from], SLUICE_OP_RECEIVE, &whole);
     struct sluice_scope *scope;
     switch (way) {
     case BLOCKING:
@@ -182,153 +168,131 @@ static void do_message(struct fixture *fixture, enum way way, int from, size_t l
 }
 
 /* The sums of 100 random operations are known, whichever calls made them. */
-TEST(sums_of_random_operations)
+TEST_WITH(fixture, sums_of_random_operations, (ATTR(.max_message = MESSAGE)))
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};
-    struct fixture fixture;
-    fixture_open(&fixture, &attr);
     srand(4711);
     for (int i = 0; i < OPERATIONS; i++) {
         enum way way = (enum way)(rand() % WAYS);
         if (rand() % 2) {
-            do_write(&fixture, way, (size_t)rand() % FIXTURE_BYTES);
+            do_write(fixture, way, (size_t)rand() % FIXTURE_BYTES);
         } else {
-            do_message(&fixture, way, rand() % 2, (size_t)rand() % (MESSAGE + 1));
+            do_message(fixture, way, rand() % 2, (size_t)rand() % (MESSAGE + 1));
         }
-        fixture_check(&fixture);
+        fixture_check(fixture);
     }
-    struct sluice_counters counters = read_channel(fixture.pair.channels[0]);
+    struct sluice_counters counters = read_channel(fixture->pair.channels[0]);
     uint64_t done = sum(counters.requests, COUNT(counters.requests));
     require(done == OPERATIONS, "%llu of %d", (unsigned long long)done, OPERATIONS);
     require(counters.bytes[SLUICE_OP_WRITE] > (uint64_t)OPERATIONS / 10 * MESSAGE, "%llu",
             (unsigned long long)counters.bytes[SLUICE_OP_WRITE]);
     require(counters.polls >= OPERATIONS / 2, "%llu polls", (unsigned long long)counters.polls);
-    fixture_close(&fixture);
 }
 
 /* Probes that the library sends on its own are not counted as requests. */
-TEST(probes_are_not_counted)
+TEST_WITH(fixture, probes_are_not_counted, (NULL))
 {
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
-    require_ok(sluice_channel_wait_connected(fixture.pair.channels[0], DEADLINE));
-    fixture_check(&fixture);
-    require(read_channel(fixture.pair.channels[0]).discarded == 0, "%llu",
-            (unsigned long long)read_channel(fixture.pair.channels[0]).discarded);
-    fixture_close(&fixture);
+    require_ok(sluice_channel_wait_connected(fixture->pair.channels[0], DEADLINE));
+    fixture_check(fixture);
+    require_equal(read_channel(fixture->pair.channels[0]).discarded, 0);
 }
 
 /* Detached requests are counted when a poll finds their completions. */
-TEST(detached_work_is_counted)
+TEST_WITH(fixture, detached_work_is_counted, (NULL))
 {
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
-    struct sluice_sge sge = sge_of(&fixture, 0, 300);
-    struct sluice_request write = write_of(&fixture, &sge);
-    struct sluice_handle handle = post(fixture.pair.channels[0], &write);
-    require_ok(sluice_channel_detach(fixture.pair.channels[0], &handle));
-    require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
-    expect(&fixture.wanted[0], SLUICE_OP_WRITE, 300);
-    fixture_check(&fixture);
-    fixture_close(&fixture);
+    struct sluice_sge sge = sge_of(fixture, 0, 300);
+    struct sluice_request write = write_of(fixture, &sge);
+    struct sluice_handle handle = post(fixture->pair.channels[0], &write);
+    require_ok(sluice_channel_detach(fixture->pair.channels[0], &handle));
+    require_ok(sluice_channel_flush(fixture->pair.channels[0], DEADLINE));
+    expect(&fixture->wanted[0], SLUICE_OP_WRITE, 300);
+    fixture_check(fixture);
 }
 
 /* A call that waits counts once, however long and for how many requests. */
-TEST(full_queues)
+TEST_WITH(fixture, full_queues,
+          (ATTR(.send_depth = DEPTH, .receive_depth = DEPTH, .max_message = MESSAGE)))
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH, .max_message = MESSAGE};
     struct sluice_request requests[5 * DEPTH];
     struct sluice_handle handles[DEPTH];
-    struct fixture fixture;
-    fixture_open(&fixture, &attr);
-    struct sluice_channel *channel = fixture.pair.channels[0];
-    struct sluice_sge sge = sge_of(&fixture, 0, 10);
-    struct sluice_sge long_sge = sge_of(&fixture, 0, FIXTURE_BYTES);
+    struct sluice_channel *channel = fixture->pair.channels[0];
+    struct sluice_sge sge = sge_of(fixture, 0, 10);
+    struct sluice_sge long_sge = sge_of(fixture, 0, FIXTURE_BYTES);
     for (int i = 0; i < 5 * DEPTH; i++) {
-        requests[i] = write_of(&fixture, &sge);
-        expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
+        requests[i] = write_of(fixture, &sge);
+        expect(&fixture->wanted[0], SLUICE_OP_WRITE, 10);
     }
     require_ok(sluice_channel_submit(channel, requests, 5 * DEPTH, DEADLINE, NULL));
-    fixture.wanted[0].queue_full++;
-    fixture_check(&fixture);
+    fixture->wanted[0].queue_full++;
+    fixture_check(fixture);
     /* A request that is split into more parts than fit. */
     requests[0].sges = &long_sge;
     require_ok(sluice_channel_submit(channel, requests, 1, DEADLINE, NULL));
-    expect(&fixture.wanted[0], SLUICE_OP_WRITE, FIXTURE_BYTES);
-    fixture.wanted[0].queue_full++;
-    fixture_check(&fixture);
+    expect(&fixture->wanted[0], SLUICE_OP_WRITE, FIXTURE_BYTES);
+    fixture->wanted[0].queue_full++;
+    fixture_check(fixture);
     /* In a scope the post waits. */
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
     require_result(sluice_scope_post(scope, requests + 1, DEPTH, NULL), DEPTH);
     require_result(sluice_scope_post(scope, requests + 1, DEPTH + 1, NULL), DEPTH + 1);
     require_ok(sluice_scope_end(scope, NULL));
     for (int i = 0; i < 2 * DEPTH + 1; i++) {
-        expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
+        expect(&fixture->wanted[0], SLUICE_OP_WRITE, 10);
     }
-    require(read_channel(channel).queue_full > fixture.wanted[0].queue_full, "%llu",
+    require(read_channel(channel).queue_full > fixture->wanted[0].queue_full, "%llu",
             (unsigned long long)read_channel(channel).queue_full);
-    fixture.wanted[0].queue_full = read_channel(channel).queue_full;
-    fixture_check(&fixture);
+    fixture->wanted[0].queue_full = read_channel(channel).queue_full;
+    fixture_check(fixture);
     /* An unpolled post takes as many as fit, and then none. */
     for (int i = 0; i < 5 * DEPTH; i++) {
         requests[i] = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     }
     require_result(sluice_channel_post(channel, requests, DEPTH - 1, DEADLINE, handles), DEPTH - 1);
-    fixture_check(&fixture);
+    fixture_check(fixture);
     require_result(sluice_channel_post(channel, requests, 2, DEADLINE, handles + DEPTH - 1), 1);
-    fixture.wanted[0].queue_full++;
-    fixture_check(&fixture);
+    fixture->wanted[0].queue_full++;
+    fixture_check(fixture);
     require_result(sluice_channel_post(channel, requests, 1, DEADLINE, NULL), -EAGAIN);
     require_result(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, NULL), -EAGAIN);
-    fixture.wanted[0].queue_full += 2;
-    fixture_check(&fixture);
+    fixture->wanted[0].queue_full += 2;
+    fixture_check(fixture);
     require_result(sluice_channel_shutdown(channel, 0), -ETIMEDOUT);
-    fixture.wanted[0].failed[SLUICE_CLASS_CANCELLED] += DEPTH;
-    fixture_check(&fixture);
-    fixture_close(&fixture);
+    fixture->wanted[0].failed[SLUICE_CLASS_CANCELLED] += DEPTH;
+    fixture_check(fixture);
 }
 
 /* Unread results whose places are needed are dropped; the others are still there. */
-TEST(forgotten_results)
+TEST_WITH(fixture, forgotten_results, (ATTR(.send_depth = DEPTH)))
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = DEPTH};
     struct sluice_completion completions[3 * DEPTH];
-    struct fixture fixture;
-    fixture_open(&fixture, &attr);
-    struct sluice_channel *channel = fixture.pair.channels[0];
-    struct sluice_sge sge = sge_of(&fixture, 0, 10);
+    struct sluice_channel *channel = fixture->pair.channels[0];
+    struct sluice_sge sge = sge_of(fixture, 0, 10);
     for (uint32_t i = 0; i < 3 * DEPTH; i++) {
-        struct sluice_request write = write_of(&fixture, &sge);
+        struct sluice_request write = write_of(fixture, &sge);
         post(channel, &write);
         require_ok(sluice_channel_flush(channel, DEADLINE));
-        expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
-        fixture.wanted[0].forgotten = i < DEPTH ? 0 : i + 1 - DEPTH;
-        fixture_check(&fixture);
+        expect(&fixture->wanted[0], SLUICE_OP_WRITE, 10);
+        fixture->wanted[0].forgotten = i < DEPTH ? 0 : i + 1 - DEPTH;
+        fixture_check(fixture);
     }
     require_result(sluice_channel_poll(channel, completions, 3 * DEPTH), DEPTH);
-    fixture_check(&fixture);
-    fixture_close(&fixture);
+    fixture_check(fixture);
 }
 
 /* Counts survive resets, and resets are counted themselves. */
-TEST(counters_stay_over_resets)
+TEST_WITH(fixture, counters_stay_over_resets, (NULL))
 {
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
     for (int cycle = 0; cycle < 3; cycle++) {
-        do_write(&fixture, BLOCKING, 1234);
-        do_message(&fixture, UNPOLLED, 1, 99);
-        struct sluice_counters before = read_channel(fixture.pair.channels[0]);
-        fail_write(&fixture, false);
-        pair_reset(&fixture.pair);
-        fixture.wanted[0].resets++;
-        fixture.wanted[1].resets++;
-        fixture_check(&fixture);
-        require(read_channel(fixture.pair.channels[0]).polls >= before.polls, "%llu",
+        do_write(fixture, BLOCKING, 1234);
+        do_message(fixture, UNPOLLED, 1, 99);
+        struct sluice_counters before = read_channel(fixture->pair.channels[0]);
+        fail_write(fixture, false);
+        pair_reset(&fixture->pair);
+        fixture->wanted[0].resets++;
+        fixture->wanted[1].resets++;
+        fixture_check(fixture);
+        require(read_channel(fixture->pair.channels[0]).polls >= before.polls, "%llu",
                 (unsigned long long)before.polls);
     }
-    fixture_close(&fixture);
 }
 
 /*
@@ -344,8 +308,7 @@ TEST(sleeps_and_polls)
         struct fixture fixture;
         fixture_open(&fixture, &attr);
         struct sluice_channel *channel = fixture.pair.channels[0];
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-        struct sluice_handle handle = post(channel, &receive);
+        struct sluice_handle handle = post_of(channel, SLUICE_OP_RECEIVE, NULL);
         struct sluice_counters before = read_channel(channel);
         struct sluice_counters after = before;
         for (int tries = 0; tries < 100 && after.sleeps == before.sleeps; tries++) {
@@ -360,20 +323,17 @@ TEST(sleeps_and_polls)
         require(modes[i] == SLUICE_WAIT_SPIN ? sleeps == 0 : sleeps > 0 && sleeps < 1000,
                 "mode %u: %llu sleeps", modes[i], (unsigned long long)sleeps);
         /* Reading counters is not a poll. */
-        require(read_channel(channel).polls == after.polls, "%llu",
-                (unsigned long long)after.polls);
+        require_equal(read_channel(channel).polls, after.polls);
         require_result(sluice_channel_poll(channel, &completion, 1), 0);
         require(read_channel(channel).polls > after.polls, "%llu", (unsigned long long)after.polls);
         fixture_close(&fixture);
     }
 }
 
-TEST(wakes)
+TEST_WITH(fixture, wakes, (NULL))
 {
     struct sluice_completion completion;
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
-    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_channel *channel = fixture->pair.channels[0];
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handle = post(channel, &receive);
     for (int i = 0; i < 2; i++) {
@@ -381,13 +341,10 @@ TEST(wakes)
     }
     require(read_channel(channel).wakes == 0, "a wake was counted before a wait");
     require_result(sluice_channel_wait(channel, &handle, DEADLINE, &completion), -EINTR);
-    require(read_channel(channel).wakes == 1, "%llu",
-            (unsigned long long)read_channel(channel).wakes);
+    require_equal(read_channel(channel).wakes, 1);
     require_ok(sluice_channel_wake(channel));
     require_result(sluice_channel_poll(channel, &completion, 1), 0);
-    require(read_channel(channel).wakes == 2, "%llu",
-            (unsigned long long)read_channel(channel).wakes);
-    fixture_close(&fixture);
+    require_equal(read_channel(channel).wakes, 2);
 }
 
 /* The counts of a multichannel are the sum of its peers, and those of a peer exclude the others. */

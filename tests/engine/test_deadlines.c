@@ -89,8 +89,7 @@ TEST(blocking_calls_of_a_multichannel)
     require_expired(sluice_multichannel_send_immediate(hub, 1, sge, 1, 7, 0));
     require_expired(sluice_multichannel_receive(hub, 2, sge, 1, 0, &completion));
     check_expired(&completion, 1);
-    require(completion.peer == 2 && completion.opcode == SLUICE_OP_RECEIVE, "of peer %u, opcode %u",
-            completion.peer, completion.opcode);
+    require_equal(completion.peer, 2, completion.opcode, SLUICE_OP_RECEIVE);
     require_expired(sluice_multichannel_receive(hub, 2, sge, 1, 0, NULL));
     require_expired(sluice_multichannel_write(hub, 0, sge, 1, &stand.remote, 0));
     require_expired(sluice_multichannel_write_immediate(hub, 1, sge, 1, &stand.remote, 7, 0));
@@ -205,13 +204,11 @@ TEST(scopes)
     struct stand stand;
     struct sluice_request requests[REQUESTS];
     struct sluice_handle handles[REQUESTS];
-    struct sluice_completion completion;
-    struct sluice_completion failures[REQUESTS];
+    struct sluice_completion completion, failures[REQUESTS];
     struct sluice_scope_report report = report_of();
     stand_open(&stand);
     uint32_t count = make_requests(&stand, requests);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(stand.star.hub, 0);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(stand.star.hub, 0));
     require_result(sluice_scope_post(scope, requests, count, handles), count);
     require_ok(sluice_scope_post_send(scope, 1, &stand.sge, 1, NULL));
     require_ok(sluice_scope_wait(scope, &handles[1], 0, &completion));
@@ -220,8 +217,7 @@ TEST(scopes)
     report.failures = failures;
     report.capacity = REQUESTS;
     require_expired(sluice_scope_end(scope, &report));
-    require(report.posted == count + 1 && report.failed == count && report.count == count,
-            "posted %u, failed %u, written %u", report.posted, report.failed, report.count);
+    require_equal(report.posted, count + 1, report.failed, count, report.count, count);
     check_expired(failures, report.count);
 
     /* A scope without requests ends well. */
@@ -234,15 +230,11 @@ TEST(scopes)
  * A request that waits in a scope for room finds none before the deadline; requests after that are
  * not posted.
  */
-TEST(scope_whose_deadline_was_seen_to_pass)
+TEST_WITH(star, scope_whose_deadline_was_seen_to_pass, (2, ATTR(.receive_depth = 1)))
 {
-    const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 1};
-    struct star star;
     struct sluice_handle handles[3];
     struct sluice_completion completion;
-    star_open(&star, 2, &attr);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(star.hub, SLUICE_MS(20));
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(star->hub, SLUICE_MS(20)));
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, &handles[i]));
     }
@@ -253,9 +245,8 @@ TEST(scope_whose_deadline_was_seen_to_pass)
         check_expired(&completion, 1);
     }
     require_ok(sluice_scope_end(scope, NULL));
-    require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_FAILED);
-    star_works(&star, 1);
-    star_close(&star);
+    require_result(sluice_multichannel_peer_state(star->hub, 0), SLUICE_STATE_FAILED);
+    star_works(star, 1);
 }
 
 /* Mistakes are reported first, and so is a failed peer. */

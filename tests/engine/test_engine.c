@@ -10,117 +10,95 @@
 #include <stdlib.h>
 
 #include "../support/pair.h"
-#include "arrivals.h"
 #include "fuzz.h"
-#include "handles.h"
 #include "invariants.h"
-#include "lists.h"
-#include "probes.h"
-#include "proof.h"
 #include "rig.h"
-#include "split.h"
 #include "unwind.h"
 
 /* This holds however many busy polls passed since the clock was last read. */
-START_TEST(work_done_in_time_is_not_judged_late)
+TEST_WITH(rig, work_done_in_time_is_not_judged_late, (1, 64))
 {
-    struct rig rig;
     struct sluice_completion completions[60];
     fake.by_hand = true;
-    rig_open(&rig, 1, 64);
     for (uint32_t before = 0; before < 130; before++) {
-        require_result(sluice_multichannel_poll(rig.channel, completions, 1), 0);
+        require_result(sluice_multichannel_poll(rig->channel, completions, 1), 0);
         for (uint32_t i = 0; i < before; i++) {
-            rig_post(&rig, write_of(0, 1), LONG);
-            fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
-            require_result(sluice_multichannel_poll(rig.channel, completions, 1), 1);
+            rig_post(rig, write_of(0, 1), LONG);
+            fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+            require_result(sluice_multichannel_poll(rig->channel, completions, 1), 1);
         }
         for (uint32_t i = 0; i < COUNT(completions); i++) {
-            rig_post(&rig, write_of(0, 2 + i), SLUICE_MS(1));
-            fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+            rig_post(rig, write_of(0, 2 + i), SLUICE_MS(1));
+            fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
         }
         fake.now += SLUICE_MS(3);
-        rig_poll_all(&rig, completions, COUNT(completions));
+        rig_poll_all(rig, completions, COUNT(completions));
         for (uint32_t i = 0; i < COUNT(completions); i++) {
             require_status(&completions[i], 2 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
         }
-        require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
+        require_result(sluice_multichannel_peer_state(rig->channel, 0), SLUICE_STATE_READY);
     }
-    rig_close(&rig);
 }
-END_TEST
 
 /* The first poll that reads a peer's failure takes all completions of the queue. */
-START_TEST(root_cause_behind_many_successes)
+TEST_WITH(rig, root_cause_behind_many_successes, (1, 100))
 {
-    struct rig rig;
     fake.by_hand = true;
-    rig_open(&rig, 1, 100);
     for (uint32_t i = 0; i < 90; i++) {
-        rig_post(&rig, write_of(0, 1 + i), LONG);
+        rig_post(rig, write_of(0, 1 + i), LONG);
     }
     for (uint32_t i = 0; i < 80; i++) {
-        fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+        fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
     }
-    fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
-    struct sluice_error error = peer_error(rig.channel, 0);
+    fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    struct sluice_error error = peer_error(rig->channel, 0);
     require(error.status == SLUICE_STATUS_REM_ACCESS_ERR && error.opcode == SLUICE_OP_WRITE &&
                 error.vendor == 99,
             "status %u of opcode %u: %s", error.status, error.opcode, error.text);
-    rig_close(&rig);
 }
-END_TEST
 
 /* Receives are flushed before the failed send that caused it is reported. */
-START_TEST(root_cause_behind_many_flushes)
+TEST_WITH(rig, root_cause_behind_many_flushes, (1, 64))
 {
-    struct rig rig;
     struct sluice_completion completions[51];
     fake.by_hand = true;
-    rig_open(&rig, 1, 64);
-    rig_post(&rig, write_of(0, 1), LONG);
+    rig_post(rig, write_of(0, 1), LONG);
     for (uint32_t i = 0; i < 50; i++) {
-        rig_post(&rig, receive_of(0, 2 + i), LONG);
+        rig_post(rig, receive_of(0, 2 + i), LONG);
     }
-    while (fake_complete(rig_qp(&rig, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_WR_FLUSH_ERR)) {
+    while (fake_complete(rig_qp(rig, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_WR_FLUSH_ERR)) {
     }
-    fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
-    rig_poll_all(&rig, completions, COUNT(completions));
+    fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    rig_poll_all(rig, completions, COUNT(completions));
     require_status(&completions[COUNT(completions) - 1], 1, SLUICE_STATUS_REM_ACCESS_ERR,
                    SLUICE_STATUS_REM_ACCESS_ERR);
-    struct sluice_error error = peer_error(rig.channel, 0);
+    struct sluice_error error = peer_error(rig->channel, 0);
     require(error.status == SLUICE_STATUS_REM_ACCESS_ERR && error.opcode == SLUICE_OP_WRITE,
             "status %u of opcode %u: %s", error.status, error.opcode, error.text);
-    rig_close(&rig);
 }
-END_TEST
 
-START_TEST(recycling_forgets_the_oldest_success)
+TEST_WITH(rig, recycling_forgets_the_oldest_success, (1, 16))
 {
-    struct rig rig;
     struct sluice_completion completions[17];
     fake.by_hand = true;
-    rig_open(&rig, 1, 16);
     for (uint32_t i = 0; i < 16; i++) {
-        rig_post(&rig, receive_of(0, 1 + i), LONG);
+        rig_post(rig, receive_of(0, 1 + i), LONG);
     }
-    while (fake_complete(rig_qp(&rig, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_SUCCESS)) {
+    while (fake_complete(rig_qp(rig, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_SUCCESS)) {
     }
-    require_result(sluice_multichannel_poll(rig.channel, completions, 0), 0);
+    require_result(sluice_multichannel_poll(rig->channel, completions, 0), 0);
     for (uint32_t i = 0; i < 6; i++) {
-        rig_post(&rig, receive_of(0, 17 + i), LONG);
-        check_engine(rig.engine);
+        rig_post(rig, receive_of(0, 17 + i), LONG);
+        check_engine(rig->engine);
     }
-    require_result(sluice_multichannel_poll(rig.channel, completions, 17), 10);
+    require_result(sluice_multichannel_poll(rig->channel, completions, 17), 10);
     for (uint32_t i = 0; i < 10; i++) {
         require_status(&completions[i], 7 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
     }
-    rig_close(&rig);
 }
-END_TEST
 
 /* A late wait by a handle gets its request's result, however many calls blocked meanwhile. */
-START_TEST(blocking_calls_take_no_result_away)
+TEST(blocking_calls_take_no_result_away)
 {
     enum { DEPTH = 8, CALLS = 50 };
     struct rig rig;
@@ -143,10 +121,9 @@ START_TEST(blocking_calls_take_no_result_away)
     require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 0);
     rig_close(&rig);
 }
-END_TEST
 
 /* Dropping one success makes enough room: no failure is dropped. */
-START_TEST(recycling_keeps_failures)
+TEST(recycling_keeps_failures)
 {
     enum { DEPTH = 100 };
     struct rig rig;
@@ -176,7 +153,6 @@ START_TEST(recycling_keeps_failures)
     }
     rig_close(&rig);
 }
-END_TEST
 
 static void post_in_scope(struct rig *rig, struct sluice_scope *scope, uint32_t key)
 {
@@ -185,54 +161,43 @@ static void post_in_scope(struct rig *rig, struct sluice_scope *scope, uint32_t 
     check_engine(rig->engine);
 }
 
-START_TEST(scope_end_reports_in_order)
+TEST_WITH(rig, scope_end_reports_in_order, (1, 8))
 {
-    struct rig rig;
     struct sluice_completion failures[8];
     struct sluice_scope_report report = {
         .size = sizeof(report), .failures = failures, .capacity = COUNT(failures)};
     fake.by_hand = true;
-    rig_open(&rig, 1, 8);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(rig.channel, LONG);
-    post_in_scope(&rig, scope, 10);
-    fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(rig->channel, LONG);
+    post_in_scope(rig, scope, 10);
+    fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
     require_result(sluice_scope_poll(scope, NULL, 0), 0);
-    post_in_scope(&rig, scope, 11);
+    post_in_scope(rig, scope, 11);
     require_error(sluice_scope_end(scope, &report), -EACCES, "write peer 0");
-    require(report.posted == 2 && report.failed == 2 && report.unseen == 2 && report.count == 2,
-            "posted %u, failed %u, unseen %u, count %u", report.posted, report.failed,
-            report.unseen, report.count);
+    require_equal(report.posted, 2, report.failed, 2, report.unseen, 2, report.count, 2);
     require_class(&failures[0], SLUICE_CLASS_ACCESS);
     require_status(&failures[0], 10, SLUICE_STATUS_REM_ACCESS_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
     require_status(&failures[1], 11, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
-    rig_close(&rig);
 }
-END_TEST
 
 /* More failures than are kept: the newest are listed, all are counted. */
-START_TEST(scope_end_counts_what_it_cannot_list)
+TEST_WITH(rig, scope_end_counts_what_it_cannot_list, (1, 8))
 {
-    struct rig rig;
     struct sluice_completion failures[200];
     struct sluice_scope_report report = {
         .size = sizeof(report), .failures = failures, .capacity = COUNT(failures)};
-    rig_open(&rig, 1, 8);
-    require_ok(sluice_multichannel_shutdown(rig.channel, 0));
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(rig.channel, LONG);
+    require_ok(sluice_multichannel_shutdown(rig->channel, 0));
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(rig->channel, LONG);
     for (uint32_t i = 0; i < 100; i++) {
-        post_in_scope(&rig, scope, 1 + i);
+        post_in_scope(rig, scope, 1 + i);
     }
     require_result(sluice_scope_end(scope, &report), -ENOTCONN);
-    require(report.posted == 100 && report.failed == 100 && report.unseen == 100,
-            "posted %u, failed %u, unseen %u", report.posted, report.failed, report.unseen);
-    require(report.count == SLU_FAILURES, "%u failures", report.count);
+    require_equal(report.posted, 100, report.failed, 100, report.unseen, 100, report.count,
+                  SLU_FAILURES);
     for (uint32_t i = 0; i < report.count; i++) {
         require_status(&failures[i], 100 - SLU_FAILURES + 1 + i, SLUICE_STATUS_WR_FLUSH_ERR,
                        SLUICE_STATUS_WR_FLUSH_ERR);
     }
-    rig_close(&rig);
 }
-END_TEST
 
 /* Neither its peer nor the peer that holds the room has failed. */
 static void find_no_room(uint32_t peer)
@@ -265,18 +230,16 @@ static void find_no_room(uint32_t peer)
     rig_close(&rig);
 }
 
-START_TEST(request_without_room_in_its_queue_fails_alone)
+TEST(request_without_room_in_its_queue_fails_alone)
 {
     find_no_room(0);
 }
-END_TEST
 
-START_TEST(request_without_room_for_its_completion_fails_alone)
+TEST(request_without_room_for_its_completion_fails_alone)
 {
     fake.max_cq_depth = 9; /* 4 for sends, which peer 0 uses all; 1 for a probe */
     find_no_room(1);
 }
-END_TEST
 
 static const struct rig *shared_rig;
 static uint32_t most_held; /* of peer 0 */
@@ -294,7 +257,7 @@ static void serve_all_but_the_first(void)
  * Peer 0 does not answer. Each of the 4 peers keeps 1 of the 8 entries for sends to itself, so peer
  * 0 takes 5 of them, and the others go on with the rest.
  */
-START_TEST(blocked_peer_leaves_the_others_their_share)
+TEST(blocked_peer_leaves_the_others_their_share)
 {
     enum { WRITES = 6, ALL = WRITES + 3 };
     struct sluice_completion completions[ALL];
@@ -303,8 +266,7 @@ START_TEST(blocked_peer_leaves_the_others_their_share)
     fake.max_cq_depth = 18; /* 8 for sends, 8 for receives, 2 for probes */
     fake.by_hand = true;
     rig_open(&rig, 4, WRITES);
-    require(rig.engine->cq_size[SLU_SEND_QUEUE] == 8, "%u entries",
-            rig.engine->cq_size[SLU_SEND_QUEUE]);
+    require_equal(rig.engine->cq_size[SLU_SEND_QUEUE], 8);
     for (uint32_t i = 0; i < ALL; i++) {
         requests[i] = write_of(i < WRITES ? 0 : i - WRITES + 1, 1 + i);
     }
@@ -318,10 +280,9 @@ START_TEST(blocked_peer_leaves_the_others_their_share)
     }
     rig_close(&rig);
 }
-END_TEST
 
 /* Parts are posted as the queue drains, as in a submit. */
-START_TEST(scope_post_of_more_parts_than_the_share)
+TEST(scope_post_of_more_parts_than_the_share)
 {
     struct rig rig;
     fake.max_cq_depth = 2 * (RIG_PARTS - 1) + 1;
@@ -330,13 +291,11 @@ START_TEST(scope_post_of_more_parts_than_the_share)
     struct sluice_request requests[] = {write_of(0, 1), split_write(0, 2)};
     require_result(sluice_scope_post(scope, requests, 2, NULL), 2);
     require_ok(sluice_scope_end(scope, NULL));
-    require(fake.ledger[2].bytes == (RIG_PARTS - 1) * RIG_MESSAGE + 10, "%llu bytes",
-            (unsigned long long)fake.ledger[2].bytes);
+    require_equal(fake.ledger[2].bytes, (RIG_PARTS - 1) * RIG_MESSAGE + 10);
     rig_close(&rig);
 }
-END_TEST
 
-START_TEST(each_failing_call_of_the_device_unwinds)
+TEST(each_failing_call_of_the_device_unwinds)
 {
     uint32_t n = 1;
     sluice_log_set(SLUICE_LOG_NONE, NULL, NULL);
@@ -345,9 +304,8 @@ START_TEST(each_failing_call_of_the_device_unwinds)
     }
     require(n > 15, "only %u calls can fail", n - 1);
 }
-END_TEST
 
-START_TEST(each_failing_allocation_unwinds)
+TEST(each_failing_allocation_unwinds)
 {
     uint32_t n = 1;
     sluice_log_set(SLUICE_LOG_NONE, NULL, NULL);
@@ -356,9 +314,8 @@ START_TEST(each_failing_allocation_unwinds)
     }
     require(n > 30, "only %u allocations can fail", n - 1);
 }
-END_TEST
 
-START_TEST(parents_are_freed_twice_while_a_channel_lives)
+TEST(parents_are_freed_twice_while_a_channel_lives)
 {
     struct rig rig;
     rig_open(&rig, 1, 8);
@@ -372,7 +329,6 @@ START_TEST(parents_are_freed_twice_while_a_channel_lives)
     sluice_multichannel_close(rig.channel);
     require(fake.objects == 0, "%u objects of the device are left", fake.objects);
 }
-END_TEST
 
 static uint32_t log_lines;
 
@@ -383,7 +339,7 @@ static void count_lines(uint32_t level, const char *line, void *user)
 }
 
 /* The first request of each peer has the reason, and the others were cancelled by it. */
-START_TEST(dead_queue_is_logged_once)
+TEST(dead_queue_is_logged_once)
 {
     struct rig rig;
     struct sluice_completion completions[3];
@@ -410,35 +366,30 @@ START_TEST(dead_queue_is_logged_once)
     rig_close(&rig);
     require(log_lines == 1, "%u lines", log_lines);
 }
-END_TEST
 
 /*
  * The queue pair is destroyed at once, because the device might still execute the refused request.
  */
-START_TEST(refused_post_keeps_the_words_of_the_driver)
+TEST_WITH(rig, refused_post_keeps_the_words_of_the_driver, (1, 8))
 {
-    struct rig rig;
     struct sluice_completion completions[3];
-    rig_open(&rig, 1, 8);
     struct sluice_request requests[] = {write_of(0, 1), write_of(0, 2), write_of(0, 3)};
     fake.refuse_send = 2;
     int64_t start = fake.now;
-    require_error(sluice_multichannel_submit(rig.channel, requests, 3, LONG, completions), -EIO,
+    require_error(sluice_multichannel_submit(rig->channel, requests, 3, LONG, completions), -EIO,
                   FAKE_REFUSAL);
     require_status(&completions[1], 2, SLUICE_STATUS_GENERAL_ERR, SLUICE_STATUS_GENERAL_ERR);
     require(completions[1].vendor == ENOMEM, "vendor code %u", completions[1].vendor);
-    require(fake.now - start < SLUICE_MS(10) && !rig_qp(&rig, 0), "%lld ns",
+    require(fake.now - start < SLUICE_MS(10) && !rig_qp(rig, 0), "%lld ns",
             (long long)(fake.now - start));
     require_result(sluice_multichannel_poll(NULL, NULL, 0), -EINVAL);
-    struct sluice_error error = peer_error(rig.channel, 0);
+    struct sluice_error error = peer_error(rig->channel, 0);
     require(strstr(error.text, FAKE_REFUSAL) && error.error == -EIO, "%s", error.text);
-    require_error(sluice_multichannel_post(rig.channel, requests, 1, LONG, NULL), -ENOTCONN,
+    require_error(sluice_multichannel_post(rig->channel, requests, 1, LONG, NULL), -ENOTCONN,
                   FAKE_REFUSAL);
-    rig_close(&rig);
 }
-END_TEST
 
-START_TEST(completions_of_unknown_ids_are_discarded)
+TEST(completions_of_unknown_ids_are_discarded)
 {
     struct rig rig;
     fake.chances.invent = 1000;
@@ -452,10 +403,9 @@ START_TEST(completions_of_unknown_ids_are_discarded)
             (unsigned long long)rig.engine->discarded, (unsigned long long)fake.strays);
     rig_close(&rig);
 }
-END_TEST
 
 /* Unrelated completions come all the time. */
-START_TEST(wait_ends_while_the_queue_is_busy)
+TEST(wait_ends_while_the_queue_is_busy)
 {
     struct rig rig;
     struct sluice_completion completion;
@@ -472,10 +422,9 @@ START_TEST(wait_ends_while_the_queue_is_busy)
     require(fake.now - start < SLUICE_MS(4), "%lld ns", (long long)(fake.now - start));
     rig_close(&rig);
 }
-END_TEST
 
 /* The peer is lost; the other peer and the buffers are not. */
-START_TEST(queue_pair_that_never_flushes_is_abandoned)
+TEST(queue_pair_that_never_flushes_is_abandoned)
 {
     struct rig rig;
     struct sluice_completion completions[4];
@@ -503,14 +452,12 @@ START_TEST(queue_pair_that_never_flushes_is_abandoned)
     rig_works(&rig, 0);
     rig_close(&rig);
 }
-END_TEST
 
-START_TEST(random_sequences)
+TEST(random_sequences, .group = "fuzz")
 {
     sluice_log_set(SLUICE_LOG_NONE, NULL, NULL);
     fuzz_run_all();
 }
-END_TEST
 
 static void new_device(void)
 {
@@ -518,10 +465,9 @@ static void new_device(void)
 }
 
 /* A library whose struct has grown writes no more than the older program has room for. */
-START_TEST(information_for_an_older_program)
+TEST(information_for_an_older_program)
 {
-    uint32_t newer[16];
-    uint32_t older[16];
+    uint32_t newer[16], older[16];
     memset(newer, 0x55, sizeof(newer));
     for (uint32_t size = 8; size <= sizeof(older); size++) {
         memset(older, 0xcc, sizeof(older));
@@ -535,62 +481,13 @@ START_TEST(information_for_an_older_program)
     older[0] = 7;
     require_error(slu_info_check(older, sizeof(newer), 8, "older"), -EINVAL, "older.size 7 64");
 }
-END_TEST
-
-static void add_cases(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, new_device, NULL);
-    tcase_add_test(tcase, work_done_in_time_is_not_judged_late);
-    tcase_add_test(tcase, root_cause_behind_many_successes);
-    tcase_add_test(tcase, root_cause_behind_many_flushes);
-    tcase_add_test(tcase, recycling_forgets_the_oldest_success);
-    tcase_add_test(tcase, blocking_calls_take_no_result_away);
-    tcase_add_test(tcase, recycling_keeps_failures);
-    tcase_add_test(tcase, scope_end_reports_in_order);
-    tcase_add_test(tcase, scope_end_counts_what_it_cannot_list);
-    tcase_add_test(tcase, request_without_room_in_its_queue_fails_alone);
-    tcase_add_test(tcase, request_without_room_for_its_completion_fails_alone);
-    tcase_add_test(tcase, blocked_peer_leaves_the_others_their_share);
-    tcase_add_test(tcase, scope_post_of_more_parts_than_the_share);
-    tcase_add_test(tcase, each_failing_call_of_the_device_unwinds);
-    tcase_add_test(tcase, each_failing_allocation_unwinds);
-    tcase_add_test(tcase, parents_are_freed_twice_while_a_channel_lives);
-    tcase_add_test(tcase, dead_queue_is_logged_once);
-    tcase_add_test(tcase, refused_post_keeps_the_words_of_the_driver);
-    tcase_add_test(tcase, completions_of_unknown_ids_are_discarded);
-    tcase_add_test(tcase, wait_ends_while_the_queue_is_busy);
-    tcase_add_test(tcase, queue_pair_that_never_flushes_is_abandoned);
-    tcase_add_test(tcase, information_for_an_older_program);
-}
-
-/* Test cases of other files, each test with a new device. */
-#define CASE_OF(name)                                       \
-    static void add_##name(TCase *tcase)                    \
-    {                                                       \
-        tcase_add_checked_fixture(tcase, new_device, NULL); \
-        name##_add_tests(tcase);                            \
-    }
-CASE_OF(arrivals)
-CASE_OF(split)
-CASE_OF(handles)
-CASE_OF(lists)
-CASE_OF(probes)
-CASE_OF(proof)
-
-static void add_fuzz(TCase *tcase)
-{
-    tcase_add_test(tcase, random_sequences);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"cases", WIRE_SELF, 20, add_cases}, {"arrivals", WIRE_SELF, 20, add_arrivals},
-        {"split", WIRE_SELF, 20, add_split}, {"handles", WIRE_SELF, 20, add_handles},
-        {"lists", WIRE_SELF, 20, add_lists}, {"probes", WIRE_SELF, 20, add_probes},
-        {"proof", WIRE_SELF, 20, add_proof}, {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
-    };
+    const struct tests groups[] = {{"engine", WIRE_SELF, 20},
+                                   {"fuzz", WIRE_SELF, 60 + fuzz_seconds()}};
     /* These tests bring a device of their own, which overrides the one chosen for the run. */
     setenv("SLUICE_TEST_DEVICE", "soft", 1);
-    return run_cases("engine", cases, COUNT(cases));
+    each_test(new_device, NULL);
+    return run_groups("engine", groups, COUNT(groups));
 }

@@ -22,24 +22,20 @@ static void send_messages(struct sluice_channel *channel, uint32_t count, uint32
 
 static struct sluice_handle post_receive(struct sluice_channel *channel)
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    return post(channel, &receive);
+    return post_of(channel, SLUICE_OP_RECEIVE, NULL);
 }
 
-TEST(handles_are_written_whole)
+TEST_WITH(pair, handles_are_written_whole, (NULL))
 {
-    struct pair pair;
     struct sluice_handle handles[2];
-    pair_open(&pair, NULL);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_request receives[2] = {receive, receive};
     memset(handles, 0xcc, sizeof(handles));
-    require_result(sluice_channel_post(pair.channels[0], receives, 2, DEADLINE, handles), 2);
-    require_result(sluice_channel_post(pair.channels[1], receives, 1, DEADLINE, &handles[1]), 1);
+    require_result(sluice_channel_post(pair->channels[0], receives, 2, DEADLINE, handles), 2);
+    require_result(sluice_channel_post(pair->channels[1], receives, 1, DEADLINE, &handles[1]), 1);
     for (int i = 0; i < 2; i++) {
         require(handles[i].reserved[0] == 0 && handles[i].reserved[1] == 0, "handle %d", i);
     }
-    pair_close(&pair);
 }
 
 /* Returns the handle of a receive that is complete and read. */
@@ -72,19 +68,15 @@ TEST(double_wait_gives_the_same_answer)
 }
 
 /* A wait returns a result that was polled before, and a poll does not return it twice. */
-TEST(handle_of_what_was_polled)
+TEST_WITH(pair, handle_of_what_was_polled, (NULL))
 {
-    struct pair pair;
-    struct sluice_completion polled;
-    struct sluice_completion waited;
-    pair_open(&pair, NULL);
-    struct sluice_handle handle = post_receive(pair.channels[0]);
-    send_messages(pair.channels[1], 1, 10);
-    require_ok(sluice_channel_next(pair.channels[0], DEADLINE, &polled));
-    require_ok(sluice_channel_wait(pair.channels[0], &handle, 0, &waited));
+    struct sluice_completion polled, waited;
+    struct sluice_handle handle = post_receive(pair->channels[0]);
+    send_messages(pair->channels[1], 1, 10);
+    require_ok(sluice_channel_next(pair->channels[0], DEADLINE, &polled));
+    require_ok(sluice_channel_wait(pair->channels[0], &handle, 0, &waited));
     require(memcmp(&polled, &waited, sizeof(polled)) == 0, "the answer changed%s", "");
-    require_result(sluice_channel_poll(pair.channels[0], &waited, 1), 0);
-    pair_close(&pair);
+    require_result(sluice_channel_poll(pair->channels[0], &waited, 1), 0);
 }
 
 /* Requires that all calls with a handle return that it is stale, and write nothing. */
@@ -100,136 +92,118 @@ static void require_stale(struct sluice_channel *channel, struct sluice_handle h
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
 }
 
-TEST(zero_foreign_and_forged_handles)
+TEST_WITH(pair, zero_foreign_and_forged_handles, (&short_queues))
 {
-    struct pair pair;
     struct sluice_handle nothing = {0};
-    pair_open(&pair, &short_queues);
-    struct sluice_handle seen = seen_receive(&pair);
-    struct sluice_handle pending = post_receive(pair.channels[0]);
-    require_stale(pair.channels[0], nothing);
+    struct sluice_handle seen = seen_receive(pair);
+    struct sluice_handle pending = post_receive(pair->channels[0]);
+    require_stale(pair->channels[0], nothing);
     nothing.owner = seen.owner;
-    require_stale(pair.channels[0], nothing);
-    require_stale(pair.channels[1], seen);
-    require_stale(pair.channels[1], pending);
+    require_stale(pair->channels[0], nothing);
+    require_stale(pair->channels[1], seen);
+    require_stale(pair->channels[1], pending);
     struct sluice_handle forged = seen;
     forged.id ^= UINT64_C(0x5a5a5a5a00);
-    require_stale(pair.channels[0], forged);
+    require_stale(pair->channels[0], forged);
     forged.id = UINT64_MAX;
-    require_stale(pair.channels[0], forged);
+    require_stale(pair->channels[0], forged);
     /* The pending request is unaffected. */
-    send_messages(pair.channels[1], 1, 3);
-    await(pair.channels[0], pending, SLUICE_CLASS_NONE);
-    pair_works(&pair);
-    pair_close(&pair);
+    send_messages(pair->channels[1], 1, 3);
+    await(pair->channels[0], pending, SLUICE_CLASS_NONE);
+    pair_works(pair);
 }
 
-TEST(handle_is_stale_when_its_place_was_taken)
+TEST_WITH(pair, handle_is_stale_when_its_place_was_taken, (&short_queues))
 {
-    struct pair pair;
-    pair_open(&pair, &short_queues);
-    struct sluice_handle first = seen_receive(&pair);
+    struct sluice_handle first = seen_receive(pair);
     for (uint32_t i = 0; i < 8 * DEPTH; i++) {
-        seen_receive(&pair);
+        seen_receive(pair);
     }
-    require_stale(pair.channels[0], first);
-    pair_close(&pair);
+    require_stale(pair->channels[0], first);
 }
 
 /* A new channel, perhaps at the same address, does not accept it. */
-TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
+TEST_WITH(pair, handle_of_a_closed_channel_is_foreign_to_the_next, (&short_queues))
 {
-    struct pair pair;
-    pair_open(&pair, &short_queues);
-    struct sluice_handle seen = seen_receive(&pair);
-    struct sluice_handle pending = post_receive(pair.channels[0]);
-    sluice_channel_close(pair.channels[0]);
-    sluice_channel_close(pair.channels[1]);
-    pair_connect(&pair, &short_queues);
-    struct sluice_handle now = post_receive(pair.channels[0]);
-    require_stale(pair.channels[0], seen);
-    require_stale(pair.channels[0], pending);
-    send_messages(pair.channels[1], 1, 3);
-    await(pair.channels[0], now, SLUICE_CLASS_NONE);
-    pair_close(&pair);
+    struct sluice_handle seen = seen_receive(pair);
+    struct sluice_handle pending = post_receive(pair->channels[0]);
+    sluice_channel_close(pair->channels[0]);
+    sluice_channel_close(pair->channels[1]);
+    pair_connect(pair, &short_queues);
+    struct sluice_handle now = post_receive(pair->channels[0]);
+    require_stale(pair->channels[0], seen);
+    require_stale(pair->channels[0], pending);
+    send_messages(pair->channels[1], 1, 3);
+    await(pair->channels[0], now, SLUICE_CLASS_NONE);
 }
 
 /* After a reset the old results are still there, apart from the new ones. */
-TEST(handle_over_a_reset)
+TEST_WITH(star, handle_over_a_reset, (2, &short_queues))
 {
-    struct star star;
     struct sluice_completion completion;
     struct sluice_handle before, after;
-    star_open(&star, 2, &short_queues);
-    require_ok(sluice_multichannel_receive_unpolled(star.hub, 0, NULL, 0, DEADLINE, &before));
-    star_reset(&star, 0);
-    require_ok(sluice_multichannel_wait(star.hub, &before, DEADLINE, &completion));
+    require_ok(sluice_multichannel_receive_unpolled(star->hub, 0, NULL, 0, DEADLINE, &before));
+    star_reset(star, 0);
+    require_ok(sluice_multichannel_wait(star->hub, &before, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_CANCELLED);
-    require_ok(sluice_multichannel_receive_unpolled(star.hub, 0, NULL, 0, DEADLINE, &after));
-    require_result(sluice_multichannel_wait(star.hub, &after, 0, &completion), -ETIMEDOUT);
-    require_ok(sluice_multichannel_cancel(star.hub, &before, &completion));
+    require_ok(sluice_multichannel_receive_unpolled(star->hub, 0, NULL, 0, DEADLINE, &after));
+    require_result(sluice_multichannel_wait(star->hub, &after, 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_multichannel_cancel(star->hub, &before, &completion));
     require_class(&completion, SLUICE_CLASS_CANCELLED);
-    require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_READY);
-    send_messages(star.spokes[0], 1, 5);
-    require_ok(sluice_multichannel_wait(star.hub, &after, DEADLINE, &completion));
+    require_result(sluice_multichannel_peer_state(star->hub, 0), SLUICE_STATE_READY);
+    send_messages(star->spokes[0], 1, 5);
+    require_ok(sluice_multichannel_wait(star->hub, &after, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
-    star_close(&star);
 }
 
 /* Their results are never asked for, but complete entries do not fill the queue. */
-TEST(dropped_handles_are_harmless)
+TEST_WITH(pair, dropped_handles_are_harmless, (&short_queues))
 {
-    struct pair pair;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completions[4 * DEPTH];
-    pair_open(&pair, &short_queues);
     for (uint32_t i = 0; i < 20 * DEPTH; i++) {
         receive.user_data = i;
-        require_result(sluice_channel_post(pair.channels[0], &receive, 1, DEADLINE, NULL), 1);
-        send_messages(pair.channels[1], 1, i);
+        require_result(sluice_channel_post(pair->channels[0], &receive, 1, DEADLINE, NULL), 1);
+        send_messages(pair->channels[1], 1, i);
     }
     /* The newest are still there, oldest first. */
     int count = 0;
     uint64_t last = 0;
     int got;
     do {
-        got = sluice_channel_poll(pair.channels[0], completions, COUNT(completions));
+        got = sluice_channel_poll(pair->channels[0], completions, COUNT(completions));
         for (int i = 0; i < got; i++) {
             require(count == 0 || completions[i].user_data == last + 1, "%llu after %llu",
                     (unsigned long long)completions[i].user_data, (unsigned long long)last);
-            require(completions[i].immediate == completions[i].user_data, "%u",
-                    completions[i].immediate);
+            require_equal(completions[i].immediate, completions[i].user_data);
             last = completions[i].user_data;
             count++;
         }
     } while (got > 0);
     require(count > 0 && last == 20 * DEPTH - 1, "%d, last %llu", count, (unsigned long long)last);
-    pair_works(&pair);
-    pair_close(&pair);
+    pair_works(pair);
 }
 
 /* Dropped failures are not forgotten as successes are. */
-TEST(dropped_failures_are_kept)
+TEST_WITH(star, dropped_failures_are_kept, (2, &short_queues))
 {
-    struct star star;
     struct sluice_request receives[4];
     struct sluice_completion completions[8];
-    star_open(&star, 2, &short_queues);
     for (uint32_t i = 0; i < 4; i++) {
         receives[i] = request_of(SLUICE_OP_RECEIVE, 1, NULL);
         receives[i].user_data = 40 + i;
     }
-    require_result(sluice_multichannel_post(star.hub, receives, 4, DEADLINE, NULL), 4);
-    star_break(&star, 1);
+    require_result(sluice_multichannel_post(star->hub, receives, 4, DEADLINE, NULL), 4);
+    star_break(star, 1);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     for (uint32_t i = 0; i < 10 * DEPTH; i++) {
-        require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, NULL), 1);
-        send_messages(star.spokes[0], 1, i);
+        require_result(sluice_multichannel_post(star->hub, &receive, 1, DEADLINE, NULL), 1);
+        send_messages(star->spokes[0], 1, i);
     }
     uint32_t failures = 0;
     int got;
     do {
-        got = sluice_multichannel_poll(star.hub, completions, COUNT(completions));
+        got = sluice_multichannel_poll(star->hub, completions, COUNT(completions));
         for (int i = 0; i < got; i++) {
             failures += completions[i].error != 0;
             require(completions[i].error == 0 || completions[i].user_data >= 40, "%llu",
@@ -237,129 +211,113 @@ TEST(dropped_failures_are_kept)
         }
     } while (got > 0);
     require(failures == 4, "%u failures", failures);
-    star_close(&star);
 }
 
 /* A detached request is executed all the same, and its result is discarded. */
-TEST(detached_request_goes_on)
+TEST_WITH(pair, detached_request_goes_on, (&short_queues))
 {
-    struct pair pair;
     struct memory memory;
     struct sluice_completion completion;
     struct sluice_handle handle;
-    pair_open(&pair, &short_queues);
-    memory_open(&memory, pair.sides.pds[0], 1000);
+    memory_open(&memory, pair->sides.pds[0], 1000);
     struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
-    require_ok(sluice_channel_receive_unpolled(pair.channels[0], &sge, 1, DEADLINE, &handle));
-    require_ok(sluice_channel_detach(pair.channels[0], &handle));
-    require_stale(pair.channels[0], handle);
-    require_error(sluice_channel_next(pair.channels[0], DEADLINE, &completion), -ENOENT, "");
+    require_ok(sluice_channel_receive_unpolled(pair->channels[0], &sge, 1, DEADLINE, &handle));
+    require_ok(sluice_channel_detach(pair->channels[0], &handle));
+    require_stale(pair->channels[0], handle);
+    require_error(sluice_channel_next(pair->channels[0], DEADLINE, &completion), -ENOENT, "");
     /* The request's memory is in use until it ends, and flush reports that. */
-    require_result(sluice_channel_flush(pair.channels[0], SLUICE_MS(10)), -ETIMEDOUT);
+    require_result(sluice_channel_flush(pair->channels[0], SLUICE_MS(10)), -ETIMEDOUT);
     require_result(sluice_mr_deregister(memory.mr), -EBUSY);
     struct memory far;
-    memory_open(&far, pair.sides.pds[1], 1000);
+    memory_open(&far, pair->sides.pds[1], 1000);
     pattern_fill(far.bytes, far.length, 7);
     struct sluice_sge far_sge = memory_sge(&far, 0, far.length);
-    require_ok(sluice_channel_send(pair.channels[1], &far_sge, 1, DEADLINE));
-    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+    require_ok(sluice_channel_send(pair->channels[1], &far_sge, 1, DEADLINE));
+    require_ok(sluice_channel_flush(pair->channels[0], DEADLINE));
     pattern_check(memory.bytes, memory.length, 7);
-    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
-    require_stale(pair.channels[0], handle);
+    require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
+    require_stale(pair->channels[0], handle);
     memory_close(&memory);
     memory_close(&far);
-    pair_close(&pair);
 }
 
 /* A complete result, read or unread, is dropped at once. */
-TEST(detach_of_what_is_complete)
+TEST_WITH(pair, detach_of_what_is_complete, (&short_queues))
 {
-    struct pair pair;
     struct sluice_completion completion;
-    pair_open(&pair, &short_queues);
-    struct sluice_handle unseen = post_receive(pair.channels[0]);
-    struct sluice_handle other = post_receive(pair.channels[0]);
-    send_messages(pair.channels[1], 2, 0);
-    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
-    require_ok(sluice_channel_detach(pair.channels[0], &unseen));
-    require_stale(pair.channels[0], unseen);
-    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 1);
+    struct sluice_handle unseen = post_receive(pair->channels[0]);
+    struct sluice_handle other = post_receive(pair->channels[0]);
+    send_messages(pair->channels[1], 2, 0);
+    require_ok(sluice_channel_flush(pair->channels[0], DEADLINE));
+    require_ok(sluice_channel_detach(pair->channels[0], &unseen));
+    require_stale(pair->channels[0], unseen);
+    require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 1);
     require(completion.immediate == 1, "immediate %u", completion.immediate);
-    require_ok(sluice_channel_wait(pair.channels[0], &other, 0, &completion));
-    require_ok(sluice_channel_detach(pair.channels[0], &other));
-    require_stale(pair.channels[0], other);
-    pair_works(&pair);
-    pair_close(&pair);
+    require_ok(sluice_channel_wait(pair->channels[0], &other, 0, &completion));
+    require_ok(sluice_channel_detach(pair->channels[0], &other));
+    require_stale(pair->channels[0], other);
+    pair_works(pair);
 }
 
 /* As with any request, the failure fails the peer of the request, and only that one. */
-TEST(detached_request_that_fails)
+TEST_WITH(star, detached_request_that_fails, (2, &short_queues))
 {
-    struct star star;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_completion completion;
     struct sluice_handle handle;
-    star_open(&star, 2, &short_queues);
-    memory_open(&near, star.sides.pds[0], 8);
-    memory_open(&far, star.sides.pds[1], 8);
+    memory_open(&near, star->sides.pds[0], 8);
+    memory_open(&far, star->sides.pds[1], 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
     remote.rkey ^= 0x5a5a5a5a;
     require_ok(
-        sluice_multichannel_write_unpolled(star.hub, 1, &sge, 1, &remote, DEADLINE, &handle));
-    require_ok(sluice_multichannel_detach(star.hub, &handle));
-    require_ok(sluice_multichannel_flush(star.hub, DEADLINE));
-    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
-    struct sluice_error error = peer_error(star.hub, 1);
+        sluice_multichannel_write_unpolled(star->hub, 1, &sge, 1, &remote, DEADLINE, &handle));
+    require_ok(sluice_multichannel_detach(star->hub, &handle));
+    require_ok(sluice_multichannel_flush(star->hub, DEADLINE));
+    require_result(sluice_multichannel_peer_state(star->hub, 1), SLUICE_STATE_FAILED);
+    struct sluice_error error = peer_error(star->hub, 1);
     require(error.error == -EACCES && error.opcode == SLUICE_OP_WRITE, "%s", error.text);
-    require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
-    require_error(sluice_multichannel_next(star.hub, DEADLINE, &completion), -ENOENT, "");
-    star_works(&star, 0);
-    star_reset(&star, 1);
-    star_works(&star, 1);
+    require_result(sluice_multichannel_poll(star->hub, &completion, 1), 0);
+    require_error(sluice_multichannel_next(star->hub, DEADLINE, &completion), -ENOENT, "");
+    star_works(star, 0);
+    star_reset(star, 1);
+    star_works(star, 1);
     memory_close(&near);
     memory_close(&far);
-    star_close(&star);
 }
 
 /* Places are reused, however many requests were detached, before their end or after it. */
-TEST(detached_requests_do_not_fill_the_pool)
+TEST_WITH(pair, detached_requests_do_not_fill_the_pool, (&short_queues))
 {
-    struct pair pair;
     struct sluice_handle handle;
-    pair_open(&pair, &short_queues);
     uint32_t rounds =
         short_run() || !device_is_soft() || current_wire() == WIRE_TCP ? 2000 : 100000;
     for (uint32_t i = 0; i < rounds; i++) {
-        require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, &handle));
+        require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, &handle));
         if (i % 2 == 0) {
-            require_ok(sluice_channel_detach(pair.channels[0], &handle));
+            require_ok(sluice_channel_detach(pair->channels[0], &handle));
         }
-        send_messages(pair.channels[1], 1, i);
+        send_messages(pair->channels[1], 1, i);
         if (i % 2 == 1) {
-            require_ok(sluice_channel_detach(pair.channels[0], &handle));
+            require_ok(sluice_channel_detach(pair->channels[0], &handle));
         }
         if (i % DEPTH == DEPTH - 1) {
-            require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+            require_ok(sluice_channel_flush(pair->channels[0], DEADLINE));
         }
     }
     /* The whole depth is available. */
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL));
+        require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL));
     }
-    require_result(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL),
+    require_result(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL),
                    -EAGAIN);
-    pair_close(&pair);
 }
 
 static void require_cancelled(const struct sluice_completion *completion, uint64_t user_data)
 {
     require_class(completion, SLUICE_CLASS_CANCELLED);
-    require(completion->status == SLUICE_STATUS_WR_FLUSH_ERR &&
-                completion->user_data == user_data && completion->bytes == 0,
-            "status %u, user data %llu", completion->status,
-            (unsigned long long)completion->user_data);
+    require_equal(completion->status, SLUICE_STATUS_WR_FLUSH_ERR, completion->user_data, user_data,
+                  completion->bytes, 0);
 }
 
 /* Requires that 100 transfers pass with a bystander. */
@@ -374,12 +332,11 @@ static void require_bystander(struct star *star, uint32_t peer)
 static void cancel_pending(uint32_t opcode)
 {
     struct star star;
-    struct memory memory;
     struct sluice_completion completion;
     struct sluice_request requests[3];
     struct sluice_handle handles[3];
     star_open(&star, 3, &short_queues);
-    memory_open(&memory, star.sides.pds[0], 1000);
+    struct memory memory = side_memory(&star.sides, 0, 1000);
     struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
     for (uint32_t i = 0; i < 3; i++) {
         requests[i] = request_of(opcode, i == 2 ? 2 : 1, &sge);
@@ -417,7 +374,6 @@ static void cancel_pending(uint32_t opcode)
         star_works(&star, peer);
     }
     /* No buffer is in use. */
-    memory_close(&memory);
     star_close(&star);
 }
 
@@ -433,47 +389,41 @@ TEST(cancel_of_a_parked_receive)
 }
 
 /* The cancel finds it complete; its peer is unaffected. */
-TEST(cancel_of_what_is_complete)
+TEST_WITH(pair, cancel_of_what_is_complete, (&short_queues))
 {
-    struct pair pair;
     struct sluice_completion completion;
-    pair_open(&pair, &short_queues);
-    struct sluice_handle seen = seen_receive(&pair);
-    struct sluice_handle unseen = post_receive(pair.channels[0]);
-    send_messages(pair.channels[1], 1, 33);
-    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
-    struct sluice_handle parked = post_receive(pair.channels[0]);
-    require_ok(sluice_channel_cancel(pair.channels[0], &unseen, &completion));
+    struct sluice_handle seen = seen_receive(pair);
+    struct sluice_handle unseen = post_receive(pair->channels[0]);
+    send_messages(pair->channels[1], 1, 33);
+    require_ok(sluice_channel_flush(pair->channels[0], DEADLINE));
+    struct sluice_handle parked = post_receive(pair->channels[0]);
+    require_ok(sluice_channel_cancel(pair->channels[0], &unseen, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
     require(completion.immediate == 33, "immediate %u", completion.immediate);
-    require_ok(sluice_channel_cancel(pair.channels[0], &seen, &completion));
-    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
-    send_messages(pair.channels[1], 1, 34);
-    await(pair.channels[0], parked, SLUICE_CLASS_NONE);
-    pair_works(&pair);
-    pair_close(&pair);
+    require_ok(sluice_channel_cancel(pair->channels[0], &seen, &completion));
+    require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_READY);
+    send_messages(pair->channels[1], 1, 34);
+    await(pair->channels[0], parked, SLUICE_CLASS_NONE);
+    pair_works(pair);
 }
 
-TEST(wrong_arguments)
+TEST_WITH(pair, wrong_arguments, (NULL))
 {
-    struct pair pair;
     struct sluice_completion completion;
     struct sluice_handle handle;
-    pair_open(&pair, NULL);
-    require_error(sluice_channel_cancel(pair.channels[0], NULL, &completion), -EINVAL, "handle");
-    require_error(sluice_channel_detach(pair.channels[0], NULL), -EINVAL, "handle");
-    handle = post_receive(pair.channels[0]);
-    require_error(sluice_channel_wait(pair.channels[0], &handle, -1, &completion), -EINVAL, "-1");
-    require_error(sluice_channel_wait(pair.channels[0], &handle, 0, NULL), -EINVAL, "completion");
-    require_error(sluice_channel_cancel(pair.channels[0], &handle, NULL), -EINVAL, "completion");
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
-    require_result(sluice_channel_wait(pair.channels[0], &handle, 0, &completion), -ETIMEDOUT);
+    require_error(sluice_channel_cancel(pair->channels[0], NULL, &completion), -EINVAL, "handle");
+    require_error(sluice_channel_detach(pair->channels[0], NULL), -EINVAL, "handle");
+    handle = post_receive(pair->channels[0]);
+    require_error(sluice_channel_wait(pair->channels[0], &handle, -1, &completion), -EINVAL, "-1");
+    require_error(sluice_channel_wait(pair->channels[0], &handle, 0, NULL), -EINVAL, "completion");
+    require_error(sluice_channel_cancel(pair->channels[0], &handle, NULL), -EINVAL, "completion");
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_READY);
+    require_result(sluice_channel_wait(pair->channels[0], &handle, 0, &completion), -ETIMEDOUT);
     require_error(sluice_channel_cancel(NULL, &handle, &completion), -EINVAL, "channel");
     require_error(sluice_channel_detach(NULL, &handle), -EINVAL, "channel");
     require_error(sluice_multichannel_cancel(NULL, &handle, &completion), -EINVAL, "multichannel");
     require_error(sluice_multichannel_detach(NULL, &handle), -EINVAL, "multichannel");
-    pair_close(&pair);
 }
 
 int main(void)

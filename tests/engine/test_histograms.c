@@ -44,8 +44,7 @@ static struct sluice_histogram read_channel(const struct sluice_channel *channel
     struct sluice_histogram histogram = {.size = sizeof(histogram)};
     memset(&histogram.reserved, 0xcc, sizeof(histogram) - sizeof(histogram.size));
     require_ok(sluice_channel_histogram(channel, opcode, &histogram));
-    require(histogram.size == sizeof(histogram) && histogram.reserved == 0, "%u, %u",
-            histogram.size, histogram.reserved);
+    require_equal(histogram.size, sizeof(histogram), histogram.reserved, 0);
     return histogram;
 }
 
@@ -53,11 +52,8 @@ static struct sluice_histogram read_channel(const struct sluice_channel *channel
 static void check_one(const struct sluice_histogram *histogram, int64_t least, int64_t most)
 {
     int64_t time = (int64_t)histogram->sum;
-    require(histogram->count == 1 && histogram->min == histogram->sum &&
-                histogram->max == histogram->sum,
-            "%llu counted, %llu to %llu, sum %llu", (unsigned long long)histogram->count,
-            (unsigned long long)histogram->min, (unsigned long long)histogram->max,
-            (unsigned long long)histogram->sum);
+    require_equal(histogram->count, 1, histogram->min, histogram->sum, histogram->max,
+                  histogram->sum);
     require(least <= time && time <= most, "%lld ns, not %lld to %lld", (long long)time,
             (long long)least, (long long)most);
     require_result(sluice_histogram_percentile(histogram, 50), time);
@@ -89,9 +85,8 @@ TEST(from_the_post_to_the_completion)
     fixture_open(&fixture, &timed);
     struct sluice_sge near = memory_sge(&fixture.memories[0], 0, 100);
     struct sluice_sge far = memory_sge(&fixture.memories[1], 0, 100);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far);
     int64_t begin = clock_now();
-    struct sluice_handle handle = post(channels[1], &receive);
+    struct sluice_handle handle = post_of(channels[1], SLUICE_OP_RECEIVE, &far);
     int64_t posted = clock_now();
     while (clock_now() < posted + PAUSE) {
     }
@@ -158,25 +153,22 @@ TEST(unpolled_request_has_not_ended)
  * A split request counts once, a failed request does not count, and a reset of the channel changes
  * nothing.
  */
-TEST(splits_failures_and_resets)
+TEST_WITH(fixture, splits_failures_and_resets, (&timed))
 {
-    struct fixture fixture;
     struct sluice_histogram histogram;
-    fixture_open(&fixture, &timed);
-    write_some(&fixture, BYTES);
-    write_some(&fixture, 10);
-    histogram = read_channel(fixture.pair.channels[0], SLUICE_OP_WRITE);
+    write_some(fixture, BYTES);
+    write_some(fixture, 10);
+    histogram = read_channel(fixture->pair.channels[0], SLUICE_OP_WRITE);
     require(histogram.count == 2, "%llu", (unsigned long long)histogram.count);
-    struct sluice_sge sge = memory_sge(&fixture.memories[0], 0, 100);
-    struct sluice_remote_mr remote = memory_remote(&fixture.memories[1], 0, 100);
+    struct sluice_sge sge = memory_sge(&fixture->memories[0], 0, 100);
+    struct sluice_remote_mr remote = memory_remote(&fixture->memories[1], 0, 100);
     remote.rkey ^= 0x5a5a5a5a;
-    require_result(sluice_channel_write(fixture.pair.channels[0], &sge, 1, &remote, DEADLINE),
+    require_result(sluice_channel_write(fixture->pair.channels[0], &sge, 1, &remote, DEADLINE),
                    -EACCES);
-    pair_reset(&fixture.pair);
-    write_some(&fixture, BYTES);
-    histogram = read_channel(fixture.pair.channels[0], SLUICE_OP_WRITE);
+    pair_reset(&fixture->pair);
+    write_some(fixture, BYTES);
+    histogram = read_channel(fixture->pair.channels[0], SLUICE_OP_WRITE);
     require(histogram.count == 3, "%llu", (unsigned long long)histogram.count);
-    fixture_close(&fixture);
 }
 
 static uint64_t count_of_peer(const struct star *star, uint32_t peer, uint32_t opcode)
@@ -194,36 +186,33 @@ static uint64_t count_of_all(const struct star *star, uint32_t opcode)
 }
 
 /* Each peer has its own histogram; the sum of all includes that of a removed peer. */
-TEST(peers)
+TEST_WITH(star, peers, (3, &timed))
 {
-    struct star star;
     struct sluice_endpoint endpoint;
-    star_open(&star, 3, &timed);
-    star_works(&star, 0);
-    star_works(&star, 2);
-    star_works(&star, 2);
+    star_works(star, 0);
+    star_works(star, 2);
+    star_works(star, 2);
     for (uint32_t opcode = SLUICE_OP_SEND; opcode <= SLUICE_OP_RECEIVE; opcode++) {
-        require_result((int)count_of_peer(&star, 0, opcode), 1);
-        require_result((int)count_of_peer(&star, 1, opcode), 0);
-        require_result((int)count_of_peer(&star, 2, opcode), 2);
-        require_result((int)count_of_all(&star, opcode), 3);
+        require_result((int)count_of_peer(star, 0, opcode), 1);
+        require_result((int)count_of_peer(star, 1, opcode), 0);
+        require_result((int)count_of_peer(star, 2, opcode), 2);
+        require_result((int)count_of_all(star, opcode), 3);
     }
-    require_ok(sluice_multichannel_peer_remove(star.hub, 2));
-    require_result((int)count_of_peer(&star, 2, SLUICE_OP_SEND), 2);
-    require_result(sluice_multichannel_peer_add(star.hub, &endpoint), 2);
-    require_result((int)count_of_peer(&star, 2, SLUICE_OP_SEND), 0);
-    require_result((int)count_of_all(&star, SLUICE_OP_SEND), 3);
-    require_result(sluice_multichannel_peer_add(star.hub, &endpoint), 3);
-    require_result((int)count_of_peer(&star, 3, SLUICE_OP_SEND), 0);
-    star_works(&star, 0);
-    require_result((int)count_of_all(&star, SLUICE_OP_SEND), 4);
-    multichannel_is_timed(star.hub);
-    require_ok(sluice_multichannel_histogram_reset(star.hub));
-    require_result((int)count_of_peer(&star, 0, SLUICE_OP_SEND), 0);
-    require_result((int)count_of_all(&star, SLUICE_OP_SEND), 0);
-    sluice_multichannel_close(star.hub);
-    star.hub = NULL;
-    star_close(&star);
+    require_ok(sluice_multichannel_peer_remove(star->hub, 2));
+    require_result((int)count_of_peer(star, 2, SLUICE_OP_SEND), 2);
+    require_result(sluice_multichannel_peer_add(star->hub, &endpoint), 2);
+    require_result((int)count_of_peer(star, 2, SLUICE_OP_SEND), 0);
+    require_result((int)count_of_all(star, SLUICE_OP_SEND), 3);
+    require_result(sluice_multichannel_peer_add(star->hub, &endpoint), 3);
+    require_result((int)count_of_peer(star, 3, SLUICE_OP_SEND), 0);
+    star_works(star, 0);
+    require_result((int)count_of_all(star, SLUICE_OP_SEND), 4);
+    multichannel_is_timed(star->hub);
+    require_ok(sluice_multichannel_histogram_reset(star->hub));
+    require_result((int)count_of_peer(star, 0, SLUICE_OP_SEND), 0);
+    require_result((int)count_of_all(star, SLUICE_OP_SEND), 0);
+    sluice_multichannel_close(star->hub);
+    star->hub = NULL;
 }
 
 static void rank_works(struct ranks *ranks, uint32_t rank)
@@ -276,34 +265,26 @@ TEST(arguments)
     fixture_close(&fixture);
 }
 
-TEST(peer_that_does_not_exist)
+TEST_WITH(star, peer_that_does_not_exist, (2, NULL))
 {
-    struct star star;
     struct sluice_histogram histogram = {.size = sizeof(histogram)};
-    star_open(&star, 2, NULL);
-    require_error(sluice_multichannel_peer_histogram(star.hub, 2, 1, &histogram), -EINVAL,
+    require_error(sluice_multichannel_peer_histogram(star->hub, 2, 1, &histogram), -EINVAL,
                   "peer 2 0..1");
-    require_error(sluice_multichannel_peer_histogram(star.hub, 1, 1, &histogram), -EOPNOTSUPP,
+    require_error(sluice_multichannel_peer_histogram(star->hub, 1, 1, &histogram), -EOPNOTSUPP,
                   "SLUICE_CHANNEL_HISTOGRAMS");
-    require_error(sluice_multichannel_histogram_reset(star.hub), -EOPNOTSUPP, "HISTOGRAMS");
-    star_close(&star);
+    require_error(sluice_multichannel_histogram_reset(star->hub), -EOPNOTSUPP, "HISTOGRAMS");
 }
 
 /* A program of a later version has fields that are unknown to this library: they are set to 0. */
-TEST(later_version)
+TEST_WITH(fixture, later_version, (&timed))
 {
     struct {
         struct sluice_histogram known;
         uint64_t unknown;
     } later = {{.size = sizeof(later)}, 77};
-    struct fixture fixture;
-    fixture_open(&fixture, &timed);
-    write_some(&fixture, 8);
-    require_ok(sluice_channel_histogram(fixture.pair.channels[0], SLUICE_OP_WRITE, &later.known));
-    require(later.known.count == 1 && later.known.size == sizeof(later) && later.unknown == 0,
-            "%llu, size %u, %llu", (unsigned long long)later.known.count, later.known.size,
-            (unsigned long long)later.unknown);
-    fixture_close(&fixture);
+    write_some(fixture, 8);
+    require_ok(sluice_channel_histogram(fixture->pair.channels[0], SLUICE_OP_WRITE, &later.known));
+    require_equal(later.known.count, 1, later.known.size, sizeof(later), later.unknown, 0);
 }
 
 /* Computes the bucket of a time in another way than the library. */

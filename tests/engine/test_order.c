@@ -52,71 +52,61 @@ static void check_slot(const struct slots *slots, uint32_t i, uint32_t length)
 }
 
 /* Sends, and writes with immediate, take the receives in the order of posting. */
-TEST(receives_match_in_order)
+TEST_WITH(slots, receives_match_in_order, (NULL))
 {
-    struct slots slots;
-    slots_open(&slots, NULL);
     for (uint32_t i = 0; i < MESSAGES; i++) {
-        slots.handles[1][i] =
-            post(slots.pair.channels[1], slot(&slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
+        slots->handles[1][i] =
+            post(slots->pair.channels[1], slot(slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
     }
     for (uint32_t i = 0; i < MESSAGES; i++) {
         bool write = i % 5 == 4;
         struct sluice_request *request =
-            slot(&slots, 0, i, write ? SLUICE_OP_WRITE : SLUICE_OP_SEND, i);
+            slot(slots, 0, i, write ? SLUICE_OP_WRITE : SLUICE_OP_SEND, i);
         if (write) {
-            request->remote = memory_remote(&slots.memories[1], (size_t)i * SLOT, i);
+            request->remote = memory_remote(&slots->memories[1], (size_t)i * SLOT, i);
         }
         request->flags = write || i % 3 == 0 ? SLUICE_IMMEDIATE : 0;
         request->immediate = request->flags ? i : 0;
-        slots.handles[0][i] = post(slots.pair.channels[0], request);
+        slots->handles[0][i] = post(slots->pair.channels[0], request);
     }
     for (uint32_t i = 0; i < MESSAGES; i++) {
-        await(slots.pair.channels[0], slots.handles[0][i], SLUICE_CLASS_NONE);
+        await(slots->pair.channels[0], slots->handles[0][i], SLUICE_CLASS_NONE);
         struct sluice_completion completion =
-            await(slots.pair.channels[1], slots.handles[1][i], SLUICE_CLASS_NONE);
-        require(completion.bytes == i && completion.user_data == i, "message %u: %llu bytes", i,
-                (unsigned long long)completion.bytes);
-        require(completion.immediate == slots.requests[0][i].immediate, "message %u", i);
-        check_slot(&slots, i, i);
+            await(slots->pair.channels[1], slots->handles[1][i], SLUICE_CLASS_NONE);
+        require_equal(completion.bytes, i, completion.user_data, i);
+        require(completion.immediate == slots->requests[0][i].immediate, "message %u", i);
+        check_slot(slots, i, i);
     }
-    slots_close(&slots);
 }
 
 /* A message that comes before its receive waits for it, and so do all behind it. */
-TEST(message_waits_for_receive)
+TEST_WITH(slots, message_waits_for_receive, (NULL))
 {
-    struct slots slots;
     struct sluice_completion completion;
-    slots_open(&slots, NULL);
     for (uint32_t i = 0; i < 10; i++) {
-        slots.handles[0][i] =
-            post(slots.pair.channels[0], slot(&slots, 0, i, SLUICE_OP_SEND, SLOT - i));
+        slots->handles[0][i] =
+            post(slots->pair.channels[0], slot(slots, 0, i, SLUICE_OP_SEND, SLOT - i));
     }
-    require_result(sluice_channel_wait(slots.pair.channels[0], &slots.handles[0][0], SLUICE_MS(30),
-                                       &completion),
+    require_result(sluice_channel_wait(slots->pair.channels[0], &slots->handles[0][0],
+                                       SLUICE_MS(30), &completion),
                    -ETIMEDOUT);
     for (uint32_t i = 0; i < 10; i++) {
-        slots.handles[1][i] =
-            post(slots.pair.channels[1], slot(&slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
-        await(slots.pair.channels[1], slots.handles[1][i], SLUICE_CLASS_NONE);
-        await(slots.pair.channels[0], slots.handles[0][i], SLUICE_CLASS_NONE);
-        check_slot(&slots, i, SLOT - i);
+        slots->handles[1][i] =
+            post(slots->pair.channels[1], slot(slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
+        await(slots->pair.channels[1], slots->handles[1][i], SLUICE_CLASS_NONE);
+        await(slots->pair.channels[0], slots->handles[0][i], SLUICE_CLASS_NONE);
+        check_slot(slots, i, SLOT - i);
     }
-    slots_close(&slots);
 }
 
 /* A fenced write does not overtake a read of the same memory. */
-TEST(fence_keeps_writes_behind_reads)
+TEST_WITH(pair, fence_keeps_writes_behind_reads, (NULL))
 {
-    struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_request requests[2];
     size_t length = 1 << 20;
-    pair_open(&pair, NULL);
-    memory_open(&near, pair.sides.pds[0], 2 * length);
-    memory_open(&far, pair.sides.pds[1], length);
+    memory_open(&near, pair->sides.pds[0], 2 * length);
+    memory_open(&far, pair->sides.pds[1], length);
     for (uint32_t round = 0; round < 5; round++) {
         struct sluice_sge sges[2] = {memory_sge(&near, 0, length),
                                      memory_sge(&near, length, length)};
@@ -126,25 +116,21 @@ TEST(fence_keeps_writes_behind_reads)
         requests[1] = request_of(SLUICE_OP_WRITE, 0, &sges[1]);
         requests[1].flags = SLUICE_FENCE;
         requests[0].remote = requests[1].remote = memory_remote(&far, 0, length);
-        require_ok(sluice_channel_submit(pair.channels[0], requests, 2, DEADLINE, NULL));
+        require_ok(sluice_channel_submit(pair->channels[0], requests, 2, DEADLINE, NULL));
         pattern_check(near.bytes, length, 50 + round);
         pattern_check(far.bytes, length, round);
     }
     memory_close(&near);
     memory_close(&far);
-    pair_close(&pair);
 }
 
 /* A write into memory that the next send announces is there before the send. */
-TEST(send_comes_after_write)
+TEST_WITH(pair, send_comes_after_write, (NULL))
 {
-    struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     size_t length = 200000;
-    pair_open(&pair, NULL);
-    memory_open(&near, pair.sides.pds[0], length);
-    memory_open(&far, pair.sides.pds[1], length);
+    memory_open(&near, pair->sides.pds[0], length);
+    memory_open(&far, pair->sides.pds[1], length);
     for (uint32_t round = 0; round < 20; round++) {
         struct sluice_sge sge = memory_sge(&near, 0, length);
         struct sluice_request requests[2] = {request_of(SLUICE_OP_WRITE, 0, &sge),
@@ -152,34 +138,30 @@ TEST(send_comes_after_write)
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
         pattern_fill(near.bytes, length, round);
         requests[0].remote = memory_remote(&far, 0, length);
-        struct sluice_handle received = post(pair.channels[1], &receive);
+        struct sluice_handle received = post(pair->channels[1], &receive);
         struct sluice_handle handles[2];
-        require_result(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles), 2);
-        await(pair.channels[1], received, SLUICE_CLASS_NONE);
+        require_result(sluice_channel_post(pair->channels[0], requests, 2, DEADLINE, handles), 2);
+        await(pair->channels[1], received, SLUICE_CLASS_NONE);
         pattern_check(far.bytes, length, round);
-        await(pair.channels[0], handles[0], SLUICE_CLASS_NONE);
-        await(pair.channels[0], handles[1], SLUICE_CLASS_NONE);
+        await(pair->channels[0], handles[0], SLUICE_CLASS_NONE);
+        await(pair->channels[0], handles[1], SLUICE_CLASS_NONE);
     }
     memory_close(&near);
     memory_close(&far);
-    pair_close(&pair);
 }
 
 /* A peer that is in a list many times gets its messages in the order of the list. */
-TEST(same_peer_many_times_in_a_list)
+TEST_WITH(star, same_peer_many_times_in_a_list, (3, NULL))
 {
     static const uint32_t peers[] = {1, 0, 1, 1, 2, 0, 1, 2, 2, 1, 0, 0};
     uint32_t seen[3] = {0};
-    struct star star;
-    struct memory out;
-    struct memory in;
+    struct memory out, in;
     struct sluice_sge sges[2][COUNT(peers)];
     struct sluice_request requests[2][COUNT(peers)];
     struct sluice_handle handles[COUNT(peers)];
     struct sluice_completion completions[COUNT(peers)];
-    star_open(&star, 3, NULL);
-    memory_open(&out, star.sides.pds[0], COUNT(peers) * 8);
-    memory_open(&in, star.sides.pds[1], COUNT(peers) * 8);
+    memory_open(&out, star->sides.pds[0], COUNT(peers) * 8);
+    memory_open(&in, star->sides.pds[1], COUNT(peers) * 8);
     for (uint32_t i = 0; i < COUNT(peers); i++) {
         uint64_t word = i;
         memcpy(out.bytes + (size_t)i * 8, &word, 8);
@@ -188,63 +170,55 @@ TEST(same_peer_many_times_in_a_list)
         requests[0][i] = request_of(SLUICE_OP_SEND, peers[i], &sges[0][i]);
         requests[1][i] = request_of(SLUICE_OP_RECEIVE, 0, &sges[1][i]);
         requests[0][i].user_data = i;
-        handles[i] = post(star.spokes[peers[i]], &requests[1][i]);
+        handles[i] = post(star->spokes[peers[i]], &requests[1][i]);
     }
-    require_ok(sluice_multichannel_scatter_send(star.hub, requests[0], COUNT(peers), DEADLINE,
+    require_ok(sluice_multichannel_scatter_send(star->hub, requests[0], COUNT(peers), DEADLINE,
                                                 completions));
     for (uint32_t i = 0; i < COUNT(peers); i++) {
         require_class(&completions[i], SLUICE_CLASS_NONE);
         require(completions[i].user_data == i && completions[i].peer == peers[i], "%u", i);
-        await(star.spokes[peers[i]], handles[i], SLUICE_CLASS_NONE);
+        await(star->spokes[peers[i]], handles[i], SLUICE_CLASS_NONE);
         seen[peers[i]]++;
     }
     require(memcmp(out.bytes, in.bytes, out.length) == 0, "%u of peer 0", seen[0]);
     memory_close(&in);
     memory_close(&out);
-    star_close(&star);
 }
 
 /* One-sided lists far longer than the queue. */
-TEST(list_streams_through_short_queue)
+TEST_WITH(slots, list_streams_through_short_queue,
+          (ATTR(.send_depth = 3, .receive_depth = 1, .read_depth = 2)))
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = 3, .receive_depth = 1, .read_depth = 2};
-    struct slots slots;
     struct sluice_completion completions[MESSAGES];
-    slots_open(&slots, &attr);
     for (uint32_t i = 0; i < MESSAGES; i++) {
-        struct sluice_request *request = slot(&slots, 0, i, SLUICE_OP_WRITE, SLOT);
-        request->remote = memory_remote(&slots.memories[1], (size_t)i * SLOT, SLOT);
+        struct sluice_request *request = slot(slots, 0, i, SLUICE_OP_WRITE, SLOT);
+        request->remote = memory_remote(&slots->memories[1], (size_t)i * SLOT, SLOT);
     }
-    require_ok(sluice_channel_submit(slots.pair.channels[0], slots.requests[0], MESSAGES, DEADLINE,
-                                     completions));
-    pattern_check(slots.memories[1].bytes, slots.memories[1].length, 1);
-    memset(slots.memories[0].bytes, 0, slots.memories[0].length);
+    require_ok(sluice_channel_submit(slots->pair.channels[0], slots->requests[0], MESSAGES,
+                                     DEADLINE, completions));
+    pattern_check(slots->memories[1].bytes, slots->memories[1].length, 1);
+    memset(slots->memories[0].bytes, 0, slots->memories[0].length);
     for (uint32_t i = 0; i < MESSAGES; i++) {
         require_class(&completions[i], SLUICE_CLASS_NONE);
         require(completions[i].user_data == i && completions[i].bytes == SLOT, "%u", i);
-        slots.requests[0][i].opcode = SLUICE_OP_READ;
+        slots->requests[0][i].opcode = SLUICE_OP_READ;
     }
-    require_ok(sluice_channel_submit(slots.pair.channels[0], slots.requests[0], MESSAGES, DEADLINE,
-                                     completions));
-    pattern_check(slots.memories[0].bytes, slots.memories[0].length, 1);
-    slots_close(&slots);
+    require_ok(sluice_channel_submit(slots->pair.channels[0], slots->requests[0], MESSAGES,
+                                     DEADLINE, completions));
+    pattern_check(slots->memories[0].bytes, slots->memories[0].length, 1);
 }
 
 /* Both ends are in one list, far longer than the queues; the sends stand first. */
-TEST(receives_are_posted_before_sends)
+TEST_WITH(sides, receives_are_posted_before_sends, ())
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 2, .receive_depth = 2};
-    struct sides sides;
-    struct memory out;
-    struct memory in;
+    struct memory out, in;
     struct sluice_sge sges[2 * MESSAGES];
     struct sluice_request requests[2 * MESSAGES];
     struct sluice_completion completions[2 * MESSAGES];
-    sides_open(&sides);
-    struct sluice_multichannel *loop = loop_open(sides.pds[0], 2, &attr);
-    memory_open(&out, sides.pds[0], MESSAGES * SLOT);
-    memory_open(&in, sides.pds[0], MESSAGES * SLOT);
+    struct sluice_multichannel *loop = loop_open(sides->pds[0], 2, &attr);
+    memory_open(&out, sides->pds[0], MESSAGES * SLOT);
+    memory_open(&in, sides->pds[0], MESSAGES * SLOT);
     pattern_fill(out.bytes, out.length, 3);
     for (uint32_t i = 0; i < MESSAGES; i++) {
         sges[i] = memory_sge(&out, (size_t)i * SLOT, SLOT);
@@ -261,47 +235,41 @@ TEST(receives_are_posted_before_sends)
     memory_close(&in);
     memory_close(&out);
     sluice_multichannel_close(loop);
-    sides_close(&sides);
 }
 
 /* Writes and reads longer than the largest message are split without visible effects. */
-TEST(long_writes_and_reads_are_split)
+TEST_WITH(pair, long_writes_and_reads_are_split,
+          (ATTR(.max_message = 4096, .send_depth = 4, .max_sge = 5)))
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .max_message = 4096, .send_depth = 4, .max_sge = 5};
-    struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_sge sges[5];
     size_t length = 100001;
     uint32_t immediate = 0x12345678;
-    pair_open(&pair, &attr);
-    memory_open(&near, pair.sides.pds[0], length);
-    memory_open_at(&far, pair.sides.pds[1], length, ACCESS_ALL, 5);
+    memory_open(&near, pair->sides.pds[0], length);
+    memory_open_at(&far, pair->sides.pds[1], length, ACCESS_ALL, 5);
     struct sluice_remote_mr remote = memory_remote(&far, 0, length);
     for (uint32_t count = 1; count <= 5; count++) {
         memory_split(&near, 0, length, sges, count);
         pattern_fill(near.bytes, length, count);
-        require_ok(sluice_channel_write(pair.channels[0], sges, count, &remote, DEADLINE));
+        require_ok(sluice_channel_write(pair->channels[0], sges, count, &remote, DEADLINE));
         pattern_check(far.bytes, length, count);
 
         pattern_fill(far.bytes, length, 10 + count);
-        require_ok(sluice_channel_read(pair.channels[0], sges, count, &remote, DEADLINE));
+        require_ok(sluice_channel_read(pair->channels[0], sges, count, &remote, DEADLINE));
         pattern_check(near.bytes, length, 10 + count);
 
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-        struct sluice_handle handle = post(pair.channels[1], &receive);
+        struct sluice_handle handle = post(pair->channels[1], &receive);
         memset(far.bytes, 0, length);
-        require_ok(sluice_channel_write_immediate(pair.channels[0], sges, count, &remote, immediate,
-                                                  DEADLINE));
-        struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+        require_ok(sluice_channel_write_immediate(pair->channels[0], sges, count, &remote,
+                                                  immediate, DEADLINE));
+        struct sluice_completion completion = await(pair->channels[1], handle, SLUICE_CLASS_NONE);
         require(completion.immediate == immediate, "%x", completion.immediate);
         pattern_check(far.bytes, length, 10 + count);
     }
-    pair_works(&pair);
+    pair_works(pair);
     memory_close(&near);
     memory_close(&far);
-    pair_close(&pair);
 }
 
 /* The limit applies to sends, not to receives: the other side may have another limit. */
@@ -319,14 +287,12 @@ TEST(receive_longer_than_own_limit)
         memory_open(&memories[i], pair.sides.pds[i], 10000);
     }
     for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]);
-        require(pair.channels[i], "%s", sluice_last_error());
+        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]));
     }
     struct sluice_sge out = memory_sge(&memories[0], 0, 10000);
     struct sluice_sge in = memory_sge(&memories[1], 0, 10000);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &in);
     pattern_fill(memories[0].bytes, 10000, 6);
-    struct sluice_handle handle = post(pair.channels[1], &receive);
+    struct sluice_handle handle = post_of(pair.channels[1], SLUICE_OP_RECEIVE, &in);
     require_ok(sluice_channel_send(pair.channels[0], &out, 1, DEADLINE));
     struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
     require(completion.bytes == 10000, "%llu", (unsigned long long)completion.bytes);
@@ -337,38 +303,32 @@ TEST(receive_longer_than_own_limit)
     pair_close(&pair);
 }
 
-TEST(immediate_values)
+TEST_WITH(pair, immediate_values, (NULL))
 {
     static const uint32_t values[] = {0, 1, 0x80000000, 0x01020304, 0xffffffff};
-    struct pair pair;
-    pair_open(&pair, NULL);
     for (size_t i = 0; i < COUNT(values); i++) {
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-        struct sluice_handle handle = post(pair.channels[1], &receive);
-        require_ok(sluice_channel_send_immediate(pair.channels[0], NULL, 0, values[i], DEADLINE));
-        struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
-        require(completion.flags == SLUICE_IMMEDIATE && completion.immediate == values[i] &&
-                    completion.bytes == 0,
-                "flags %u, immediate %x", completion.flags, completion.immediate);
+        struct sluice_handle handle = post(pair->channels[1], &receive);
+        require_ok(sluice_channel_send_immediate(pair->channels[0], NULL, 0, values[i], DEADLINE));
+        struct sluice_completion completion = await(pair->channels[1], handle, SLUICE_CLASS_NONE);
+        require_equal(completion.flags, SLUICE_IMMEDIATE, completion.immediate, values[i],
+                      completion.bytes, 0);
     }
     /* No immediate is distinct from an immediate of zero. */
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle handle = post(pair.channels[1], &receive);
-    require_ok(sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE));
-    struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    struct sluice_handle handle = post(pair->channels[1], &receive);
+    require_ok(sluice_channel_send(pair->channels[0], NULL, 0, DEADLINE));
+    struct sluice_completion completion = await(pair->channels[1], handle, SLUICE_CLASS_NONE);
     require(completion.flags == 0, "%u", completion.flags);
-    pair_close(&pair);
 }
 
 /* A receive tells whether a send filled it or a write with an immediate took it. */
-TEST(receive_tells_what_filled_it)
+TEST_WITH(pair, receive_tells_what_filled_it, (NULL))
 {
-    struct pair pair;
     struct memory memories[2];
     struct sluice_completion completion;
-    pair_open(&pair, NULL);
-    memory_open(&memories[0], pair.sides.pds[0], 100);
-    memory_open(&memories[1], pair.sides.pds[1], 100);
+    memory_open(&memories[0], pair->sides.pds[0], 100);
+    memory_open(&memories[1], pair->sides.pds[1], 100);
     pattern_fill(memories[0].bytes, 100, 3);
     struct sluice_sge out = memory_sge(&memories[0], 0, 100);
     struct sluice_sge in = memory_sge(&memories[1], 0, 100);
@@ -382,90 +342,79 @@ TEST(receive_tells_what_filled_it)
         write.immediate = send.immediate = 5;
         /* As seen by a handle, and by the blocking call: before the message arrived and after. */
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &in);
-        struct sluice_handle handle = post(pair.channels[1], &receive);
-        struct sluice_handle sent = post(pair.channels[0], &write);
-        completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
-        require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN) &&
-                    completion.immediate == 5 && completion.bytes == length,
-                "flags %u, %llu bytes", completion.flags, (unsigned long long)completion.bytes);
-        completion = await(pair.channels[0], sent, SLUICE_CLASS_NONE);
+        struct sluice_handle handle = post(pair->channels[1], &receive);
+        struct sluice_handle sent = post(pair->channels[0], &write);
+        completion = await(pair->channels[1], handle, SLUICE_CLASS_NONE);
+        require_equal(completion.flags, (SLUICE_IMMEDIATE | SLUICE_WRITTEN), completion.immediate,
+                      5, completion.bytes, length);
+        completion = await(pair->channels[0], sent, SLUICE_CLASS_NONE);
         require(completion.flags == 0, "a write has flags %u", completion.flags);
-        sent = post(pair.channels[0], &send);
-        require_ok(sluice_channel_receive(pair.channels[1], &in, 1, DEADLINE, &completion));
-        require(completion.flags == SLUICE_IMMEDIATE && completion.immediate == 5, "flags %u",
-                completion.flags);
-        await(pair.channels[0], sent, SLUICE_CLASS_NONE);
-        sent = post(pair.channels[0], &write);
-        require_ok(sluice_channel_receive(pair.channels[1], &in, 1, DEADLINE, &completion));
-        require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN), "flags %u",
-                completion.flags);
-        await(pair.channels[0], sent, SLUICE_CLASS_NONE);
+        sent = post(pair->channels[0], &send);
+        require_ok(sluice_channel_receive(pair->channels[1], &in, 1, DEADLINE, &completion));
+        require_equal(completion.flags, SLUICE_IMMEDIATE, completion.immediate, 5);
+        await(pair->channels[0], sent, SLUICE_CLASS_NONE);
+        sent = post(pair->channels[0], &write);
+        require_ok(sluice_channel_receive(pair->channels[1], &in, 1, DEADLINE, &completion));
+        require_equal(completion.flags, (SLUICE_IMMEDIATE | SLUICE_WRITTEN));
+        await(pair->channels[0], sent, SLUICE_CLASS_NONE);
         /* A request must not have a flag that only completions have. */
         write.flags |= SLUICE_WRITTEN;
-        require_error(sluice_channel_post(pair.channels[0], &write, 1, DEADLINE, NULL), -EINVAL,
+        require_error(sluice_channel_post(pair->channels[0], &write, 1, DEADLINE, NULL), -EINVAL,
                       "flags 0x10");
     }
     memory_close(&memories[0]);
     memory_close(&memories[1]);
-    pair_close(&pair);
 }
 
 /* The buffer of an inline request may be used again at once. */
-TEST(inline_buffers_are_free_after_the_post)
+TEST_WITH(slots, inline_buffers_are_free_after_the_post, (ATTR(.max_inline = 200)))
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .max_inline = 200};
-    struct slots slots;
-    slots_open(&slots, &attr);
     for (uint32_t i = 0; i < 50; i++) {
         uint32_t length = i * 4;
-        struct sluice_request *send = slot(&slots, 0, 0, SLUICE_OP_SEND, length);
-        pattern_fill(slots.memories[0].bytes, length, i);
+        struct sluice_request *send = slot(slots, 0, 0, SLUICE_OP_SEND, length);
+        pattern_fill(slots->memories[0].bytes, length, i);
         send->flags = SLUICE_INLINE;
-        slots.handles[0][i] = post(slots.pair.channels[0], send);
-        memset(slots.memories[0].bytes, 0xee, length);
+        slots->handles[0][i] = post(slots->pair.channels[0], send);
+        memset(slots->memories[0].bytes, 0xee, length);
         send->opcode = SLUICE_OP_WRITE;
-        send->remote = memory_remote(&slots.memories[1], (size_t)(50 + i) * SLOT, length);
-        pattern_fill(slots.memories[0].bytes, length, 50 + i);
-        slots.handles[0][50 + i] = post(slots.pair.channels[0], send);
-        memset(slots.memories[0].bytes, 0xee, length);
+        send->remote = memory_remote(&slots->memories[1], (size_t)(50 + i) * SLOT, length);
+        pattern_fill(slots->memories[0].bytes, length, 50 + i);
+        slots->handles[0][50 + i] = post(slots->pair.channels[0], send);
+        memset(slots->memories[0].bytes, 0xee, length);
     }
     for (uint32_t i = 0; i < 50; i++) {
-        slots.handles[1][i] =
-            post(slots.pair.channels[1], slot(&slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
+        slots->handles[1][i] =
+            post(slots->pair.channels[1], slot(slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
     }
     for (uint32_t i = 0; i < 50; i++) {
-        await(slots.pair.channels[1], slots.handles[1][i], SLUICE_CLASS_NONE);
-        await(slots.pair.channels[0], slots.handles[0][i], SLUICE_CLASS_NONE);
-        await(slots.pair.channels[0], slots.handles[0][50 + i], SLUICE_CLASS_NONE);
-        pattern_check(slots.memories[1].bytes + (size_t)i * SLOT, (size_t)i * 4, i);
-        pattern_check(slots.memories[1].bytes + (size_t)(50 + i) * SLOT, (size_t)i * 4, 50 + i);
+        await(slots->pair.channels[1], slots->handles[1][i], SLUICE_CLASS_NONE);
+        await(slots->pair.channels[0], slots->handles[0][i], SLUICE_CLASS_NONE);
+        await(slots->pair.channels[0], slots->handles[0][50 + i], SLUICE_CLASS_NONE);
+        pattern_check(slots->memories[1].bytes + (size_t)i * SLOT, (size_t)i * 4, i);
+        pattern_check(slots->memories[1].bytes + (size_t)(50 + i) * SLOT, (size_t)i * 4, 50 + i);
     }
-    slots_close(&slots);
 }
 
 /* The list of requests and elements may go as soon as the post returns. */
-TEST(lists_may_go_after_the_post)
+TEST_WITH(slots, lists_may_go_after_the_post, (NULL))
 {
-    struct slots slots;
-    slots_open(&slots, NULL);
     for (uint32_t i = 0; i < 20; i++) {
-        slots.handles[0][i] =
-            post(slots.pair.channels[0], slot(&slots, 0, i, SLUICE_OP_SEND, SLOT));
+        slots->handles[0][i] =
+            post(slots->pair.channels[0], slot(slots, 0, i, SLUICE_OP_SEND, SLOT));
     }
-    memset(slots.sges, 0xff, sizeof(slots.sges));
-    memset(slots.requests, 0xff, sizeof(slots.requests));
+    memset(slots->sges, 0xff, sizeof(slots->sges));
+    memset(slots->requests, 0xff, sizeof(slots->requests));
     for (uint32_t i = 0; i < 20; i++) {
-        slots.handles[1][i] =
-            post(slots.pair.channels[1], slot(&slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
+        slots->handles[1][i] =
+            post(slots->pair.channels[1], slot(slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
     }
-    memset(slots.sges, 0xff, sizeof(slots.sges));
-    memset(slots.requests, 0xff, sizeof(slots.requests));
+    memset(slots->sges, 0xff, sizeof(slots->sges));
+    memset(slots->requests, 0xff, sizeof(slots->requests));
     for (uint32_t i = 0; i < 20; i++) {
-        await(slots.pair.channels[1], slots.handles[1][i], SLUICE_CLASS_NONE);
-        await(slots.pair.channels[0], slots.handles[0][i], SLUICE_CLASS_NONE);
-        check_slot(&slots, i, SLOT);
+        await(slots->pair.channels[1], slots->handles[1][i], SLUICE_CLASS_NONE);
+        await(slots->pair.channels[0], slots->handles[0][i], SLUICE_CLASS_NONE);
+        check_slot(slots, i, SLOT);
     }
-    slots_close(&slots);
 }
 
 /*

@@ -22,8 +22,7 @@ enum form { BLOCKING, UNPOLLED, SCOPED, FORMS };
 
 struct fixture {
     struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_request requests[MOST];
     struct sluice_completion completions[MOST];
 };
@@ -154,43 +153,37 @@ static void post_receives(struct fixture *fixture, struct sluice_handle *handles
 }
 
 /* As many sends as there are receives, and more. Requests behind a late one are late as well. */
-TEST(sends_of_which_some_are_taken, .times = FORMS)
+TEST_WITH(fixture, sends_of_which_some_are_taken, (NULL), .times = FORMS)
 {
-    struct fixture fixture;
     struct sluice_handle handles[TAKEN];
-    fixture_open(&fixture, NULL);
-    post_receives(&fixture, handles, TAKEN);
+    post_receives(fixture, handles, TAKEN);
     for (uint32_t i = 0; i < TAKEN + 2; i++) {
-        ask(&fixture, i, SLUICE_OP_SEND);
+        ask(fixture, i, SLUICE_OP_SEND);
     }
-    int result = run(&fixture, (enum form)_i, TAKEN + 2, SHORT);
+    int result = run(fixture, (enum form)_i, TAKEN + 2, SHORT);
     require(_i != BLOCKING || result == -ETIMEDOUT, "%d", result);
-    check_done(&fixture, 0, TAKEN);
-    check_first_error(&fixture, TAKEN, SLUICE_CLASS_TIMEOUT);
-    require_class(&fixture.completions[TAKEN + 1], SLUICE_CLASS_TIMEOUT);
+    check_done(fixture, 0, TAKEN);
+    check_first_error(fixture, TAKEN, SLUICE_CLASS_TIMEOUT);
+    require_class(&fixture->completions[TAKEN + 1], SLUICE_CLASS_TIMEOUT);
     for (uint32_t i = 0; i < TAKEN; i++) {
-        await(fixture.pair.channels[1], handles[i], SLUICE_CLASS_NONE);
+        await(fixture->pair.channels[1], handles[i], SLUICE_CLASS_NONE);
     }
-    require(memcmp(fixture.far.bytes, fixture.near.bytes, (size_t)TAKEN * LENGTH) == 0, "%d",
+    require(memcmp(fixture->far.bytes, fixture->near.bytes, (size_t)TAKEN * LENGTH) == 0, "%d",
             TAKEN);
-    fixture_close(&fixture);
 }
 
 /* The peer refuses a request in the middle. */
-TEST(refusal_in_the_middle, .times = FORMS)
+TEST_WITH(fixture, refusal_in_the_middle, (NULL), .times = FORMS)
 {
-    struct fixture fixture;
-    fixture_open(&fixture, NULL);
     for (uint32_t i = 0; i < 5; i++) {
-        ask(&fixture, i, i % 2 ? SLUICE_OP_READ : SLUICE_OP_WRITE);
+        ask(fixture, i, i % 2 ? SLUICE_OP_READ : SLUICE_OP_WRITE);
     }
-    fixture.requests[3].remote.rkey ^= 0x5a5a5a5a;
-    int result = run(&fixture, (enum form)_i, 5, DEADLINE);
+    fixture->requests[3].remote.rkey ^= 0x5a5a5a5a;
+    int result = run(fixture, (enum form)_i, 5, DEADLINE);
     require(_i != BLOCKING || result == -EACCES, "%d", result);
-    check_done(&fixture, 0, 3);
-    check_first_error(&fixture, 3, SLUICE_CLASS_ACCESS);
-    require_class(&fixture.completions[4], SLUICE_CLASS_CANCELLED);
-    fixture_close(&fixture);
+    check_done(fixture, 0, 3);
+    check_first_error(fixture, 3, SLUICE_CLASS_ACCESS);
+    require_class(&fixture->completions[4], SLUICE_CLASS_CANCELLED);
 }
 
 /*
@@ -213,40 +206,32 @@ static void check_long_list(const struct fixture *fixture)
     require(memcmp(fixture->far.bytes, fixture->near.bytes, done) == 0, "%zu bytes", done);
 }
 
-TEST(long_list_through_a_short_queue)
+TEST_WITH(fixture, long_list_through_a_short_queue, (&shallow))
 {
-    struct fixture fixture;
-    fixture_open(&fixture, &shallow);
-    ask_long_list(&fixture);
-    require_result(run(&fixture, BLOCKING, MOST, 3 * SHORT), -ETIMEDOUT);
-    check_done(&fixture, 0, 7);
-    require_class(&fixture.completions[7], SLUICE_CLASS_NONE);
-    require(fixture.completions[7].bytes == 10 * LENGTH, "%llu bytes",
-            (unsigned long long)fixture.completions[7].bytes);
-    check_done(&fixture, 8, MOST - 3);
-    check_first_error(&fixture, MOST - 3, SLUICE_CLASS_TIMEOUT);
-    require_class(&fixture.completions[MOST - 1], SLUICE_CLASS_TIMEOUT);
-    check_long_list(&fixture);
-    fixture_close(&fixture);
+    ask_long_list(fixture);
+    require_result(run(fixture, BLOCKING, MOST, 3 * SHORT), -ETIMEDOUT);
+    check_done(fixture, 0, 7);
+    require_class(&fixture->completions[7], SLUICE_CLASS_NONE);
+    require_equal(fixture->completions[7].bytes, 10 * LENGTH);
+    check_done(fixture, 8, MOST - 3);
+    check_first_error(fixture, MOST - 3, SLUICE_CLASS_TIMEOUT);
+    require_class(&fixture->completions[MOST - 1], SLUICE_CLASS_TIMEOUT);
+    check_long_list(fixture);
 }
 
 /* A success that was not read may be forgotten, but is no failure. */
-TEST(long_list_in_a_scope)
+TEST_WITH(fixture, long_list_in_a_scope, (&shallow))
 {
-    struct fixture fixture;
     struct sluice_completion failures[MOST];
     struct sluice_scope_report report = {
         .size = sizeof(report), .failures = failures, .capacity = MOST};
-    fixture_open(&fixture, &shallow);
-    ask_long_list(&fixture);
-    struct sluice_scope *scope = sluice_channel_scope_begin(fixture.pair.channels[0], 3 * SHORT);
-    require(sluice_scope_post(scope, fixture.requests, MOST, NULL) >= 0, "%s", sluice_last_error());
+    ask_long_list(fixture);
+    struct sluice_scope *scope = sluice_channel_scope_begin(fixture->pair.channels[0], 3 * SHORT);
+    require(sluice_scope_post(scope, fixture->requests, MOST, NULL) >= 0, "%s",
+            sluice_last_error());
     require_result(sluice_scope_end(scope, &report), -ETIMEDOUT);
-    require(report.failed == 3 && report.count == 3 && failures[0].user_data == 100 + MOST - 3,
-            "%u failed, the first was %llu", report.failed,
-            (unsigned long long)failures[0].user_data);
-    check_long_list(&fixture);
-    fixture_close(&fixture);
+    require_equal(report.failed, 3, report.count, 3, failures[0].user_data, 100 + MOST - 3);
+    check_long_list(fixture);
 }
 
 /*
@@ -265,20 +250,17 @@ static void *take_one_and_end(void *argument)
     return NULL;
 }
 
-TEST(peer_that_ends_after_the_first, .times = FORMS)
+TEST_WITH(fixture, peer_that_ends_after_the_first, (NULL), .times = FORMS)
 {
-    struct fixture fixture;
     pthread_t thread;
-    fixture_open(&fixture, NULL);
-    ask(&fixture, 0, SLUICE_OP_SEND);
-    ask(&fixture, 1, SLUICE_OP_SEND);
-    require(pthread_create(&thread, NULL, take_one_and_end, &fixture) == 0, "no thread");
-    int result = run(&fixture, (enum form)_i, 2, DEADLINE);
+    ask(fixture, 0, SLUICE_OP_SEND);
+    ask(fixture, 1, SLUICE_OP_SEND);
+    require(pthread_create(&thread, NULL, take_one_and_end, fixture) == 0, "no thread");
+    int result = run(fixture, (enum form)_i, 2, DEADLINE);
     require(pthread_join(thread, NULL) == 0, "no thread");
-    require(_i != BLOCKING || result == fixture.completions[1].error, "%d", result);
-    check_done(&fixture, 0, 1);
-    check_first_error(&fixture, 1, SLUICE_CLASS_PEER_LOST);
-    fixture_close(&fixture);
+    require(_i != BLOCKING || result == fixture->completions[1].error, "%d", result);
+    check_done(fixture, 0, 1);
+    check_first_error(fixture, 1, SLUICE_CLASS_PEER_LOST);
 }
 
 int main(void)

@@ -184,8 +184,7 @@ static void stream(struct rank *rank)
     static struct sluice_completion completions[2 * STREAM];
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 4, .receive_depth = 4};
     struct mesh mesh;
-    struct memory out;
-    struct memory in;
+    struct memory out, in;
     size_t size = 1500;
     mesh_open(&mesh, rank, &attr);
     memory_open(&out, mesh.pd, STREAM * size);

@@ -194,10 +194,8 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 struct bench {
     struct pair pair;
     struct sluice_multichannel *loop;
-    struct memory near;
-    struct memory far;
-    struct sluice_sge sge;
-    struct sluice_sge far_sge;
+    struct memory near, far;
+    struct sluice_sge sge, far_sge;
     struct sluice_remote_mr remote; /* of the first channel's peer */
     struct sluice_remote_mr own;    /* of the multichannel's peers */
     struct sluice_request writes[PEERS], reads[PEERS], sends[PEERS], receives[PEERS];
@@ -476,35 +474,30 @@ static void release_block(const struct bench *bench, struct sluice_allocator *al
 }
 
 /* Releasing a block in use allocates nothing, so that it works without free memory, too. */
-TEST(releases_of_blocks)
+TEST_WITH(bench, releases_of_blocks, ())
 {
     struct sluice_allocator *allocator;
-    struct bench bench;
-    bench_open(&bench);
-    allocator = sluice_allocator_create(bench.pair.sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL);
-    require(allocator, "%s", sluice_last_error());
+    allocator =
+        must(sluice_allocator_create(bench->pair.sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL));
     for (int i = 0; i < 2 * WARM_UP; i++) {
         if (i == WARM_UP) {
             ours = others = (struct calls){0, 0};
             counting = true;
         }
-        release_block(&bench, allocator);
+        release_block(bench, allocator);
     }
     counting = false;
     require(ours.allocations == 0, "%llu allocations", (unsigned long long)ours.allocations);
     require_ok(sluice_allocator_destroy(allocator));
-    bench_close(&bench);
 }
 
 /* Calls that are known to allocate and to lock are counted. */
-TEST(calls_are_counted)
+TEST_WITH(bench, calls_are_counted, ())
 {
-    struct bench bench;
-    bench_open(&bench);
     ours = others = (struct calls){0, 0};
     counting = true;
     struct sluice_prepared_channel *prepared =
-        sluice_channel_prepare(bench.pair.sides.pds[0], NULL);
+        sluice_channel_prepare(bench->pair.sides.pds[0], NULL);
     sluice_prepared_channel_free(prepared);
     void *volatile block = malloc(1);
     free(block);
@@ -514,7 +507,6 @@ TEST(calls_are_counted)
     require(ours.locks >= 4, "%llu", (unsigned long long)ours.locks);
     require(others.allocations >= 2 || ours.allocations >= 10, "%llu",
             (unsigned long long)others.allocations);
-    bench_close(&bench);
 }
 
 int main(void)

@@ -54,8 +54,7 @@ static void waits_open(struct waits *waits, enum way way, uint32_t mode)
     waits->way = way;
     waits->scope = NULL;
     if (way == SCOPE_WAIT) {
-        waits->scope = sluice_channel_scope_begin(waits->pair.channels[0], SLUICE_FOREVER);
-        require(waits->scope, "%s", sluice_last_error());
+        waits->scope = must(sluice_channel_scope_begin(waits->pair.channels[0], SLUICE_FOREVER));
     }
     post_receive(waits);
 }
@@ -114,19 +113,16 @@ TEST(each_mode_waits, .times = 3)
 }
 
 /* A spinning thread uses the CPU that the other modes spare, so the measurement works. */
-TEST(spinning_uses_the_cpu)
+TEST_WITH(waits, spinning_uses_the_cpu, (WAIT, SLUICE_WAIT_SPIN))
 {
-    struct waits waits;
     struct sluice_completion completion;
-    waits_open(&waits, WAIT, SLUICE_WAIT_SPIN);
     int64_t begun = cpu_used(), used = 0, since = clock_now();
     /* The spinning thread gets only the time that other programs leave. */
     while (used < NEXT_TO_NOTHING && clock_now() - since < DEADLINE) {
-        require_result(wait_for(&waits, IDLE, &completion), -ETIMEDOUT);
+        require_result(wait_for(waits, IDLE, &completion), -ETIMEDOUT);
         used = cpu_used() - begun;
     }
     require(used >= NEXT_TO_NOTHING, "%lld ns", (long long)used);
-    waits_close(&waits);
 }
 
 static void require_idle(int64_t begun, int64_t used)
@@ -137,16 +133,14 @@ static void require_idle(int64_t begun, int64_t used)
     require(used < NEXT_TO_NOTHING, "%lld ns of CPU in %lld ns", (long long)used, (long long)took);
 }
 
-TEST(idle_waits_take_no_cpu, .times = 2 * WAYS)
+TEST_WITH(waits, idle_waits_take_no_cpu,
+          ((enum way)(_i / 2), _i % 2 ? SLUICE_WAIT_EVENT : SLUICE_WAIT_ADAPTIVE),
+          .times = 2 * WAYS)
 {
-    struct waits waits;
     struct sluice_completion completion;
-    enum way way = (enum way)(_i / 2);
-    waits_open(&waits, way, _i % 2 ? SLUICE_WAIT_EVENT : SLUICE_WAIT_ADAPTIVE);
     int64_t used = cpu_used(), begun = clock_now();
-    require_result(wait_for(&waits, IDLE, &completion), -ETIMEDOUT);
+    require_result(wait_for(waits, IDLE, &completion), -ETIMEDOUT);
     require_idle(begun, used);
-    waits_close(&waits);
 }
 
 /* The receive fails its channel; the remaining wake must not keep the thread busy. */
@@ -177,8 +171,7 @@ TEST(waiting_messages_take_no_cpu)
     for (int i = 0; i < 2; i++) {
         memory_open(&memories[i], pair.sides.pds[i], 1 << 20);
         struct sluice_sge sge = memory_sge(&memories[i], 0, memories[i].length);
-        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
-        handle = post(pair.channels[i], &send);
+        handle = post_of(pair.channels[i], SLUICE_OP_SEND, &sge);
     }
     require_result(sluice_channel_wait(pair.channels[1], &handle, SLUICE_MS(20), &completion),
                    -ETIMEDOUT);
@@ -194,70 +187,60 @@ TEST(waiting_messages_take_no_cpu)
 
 /* Waking, by a thread. */
 
-TEST(a_wake_ends_the_next_wait_once, .times = 3 * WAYS)
+TEST_WITH(waits, a_wake_ends_the_next_wait_once, ((enum way)(_i % WAYS), modes[_i / WAYS]),
+          .times = 3 * WAYS)
 {
-    struct waits waits;
     struct sluice_completion completion;
-    waits_open(&waits, (enum way)(_i % WAYS), modes[_i / WAYS]);
-    struct sluice_channel *channel = waits.pair.channels[0];
+    struct sluice_channel *channel = waits->pair.channels[0];
     require_ok(sluice_channel_wake(channel));
     require_ok(sluice_channel_wake(channel));
-    require_error(wait_for(&waits, SLUICE_FOREVER, &completion), -EINTR, "wake");
-    require_result(wait_for(&waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
-    waits_close(&waits);
+    require_error(wait_for(waits, SLUICE_FOREVER, &completion), -EINTR, "wake");
+    require_result(wait_for(waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
 }
 
 /* A wake does not interrupt a wait for a result that is ready; it stays for the next wait. */
-TEST(a_wake_interrupts_nothing_that_is_ready, .times = 3 * WAYS)
+TEST_WITH(waits, a_wake_interrupts_nothing_that_is_ready, ((enum way)(_i % WAYS), modes[_i / WAYS]),
+          .times = 3 * WAYS)
 {
-    struct waits waits;
     struct sluice_completion completion;
-    waits_open(&waits, (enum way)(_i % WAYS), modes[_i / WAYS]);
-    require_ok(sluice_channel_send(waits.pair.channels[1], NULL, 0, DEADLINE));
-    require_ok(sluice_channel_wake(waits.pair.channels[0]));
-    require_ok(wait_for(&waits, DEADLINE, &completion));
-    post_receive(&waits);
-    require_result(wait_for(&waits, SLUICE_FOREVER, &completion), -EINTR);
-    waits_close(&waits);
+    require_ok(sluice_channel_send(waits->pair.channels[1], NULL, 0, DEADLINE));
+    require_ok(sluice_channel_wake(waits->pair.channels[0]));
+    require_ok(wait_for(waits, DEADLINE, &completion));
+    post_receive(waits);
+    require_result(wait_for(waits, SLUICE_FOREVER, &completion), -EINTR);
 }
 
-TEST(a_poll_takes_a_wake_back, .times = WAYS)
+TEST_WITH(waits, a_poll_takes_a_wake_back, ((enum way)_i, SLUICE_WAIT_ADAPTIVE), .times = WAYS)
 {
-    struct waits waits;
     struct sluice_completion completion;
-    waits_open(&waits, (enum way)_i, SLUICE_WAIT_ADAPTIVE);
-    require_ok(sluice_channel_wake(waits.pair.channels[0]));
-    require_result(waits.scope ? sluice_scope_poll(waits.scope, &completion, 1)
-                               : sluice_channel_poll(waits.pair.channels[0], &completion, 1),
+    require_ok(sluice_channel_wake(waits->pair.channels[0]));
+    require_result(waits->scope ? sluice_scope_poll(waits->scope, &completion, 1)
+                                : sluice_channel_poll(waits->pair.channels[0], &completion, 1),
                    0);
-    require_result(wait_for(&waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
-    waits_close(&waits);
+    require_result(wait_for(waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
 }
 
 /* The peer is prepared, but not connected. */
-TEST(a_wake_ends_the_wait_for_a_peer, .times = 3)
+TEST_WITH(sides, a_wake_ends_the_wait_for_a_peer, (), .times = 3)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = modes[_i]};
     struct sluice_prepared_channel *prepared[2];
     struct sluice_endpoint endpoints[2];
-    struct sides sides;
-    sides_open(&sides);
     for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(sides.pds[i], &attr, &endpoints[i]);
+        prepared[i] = prepare_channel(sides->pds[i], &attr, &endpoints[i]);
     }
-    struct sluice_channel *near = sluice_prepared_channel_handshake(prepared[0], &endpoints[1]);
-    require(near, "%s", sluice_last_error());
+    struct sluice_channel *near =
+        must(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]));
     require_ok(sluice_channel_wake(near));
     require_error(sluice_channel_wait_connected(near, DEADLINE), -EINTR, "wake");
     require_result(sluice_channel_wait_connected(near, SLUICE_MS(5)), -ETIMEDOUT);
-    struct sluice_channel *far = sluice_prepared_channel_handshake(prepared[1], &endpoints[0]);
-    require(far, "%s", sluice_last_error());
+    struct sluice_channel *far =
+        must(sluice_prepared_channel_handshake(prepared[1], &endpoints[0]));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));
     require_ok(sluice_channel_wake(near));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));
     sluice_channel_close(near);
     sluice_channel_close(far);
-    sides_close(&sides);
 }
 
 /* The other channels of the same context wait on. */
@@ -368,26 +351,23 @@ static void *wake_often(void *argument)
     return NULL;
 }
 
-TEST(many_threads_wake_at_once, .times = 3)
+TEST_WITH(waits, many_threads_wake_at_once, (WAIT, modes[_i]), .times = 3)
 {
-    struct waits waits;
     struct sluice_completion completion;
     pthread_t threads[3];
-    waits_open(&waits, WAIT, modes[_i]);
     for (size_t i = 0; i < COUNT(threads); i++) {
-        require_ok(pthread_create(&threads[i], NULL, wake_often, waits.pair.channels[0]));
+        require_ok(pthread_create(&threads[i], NULL, wake_often, waits->pair.channels[0]));
     }
     for (int i = 0; i < 10; i++) {
-        int result = wait_for(&waits, SLUICE_MS(1), &completion);
+        int result = wait_for(waits, SLUICE_MS(1), &completion);
         require(result == -EINTR || result == -ETIMEDOUT, "%d", result);
     }
     for (size_t i = 0; i < COUNT(threads); i++) {
         pthread_join(threads[i], NULL);
     }
-    require_ok(sluice_channel_wake(waits.pair.channels[0]));
-    require_result(wait_for(&waits, DEADLINE, &completion), -EINTR);
-    require_result(wait_for(&waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
-    waits_close(&waits);
+    require_ok(sluice_channel_wake(waits->pair.channels[0]));
+    require_result(wait_for(waits, DEADLINE, &completion), -EINTR);
+    require_result(wait_for(waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
 }
 
 /* Signals. */
@@ -430,34 +410,30 @@ static void end_storm(timer_t timer)
     require(atomic_load(&alarms) >= MANY_ALARMS, "%u alarms", atomic_load(&alarms));
 }
 
-TEST(a_signal_handler_wakes, .times = 3 * WAYS)
+TEST_WITH(waits, a_signal_handler_wakes, ((enum way)(_i % WAYS), modes[_i / WAYS]),
+          .times = 3 * WAYS)
 {
-    struct waits waits;
     struct sluice_completion completion;
-    waits_open(&waits, (enum way)(_i % WAYS), modes[_i / WAYS]);
-    timer_t storm = start_storm(waits.pair.channels[0]);
+    timer_t storm = start_storm(waits->pair.channels[0]);
     for (int i = 0; i < 100; i++) {
         errno = 77;
-        require_result(wait_for(&waits, DEADLINE, &completion), -EINTR);
+        require_result(wait_for(waits, DEADLINE, &completion), -EINTR);
         require(errno == 77, "%d", errno);
     }
     end_storm(storm);
-    waits_close(&waits);
 }
 
-TEST(signals_alone_end_no_wait, .times = 3 * WAYS)
+TEST_WITH(waits, signals_alone_end_no_wait, ((enum way)(_i % WAYS), modes[_i / WAYS]),
+          .times = 3 * WAYS)
 {
-    struct waits waits;
     struct sluice_completion completion;
-    waits_open(&waits, (enum way)(_i % WAYS), modes[_i / WAYS]);
     timer_t storm = start_storm(NULL);
     while (atomic_load(&alarms) < MANY_ALARMS) {
         int64_t begun = clock_now();
-        require_result(wait_for(&waits, SLUICE_MS(50), &completion), -ETIMEDOUT);
+        require_result(wait_for(waits, SLUICE_MS(50), &completion), -ETIMEDOUT);
         require(clock_now() - begun >= SLUICE_MS(50), "it ended too early%s", "");
     }
     end_storm(storm);
-    waits_close(&waits);
 }
 
 static void *send_late(void *argument)
