@@ -57,13 +57,7 @@ tests_test_peers_SOURCES = %D%/test_peers.c
 tests_test_reset_SOURCES = %D%/test_reset.c
 tests_test_scale_SOURCES = %D%/test_scale.c
 tests_test_scatter_SOURCES = %D%/test_scatter.c
-# One source or header a line, sorted.
-tests_test_semantics_SOURCES = \
-	%D%/semantics/fixture.c \
-	%D%/semantics/fixture.h \
-	%D%/semantics/handles.c \
-	%D%/semantics/peers.c \
-	%D%/test_semantics.c
+tests_test_semantics_SOURCES = %D%/test_semantics.c
 tests_test_stripes_SOURCES = %D%/test_stripes.c
 tests_test_submit_SOURCES = %D%/test_submit.c
 tests_test_threads_SOURCES = %D%/test_threads.c

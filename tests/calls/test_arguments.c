@@ -11,8 +11,7 @@
 /* A star, a good request to peer 0, and one to peer 1 that a test spoils. */
 struct fixture {
     struct star star;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_sge sges[2][8];
     struct sluice_request requests[2];
 };
@@ -58,8 +57,7 @@ static void refused(struct fixture *fixture, int error, const char *words)
                   error, words);
     require_error(sluice_multichannel_post(hub, fixture->requests, 2, DEADLINE, handles), error,
                   words);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(hub, DEADLINE));
     require_error(sluice_scope_post(scope, fixture->requests, 2, handles), error, words);
     struct sluice_scope_report report = {.size = sizeof(report)};
     require_ok(sluice_scope_end(scope, &report));
@@ -69,152 +67,131 @@ static void refused(struct fixture *fixture, int error, const char *words)
     require_result(sluice_multichannel_peer_state(hub, 1), SLUICE_STATE_READY);
 }
 
-TEST(unknown_peer)
+TEST_WITH(fixture, unknown_peer, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.requests[1].peer = 2;
-    refused(&fixture, -EINVAL, "2");
-    fixture.requests[1].peer = UINT32_MAX;
-    refused(&fixture, -EINVAL, "4294967295");
-    struct sluice_multichannel *hub = fixture.star.hub;
+    fixture->requests[1].peer = 2;
+    refused(fixture, -EINVAL, "request 1 peer 2");
+    fixture->requests[1].peer = UINT32_MAX;
+    refused(fixture, -EINVAL, "4294967295");
+    struct sluice_multichannel *hub = fixture->star.hub;
     require_error(sluice_multichannel_peer_state(hub, 9), -EINVAL, "9");
     struct sluice_error error = {.size = sizeof(error)};
     require_error(sluice_multichannel_peer_error(hub, 9, &error), -EINVAL, "9");
     /* A channel has one peer. */
-    fixture.requests[1].peer = 1;
+    fixture->requests[1].peer = 1;
     require_error(
-        sluice_channel_submit(fixture.star.spokes[0], &fixture.requests[1], 1, DEADLINE, NULL),
+        sluice_channel_submit(fixture->star.spokes[0], &fixture->requests[1], 1, DEADLINE, NULL),
         -EINVAL, "1");
-    fixture_close(&fixture);
 }
 
-TEST(unknown_operation)
+TEST_WITH(fixture, unknown_operation, ())
 {
     static const uint32_t opcodes[] = {SLUICE_OP_NONE, 5, 77, UINT32_MAX};
-    struct fixture fixture;
-    fixture_open(&fixture);
     for (size_t i = 0; i < COUNT(opcodes); i++) {
-        fixture.requests[1].opcode = opcodes[i];
+        fixture->requests[1].opcode = opcodes[i];
         struct sluice_completion completion;
         memset(&completion, 0xcc, sizeof(completion));
         require_error(
-            sluice_multichannel_submit(fixture.star.hub, fixture.requests, 2, DEADLINE, NULL),
+            sluice_multichannel_submit(fixture->star.hub, fixture->requests, 2, DEADLINE, NULL),
             -EINVAL, "1");
         require_error(
-            sluice_multichannel_post(fixture.star.hub, fixture.requests, 2, DEADLINE, NULL),
+            sluice_multichannel_post(fixture->star.hub, fixture->requests, 2, DEADLINE, NULL),
             -EINVAL, "1");
     }
-    fixture_close(&fixture);
 }
 
-TEST(unknown_flags)
+TEST_WITH(fixture, unknown_flags, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.requests[1].flags = UINT32_C(1) << 4;
-    refused(&fixture, -EINVAL, "flags");
-    fixture.requests[1].flags = UINT32_C(1) << 31;
-    refused(&fixture, -EINVAL, "flags");
+    fixture->requests[1].flags = UINT32_C(1) << 4;
+    refused(fixture, -EINVAL, "flags");
+    fixture->requests[1].flags = UINT32_C(1) << 31;
+    refused(fixture, -EINVAL, "flags");
     /* Known flags that the operation does not support. */
-    fixture.requests[1].opcode = SLUICE_OP_READ;
-    fixture.requests[1].flags = SLUICE_IMMEDIATE;
-    refused(&fixture, -EINVAL, "read");
-    fixture.requests[1].flags = SLUICE_INLINE;
-    refused(&fixture, -EINVAL, "read");
-    fixture.requests[1].opcode = SLUICE_OP_RECEIVE;
-    refused(&fixture, -EINVAL, "receive");
-    fixture_close(&fixture);
+    fixture->requests[1].opcode = SLUICE_OP_READ;
+    fixture->requests[1].flags = SLUICE_IMMEDIATE;
+    refused(fixture, -EINVAL, "read");
+    fixture->requests[1].flags = SLUICE_INLINE;
+    refused(fixture, -EINVAL, "read");
+    fixture->requests[1].opcode = SLUICE_OP_RECEIVE;
+    refused(fixture, -EINVAL, "receive");
 }
 
-TEST(reserved_fields)
+TEST_WITH(fixture, reserved_fields, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.requests[1].reserved = 1;
-    refused(&fixture, -EINVAL, "reserved");
-    fixture.requests[1].reserved = 0;
+    fixture->requests[1].reserved = 1;
+    refused(fixture, -EINVAL, "reserved");
+    fixture->requests[1].reserved = 0;
     for (int i = 0; i < 2; i++) {
-        fixture.requests[1].reserved2[i] = UINT64_C(1) << 63;
-        refused(&fixture, -EINVAL, "reserved2");
-        fixture.requests[1].reserved2[i] = 0;
+        fixture->requests[1].reserved2[i] = UINT64_C(1) << 63;
+        refused(fixture, -EINVAL, "reserved2");
+        fixture->requests[1].reserved2[i] = 0;
     }
-    fixture.requests[1].operand[0] = 1;
-    refused(&fixture, -EINVAL, "operand");
-    fixture.requests[1].operand[0] = 0;
-    fixture.requests[1].operand[1] = UINT64_C(1) << 63;
-    refused(&fixture, -EINVAL, "operand");
-    fixture.requests[1].operand[1] = 0;
+    fixture->requests[1].operand[0] = 1;
+    refused(fixture, -EINVAL, "operand");
+    fixture->requests[1].operand[0] = 0;
+    fixture->requests[1].operand[1] = UINT64_C(1) << 63;
+    refused(fixture, -EINVAL, "operand");
+    fixture->requests[1].operand[1] = 0;
     for (int i = 0; i < 3; i++) {
-        fixture.requests[1].remote.reserved[i] = 1;
-        refused(&fixture, -EINVAL, "remote.reserved");
-        require_error(sluice_multichannel_write(fixture.star.hub, 1, fixture.sges[1], 1,
-                                                &fixture.requests[1].remote, DEADLINE),
+        fixture->requests[1].remote.reserved[i] = 1;
+        refused(fixture, -EINVAL, "remote.reserved");
+        require_error(sluice_multichannel_write(fixture->star.hub, 1, fixture->sges[1], 1,
+                                                &fixture->requests[1].remote, DEADLINE),
                       -EINVAL, "remote.reserved");
-        fixture.requests[1].remote.reserved[i] = 0;
+        fixture->requests[1].remote.reserved[i] = 0;
     }
-    fixture_close(&fixture);
 }
 
-TEST(lists_of_elements)
+TEST_WITH(fixture, lists_of_elements, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.requests[1].sge_count = 5;
-    refused(&fixture, -EINVAL, "5 4");
-    fixture.requests[1].sge_count = UINT32_MAX;
-    refused(&fixture, -EINVAL, "4");
-    fixture.requests[1].sge_count = 1;
-    fixture.requests[1].sges = NULL;
-    refused(&fixture, -EINVAL, "");
-    fixture.requests[1].sge_count = 0;
-    fixture.requests[1].sge = fixture.sges[1][0];
-    refused(&fixture, -EINVAL, "element sge_count 0 forgotten");
-    fixture.requests[1].sge = (struct sluice_sge){0};
-    require_error(sluice_multichannel_send(fixture.star.hub, 1, NULL, 1, DEADLINE), -EINVAL, "");
-    require_error(sluice_multichannel_send(fixture.star.hub, 1, fixture.sges[0], 5, DEADLINE),
+    fixture->requests[1].sge_count = 5;
+    refused(fixture, -EINVAL, "5 4");
+    fixture->requests[1].sge_count = UINT32_MAX;
+    refused(fixture, -EINVAL, "4");
+    fixture->requests[1].sge_count = 1;
+    fixture->requests[1].sges = NULL;
+    refused(fixture, -EINVAL, "");
+    fixture->requests[1].sge_count = 0;
+    fixture->requests[1].sge = fixture->sges[1][0];
+    refused(fixture, -EINVAL, "element sge_count 0 forgotten");
+    fixture->requests[1].sge = (struct sluice_sge){0};
+    require_error(sluice_multichannel_send(fixture->star.hub, 1, NULL, 1, DEADLINE), -EINVAL, "");
+    require_error(sluice_multichannel_send(fixture->star.hub, 1, fixture->sges[0], 5, DEADLINE),
                   -EINVAL, "5 4");
-    fixture_close(&fixture);
 }
 
-TEST(lengths)
+TEST_WITH(fixture, lengths, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     /* One byte more than the limit of a message, and than that of an inline message. */
-    fixture.sges[1][0] = memory_sge(&fixture.near, 0, 4097);
-    fixture.requests[1].opcode = SLUICE_OP_SEND;
-    refused(&fixture, -EMSGSIZE, "4097 4096");
-    fixture.sges[1][0] = memory_sge(&fixture.near, 0, 33);
-    fixture.requests[1].flags = SLUICE_INLINE;
-    refused(&fixture, -EMSGSIZE, "33 32");
-    fixture.requests[1].opcode = SLUICE_OP_WRITE;
-    refused(&fixture, -EMSGSIZE, "33 32");
+    fixture->sges[1][0] = memory_sge(&fixture->near, 0, 4097);
+    fixture->requests[1].opcode = SLUICE_OP_SEND;
+    refused(fixture, -EMSGSIZE, "4097 4096");
+    fixture->sges[1][0] = memory_sge(&fixture->near, 0, 33);
+    fixture->requests[1].flags = SLUICE_INLINE;
+    refused(fixture, -EMSGSIZE, "33 32");
+    fixture->requests[1].opcode = SLUICE_OP_WRITE;
+    refused(fixture, -EMSGSIZE, "33 32");
     /* More than 4 GiB, by two elements. */
-    fixture.requests[1].flags = 0;
-    fixture.requests[1].sge_count = 2;
-    fixture.sges[1][0].length = fixture.sges[1][1].length = UINT32_MAX;
-    fixture.requests[1].remote.length = UINT64_MAX - fixture.requests[1].remote.addr;
-    refused(&fixture, -EMSGSIZE, "");
-    fixture_close(&fixture);
+    fixture->requests[1].flags = 0;
+    fixture->requests[1].sge_count = 2;
+    fixture->sges[1][0].length = fixture->sges[1][1].length = UINT32_MAX;
+    fixture->requests[1].remote.length = UINT64_MAX - fixture->requests[1].remote.addr;
+    refused(fixture, -EMSGSIZE, "");
 }
 
-TEST(remote_ranges)
+TEST_WITH(fixture, remote_ranges, ())
 {
     static const uint32_t opcodes[] = {SLUICE_OP_WRITE, SLUICE_OP_READ};
-    struct fixture fixture;
-    fixture_open(&fixture);
     for (size_t i = 0; i < COUNT(opcodes); i++) {
-        fixture.requests[1].opcode = opcodes[i];
-        fixture.requests[1].remote = memory_remote(&fixture.far, 0, 63);
-        refused(&fixture, -ERANGE, "64 63");
-        fixture.requests[1].remote.length = 0;
-        refused(&fixture, -ERANGE, "64");
+        fixture->requests[1].opcode = opcodes[i];
+        fixture->requests[1].remote = memory_remote(&fixture->far, 0, 63);
+        refused(fixture, -ERANGE, "64 63");
+        fixture->requests[1].remote.length = 0;
+        refused(fixture, -ERANGE, "64");
     }
-    require_error(sluice_multichannel_read(fixture.star.hub, 1, fixture.sges[1], 1,
-                                           &fixture.requests[1].remote, DEADLINE),
+    require_error(sluice_multichannel_read(fixture->star.hub, 1, fixture->sges[1], 1,
+                                           &fixture->requests[1].remote, DEADLINE),
                   -ERANGE, "64");
-    fixture_close(&fixture);
 }
 
 TEST(elements_outside_their_region)
@@ -235,8 +212,7 @@ TEST(elements_outside_their_region)
     value_check(&sge, sizeof(sge), 0xcc);
     require_ok(sluice_mr_sge(mr, 10000, 0, &sge));
     require_ok(sluice_mr_sge(mr, 9999, 1, &sge));
-    require(sge.addr == (uint64_t)(uintptr_t)fixture.near.bytes + 9999 && sge.length == 1,
-            "length %u", sge.length);
+    require_equal(sge.addr, (uint64_t)(uintptr_t)fixture.near.bytes + 9999, sge.length, 1);
     fixture_close(&fixture);
 }
 
@@ -280,8 +256,7 @@ TEST(element_of_four_gib)
     memset(&sge, 0xcc, sizeof(sge));
     sides_open(&sides);
     struct sluice_mr *mr =
-        sluice_mr_register(sides.pds[0], space, length, SLUICE_ACCESS_LOCAL_WRITE);
-    require(mr, "%s", sluice_last_error());
+        must(sluice_mr_register(sides.pds[0], space, length, SLUICE_ACCESS_LOCAL_WRITE));
     require_error(sluice_mr_sge(mr, 0, (size_t)UINT32_MAX + 1, &sge), -EMSGSIZE, "4294967296");
     require_error(sluice_mr_sge_at(mr, space, (size_t)UINT32_MAX + 1, &sge), -EMSGSIZE,
                   "4294967296");
@@ -293,21 +268,18 @@ TEST(element_of_four_gib)
     sides_close(&sides);
 }
 
-TEST(negative_times)
+TEST_WITH(fixture, negative_times, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
     struct sluice_handle handle = {0};
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    require_error(sluice_multichannel_submit(hub, fixture.requests, 2, -1, NULL), -EINVAL,
+    struct sluice_multichannel *hub = fixture->star.hub;
+    require_error(sluice_multichannel_submit(hub, fixture->requests, 2, -1, NULL), -EINVAL,
                   "deadline");
-    require_error(sluice_multichannel_post(hub, fixture.requests, 2, INT64_MIN, &handle), -EINVAL,
+    require_error(sluice_multichannel_post(hub, fixture->requests, 2, INT64_MIN, &handle), -EINVAL,
                   "deadline");
     require_error(sluice_multichannel_wait(hub, &handle, -1, &completion), -EINVAL, "timeout");
     require_error(sluice_multichannel_shutdown(hub, -1), -EINVAL, "timeout");
     require_null(sluice_multichannel_scope_begin(hub, -1), EINVAL, "deadline");
-    fixture_close(&fixture);
 }
 
 /* A call with an empty list returns 0, and reads or writes no argument. */
@@ -321,12 +293,15 @@ TEST(empty_lists)
     fixture_open(&fixture);
     struct sluice_multichannel *hub = fixture.star.hub;
     require_ok(sluice_multichannel_submit(hub, NULL, 0, DEADLINE, completions));
-    require_ok(sluice_multichannel_submit(hub, fixture.requests, 0, DEADLINE, NULL));
+    require_ok(sluice_multichannel_submit(hub, fixture.requests, 0, 0, NULL));
     require_ok(sluice_multichannel_scatter_gather(hub, NULL, 0, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_post(hub, NULL, 0, DEADLINE, &handle));
     require_ok(sluice_channel_submit(fixture.star.spokes[0], NULL, 0, DEADLINE, completions));
     require_ok(sluice_channel_post(fixture.star.spokes[0], NULL, 0, DEADLINE, &handle));
     require_result(sluice_multichannel_poll(hub, completions, 0), 0);
+    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(hub, DEADLINE));
+    require_result(sluice_scope_post(scope, NULL, 0, &handle), 0);
+    require_ok(sluice_scope_end(scope, NULL));
     value_check(completions, sizeof(completions), 0xcc);
     value_check(&handle, sizeof(handle), 0xcc);
     fixture_close(&fixture);
@@ -382,21 +357,20 @@ TEST(regions_of_a_multicast)
     fixture_close(&fixture);
 }
 
-TEST(null_arguments_of_calls)
+TEST_WITH(fixture, null_arguments_of_calls, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
     struct sluice_handle handle = {0};
     struct sluice_error error = {.size = sizeof(error)};
     struct sluice_error small = {.size = 4};
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    struct sluice_channel *spoke = fixture.star.spokes[0];
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_channel *spoke = fixture->star.spokes[0];
     require_error(sluice_multichannel_submit(hub, NULL, 1, DEADLINE, NULL), -EINVAL, "");
-    require_error(sluice_multichannel_submit(NULL, fixture.requests, 1, DEADLINE, NULL), -EINVAL,
+    require_error(sluice_multichannel_submit(NULL, fixture->requests, 1, DEADLINE, NULL), -EINVAL,
                   "");
     require_error(sluice_multichannel_post(hub, NULL, 1, DEADLINE, NULL), -EINVAL, "");
-    require_error(sluice_multichannel_post(NULL, fixture.requests, 1, DEADLINE, NULL), -EINVAL, "");
+    require_error(sluice_multichannel_post(NULL, fixture->requests, 1, DEADLINE, NULL), -EINVAL,
+                  "");
     require_error(sluice_multichannel_poll(hub, NULL, 1), -EINVAL, "");
     require_error(sluice_multichannel_poll(NULL, &completion, 1), -EINVAL, "");
     require_error(sluice_multichannel_wait(hub, NULL, 0, &completion), -EINVAL, "");
@@ -414,10 +388,9 @@ TEST(null_arguments_of_calls)
     require_error(sluice_channel_error(spoke, &small), -EINVAL, "size");
     require_error(sluice_channel_shutdown(NULL, 0), -EINVAL, "");
     require_null(sluice_channel_scope_begin(NULL, DEADLINE), EINVAL, "");
-    require_error(sluice_scope_post(NULL, fixture.requests, 1, NULL), -EINVAL, "");
+    require_error(sluice_scope_post(NULL, fixture->requests, 1, NULL), -EINVAL, "");
     require_error(sluice_scope_wait(NULL, &handle, 0, &completion), -EINVAL, "");
     require_result(sluice_scope_end(NULL, NULL), 0);
-    fixture_close(&fixture);
 }
 
 int main(void)

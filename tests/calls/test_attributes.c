@@ -57,22 +57,19 @@ static const struct bad_field bad_fields[] = {
     {FIELD(stripe_least), UINT32_C(1) << 31, "stripe_least 2147483648 1..2147483647"},
 };
 
-TEST(channel_fields_out_of_range, .times = COUNT(bad_fields))
+TEST_WITH(sides, channel_fields_out_of_range, (), .times = COUNT(bad_fields))
 {
     const struct bad_field *bad = &bad_fields[_i];
-    struct sides sides;
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
-    sides_open(&sides);
     int fds = count_fds();
     memcpy((char *)&attr + bad->offset, &bad->value, sizeof(bad->value));
-    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, bad->words);
-    require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, bad->words);
+    require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, bad->words);
+    require_null(sluice_multichannel_prepare(sides->pds[0], 3, &attr), EINVAL, bad->words);
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
-    sides_close(&sides);
 }
 
 /* Durations, which are of one type. */
-TEST(channel_durations_out_of_range)
+TEST_WITH(sides, channel_durations_out_of_range, ())
 {
     static const struct {
         size_t offset;
@@ -88,39 +85,30 @@ TEST(channel_durations_out_of_range)
         {offsetof(struct sluice_channel_attr, keepalive), SLUICE_S(3600) + 1, "keepalive 36000"},
         {offsetof(struct sluice_channel_attr, keepalive), SLUICE_FOREVER, "keepalive 9223"},
     };
-    struct sides sides;
-    sides_open(&sides);
     for (size_t i = 0; i < COUNT(durations); i++) {
         struct sluice_channel_attr attr = {.size = sizeof(attr)};
         memcpy((char *)&attr + durations[i].offset, &durations[i].value, sizeof(int64_t));
-        require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, durations[i].words);
+        require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, durations[i].words);
     }
-    sides_close(&sides);
 }
 
-TEST(channel_max_message_out_of_range)
+TEST_WITH(sides, channel_max_message_out_of_range, ())
 {
-    struct sides sides;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = 4095};
-    sides_open(&sides);
-    uint64_t most = context_info(sides.contexts[0]).max_message;
-    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "max_message 4096");
+    uint64_t most = context_info(sides->contexts[0]).max_message;
+    require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, "max_message 4096");
     attr.max_message = most + 1;
-    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "max_message 4096");
+    require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, "max_message 4096");
     attr.max_message = most;
-    sluice_prepared_channel_free(sluice_channel_prepare(sides.pds[0], &attr));
-    sides_close(&sides);
+    sluice_prepared_channel_free(sluice_channel_prepare(sides->pds[0], &attr));
 }
 
-TEST(channel_psn_out_of_range)
+TEST_WITH(sides, channel_psn_out_of_range, ())
 {
-    struct sides sides;
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .flags = SLUICE_CHANNEL_PSN, .psn = 0x1000000};
-    sides_open(&sides);
-    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "psn 16777216 0 16777215");
-    require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, "psn");
-    sides_close(&sides);
+    require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, "psn 16777216 0 16777215");
+    require_null(sluice_multichannel_prepare(sides->pds[0], 3, &attr), EINVAL, "psn");
 }
 
 /* Every limit itself is legal. */
@@ -193,22 +181,18 @@ TEST(channel_fields_that_are_zero)
                                        .rnr_timer = SLUICE_ZERO,
                                        .rnr_retry = SLUICE_ZERO};
     struct sluice_channel_info info = {.size = sizeof(info)};
-    struct memory memory;
     struct pair pair;
     pair_open(&pair, &attr);
     pair_works(&pair);
     require_ok(sluice_channel_query(pair.channels[0], &info));
-    require(info.max_inline == 0 && info.ack_timeout == 0 && info.retry_count == 0 &&
-                info.rnr_timer == 0 && info.rnr_retry == 0,
-            "%u bytes, %u, %u, %u, %u", info.max_inline, info.ack_timeout, info.retry_count,
-            info.rnr_timer, info.rnr_retry);
-    memory_open(&memory, pair.sides.pds[0], 8);
+    require_equal(info.max_inline, 0, info.ack_timeout, 0, info.retry_count, 0, info.rnr_timer, 0,
+                  info.rnr_retry, 0);
+    struct memory memory = side_memory(&pair.sides, 0, 8);
     struct sluice_sge sge = memory_sge(&memory, 0, 1);
     struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &sge);
     request.flags = SLUICE_INLINE;
     require_error(sluice_channel_submit(pair.channels[0], &request, 1, DEADLINE, NULL), -EMSGSIZE,
                   "max_inline is 0");
-    memory_close(&memory);
     pair_close(&pair);
     struct sluice_multichannel *loop;
     sides_open(&pair.sides);
@@ -218,7 +202,7 @@ TEST(channel_fields_that_are_zero)
 }
 
 /* Attributes of a newer program: longer, and zero in the fields unknown to this library. */
-TEST(channel_attr_of_another_version)
+TEST_WITH(sides, channel_attr_of_another_version, ())
 {
     struct {
         struct sluice_channel_attr attr;
@@ -226,39 +210,35 @@ TEST(channel_attr_of_another_version)
     } longer = {.attr = {.size = sizeof(longer)}};
     struct sluice_channel_attr shorter = {.size =
                                               offsetof(struct sluice_channel_attr, staging) - 1};
-    struct sides sides;
-    sides_open(&sides);
-    struct sluice_prepared_channel *prepared = sluice_channel_prepare(sides.pds[0], &longer.attr);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_channel *prepared =
+        must(sluice_channel_prepare(sides->pds[0], &longer.attr));
     sluice_prepared_channel_free(prepared);
     longer.newer[3] = 0x01000000;
-    require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
-    require_null(sluice_multichannel_prepare(sides.pds[0], 1, &longer.attr), E2BIG, "");
+    require_null(sluice_channel_prepare(sides->pds[0], &longer.attr), E2BIG, "");
+    require_null(sluice_multichannel_prepare(sides->pds[0], 1, &longer.attr), E2BIG, "");
     longer.newer[3] = 0;
     longer.newer[0] = 1;
-    require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
+    require_null(sluice_channel_prepare(sides->pds[0], &longer.attr), E2BIG, "");
 
     /* No version was shorter than 0.1, nor as short as a pointer. */
-    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    require_null(sluice_channel_prepare(sides->pds[0], &shorter), EINVAL, "size");
     shorter.size = sizeof(&shorter);
-    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    require_null(sluice_channel_prepare(sides->pds[0], &shorter), EINVAL, "size");
     shorter.size = 0;
-    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    require_null(sluice_channel_prepare(sides->pds[0], &shorter), EINVAL, "size");
     shorter.size = 3;
-    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
-    sides_close(&sides);
+    require_null(sluice_channel_prepare(sides->pds[0], &shorter), EINVAL, "size");
 }
 
-TEST(numbers_of_peers)
+TEST_WITH(sides, numbers_of_peers, ())
 {
-    struct sides sides;
-    sides_open(&sides);
-    require_null(sluice_multichannel_prepare(sides.pds[0], SLUICE_MAX_PEERS + 1, NULL), EINVAL,
+    require_null(sluice_multichannel_prepare(sides->pds[0], SLUICE_MAX_PEERS + 1, NULL), EINVAL,
                  "0 65536");
-    require_null(sluice_multichannel_prepare(sides.pds[0], UINT32_MAX, NULL), EINVAL, "65536");
+    /* Peers may be added later. */
+    sluice_prepared_multichannel_free(must(sluice_multichannel_prepare(sides->pds[0], 0, NULL)));
+    require_null(sluice_multichannel_prepare(sides->pds[0], UINT32_MAX, NULL), EINVAL, "65536");
     require_null(sluice_multichannel_prepare(NULL, 1, NULL), EINVAL, "");
     require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");
-    sides_close(&sides);
 }
 
 TEST(context_fields)
@@ -278,8 +258,7 @@ TEST(context_fields)
     require_null(sluice_context_open(device, &attr), EINVAL, "gid_index 256 0 255");
     attr = (struct sluice_context_attr){.size = 3};
     require_null(sluice_context_open(device, &attr), EINVAL, "size");
-    struct sluice_context *context = sluice_context_open(device, &longer.attr);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open(device, &longer.attr));
     sluice_context_close(context);
     longer.newer = 1;
     require_null(sluice_context_open(device, &longer.attr), E2BIG, "");
@@ -299,18 +278,15 @@ TEST(context_address)
     }
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
     attr.address = "127.0.0.1";
-    struct sluice_context *context = sluice_context_open("soft", &attr);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open("soft", &attr));
     sluice_context_close(context);
     /* The same from the environment, which the attribute overrides. */
     setenv("SLUICE_TCP_ADDRESS", "nonsense", 1);
-    context = sluice_context_open("soft", &attr);
-    require(context, "%s", sluice_last_error());
+    context = must(sluice_context_open("soft", &attr));
     sluice_context_close(context);
     require_null(sluice_context_open("soft", NULL), EINVAL, "SLUICE_TCP_ADDRESS");
     setenv("SLUICE_TCP_ADDRESS", "127.0.0.1", 1);
-    context = sluice_context_open("soft", NULL);
-    require(context, "%s", sluice_last_error());
+    context = must(sluice_context_open("soft", NULL));
     sluice_context_close(context);
     unsetenv("SLUICE_TCP_ADDRESS");
 }
@@ -416,8 +392,7 @@ static int tell_launch(const struct told *told, void *info)
     }
 static const struct written {
     const char *name;
-    uint32_t size;
-    uint32_t first_size;
+    uint32_t size, first_size;
     int (*call)(const struct told *told, void *info);
 } writtens[] = {
     WRITTEN(sluice_context_info, 144, tell_context),
@@ -486,8 +461,7 @@ static void open_told(struct told *told)
     memset(told, 0, sizeof(*told));
     pair_open(&told->pair, NULL);
     told->loop = loop_open(told->pair.sides.pds[0], 2, NULL);
-    told->list = sluice_device_list_get();
-    require(told->list, "%s", sluice_last_error());
+    told->list = must(sluice_device_list_get());
     uint32_t count = sluice_device_list_count(told->list);
     while (told->with_gids < count && device_info(told->list, told->with_gids).gids == 0) {
         told->with_gids++;

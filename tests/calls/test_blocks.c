@@ -20,8 +20,7 @@ static const struct sluice_channel_attr attr = {.size = sizeof(attr),
 
 struct fixture {
     struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     uint32_t indices[2][BLOCKS];
     uint8_t model[SPAN];
     uint64_t seed;
@@ -167,10 +166,8 @@ static void check(struct fixture *fixture, const struct sluice_blocks *blocks, b
 static void check_end(const struct sluice_completion *completion,
                       const struct sluice_blocks *blocks)
 {
-    require(completion->error == 0 && completion->user_data == 77 &&
-                completion->bytes == bytes_of(blocks),
-            "error %d, %llu bytes of %llu", completion->error,
-            (unsigned long long)completion->bytes, (unsigned long long)bytes_of(blocks));
+    require_equal(completion->error, 0, completion->user_data, 77, completion->bytes,
+                  bytes_of(blocks));
 }
 
 static void do_submit(struct fixture *fixture, const struct sluice_request *request)
@@ -251,14 +248,11 @@ static void do_random(struct fixture *fixture, bool write)
     check(fixture, &blocks, write);
 }
 
-TEST(random_layouts)
+TEST_WITH(fixture, random_layouts, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < (short_run() ? 60 : 600); i++) {
-        do_random(&fixture, i % 2 == 0);
+        do_random(fixture, i % 2 == 0);
     }
-    fixture_close(&fixture);
 }
 
 /* Some pages apart from each other on both sides; some tests change the second one. */
@@ -268,85 +262,75 @@ static const struct sluice_layout paged = {
 static const struct sluice_layout strided = {
     .kind = SLUICE_LAYOUT_STRIDED, .count = 3, .bytes = 4096, .stride = 5000};
 
-TEST(immediate_follows_the_last_block)
+TEST_WITH(fixture, immediate_follows_the_last_block, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     const struct sluice_blocks blocks = {.size = sizeof(blocks), .local = paged, .remote = strided};
-    struct sluice_request request = ask(&fixture, SLUICE_OP_WRITE, &blocks);
+    struct sluice_request request = ask(fixture, SLUICE_OP_WRITE, &blocks);
     struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE};
-    struct sluice_handle handle = post(fixture.pair.channels[1], &receive);
+    struct sluice_handle handle = post(fixture->pair.channels[1], &receive);
     request.flags = SLUICE_IMMEDIATE | SLUICE_SOLICITED;
     request.immediate = 4711;
-    fill(&fixture, true);
-    do_submit(&fixture, &request);
+    fill(fixture, true);
+    do_submit(fixture, &request);
     struct sluice_completion completion =
-        await(fixture.pair.channels[1], handle, SLUICE_CLASS_NONE);
+        await(fixture->pair.channels[1], handle, SLUICE_CLASS_NONE);
     require(completion.immediate == 4711 && (completion.flags & SLUICE_WRITTEN) != 0, "%u",
             completion.immediate);
-    check(&fixture, &blocks, true);
-    require(sluice_channel_poll(fixture.pair.channels[1], &completion, 1) == 0, "once only");
-    fixture_close(&fixture);
+    check(fixture, &blocks, true);
+    require(sluice_channel_poll(fixture->pair.channels[1], &completion, 1) == 0, "once only");
 }
 
-TEST(no_blocks_move_nothing)
+TEST_WITH(fixture, no_blocks_move_nothing, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     struct sluice_blocks blocks = {.size = sizeof(blocks), .local = strided, .remote = paged};
-    struct sluice_request request = ask(&fixture, SLUICE_OP_WRITE, &blocks);
+    struct sluice_request request = ask(fixture, SLUICE_OP_WRITE, &blocks);
     blocks.local.count = blocks.remote.count = 0;
     blocks.remote.indices = NULL;
-    fill(&fixture, true);
-    do_submit(&fixture, &request);
-    do_post(&fixture, &request);
-    do_scope(&fixture, &request);
-    do_list(&fixture, &request);
+    fill(fixture, true);
+    do_submit(fixture, &request);
+    do_post(fixture, &request);
+    do_scope(fixture, &request);
+    do_list(fixture, &request);
     request.opcode = SLUICE_OP_READ;
-    do_submit(&fixture, &request);
-    check(&fixture, &blocks, true);
-    fixture_close(&fixture);
+    do_submit(fixture, &request);
+    check(fixture, &blocks, true);
 }
 
 /* Without blocks it is a request like any other. */
-TEST(contiguous_on_both_sides)
+TEST_WITH(fixture, contiguous_on_both_sides, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     const struct sluice_blocks none = {.size = sizeof(none)};
     const struct sluice_blocks whole = {
         .size = sizeof(whole),
         .remote = {.kind = SLUICE_LAYOUT_STRIDED, .count = 1, .bytes = SPAN}};
-    struct sluice_request request = ask(&fixture, SLUICE_OP_READ, &none);
+    struct sluice_request request = ask(fixture, SLUICE_OP_READ, &none);
     struct sluice_completion completion;
-    fill(&fixture, false);
-    require_ok(sluice_channel_submit(fixture.pair.channels[0], &request, 1, DEADLINE, &completion));
+    fill(fixture, false);
+    require_ok(
+        sluice_channel_submit(fixture->pair.channels[0], &request, 1, DEADLINE, &completion));
     require(completion.bytes == SPAN, "%llu bytes", (unsigned long long)completion.bytes);
-    check(&fixture, &whole, false);
-    fixture_close(&fixture);
+    check(fixture, &whole, false);
 }
 
 /* Plain requests keep their order relative to those with blocks. */
-TEST(lists_with_and_without_blocks)
+TEST_WITH(fixture, lists_with_and_without_blocks, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_channel *channel = fixture->pair.channels[0];
     const struct sluice_blocks blocks = {.size = sizeof(blocks), .local = paged, .remote = strided};
     struct sluice_request requests[7];
     struct sluice_completion completions[7];
     for (uint32_t i = 0; i < COUNT(requests); i++) {
-        requests[i] = ask(&fixture, SLUICE_OP_WRITE, i % 2 == 1 ? &blocks : NULL);
+        requests[i] = ask(fixture, SLUICE_OP_WRITE, i % 2 == 1 ? &blocks : NULL);
         requests[i].user_data = i;
         if (!requests[i].blocks) {
-            requests[i].sge = memory_sge(&fixture.near, 40000 + i, 1);
-            requests[i].remote = memory_remote(&fixture.far, 20000 + i, 1);
+            requests[i].sge = memory_sge(&fixture->near, 40000 + i, 1);
+            requests[i].remote = memory_remote(&fixture->far, 20000 + i, 1);
         }
     }
-    struct sluice_list *list = sluice_channel_list_prepare(channel, requests, COUNT(requests));
-    require(list, "%s", sluice_last_error());
+    struct sluice_list *list =
+        must(sluice_channel_list_prepare(channel, requests, COUNT(requests)));
     for (int way = 0; way < 3; way++) {
-        fill(&fixture, true);
+        fill(fixture, true);
         memset(completions, 0xcc, sizeof(completions));
         if (way == 0) {
             require_ok(
@@ -367,55 +351,48 @@ TEST(lists_with_and_without_blocks)
                     "way %d, request %u: error %d, %llu bytes", way, i, completions[i].error,
                     (unsigned long long)completions[i].bytes);
             require(requests[i].blocks ||
-                        fixture.far.bytes[20000 + i] == fixture.near.bytes[40000 + i],
+                        fixture->far.bytes[20000 + i] == fixture->near.bytes[40000 + i],
                     "way %d, byte %u", way, i);
-            fixture.far.bytes[20000 + i] = GAP;
+            fixture->far.bytes[20000 + i] = GAP;
         }
-        check(&fixture, &blocks, true);
+        check(fixture, &blocks, true);
     }
     sluice_list_free(list);
-    fixture_close(&fixture);
 }
 
 /* The first error counts for the group, which has one result, and its memory is then free. */
-TEST(refused_by_the_peer)
+TEST_WITH(fixture, refused_by_the_peer, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     struct sluice_blocks blocks = {.size = sizeof(blocks), .local = paged, .remote = strided};
     for (int way = 0; way < 2; way++) {
-        struct sluice_request request = ask(&fixture, SLUICE_OP_WRITE, &blocks);
+        struct sluice_request request = ask(fixture, SLUICE_OP_WRITE, &blocks);
         struct sluice_completion completion;
         request.remote.rkey ^= 0x5555;
         struct sluice_list *list =
-            sluice_channel_list_prepare(fixture.pair.channels[0], &request, 1);
-        require_result(way == 0 ? sluice_channel_submit(fixture.pair.channels[0], &request, 1,
+            sluice_channel_list_prepare(fixture->pair.channels[0], &request, 1);
+        require_result(way == 0 ? sluice_channel_submit(fixture->pair.channels[0], &request, 1,
                                                         DEADLINE, &completion)
                                 : sluice_list_submit(list, DEADLINE, &completion),
                        -EACCES);
         require_class(&completion, SLUICE_CLASS_ACCESS);
         require(completion.bytes == 0, "%llu bytes", (unsigned long long)completion.bytes);
         sluice_list_free(list);
-        pair_reset(&fixture.pair);
+        pair_reset(&fixture->pair);
     }
-    fixture_close(&fixture);
 }
 
-TEST(many_peers)
+TEST_WITH(star, many_peers, (4, &attr))
 {
     static const uint32_t everybody[] = {0, 1, 2, 3};
-    struct star star;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_request requests[4];
     struct sluice_peer_remote_mr remotes[4];
     const struct sluice_blocks blocks = {
         .size = sizeof(blocks),
         .local = {.kind = SLUICE_LAYOUT_STRIDED, .count = 50, .bytes = 10, .stride = 40},
         .remote = {.kind = SLUICE_LAYOUT_STRIDED, .count = 25, .bytes = 20, .stride = 21}};
-    star_open(&star, 4, &attr);
-    memory_open(&near, star.sides.pds[0], 8000);
-    memory_open(&far, star.sides.pds[1], 8000);
+    memory_open(&near, star->sides.pds[0], 8000);
+    memory_open(&far, star->sides.pds[1], 8000);
     pattern_fill(near.bytes, near.length, 5);
     for (uint32_t i = 0; i < 4; i++) {
         requests[i] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
@@ -424,9 +401,9 @@ TEST(many_peers)
                                               .sge = memory_sge(&near, 2000 * i, 2000),
                                               .remote = memory_remote(&far, 2000 * i, 2000),
                                               .blocks = &blocks};
-        require_ok(sluice_multichannel_peer_remote(star.hub, i, &requests[i].remote, &remotes[i]));
+        require_ok(sluice_multichannel_peer_remote(star->hub, i, &requests[i].remote, &remotes[i]));
     }
-    require_ok(sluice_multichannel_scatter_write(star.hub, requests, 4, DEADLINE, NULL));
+    require_ok(sluice_multichannel_scatter_write(star->hub, requests, 4, DEADLINE, NULL));
     for (uint32_t i = 0; i < 4; i++) {
         for (uint32_t at = 0; at < 500; at++) {
             require(far.bytes[2000 * i + at / 20 * 21 + at % 20] ==
@@ -436,11 +413,12 @@ TEST(many_peers)
         }
         requests[i].opcode = SLUICE_OP_READ;
     }
-    require_ok(sluice_multichannel_gather_read(star.hub, requests, 4, DEADLINE, NULL));
+    require_ok(sluice_multichannel_gather_read(star->hub, requests, 4, DEADLINE, NULL));
     pattern_check(near.bytes, near.length, 5);
     memset(far.bytes, 0, far.length);
     requests[0].opcode = SLUICE_OP_WRITE;
-    require_ok(sluice_multichannel_multicast_write(star.hub, requests, remotes, 4, DEADLINE, NULL));
+    require_ok(
+        sluice_multichannel_multicast_write(star->hub, requests, remotes, 4, DEADLINE, NULL));
     for (uint32_t i = 0; i < 2000; i++) {
         require(far.bytes[2000 * (i / 500) + i % 500 / 20 * 21 + i % 20] ==
                     near.bytes[i % 500 / 10 * 40 + i % 10],
@@ -449,11 +427,10 @@ TEST(many_peers)
     requests[0].opcode = SLUICE_OP_SEND;
     requests[0].remote = (struct sluice_remote_mr){0};
     require_error(
-        sluice_multichannel_multicast_send(star.hub, requests, everybody, 4, DEADLINE, NULL),
+        sluice_multichannel_multicast_send(star->hub, requests, everybody, 4, DEADLINE, NULL),
         -EINVAL, "blocks.remote of a send");
     memory_close(&near);
     memory_close(&far);
-    star_close(&star);
 }
 
 /* Wrong blocks, of which nothing is posted. */
@@ -514,23 +491,19 @@ static void refuse(struct fixture *fixture, const struct sluice_request *request
     require_null(sluice_channel_list_prepare(channel, request, 1), -error, words);
 }
 
-TEST(wrong_blocks)
+TEST_WITH(fixture, wrong_blocks, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    fill(&fixture, true);
+    fill(fixture, true);
     for (size_t i = 0; i < COUNT(wrongs); i++) {
-        struct sluice_request request = ask(&fixture, SLUICE_OP_WRITE, &wrongs[i].blocks);
-        refuse(&fixture, &request, wrongs[i].error, wrongs[i].words);
+        struct sluice_request request = ask(fixture, SLUICE_OP_WRITE, &wrongs[i].blocks);
+        refuse(fixture, &request, wrongs[i].error, wrongs[i].words);
     }
-    value_check(fixture.far.bytes, SPAN, GAP);
-    pair_works(&fixture.pair);
-    fixture_close(&fixture);
+    value_check(fixture->far.bytes, SPAN, GAP);
+    pair_works(&fixture->pair);
 }
 
-TEST(wrong_requests)
+TEST_WITH(fixture, wrong_requests, ())
 {
-    static struct fixture fixture;
     struct {
         struct sluice_blocks blocks;
         uint32_t more;
@@ -538,29 +511,27 @@ TEST(wrong_requests)
     const struct sluice_blocks blocks = {.size = sizeof(blocks), .local = strided};
     const struct sluice_blocks far = {.size = sizeof(far), .local = strided, .remote = strided};
     struct sluice_sge sges[2];
-    fixture_open(&fixture);
-    struct sluice_request request = ask(&fixture, SLUICE_OP_WRITE, &later.blocks);
-    refuse(&fixture, &request, -E2BIG, "request 0 blocks");
-    request = ask(&fixture, SLUICE_OP_SEND, &far);
-    refuse(&fixture, &request, -EINVAL, "blocks.remote of a send");
-    request = ask(&fixture, SLUICE_OP_RECEIVE, &far);
-    refuse(&fixture, &request, -EINVAL, "blocks.remote of a receive");
-    request = ask(&fixture, SLUICE_OP_FETCH_ADD, &blocks);
-    refuse(&fixture, &request, -EINVAL, "blocks");
-    request = ask(&fixture, SLUICE_OP_WRITE, &blocks);
+    struct sluice_request request = ask(fixture, SLUICE_OP_WRITE, &later.blocks);
+    refuse(fixture, &request, -E2BIG, "request 0 blocks");
+    request = ask(fixture, SLUICE_OP_SEND, &far);
+    refuse(fixture, &request, -EINVAL, "blocks.remote of a send");
+    request = ask(fixture, SLUICE_OP_RECEIVE, &far);
+    refuse(fixture, &request, -EINVAL, "blocks.remote of a receive");
+    request = ask(fixture, SLUICE_OP_FETCH_ADD, &blocks);
+    refuse(fixture, &request, -EINVAL, "blocks");
+    request = ask(fixture, SLUICE_OP_WRITE, &blocks);
     request.flags = SLUICE_INLINE;
-    refuse(&fixture, &request, -EINVAL, "inline");
+    refuse(fixture, &request, -EINVAL, "inline");
     request.flags = 0;
     sges[0] = sges[1] = request.sge;
     request.sges = sges;
     request.sge_count = 2;
-    refuse(&fixture, &request, -EINVAL, "2 SGEs");
+    refuse(fixture, &request, -EINVAL, "2 SGEs");
     request.sge_count = 1;
     request.remote.length = 12287;
-    refuse(&fixture, &request, -ERANGE, "12288 bytes remote memory has 12287");
+    refuse(fixture, &request, -ERANGE, "12288 bytes remote memory has 12287");
     request.remote.length = UINT64_MAX;
-    refuse(&fixture, &request, -ERANGE, "wraps");
-    fixture_close(&fixture);
+    refuse(fixture, &request, -ERANGE, "wraps");
 }
 
 int main(void)

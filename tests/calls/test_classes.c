@@ -17,8 +17,7 @@
 /* A hub of two peers, of which the second is a bystander; and memory on both sides. */
 struct bench {
     struct star star;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     struct sluice_completion completion; /* of the request that fails */
@@ -88,8 +87,7 @@ static int foreign_key(struct bench *bench)
 static int short_receive(struct bench *bench)
 {
     struct sluice_sge sge = memory_sge(&bench->far, 0, 10);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-    struct sluice_handle handle = post(bench->star.spokes[0], &receive);
+    struct sluice_handle handle = post_of(bench->star.spokes[0], SLUICE_OP_RECEIVE, &sge);
     int result = ask(bench, SLUICE_OP_SEND, DEADLINE);
     await(bench->star.spokes[0], handle, SLUICE_CLASS_TRUNCATED);
     return result;
@@ -156,8 +154,7 @@ static int port_error(struct bench *bench)
 static int damaged_endpoint(struct bench *bench)
 {
     struct sluice_endpoint ours, theirs;
-    struct sluice_prepared_channel *prepared = sluice_channel_reset(bench->star.spokes[0]);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(bench->star.spokes[0]));
     require_ok(sluice_prepared_channel_endpoint(prepared, &theirs));
     sluice_prepared_channel_free(prepared);
     bench->star.spokes[0] = NULL;

@@ -28,11 +28,9 @@ static const size_t sizes[] = {
 /* A pair with memory on both sides, and its operation. */
 struct transfer {
     struct pair pair;
-    struct memory source;
-    struct memory target;
+    struct memory source, target;
     size_t max_send;
-    struct sluice_sge source_sges[MAX_SGE];
-    struct sluice_sge target_sges[MAX_SGE];
+    struct sluice_sge source_sges[MAX_SGE], target_sges[MAX_SGE];
     uint32_t sge_count;
 };
 
@@ -91,11 +89,8 @@ static struct sluice_request receive_of(const struct transfer *transfer)
 static void check_receive(const struct sluice_completion *completion, size_t size, uint32_t flags,
                           uint32_t immediate)
 {
-    require(completion->bytes == size && completion->user_data == 31 &&
-                completion->opcode == SLUICE_OP_RECEIVE && completion->peer == 0,
-            "%llu bytes of %zu, user data %llu", (unsigned long long)completion->bytes, size,
-            (unsigned long long)completion->user_data);
-    require(completion->flags == flags, "%u", completion->flags);
+    require_equal(completion->bytes, size, completion->user_data, 31, completion->opcode,
+                  SLUICE_OP_RECEIVE, completion->peer, 0, completion->flags, flags);
     require((flags & SLUICE_IMMEDIATE) == 0 || completion->immediate == immediate, "%x",
             completion->immediate);
 }
@@ -208,95 +203,82 @@ TEST(read_from_memory)
     try_sizes(read_one);
 }
 
-TEST(lists_of_elements)
+TEST_WITH(transfer, lists_of_elements, (2 << 20))
 {
     static const size_t list_sizes[] = {0, 1, 64, 4097, 65537, (1 << 20) + 5};
-    struct transfer transfer;
-    transfer_open(&transfer, 2 << 20);
     for (uint32_t count = 1; count <= MAX_SGE; count += short_run() ? 31 : 1) {
-        transfer.sge_count = count;
+        transfer->sge_count = count;
         for (size_t i = 0; i < COUNT(list_sizes); i++) {
             uint32_t immediate = count;
-            send_one(&transfer, list_sizes[i], count % 2 ? &immediate : NULL);
-            write_one(&transfer, list_sizes[i]);
-            write_immediate_one(&transfer, list_sizes[i]);
-            read_one(&transfer, list_sizes[i]);
+            send_one(transfer, list_sizes[i], count % 2 ? &immediate : NULL);
+            write_one(transfer, list_sizes[i]);
+            write_immediate_one(transfer, list_sizes[i]);
+            read_one(transfer, list_sizes[i]);
         }
     }
-    transfer_close(&transfer);
 }
 
 /* The pieces of the two sides need not be the same. */
-TEST(lists_of_different_pieces)
+TEST_WITH(transfer, lists_of_different_pieces, (1 << 20))
 {
-    struct transfer transfer;
-    transfer_open(&transfer, 1 << 20);
     for (uint32_t count = 2; count <= 8; count++) {
         size_t size = 100003;
-        transfer.sge_count = count;
-        fill(&transfer, size, count);
+        transfer->sge_count = count;
+        fill(transfer, size, count);
         for (uint32_t i = 0; i < count; i++) {
             size_t share = size / count;
-            transfer.target_sges[i] =
-                memory_sge(&transfer.target, i * share, i < count - 1 ? share : size - i * share);
+            transfer->target_sges[i] =
+                memory_sge(&transfer->target, i * share, i < count - 1 ? share : size - i * share);
         }
-        struct sluice_request receive = receive_of(&transfer);
-        struct sluice_handle handle = post(transfer.pair.channels[1], &receive);
-        require_ok(
-            sluice_channel_send(transfer.pair.channels[0], transfer.source_sges, count, DEADLINE));
-        await(transfer.pair.channels[1], handle, SLUICE_CLASS_NONE);
-        verify(&transfer, size, count);
+        struct sluice_request receive = receive_of(transfer);
+        struct sluice_handle handle = post(transfer->pair.channels[1], &receive);
+        require_ok(sluice_channel_send(transfer->pair.channels[0], transfer->source_sges, count,
+                                       DEADLINE));
+        await(transfer->pair.channels[1], handle, SLUICE_CLASS_NONE);
+        verify(transfer, size, count);
     }
-    transfer_close(&transfer);
 }
 
 /* A receive that is longer than the message: the rest stays as it was. */
-TEST(receive_longer_than_message)
+TEST_WITH(transfer, receive_longer_than_message, (70000))
 {
-    struct transfer transfer;
-    transfer_open(&transfer, 70000);
     for (size_t size = 1; size < 69000; size = size * 7 + 1) {
-        memset(transfer.target.bytes, 0x22, transfer.target.length);
-        pattern_fill(transfer.source.bytes, size, size);
-        struct sluice_sge from = memory_sge(&transfer.source, 0, size);
-        struct sluice_sge to = memory_sge(&transfer.target, 0, transfer.target.length);
+        memset(transfer->target.bytes, 0x22, transfer->target.length);
+        pattern_fill(transfer->source.bytes, size, size);
+        struct sluice_sge from = memory_sge(&transfer->source, 0, size);
+        struct sluice_sge to = memory_sge(&transfer->target, 0, transfer->target.length);
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &to);
-        struct sluice_handle handle = post(transfer.pair.channels[1], &receive);
-        require_ok(sluice_channel_send(transfer.pair.channels[0], &from, 1, DEADLINE));
+        struct sluice_handle handle = post(transfer->pair.channels[1], &receive);
+        require_ok(sluice_channel_send(transfer->pair.channels[0], &from, 1, DEADLINE));
         struct sluice_completion completion =
-            await(transfer.pair.channels[1], handle, SLUICE_CLASS_NONE);
+            await(transfer->pair.channels[1], handle, SLUICE_CLASS_NONE);
         require(completion.bytes == size, "%llu bytes", (unsigned long long)completion.bytes);
-        pattern_check(transfer.target.bytes, size, size);
-        value_check(transfer.target.bytes + size, transfer.target.length - size, 0x22);
+        pattern_check(transfer->target.bytes, size, size);
+        value_check(transfer->target.bytes + size, transfer->target.length - size, 0x22);
     }
-    transfer_close(&transfer);
 }
 
 /* Memory of sluice_mr_alloc() carries data as well. */
-TEST(allocated_memory)
+TEST_WITH(pair, allocated_memory, (NULL))
 {
-    struct pair pair;
     struct sluice_mr *mrs[2];
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     size_t length = 300000;
-    pair_open(&pair, NULL);
     for (int i = 0; i < 2; i++) {
-        mrs[i] = sluice_mr_alloc(pair.sides.pds[i], length, ACCESS_ALL);
-        require(mrs[i], "%s", sluice_last_error());
+        mrs[i] = must(sluice_mr_alloc(pair->sides.pds[i], length, ACCESS_ALL));
     }
     pattern_fill(sluice_mr_addr(mrs[0]), length, 5);
     require_ok(sluice_mr_sge(mrs[0], 0, length, &sge));
     require_ok(sluice_mr_remote(mrs[1], &remote));
-    require_ok(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE));
+    require_ok(sluice_channel_write(pair->channels[0], &sge, 1, &remote, DEADLINE));
     pattern_check(sluice_mr_addr(mrs[1]), length, 5);
     pattern_fill(sluice_mr_addr(mrs[1]), length, 6);
-    require_ok(sluice_channel_read(pair.channels[0], &sge, 1, &remote, DEADLINE));
+    require_ok(sluice_channel_read(pair->channels[0], &sge, 1, &remote, DEADLINE));
     pattern_check(sluice_mr_addr(mrs[0]), length, 6);
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_mr_deregister(mrs[i]));
     }
-    pair_close(&pair);
 }
 
 /* A long message in each direction at the same time, by unpolled work. */

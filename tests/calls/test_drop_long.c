@@ -39,9 +39,8 @@ static void scene_close(struct scene *scene)
 static struct sluice_handle post_receive(struct scene *scene, size_t at, uint32_t length)
 {
     struct sluice_sge sge = memory_sge(&scene->there, at, length);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
 
-    return post(scene->pair.channels[1], &receive);
+    return post_of(scene->pair.channels[1], SLUICE_OP_RECEIVE, &sge);
 }
 
 static struct sluice_handle post_send(struct scene *scene, uint32_t length)
@@ -64,12 +63,9 @@ static void check_dropped(struct scene *scene, struct sluice_handle handle, uint
     struct sluice_error error = {.size = sizeof error};
 
     require_ok(sluice_channel_wait(scene->pair.channels[1], &handle, DEADLINE, &completion));
-    require(completion.bytes == length && completion.error_class == SLUICE_CLASS_TRUNCATED &&
-                completion.status == SLUICE_STATUS_LOC_LEN_ERR &&
-                completion.cause == completion.status && completion.error == -EMSGSIZE &&
-                completion.vendor == 0 && completion.flags == 0,
-            "%llu bytes, status %u, cause %u, vendor %u", (unsigned long long)completion.bytes,
-            completion.status, completion.cause, completion.vendor);
+    require_equal(completion.bytes, length, completion.error_class, SLUICE_CLASS_TRUNCATED,
+                  completion.status, SLUICE_STATUS_LOC_LEN_ERR, completion.cause, completion.status,
+                  completion.error, -EMSGSIZE, completion.vendor, 0, completion.flags, 0);
     require_result(sluice_channel_error(scene->pair.channels[1], &error), 0);
     require(sluice_channel_state(scene->pair.channels[1]) == SLUICE_STATE_READY, "it has failed");
 }
@@ -79,8 +75,7 @@ static void check_received(struct scene *scene, struct sluice_handle handle, siz
 {
     struct sluice_completion completion = await(scene->pair.channels[1], handle, SLUICE_CLASS_NONE);
 
-    require(completion.bytes == length && completion.immediate == length, "%llu bytes",
-            (unsigned long long)completion.bytes);
+    require_equal(completion.bytes, length, completion.immediate, length);
     pattern_check(scene->there.bytes + at, length, 3);
 }
 
@@ -90,105 +85,91 @@ static void check_received(struct scene *scene, struct sluice_handle handle, siz
 static const uint32_t lengths[] = {1, 48, 256, 257, 4096, 65536, 1 << 20, 3 << 20};
 
 /* The receive comes before the message, with no bytes or one too few; others are around it. */
-TEST(receives_that_are_too_short)
+TEST_WITH(scene, receives_that_are_too_short, (&drops))
 {
-    struct scene scene;
-
-    scene_open(&scene, &drops);
     for (size_t i = 0; i < 2 * COUNT(lengths); i++) {
         uint32_t length = lengths[i / 2], room = i % 2 == 0 ? 0 : length - 1;
 
-        memset(scene.there.bytes, 0xee, ROOM);
-        struct sluice_handle before = post_receive(&scene, 0, 8);
-        struct sluice_handle dropped = post_receive(&scene, 8, room);
-        struct sluice_handle behind = post_receive(&scene, 16, length);
-        struct sluice_handle sends[3] = {post_send(&scene, 8), post_send(&scene, length),
-                                         post_send(&scene, length)};
-        check_received(&scene, before, 0, 8);
-        check_dropped(&scene, dropped, length);
-        check_received(&scene, behind, 16, length);
+        memset(scene->there.bytes, 0xee, ROOM);
+        struct sluice_handle before = post_receive(scene, 0, 8);
+        struct sluice_handle dropped = post_receive(scene, 8, room);
+        struct sluice_handle behind = post_receive(scene, 16, length);
+        struct sluice_handle sends[3] = {post_send(scene, 8), post_send(scene, length),
+                                         post_send(scene, length)};
+        check_received(scene, before, 0, 8);
+        check_dropped(scene, dropped, length);
+        check_received(scene, behind, 16, length);
         for (size_t k = 0; k < COUNT(sends); k++)
-            await(scene.pair.channels[0], sends[k], SLUICE_CLASS_NONE);
-        value_check(scene.there.bytes + 8, 8, 0xee);
+            await(scene->pair.channels[0], sends[k], SLUICE_CLASS_NONE);
+        value_check(scene->there.bytes + 8, 8, 0xee);
     }
-    scene_close(&scene);
 }
 
 /* The messages come first, some spilled by the receiver, and their receives are too short. */
-TEST(messages_that_come_first)
+TEST_WITH(scene, messages_that_come_first, (&drops))
 {
-    struct scene scene;
     struct sluice_handle sends[8], receives[8];
 
-    scene_open(&scene, &drops);
     for (uint32_t i = 0; i < 8; i++)
-        sends[i] = post_send(&scene, 10 + i * (i < 6 ? 20 : 2000));
+        sends[i] = post_send(scene, 10 + i * (i < 6 ? 20 : 2000));
     for (uint32_t i = 0; i < 8; i++)
-        receives[i] = post_receive(&scene, i * 20000, i % 2 == 0 ? 9 : 20000);
+        receives[i] = post_receive(scene, i * 20000, i % 2 == 0 ? 9 : 20000);
     for (uint32_t i = 0; i < 8; i++) {
         uint32_t length = 10 + i * (i < 6 ? 20 : 2000);
 
         if (i % 2 == 0)
-            check_dropped(&scene, receives[i], length);
+            check_dropped(scene, receives[i], length);
         else
-            check_received(&scene, receives[i], i * 20000, length);
-        await(scene.pair.channels[0], sends[i], SLUICE_CLASS_NONE);
+            check_received(scene, receives[i], i * 20000, length);
+        await(scene->pair.channels[0], sends[i], SLUICE_CLASS_NONE);
     }
-    scene_close(&scene);
 }
 
 /* A blocking call returns the error, and a list has each result in its place. */
-TEST(calls_that_block)
+TEST_WITH(scene, calls_that_block, (&drops))
 {
-    struct scene scene;
-
-    scene_open(&scene, &drops);
-    struct sluice_sge tiny = memory_sge(&scene.there, 0, 7);
-    struct sluice_handle send = post_send(&scene, 1000);
+    struct sluice_sge tiny = memory_sge(&scene->there, 0, 7);
+    struct sluice_handle send = post_send(scene, 1000);
     struct sluice_completion completion;
-    require_error(sluice_channel_receive(scene.pair.channels[1], &tiny, 1, DEADLINE, &completion),
+    require_error(sluice_channel_receive(scene->pair.channels[1], &tiny, 1, DEADLINE, &completion),
                   -EMSGSIZE, "receive message of 1000 bytes longer truncated dropped goes on");
     require(completion.bytes == 1000 && completion.error == -EMSGSIZE, "%d", completion.error);
-    await(scene.pair.channels[0], send, SLUICE_CLASS_NONE);
+    await(scene->pair.channels[0], send, SLUICE_CLASS_NONE);
 
-    struct sluice_sge large = memory_sge(&scene.there, 0, 1000);
+    struct sluice_sge large = memory_sge(&scene->there, 0, 1000);
     struct sluice_request requests[3] = {request_of(SLUICE_OP_RECEIVE, 0, &tiny),
                                          request_of(SLUICE_OP_RECEIVE, 0, &large),
                                          request_of(SLUICE_OP_RECEIVE, 0, &tiny)};
     struct sluice_completion completions[3];
     struct sluice_handle sends[3];
     for (uint32_t i = 0; i < 3; i++)
-        sends[i] = post_send(&scene, 998 + i);
+        sends[i] = post_send(scene, 998 + i);
     require_result(
-        sluice_channel_submit(scene.pair.channels[1], requests, 3, DEADLINE, completions),
+        sluice_channel_submit(scene->pair.channels[1], requests, 3, DEADLINE, completions),
         -EMSGSIZE);
     for (uint32_t i = 0; i < 3; i++) {
         require(completions[i].bytes == 998 + i && completions[i].error == (i == 1 ? 0 : -EMSGSIZE),
                 "%u: %llu", i, (unsigned long long)completions[i].bytes);
-        await(scene.pair.channels[0], sends[i], SLUICE_CLASS_NONE);
+        await(scene->pair.channels[0], sends[i], SLUICE_CLASS_NONE);
     }
-    scene_close(&scene);
 }
 
 /* Results that stay unread for long keep the length of the message. */
-TEST(results_that_are_kept)
+TEST_WITH(scene, results_that_are_kept, (&drops))
 {
-    struct scene scene;
     struct sluice_handle late;
 
-    scene_open(&scene, &drops);
-    late = post_receive(&scene, 0, 1);
-    struct sluice_handle send = post_send(&scene, 77);
-    await(scene.pair.channels[0], send, SLUICE_CLASS_NONE);
+    late = post_receive(scene, 0, 1);
+    struct sluice_handle send = post_send(scene, 77);
+    await(scene->pair.channels[0], send, SLUICE_CLASS_NONE);
     for (uint32_t i = 0; i < 300; i++) {
-        struct sluice_handle receive = post_receive(&scene, 0, 64);
+        struct sluice_handle receive = post_receive(scene, 0, 64);
 
-        send = post_send(&scene, 64);
-        check_received(&scene, receive, 0, 64);
-        await(scene.pair.channels[0], send, SLUICE_CLASS_NONE);
+        send = post_send(scene, 64);
+        check_received(scene, receive, 0, 64);
+        await(scene->pair.channels[0], send, SLUICE_CLASS_NONE);
     }
-    check_dropped(&scene, late, 77);
-    scene_close(&scene);
+    check_dropped(scene, late, 77);
 }
 
 /* All other errors still end the connection; so does a long message without the flag. */
@@ -202,8 +183,7 @@ TEST(errors_that_still_end_the_connection)
         if (!plain)
             wrong.lkey ^= 0x5a5a5a;
         wrong.length = plain ? 10 : 100;
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &wrong);
-        struct sluice_handle handle = post(scene.pair.channels[1], &receive);
+        struct sluice_handle handle = post_of(scene.pair.channels[1], SLUICE_OP_RECEIVE, &wrong);
         struct sluice_handle send = post_send(&scene, 100);
         struct sluice_completion completion = await(
             scene.pair.channels[1], handle, plain ? SLUICE_CLASS_TRUNCATED : SLUICE_CLASS_LOCAL);
@@ -256,20 +236,17 @@ TEST(half_a_message_that_is_dropped, .group = "hostile")
     victim_close(&victim);
 }
 
-TEST(devices_refuse, .group = "refusals")
+TEST_WITH(sides, devices_refuse, (), .group = "refusals")
 {
     struct sluice_channel_attr attr = drops;
-    struct sides sides;
 
-    sides_open(&sides);
     if (!device_is_soft())
-        require_null(sluice_channel_prepare(sides.pds[0], &attr), EOPNOTSUPP,
+        require_null(sluice_channel_prepare(sides->pds[0], &attr), EOPNOTSUPP,
                      "flags DROP_LONG device ends the connection");
     attr.arrival_tags = 4;
     if (device_is_soft())
-        require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL,
+        require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL,
                      "flags DROP_LONG arrival_tags (4)");
-    sides_close(&sides);
 }
 
 int main(void)

@@ -16,8 +16,7 @@ static const struct sluice_channel_attr attr = {
 /* Near memory is the hub's, far memory that of its peers; piece i is with peer i. */
 struct fixture {
     struct star star;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     bool atomics;
 };
 
@@ -97,174 +96,155 @@ static void await_far(struct fixture *fixture, const struct sluice_handle *handl
     }
 }
 
-TEST(blocking_lists)
+TEST_WITH(fixture, blocking_lists, ())
 {
-    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_completion completions[PEERS];
     struct sluice_handle handles[PEERS];
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
 
-    fill(&fixture.near, &fixture.far, 1);
-    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
-    ask_all(&fixture, SLUICE_OP_SEND, requests);
+    fill(&fixture->near, &fixture->far, 1);
+    post_far(fixture, SLUICE_OP_RECEIVE, handles);
+    ask_all(fixture, SLUICE_OP_SEND, requests);
     require_ok(sluice_multichannel_scatter_send(hub, requests, PEERS, DEADLINE, completions));
-    await_far(&fixture, handles);
-    check(&fixture.far, 1);
-    fill(&fixture.far, &fixture.near, 2);
-    post_far(&fixture, SLUICE_OP_SEND, handles);
-    ask_all(&fixture, SLUICE_OP_RECEIVE, requests);
+    await_far(fixture, handles);
+    check(&fixture->far, 1);
+    fill(&fixture->far, &fixture->near, 2);
+    post_far(fixture, SLUICE_OP_SEND, handles);
+    ask_all(fixture, SLUICE_OP_RECEIVE, requests);
     require_ok(sluice_multichannel_gather_receive(hub, requests, PEERS, DEADLINE, completions));
-    await_far(&fixture, handles);
-    check(&fixture.near, 2);
-    fill(&fixture.near, &fixture.far, 3);
-    ask_all(&fixture, SLUICE_OP_WRITE, requests);
+    await_far(fixture, handles);
+    check(&fixture->near, 2);
+    fill(&fixture->near, &fixture->far, 3);
+    ask_all(fixture, SLUICE_OP_WRITE, requests);
     require_ok(sluice_multichannel_scatter_write(hub, requests, PEERS, DEADLINE, NULL));
-    check(&fixture.far, 3);
-    fill(&fixture.far, &fixture.near, 4);
-    ask_all(&fixture, SLUICE_OP_READ, requests);
+    check(&fixture->far, 3);
+    fill(&fixture->far, &fixture->near, 4);
+    ask_all(fixture, SLUICE_OP_READ, requests);
     require_ok(sluice_multichannel_submit(hub, requests, PEERS, DEADLINE, completions));
-    check(&fixture.near, 4);
+    check(&fixture->near, 4);
     for (uint32_t i = 0; i < PEERS; i++) {
         require(completions[i].bytes == PIECE && completions[i].user_data == 7000 + i, "%u", i);
     }
-    fixture_close(&fixture);
 }
 
-TEST(sends_and_receives_together)
+TEST_WITH(fixture, sends_and_receives_together, ())
 {
-    struct fixture fixture;
-    struct sluice_request receives[PEERS];
-    struct sluice_request sends[PEERS];
+    struct sluice_request receives[PEERS], sends[PEERS];
     struct sluice_handle handles[PEERS];
-    fixture_open(&fixture);
-    fill(&fixture.far, &fixture.near, 5);
-    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
-    ask_all(&fixture, SLUICE_OP_SEND, sends);
-    ask_all(&fixture, SLUICE_OP_RECEIVE, receives);
+    fill(&fixture->far, &fixture->near, 5);
+    post_far(fixture, SLUICE_OP_RECEIVE, handles);
+    ask_all(fixture, SLUICE_OP_SEND, sends);
+    ask_all(fixture, SLUICE_OP_RECEIVE, receives);
     for (uint32_t i = 0; i < PEERS; i++) {
         struct sluice_request answer =
-            own(SLUICE_OP_SEND, 0, memory_sge(&fixture.far, i * PIECE, PIECE));
+            own(SLUICE_OP_SEND, 0, memory_sge(&fixture->far, i * PIECE, PIECE));
         sends[i].sge = (struct sluice_sge){0};
         sends[i].sge_count = 0;
-        post(fixture.star.spokes[i], &answer);
+        post(fixture->star.spokes[i], &answer);
     }
-    require_ok(sluice_multichannel_scatter_gather(fixture.star.hub, sends, PEERS, receives, PEERS,
+    require_ok(sluice_multichannel_scatter_gather(fixture->star.hub, sends, PEERS, receives, PEERS,
                                                   DEADLINE, NULL));
-    check(&fixture.near, 5);
+    check(&fixture->near, 5);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_channel_flush(fixture.star.spokes[i], DEADLINE));
+        require_ok(sluice_channel_flush(fixture->star.spokes[i], DEADLINE));
     }
-    fixture_close(&fixture);
 }
 
-TEST(multicasts)
+TEST_WITH(fixture, multicasts, ())
 {
     static const uint32_t peers[PEERS] = {0, 1, 2, 3};
-    struct fixture fixture;
     struct sluice_peer_remote_mr remotes[PEERS];
     struct sluice_handle handles[PEERS];
-    fixture_open(&fixture);
-    struct sluice_request request = own(SLUICE_OP_SEND, 0, memory_sge(&fixture.near, 0, PIECE));
+    struct sluice_request request = own(SLUICE_OP_SEND, 0, memory_sge(&fixture->near, 0, PIECE));
 
-    fill(&fixture.near, &fixture.far, 6);
-    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
-    require_ok(sluice_multichannel_multicast_send(fixture.star.hub, &request, peers, PEERS,
+    fill(&fixture->near, &fixture->far, 6);
+    post_far(fixture, SLUICE_OP_RECEIVE, handles);
+    require_ok(sluice_multichannel_multicast_send(fixture->star.hub, &request, peers, PEERS,
                                                   DEADLINE, NULL));
-    await_far(&fixture, handles);
+    await_far(fixture, handles);
     for (uint32_t i = 0; i < PEERS; i++) {
-        pattern_check(fixture.far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
+        pattern_check(fixture->far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
         remotes[i] = (struct sluice_peer_remote_mr){
-            .peer = i, .remote = memory_remote(&fixture.far, i * PIECE, PIECE)};
+            .peer = i, .remote = memory_remote(&fixture->far, i * PIECE, PIECE)};
     }
-    memset(fixture.far.bytes, 0, fixture.far.length);
+    memset(fixture->far.bytes, 0, fixture->far.length);
     request.opcode = SLUICE_OP_WRITE;
-    require_ok(sluice_multichannel_multicast_write(fixture.star.hub, &request, remotes, PEERS,
+    require_ok(sluice_multichannel_multicast_write(fixture->star.hub, &request, remotes, PEERS,
                                                    DEADLINE, NULL));
     for (uint32_t i = 0; i < PEERS; i++) {
-        pattern_check(fixture.far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
+        pattern_check(fixture->far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
     }
-    fixture_close(&fixture);
 }
 
 /* Requests are read before the call returns. */
-TEST(unpolled_lists)
+TEST_WITH(fixture, unpolled_lists, ())
 {
-    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_handle handles[PEERS];
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
 
-    fill(&fixture.near, &fixture.far, 7);
-    ask_all(&fixture, SLUICE_OP_WRITE, requests);
+    fill(&fixture->near, &fixture->far, 7);
+    ask_all(fixture, SLUICE_OP_WRITE, requests);
     require_result(sluice_multichannel_post(hub, requests, PEERS, DEADLINE, NULL), PEERS);
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    check(&fixture.far, 7);
-    fill(&fixture.far, &fixture.near, 8);
-    ask_all(&fixture, SLUICE_OP_READ, requests);
+    check(&fixture->far, 7);
+    fill(&fixture->far, &fixture->near, 8);
+    ask_all(fixture, SLUICE_OP_READ, requests);
     for (uint32_t i = 0; i < PEERS; i++) {
         require_result(sluice_multichannel_post(hub, &requests[i], 1, DEADLINE, NULL), 1);
     }
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    check(&fixture.near, 8);
-    fill(&fixture.near, &fixture.far, 9);
-    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
-    ask_all(&fixture, SLUICE_OP_NONE, requests);
+    check(&fixture->near, 8);
+    fill(&fixture->near, &fixture->far, 9);
+    post_far(fixture, SLUICE_OP_RECEIVE, handles);
+    ask_all(fixture, SLUICE_OP_NONE, requests);
     require_result(sluice_multichannel_scatter_send_unpolled(hub, requests, PEERS, DEADLINE, NULL),
                    PEERS);
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    await_far(&fixture, handles);
-    check(&fixture.far, 9);
-    fixture_close(&fixture);
+    await_far(fixture, handles);
+    check(&fixture->far, 9);
 }
 
-TEST(scopes)
+TEST_WITH(fixture, scopes, ())
 {
-    struct fixture fixture;
     struct sluice_request requests[PEERS];
-    fixture_open(&fixture);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE);
-    fill(&fixture.near, &fixture.far, 10);
-    ask_all(&fixture, SLUICE_OP_WRITE, requests);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE);
+    fill(&fixture->near, &fixture->far, 10);
+    ask_all(fixture, SLUICE_OP_WRITE, requests);
     require(sluice_scope_post(scope, requests, PEERS / 2, NULL) >= 0, "%s", sluice_last_error());
     require(sluice_scope_post_scatter_write(scope, requests + PEERS / 2, PEERS / 2, NULL) >= 0,
             "%s", sluice_last_error());
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_scope_end(scope, NULL));
-    check(&fixture.far, 10);
-    fixture_close(&fixture);
+    check(&fixture->far, 10);
 }
 
 /* A write and a read that are longer than a message are done in parts. */
-TEST(in_parts)
+TEST_WITH(fixture, in_parts, ())
 {
-    struct fixture fixture;
     struct sluice_handle handle;
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    struct sluice_request request = own(SLUICE_OP_WRITE, 1, memory_sge(&fixture.near, 0, LONG));
-    request.remote = memory_remote(&fixture.far, 0, LONG);
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_request request = own(SLUICE_OP_WRITE, 1, memory_sge(&fixture->near, 0, LONG));
+    request.remote = memory_remote(&fixture->far, 0, LONG);
 
-    pattern_fill(fixture.near.bytes, LONG, 11);
+    pattern_fill(fixture->near.bytes, LONG, 11);
     require_ok(sluice_multichannel_submit(hub, &request, 1, DEADLINE, NULL));
-    pattern_check(fixture.far.bytes, LONG, 11);
-    pattern_fill(fixture.far.bytes, LONG, 12);
+    pattern_check(fixture->far.bytes, LONG, 11);
+    pattern_fill(fixture->far.bytes, LONG, 12);
     request.opcode = SLUICE_OP_READ;
     require_result(sluice_multichannel_post(hub, &request, 1, DEADLINE, &handle), 1);
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    pattern_check(fixture.near.bytes, LONG, 12);
-    pattern_fill(fixture.near.bytes, LONG, 13);
+    pattern_check(fixture->near.bytes, LONG, 12);
+    pattern_fill(fixture->near.bytes, LONG, 13);
     request.opcode = SLUICE_OP_WRITE;
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
     require(sluice_scope_post(scope, &request, 1, NULL) >= 0, "%s", sluice_last_error());
     require_ok(sluice_scope_end(scope, NULL));
-    pattern_check(fixture.far.bytes, LONG, 13);
-    fixture_close(&fixture);
+    pattern_check(fixture->far.bytes, LONG, 13);
 }
 
 TEST(atomic_operations)
@@ -299,65 +279,56 @@ TEST(atomic_operations)
     fixture_close(&fixture);
 }
 
-TEST(inline_message)
+TEST_WITH(fixture, inline_message, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_request request = own(SLUICE_OP_WRITE, 2, memory_sge(&fixture.near, 0, 64));
+    struct sluice_request request = own(SLUICE_OP_WRITE, 2, memory_sge(&fixture->near, 0, 64));
     request.flags = SLUICE_INLINE;
-    request.remote = memory_remote(&fixture.far, 0, 64);
-    pattern_fill(fixture.near.bytes, 64, 14);
-    require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
-    memset(fixture.near.bytes, 0, 64);
-    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-    pattern_check(fixture.far.bytes, 64, 14);
+    request.remote = memory_remote(&fixture->far, 0, 64);
+    pattern_fill(fixture->near.bytes, 64, 14);
+    require_result(sluice_multichannel_post(fixture->star.hub, &request, 1, DEADLINE, NULL), 1);
+    memset(fixture->near.bytes, 0, 64);
+    require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
+    pattern_check(fixture->far.bytes, 64, 14);
     request.sge.length = 65;
     request.remote.length = 65;
-    require_error(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL),
+    require_error(sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, NULL),
                   -EMSGSIZE, "65 64");
-    fixture_close(&fixture);
 }
 
 /* A posted request holds the region of its element, wherever the element was. */
-TEST(posted_element_holds_its_region)
+TEST_WITH(fixture, posted_element_holds_its_region, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     struct sluice_request requests[2] = {
-        own(SLUICE_OP_RECEIVE, 0, memory_sge(&fixture.far, 0, PIECE)),
-        own(SLUICE_OP_RECEIVE, 0, memory_sge(&fixture.far, PIECE, PIECE))};
+        own(SLUICE_OP_RECEIVE, 0, memory_sge(&fixture->far, 0, PIECE)),
+        own(SLUICE_OP_RECEIVE, 0, memory_sge(&fixture->far, PIECE, PIECE))};
     for (uint32_t count = 1; count <= 2; count++) {
-        require_result(sluice_channel_post(fixture.star.spokes[0], requests, count, DEADLINE, NULL),
-                       count);
-        require_error(sluice_mr_deregister(fixture.far.mr), -EBUSY, "posted");
+        require_result(
+            sluice_channel_post(fixture->star.spokes[0], requests, count, DEADLINE, NULL), count);
+        require_error(sluice_mr_deregister(fixture->far.mr), -EBUSY, "posted");
         for (uint32_t i = 0; i < count; i++) {
-            require_ok(sluice_multichannel_send(fixture.star.hub, 0, NULL, 0, DEADLINE));
+            require_ok(sluice_multichannel_send(fixture->star.hub, 0, NULL, 0, DEADLINE));
         }
-        require_ok(sluice_channel_flush(fixture.star.spokes[0], DEADLINE));
+        require_ok(sluice_channel_flush(fixture->star.spokes[0], DEADLINE));
     }
-    fixture_close(&fixture);
 }
 
 /* If there is a list, the request's own element is ignored. */
-TEST(list_goes_before_element)
+TEST_WITH(fixture, list_goes_before_element, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_sge sges[2] = {memory_sge(&fixture.near, 0, 100),
-                                 memory_sge(&fixture.near, 100, 28)};
+    struct sluice_sge sges[2] = {memory_sge(&fixture->near, 0, 100),
+                                 memory_sge(&fixture->near, 100, 28)};
     struct sluice_request request = own(
         SLUICE_OP_WRITE, 0, (struct sluice_sge){.addr = 1, .length = UINT32_MAX, .lkey = 12345});
-    request.remote = memory_remote(&fixture.far, 0, 128);
+    request.remote = memory_remote(&fixture->far, 0, 128);
     request.sges = sges;
     for (uint32_t count = 1; count <= 2; count++) {
-        pattern_fill(fixture.near.bytes, 128, 15 + count);
+        pattern_fill(fixture->near.bytes, 128, 15 + count);
         request.sge_count = count;
-        require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
-        require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
-        require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
-        pattern_check(fixture.far.bytes, count == 1 ? 96 : 128, 15 + count);
+        require_ok(sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, NULL));
+        require_result(sluice_multichannel_post(fixture->star.hub, &request, 1, DEADLINE, NULL), 1);
+        require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
+        pattern_check(fixture->far.bytes, count == 1 ? 96 : 128, 15 + count);
     }
-    fixture_close(&fixture);
 }
 
 /* Requires that all calls that take requests refuse this one with these words. */
@@ -383,52 +354,47 @@ static void refused(struct fixture *fixture, const struct sluice_request *reques
     value_check(fixture->far.bytes, fixture->far.length, 0);
 }
 
-TEST(forgotten_elements)
+TEST_WITH(fixture, forgotten_elements, ())
 {
-    struct fixture fixture;
     struct sluice_sge sge;
-    fixture_open(&fixture);
-    memset(fixture.near.bytes, 1, fixture.near.length);
-    struct sluice_request request = near_piece(&fixture, SLUICE_OP_WRITE, 0);
+    memset(fixture->near.bytes, 1, fixture->near.length);
+    struct sluice_request request = near_piece(fixture, SLUICE_OP_WRITE, 0);
     sge = request.sge;
     request.sge = (struct sluice_sge){0};
-    refused(&fixture, &request, "sge zeros forgotten");
+    refused(fixture, &request, "sge zeros forgotten");
     request.sge_count = 2;
     request.sge = sge;
-    refused(&fixture, &request, "2 NULL");
+    refused(fixture, &request, "2 NULL");
     request.sge_count = 0;
     request.sges = &sge;
-    refused(&fixture, &request, "sge_count 0");
+    refused(fixture, &request, "sge_count 0");
     /* An element without a count is not a message of no bytes, whichever field is set. */
     request.sges = NULL;
     request.sge = sge;
-    refused(&fixture, &request, "element sge_count 0 1 forgotten");
+    refused(fixture, &request, "element sge_count 0 1 forgotten");
     request.sge = (struct sluice_sge){.lkey = sge.lkey};
-    refused(&fixture, &request, "element sge_count 0 1 forgotten");
+    refused(fixture, &request, "element sge_count 0 1 forgotten");
     request.sge = (struct sluice_sge){0};
-    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
-    require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
-    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    require_ok(sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, NULL));
+    require_result(sluice_multichannel_post(fixture->star.hub, &request, 1, DEADLINE, NULL), 1);
+    require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
     /* Address 0, no bytes, or a missing key is not an error where a request allows it. */
-    request = near_piece(&fixture, SLUICE_OP_WRITE, 0);
+    request = near_piece(fixture, SLUICE_OP_WRITE, 0);
     request.sge.length = 0;
     request.sge.lkey = 0;
-    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
-    value_check(fixture.far.bytes, fixture.far.length, 0);
-    fixture_close(&fixture);
+    require_ok(sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, NULL));
+    value_check(fixture->far.bytes, fixture->far.length, 0);
 }
 
 /* A call that takes a list and its length ignores the list if the length is 0. */
-TEST(calls_with_lists)
+TEST_WITH(fixture, calls_with_lists, ())
 {
-    struct fixture fixture;
     struct sluice_handle handles[3];
     struct sluice_sge sge = {.addr = 1, .length = UINT32_MAX, .lkey = 12345};
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, PIECE);
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_remote_mr remote = memory_remote(&fixture->far, 0, PIECE);
     for (int i = 0; i < 3; i++) {
-        require_ok(sluice_channel_receive_unpolled(fixture.star.spokes[0], &sge, 0, DEADLINE,
+        require_ok(sluice_channel_receive_unpolled(fixture->star.spokes[0], &sge, 0, DEADLINE,
                                                    &handles[i]));
     }
     require_ok(sluice_multichannel_send(hub, 0, &sge, 0, DEADLINE));
@@ -440,13 +406,12 @@ TEST(calls_with_lists)
     require_error(sluice_scope_post_send(scope, 0, NULL, 1, NULL), -EINVAL, "NULL");
     require_ok(sluice_scope_end(scope, NULL));
     for (int i = 0; i < 3; i++) {
-        await(fixture.star.spokes[0], handles[i], SLUICE_CLASS_NONE);
+        await(fixture->star.spokes[0], handles[i], SLUICE_CLASS_NONE);
     }
     require_error(sluice_multichannel_send(hub, 0, NULL, 1, DEADLINE), -EINVAL,
                   "sges must not be NULL sge_count 1");
     require_error(sluice_multichannel_send_unpolled(hub, 0, NULL, 1, DEADLINE, NULL), -EINVAL,
                   "sges must not be NULL sge_count 1");
-    fixture_close(&fixture);
 }
 
 int main(void)

@@ -11,10 +11,8 @@
 /* A star of 3, with memory. */
 struct fixture {
     struct star star;
-    struct memory near;
-    struct memory far;
-    struct sluice_sge near_sge;
-    struct sluice_sge far_sge;
+    struct memory near, far;
+    struct sluice_sge near_sge, far_sge;
 };
 
 static void fixture_open(struct fixture *fixture)
@@ -39,8 +37,7 @@ static void fixture_close(struct fixture *fixture)
 static void require_cancelled(const struct sluice_completion *completion, uint32_t cause)
 {
     require_class(completion, SLUICE_CLASS_CANCELLED);
-    require(completion->status == SLUICE_STATUS_WR_FLUSH_ERR && completion->cause == cause,
-            "status %u, cause %u, not %u", completion->status, completion->cause, cause);
+    require_equal(completion->status, SLUICE_STATUS_WR_FLUSH_ERR, completion->cause, cause);
 }
 
 TEST(receive_too_small)
@@ -50,8 +47,7 @@ TEST(receive_too_small)
     for (size_t i = 0; i < COUNT(lengths); i++) {
         fixture_open(&fixture);
         struct sluice_sge sge = memory_sge(&fixture.far, 0, lengths[i]);
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-        struct sluice_handle handle = post(fixture.star.spokes[1], &receive);
+        struct sluice_handle handle = post_of(fixture.star.spokes[1], SLUICE_OP_RECEIVE, &sge);
         require_result(
             sluice_multichannel_send(fixture.star.hub, 1, &fixture.near_sge, 1, DEADLINE),
             -EMSGSIZE);
@@ -70,61 +66,53 @@ TEST(receive_too_small)
 }
 
 /* Without a receive the send ends at its deadline. */
-TEST(no_receive_until_the_deadline)
+TEST_WITH(fixture, no_receive_until_the_deadline, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     struct span start = span_begin();
     require_result(
-        sluice_multichannel_send(fixture.star.hub, 1, &fixture.near_sge, 1, SLUICE_MS(100)),
+        sluice_multichannel_send(fixture->star.hub, 1, &fixture->near_sge, 1, SLUICE_MS(100)),
         -ETIMEDOUT);
     struct span took = span_since(start);
     require_took(took, SLUICE_MS(100), SLUICE_MS(1400));
-    struct sluice_error error = peer_error(fixture.star.hub, 1);
+    struct sluice_error error = peer_error(fixture->star.hub, 1);
     require(error.status == SLUICE_STATUS_DEADLINE && error.error_class == SLUICE_CLASS_TIMEOUT &&
                 error.opcode == SLUICE_OP_SEND,
             "%s", error.text);
-    require_result(sluice_multichannel_peer_state(fixture.star.hub, 1), SLUICE_STATE_FAILED);
-    fixture_close(&fixture);
+    require_result(sluice_multichannel_peer_state(fixture->star.hub, 1), SLUICE_STATE_FAILED);
 }
 
-TEST(no_message_until_the_deadline)
+TEST_WITH(fixture, no_message_until_the_deadline, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
     struct sluice_completion completion;
     int64_t start = clock_now();
-    require_result(sluice_channel_receive(fixture.star.spokes[1], &fixture.far_sge, 1,
+    require_result(sluice_channel_receive(fixture->star.spokes[1], &fixture->far_sge, 1,
                                           SLUICE_MS(50), &completion),
                    -ETIMEDOUT);
     require(clock_now() - start >= SLUICE_MS(50), "%lld ns", (long long)(clock_now() - start));
     require_class(&completion, SLUICE_CLASS_TIMEOUT);
     require(completion.status == SLUICE_STATUS_DEADLINE, "%u", completion.status);
-    require(channel_error(fixture.star.spokes[1]).status == SLUICE_STATUS_DEADLINE, "%s",
-            channel_error(fixture.star.spokes[1]).text);
-    value_check(fixture.far.bytes, LENGTH, 0);
-    fixture_close(&fixture);
+    require(channel_error(fixture->star.spokes[1]).status == SLUICE_STATUS_DEADLINE, "%s",
+            channel_error(fixture->star.spokes[1]).text);
+    value_check(fixture->far.bytes, LENGTH, 0);
 }
 
 /* One late peer of a scatter: its request times out, the others have arrived. */
-TEST(late_peer_of_a_scatter_fails_alone)
+TEST_WITH(fixture, late_peer_of_a_scatter_fails_alone, ())
 {
-    struct fixture fixture;
     struct sluice_request requests[4];
     struct sluice_completion completions[4];
     struct sluice_handle handles[3];
-    fixture_open(&fixture);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &fixture.far_sge);
-    handles[0] = post(fixture.star.spokes[0], &receive);
-    handles[2] = post(fixture.star.spokes[2], &receive);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &fixture->far_sge);
+    handles[0] = post(fixture->star.spokes[0], &receive);
+    handles[2] = post(fixture->star.spokes[2], &receive);
     for (uint32_t i = 0; i < 4; i++) {
-        requests[i] = request_of(SLUICE_OP_SEND, i % 3, &fixture.near_sge);
+        requests[i] = request_of(SLUICE_OP_SEND, i % 3, &fixture->near_sge);
         requests[i].user_data = i;
     }
     requests[3].peer = 1;
     /* Long enough for the others on a machine that stalls for some time. */
     require_result(
-        sluice_multichannel_scatter_send(fixture.star.hub, requests, 4, SLUICE_S(5), completions),
+        sluice_multichannel_scatter_send(fixture->star.hub, requests, 4, SLUICE_S(5), completions),
         -ETIMEDOUT);
     for (uint32_t i = 0; i < 4; i++) {
         require(completions[i].user_data == i && completions[i].peer == requests[i].peer, "%u", i);
@@ -133,94 +121,83 @@ TEST(late_peer_of_a_scatter_fails_alone)
     require_class(&completions[1], SLUICE_CLASS_TIMEOUT);
     require_class(&completions[2], SLUICE_CLASS_NONE);
     require_class(&completions[3], SLUICE_CLASS_TIMEOUT);
-    await(fixture.star.spokes[0], handles[0], SLUICE_CLASS_NONE);
-    await(fixture.star.spokes[2], handles[2], SLUICE_CLASS_NONE);
-    fixture_close(&fixture);
+    await(fixture->star.spokes[0], handles[0], SLUICE_CLASS_NONE);
+    await(fixture->star.spokes[2], handles[2], SLUICE_CLASS_NONE);
 }
 
 /* When a deadline passes, the other requests with that peer are cancelled. */
-TEST(deadline_cancels_other_work_of_its_peer)
+TEST_WITH(fixture, deadline_cancels_other_work_of_its_peer, ())
 {
-    struct fixture fixture;
     struct sluice_handle parked[2];
     struct sluice_completion completion;
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < 2; i++) {
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, &fixture.near_sge);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, &fixture->near_sge);
         require_result(
-            sluice_multichannel_post(fixture.star.hub, &receive, 1, DEADLINE, &parked[i]), 1);
+            sluice_multichannel_post(fixture->star.hub, &receive, 1, DEADLINE, &parked[i]), 1);
     }
     require_result(
-        sluice_multichannel_send(fixture.star.hub, 1, &fixture.near_sge, 1, SLUICE_MS(30)),
+        sluice_multichannel_send(fixture->star.hub, 1, &fixture->near_sge, 1, SLUICE_MS(30)),
         -ETIMEDOUT);
-    require_ok(sluice_multichannel_wait(fixture.star.hub, &parked[1], 0, &completion));
+    require_ok(sluice_multichannel_wait(fixture->star.hub, &parked[1], 0, &completion));
     require_cancelled(&completion, SLUICE_STATUS_DEADLINE);
     /* The request with the other peer is still pending. */
-    require_result(sluice_multichannel_wait(fixture.star.hub, &parked[0], 0, &completion),
+    require_result(sluice_multichannel_wait(fixture->star.hub, &parked[0], 0, &completion),
                    -ETIMEDOUT);
-    require_ok(sluice_channel_send(fixture.star.spokes[0], &fixture.far_sge, 1, DEADLINE));
-    require_ok(sluice_multichannel_wait(fixture.star.hub, &parked[0], DEADLINE, &completion));
+    require_ok(sluice_channel_send(fixture->star.spokes[0], &fixture->far_sge, 1, DEADLINE));
+    require_ok(sluice_multichannel_wait(fixture->star.hub, &parked[0], DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
-    fixture_close(&fixture);
 }
 
 /* The deadline of unpolled requests takes effect when the program calls the library. */
-TEST(deadline_of_unpolled_work)
+TEST_WITH(pair, deadline_of_unpolled_work, (NULL))
 {
-    struct pair pair;
     struct sluice_handle handle;
     struct sluice_completion completion;
-    pair_open(&pair, NULL);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    require_result(sluice_channel_post(pair.channels[0], &receive, 1, SLUICE_MS(20), &handle), 1);
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
-    require_ok(sluice_channel_wait(pair.channels[0], &handle, DEADLINE, &completion));
+    require_result(sluice_channel_post(pair->channels[0], &receive, 1, SLUICE_MS(20), &handle), 1);
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_READY);
+    require_ok(sluice_channel_wait(pair->channels[0], &handle, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_TIMEOUT);
-    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
-    pair_close(&pair);
+    require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
 }
 
 /* A wait that times out changes nothing. */
-TEST(timeout_of_a_wait_is_harmless)
+TEST_WITH(pair, timeout_of_a_wait_is_harmless, (NULL))
 {
-    struct pair pair;
     struct sluice_completion completion;
-    pair_open(&pair, NULL);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle handle = post(pair.channels[0], &receive);
+    struct sluice_handle handle = post(pair->channels[0], &receive);
     for (int i = 0; i < 5; i++) {
         int64_t timeout = i == 0 ? 0 : SLUICE_MS(10);
         int64_t start = clock_now();
         memset(&completion, 0xcc, sizeof(completion));
-        require_result(sluice_channel_wait(pair.channels[0], &handle, timeout, &completion),
+        require_result(sluice_channel_wait(pair->channels[0], &handle, timeout, &completion),
                        -ETIMEDOUT);
         value_check(&completion, sizeof(completion), 0xcc);
         require(clock_now() - start >= timeout, "%lld ns", (long long)(clock_now() - start));
-        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_READY);
     }
-    require_ok(sluice_channel_send_immediate(pair.channels[1], NULL, 0, 77, DEADLINE));
-    completion = await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+    require_ok(sluice_channel_send_immediate(pair->channels[1], NULL, 0, 77, DEADLINE));
+    completion = await(pair->channels[0], handle, SLUICE_CLASS_NONE);
     require(completion.immediate == 77, "%u", completion.immediate);
-    pair_close(&pair);
 }
 
 /* A failed peer refuses requests of each kind, with the reason. */
-TEST(failed_peer_refuses_work)
+TEST_WITH(fixture, failed_peer_refuses_work, ())
 {
-    struct fixture fixture;
     struct sluice_request requests[3];
     struct sluice_completion completions[3];
     struct sluice_handle handles[3];
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    star_break(&fixture.star, 1);
+    struct sluice_multichannel *hub = fixture->star.hub;
+    star_break(&fixture->star, 1);
     uint32_t cause = peer_error(hub, 1).status;
-    require_error(sluice_multichannel_send(hub, 1, &fixture.near_sge, 1, DEADLINE), -ENOTCONN, "1");
-    require_error(sluice_multichannel_receive(hub, 1, &fixture.near_sge, 1, DEADLINE, completions),
+    require_error(sluice_multichannel_send(hub, 1, &fixture->near_sge, 1, DEADLINE), -ENOTCONN,
+                  "1");
+    require_error(sluice_multichannel_receive(hub, 1, &fixture->near_sge, 1, DEADLINE, completions),
                   -ENOTCONN, "1");
-    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+    struct sluice_remote_mr remote = memory_remote(&fixture->far, 0, LENGTH);
     for (uint32_t i = 0; i < 3; i++) {
-        requests[i] = request_of(SLUICE_OP_WRITE, i, &fixture.near_sge);
+        requests[i] = request_of(SLUICE_OP_WRITE, i, &fixture->near_sge);
         requests[i].remote = remote;
     }
     require_result(sluice_multichannel_submit(hub, requests, 3, DEADLINE, completions), -ENOTCONN);
@@ -245,7 +222,6 @@ TEST(failed_peer_refuses_work)
     require_ok(sluice_scope_end(scope, NULL));
     /* The cause is what it was. */
     require(peer_error(hub, 1).status == cause, "%s", peer_error(hub, 1).text);
-    fixture_close(&fixture);
 }
 
 /* The call returns the root failure, not the cancellations around it. */
@@ -279,15 +255,13 @@ TEST(submit_returns_the_first_real_failure)
 }
 
 /* The first error of a channel is kept, and returned with the flushes after it. */
-TEST(first_error_is_kept)
+TEST_WITH(pair, first_error_is_kept, (NULL))
 {
-    struct pair pair;
     struct memory memory;
     struct sluice_handle handles[5];
     struct sluice_error none = {.size = sizeof(none)};
-    pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 64);
-    require_ok(sluice_channel_error(pair.channels[0], &none));
+    memory_open(&memory, pair->sides.pds[0], 64);
+    require_ok(sluice_channel_error(pair->channels[0], &none));
     require(none.status == 0 && none.error == 0 && none.error_class == 0, "%s", none.text);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     struct sluice_request requests[5];
@@ -297,21 +271,19 @@ TEST(first_error_is_kept)
     requests[0].remote =
         (struct sluice_remote_mr){.addr = sge.addr, .length = 64, .rkey = 0x77777777};
     requests[4].opcode = SLUICE_OP_RECEIVE;
-    require_result(sluice_channel_post(pair.channels[0], requests, 5, DEADLINE, handles), 5);
-    struct sluice_completion first = await(pair.channels[0], handles[0], SLUICE_CLASS_ACCESS);
+    require_result(sluice_channel_post(pair->channels[0], requests, 5, DEADLINE, handles), 5);
+    struct sluice_completion first = await(pair->channels[0], handles[0], SLUICE_CLASS_ACCESS);
     for (int i = 1; i < 5; i++) {
         struct sluice_completion completion =
-            await(pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
-        require(completion.cause == first.status && completion.error == -ECANCELED, "%u, %d",
-                completion.cause, completion.error);
+            await(pair->channels[0], handles[i], SLUICE_CLASS_CANCELLED);
+        require_equal(completion.cause, first.status, completion.error, -ECANCELED);
     }
-    require_error(sluice_channel_send(pair.channels[0], &sge, 1, DEADLINE), -ENOTCONN, "");
-    struct sluice_error error = channel_error(pair.channels[0]);
+    require_error(sluice_channel_send(pair->channels[0], &sge, 1, DEADLINE), -ENOTCONN, "");
+    struct sluice_error error = channel_error(pair->channels[0]);
     require(error.status == first.status && error.opcode == SLUICE_OP_WRITE &&
                 error.error_class == SLUICE_CLASS_ACCESS && error.peer == 0,
             "%s", error.text);
     memory_close(&memory);
-    pair_close(&pair);
 }
 
 /*
@@ -330,8 +302,7 @@ TEST(peer_of_a_closed_end_notices)
         if (i % 3 == 0) {
             pair_works(&pair);
         }
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-        struct sluice_handle handle = post(pair.channels[1], &receive);
+        struct sluice_handle handle = post_of(pair.channels[1], SLUICE_OP_RECEIVE, NULL);
         sluice_channel_close(pair.channels[0]);
         pair.channels[0] = NULL;
         require_ok(sluice_channel_wait(pair.channels[1], &handle, DEADLINE / 2, &completion));
@@ -349,32 +320,27 @@ TEST(no_receive_until_the_last_retry)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 1, .rnr_retry = 2};
     uint32_t status = device_is_soft() ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_RNR_RETRY_EXC_ERR;
-    struct memory memory;
     struct pair pair;
     pair_open(&pair, &attr);
-    memory_open(&memory, pair.sides.pds[0], 64);
+    struct memory memory = side_memory(&pair.sides, 0, 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     int64_t deadline = device_is_soft() ? SLUICE_MS(100) : DEADLINE;
     require_result(sluice_channel_send(pair.channels[0], &sge, 1, deadline), -ETIMEDOUT);
     require(channel_error(pair.channels[0]).status == status, "%s",
             channel_error(pair.channels[0]).text);
-    memory_close(&memory);
     pair_close(&pair);
 }
 
 /* The queue pair of the endpoint is gone before the connection. */
-TEST(endpoint_of_nobody)
+TEST_WITH(sides, endpoint_of_nobody, ())
 {
     const struct sluice_channel_attr attr = {
         .size = sizeof(attr), .ack_timeout = 12, .retry_count = 3};
     struct sluice_endpoint ours, theirs;
     struct sluice_handle handles[2];
-    struct sides sides;
-    sides_open(&sides);
-    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &attr, &ours);
-    sluice_prepared_channel_free(prepare_channel(sides.pds[1], &attr, &theirs));
-    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &theirs);
-    require(channel, "%s", sluice_last_error());
+    struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], &attr, &ours);
+    sluice_prepared_channel_free(prepare_channel(sides->pds[1], &attr, &theirs));
+    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &theirs));
     for (int i = 0; i < 2; i++) {
         struct sluice_request request = request_of(SLUICE_OP_SEND, 0, NULL);
         handles[i] = post(channel, &request);
@@ -382,7 +348,6 @@ TEST(endpoint_of_nobody)
     await(channel, handles[0], SLUICE_CLASS_PEER_LOST);
     await(channel, handles[1], SLUICE_CLASS_CANCELLED);
     sluice_channel_close(channel);
-    sides_close(&sides);
 }
 
 int main(void)

@@ -80,65 +80,57 @@ TEST(fds_are_what_they_should_be)
  * Without a message the fd is not readable; after one it is, once armed, until the message was
  * polled.
  */
-TEST(a_message_makes_the_fd_readable)
+TEST_WITH(pair, a_message_makes_the_fd_readable, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    pair_works(&pair);
-    struct sluice_channel *channel = pair.channels[0];
+    pair_works(pair);
+    struct sluice_channel *channel = pair->channels[0];
     for (uint32_t i = 0; i < 20; i++) {
         post(channel, &receive_nothing);
         require_result(settle(channel), 0);
         require(!is_readable(channel, 1), "round %u", i);
-        require_ok(sluice_channel_send_immediate(pair.channels[1], NULL, 0, i, DEADLINE));
+        require_ok(sluice_channel_send_immediate(pair->channels[1], NULL, 0, i, DEADLINE));
         require(is_readable(channel, (int)(DEADLINE / 1000000)), "round %u", i);
         require(loop_once(channel).immediate == i, "round %u", i);
         require_result(settle(channel), 0);
     }
-    pair_close(&pair);
 }
 
 /* A send completes because the peer receives; writes and reads complete without its program. */
-TEST(own_requests_make_the_fd_readable)
+TEST_WITH(pair, own_requests_make_the_fd_readable, (NULL))
 {
-    struct pair pair;
     struct memory memory;
-    pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 1 << 20);
+    memory_open(&memory, pair->sides.pds[0], 1 << 20);
     struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
     struct memory other;
-    memory_open(&other, pair.sides.pds[1], 1 << 20);
+    memory_open(&other, pair->sides.pds[1], 1 << 20);
     struct sluice_sge into = memory_sge(&other, 0, other.length);
-    post(pair.channels[0], &send);
-    require_result(settle(pair.channels[0]), 0);
+    post(pair->channels[0], &send);
+    require_result(settle(pair->channels[0]), 0);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &into);
-    post(pair.channels[1], &receive);
-    struct sluice_completion received = loop_once(pair.channels[1]);
+    post(pair->channels[1], &receive);
+    struct sluice_completion received = loop_once(pair->channels[1]);
     require(received.bytes == other.length, "%llu", (unsigned long long)received.bytes);
-    struct sluice_completion sent = loop_once(pair.channels[0]);
+    struct sluice_completion sent = loop_once(pair->channels[0]);
     require_class(&sent, SLUICE_CLASS_NONE);
     struct sluice_request read = request_of(SLUICE_OP_READ, 0, &sge);
     read.remote = memory_remote(&other, 0, other.length);
-    post(pair.channels[0], &read);
-    struct sluice_completion completion = loop_once(pair.channels[0]);
+    post(pair->channels[0], &read);
+    struct sluice_completion completion = loop_once(pair->channels[0]);
     require_class(&completion, SLUICE_CLASS_NONE);
     memory_close(&memory);
     memory_close(&other);
-    pair_close(&pair);
 }
 
 /* Another call has taken the completion from the device already, so no fd would become readable. */
-TEST(unread_result_forbids_to_sleep)
+TEST_WITH(pair, unread_result_forbids_to_sleep, (NULL))
 {
-    struct pair pair;
     int64_t due = 7;
-    pair_open(&pair, NULL);
-    struct sluice_channel *channel = pair.channels[0];
+    struct sluice_channel *channel = pair->channels[0];
     struct sluice_handle handle = post(channel, &receive_nothing);
     post(channel, &receive_nothing);
-    require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
-    require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
+    require_ok(sluice_channel_send(pair->channels[1], NULL, 0, DEADLINE));
+    require_ok(sluice_channel_send(pair->channels[1], NULL, 0, DEADLINE));
     /* The wait for the first may take the second as well. */
     await(channel, handle, SLUICE_CLASS_NONE);
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
@@ -146,7 +138,6 @@ TEST(unread_result_forbids_to_sleep)
     require(due == 0, "%lld", (long long)due);
     require_result(sluice_channel_arm(channel, NULL), 1);
     require_result(settle(channel), 1);
-    pair_close(&pair);
 }
 
 static void post_two(const struct star *star, uint32_t peer)
@@ -158,38 +149,32 @@ static void post_two(const struct star *star, uint32_t peer)
 }
 
 /* A spilled failure must be reported before the program sleeps as well. */
-TEST(an_old_failure_forbids_to_sleep)
+TEST_WITH(star, an_old_failure_forbids_to_sleep, (2, ATTR(.receive_depth = 2)))
 {
-    const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 2};
     struct sluice_completion completion;
-    struct star star;
-    star_open(&star, 2, &attr);
-    post_two(&star, 0);
-    star_break(&star, 0);
-    star_reset(&star, 0);
+    post_two(star, 0);
+    star_break(star, 0);
+    star_reset(star, 0);
     /* There are four slots: these requests take those of the failures. */
-    post_two(&star, 0);
-    post_two(&star, 1);
+    post_two(star, 0);
+    post_two(star, 1);
     for (int left = 2; left > 0; left--) {
-        require_result(sluice_multichannel_arm(star.hub, NULL), 1);
-        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 1);
+        require_result(sluice_multichannel_arm(star->hub, NULL), 1);
+        require_result(sluice_multichannel_poll(star->hub, &completion, 1), 1);
         require(completion.peer == 0 && completion.error != 0, "%d", completion.error);
     }
     do {
-        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
-    } while (sluice_multichannel_arm(star.hub, NULL) == 1);
-    star_close(&star);
+        require_result(sluice_multichannel_poll(star->hub, &completion, 1), 0);
+    } while (sluice_multichannel_arm(star->hub, NULL) == 1);
 }
 
 /* A deadline takes effect only in a call of the library: arm returns its time. */
-TEST(arm_returns_the_next_deadline)
+TEST_WITH(pair, arm_returns_the_next_deadline, (NULL))
 {
-    struct pair pair;
     int64_t due = 0;
-    pair_open(&pair, NULL);
-    struct sluice_channel *channel = pair.channels[0];
-    pair_works(&pair);
-    require_result(settle(pair.channels[1]), 0);
+    struct sluice_channel *channel = pair->channels[0];
+    pair_works(pair);
+    require_result(settle(pair->channels[1]), 0);
     require_result(settle(channel), 0);
     require_result(sluice_channel_arm(channel, &due), 0);
     require(due == SLUICE_FOREVER, "%lld", (long long)due);
@@ -208,16 +193,13 @@ TEST(arm_returns_the_next_deadline)
         require(completion.error != 0, "receive %d succeeded", i);
     }
     require_result(settle(channel), 0);
-    pair_close(&pair);
 }
 
-TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
+TEST_WITH(pair, a_wake_makes_the_fd_readable_until_the_next_poll, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    struct sluice_channel *channel = pair.channels[0];
-    pair_works(&pair);
-    require_result(settle(pair.channels[1]), 0);
+    struct sluice_channel *channel = pair->channels[0];
+    pair_works(pair);
+    require_result(settle(pair->channels[1]), 0);
     post(channel, &receive_nothing);
     for (int i = 0; i < 20; i++) {
         require_result(settle(channel), 0);
@@ -226,33 +208,29 @@ TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
         require(is_readable(channel, 0), "round %d", i);
         require_result(sluice_channel_arm(channel, NULL), 1);
         require_result(settle(channel), 0);
-        require_result(settle(pair.channels[1]), 0);
-        require(!is_readable(pair.channels[1], 0), "the other one was woken%s", "");
+        require_result(settle(pair->channels[1]), 0);
+        require(!is_readable(pair->channels[1], 0), "the other one was woken%s", "");
     }
     /* A blocking call may consume the event that makes the fd readable, but not the wake. */
     require_ok(sluice_channel_wake(channel));
-    struct sluice_handle handle = post(pair.channels[1], &receive_nothing);
+    struct sluice_handle handle = post(pair->channels[1], &receive_nothing);
     require_ok(sluice_channel_send(channel, NULL, 0, DEADLINE));
-    await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    await(pair->channels[1], handle, SLUICE_CLASS_NONE);
     require_result(sluice_channel_arm(channel, NULL), 1);
     require_result(settle(channel), 0);
-    pair_close(&pair);
 }
 
 /* In a scope only results of the scope count. */
-TEST(a_scope_may_be_waited_for_in_a_loop)
+TEST_WITH(pair, a_scope_may_be_waited_for_in_a_loop, (NULL))
 {
-    struct pair pair;
     struct sluice_completion completion;
-    pair_open(&pair, NULL);
-    struct sluice_channel *channel = pair.channels[0];
-    struct sluice_scope *scope = sluice_channel_scope_begin(channel, SLUICE_FOREVER);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_channel *channel = pair->channels[0];
+    struct sluice_scope *scope = must(sluice_channel_scope_begin(channel, SLUICE_FOREVER));
     require_result(sluice_scope_post(scope, &receive_nothing, 1, NULL), 1);
     do {
         require_result(sluice_scope_poll(scope, &completion, 1), 0);
     } while (sluice_channel_arm(channel, NULL) == 1);
-    require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
+    require_ok(sluice_channel_send(pair->channels[1], NULL, 0, DEADLINE));
     require(is_readable(channel, (int)(DEADLINE / 1000000)), "nothing came%s", "");
     require_result(sluice_channel_arm(channel, NULL), 1);
     /* Another call may have taken the completion from the device: it counts all the same. */
@@ -264,19 +242,16 @@ TEST(a_scope_may_be_waited_for_in_a_loop)
     } while (sluice_channel_arm(channel, NULL) == 1);
     require(seen == 1, "%d", seen);
     require_ok(sluice_scope_end(scope, NULL));
-    pair_close(&pair);
 }
 
 /* Once its last result was read, a failed channel no longer wakes the event loop. */
-TEST(a_failed_channel_is_quiet)
+TEST_WITH(pair, a_failed_channel_is_quiet, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    struct sluice_channel *channel = pair.channels[0];
-    pair_works(&pair);
+    struct sluice_channel *channel = pair->channels[0];
+    pair_works(pair);
     post(channel, &receive_nothing);
-    sluice_channel_close(pair.channels[1]);
-    pair.channels[1] = NULL;
+    sluice_channel_close(pair->channels[1]);
+    pair->channels[1] = NULL;
     struct sluice_completion completion = loop_once(channel);
     require_class(&completion, SLUICE_CLASS_PEER_LOST);
     require_result(settle(channel), 0);
@@ -284,28 +259,25 @@ TEST(a_failed_channel_is_quiet)
     require(!is_readable(channel, 300), "the fd of a failed channel is readable%s", "");
     used = cpu_used() - used;
     require(used < (SANITIZED ? SLUICE_MS(60) : SLUICE_MS(20)), "%lld ns", (long long)used);
-    pair_close(&pair);
 }
 
-TEST(an_idle_epoll_takes_no_cpu, .times = 2)
+TEST_WITH(star, an_idle_epoll_takes_no_cpu, (4, NULL), .times = 2)
 {
-    struct star star;
     struct epoll_event event = {.events = EPOLLIN | (_i ? EPOLLET : 0)};
     struct sluice_completion completion;
-    star_open(&star, 4, NULL);
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     require(epoll >= 0, "%s", strerror(errno));
-    for (uint32_t i = 0; i < star.peers; i++) {
-        star_works(&star, i);
-        require_ok(epoll_ctl(epoll, EPOLL_CTL_ADD, sluice_channel_fd(star.spokes[i]), &event));
+    for (uint32_t i = 0; i < star->peers; i++) {
+        star_works(star, i);
+        require_ok(epoll_ctl(epoll, EPOLL_CTL_ADD, sluice_channel_fd(star->spokes[i]), &event));
     }
-    require_ok(epoll_ctl(epoll, EPOLL_CTL_ADD, sluice_multichannel_fd(star.hub), &event));
-    for (uint32_t i = 0; i < star.peers; i++) {
-        require_result(settle(star.spokes[i]), 0);
+    require_ok(epoll_ctl(epoll, EPOLL_CTL_ADD, sluice_multichannel_fd(star->hub), &event));
+    for (uint32_t i = 0; i < star->peers; i++) {
+        require_result(settle(star->spokes[i]), 0);
     }
     do {
-        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
-    } while (sluice_multichannel_arm(star.hub, NULL) == 1);
+        require_result(sluice_multichannel_poll(star->hub, &completion, 1), 0);
+    } while (sluice_multichannel_arm(star->hub, NULL) == 1);
     /* An event from before the channel was armed does not count. */
     epoll_wait(epoll, &event, 1, 0);
     int64_t used = cpu_used();
@@ -315,7 +287,6 @@ TEST(an_idle_epoll_takes_no_cpu, .times = 2)
     used = cpu_used() - used;
     require(used < (SANITIZED ? SLUICE_MS(60) : SLUICE_MS(20)), "%lld ns", (long long)used);
     close(epoll);
-    star_close(&star);
 }
 
 /*
@@ -340,23 +311,21 @@ static void join(struct joined *joined, struct rank *rank)
     struct sluice_endpoint mine[2][CHANNELS + 1], theirs[2][CHANNELS + 1];
     memset(mine, 0, sizeof(mine));
     joined->context = open_context();
-    joined->pd = sluice_pd_alloc(joined->context);
-    require(joined->pd, "%s", sluice_last_error());
+    joined->pd = must(sluice_pd_alloc(joined->context));
     for (int i = 0; i < CHANNELS; i++) {
         prepared[i] = prepare_channel(joined->pd, NULL, &mine[0][i]);
     }
-    struct sluice_prepared_multichannel *made = sluice_multichannel_prepare(joined->pd, 1, NULL);
-    require(made, "%s", sluice_last_error());
+    struct sluice_prepared_multichannel *made =
+        must(sluice_multichannel_prepare(joined->pd, 1, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(made, &mine[0][CHANNELS], 1));
     memcpy(mine[1], mine[0], sizeof(mine[0]));
     rank_exchange(rank, mine, theirs, sizeof(mine[0]));
     for (int i = 0; i < CHANNELS; i++) {
         joined->channels[i] =
-            sluice_prepared_channel_handshake(prepared[i], &theirs[!rank->index][i]);
-        require(joined->channels[i], "%s", sluice_last_error());
+            must(sluice_prepared_channel_handshake(prepared[i], &theirs[!rank->index][i]));
     }
-    joined->all = sluice_prepared_multichannel_handshake(made, &theirs[!rank->index][CHANNELS], 1);
-    require(joined->all, "%s", sluice_last_error());
+    joined->all =
+        must(sluice_prepared_multichannel_handshake(made, &theirs[!rank->index][CHANNELS], 1));
 }
 
 static void part(struct joined *joined)
@@ -447,8 +416,7 @@ static void send_bursts(struct joined *joined, struct rank *rank)
 }
 
 struct served {
-    uint32_t messages;
-    uint32_t sleeps;
+    uint32_t messages, sleeps;
     bool over;
 };
 

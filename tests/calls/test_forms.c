@@ -20,12 +20,9 @@ static const struct sluice_channel_attr short_queues = {
 /* A hub and its peers; near memory is the hub's, far memory that of all its peers, a piece each. */
 struct fixture {
     struct star star;
-    struct memory near;
-    struct memory far;
-    struct sluice_sge near_sges[PEERS];
-    struct sluice_sge far_sges[PEERS];
-    struct sluice_remote_mr near_remotes[PEERS];
-    struct sluice_remote_mr far_remotes[PEERS];
+    struct memory near, far;
+    struct sluice_sge near_sges[PEERS], far_sges[PEERS];
+    struct sluice_remote_mr near_remotes[PEERS], far_remotes[PEERS];
     bool atomics;
     /* The state of the form that is running. */
     const struct form *form;
@@ -128,8 +125,7 @@ static void prepare(struct fixture *fixture, const struct form *form)
 
 static void begin_scope(struct fixture *fixture)
 {
-    fixture->call.scope = sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE);
-    require(fixture->call.scope, "%s", sluice_last_error());
+    fixture->call.scope = must(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
 }
 
 /* Returns the piece of the request at a place of the list. */
@@ -504,10 +500,9 @@ static void ask_beside_a_scope(const struct form *form)
     fixture_open(&fixture);
     prepare(&fixture, form);
     fill(&fixture);
-    struct sluice_scope *scope = by_hub(form)
-                                     ? sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE)
-                                     : sluice_channel_scope_begin(fixture.star.spokes[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope =
+        must(by_hub(form) ? sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE)
+                          : sluice_channel_scope_begin(fixture.star.spokes[0], DEADLINE));
     refused(&fixture, -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, &report));
     require(report.posted == 0, "%u posted", report.posted);
@@ -565,33 +560,29 @@ TEST(each_stops_at_a_failed_peer)
     try_forms(OF_PEER, ask_a_failed_peer);
 }
 
-TEST(full_queues_and_no_handles)
+TEST_WITH(fixture, full_queues_and_no_handles, ())
 {
-    struct fixture fixture;
     struct sluice_completion completion;
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
     struct sluice_handle handle;
     memset(&handle, 0xcc, sizeof(handle));
     for (uint32_t i = 0; i < DEPTH; i++) {
         require_ok(sluice_multichannel_receive_unpolled(hub, 3, NULL, 0, DEADLINE, NULL));
         require_ok(
-            sluice_channel_receive_unpolled(fixture.star.spokes[0], NULL, 0, DEADLINE, NULL));
+            sluice_channel_receive_unpolled(fixture->star.spokes[0], NULL, 0, DEADLINE, NULL));
     }
     require_error(sluice_multichannel_receive_unpolled(hub, 3, NULL, 0, DEADLINE, &handle), -EAGAIN,
                   "peer 3");
     require_error(
-        sluice_channel_receive_unpolled(fixture.star.spokes[0], NULL, 0, DEADLINE, &handle),
+        sluice_channel_receive_unpolled(fixture->star.spokes[0], NULL, 0, DEADLINE, &handle),
         -EAGAIN, "receive queue");
     value_check(&handle, sizeof(handle), 0xcc);
     /* Requests without a handle are polled. */
     require_ok(sluice_multichannel_send_unpolled(hub, 0, NULL, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_next(hub, DEADLINE, &completion));
-    require(completion.opcode == SLUICE_OP_SEND && completion.peer == 0, "opcode %u",
-            completion.opcode);
-    require_ok(sluice_channel_next(fixture.star.spokes[0], DEADLINE, &completion));
+    require_equal(completion.opcode, SLUICE_OP_SEND, completion.peer, 0);
+    require_ok(sluice_channel_next(fixture->star.spokes[0], DEADLINE, &completion));
     require(completion.opcode == SLUICE_OP_RECEIVE, "opcode %u", completion.opcode);
-    fixture_close(&fixture);
 }
 
 int main(void)

@@ -92,42 +92,34 @@ static void one_of_each(struct fixture *fixture, enum form form, uint32_t opcode
     pattern_check(fixture->far.bytes, LENGTH, key);
 }
 
-TEST(memory_that_is_not_registered, .times = FORMS)
+TEST_WITH(fixture, memory_that_is_not_registered, (), .times = FORMS)
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    for (size_t i = 0; i < COUNT(fixture.keys); i++) {
-        one_of_each(&fixture, (enum form)_i, SLUICE_OP_SEND, fixture.keys[i]);
-        one_of_each(&fixture, (enum form)_i, SLUICE_OP_WRITE, fixture.keys[i]);
+    for (size_t i = 0; i < COUNT(fixture->keys); i++) {
+        one_of_each(fixture, (enum form)_i, SLUICE_OP_SEND, fixture->keys[i]);
+        one_of_each(fixture, (enum form)_i, SLUICE_OP_WRITE, fixture->keys[i]);
     }
-    fixture_close(&fixture);
 }
 
 /* Without the flag the device checks the key. */
-TEST(the_same_without_the_flag, .times = 3)
+TEST_WITH(fixture, the_same_without_the_flag, (), .times = 3)
 {
-    struct fixture fixture;
     uint8_t bytes[LENGTH] = {0};
-    fixture_open(&fixture);
     struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
         .sge_count = 1,
-        .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = fixture.keys[_i]},
-        .remote = memory_remote(&fixture.far, 0, LENGTH)};
+        .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = fixture->keys[_i]},
+        .remote = memory_remote(&fixture->far, 0, LENGTH)};
     struct sluice_completion completion;
     int result =
-        sluice_channel_submit(fixture.pair.channels[0], &request, 1, DEADLINE, &completion);
+        sluice_channel_submit(fixture->pair.channels[0], &request, 1, DEADLINE, &completion);
     require(result == completion.error, "%d, not %d", result, completion.error);
     require_class(&completion, SLUICE_CLASS_LOCAL);
-    fixture_close(&fixture);
 }
 
 /* Several elements, of which one has no bytes and an invalid address. */
-TEST(several_elements, .times = FORMS)
+TEST_WITH(fixture, several_elements, (), .times = FORMS)
 {
-    struct fixture fixture;
     uint8_t bytes[LENGTH];
-    fixture_open(&fixture);
     pattern_fill(bytes, LENGTH, 5);
     struct sluice_sge sges[4] = {
         {.addr = (uintptr_t)bytes, .length = 5, .lkey = 1},
@@ -139,17 +131,16 @@ TEST(several_elements, .times = FORMS)
                                      .flags = SLUICE_INLINE,
                                      .sges = sges,
                                      .sge_count = 4,
-                                     .remote = memory_remote(&fixture.far, 0, LENGTH)};
-    run(&fixture, (enum form)_i, &request);
+                                     .remote = memory_remote(&fixture->far, 0, LENGTH)};
+    run(fixture, (enum form)_i, &request);
     memset(bytes, 0xee, LENGTH);
-    require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
-    pattern_check(fixture.far.bytes, LENGTH, 5);
+    require_ok(sluice_channel_flush(fixture->pair.channels[0], DEADLINE));
+    pattern_check(fixture->far.bytes, LENGTH, 5);
     /* No element at all, and one with an invalid address. */
     request.sges = &sges[1];
     request.sge_count = 1;
-    run(&fixture, (enum form)_i, &request);
-    require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
-    fixture_close(&fixture);
+    run(fixture, (enum form)_i, &request);
+    require_ok(sluice_channel_flush(fixture->pair.channels[0], DEADLINE));
 }
 
 /* The region may end, and the memory be unmapped, before the peer takes the message. */
@@ -161,8 +152,7 @@ TEST(memory_that_goes_after_the_post)
     uint8_t *bytes = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(bytes != MAP_FAILED, "%s", strerror(errno));
     pattern_fill(bytes, LENGTH, 6);
-    struct sluice_mr *mr = sluice_mr_register(fixture.pair.sides.pds[0], bytes, page, 0);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_mr *mr = must(sluice_mr_register(fixture.pair.sides.pds[0], bytes, page, 0));
     struct sluice_request send = {.opcode = SLUICE_OP_SEND, .flags = SLUICE_INLINE, .sge_count = 1};
     require_ok(sluice_mr_sge_at(mr, bytes, LENGTH, &send.sge));
     struct sluice_handle sent = post(fixture.pair.channels[0], &send);

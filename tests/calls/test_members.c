@@ -14,38 +14,33 @@
 #include "members/fixture.h"
 
 /* The lowest free index is taken first; without one, the next. */
-TEST(indices_are_used_again)
+TEST_WITH(server, indices_are_used_again, (8))
 {
-    struct server server;
     struct sluice_completion completion;
-    server_open(&server, 8);
-    require(sluice_multichannel_peers(server.all) == 0, "%u",
-            sluice_multichannel_peers(server.all));
-    require_error(sluice_multichannel_peer_state(server.all, 0), -EINVAL, "none yet");
-    require_error(sluice_multichannel_send(server.all, 0, NULL, 0, DEADLINE), -EINVAL, "none yet");
-    require_null(sluice_verbs_multichannel_qp(server.all, 0), ERANGE, "none yet");
-    require_ok(sluice_multichannel_wait_connected(server.all, 0));
-    require_ok(sluice_multichannel_flush(server.all, 0));
-    require_result(sluice_multichannel_next(server.all, 0, &completion), -ENOENT);
-    require_ok(sluice_multichannel_poll(server.all, &completion, 1));
+    require_equal(sluice_multichannel_peers(server->all), 0);
+    require_error(sluice_multichannel_peer_state(server->all, 0), -EINVAL, "none yet");
+    require_error(sluice_multichannel_send(server->all, 0, NULL, 0, DEADLINE), -EINVAL, "none yet");
+    require_null(sluice_verbs_multichannel_qp(server->all, 0), ERANGE, "none yet");
+    require_ok(sluice_multichannel_wait_connected(server->all, 0));
+    require_ok(sluice_multichannel_flush(server->all, 0));
+    require_result(sluice_multichannel_next(server->all, 0, &completion), -ENOENT);
+    require_ok(sluice_multichannel_poll(server->all, &completion, 1));
     for (uint32_t i = 0; i < 6; i++) {
-        client_comes(&server, i);
-        client_works(&server, i);
+        client_comes(server, i);
+        client_works(server, i);
     }
-    client_goes(&server, 4, false);
-    client_goes(&server, 1, true);
-    client_goes(&server, 5, true);
+    client_goes(server, 4, false);
+    client_goes(server, 1, true);
+    client_goes(server, 5, true);
     for (uint32_t i = 0; i < 4; i++) {
-        client_works(&server, client_comes(&server, (uint32_t[]){1, 4, 5, 6}[i]));
+        client_works(server, client_comes(server, (uint32_t[]){1, 4, 5, 6}[i]));
     }
     for (uint32_t i = 0; i < 7; i++) {
-        client_works(&server, i);
-        client_goes(&server, i, i % 2 == 0);
+        client_works(server, i);
+        client_goes(server, i, i % 2 == 0);
     }
-    require(sluice_multichannel_peers(server.all) == 7, "%u",
-            sluice_multichannel_peers(server.all));
-    client_works(&server, client_comes(&server, 0));
-    server_close(&server);
+    require_equal(sluice_multichannel_peers(server->all), 7);
+    client_works(server, client_comes(server, 0));
 }
 
 /* A multichannel that was made with peers keeps them beside those that are added. */
@@ -123,8 +118,7 @@ TEST(nothing_is_left_behind)
      */
     require(SANITIZED || bytes_used() < bytes + (size_t)cycles * 32 + 65536, "%zu bytes, were %zu",
             bytes_used(), bytes);
-    require(sluice_multichannel_peers(server.all) == 2, "%u",
-            sluice_multichannel_peers(server.all));
+    require_equal(sluice_multichannel_peers(server.all), 2);
     server_close(&server);
 }
 
@@ -163,27 +157,24 @@ TEST(come_and_go_beside_traffic)
 }
 
 /* A child inherits nothing that it could add to; its parent goes on. */
-TEST(child_of_fork_cannot_add_peers)
+TEST_WITH(server, child_of_fork_cannot_add_peers, (8))
 {
-    struct server server;
     struct sluice_endpoint endpoint;
     int status;
-    server_open(&server, 8);
-    client_comes(&server, 0);
-    client_comes(&server, 1);
+    client_comes(server, 0);
+    client_comes(server, 1);
     pid_t child = fork();
     require(child >= 0, "fork: %s", strerror(errno));
     if (child == 0) {
-        bool refused = sluice_multichannel_peer_add(server.all, &endpoint) == -EINVAL &&
-                       sluice_multichannel_peer_remove(server.all, 0) == -EINVAL;
+        bool refused = sluice_multichannel_peer_add(server->all, &endpoint) == -EINVAL &&
+                       sluice_multichannel_peer_remove(server->all, 0) == -EINVAL;
         _exit(refused ? 0 : 1);
     }
-    client_goes(&server, 1, false);
-    client_works(&server, client_comes(&server, 1));
-    client_works(&server, client_comes(&server, 2));
+    client_goes(server, 1, false);
+    client_works(server, client_comes(server, 1));
+    client_works(server, client_comes(server, 2));
     require(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", status);
-    client_works(&server, 0);
-    server_close(&server);
+    client_works(server, 0);
 }
 
 /* A thread that frees memory of posted requests, and other memory, again and again. */
@@ -200,8 +191,7 @@ static void *ask_for_memory(void *argument)
     uint8_t bytes[64];
     while (!atomic_load(&asker->ends)) {
         struct sluice_mr *mr =
-            sluice_mr_register(asker->pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE);
-        require(mr, "%s", sluice_last_error());
+            must(sluice_mr_register(asker->pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE));
         require_ok(sluice_mr_deregister(mr));
         require_result(sluice_mr_deregister(asker->busy), -EBUSY);
         atomic_fetch_add(&asker->asked, 1);
@@ -243,18 +233,16 @@ TEST(memory_is_scanned_meanwhile)
 }
 
 /* When it returns, no buffer is touched, and memory can be deregistered. */
-TEST(removed_with_work_in_flight)
+TEST_WITH(server, removed_with_work_in_flight, (8))
 {
-    struct server server;
     struct memory near;
     size_t length = (size_t)4 << 20;
-    server_open(&server, 8);
-    client_comes(&server, 0);
+    client_comes(server, 0);
     for (int cycle = 0; cycle < 4; cycle++) {
         struct memory far;
-        client_comes(&server, 1);
-        memory_open(&near, server.sides.pds[0], length);
-        memory_open(&far, server.sides.pds[1], length);
+        client_comes(server, 1);
+        memory_open(&near, server->sides.pds[0], length);
+        memory_open(&far, server->sides.pds[1], length);
         struct sluice_sge near_sge = memory_sge(&near, 0, length);
         struct sluice_sge far_sge = memory_sge(&far, 0, length);
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 1, &near_sge);
@@ -262,28 +250,27 @@ TEST(removed_with_work_in_flight)
         struct sluice_completion completion;
         int result;
         for (int i = 0; i < 3; i++) {
-            require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL), 1);
+            require_result(sluice_multichannel_post(server->all, &receive, 1, DEADLINE, NULL), 1);
         }
         if (cycle % 2 == 0) {
-            post(server.clients[1], &send);
+            post(server->clients[1], &send);
         }
         struct span begin = span_begin();
-        client_goes(&server, 1, false);
+        client_goes(server, 1, false);
         require_took(span_since(begin), 0, SLUICE_S(10));
         memset(near.bytes, 0x33, length);
-        client_works(&server, 0);
+        client_works(server, 0);
         value_check(near.bytes, length, 0x33);
         memory_close(&near);
         memory_close(&far);
         for (int i = 0; i < 3; i++) {
-            result = sluice_multichannel_poll(server.all, &completion, 1);
+            result = sluice_multichannel_poll(server->all, &completion, 1);
             require_result(result, 1);
             require((completion.flags & SLUICE_PEER_REMOVED) != 0, "%#x", completion.flags);
             require(completion.error == 0 || completion.error == -ECANCELED, "%d",
                     completion.error);
         }
     }
-    server_close(&server);
 }
 
 /* All queues of all peers can be full, however the queues of the device have grown. */
@@ -367,29 +354,26 @@ TEST(three_hundred_come_and_go)
 }
 
 /* A client that closes or fails is found lost and removed, and another one is added. */
-TEST(lost_and_replaced)
+TEST_WITH(server, lost_and_replaced, (4))
 {
-    struct server server;
     struct sluice_completion completion;
-    server_open(&server, 4);
-    client_comes(&server, 0);
+    client_comes(server, 0);
     for (int life = 0; life < 10; life++) {
-        struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, 1, 5);
-        client_works(&server, client_comes(&server, 1));
-        require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL), 1);
+        struct sluice_request receive = client_request(server, SLUICE_OP_RECEIVE, 1, 5);
+        client_works(server, client_comes(server, 1));
+        require_result(sluice_multichannel_post(server->all, &receive, 1, DEADLINE, NULL), 1);
         if (device_is_soft()) {
-            sluice_channel_close(server.clients[1]);
-            server.clients[1] = NULL;
-            completion = server_next(&server);
+            sluice_channel_close(server->clients[1]);
+            server->clients[1] = NULL;
+            completion = server_next(server);
             require(completion.error < 0 && completion.flags == 0, "%d", completion.error);
-            require_result(sluice_multichannel_peer_state(server.all, 1), SLUICE_STATE_FAILED);
+            require_result(sluice_multichannel_peer_state(server->all, 1), SLUICE_STATE_FAILED);
         }
-        client_goes(&server, 1, true);
-        client_works(&server, 0);
-        while (sluice_multichannel_poll(server.all, &completion, 1) == 1) {
+        client_goes(server, 1, true);
+        client_works(server, 0);
+        while (sluice_multichannel_poll(server->all, &completion, 1) == 1) {
         }
     }
-    server_close(&server);
 }
 
 int main(void)

@@ -58,14 +58,11 @@ static void do_random(struct fixture *fixture)
     check(fixture);
 }
 
-TEST(random_layouts)
+TEST_WITH(fixture, random_layouts, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     for (uint32_t i = 0; i < (short_run() ? 60 : 600); i++) {
-        do_random(&fixture);
+        do_random(fixture);
     }
-    fixture_close(&fixture);
 }
 
 /* All that a request of one element has is staged. */
@@ -81,67 +78,58 @@ TEST(one_element)
     fixture_close(&fixture);
 }
 
-TEST(no_blocks_are_an_empty_message)
+TEST_WITH(fixture, no_blocks_are_an_empty_message, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.blocks[SEND] = strided(0, 8, 16);
-    fixture.blocks[RECEIVE] = strided(0, 8, 16);
-    fill(&fixture);
-    do_submit(&fixture);
-    do_early(&fixture);
-    do_scope(&fixture);
-    do_list(&fixture);
-    fixture.blocks[RECEIVE] = strided(30, 8, 16);
-    do_submit(&fixture);
-    value_check(fixture.memory[RECEIVE].bytes, SPAN, GAP);
-    fixture_close(&fixture);
+    fixture->blocks[SEND] = strided(0, 8, 16);
+    fixture->blocks[RECEIVE] = strided(0, 8, 16);
+    fill(fixture);
+    do_submit(fixture);
+    do_early(fixture);
+    do_scope(fixture);
+    do_list(fixture);
+    fixture->blocks[RECEIVE] = strided(30, 8, 16);
+    do_submit(fixture);
+    value_check(fixture->memory[RECEIVE].bytes, SPAN, GAP);
 }
 
 /* A struct of zeros is that of a request without blocks. */
-TEST(contiguous)
+TEST_WITH(fixture, contiguous, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     const struct sluice_blocks none = {.size = sizeof(none)};
-    struct sluice_request request = ask(&fixture, SEND);
-    fixture.blocks[SEND] = strided(1, 5000, 0);
-    fixture.blocks[RECEIVE] = strided(50, 100, 200);
-    fill(&fixture);
-    do_post(&fixture, RECEIVE);
+    struct sluice_request request = ask(fixture, SEND);
+    fixture->blocks[SEND] = strided(1, 5000, 0);
+    fixture->blocks[RECEIVE] = strided(50, 100, 200);
+    fill(fixture);
+    do_post(fixture, RECEIVE);
     request.blocks = &none;
     request.sge.length = 5000;
-    require_ok(sluice_channel_submit(fixture.pair.channels[SEND], &request, 1, DEADLINE, NULL));
-    take(&fixture, RECEIVE);
-    check(&fixture);
-    fixture_close(&fixture);
+    require_ok(sluice_channel_submit(fixture->pair.channels[SEND], &request, 1, DEADLINE, NULL));
+    take(fixture, RECEIVE);
+    check(fixture);
 }
 
 /* A message that does not fit in the blocks ends as one that does not fit in a plain receive. */
-TEST(too_long)
+TEST_WITH(fixture, too_long, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
     for (int way = 0; way < 2; way++) {
-        struct sluice_request receive = ask(&fixture, RECEIVE);
-        struct sluice_request send = ask(&fixture, SEND);
+        struct sluice_request receive = ask(fixture, RECEIVE);
+        struct sluice_request send = ask(fixture, SEND);
         struct sluice_completion completion;
-        fixture.blocks[SEND] = strided(100, 50, 70);
-        fixture.blocks[RECEIVE] = strided(49, 100, 200);
-        fill(&fixture);
+        fixture->blocks[SEND] = strided(100, 50, 70);
+        fixture->blocks[RECEIVE] = strided(49, 100, 200);
+        fill(fixture);
         if (way == 0) {
             receive.blocks = NULL;
             receive.sge.length = 4900;
         }
-        struct sluice_handle handle = post(fixture.pair.channels[RECEIVE], &receive);
-        require(
-            sluice_channel_submit(fixture.pair.channels[SEND], &send, 1, DEADLINE, &completion) < 0,
-            "it was sent");
-        completion = await(fixture.pair.channels[RECEIVE], handle, SLUICE_CLASS_TRUNCATED);
-        value_check(fixture.memory[RECEIVE].bytes + 4900, SPAN - 4900, GAP);
-        pair_reset(&fixture.pair);
+        struct sluice_handle handle = post(fixture->pair.channels[RECEIVE], &receive);
+        require(sluice_channel_submit(fixture->pair.channels[SEND], &send, 1, DEADLINE,
+                                      &completion) < 0,
+                "it was sent");
+        completion = await(fixture->pair.channels[RECEIVE], handle, SLUICE_CLASS_TRUNCATED);
+        value_check(fixture->memory[RECEIVE].bytes + 4900, SPAN - 4900, GAP);
+        pair_reset(&fixture->pair);
     }
-    fixture_close(&fixture);
 }
 
 /* Where it is dropped, the receive fails alone, and tells how long the message was. */
@@ -163,9 +151,8 @@ TEST(too_long_and_dropped)
     require_ok(sluice_channel_submit(fixture.pair.channels[SEND], &send, 1, DEADLINE, NULL));
     struct sluice_completion completion;
     require_ok(sluice_channel_wait(fixture.pair.channels[RECEIVE], &handle, DEADLINE, &completion));
-    require(completion.error == -EMSGSIZE && completion.error_class == SLUICE_CLASS_TRUNCATED &&
-                completion.bytes == 5000,
-            "error %d, %llu bytes", completion.error, (unsigned long long)completion.bytes);
+    require_equal(completion.error, -EMSGSIZE, completion.error_class, SLUICE_CLASS_TRUNCATED,
+                  completion.bytes, 5000);
     value_check(fixture.memory[RECEIVE].bytes, SPAN, GAP);
     fixture.blocks[RECEIVE] = strided(50, 100, 200);
     do_submit(&fixture);
@@ -174,60 +161,55 @@ TEST(too_long_and_dropped)
 }
 
 /* A write with an immediate takes the receive, and puts nothing in its blocks. */
-TEST(taken_by_a_write)
+TEST_WITH(fixture, taken_by_a_write, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_request receive = ask(&fixture, RECEIVE);
-    struct sluice_request write = ask(&fixture, SEND);
-    fixture.blocks[RECEIVE] = strided(50, 100, 200);
-    fill(&fixture);
-    struct sluice_handle handle = post(fixture.pair.channels[RECEIVE], &receive);
+    struct sluice_request receive = ask(fixture, RECEIVE);
+    struct sluice_request write = ask(fixture, SEND);
+    fixture->blocks[RECEIVE] = strided(50, 100, 200);
+    fill(fixture);
+    struct sluice_handle handle = post(fixture->pair.channels[RECEIVE], &receive);
     write.opcode = SLUICE_OP_WRITE;
     write.flags = SLUICE_IMMEDIATE;
     write.immediate = 9;
     write.blocks = NULL;
     write.sge.length = 10000;
-    write.remote = memory_remote(&fixture.memory[RECEIVE], 50000, 10000);
-    require_ok(sluice_channel_submit(fixture.pair.channels[SEND], &write, 1, DEADLINE, NULL));
+    write.remote = memory_remote(&fixture->memory[RECEIVE], 50000, 10000);
+    require_ok(sluice_channel_submit(fixture->pair.channels[SEND], &write, 1, DEADLINE, NULL));
     struct sluice_completion completion =
-        await(fixture.pair.channels[RECEIVE], handle, SLUICE_CLASS_NONE);
+        await(fixture->pair.channels[RECEIVE], handle, SLUICE_CLASS_NONE);
     require((completion.flags & SLUICE_WRITTEN) != 0 && completion.immediate == 9, "flags %#x",
             completion.flags);
-    value_check(fixture.memory[RECEIVE].bytes, 50000, GAP);
-    fixture_close(&fixture);
+    value_check(fixture->memory[RECEIVE].bytes, 50000, GAP);
 }
 
-TEST(immediate_and_plain_neighbours)
+TEST_WITH(fixture, immediate_and_plain_neighbours, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_channel *receiver = fixture.pair.channels[RECEIVE];
+    struct sluice_channel *receiver = fixture->pair.channels[RECEIVE];
     struct sluice_request requests[6];
     struct sluice_completion completions[6];
-    fixture.blocks[SEND] = strided(100, 20, 50);
-    fixture.blocks[RECEIVE] = strided(40, 50, 60);
-    fill(&fixture);
+    fixture->blocks[SEND] = strided(100, 20, 50);
+    fixture->blocks[RECEIVE] = strided(40, 50, 60);
+    fill(fixture);
     for (uint32_t i = 0; i < COUNT(requests); i++) {
-        requests[i] = ask(&fixture, RECEIVE);
+        requests[i] = ask(fixture, RECEIVE);
         requests[i].user_data = i;
         if (i % 2 == 0) {
             requests[i].blocks = NULL;
-            requests[i].sge = memory_sge(&fixture.memory[RECEIVE], 20000 + 100 * i, 100);
+            requests[i].sge = memory_sge(&fixture->memory[RECEIVE], 20000 + 100 * i, 100);
         }
     }
     require_result(sluice_channel_post(receiver, requests, COUNT(requests), DEADLINE, NULL),
                    COUNT(requests));
     for (uint32_t i = 0; i < COUNT(requests); i++) {
-        requests[i] = ask(&fixture, SEND);
+        requests[i] = ask(fixture, SEND);
         requests[i].flags = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED;
         requests[i].immediate = 1000 + i;
         if (i % 2 == 0) {
             requests[i].blocks = NULL;
-            requests[i].sge = memory_sge(&fixture.memory[SEND], 100 * i, 100);
+            requests[i].sge = memory_sge(&fixture->memory[SEND], 100 * i, 100);
         }
     }
-    require_ok(sluice_channel_submit(fixture.pair.channels[SEND], requests, COUNT(requests),
+    require_ok(sluice_channel_submit(fixture->pair.channels[SEND], requests, COUNT(requests),
                                      DEADLINE, completions));
     for (uint32_t i = 0; i < COUNT(requests); i++) {
         struct sluice_completion completion;
@@ -236,29 +218,26 @@ TEST(immediate_and_plain_neighbours)
                     completion.bytes == (i % 2 == 0 ? 100 : 2000),
                 "request %u: %llu, %u, %llu bytes", i, (unsigned long long)completion.user_data,
                 completion.immediate, (unsigned long long)completion.bytes);
-        require(i % 2 == 1 || memcmp(fixture.memory[RECEIVE].bytes + 20000 + 100 * i,
-                                     fixture.memory[SEND].bytes + 100 * i, 100) == 0,
+        require(i % 2 == 1 || memcmp(fixture->memory[RECEIVE].bytes + 20000 + 100 * i,
+                                     fixture->memory[SEND].bytes + 100 * i, 100) == 0,
                 "request %u", i);
         if (i % 2 == 0) {
-            memset(fixture.memory[RECEIVE].bytes + 20000 + 100 * i, GAP, 100);
+            memset(fixture->memory[RECEIVE].bytes + 20000 + 100 * i, GAP, 100);
         }
     }
-    check(&fixture);
-    fixture_close(&fixture);
+    check(fixture);
 }
 
 /* What is cancelled, or is late, puts nothing in its blocks. */
-TEST(cancelled_and_late)
+TEST_WITH(fixture, cancelled_and_late, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_channel *channel = fixture.pair.channels[RECEIVE];
+    struct sluice_channel *channel = fixture->pair.channels[RECEIVE];
     for (int way = 0; way < 2; way++) {
-        struct sluice_request request = ask(&fixture, RECEIVE);
+        struct sluice_request request = ask(fixture, RECEIVE);
         struct sluice_completion completion;
-        fixture.blocks[SEND] = strided(100, 50, 70);
-        fixture.blocks[RECEIVE] = strided(50, 100, 200);
-        fill(&fixture);
+        fixture->blocks[SEND] = strided(100, 50, 70);
+        fixture->blocks[RECEIVE] = strided(50, 100, 200);
+        fill(fixture);
         if (way == 0) {
             struct sluice_handle handle = post(channel, &request);
             require_ok(sluice_channel_cancel(channel, &handle, &completion));
@@ -267,28 +246,24 @@ TEST(cancelled_and_late)
             require_result(sluice_channel_submit(channel, &request, 1, SLUICE_MS(20), &completion),
                            -ETIMEDOUT);
         }
-        value_check(fixture.memory[RECEIVE].bytes, SPAN, GAP);
-        pair_reset(&fixture.pair);
-        do_submit(&fixture);
-        check(&fixture);
+        value_check(fixture->memory[RECEIVE].bytes, SPAN, GAP);
+        pair_reset(&fixture->pair);
+        do_submit(fixture);
+        check(fixture);
     }
-    fixture_close(&fixture);
 }
 
 TEST(many_peers)
 {
     static const uint32_t everybody[] = {0, 1, 2, 3};
     struct star star;
-    struct memory hub;
-    struct memory spokes;
-    struct sluice_request sends[4];
-    struct sluice_request receives[4];
+    struct sluice_request sends[4], receives[4];
     struct sluice_completion completions[8];
     const struct sluice_blocks out = strided(50, 10, 40);
     const struct sluice_blocks in = strided(25, 20, 21);
     star_open(&star, 4, &messages_attr);
-    memory_open(&hub, star.sides.pds[0], 16000);
-    memory_open(&spokes, star.sides.pds[1], 16000);
+    struct memory hub = side_memory(&star.sides, 0, 16000);
+    struct memory spokes = side_memory(&star.sides, 1, 16000);
     pattern_fill(hub.bytes, hub.length, 5);
     for (uint32_t i = 0; i < 4; i++) {
         struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE,
@@ -338,27 +313,22 @@ TEST(many_peers)
                     hub.bytes[at / 10 * 40 + at % 10],
                 "multicast, byte %u", i);
     }
-    memory_close(&hub);
-    memory_close(&spokes);
     star_close(&star);
 }
 
 /* A peer that comes later has a staging buffer, and keeps it over resets. */
-TEST(peers_that_are_reset)
+TEST_WITH(fixture, peers_that_are_reset, ())
 {
-    static struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.blocks[SEND] = strided(100, 50, 70);
-    fixture.blocks[RECEIVE] = strided(50, 100, 200);
+    fixture->blocks[SEND] = strided(100, 50, 70);
+    fixture->blocks[RECEIVE] = strided(50, 100, 200);
     for (int round = 0; round < 3; round++) {
-        struct sluice_request request = ask(&fixture, SEND);
-        fill(&fixture);
-        post(fixture.pair.channels[SEND], &request);
-        pair_reset(&fixture.pair);
-        do_submit(&fixture);
-        check(&fixture);
+        struct sluice_request request = ask(fixture, SEND);
+        fill(fixture);
+        post(fixture->pair.channels[SEND], &request);
+        pair_reset(&fixture->pair);
+        do_submit(fixture);
+        check(fixture);
     }
-    fixture_close(&fixture);
 }
 
 int main(void)

@@ -14,8 +14,7 @@
 TEST(list_of_devices, .group = "objects")
 {
     struct sluice_device_info info = {.size = sizeof(info)};
-    struct sluice_device_list *list = sluice_device_list_get();
-    require(list, "%s", sluice_last_error());
+    struct sluice_device_list *list = must(sluice_device_list_get());
     uint32_t count = sluice_device_list_count(list);
     require(count >= 1, "%u", count);
     bool found = false;
@@ -28,8 +27,7 @@ TEST(list_of_devices, .group = "objects")
     require(found, "no %s", test_device());
     /* soft comes last, and can always be used. */
     require(strcmp(info.name, "soft") == 0 && strcmp(info.transport, "soft") == 0, "%s", info.name);
-    require(info.active == 1 && info.ports == 1 && info.level == SLUICE_LEVEL_TCP,
-            "active %u, ports %u, level %u", info.active, info.ports, info.level);
+    require_equal(info.active, 1, info.ports, 1, info.level, SLUICE_LEVEL_TCP);
     require_error(sluice_device_list_info(list, count, &info), -ERANGE, "");
     require_error(sluice_device_list_info(list, UINT32_MAX, &info), -ERANGE, "");
     require_error(sluice_device_list_info(list, 0, NULL), -EINVAL, "");
@@ -62,13 +60,11 @@ TEST(query_of_a_context, .group = "objects")
 TEST(device_of_the_environment, .group = "objects")
 {
     setenv("SLUICE_DEVICE", "soft", 1);
-    struct sluice_context *context = sluice_context_open(NULL, NULL);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
     require(strcmp(context_info(context).device, "soft") == 0, "%s", context_info(context).device);
     sluice_context_close(context);
     unsetenv("SLUICE_DEVICE");
-    context = sluice_context_open(NULL, NULL);
-    require(context, "%s", sluice_last_error());
+    context = must(sluice_context_open(NULL, NULL));
     sluice_context_close(context);
 }
 
@@ -113,8 +109,7 @@ TEST(closing_in_any_order)
             require_ok(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE));
             pattern_check(memory.bytes + 50, 50, 3);
         } else {
-            struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-            struct sluice_handle handle = post(pair.channels[0], &receive);
+            struct sluice_handle handle = post_of(pair.channels[0], SLUICE_OP_RECEIVE, &sge);
             require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
             await(pair.channels[0], handle, SLUICE_CLASS_NONE);
         }
@@ -154,21 +149,17 @@ TEST(nothing_leaks)
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
 
-TEST(regions, .group = "objects")
+TEST_WITH(sides, regions, (), .group = "objects")
 {
-    struct sides sides;
     static uint8_t bytes[100];
-    sides_open(&sides);
-    struct sluice_pd *pd = sides.pds[0];
-    struct sluice_mr *mr = sluice_mr_register(pd, bytes + 1, 98, 0);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_pd *pd = sides->pds[0];
+    struct sluice_mr *mr = must(sluice_mr_register(pd, bytes + 1, 98, 0));
     require(sluice_mr_addr(mr) == bytes + 1 && sluice_mr_length(mr) == 98, "%zu bytes",
             sluice_mr_length(mr));
     struct sluice_sge sge;
     require_ok(sluice_mr_sge(mr, 10, 20, &sge));
-    require(sge.addr == (uint64_t)(uintptr_t)(bytes + 11) && sge.length == 20 &&
-                sge.lkey == sluice_mr_lkey(mr),
-            "length %u", sge.length);
+    require_equal(sge.addr, (uint64_t)(uintptr_t)(bytes + 11), sge.length, 20, sge.lkey,
+                  sluice_mr_lkey(mr));
     require_ok(sluice_mr_deregister(mr));
     require_null(sluice_mr_register(pd, NULL, 10, 0), EINVAL, "");
     require_null(sluice_mr_register(pd, bytes, 0, 0), EINVAL, "");
@@ -178,7 +169,6 @@ TEST(regions, .group = "objects")
     require_null(sluice_mr_register(pd, bytes, 10, UINT32_C(1) << 3), EINVAL, "");
     require_null(sluice_mr_alloc(pd, 10, SLUICE_ACCESS_REMOTE_WRITE), EINVAL, "");
     require_null(sluice_mr_alloc(pd, SIZE_MAX / 2, ACCESS_ALL), ENOMEM, "");
-    sides_close(&sides);
 }
 
 TEST(memory_that_cannot_be_registered, .group = "objects")
@@ -201,8 +191,8 @@ TEST(memory_that_cannot_be_registered, .group = "objects")
     mprotect(pages, page, PROT_READ);
     require_null(sluice_mr_register(sides.pds[0], pages, page, SLUICE_ACCESS_LOCAL_WRITE), EFAULT,
                  "");
-    struct sluice_mr *mr = sluice_mr_register(sides.pds[0], pages, page, SLUICE_ACCESS_REMOTE_READ);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_mr *mr =
+        must(sluice_mr_register(sides.pds[0], pages, page, SLUICE_ACCESS_REMOTE_READ));
     require_ok(sluice_mr_deregister(mr));
     munmap(pages, 3 * page);
     sides_close(&sides);
@@ -219,8 +209,7 @@ TEST(allocated_regions, .group = "objects")
             continue; /* remote write without local write */
         }
         for (size_t i = 0; i < COUNT(lengths); i++) {
-            struct sluice_mr *mr = sluice_mr_alloc(sides.pds[0], lengths[i], access);
-            require(mr, "%s", sluice_last_error());
+            struct sluice_mr *mr = must(sluice_mr_alloc(sides.pds[0], lengths[i], access));
             uint8_t *bytes = sluice_mr_addr(mr);
             require((uintptr_t)bytes % page == 0, "%p", (void *)bytes);
             require(sluice_mr_length(mr) == lengths[i], "%zu", sluice_mr_length(mr));
@@ -245,8 +234,7 @@ TEST(slices_of_remote_memory, .group = "objects")
     value_check(&slice, sizeof(slice), 0xcc);
     require_ok(sluice_remote_mr_slice(&remote, 100, 0, &slice));
     require_ok(sluice_remote_mr_slice(&remote, 10, 20, &slice));
-    require(slice.addr == 1010 && slice.length == 20 && slice.rkey == 5 && slice.reserved[0] == 0,
-            "%llu", (unsigned long long)slice.addr);
+    require_equal(slice.addr, 1010, slice.length, 20, slice.rkey, 5, slice.reserved[0], 0);
     require_ok(sluice_remote_mr_slice(&slice, 5, 15, &slice));
     require(slice.addr == 1015 && slice.length == 15, "%llu", (unsigned long long)slice.addr);
 }
@@ -255,15 +243,13 @@ TEST(packed_remote_memory, .group = "objects")
 {
     struct sluice_remote_mr remote = {
         .addr = UINT64_C(0x123456789abcdef0), .length = UINT64_C(0x1020304050), .rkey = 0xfedcba98};
-    struct sluice_remote_mr back;
-    struct sluice_remote_mr untouched;
+    struct sluice_remote_mr back, untouched;
     uint8_t bytes[SLUICE_REMOTE_MR_BYTES];
     sluice_remote_mr_pack(&remote, bytes);
     memset(&back, 0xcc, sizeof(back));
     require_ok(sluice_remote_mr_unpack(bytes, &back));
-    require(back.addr == remote.addr && back.length == remote.length && back.rkey == remote.rkey &&
-                back.reserved[0] == 0,
-            "%llx", (unsigned long long)back.addr);
+    require_equal(back.addr, remote.addr, back.length, remote.length, back.rkey, remote.rkey,
+                  back.reserved[0], 0);
     /* A flipped bit is refused, or the result differs. */
     for (int bit = 0; bit < SLUICE_REMOTE_MR_BYTES * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << (bit % 8));
@@ -342,8 +328,7 @@ TEST(version_and_names, .group = "objects")
 }
 
 struct log_seen {
-    uint32_t lines;
-    uint32_t worst;
+    uint32_t lines, worst;
 };
 
 static void count_line(uint32_t level, const char *line, void *user)
@@ -357,8 +342,7 @@ TEST(log_function, .group = "objects")
 {
     struct log_seen seen = {0};
     require_ok(sluice_log_set(SLUICE_LOG_DEBUG, count_line, &seen));
-    struct sluice_context *context = sluice_context_open(NULL, NULL);
-    require(context, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
     sluice_context_close(context);
     require(seen.lines >= 1 && seen.worst >= SLUICE_LOG_INFO, "%u lines, level %u", seen.lines,
             seen.worst);

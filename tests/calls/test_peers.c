@@ -21,14 +21,12 @@ static void half_open(struct half *half, const struct sluice_channel_attr *attr)
     struct sluice_prepared_channel *prepared =
         prepare_channel(half->sides.pds[0], attr, &half->ours);
     half->late = prepare_channel(half->sides.pds[1], attr, &theirs);
-    half->channel = sluice_prepared_channel_handshake(prepared, &theirs);
-    require(half->channel, "%s", sluice_last_error());
+    half->channel = must(sluice_prepared_channel_handshake(prepared, &theirs));
 }
 
 static struct sluice_channel *half_complete(struct half *half)
 {
-    struct sluice_channel *peer = sluice_prepared_channel_handshake(half->late, &half->ours);
-    require(peer, "%s", sluice_last_error());
+    struct sluice_channel *peer = must(sluice_prepared_channel_handshake(half->late, &half->ours));
     half->late = NULL;
     return peer;
 }
@@ -54,12 +52,8 @@ TEST(connected_peers_answer)
     pair_works(&pair);
     /* The probe is not counted as a request. */
     require_ok(sluice_channel_counters(pair.channels[0], &counters));
-    require(counters.requests[SLUICE_OP_WRITE] == 0 && counters.requests[SLUICE_OP_READ] == 0 &&
-                counters.discarded == 0,
-            "%llu writes, %llu reads, %llu discarded",
-            (unsigned long long)counters.requests[SLUICE_OP_WRITE],
-            (unsigned long long)counters.requests[SLUICE_OP_READ],
-            (unsigned long long)counters.discarded);
+    require_equal(counters.requests[SLUICE_OP_WRITE], 0, counters.requests[SLUICE_OP_READ], 0,
+                  counters.discarded, 0);
     pair_reset(&pair);
     require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
     pair_close(&pair);
@@ -117,13 +111,12 @@ TEST(probe_takes_no_place_of_a_request)
 {
     const struct sluice_channel_attr attr = {QUICK, .send_depth = 1, .receive_depth = 1};
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[2];
     struct half half;
     half_open(&half, &attr);
     require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
     handles[0] = post(half.channel, &write);
-    handles[1] = post(half.channel, &receive);
+    handles[1] = post_of(half.channel, SLUICE_OP_RECEIVE, NULL);
     require_result(sluice_channel_post(half.channel, &write, 1, DEADLINE, NULL), -EAGAIN);
     require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
     struct sluice_channel *peer = half_complete(&half);
@@ -187,8 +180,7 @@ TEST(unanswered_probe_delays_nothing)
             require_ok(sluice_channel_shutdown(half.channel, DEADLINE));
             require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -ENOTCONN);
         } else if (i == 1) {
-            struct sluice_prepared_channel *prepared = sluice_channel_reset(half.channel);
-            require(prepared, "%s", sluice_last_error());
+            struct sluice_prepared_channel *prepared = must(sluice_channel_reset(half.channel));
             require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
             sluice_prepared_channel_free(prepared);
             half.channel = NULL;
@@ -221,8 +213,7 @@ TEST(peers_without_remote_rights)
     }
     struct sluice_channel_attr closed = {.size = sizeof(closed), .access = SLUICE_ACCESS_NONE};
     struct sluice_channel_attr careful = {.size = sizeof(careful), .keepalive = SLUICE_S(1)};
-    struct sluice_endpoint ours;
-    struct sluice_endpoint theirs;
+    struct sluice_endpoint ours, theirs;
     struct sides sides;
     sides_open(&sides);
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &careful, &ours);

@@ -14,10 +14,9 @@ TEST(channel_is_reset_many_times)
 {
     const int cycles = short_run() ? 100 : 1000;
     struct sluice_error none = {.size = sizeof(none)};
-    struct memory memory;
     struct pair pair;
     pair_open(&pair, NULL);
-    memory_open(&memory, pair.sides.pds[0], 64);
+    side_memory(&pair.sides, 0, 64);
     pair_works(&pair);
     int fds = count_fds();
     int qps = count_objects("qp");
@@ -35,102 +34,88 @@ TEST(channel_is_reset_many_times)
             mrs);
     require(count_objects("qp") == qps, "%d queue pairs, were %d", count_objects("qp"), qps);
     require(count_objects("mr") == mrs, "%d regions, were %d", count_objects("mr"), mrs);
-    memory_close(&memory);
     pair_close(&pair);
 }
 
 /* A failed channel that was reset has no error and refuses nothing. */
-TEST(failed_channel_is_reset)
+TEST_WITH(pair, failed_channel_is_reset, (NULL))
 {
     struct sluice_error none = {.size = sizeof(none)};
-    struct pair pair;
-    pair_open(&pair, NULL);
     for (int cycle = 0; cycle < 3; cycle++) {
-        require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(10), NULL),
+        require_result(sluice_channel_receive(pair->channels[0], NULL, 0, SLUICE_MS(10), NULL),
                        -ETIMEDOUT);
-        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
-        pair_reset(&pair);
-        require_ok(sluice_channel_error(pair.channels[0], &none));
-        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
-        pair_works(&pair);
+        require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_FAILED);
+        pair_reset(pair);
+        require_ok(sluice_channel_error(pair->channels[0], &none));
+        require_result(sluice_channel_state(pair->channels[0]), SLUICE_STATE_READY);
+        pair_works(pair);
     }
-    pair_close(&pair);
 }
 
 /* A channel that is reset with requests in flight does not touch their buffers afterwards. */
-TEST(reset_with_work_in_flight)
+TEST_WITH(pair, reset_with_work_in_flight, (NULL))
 {
-    struct pair pair;
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     size_t length = (size_t)4 << 20;
-    pair_open(&pair, NULL);
     for (int cycle = 0; cycle < 4; cycle++) {
-        memory_open(&near, pair.sides.pds[0], length);
-        memory_open(&far, pair.sides.pds[1], length);
+        memory_open(&near, pair->sides.pds[0], length);
+        memory_open(&far, pair->sides.pds[1], length);
         struct sluice_sge near_sge = memory_sge(&near, 0, length);
         struct sluice_sge far_sge = memory_sge(&far, 0, length);
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &near_sge);
         struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
         if (cycle % 2 == 0) {
-            post(pair.channels[0], &receive);
+            post(pair->channels[0], &receive);
         }
-        post(pair.channels[1], &send);
+        post(pair->channels[1], &send);
         int64_t start = fair_now();
-        pair_reset(&pair);
+        pair_reset(pair);
         require(fair_now() - start < SLUICE_S(3), "%lld ms",
                 (long long)(fair_now() - start) / 1000000);
         memset(near.bytes, 0x33, length);
-        pair_works(&pair);
+        pair_works(pair);
         value_check(near.bytes, length, 0x33);
         memory_close(&near);
         memory_close(&far);
     }
-    pair_close(&pair);
 }
 
 /* Old handles are not valid on the new connection. */
-TEST(handles_of_before_a_reset)
+TEST_WITH(star, handles_of_before_a_reset, (2, NULL))
 {
-    struct star star;
     struct sluice_completion completion;
     struct sluice_endpoint ours;
     struct sluice_handle handles[2];
-    star_open(&star, 2, NULL);
     for (uint32_t i = 0; i < 2; i++) {
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, NULL);
-        require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, &handles[i]), 1);
+        require_result(sluice_multichannel_post(star->hub, &receive, 1, DEADLINE, &handles[i]), 1);
     }
-    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    require_ok(sluice_multichannel_peer_reset(star->hub, 1, &ours));
     /* Requests in flight with that peer have ended; those with the other peer have not. */
-    require_ok(sluice_multichannel_wait(star.hub, &handles[1], 0, &completion));
+    require_ok(sluice_multichannel_wait(star->hub, &handles[1], 0, &completion));
     require_class(&completion, SLUICE_CLASS_CANCELLED);
-    require_result(sluice_multichannel_wait(star.hub, &handles[0], 0, &completion), -ETIMEDOUT);
-    require_ok(sluice_channel_send(star.spokes[0], NULL, 0, DEADLINE));
-    require_ok(sluice_multichannel_wait(star.hub, &handles[0], DEADLINE, &completion));
+    require_result(sluice_multichannel_wait(star->hub, &handles[0], 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_channel_send(star->spokes[0], NULL, 0, DEADLINE));
+    require_ok(sluice_multichannel_wait(star->hub, &handles[0], DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
-    star_close(&star);
 }
 
-TEST(peer_is_reset_many_times)
+TEST_WITH(star, peer_is_reset_many_times, (3, NULL))
 {
-    struct star star;
-    star_open(&star, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
-        star_works(&star, i);
+        star_works(star, i);
     }
     int fds = count_fds();
     for (int cycle = 0; cycle < 20; cycle++) {
         if (cycle % 2 == 0) {
-            star_break(&star, 1);
+            star_break(star, 1);
         }
-        star_reset(&star, 1);
+        star_reset(star, 1);
         for (uint32_t i = 0; i < 3; i++) {
-            star_works(&star, i);
+            star_works(star, i);
         }
         require(settle_fds(fds) <= fds, "%d fds, were %d, cycle %d", count_fds(), fds, cycle);
     }
-    star_close(&star);
 }
 
 /* The close is immediate, whatever is in flight, and no buffer is touched after it. */
@@ -174,18 +159,15 @@ TEST(close_with_work_in_flight)
 }
 
 /* After a shutdown new requests are refused, and the peer is notified that it is gone. */
-TEST(shutdown_ends_the_connection)
+TEST_WITH(pair, shutdown_ends_the_connection, (NULL))
 {
-    struct pair pair;
-    pair_open(&pair, NULL);
-    require_ok(sluice_channel_shutdown(pair.channels[0], DEADLINE));
-    require_result(sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE), -ENOTCONN);
+    require_ok(sluice_channel_shutdown(pair->channels[0], DEADLINE));
+    require_result(sluice_channel_send(pair->channels[0], NULL, 0, DEADLINE), -ENOTCONN);
     if (device_is_soft()) {
-        require_result(sluice_channel_receive(pair.channels[1], NULL, 0, DEADLINE, NULL),
+        require_result(sluice_channel_receive(pair->channels[1], NULL, 0, DEADLINE, NULL),
                        -ECONNRESET);
     }
-    require_ok(sluice_channel_shutdown(pair.channels[0], 0));
-    pair_close(&pair);
+    require_ok(sluice_channel_shutdown(pair->channels[0], 0));
 }
 
 int main(void)

@@ -55,8 +55,7 @@ static void connect_thousand(struct rank *rank)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 16, .receive_depth = 16};
     struct rlimit limit = {1024, 1024};
-    struct memory out;
-    struct memory in;
+    struct memory out, in;
     require(rank->size == 1 && setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
@@ -116,8 +115,7 @@ TEST(queues_of_all_peers_can_be_full)
         .size = sizeof(attr), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
     const uint32_t all = FULL_PEERS * FULL_DEPTH;
     struct sluice_completion completions[64];
-    struct memory out;
-    struct memory in;
+    struct memory out, in;
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     memory_open(&out, pd, (size_t)all * 8);

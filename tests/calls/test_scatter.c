@@ -12,10 +12,8 @@
 struct fixture {
     struct rank *rank;
     struct mesh mesh;
-    struct memory out;
-    struct memory in;
-    struct sluice_remote_mr remote_outs[GROUP_MAX];
-    struct sluice_remote_mr remote_ins[GROUP_MAX];
+    struct memory out, in;
+    struct sluice_remote_mr remote_outs[GROUP_MAX], remote_ins[GROUP_MAX];
     size_t size;
     struct sluice_sge sges[4 * GROUP_MAX];
     struct sluice_request requests[4 * GROUP_MAX];
@@ -279,8 +277,7 @@ static void do_multicast_write(struct fixture *fixture)
                                                    remotes, n, DEADLINE, fixture->completions));
     for (uint32_t i = 0; i < n; i++) {
         require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
-        require(fixture->completions[i].peer == remotes[i].peer, "%u",
-                fixture->completions[i].peer);
+        require_equal(fixture->completions[i].peer, remotes[i].peer);
     }
     mesh_barrier(&fixture->mesh, fixture->rank);
     for (uint32_t i = 0; i < n; i++) {
@@ -363,19 +360,16 @@ TEST(submit_of_all_kinds, .group = "processes")
 }
 
 /* 16 peers within the process, and 8 rounds. */
-TEST(sixteen_peers)
+TEST_WITH(star, sixteen_peers, (STAR_PEERS, NULL))
 {
-    struct star star;
-    struct memory out;
-    struct memory in;
+    struct memory out, in;
     struct sluice_sge sges[2][STAR_PEERS];
     struct sluice_request requests[2][STAR_PEERS];
     struct sluice_handle handles[STAR_PEERS];
     struct sluice_completion completions[STAR_PEERS];
     size_t size = 5000;
-    star_open(&star, STAR_PEERS, NULL);
-    memory_open(&out, star.sides.pds[0], STAR_PEERS * size);
-    memory_open(&in, star.sides.pds[1], STAR_PEERS * size);
+    memory_open(&out, star->sides.pds[0], STAR_PEERS * size);
+    memory_open(&in, star->sides.pds[1], STAR_PEERS * size);
     for (uint32_t round = 0; round < 8; round++) {
         pattern_fill(out.bytes, out.length, round);
         for (uint32_t i = 0; i < STAR_PEERS; i++) {
@@ -383,24 +377,23 @@ TEST(sixteen_peers)
             sges[1][i] = memory_sge(&in, i * size, size);
             requests[0][i] = request_of(SLUICE_OP_NONE, i, &sges[0][i]);
             requests[1][i] = request_of(SLUICE_OP_RECEIVE, 0, &sges[1][i]);
-            handles[i] = post(star.spokes[i], &requests[1][i]);
+            handles[i] = post(star->spokes[i], &requests[1][i]);
         }
-        require_ok(sluice_multichannel_scatter_send(star.hub, requests[0], STAR_PEERS, DEADLINE,
+        require_ok(sluice_multichannel_scatter_send(star->hub, requests[0], STAR_PEERS, DEADLINE,
                                                     completions));
         for (uint32_t i = 0; i < STAR_PEERS; i++) {
             require_class(&completions[i], SLUICE_CLASS_NONE);
-            await(star.spokes[i], handles[i], SLUICE_CLASS_NONE);
+            await(star->spokes[i], handles[i], SLUICE_CLASS_NONE);
             requests[0][i].remote = memory_remote(&in, i * size, size);
         }
         pattern_check(in.bytes, in.length, round);
         memset(out.bytes, 0, out.length);
-        require_ok(sluice_multichannel_gather_read(star.hub, requests[0], STAR_PEERS, DEADLINE,
+        require_ok(sluice_multichannel_gather_read(star->hub, requests[0], STAR_PEERS, DEADLINE,
                                                    completions));
         pattern_check(out.bytes, out.length, round);
     }
     memory_close(&in);
     memory_close(&out);
-    star_close(&star);
 }
 
 int main(void)

@@ -1,293 +1,188 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Edge cases that libraries of this kind are known to handle badly, one test each, of
- * lists, handles, polling and scopes:
- *
- *   unknown_peer_index             the list is refused, nothing of it was posted
- *   empty_list                     is no error, and does nothing
- *   empty_sge_list                 is a message of no bytes
- *   duplicate_peers_in_a_list      are served in the order of the list
- *   scoped_list_fails_midway       each request has a handle and a result
- *   blocking_list_fails_midway     each request has a result, within the deadline
- *   unpolled_list_fails_midway     the call returns how many were posted
- *   completion_of_a_scatter_fails  the failed one is known, and the others are not lost
- *   scope_exit_order               posting order; the block's error and the failures
- *   polled_error_is_delivered      and not reported again at the end of the scope
- *   strict_scope                   -EBUSY and a count, after draining
- *   double_poll                    the same result again
- *   dropped_handle                 costs nothing, the call returns at once
- *   forgotten_handles              are bounded: work goes on, failures are kept longest
- *   handle_outlives_its_channel    is stale, and no call waits for it
- *   request_ids                    are never reused
- *   full_queues                    are waited for, or -EAGAIN
- *   completion_queue_never_overruns  with all queues full and without polls
- *   immediate_of_a_receive         in host byte order, and distinct from none
- *   bytes_of_sends_and_writes      are defined
- *   sges_beyond_their_memory       are refused when they are made
- *   endpoint_count_mismatch        is refused with the expected number
- *   handshake_fails_for_one_peer   the others are connected
- *   numbers_of_peers               0 is allowed, too many are refused
- *   error_after_an_error           the first error stays
- *
- * Tests of handles and queues are in semantics/handles.c, those of messages and peers in
- * semantics/peers.c. A failing completion queue is tested where one can be made to fail:
- * dead_queue_is_logged_once of test_engine, queue_that_fails of test_verbs_queues.
+ * Lists some of whose requests fail, or are to one peer; the ids of requests; and completions of
+ * queues that are all full while the program does not poll.
  */
-#include "../support/process.h"
-#include "semantics/fixture.h"
+#include <stdlib.h>
 
-TEST(unknown_peer_index)
+#include "../support/pair.h"
+
+#define PEERS 3
+#define DEPTH 4
+#define SLOT 16
+#define SLOTS 48
+
+/* A hub with short queues, memory on both sides, and writes from slot to slot. */
+struct fixture {
+    struct star star;
+    struct memory near, far;
+    struct sluice_sge sges[SLOTS];
+    struct sluice_request writes[SLOTS];
+    struct sluice_completion completions[SLOTS];
+    struct sluice_scope_report report;
+};
+
+static void fixture_open(struct fixture *fixture)
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    fixture.writes[2].peer = PEERS;
-    memset(fixture.completions, 0xcc, sizeof(fixture.completions));
-    require_error(sluice_multichannel_submit(hub, fixture.writes, 3, DEADLINE, fixture.completions),
-                  -EINVAL, "request 2 peer 3");
-    require_error(
-        sluice_multichannel_scatter_write(hub, fixture.writes, 3, DEADLINE, fixture.completions),
-        -EINVAL, "request 2 peer 3");
-    require_error(sluice_multichannel_post(hub, fixture.writes, 3, DEADLINE, fixture.handles),
-                  -EINVAL, "request 2 peer 3");
-    value_check(fixture.completions, sizeof(fixture.completions), 0xcc);
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_error(sluice_scope_post(scope, fixture.writes, 3, fixture.handles), -EINVAL,
-                  "request 2 peer 3");
-    require_ok(sluice_scope_end(scope, &fixture.report));
-    require(fixture.report.posted == 0, "%u", fixture.report.posted);
-    require_result(sluice_multichannel_poll(hub, fixture.completions, 1), 0);
-    value_check(fixture.far.bytes, fixture.far.length, 0);
-    fixture_close(&fixture);
+    memset(fixture, 0, sizeof(*fixture));
+    star_open(&fixture->star, PEERS, ATTR(.send_depth = DEPTH, .receive_depth = DEPTH));
+    fixture->near = side_memory(&fixture->star.sides, 0, SLOTS * SLOT);
+    fixture->far = side_memory(&fixture->star.sides, 1, SLOTS * SLOT);
+    pattern_fill(fixture->near.bytes, fixture->near.length, 1);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        fixture->sges[i] = memory_sge(&fixture->near, (size_t)i * SLOT, SLOT);
+        fixture->writes[i] = request_of(SLUICE_OP_WRITE, i % PEERS, &fixture->sges[i]);
+        fixture->writes[i].remote = memory_remote(&fixture->far, (size_t)i * SLOT, SLOT);
+        fixture->writes[i].user_data = 100 + i;
+    }
+    fixture->report.size = sizeof(fixture->report);
+    fixture->report.failures = fixture->completions;
+    fixture->report.capacity = SLOTS;
 }
 
-TEST(empty_list)
+static void fixture_close(struct fixture *fixture)
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    require_ok(sluice_multichannel_submit(hub, NULL, 0, 0, NULL));
-    require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, 0, NULL));
-    require_ok(sluice_multichannel_gather_receive(hub, NULL, 0, 0, NULL));
-    require_ok(sluice_multichannel_multicast_send(hub, NULL, NULL, 0, 0, NULL));
-    require_result(sluice_multichannel_post(hub, NULL, 0, 0, NULL), 0);
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_result(sluice_scope_post(scope, NULL, 0, NULL), 0);
-    require_ok(sluice_scope_end(scope, &fixture.report));
-    require(fixture.report.posted == 0, "%u", fixture.report.posted);
-    /* This holds even where no peer is left to take a request. */
-    sluice_multichannel_shutdown(hub, 0);
-    require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, 0, NULL));
-    fixture_close(&fixture);
+    star_close(&fixture->star);
 }
 
-TEST(empty_sge_list)
+static struct sluice_scope *begin(struct fixture *fixture)
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_request write = request_of(SLUICE_OP_WRITE, 1, NULL);
-    struct sluice_handle handle = post(fixture.star.spokes[1], &receive);
-    require_ok(sluice_multichannel_send(fixture.star.hub, 1, NULL, 0, DEADLINE));
-    struct sluice_completion completion = await(fixture.star.spokes[1], handle, SLUICE_CLASS_NONE);
-    require(completion.bytes == 0, "%llu", (unsigned long long)completion.bytes);
-    require_ok(sluice_multichannel_submit(fixture.star.hub, &write, 1, DEADLINE, &completion));
-    require_class(&completion, SLUICE_CLASS_NONE);
-    fixture_close(&fixture);
+    return must(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
 }
 
-TEST(duplicate_peers_in_a_list)
+/* Requires that a slot of the peers' memory has been written, or has not. */
+static void check_slot(const struct fixture *fixture, uint32_t slot, bool written)
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
+    const uint8_t *bytes = fixture->far.bytes + slot * SLOT;
+    if (written) {
+        require(memcmp(bytes, fixture->near.bytes + slot * SLOT, SLOT) == 0, "slot %u", slot);
+    } else {
+        value_check(bytes, SLOT, 0);
+    }
+}
+
+TEST_WITH(fixture, duplicate_peers_in_a_list, ())
+{
     /* All writes go to one place of one peer, one after the other: the last one stays. */
     for (uint32_t i = 0; i < 10; i++) {
-        fixture.writes[i].peer = 1;
-        fixture.writes[i].remote = fixture.writes[0].remote;
+        fixture->writes[i].peer = 1;
+        fixture->writes[i].remote = fixture->writes[0].remote;
     }
-    require_ok(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 10, DEADLINE,
-                                                 fixture.completions));
-    require(memcmp(fixture.far.bytes, fixture.near.bytes + 9 * SLOT, SLOT) == 0, "slot %u", 9);
+    require_ok(sluice_multichannel_scatter_write(fixture->star.hub, fixture->writes, 10, DEADLINE,
+                                                 fixture->completions));
+    require(memcmp(fixture->far.bytes, fixture->near.bytes + 9 * SLOT, SLOT) == 0, "slot %u", 9);
     for (uint32_t i = 0; i < 10; i++) {
-        require(fixture.completions[i].user_data == 100 + i, "%u", i);
+        require(fixture->completions[i].user_data == 100 + i, "%u", i);
     }
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 8, NULL), 8);
+    struct sluice_scope *scope = begin(fixture);
+    require_result(sluice_scope_post_scatter_write(scope, fixture->writes, 8, NULL), 8);
     require_ok(sluice_scope_end(scope, NULL));
-    require(memcmp(fixture.far.bytes, fixture.near.bytes + 7 * SLOT, SLOT) == 0, "slot %u", 7);
-    fixture_close(&fixture);
+    require(memcmp(fixture->far.bytes, fixture->near.bytes + 7 * SLOT, SLOT) == 0, "slot %u", 7);
 }
 
-/* Peer 1 has failed. */
-static void break_one(struct fixture *fixture)
+TEST_WITH(fixture, completion_of_a_scatter_fails, ())
 {
-    star_break(&fixture->star, 1);
-}
-
-TEST(scoped_list_fails_midway)
-{
-    struct fixture fixture;
-    struct sluice_completion completion;
-    fixture_open(&fixture);
-    break_one(&fixture);
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 9, fixture.handles), 9);
-    /* The places of the first requests are reused by the last: the handle is one of these. */
-    for (uint32_t i = 9 - PEERS; i < 9; i++) {
-        require_ok(sluice_scope_wait(scope, &fixture.handles[i], DEADLINE, &completion));
-        require(completion.user_data == 100 + i, "%u", i);
-        require_class(&completion, i % PEERS == 1 ? SLUICE_CLASS_CANCELLED : SLUICE_CLASS_NONE);
-        require(completion.error == (i % PEERS == 1 ? -ENOTCONN : 0), "%d", completion.error);
-    }
-    require_result(sluice_scope_end(scope, &fixture.report), -ENOTCONN);
-    require(fixture.report.posted == 9 && fixture.report.failed == 2 && fixture.report.count == 2,
-            "posted %u, failed %u", fixture.report.posted, fixture.report.failed);
-    require(fixture.completions[0].user_data == 101 && fixture.completions[1].user_data == 104,
-            "%llu", (unsigned long long)fixture.completions[0].user_data);
-    for (uint32_t i = 0; i < 9; i++) {
-        check_slot(&fixture, i, i % PEERS != 1);
-    }
-    fixture_close(&fixture);
-}
-
-TEST(blocking_list_fails_midway)
-{
-    struct fixture fixture;
-    fixture_open(&fixture);
-    break_one(&fixture);
-    memset(fixture.completions, 0xcc, sizeof(fixture.completions));
-    require_result(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 9, DEADLINE,
-                                                     fixture.completions),
-                   -ENOTCONN);
-    for (uint32_t i = 0; i < 9; i++) {
-        require(fixture.completions[i].user_data == 100 + i, "%u", i);
-        require_class(&fixture.completions[i],
-                      i % PEERS == 1 ? SLUICE_CLASS_CANCELLED : SLUICE_CLASS_NONE);
-        check_slot(&fixture, i, i % PEERS != 1);
-    }
-    /* A peer that never sends is waited for until the deadline, and no longer. */
-    struct sluice_request receives[PEERS];
-    for (uint32_t i = 0; i < PEERS; i++) {
-        receives[i] = request_of(SLUICE_OP_RECEIVE, i, NULL);
-    }
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
-    post(fixture.star.spokes[0], &send);
-    int64_t start = fair_now();
-    require_result(sluice_multichannel_gather_receive(fixture.star.hub, receives, PEERS,
-                                                      SLUICE_MS(200), fixture.completions),
-                   -ETIMEDOUT);
-    int64_t took = fair_now() - start;
-    require(took < SLUICE_MS(1600), "%lld ms", (long long)took / 1000000);
-    require_class(&fixture.completions[0], SLUICE_CLASS_NONE);
-    require_class(&fixture.completions[1], SLUICE_CLASS_CANCELLED);
-    require_class(&fixture.completions[2], SLUICE_CLASS_TIMEOUT);
-    fixture_close(&fixture);
-}
-
-TEST(unpolled_list_fails_midway)
-{
-    struct fixture fixture;
-    fixture_open(&fixture);
-    break_one(&fixture);
-    memset(fixture.handles, 0xcc, sizeof(fixture.handles));
-    require_result(
-        sluice_multichannel_post(fixture.star.hub, fixture.writes, 6, DEADLINE, fixture.handles),
-        1);
-    value_check(&fixture.handles[1], sizeof(fixture.handles[0]), 0xcc);
-    require_ok(sluice_multichannel_wait(fixture.star.hub, &fixture.handles[0], DEADLINE,
-                                        &fixture.completions[0]));
-    require_class(&fixture.completions[0], SLUICE_CLASS_NONE);
-    require_error(sluice_multichannel_post(fixture.star.hub, fixture.writes + 1, 5, DEADLINE,
-                                           fixture.handles + 1),
-                  -ENOTCONN, "peer 1");
-    value_check(&fixture.handles[1], sizeof(fixture.handles[0]), 0xcc);
-    require_result(sluice_multichannel_poll(fixture.star.hub, fixture.completions, 1), 0);
-    for (uint32_t i = 0; i < 6; i++) {
-        check_slot(&fixture, i, i == 0);
-    }
-    fixture_close(&fixture);
-}
-
-TEST(completion_of_a_scatter_fails)
-{
-    struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.writes[4].remote.rkey ^= 0x33333333;
-    require_error(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 9, DEADLINE,
-                                                    fixture.completions),
+    fixture->writes[4].remote.rkey ^= 0x33333333;
+    require_error(sluice_multichannel_scatter_write(fixture->star.hub, fixture->writes, 9, DEADLINE,
+                                                    fixture->completions),
                   -EACCES, "write peer 1");
     for (uint32_t i = 0; i < 9; i++) {
-        require_class(&fixture.completions[i], i == 4   ? SLUICE_CLASS_ACCESS
-                                               : i == 7 ? SLUICE_CLASS_CANCELLED
-                                                        : SLUICE_CLASS_NONE);
-        require(fixture.completions[i].peer == i % PEERS, "%u", fixture.completions[i].peer);
-        check_slot(&fixture, i, i != 4 && i != 7);
+        require_class(&fixture->completions[i], i == 4   ? SLUICE_CLASS_ACCESS
+                                                : i == 7 ? SLUICE_CLASS_CANCELLED
+                                                         : SLUICE_CLASS_NONE);
+        require(fixture->completions[i].peer == i % PEERS, "%u", fixture->completions[i].peer);
+        check_slot(fixture, i, i != 4 && i != 7);
     }
-    fixture_close(&fixture);
 }
 
-TEST(scope_exit_order)
+TEST_WITH(fixture, scope_exit_order, ())
 {
-    struct fixture fixture;
-    fixture_open(&fixture);
-    fixture.writes[4].remote.rkey ^= 0x33333333; /* this fails write 7 to the same peer as well */
-    fixture.writes[2].remote.rkey ^= 0x33333333; /* this fails writes 5 and 8 as well */
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 9, NULL), 9);
-    fixture.report.said = -EDOM;
-    require_result(sluice_scope_end(scope, &fixture.report), -EDOM);
+    fixture->writes[4].remote.rkey ^= 0x33333333; /* this fails write 7 to the same peer as well */
+    fixture->writes[2].remote.rkey ^= 0x33333333; /* this fails writes 5 and 8 as well */
+    struct sluice_scope *scope = begin(fixture);
+    require_result(sluice_scope_post_scatter_write(scope, fixture->writes, 9, NULL), 9);
+    fixture->report.said = -EDOM;
+    require_result(sluice_scope_end(scope, &fixture->report), -EDOM);
     static const uint32_t failed[] = {2, 4, 5, 7, 8};
-    require(fixture.report.count == COUNT(failed) && fixture.report.said == -EDOM, "%u",
-            fixture.report.count);
+    require_equal(fixture->report.count, COUNT(failed), fixture->report.said, -EDOM);
     for (uint32_t i = 0; i < COUNT(failed); i++) {
-        require(fixture.completions[i].user_data == 100 + failed[i],
+        require(fixture->completions[i].user_data == 100 + failed[i],
                 "failure %u is of request %llu", i,
-                (unsigned long long)fixture.completions[i].user_data - 100);
+                (unsigned long long)fixture->completions[i].user_data - 100);
     }
     for (uint32_t i = 0; i < 9; i++) {
-        check_slot(&fixture, i, i < 2 || i == 3 || i == 6);
+        check_slot(fixture, i, i < 2 || i == 3 || i == 6);
     }
-    fixture_close(&fixture);
 }
 
-TEST(polled_error_is_delivered)
+static int compare_ids(const void *left, const void *right)
 {
-    struct fixture fixture;
-    struct sluice_completion completion;
-    fixture_open(&fixture);
-    fixture.writes[1].remote.rkey ^= 0x33333333;
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 3, fixture.handles), 3);
-    require_ok(sluice_scope_wait(scope, &fixture.handles[1], DEADLINE, &completion));
-    require_class(&completion, SLUICE_CLASS_ACCESS);
-    require_ok(sluice_scope_end(scope, &fixture.report));
-    require(fixture.report.failed == 0 && fixture.report.unseen == 2, "%u", fixture.report.unseen);
-    fixture_close(&fixture);
+    const struct sluice_handle *one = left;
+    const struct sluice_handle *other = right;
+    return one->id < other->id ? -1 : one->id > other->id;
 }
 
-TEST(strict_scope)
+/* Ids of sends and receives, scoped, unpolled and refused, come from one space. */
+TEST_WITH(fixture, request_ids, ())
 {
-    struct fixture fixture;
-    struct sluice_completion completion;
-    fixture_open(&fixture);
+    enum { ROUNDS = 500 };
+    static struct sluice_handle handles[4 * ROUNDS];
+    struct sluice_multichannel *hub = fixture->star.hub;
+    star_break(&fixture->star, 2);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        struct sluice_handle *four = &handles[(size_t)4 * i];
+        require_ok(sluice_multichannel_write_unpolled(
+            hub, 0, fixture->sges, 1, &fixture->writes[0].remote, DEADLINE, &four[0]));
+        require_ok(sluice_multichannel_flush(hub, DEADLINE));
+        struct sluice_scope *scope = begin(fixture);
+        require_ok(sluice_scope_post_receive(scope, 1, NULL, 0, &four[1]));
+        require_ok(sluice_scope_post_write(scope, 1, fixture->sges, 1, &fixture->writes[0].remote,
+                                           &four[2]));
+        require_ok(sluice_scope_post_send(scope, 2, NULL, 0, &four[3]));
+        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
+        require_result(sluice_channel_post(fixture->star.spokes[1], &send, 1, DEADLINE, NULL), 1);
+        require_result(sluice_scope_end(scope, NULL), -ENOTCONN);
+        require_ok(sluice_channel_flush(fixture->star.spokes[1], DEADLINE));
+    }
+    qsort(handles, COUNT(handles), sizeof(handles[0]), compare_ids);
+    require(handles[0].id != 0, "an id of %u", 0);
+    for (size_t i = 1; i < COUNT(handles); i++) {
+        require(handles[i - 1].id != handles[i].id, "id %llx came twice",
+                (unsigned long long)handles[i].id);
+    }
+}
+
+TEST_WITH(fixture, completion_queue_never_overruns, ())
+{
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
-    fixture.report.flags = SLUICE_SCOPE_STRICT;
-    struct sluice_scope *scope = fixture_begin(&fixture);
-    require_result(sluice_scope_post(scope, &receive, 1, fixture.handles), 1);
-    require_result(sluice_scope_post(scope, fixture.writes, 3, fixture.handles + 1), 3);
-    /* A wait that finds no result yet does not count. */
-    require_result(sluice_scope_wait(scope, &fixture.handles[0], 0, &completion), -ETIMEDOUT);
-    require_ok(sluice_scope_wait(scope, &fixture.handles[2], DEADLINE, &completion));
-    post(fixture.star.spokes[0], &send);
-    require_error(sluice_scope_end(scope, &fixture.report), -EBUSY, "3 of 4");
-    require(fixture.report.unseen == 3 && fixture.report.failed == 0 &&
-                fixture.report.error == -EBUSY,
-            "%u", fixture.report.unseen);
-    for (uint32_t i = 0; i < 3; i++) {
-        check_slot(&fixture, i, true);
+    for (uint32_t i = 0; i < PEERS * DEPTH; i++) {
+        receive.peer = fixture->writes[i].peer;
+        receive.user_data = 500 + i;
+        require_result(sluice_multichannel_post(fixture->star.hub, &receive, 1, DEADLINE, NULL), 1);
+        require_result(
+            sluice_channel_post(fixture->star.spokes[receive.peer], &send, 1, DEADLINE, NULL), 1);
+        require_result(
+            sluice_multichannel_post(fixture->star.hub, &fixture->writes[i], 1, DEADLINE, NULL), 1);
     }
-    fixture_close(&fixture);
+    /* All of them complete while the hub does not poll. */
+    for (uint32_t i = 0; i < PEERS; i++) {
+        require_ok(sluice_channel_flush(fixture->star.spokes[i], DEADLINE));
+    }
+    uint32_t seen[2] = {0, 0};
+    for (int got = 0; got < 2 * PEERS * DEPTH;) {
+        got += sluice_multichannel_poll(fixture->star.hub, fixture->completions + got,
+                                        2 * PEERS * DEPTH - (uint32_t)got);
+    }
+    for (uint32_t i = 0; i < 2 * PEERS * DEPTH; i++) {
+        require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
+        uint64_t data = fixture->completions[i].user_data;
+        seen[data >= 500] |= UINT32_C(1) << (data >= 500 ? data - 500 : data - 100);
+    }
+    require(seen[0] == (1 << PEERS * DEPTH) - 1 && seen[1] == seen[0], "%x, %x", seen[0], seen[1]);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        star_works(&fixture->star, i);
+    }
 }
 
 int main(void)

@@ -25,8 +25,7 @@ static struct sluice_channel_attr attr_of(uint32_t queue_pairs)
 /* A pair with this many queue pairs, and memory on both sides. */
 struct striped {
     struct pair pair;
-    struct memory here;
-    struct memory there;
+    struct memory here, there;
 };
 
 static void striped_open(struct striped *striped, uint32_t queue_pairs, size_t bytes)
@@ -84,16 +83,14 @@ static void one_size(struct striped *striped, size_t size, uint32_t pieces)
     memory_check_guards(&striped->there);
 }
 
-TEST(all_sizes_arrive, .times = 3)
+static const uint32_t numbers[] = {2, 3, 8};
+
+TEST_WITH(striped, all_sizes_arrive, (numbers[_i], BYTES), .times = COUNT(numbers))
 {
-    static const uint32_t counts[] = {2, 3, 8};
-    struct striped striped;
-    striped_open(&striped, counts[_i], BYTES);
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        one_size(&striped, sizes[i], 1);
-        one_size(&striped, sizes[i], 5);
+        one_size(striped, sizes[i], 1);
+        one_size(striped, sizes[i], 5);
     }
-    striped_close(&striped);
 }
 
 #define PAGE ((size_t)64)
@@ -120,8 +117,7 @@ TEST(blocks_are_striped_by_what_was_merged_of_them)
     request.blocks = &blocks;
     request.flags = SLUICE_IMMEDIATE;
     request.immediate = 78;
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle handle = post(striped.pair.channels[1], &receive);
+    struct sluice_handle handle = post_of(striped.pair.channels[1], SLUICE_OP_RECEIVE, NULL);
     pattern_fill(striped.here.bytes, bytes, key);
     require_ok(sluice_channel_submit(striped.pair.channels[0], &request, 1, DEADLINE, &got));
     require(got.bytes == bytes, "%llu", (unsigned long long)got.bytes);
@@ -156,8 +152,7 @@ TEST(different_numbers_meet, .times = 4)
     }
     for (int i = 0; i < 2; i++) {
         striped.pair.channels[i] =
-            sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]);
-        require(striped.pair.channels[i], "%s", sluice_last_error());
+            must(sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]));
     }
     memory_open(&striped.here, striped.pair.sides.pds[0], BYTES);
     memory_open(&striped.there, striped.pair.sides.pds[1], BYTES);
@@ -196,70 +191,65 @@ static void *read_rounds(void *argument)
     return NULL;
 }
 
-TEST(a_flag_is_behind_all_stripes)
+TEST_WITH(striped, a_flag_is_behind_all_stripes, (4, BYTES + 2 * WORD))
 {
-    struct striped striped;
     pthread_t thread;
-    striped_open(&striped, 4, BYTES + 2 * WORD);
-    memset(striped.there.bytes, 0, BYTES + 2 * WORD);
-    struct reader reader = {&striped.there, striped.pair.channels[1], short_run() ? 10 : ROUNDS};
-    struct sluice_sge data = memory_sge(&striped.here, 0, BYTES);
-    struct sluice_sge flag = memory_sge(&striped.here, BYTES, WORD);
-    const uint64_t *answer = (const void *)(striped.there.bytes + BYTES + WORD);
+    memset(striped->there.bytes, 0, BYTES + 2 * WORD);
+    struct reader reader = {&striped->there, striped->pair.channels[1], short_run() ? 10 : ROUNDS};
+    struct sluice_sge data = memory_sge(&striped->here, 0, BYTES);
+    struct sluice_sge flag = memory_sge(&striped->here, BYTES, WORD);
+    const uint64_t *answer = (const void *)(striped->there.bytes + BYTES + WORD);
     require(pthread_create(&thread, NULL, read_rounds, &reader) == 0, "no thread");
     for (uint64_t round = 1; round <= reader.rounds; round++) {
-        struct sluice_request requests[2] = {write_of(&striped, &data, 0),
-                                             write_of(&striped, &flag, BYTES)};
-        memset(striped.here.bytes, (int)round, BYTES);
-        memcpy(striped.here.bytes + BYTES, &round, WORD);
-        require_ok(sluice_channel_submit(striped.pair.channels[0], requests, 2, DEADLINE, NULL));
+        struct sluice_request requests[2] = {write_of(striped, &data, 0),
+                                             write_of(striped, &flag, BYTES)};
+        memset(striped->here.bytes, (int)round, BYTES);
+        memcpy(striped->here.bytes + BYTES, &round, WORD);
+        require_ok(sluice_channel_submit(striped->pair.channels[0], requests, 2, DEADLINE, NULL));
         while (sluice_load_acquire64(answer) != round)
             sched_yield();
     }
     pthread_join(thread, NULL);
-    striped_close(&striped);
 }
 
 /* A list in which each request depends on the one before it. */
-TEST(requests_keep_their_order)
+TEST_WITH(striped, requests_keep_their_order, (3, 5 * BYTES))
 {
     enum { SMALL, LARGE, MIDDLE, READ, COVER, SEND, ADD, REQUESTS };
-    struct striped striped;
     struct sluice_completion completions[REQUESTS];
     struct sluice_request requests[REQUESTS];
-    striped_open(&striped, 3, 5 * BYTES);
-    struct sluice_channel *channel = striped.pair.channels[0];
-    struct sluice_sge small = memory_sge(&striped.here, 0, 100);
-    struct sluice_sge large = memory_sge(&striped.here, BYTES, BYTES);
-    struct sluice_sge middle = memory_sge(&striped.here, 8, 40);
-    struct sluice_sge back = memory_sge(&striped.here, 2 * BYTES, BYTES);
-    struct sluice_sge cover = memory_sge(&striped.here, 3 * BYTES, BYTES);
-    struct sluice_sge word = memory_sge(&striped.here, 4 * BYTES, WORD);
-    struct sluice_sge taken = memory_sge(&striped.there, 2 * BYTES, 100);
-    uint8_t *here = striped.here.bytes, *there = striped.there.bytes;
+    struct sluice_channel *channel = striped->pair.channels[0];
+    struct sluice_sge small = memory_sge(&striped->here, 0, 100);
+    struct sluice_sge large = memory_sge(&striped->here, BYTES, BYTES);
+    struct sluice_sge middle = memory_sge(&striped->here, 8, 40);
+    struct sluice_sge back = memory_sge(&striped->here, 2 * BYTES, BYTES);
+    struct sluice_sge cover = memory_sge(&striped->here, 3 * BYTES, BYTES);
+    struct sluice_sge word = memory_sge(&striped->here, 4 * BYTES, WORD);
+    struct sluice_sge taken = memory_sge(&striped->there, 2 * BYTES, 100);
+    uint8_t *here = striped->here.bytes, *there = striped->there.bytes;
     for (int round = 0; round < (short_run() ? 5 : 50); round++) {
         memset(here, 1, BYTES);
         memset(here + BYTES, 2, BYTES);
         memset(here + 2 * BYTES, 0, BYTES);
         memset(here + 3 * BYTES, 4, BYTES);
         memset(there, 0, 5 * BYTES);
-        requests[SMALL] = write_of(&striped, &small, 1000);
-        requests[LARGE] = write_of(&striped, &large, 0);
-        requests[MIDDLE] = write_of(&striped, &middle, BYTES / 2);
+        requests[SMALL] = write_of(striped, &small, 1000);
+        requests[LARGE] = write_of(striped, &large, 0);
+        requests[MIDDLE] = write_of(striped, &middle, BYTES / 2);
         requests[READ] = request_of(SLUICE_OP_READ, 0, &back);
-        requests[READ].remote = memory_remote(&striped.there, 0, BYTES);
-        requests[COVER] = write_of(&striped, &cover, 0);
+        requests[READ].remote = memory_remote(&striped->there, 0, BYTES);
+        requests[COVER] = write_of(striped, &cover, 0);
         requests[SEND] = request_of(SLUICE_OP_SEND, 0, &small);
         requests[ADD] = request_of(SLUICE_OP_FETCH_ADD, 0, &word);
-        requests[ADD].remote = memory_remote(&striped.there, 0, WORD);
+        requests[ADD].remote = memory_remote(&striped->there, 0, WORD);
         requests[ADD].operand[0] = 1;
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &taken);
-        struct sluice_handle handle = post(striped.pair.channels[1], &receive);
+        struct sluice_handle handle = post(striped->pair.channels[1], &receive);
         require_ok(sluice_channel_submit(channel, requests, REQUESTS, DEADLINE, completions));
         for (int i = 0; i < REQUESTS; i++) {
             require_class(&completions[i], SLUICE_CLASS_NONE);
         }
-        await(striped.pair.channels[1], handle, SLUICE_CLASS_NONE);
+        await(striped->pair.channels[1], handle, SLUICE_CLASS_NONE);
         /* The read came between the two large writes, and saw all of the write before it. */
         value_check(here + 2 * BYTES, BYTES / 2, 2);
         value_check(here + 2 * BYTES + BYTES / 2, 40, 1);
@@ -268,68 +258,58 @@ TEST(requests_keep_their_order)
         value_check(here + 4 * BYTES, WORD, 4);
         value_check(there + 2 * BYTES, 100, 1);
     }
-    striped_close(&striped);
 }
 
 /* A request that is held back sends the bytes that it had when it was posted. */
-TEST(inline_bytes_are_taken_at_once)
+TEST_WITH(striped, inline_bytes_are_taken_at_once, (2, 2 * BYTES))
 {
-    struct striped striped;
     struct sluice_handle handles[2];
-    striped_open(&striped, 2, 2 * BYTES);
     uint8_t bytes[16];
     struct sluice_sge own = {.addr = (uint64_t)(uintptr_t)bytes, .length = sizeof(bytes)};
-    struct sluice_sge large = memory_sge(&striped.here, 0, BYTES);
+    struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
     memset(bytes, 5, sizeof(bytes));
-    struct sluice_request requests[2] = {write_of(&striped, &large, 0),
-                                         write_of(&striped, &own, BYTES)};
+    struct sluice_request requests[2] = {write_of(striped, &large, 0),
+                                         write_of(striped, &own, BYTES)};
     requests[1].flags = SLUICE_INLINE;
-    require_result(sluice_channel_post(striped.pair.channels[0], requests, 2, DEADLINE, handles),
+    require_result(sluice_channel_post(striped->pair.channels[0], requests, 2, DEADLINE, handles),
                    2);
     memset(bytes, 6, sizeof(bytes));
     requests[0].sges = requests[1].sges = NULL;
-    await(striped.pair.channels[0], handles[0], SLUICE_CLASS_NONE);
-    await(striped.pair.channels[0], handles[1], SLUICE_CLASS_NONE);
-    value_check(striped.there.bytes + BYTES, sizeof(bytes), 5);
-    striped_close(&striped);
+    await(striped->pair.channels[0], handles[0], SLUICE_CLASS_NONE);
+    await(striped->pair.channels[0], handles[1], SLUICE_CLASS_NONE);
+    value_check(striped->there.bytes + BYTES, sizeof(bytes), 5);
 }
 
 /* A write with an immediate is not striped: its receive reports all of its bytes. */
-TEST(write_with_immediate_is_not_striped)
+TEST_WITH(striped, write_with_immediate_is_not_striped, (4, BYTES))
 {
-    struct striped striped;
-    striped_open(&striped, 4, BYTES);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_sge large = memory_sge(&striped.here, 0, BYTES);
-    struct sluice_remote_mr remote = memory_remote(&striped.there, 0, BYTES);
-    struct sluice_handle handle = post(striped.pair.channels[1], &receive);
-    memset(striped.here.bytes, 7, BYTES);
-    require_ok(sluice_channel_write_immediate(striped.pair.channels[0], &large, 1, &remote, 12345,
+    struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
+    struct sluice_remote_mr remote = memory_remote(&striped->there, 0, BYTES);
+    struct sluice_handle handle = post(striped->pair.channels[1], &receive);
+    memset(striped->here.bytes, 7, BYTES);
+    require_ok(sluice_channel_write_immediate(striped->pair.channels[0], &large, 1, &remote, 12345,
                                               DEADLINE));
     struct sluice_completion completion =
-        await(striped.pair.channels[1], handle, SLUICE_CLASS_NONE);
-    require(completion.bytes == BYTES && completion.immediate == 12345, "%llu bytes, %u",
-            (unsigned long long)completion.bytes, completion.immediate);
-    value_check(striped.there.bytes, BYTES, 7);
-    striped_close(&striped);
+        await(striped->pair.channels[1], handle, SLUICE_CLASS_NONE);
+    require_equal(completion.bytes, BYTES, completion.immediate, 12345);
+    value_check(striped->there.bytes, BYTES, 7);
 }
 
 /* The stripes beyond the region are refused; requests behind are cancelled, and not done. */
-TEST(a_refused_stripe_fails_the_peer)
+TEST_WITH(striped, a_refused_stripe_fails_the_peer, (3, 3 * BYTES))
 {
-    struct striped striped;
     struct sluice_handle handles[3];
-    striped_open(&striped, 3, 3 * BYTES);
-    struct sluice_channel *channel = striped.pair.channels[0];
+    struct sluice_channel *channel = striped->pair.channels[0];
     struct memory narrow;
-    memory_open(&narrow, striped.pair.sides.pds[1], BYTES);
-    struct sluice_sge large = memory_sge(&striped.here, 0, BYTES);
+    memory_open(&narrow, striped->pair.sides.pds[1], BYTES);
+    struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
     struct sluice_request requests[3];
     for (int round = 0; round < 3; round++) {
-        memset(striped.here.bytes, 9, BYTES);
-        memset(striped.there.bytes, 0, 3 * BYTES);
+        memset(striped->here.bytes, 9, BYTES);
+        memset(striped->there.bytes, 0, 3 * BYTES);
         for (int i = 0; i < 3; i++) {
-            requests[i] = write_of(&striped, &large, (size_t)i * BYTES);
+            requests[i] = write_of(striped, &large, (size_t)i * BYTES);
         }
         requests[1].remote = memory_remote(&narrow, 0, BYTES);
         requests[1].remote.addr += BYTES / 2;
@@ -337,66 +317,57 @@ TEST(a_refused_stripe_fails_the_peer)
         await(channel, handles[0], SLUICE_CLASS_NONE);
         struct sluice_completion failed = await(channel, handles[1], SLUICE_CLASS_ACCESS);
         struct sluice_completion behind = await(channel, handles[2], SLUICE_CLASS_CANCELLED);
-        require(behind.cause == failed.status, "cause %u, not %u", behind.cause, failed.status);
-        require(channel_error(channel).status == failed.status, "status %u, not %u",
-                channel_error(channel).status, failed.status);
-        value_check(striped.there.bytes, BYTES, 9);
-        value_check(striped.there.bytes + 2 * BYTES, BYTES, 0);
+        require_equal(behind.cause, failed.status, channel_error(channel).status, failed.status);
+        value_check(striped->there.bytes, BYTES, 9);
+        value_check(striped->there.bytes + 2 * BYTES, BYTES, 0);
         memory_check_guards(&narrow);
-        pair_reset(&striped.pair);
-        pair_works(&striped.pair);
-        one_size(&striped, BYTES, 5);
+        pair_reset(&striped->pair);
+        pair_works(&striped->pair);
+        one_size(striped, BYTES, 5);
     }
     memory_close(&narrow);
-    striped_close(&striped);
 }
 
 /*
  * As with one queue pair, the target of the wrong request loses its peer if it has a receive
  * posted.
  */
-TEST(target_of_a_refused_stripe_loses_its_peer)
+TEST_WITH(striped, target_of_a_refused_stripe_loses_its_peer, (3, BYTES))
 {
-    struct striped striped;
-    striped_open(&striped, 3, BYTES);
-    struct sluice_sge large = memory_sge(&striped.here, 0, BYTES);
-    struct sluice_sge taken = memory_sge(&striped.there, 0, 100);
-    struct sluice_remote_mr remote = memory_remote(&striped.there, 0, BYTES);
+    struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
+    struct sluice_sge taken = memory_sge(&striped->there, 0, 100);
+    struct sluice_remote_mr remote = memory_remote(&striped->there, 0, BYTES);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &taken);
-    struct sluice_handle handle = post(striped.pair.channels[1], &receive);
+    struct sluice_handle handle = post(striped->pair.channels[1], &receive);
     remote.addr += 8;
-    require(sluice_channel_write(striped.pair.channels[0], &large, 1, &remote, DEADLINE) < 0,
+    require(sluice_channel_write(striped->pair.channels[0], &large, 1, &remote, DEADLINE) < 0,
             "it was done");
-    await(striped.pair.channels[1], handle, SLUICE_CLASS_PEER_LOST);
-    striped_close(&striped);
+    await(striped->pair.channels[1], handle, SLUICE_CLASS_PEER_LOST);
 }
 
 /*
  * Requests behind a send without a receive are held back; when it times out, they are cancelled and
  * never executed.
  */
-TEST(held_back_requests_end_with_a_deadline)
+TEST_WITH(striped, held_back_requests_end_with_a_deadline, (2, BYTES))
 {
-    struct striped striped;
     struct sluice_handle handles[3];
-    striped_open(&striped, 2, BYTES);
-    struct sluice_channel *channel = striped.pair.channels[0];
-    struct sluice_sge small = memory_sge(&striped.here, 0, 10);
-    struct sluice_sge large = memory_sge(&striped.here, 0, BYTES);
+    struct sluice_channel *channel = striped->pair.channels[0];
+    struct sluice_sge small = memory_sge(&striped->here, 0, 10);
+    struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
     struct sluice_request requests[3] = {request_of(SLUICE_OP_SEND, 0, &small),
-                                         write_of(&striped, &large, 0),
-                                         write_of(&striped, &small, 0)};
-    memset(striped.there.bytes, 0, BYTES);
-    memset(striped.here.bytes, 1, BYTES);
+                                         write_of(striped, &large, 0),
+                                         write_of(striped, &small, 0)};
+    memset(striped->there.bytes, 0, BYTES);
+    memset(striped->here.bytes, 1, BYTES);
     require_result(sluice_channel_post(channel, requests, 1, SLUICE_MS(50), handles), 1);
     require_result(sluice_channel_post(channel, requests + 1, 2, DEADLINE, handles + 1), 2);
     await(channel, handles[0], SLUICE_CLASS_TIMEOUT);
     await(channel, handles[1], SLUICE_CLASS_CANCELLED);
     await(channel, handles[2], SLUICE_CLASS_CANCELLED);
-    pair_reset(&striped.pair);
-    value_check(striped.there.bytes, BYTES, 0);
-    pair_works(&striped.pair);
-    striped_close(&striped);
+    pair_reset(&striped->pair);
+    value_check(striped->there.bytes, BYTES, 0);
+    pair_works(&striped->pair);
 }
 
 /* As many requests as the queue takes, most of them held back. */

@@ -388,6 +388,14 @@ TEST_WITH(fixture, strict_end, ())
     require_result(sluice_scope_end(scope, &fixture->report), -EBUSY);
     check_report(&fixture->report, COUNT_OF_WRITES, 0, COUNT_OF_WRITES, 0);
 
+    /* A wait that finds no result does not count as reading it. */
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    scope = begin(fixture, DEADLINE);
+    require_result(sluice_scope_post(scope, &receive, 1, fixture->handles), 1);
+    require_result(sluice_scope_wait(scope, &fixture->handles[0], 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_channel_send(fixture->pair.channels[1], NULL, 0, DEADLINE));
+    require_error(sluice_scope_end(scope, &fixture->report), -EBUSY, "1 of 1");
+
     /* An unread failure takes precedence. */
     fixture->writes[0].remote.rkey ^= 0x33333333;
     scope = begin(fixture, DEADLINE);

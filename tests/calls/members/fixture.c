@@ -10,11 +10,9 @@ void server_open(struct server *server, uint32_t depth)
     server->attr.flags = SLUICE_CHANNEL_HISTOGRAMS;
     server->attr.send_depth = server->attr.receive_depth = depth;
     sides_open(&server->sides);
-    prepared = sluice_multichannel_prepare(server->sides.pds[0], 0, &server->attr);
-    require(prepared, "%s", sluice_last_error());
+    prepared = must(sluice_multichannel_prepare(server->sides.pds[0], 0, &server->attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, NULL, 0));
-    server->all = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
-    require(server->all, "%s", sluice_last_error());
+    server->all = must(sluice_prepared_multichannel_handshake(prepared, NULL, 0));
     memory_open(&server->memory, server->sides.pds[0], 4096);
     memory_open(&server->far, server->sides.pds[1], 4096);
 }
@@ -33,15 +31,13 @@ void server_close(struct server *server)
 
 uint32_t client_comes(struct server *server, uint32_t index)
 {
-    struct sluice_endpoint ours;
-    struct sluice_endpoint theirs;
+    struct sluice_endpoint ours, theirs;
     struct sluice_prepared_channel *prepared =
         prepare_channel(server->sides.pds[1], &server->attr, &theirs);
     require_result(sluice_multichannel_peer_add(server->all, &ours), (int)index);
     require_result(sluice_multichannel_peer_state(server->all, index), SLUICE_STATE_PREPARED);
     require_ok(sluice_multichannel_peer_handshake(server->all, index, &theirs));
-    server->clients[index] = sluice_prepared_channel_handshake(prepared, &ours);
-    require(server->clients[index], "%s", sluice_last_error());
+    server->clients[index] = must(sluice_prepared_channel_handshake(prepared, &ours));
     return index;
 }
 

@@ -77,9 +77,7 @@ TEST(calls_of_many_peers)
     struct server server;
     struct sluice_completion completions[PEERS];
     struct sluice_peer_remote_mr remotes[PEERS];
-    struct sluice_request writes[PEERS];
-    struct sluice_request reads[PEERS];
-    struct sluice_request sends[PEERS];
+    struct sluice_request writes[PEERS], reads[PEERS], sends[PEERS];
     struct sluice_handle handles[PEERS];
     uint32_t peers[PEERS];
     open_with_holes(&server);
@@ -154,10 +152,8 @@ TEST(waits_with_holes)
     client_goes(&server, 0, false);
     client_comes(&server, 0);
     require_ok(sluice_multichannel_counters(all, &after));
-    require(after.requests[SLUICE_OP_SEND] == before.requests[SLUICE_OP_SEND] &&
-                before.requests[SLUICE_OP_SEND] == 3,
-            "%llu, were %llu", (unsigned long long)after.requests[SLUICE_OP_SEND],
-            (unsigned long long)before.requests[SLUICE_OP_SEND]);
+    require_equal(after.requests[SLUICE_OP_SEND], before.requests[SLUICE_OP_SEND],
+                  before.requests[SLUICE_OP_SEND], 3);
     require_ok(sluice_multichannel_peer_counters(all, 0, &after));
     require(after.requests[SLUICE_OP_SEND] == 0, "those of another");
     require_ok(sluice_multichannel_shutdown(all, DEADLINE));
@@ -176,8 +172,7 @@ TEST(scope_with_holes)
     struct sluice_scope *scope;
     open_with_holes(&server);
     struct sluice_request write = client_request(&server, SLUICE_OP_WRITE, 0, 0);
-    scope = sluice_multichannel_scope_begin(server.all, DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    scope = must(sluice_multichannel_scope_begin(server.all, DEADLINE));
     memset(&endpoint, 0x5a, sizeof(endpoint));
     require_error(sluice_multichannel_peer_add(server.all, &endpoint), -EBUSY, "scope");
     require_error(sluice_multichannel_peer_remove(server.all, 0), -EBUSY, "scope");

@@ -131,10 +131,8 @@ void check(struct fixture *fixture)
 void check_end(struct fixture *fixture, const struct sluice_completion *completion, int side)
 {
     uint64_t bytes = bytes_of(&fixture->blocks[SEND]);
-    require(completion->error == 0 && completion->bytes == bytes &&
-                completion->user_data == 70 + (uint32_t)side,
-            "error %d, %llu bytes of %llu", completion->error,
-            (unsigned long long)completion->bytes, (unsigned long long)bytes);
+    require_equal(completion->error, 0, completion->bytes, bytes, completion->user_data,
+                  70 + (uint32_t)side);
 }
 
 void take(struct fixture *fixture, int side)
@@ -178,8 +176,7 @@ void do_list(struct fixture *fixture)
     struct sluice_list *lists[2];
     for (int side = 0; side < 2; side++) {
         struct sluice_request request = ask(fixture, side);
-        lists[side] = sluice_channel_list_prepare(fixture->pair.channels[side], &request, 1);
-        require(lists[side], "%s", sluice_last_error());
+        lists[side] = must(sluice_channel_list_prepare(fixture->pair.channels[side], &request, 1));
     }
     for (int round = 0; round < 2; round++) {
         require_ok(sluice_list_post(lists[RECEIVE], DEADLINE, &completions[RECEIVE]));
