@@ -1,62 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepting peers from the listener. Guarantee: the lock is given up while that takes long. */
+/*
+ * Accepting peers from the listener. Guarantee: the lock is given up while that takes long, and no
+ * peer is told that it is let in while there is no place for it.
+ */
 #include "config.h"
 
 #include "agent/agent.h"
-#include "listener/listener.h"
 
-/* Returns why new peers are refused now; NULL: they are accepted. */
-static const char *refusal_reason(const struct sluice_agent *agent)
+/* Returns 0 if there is a place for one more peer. Called without the lock. */
+static int check_room(struct slu_door *door)
 {
-    if (agent->connected >= agent->attr.max_peers)
-        return "the agent has as many peers as it takes";
-    if (slu_agent_left_is_full(agent))
-        return "the agent has as many messages of peers that have left as it keeps";
-    return NULL;
+    struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
+    uint32_t let_in = slu_door_count(door, NULL);
+    int error = 0;
+
+    pthread_mutex_lock(&agent->lock);
+    if (agent->connected + let_in >= agent->attr.max_peers)
+        error = slu_fail(EBUSY, "the agent has as many peers as it takes");
+    else if (slu_agent_left_is_full(agent))
+        error = slu_fail(EBUSY, "the agent has as many messages of peers that have left as it "
+                                "keeps");
+    agent->info.turned_away += error < 0;
+    pthread_mutex_unlock(&agent->lock);
+    return error;
 }
 
-/* Accepts one connection, or refuses all with why. Called without the lock. */
-static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why, uint64_t *refused)
+static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
+                 struct slu_welcome *welcome)
 {
-    struct sluice_incoming *incoming;
+    const struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
 
-    if (why == NULL)
-        return sluice_accept(agent->listener, agent->pd, &agent->control_attr, 0);
-    while ((incoming = sluice_listener_next(agent->listener, 0)) != NULL) {
-        sluice_incoming_refuse(incoming, why);
-        (*refused)++;
-    }
-    /* Connections that the listener had begun to accept are refused as well. */
-    *refused += slu_accept_end(agent->listener, why);
-    return NULL;
+    (void)incoming;
+    welcome->pd = agent->pd;
+    welcome->attr = &agent->control_attr;
+    return check_room(door);
+}
+
+static int admit(struct slu_door *door, const struct sluice_multichannel *multichannel)
+{
+    (void)multichannel;
+    return check_room(door);
+}
+
+void slu_agent_door_init(struct slu_door *door)
+{
+    door->judge = judge;
+    door->admit = admit;
 }
 
 void slu_agent_accept(struct sluice_agent *agent)
 {
-    struct sluice_channel *channel;
+    struct slu_entrant entrant;
     struct slu_text text;
+    bool some;
 
-    if (agent->listener == NULL || agent->accepting)
+    if (agent->door.listener == NULL || agent->accepting)
         return;
     agent->accepting = true;
     slu_text_save(&text);
     do {
-        const char *why = refusal_reason(agent);
-        uint64_t refused = 0;
-
         agent->listener_ready = false;
         slu_agent_arm_for_sleeper(agent);
         pthread_mutex_unlock(&agent->lock);
-        channel = let_in(agent, why, &refused);
-        if (channel == NULL && errno != ETIMEDOUT && why == NULL)
-            slu_log(SLUICE_LOG_WARN, "agent: a peer cannot be accepted: %s", sluice_last_error());
+        some = slu_door_step(&agent->door, &entrant);
         pthread_mutex_lock(&agent->lock);
-        agent->info.turned_away += refused;
-        if (channel != NULL && agent->closed)
-            sluice_channel_close(channel);
-        else if (channel != NULL)
-            (void)slu_agent_peer_make(agent, channel, true);
-    } while (channel != NULL && !agent->closed);
+        if (some && agent->closed)
+            sluice_channel_close(entrant.channel);
+        else if (some)
+            (void)slu_agent_peer_make(agent, entrant.channel, true);
+    } while (some && !agent->closed);
     slu_text_restore(&text);
     agent->accepting = false;
 }

@@ -155,6 +155,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     agent->references = 1;
     agent->pd = pd;
     slu_pd_hold(pd);
+    slu_agent_door_init(&agent->door);
     agent->epoll = agent->event = -1;
     agent->next_due = SLUICE_FOREVER;
     TAILQ_INIT(&agent->peers);
@@ -212,18 +213,18 @@ int sluice_agent_listen(struct sluice_agent *agent, const char *address,
     known.size = sizeof known;
     known.secret_file = agent->secret;
     slu_agent_enter(agent);
-    if (agent->listener != NULL) {
+    if (agent->door.listener != NULL) {
         error = slu_fail(EBUSY, "the agent listens already");
     } else {
-        agent->listener = sluice_listen(address, &known);
-        error = agent->listener == NULL ? -errno : 0;
+        agent->door.listener = sluice_listen(address, &known);
+        error = agent->door.listener == NULL ? -errno : 0;
     }
     if (error == 0) {
         error = slu_agent_watch_listener(agent);
         agent->listener_ready = true;
         if (error < 0) {
-            sluice_listener_close(agent->listener);
-            agent->listener = NULL;
+            sluice_listener_close(agent->door.listener);
+            agent->door.listener = NULL;
         }
     }
     slu_agent_leave(agent);
@@ -236,9 +237,9 @@ int sluice_agent_address(const struct sluice_agent *agent, char *text, size_t si
 
     if (!slu_is_agent(agent))
         return slu_not_an_agent(agent);
-    if (agent->listener == NULL)
+    if (agent->door.listener == NULL)
         return slu_fail(ENOENT, "the agent does not listen");
-    return sluice_listener_address(agent->listener, text, size);
+    return sluice_listener_address(agent->door.listener, text, size);
 }
 
 int sluice_agent_query(struct sluice_agent *agent, struct sluice_agent_info *info)
@@ -316,8 +317,8 @@ void sluice_agent_close(struct sluice_agent *agent)
         pthread_join(agent->thread, NULL);
         pthread_mutex_lock(&agent->lock);
     }
-    sluice_listener_close(agent->listener);
-    agent->listener = NULL;
+    sluice_listener_close(agent->door.listener);
+    agent->door.listener = NULL;
     /* Peers that the program still holds keep the agent's memory until they are closed. */
     agent->references--;
     slu_agent_leave(agent);

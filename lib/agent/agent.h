@@ -279,6 +279,8 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
 bool slu_agent_peer_progress(struct sluice_agent_peer *peer);
 
 /* accept.c */
+/* Sets the decisions of the door about peers. */
+void slu_agent_door_init(struct slu_door *door);
 void slu_agent_accept(struct sluice_agent *agent);
 
 /* progress.c: all with the lock. */

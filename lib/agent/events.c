@@ -277,7 +277,7 @@ static int watch(const struct sluice_agent *agent, int fd, uint64_t name)
 
 int slu_agent_watch_listener(struct sluice_agent *agent)
 {
-    return watch(agent, sluice_listener_fd(agent->listener), EVENT_LISTENER);
+    return watch(agent, sluice_listener_fd(agent->door.listener), EVENT_LISTENER);
 }
 
 int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *peer)

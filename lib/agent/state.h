@@ -10,6 +10,7 @@
 
 #include "agent/message.h"
 #include "base/base.h"
+#include "listener/door.h"
 
 struct slu_engine;
 
@@ -309,7 +310,7 @@ struct sluice_agent {
     uint32_t wakes_seen;
     bool news;                /* something for the program since it last armed the agent */
     int64_t next_due, looked; /* when to serve next; when the epoll set was last polled */
-    struct sluice_listener *listener;
+    struct slu_door door;     /* its listener is NULL: the agent does not listen */
     bool accepting, listener_ready;
     struct slu_agent_peers peers, fresh, readable, offering, returning;
     struct slu_agent_peers kept; /* lost peers whose messages wait for the program */

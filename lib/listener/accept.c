@@ -36,6 +36,8 @@ static struct slu_admission_plan plan_of(const struct accept *accept,
     if (accept->door != NULL)
         plan = (struct slu_admission_plan){.owner = SLU_OF_DOOR,
                                            .door = accept->door,
+                                           .pd = welcome->pd,
+                                           .attr = welcome->attr,
                                            .multichannel = welcome->multichannel,
                                            .own = &welcome->own,
                                            .until = SLUICE_FOREVER};
@@ -156,14 +158,6 @@ static struct slu_admission *find_finished(const struct accept *accept)
     return NULL;
 }
 
-uint32_t slu_accept_end(struct sluice_listener *listener, const char *why)
-{
-    uint32_t count = slu_admissions_end(listener, 1U << SLU_OF_ACCEPT, EBUSY, why);
-
-    slu_listener_leave(listener);
-    return count;
-}
-
 /* Waits for an event, but first, shortly, for the channel that was the last to begin to connect. */
 static void await(const struct accept *accept)
 {
@@ -252,11 +246,13 @@ bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant)
 
     slu_listener_progress(door->listener, 0);
     /* An error refused its peer with the reason; the door goes on. */
-    (void)!begin_all(&accept);
+    if (begin_all(&accept) < 0)
+        slu_log(SLUICE_LOG_WARN, "a peer cannot be let in: %s", sluice_last_error());
     admission = find_finished(&accept);
     if (admission != NULL) {
         *entrant = (struct slu_entrant){.multichannel = admission->joint.multichannel,
-                                        .peer = admission->joint.peers[0]};
+                                        .peer = admission->joint.peers[0],
+                                        .channel = admission->joint.channel};
         slu_admission_free(admission);
     }
     slu_listener_leave(door->listener);

@@ -148,12 +148,6 @@ int slu_listener_start(struct sluice_listener *listener);
 /* Waits for an event, at most until then, and does all work that is due. */
 void slu_listener_progress(struct sluice_listener *listener, int64_t until);
 
-/*
- * accept.c: Ends all admissions that sluice_accept() began and no later call will take. Returns how
- * many.
- */
-uint32_t slu_accept_end(struct sluice_listener *listener, const char *why);
-
 /* incoming.c: Returns 0 if the other side wants one channel, otherwise -EINVAL with a text. */
 int slu_incoming_check(const struct sluice_incoming *incoming);
 
