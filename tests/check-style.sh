@@ -29,10 +29,10 @@ long_files() {
   xargs wc -l <"$tmp/c" | awk '$1 > 600 && $2 != "total" { print $2 ": " $1 " lines" }'
 }
 
-# Only the engine, and the reports of scopes, include the internals of the engine.
+# Only the engine, and scopes, include the internals of the engine.
 outsiders() {
-  xargs grep -l '#include "engine/\(inside\|inline\|progress\|chain\)\.h"' <"$tmp/c" |
-    grep -v -x -e 'lib/engine/[^/]*' -e lib/scope/report.c -e 'tests/engine/[^/]*' || :
+  xargs grep -l '#include "engine/\(life\.h\|state/\|request/\|ring/\|peer/\|progress/\|post/\|poll/\)' <"$tmp/c" |
+    grep -v -x -e 'lib/engine/.*' -e lib/scope/post.c -e lib/scope/report.c -e 'tests/engine/[^/]*' || :
 }
 
 # A source that no local.mk names is not built, or not in the release.

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "channel/channel.h"
-#include "engine/timing.h"
+#include "engine/statistics/timing.h"
 #include "scope/scope.h"
 
 void sluice_channel_close(struct sluice_channel *channel)

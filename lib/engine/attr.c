@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-#include "engine/message.h"
+#include "engine/engine.h"
+#include "engine/life.h"
+#include "engine/request/message.h"
 #include "memory/mr_cache.h"
 
 /* The size of the struct in version 0.1: up to and including mr_cache. */

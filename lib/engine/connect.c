@@ -7,7 +7,11 @@
 
 #include <string.h>
 
-#include "engine/inside.h"
+#include "engine/engine.h"
+#include "engine/life.h"
+#include "engine/peer/arrivals.h"
+#include "engine/peer/probe.h"
+#include "engine/progress/progress.h"
 
 int slu_peer_identify(struct slu_peer *peer)
 {

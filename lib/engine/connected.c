@@ -2,7 +2,9 @@
 /* Waiting until peers have shown a sign of life: each is probed once. */
 #include "config.h"
 
-#include "engine/inside.h"
+#include "engine/engine.h"
+#include "engine/peer/probe.h"
+#include "engine/progress/progress.h"
 
 /* A wait for the peers from first to before end. Those before next were probed. */
 struct wait {

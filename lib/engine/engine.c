@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/inside.h"
-#include "engine/listed.h"
-#include "engine/message.h"
-#include "engine/timing.h"
+#include "engine/engine.h"
+#include "engine/life.h"
+#include "engine/list/list.h"
+#include "engine/peer/arrivals.h"
+#include "engine/progress/progress.h"
+#include "engine/request/message.h"
+#include "engine/statistics/timing.h"
 #include "memory/mr_cache.h"
 #include "memory/release.h"
 

@@ -1,58 +1,76 @@
 # SPDX-License-Identifier: MIT
 # The completion engine under channels and multichannels: requests, rings, progress. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
-	%D%/arrivals.c \
-	%D%/arrived.c \
-	%D%/aside.c \
 	%D%/attr.c \
-	%D%/blocks.c \
-	%D%/borrow.c \
-	%D%/borrow.h \
-	%D%/chain.c \
-	%D%/chain.h \
 	%D%/connect.c \
 	%D%/connected.c \
-	%D%/counters.c \
-	%D%/detached.c \
 	%D%/engine.c \
 	%D%/engine.h \
-	%D%/event.c \
-	%D%/failure.c \
-	%D%/handle.c \
-	%D%/histogram.c \
-	%D%/histogram.h \
-	%D%/inline.h \
-	%D%/inside.h \
-	%D%/list_aim.c \
-	%D%/list_post.c \
-	%D%/listed.c \
-	%D%/listed.h \
+	%D%/life.h \
+	%D%/list/aim.c \
+	%D%/list/list.c \
+	%D%/list/list.h \
+	%D%/list/post.c \
 	%D%/members.c \
-	%D%/message.c \
-	%D%/message.h \
-	%D%/opcode.c \
-	%D%/order.c \
-	%D%/parts.c \
-	%D%/parts.h \
-	%D%/peer.c \
-	%D%/poll.c \
-	%D%/post.c \
-	%D%/probe.c \
-	%D%/progress.c \
-	%D%/progress.h \
+	%D%/peer/arrivals.c \
+	%D%/peer/arrivals.h \
+	%D%/peer/peer.c \
+	%D%/peer/peer.h \
+	%D%/peer/probe.c \
+	%D%/peer/probe.h \
+	%D%/peer/words.c \
+	%D%/peer/words.h \
+	%D%/poll/arrived.c \
+	%D%/poll/event.c \
+	%D%/poll/handle.c \
+	%D%/poll/poll.c \
+	%D%/poll/poll.h \
+	%D%/post/call.h \
+	%D%/post/chain.c \
+	%D%/post/chain.h \
+	%D%/post/detached.c \
+	%D%/post/post.c \
+	%D%/post/post.h \
+	%D%/post/submit.c \
+	%D%/post/unpolled.c \
+	%D%/post/usual.c \
+	%D%/post/work.h \
+	%D%/progress/progress.c \
+	%D%/progress/progress.h \
+	%D%/progress/wait.c \
+	%D%/progress/wait.h \
 	%D%/query.c \
-	%D%/result.c \
-	%D%/ring.c \
+	%D%/request/blocks.c \
+	%D%/request/borrow.c \
+	%D%/request/borrow.h \
+	%D%/request/check.c \
+	%D%/request/check.h \
+	%D%/request/message.c \
+	%D%/request/message.h \
+	%D%/request/opcode.c \
+	%D%/request/opcode.h \
+	%D%/request/parts.c \
+	%D%/request/parts.h \
+	%D%/request/source.h \
+	%D%/ring/aside.c \
+	%D%/ring/entry.h \
+	%D%/ring/failure.c \
+	%D%/ring/id.h \
+	%D%/ring/order.c \
+	%D%/ring/order.h \
+	%D%/ring/result.c \
+	%D%/ring/result.h \
+	%D%/ring/ring.c \
+	%D%/ring/ring.h \
 	%D%/room.c \
 	%D%/seam.h \
-	%D%/source.c \
-	%D%/state.h \
-	%D%/submit.c \
-	%D%/timing.c \
-	%D%/timing.h \
-	%D%/unpolled.c \
-	%D%/usual.c \
-	%D%/wait.c \
-	%D%/words.c
+	%D%/state/call.h \
+	%D%/state/engine.h \
+	%D%/state/entry.h \
+	%D%/state/peer.h \
+	%D%/statistics/histogram.c \
+	%D%/statistics/histogram.h \
+	%D%/statistics/timing.c \
+	%D%/statistics/timing.h
 
 EXTRA_DIST += %D%/README.md

@@ -12,8 +12,11 @@
 
 #include <string.h>
 
-#include "engine/message.h"
-#include "engine/timing.h"
+#include "engine/engine.h"
+#include "engine/life.h"
+#include "engine/progress/progress.h"
+#include "engine/request/message.h"
+#include "engine/statistics/timing.h"
 
 /* Returns the lowest free index, or the next new one. */
 static uint32_t find_index(const struct slu_engine *engine)

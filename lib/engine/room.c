@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/inside.h"
+#include "engine/life.h"
+#include "engine/peer/arrivals.h"
+#include "engine/ring/order.h"
 
 /*
  * Returns the new size of an array. It grows by half at least, so that adding many peers one by one

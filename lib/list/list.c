@@ -7,7 +7,7 @@
 #include <sluice/list.h>
 
 #include "channel/channel.h"
-#include "engine/listed.h"
+#include "engine/list/list.h"
 #include "memory/release.h"
 #include "multichannel/multichannel.h"
 #include "scope/scope.h"

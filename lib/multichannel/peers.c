@@ -2,7 +2,7 @@
 /* The peers of a multichannel: state, first error, and reset. */
 #include "config.h"
 
-#include "engine/timing.h"
+#include "engine/statistics/timing.h"
 #include "multichannel/multichannel.h"
 
 int slu_multichannel_find(const struct sluice_multichannel *multichannel, uint32_t peer,

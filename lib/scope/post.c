@@ -5,8 +5,8 @@
  */
 #include "config.h"
 
-#include "engine/borrow.h"
-#include "engine/listed.h"
+#include "engine/list/list.h"
+#include "engine/request/borrow.h"
 #include "scope/scope.h"
 
 static bool is_posted(void *argument)

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine/inside.h"
+#include "engine/ring/result.h"
 #include "scope/scope.h"
 
 /* Compares indexes modulo 2^32: a scope may post more than 2^32 requests. */

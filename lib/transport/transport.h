@@ -94,7 +94,7 @@ struct slu_cq {
     uint32_t depth;
     atomic_bool alerted;
     struct stripes *stripes;   /* state of combined queue pairs, or NULL; see stripes/ */
-    struct slu_timing *timing; /* the engine's, or NULL: see engine/timing.h */
+    struct slu_timing *timing; /* the engine's, or NULL: see engine/statistics/timing.h */
 };
 
 /* Base of a queue pair. peer is the engine's: the index of its peer. */
@@ -246,7 +246,7 @@ struct slu_transport {
     /* A probe waits for earlier requests, and fails if the peer is not there. */
     bool probe_is_request;
     bool drops_long;  /* it supports SLUICE_CHANNEL_DROP_LONG */
-    int64_t hot_spin; /* ns that a wait polls before it yields: see engine/wait.c */
+    int64_t hot_spin; /* ns that a wait polls before it yields: see engine/progress/wait.c */
 
     /* Adds the transport's devices to the list, see device.h. Having none is not an error. */
     int (*device_list)(struct sluice_device_list *list);

@@ -12,7 +12,9 @@
 #define ENGINE_FAKE_H
 
 #include "../support/suite.h"
-#include "engine/inside.h"
+#include "engine/engine.h"
+#include "engine/life.h"
+#include "engine/progress/progress.h"
 
 /* The key of its SGEs identifies a request, 1 to FAKE_KEYS - 1; 0 is unused. */
 #define FAKE_KEYS 6144

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "engine/parts.h"
+#include "engine/request/parts.h"
 
 /* Returns how many requests the engine may believe to be in flight. */
 static uint32_t in_flight(const struct fake_cq *cq)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "engine/listed.h"
-#include "engine/timing.h"
+#include "engine/list/list.h"
+#include "engine/statistics/timing.h"
 #include "invariants.h"
 
 /* Sums over the rings of all peers. */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Texts for failures of requests and peers: what failed, with which peer, why, and what to try.
+ * Nothing is said twice, and the text fits the thread's buffer.
+ */
+#include "config.h"
+
+#include "engine/peer/words.h"
+
+#include <stdio.h>
+
+#define POST_FIRST "post receives before sends, as scatter_gather does"
+#define TAKE_PART "see whether the peer took part, or allow more time"
+
+/*
+ * Writes a duration in the largest unit of which there is at least one, with up to three decimals.
+ */
+const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES])
+{
+    static const struct {
+        int64_t size;
+        const char *name;
+    } units[] = {{SLUICE_S(1), "s"}, {SLUICE_MS(1), "ms"}, {SLUICE_US(1), "us"}, {1, "ns"}};
+    unsigned unit = 0;
+    int64_t thousandths;
+    int digits = 3;
+
+    while (unit < 3 && time < units[unit].size)
+        unit++;
+    thousandths = time % units[unit].size * 1000 / units[unit].size;
+    while (digits > 0 && thousandths % 10 == 0) {
+        thousandths /= 10;
+        digits--;
+    }
+    if (digits == 0)
+        snprintf(text, SLU_DURATION_BYTES, "%lld %s", (long long)(time / units[unit].size),
+                 units[unit].name);
+    else
+        snprintf(text, SLU_DURATION_BYTES, "%lld.%0*lld %s", (long long)(time / units[unit].size),
+                 digits, (long long)thousandths, units[unit].name);
+    return text;
+}
+
+const char *slu_say_pending(uint32_t sends, uint32_t receives, char text[SLU_PENDING_BYTES])
+{
+    char received[24];
+
+    snprintf(received, sizeof received, "%u receive%s", receives, SLU_S(receives));
+    if (sends == 0)
+        snprintf(text, SLU_PENDING_BYTES, "%s", received);
+    else
+        snprintf(text, SLU_PENDING_BYTES, "%u %s%s%s", sends,
+                 sends == 1 ? "send, write or read" : "sends, writes and reads",
+                 receives > 0 ? ", and " : "", receives > 0 ? received : "");
+    return text;
+}
+
+#define HEARD_BYTES 40
+
+/* Writes ", heard last 12 ms ago,", or nothing if that is not known. */
+static const char *say_heard(const struct slu_late *late, char text[HEARD_BYTES])
+{
+    char ago[SLU_DURATION_BYTES];
+
+    text[0] = '\0';
+    if (late->stand.heard >= 0)
+        snprintf(text, HEARD_BYTES, ", heard last %s ago,",
+                 slu_say_duration(late->stand.heard, ago));
+    return text;
+}
+
+/* Explains a deadline when sends of this side wait for receives of the peer. */
+static void explain_unready(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
+{
+    char heard[HEARD_BYTES];
+    bool own = opcode == SLUICE_OP_SEND;
+
+    if (late->stand.sending)
+        snprintf(text, size, "both sides were sending, and neither had posted a receive: %s",
+                 POST_FIRST);
+    else
+        snprintf(text, size, "the peer%s posted no receive for %s%s", say_heard(late, heard),
+                 own ? "it" : "what was sent before it",
+                 late->receives
+                     ? ""
+                     : ", nor had this side posted one; if both were sending, " POST_FIRST);
+}
+
+/* Explains a deadline on a transport that knows more than whether a request succeeded. */
+static void explain_known(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
+{
+    char heard[HEARD_BYTES];
+
+    if (!late->stand.connected && !late->heard)
+        snprintf(text, size,
+                 "the peer was never heard: see whether it was started, and has done "
+                 "its handshake");
+    else if (opcode == SLUICE_OP_RECEIVE)
+        snprintf(text, size, "the peer%s sent nothing for it: %s", say_heard(late, heard),
+                 TAKE_PART);
+    else if (late->stand.unready)
+        explain_unready(late, opcode, text, size);
+    else if (late->stand.heard >= 0)
+        snprintf(text, size, "the peer was heard last %s ago: %s",
+                 slu_say_duration(late->stand.heard, heard), TAKE_PART);
+    else
+        snprintf(text, size, "%s", TAKE_PART);
+}
+
+/* Explains a deadline on a device, which does not report what it was answered before the end. */
+static void explain_unknown(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
+{
+    bool sends = opcode == SLUICE_OP_SEND;
+
+    if (opcode == SLUICE_OP_RECEIVE)
+        snprintf(text, size, "the peer %s sent nothing for it: %s",
+                 late->heard ? "was heard before, but" : "was never heard, and", TAKE_PART);
+    else
+        snprintf(text, size, "the peer %s%s%s",
+                 late->heard ? "was heard before" : "was never heard",
+                 !sends        ? ": " TAKE_PART
+                 : late->heard ? ": it posted no receive, or does not answer any more"
+                               : ": it is not there yet, or posted no receive",
+                 sends && !late->receives ? "; if both sides were sending, " POST_FIRST : "");
+}
+
+/* Describes a deadline that ended the connection. */
+static void say_late(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
+{
+    char time[SLU_DURATION_BYTES];
+    char why[200];
+
+    if (late->stand.known)
+        explain_known(late, opcode, why, sizeof why);
+    else
+        explain_unknown(late, opcode, why, sizeof why);
+    snprintf(text, size, "deadline of %s passed (%s): %s", slu_say_duration(late->time, time),
+             sluice_error_class_name(SLUICE_CLASS_TIMEOUT), why);
+}
+
+static const char *hint_of(uint32_t status, uint32_t error_class)
+{
+    return status == SLUICE_STATUS_RNR_RETRY_EXC_ERR
+               ? "the peer posted no receive for it"
+               : slu_class_hint((enum sluice_error_class)error_class);
+}
+
+/* Describes the status of an operation, or of the peer alone: status, class and what to try. */
+static void say_status(const struct slu_peer *peer, const struct sluice_error *error, char *text,
+                       size_t size)
+{
+    const char *name = sluice_status_name(error->status);
+    const char *error_class = sluice_error_class_name(error->error_class);
+    const char *hint = hint_of(error->status, error->error_class);
+
+    if (error->status == SLUICE_STATUS_DEADLINE)
+        say_late(&peer->late, error->opcode, text, size);
+    else if ((error->status == SLUICE_STATUS_RETRY_EXC_ERR ||
+              error->status == SLUICE_STATUS_PEER_CLOSED) &&
+             peer->loss != NULL)
+        snprintf(text, size, "%s (%s)", peer->loss, error_class);
+    else if (error->opcode == SLUICE_OP_NONE || error->vendor == 0)
+        snprintf(text, size, "%s (%s): %s", name, error_class, hint);
+    else
+        snprintf(text, size, "%s (%s, vendor code %#x): %s", name, error_class, error->vendor,
+                 hint);
+}
+
+static void describe_peer(const struct slu_peer *peer, struct sluice_error *error)
+{
+    const char *phrase = slu_opcode_phrase(error->opcode);
+    char words[280];
+
+    say_status(peer, error, words, sizeof words);
+    if (peer->connect_error != 0)
+        snprintf(error->text, sizeof error->text, "peer %u could not be connected: %.180s",
+                 error->peer, peer->reason);
+    else if (peer->reason[0] != '\0' && error->opcode == SLUICE_OP_NONE)
+        snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, peer->reason);
+    else if (peer->reason[0] != '\0')
+        snprintf(error->text, sizeof error->text, "%s peer %u was refused by the driver: %.160s",
+                 phrase, error->peer, peer->reason);
+    else if (error->opcode == SLUICE_OP_NONE && error->status == SLUICE_STATUS_WR_FLUSH_ERR)
+        snprintf(error->text, sizeof error->text, "peer %u: this side ended the connection",
+                 error->peer);
+    else if (error->opcode != SLUICE_OP_NONE)
+        snprintf(error->text, sizeof error->text, "%s peer %u: %s", phrase, error->peer, words);
+    else
+        snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, words);
+}
+
+bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
+                    struct sluice_error *error)
+{
+    enum sluice_error_class error_class;
+
+    *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
+    if (peer->state != SLUICE_STATE_FAILED)
+        return false;
+    error_class = slu_class_of(peer->cause_status, peer->cause_opcode);
+    error->opcode = peer->cause_opcode;
+    error->status = peer->cause_status;
+    error->vendor = peer->cause_vendor;
+    error->error_class = error_class;
+    error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
+    describe_peer(peer, error);
+    return true;
+}
+
+/*
+ * Returns the error of a request that was late and never posted, and whose peer was not failed for
+ * it.
+ */
+static int fail_unposted(const struct sluice_completion *completion, int64_t time)
+{
+    const char *phrase = slu_opcode_phrase(completion->opcode);
+    char text[SLU_DURATION_BYTES];
+
+    if (time == 0)
+        return slu_fail(ETIMEDOUT, "%s peer %u: the deadline is 0: nothing was posted", phrase,
+                        completion->peer);
+    return slu_fail(ETIMEDOUT,
+                    "%s peer %u: the queues had no room for it within %s (%s): it was not posted",
+                    phrase, completion->peer, slu_say_duration(time, text),
+                    sluice_error_class_name(SLUICE_CLASS_TIMEOUT));
+}
+
+int slu_fail_late(const struct sluice_completion *completion, int64_t time)
+{
+    char text[SLU_DURATION_BYTES];
+
+    return slu_fail(ETIMEDOUT,
+                    "%s peer %u: it was not done within %s (%s); the peer was reset or removed "
+                    "since",
+                    slu_opcode_phrase(completion->opcode), completion->peer,
+                    slu_say_duration(time, text), sluice_error_class_name(SLUICE_CLASS_TIMEOUT));
+}
+
+int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
+                        int64_t time)
+{
+    const struct slu_peer *peer = &engine->peers[completion->peer];
+    const char *phrase = slu_opcode_phrase(completion->opcode);
+    bool refused = completion->error == -ENOTCONN;
+    struct sluice_error cause;
+    bool known = slu_peer_error(engine, peer, &cause);
+    char words[280];
+
+    if (completion->status == SLUICE_STATUS_LOC_LEN_ERR && completion->bytes > 0)
+        return slu_fail(-completion->error,
+                        "%s peer %u: the message of %llu bytes is longer than the receive (%s): it "
+                        "was dropped, and the connection goes on",
+                        phrase, completion->peer, (unsigned long long)completion->bytes,
+                        sluice_error_class_name(completion->error_class));
+    if (completion->status == SLUICE_STATUS_DEADLINE &&
+        (!known || cause.status != SLUICE_STATUS_DEADLINE || time == 0))
+        return fail_unposted(completion, time);
+    /* Do not say the same twice: it would leave no room for what to try. */
+    if (known && cause.status == completion->status && peer->reason[0] == '\0' &&
+        (cause.opcode == completion->opcode || cause.status == SLUICE_STATUS_DEADLINE)) {
+        cause.opcode = completion->opcode;
+        cause.vendor = completion->vendor;
+        cause.error_class = completion->error_class;
+        say_status(peer, &cause, words, sizeof words);
+        return slu_fail(-completion->error, "%s peer %u: %s", phrase, completion->peer, words);
+    }
+    if (known)
+        return slu_fail(-completion->error, "%s peer %u: %s; first error of the peer: %s", phrase,
+                        completion->peer,
+                        refused ? "refused" : sluice_status_name(completion->status), cause.text);
+    return slu_fail(-completion->error, "%s peer %u: %s", phrase, completion->peer,
+                    peer->state == SLUICE_STATE_REMOVED ? "refused, the peer was removed"
+                    : refused                           ? "refused, the peer is not connected"
+                                                        : sluice_status_name(completion->status));
+}

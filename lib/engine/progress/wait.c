@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting: a wait polls, spins for a while if it may, and then sleeps on the transport's event. No
+ * sleep misses an event: arming finds what came before, and what comes later ends the sleep.
+ *
+ * A wake sets a flag and then writes to the event, in this order. A wait that is not interruptible
+ * may consume the event; the flag stays until an interruptible wait has taken it, or until the
+ * program polls.
+ */
+#include "config.h"
+
+#include "engine/progress/wait.h"
+
+#include <poll.h>
+#include <sched.h>
+
+#include "engine/progress/progress.h"
+
+/* A wait checks the clock once in this many polls. */
+#define SPIN_POLLS 8
+/*
+ * A spin does not yield during the transport's hot_spin, in which a quick answer comes. Then it
+ * yields between polls, so that if ranks outnumber the processors, waiting ones do not slow down
+ * those that work. A yield costs little if nothing else can run.
+ */
+/* A yield that took longer than this, and than a quarter of hot_spin, ran another thread. */
+#define EMPTY_YIELD SLUICE_US(1)
+/*
+ * A yield that took this long ran a thread that computes. The spin then ends, because a sleeper
+ * gets the processor back sooner than a spinner.
+ */
+#define LONG_TURN SLUICE_MS(1)
+
+/* Sleeps until the queue has an event or something is due. It may also return for no reason. */
+static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_t until)
+{
+    struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
+    struct timespec timeout;
+    int64_t due = slu_next_due(engine);
+    int64_t left;
+
+    if (until < due)
+        due = until;
+    slu_end_regions(engine);
+    if (engine->transport->cq_arm(engine->cq) != 0 || (interruptible && slu_is_woken(engine)))
+        return;
+    left = due == SLUICE_FOREVER ? 0 : due - slu_now();
+    if (due != SLUICE_FOREVER && left <= 0)
+        return;
+    timeout.tv_sec = left / SLUICE_S(1);
+    timeout.tv_nsec = left % SLUICE_S(1);
+    engine->sleeps++;
+    SLU_PROBE2(sleep_begin, engine, due);
+    SLU_UNCANCELLED(ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL));
+    SLU_PROBE1(sleep_end, engine);
+}
+
+static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+{
+    int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
+
+    /*
+     * If processors are short, what this waits for comes from a thread that needs one: yield at
+     * once.
+     */
+    spin->hot = engine->crowded ? now : now + engine->transport->hot_spin;
+    spin->until =
+        engine->wait_mode == SLUICE_WAIT_SPIN ? SLUICE_FOREVER : now + time * (spin->patience + 1);
+}
+
+/*
+ * Notifies the transport of peers that have not received a message yet: perhaps they have posted no
+ * receives.
+ */
+static SLU_COLD void tell_slow(struct slu_engine *engine)
+{
+    if (engine->transport->qp_slow == NULL || engine->pending[SLU_SEND_QUEUE] == 0)
+        return;
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (slu_peer_has_message(&engine->peers[i]))
+            engine->transport->qp_slow(engine->peers[i].qp);
+}
+
+bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+{
+    int64_t took;
+
+    if (spin->until == 0)
+        begin_spin(engine, spin, now);
+    if (now < spin->hot && now < spin->until)
+        return true;
+    if (!spin->slow)
+        tell_slow(engine);
+    spin->slow = true;
+    if (now >= spin->until)
+        return false;
+    sched_yield();
+    took = slu_now() - now;
+    engine->crowded = took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
+    if (spin->until == SLUICE_FOREVER)
+        return true;
+    /* The time of other threads does not count as that of the spin. */
+    spin->until = took > LONG_TURN ? now : spin->until + took;
+    return took <= LONG_TURN;
+}
+
+void slu_nap(struct slu_engine *engine, int64_t until)
+{
+    sleep_on_queue(engine, false, until);
+}
+
+/* The condition of a wait: ready() returns true, or one request is not pending. */
+struct awaited {
+    const struct slu_entry *entry; /* or NULL */
+    bool (*ready)(void *argument);
+    void *argument;
+};
+
+static inline bool is_ready(const struct awaited *awaited)
+{
+    return awaited->entry != NULL ? awaited->entry->state != SLU_ENTRY_PENDING
+                                  : awaited->ready(awaited->argument);
+}
+
+/* Returns how many completions to poll for: one for a wait for one request, else all there are. */
+static inline uint32_t batch_of(const struct awaited *awaited)
+{
+    return awaited->entry != NULL ? 1 : UINT32_MAX;
+}
+
+/*
+ * Polls SPIN_POLLS times for one check of the clock, which costs more than a poll. If the wait
+ * sleeps at once, or yields after each check, it polls once. There is no pause instruction: it
+ * costs as much as several polls, and many times that under emulation or in a guest that is watched
+ * for such loops.
+ */
+static int poll_often(struct slu_engine *engine, uint32_t most)
+{
+    int count = slu_poll_queue(engine, most);
+
+    if (engine->wait_mode == SLUICE_WAIT_EVENT || engine->crowded)
+        return count;
+    for (int i = 1; i < SPIN_POLLS && count == 0; i++)
+        count = slu_poll_queue(engine, most);
+    return count;
+}
+
+/* Waits: 1 if ready, 0 if the time is up, -EINTR if woken. */
+static int wait_until(struct slu_engine *engine, const struct awaited *awaited, bool interruptible,
+                      int64_t until)
+{
+    uint32_t most = batch_of(awaited);
+    struct slu_spin spin = {0};
+    int64_t now;
+
+    for (;;) {
+        int count = poll_often(engine, most);
+        bool busy = slu_look_at_clock(engine, count);
+
+        if (is_ready(awaited))
+            return 1;
+        if (interruptible && slu_is_woken(engine)) {
+            slu_wake_seen(engine);
+            return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
+        }
+        if (busy)
+            spin.until = 0;
+        /* Other traffic must not keep this wait from noticing that its time is up. */
+        if (busy && engine->busy_polls != 0)
+            continue;
+        now = slu_now();
+        if (now >= until)
+            return 0;
+        if (!slu_spin(engine, &spin, now))
+            sleep_on_queue(engine, interruptible, until);
+    }
+}
+
+bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+              int64_t until)
+{
+    const struct awaited awaited = {.ready = ready, .argument = argument};
+
+    return wait_until(engine, &awaited, false, until) > 0;
+}
+
+int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+                           int64_t until)
+{
+    const struct awaited awaited = {.ready = ready, .argument = argument};
+
+    return wait_until(engine, &awaited, true, until);
+}
+
+int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
+                   int64_t until)
+{
+    const struct awaited awaited = {.entry = entry};
+
+    return wait_until(engine, &awaited, interruptible, until);
+}
+
+static bool peer_idle(void *argument)
+{
+    return !slu_peer_busy(argument);
+}
+
+void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer)
+{
+    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
+}
+
+void slu_wake(struct slu_engine *engine)
+{
+    atomic_store(&engine->woken, true);
+    engine->transport->cq_wake(engine->cq);
+}
+
+void slu_wake_take(struct slu_engine *engine)
+{
+    /* An exchange, so that all that a waker did before its wake is visible from here on. */
+    if (atomic_exchange(&engine->woken, false))
+        engine->wakes++;
+}
