@@ -38,17 +38,6 @@ int slu_fail(int err, const char *format, ...)
     return -err;
 }
 
-void *slu_fail_null(int err, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    slu_set_text(format, arguments);
-    va_end(arguments);
-    SLU_PROBE2(failure, err, sluice_last_error());
-    return slu_none(-err);
-}
-
 void *slu_none(int error)
 {
     struct slu_thread_text *texts = slu_thread_text();

@@ -17,13 +17,13 @@
 
 /* Sets the thread's text and returns -err. err is positive. */
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
-/* The same for constructors: also sets errno, and returns NULL. */
-void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /*
  * For constructors, after the failing call has set the text: sets errno from error, and returns
  * NULL.
  */
 void *slu_none(int error);
+/* Both together: fails, sets errno, and returns NULL. */
+#define slu_fail_null(...) slu_none(slu_fail(__VA_ARGS__))
 /* Called by a constructor that succeeded. Earlier failures then no longer explain a later NULL. */
 void slu_made(void);
 /* Restores errno at the end of the block, for calls that promise to keep it. */

@@ -75,18 +75,6 @@ int slu_misuse(int err, const char *format, ...)
     return -err;
 }
 
-void *slu_misuse_null(int err, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    slu_set_text(format, arguments);
-    va_end(arguments);
-    SLU_PROBE2(failure, err, sluice_last_error());
-    stop_at_misuse();
-    return slu_none(-err);
-}
-
 /* Here and not in log.c, because misuse depends on the log. */
 int sluice_log_set(uint32_t level, sluice_log_function function, void *user)
 {

@@ -3,6 +3,7 @@
 #ifndef SLU_MISUSE_H
 #define SLU_MISUSE_H
 
+#include "base/error.h"
 #include "base/macros.h"
 
 /*
@@ -11,6 +12,6 @@
  * lists them.
  */
 int slu_misuse(int err, const char *format, ...) SLU_PRINTF(2, 3);
-void *slu_misuse_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
+#define slu_misuse_null(...) slu_none(slu_misuse(__VA_ARGS__))
 
 #endif

@@ -21,8 +21,6 @@ static inline int fact_negative(int error)
 
 #define slu_fail(...) fact_negative(slu_fail(__VA_ARGS__))
 #define slu_misuse(...) fact_negative(slu_misuse(__VA_ARGS__))
-#define slu_fail_null(...) ((void)slu_fail_null(__VA_ARGS__), (void *)0)
-#define slu_misuse_null(...) ((void)slu_misuse_null(__VA_ARGS__), (void *)0)
 #define slu_none(error) ((void)slu_none(error), (void *)0)
 
 #endif
