@@ -23,11 +23,6 @@
 #include "base/object.h"
 #include "base/random.h"
 
-/* Since Linux 4.14; older C libraries do not define it. */
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-
 union slu_living_page slu_living_page;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of locks */
@@ -94,8 +89,8 @@ void slu_fork_join(struct slu_fork_lock *joining)
 }
 
 /*
- * Runs before any lock of the library is taken. Without MADV_WIPEONFORK only the handlers tell a
- * child from its parent.
+ * Runs before any lock of the library is taken. Before Linux 4.14, without MADV_WIPEONFORK, only
+ * the handlers tell a child from its parent.
  */
 static __attribute__((constructor)) void begin_process(void)
 {

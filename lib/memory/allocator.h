@@ -256,11 +256,7 @@ struct slu_thread_last {
     struct slu_thread_cache *cache;
 };
 /* Makes access free of calls. glibc has static TLS left for libraries that are loaded late. */
-#ifdef __GLIBC__
 #define SLU_NEAR __attribute__((tls_model("initial-exec")))
-#else
-#define SLU_NEAR
-#endif
 extern _Thread_local struct slu_thread_last slu_thread_last SLU_NEAR;
 
 /* Returns the cache of the calling thread; NULL: it has none and works without. */

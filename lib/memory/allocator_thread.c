@@ -187,14 +187,6 @@ static void end_thread(void *argument)
     leave();
 }
 
-/* Deletes the key, because a thread may end after the library was unloaded. */
-static __attribute__((destructor)) void forget_threads(void)
-{
-    if (has_key)
-        pthread_key_delete(key);
-    has_key = false;
-}
-
 /* Forgets destroyed allocators. */
 static void forget_destroyed(void)
 {
