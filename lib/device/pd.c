@@ -90,7 +90,8 @@ bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory)
     return used;
 }
 
-uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
+/* Returns the id of a buffer that publishes the memory; 0: none. */
+static uint64_t find_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
 {
     uint64_t buffer = 0;
 
@@ -100,6 +101,20 @@ uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
             buffer = user->buffer;
     pthread_mutex_unlock(&pd->lock);
     return buffer;
+}
+
+int slu_pd_fail_used(struct sluice_pd *pd, const struct slu_memory *memory, const char *what,
+                     uint64_t address, bool late)
+{
+    uint64_t buffer = find_publisher(pd, memory);
+    const char *still = late ? "still " : "";
+
+    if (buffer != 0)
+        return slu_fail(late ? ETIMEDOUT : EBUSY, "%s at %#llx is %spublished as buffer %llu%s",
+                        what, (unsigned long long)address, still, (unsigned long long)buffer,
+                        late ? "" : ": release it first");
+    return slu_fail(late ? ETIMEDOUT : EBUSY, "%s at %#llx is %sused by posted work%s", what,
+                    (unsigned long long)address, still, late ? "" : ": wait for it first");
 }
 
 /*

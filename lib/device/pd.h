@@ -65,8 +65,12 @@ void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user);
  * buffer publishes it.
  */
 bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory);
-/* Returns the id of a buffer that publishes the memory; 0: none. */
-uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory);
+/*
+ * Fails a call that would end memory in use: "what at ADDRESS is used by posted work", or published
+ * as a buffer; -EBUSY with what to do, or if a wait for its end was too long, -ETIMEDOUT.
+ */
+int slu_pd_fail_used(struct sluice_pd *pd, const struct slu_memory *memory, const char *what,
+                     uint64_t address, bool late);
 /* A region of the domain begins that no processor reaches: 0, or -ENOMEM; and it ends. */
 int slu_pd_add_unreachable(struct sluice_pd *pd, uint32_t lkey);
 void slu_pd_remove_unreachable(struct sluice_pd *pd, uint32_t lkey);

@@ -175,17 +175,6 @@ static struct slu_memory memory_of(const struct slu_alone *alone)
     return (struct slu_memory){.lkey = sluice_mr_lkey(alone->mr), .length = SLU_WHOLE};
 }
 
-static int fail_used(const struct sluice_allocator *allocator, const void *block,
-                     const struct slu_memory *memory)
-{
-    uint64_t buffer = slu_pd_publisher(allocator->pd, memory);
-
-    if (buffer != 0)
-        return slu_fail(EBUSY, "the block at %p is published as buffer %llu: release it first",
-                        block, (unsigned long long)buffer);
-    return slu_fail(EBUSY, "the block at %p is used by posted work: wait for it first", block);
-}
-
 /* Finds a block by its beginning and takes it off the list; if it is used, only with used_too. */
 static int find_to_end(struct sluice_allocator *allocator, const void *block, bool used_too,
                        struct slu_alone **found)
@@ -199,7 +188,7 @@ static int find_to_end(struct sluice_allocator *allocator, const void *block, bo
         return slu_misuse(EINVAL, "%p is within a block, not its beginning", block);
     memory = memory_of(alone);
     if (!used_too && slu_pd_uses(allocator->pd, &memory))
-        return fail_used(allocator, block, &memory);
+        return slu_pd_fail_used(allocator->pd, &memory, "the block", alone->start, false);
     take_out(allocator, alone);
     *found = alone;
     return 0;

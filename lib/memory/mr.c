@@ -241,18 +241,11 @@ void slu_mr_end(struct sluice_mr *mr)
     slu_pd_release(pd);
 }
 
-static int fail_used(const struct sluice_mr *mr)
+int slu_mr_fail_used(const struct sluice_mr *mr, bool late)
 {
     const struct slu_memory memory = {.lkey = mr->transport->lkey, .length = SLU_WHOLE};
-    uint64_t buffer = slu_pd_publisher(mr->pd, &memory);
 
-    if (buffer != 0)
-        return slu_fail(EBUSY,
-                        "memory region at %#llx is published as buffer %llu: release it "
-                        "first",
-                        (unsigned long long)mr->transport->iova, (unsigned long long)buffer);
-    return slu_fail(EBUSY, "memory region at %#llx is used by posted work: wait for it first",
-                    (unsigned long long)mr->transport->iova);
+    return slu_pd_fail_used(mr->pd, &memory, "memory region", mr->transport->iova, late);
 }
 
 int sluice_mr_deregister(struct sluice_mr *mr)
@@ -262,7 +255,7 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     if (error < 0 || mr == NULL)
         return error;
     if (slu_pd_uses_key(mr->pd, mr->transport->lkey))
-        return fail_used(mr);
+        return slu_mr_fail_used(mr, false);
     slu_mr_end(mr);
     return 0;
 }

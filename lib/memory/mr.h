@@ -35,6 +35,8 @@ struct sluice_mr *slu_mr_part(struct sluice_pd *pd, const struct sluice_mr *of, 
                               size_t length, uint32_t access);
 /* Returns 0 if the program may end the region, or it is NULL; or a negative errno value. */
 int slu_mr_may_end(const struct sluice_mr *mr);
+/* Fails a call that would end a region in use, as slu_pd_fail_used() does. */
+int slu_mr_fail_used(const struct sluice_mr *mr, bool late);
 /* Deregisters a region that no request in flight uses. */
 void slu_mr_end(struct sluice_mr *mr);
 

@@ -173,22 +173,10 @@ static int deregister(void *argument)
     return sluice_mr_deregister(argument);
 }
 
-static int fail_late(const struct sluice_mr *mr)
-{
-    const struct slu_memory memory = {.lkey = mr->transport->lkey, .length = SLU_WHOLE};
-    uint64_t buffer = slu_pd_publisher(mr->pd, &memory);
-
-    if (buffer != 0)
-        return slu_fail(ETIMEDOUT, "memory region at %#llx is still published as buffer %llu",
-                        (unsigned long long)mr->transport->iova, (unsigned long long)buffer);
-    return slu_fail(ETIMEDOUT, "memory region at %#llx is still used by posted work",
-                    (unsigned long long)mr->transport->iova);
-}
-
 int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout)
 {
     SLU_UNCANCELLED_BLOCK;
     int error = slu_release_wait(deregister, mr, timeout);
 
-    return error == -ETIMEDOUT ? fail_late(mr) : error;
+    return error == -ETIMEDOUT ? slu_mr_fail_used(mr, true) : error;
 }
