@@ -13,39 +13,36 @@
 #include "transport/verbs/table.h"
 #include "transport/verbs/words/words.h"
 
-int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
+/* ibv: the program's domain; NULL: allocates one. */
+static int make_pd(struct slu_tcontext *base, struct ibv_pd *ibv, struct slu_tpd **pd)
 {
-    struct slu_verbs_context *context = slu_verbs_context_of(base);
     struct slu_verbs_pd *made = calloc(1, sizeof *made);
     int err;
 
     if (!made)
         return slu_fail(ENOMEM, "no memory for a protection domain");
-    made->ibv = ibv_alloc_pd(context->ibv);
+    made->ibv = ibv ? ibv : ibv_alloc_pd(slu_verbs_context_of(base)->ibv);
     if (!made->ibv) {
         err = slu_verbs_errno(-1);
         free(made);
         return slu_fail(err, "cannot allocate a protection domain on %s: %s", base->device,
                         strerror(err));
     }
+    made->wrapped = ibv != NULL;
     made->base.context = base;
     pthread_mutex_init(&made->places_lock, NULL);
     *pd = &made->base;
     return 0;
 }
 
+int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
+{
+    return make_pd(base, NULL, pd);
+}
+
 int slu_verbs_pd_wrap(struct slu_tcontext *base, struct ibv_pd *ibv, struct slu_tpd **pd)
 {
-    struct slu_verbs_pd *made = calloc(1, sizeof *made);
-
-    if (!made)
-        return slu_fail(ENOMEM, "no memory for a protection domain");
-    made->base.context = base;
-    made->ibv = ibv;
-    made->wrapped = true;
-    pthread_mutex_init(&made->places_lock, NULL);
-    *pd = &made->base;
-    return 0;
+    return make_pd(base, ibv, pd);
 }
 
 void slu_verbs_pd_free(struct slu_tpd *base)

@@ -54,55 +54,34 @@ static int fail_files(int err)
                     FILES_NEEDED, err == EMFILE ? "; ulimit -n raises the limit" : "");
 }
 
-/*
- * Returns the speed of one lane in Mbit/s for a value of active_speed, as in the kernel's "rate".
- */
-static uint32_t lane_speed(uint8_t active_speed)
+/* Returns the entry of a table for a value of which one bit is set; 0: there is none. */
+static uint32_t by_bit(uint8_t value, const uint32_t *table, uint32_t count)
 {
-    static const uint32_t speeds[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
-
-    for (uint32_t bit = 0; bit < sizeof speeds / sizeof speeds[0]; bit++) {
-        if (active_speed == 1U << bit)
-            return speeds[bit];
+    for (uint32_t bit = 0; bit < count; bit++) {
+        if (value == 1U << bit)
+            return table[bit];
     }
     return 0;
 }
 
-static uint32_t lanes(uint8_t active_width)
+/* Returns the speed of one lane in Mbit/s, as in the kernel's "rate". */
+static uint32_t lane_speed(uint8_t active_speed)
 {
-    switch (active_width) {
-    case 1:
-        return 1;
-    case 2:
-        return 4;
-    case 4:
-        return 8;
-    case 8:
-        return 12;
-    case 16:
-        return 2;
-    default:
-        return 0;
-    }
+    static const uint32_t speeds[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
+
+    return by_bit(active_speed, speeds, sizeof speeds / sizeof speeds[0]);
 }
 
-static uint32_t state_of(enum ibv_port_state state)
+static uint32_t lanes(uint8_t active_width)
 {
-    switch (state) {
-    case IBV_PORT_DOWN:
-        return SLUICE_PORT_DOWN;
-    case IBV_PORT_INIT:
-        return SLUICE_PORT_INIT;
-    case IBV_PORT_ARMED:
-        return SLUICE_PORT_ARMED;
-    case IBV_PORT_ACTIVE:
-        return SLUICE_PORT_ACTIVE;
-    case IBV_PORT_ACTIVE_DEFER:
-        return SLUICE_PORT_ACTIVE_DEFER;
-    default:
-        return SLUICE_PORT_UNKNOWN;
-    }
+    static const uint32_t widths[] = {1, 4, 8, 12, 2};
+
+    return by_bit(active_width, widths, sizeof widths / sizeof widths[0]);
 }
+
+_Static_assert((int)SLUICE_PORT_DOWN == IBV_PORT_DOWN &&
+                   (int)SLUICE_PORT_ACTIVE_DEFER == IBV_PORT_ACTIVE_DEFER,
+               "states of ports have the numbers of libibverbs");
 
 /* Drivers older than RoCE leave the link layer unspecified. */
 static bool is_ethernet(const struct ibv_port_attr *attr)
@@ -112,7 +91,8 @@ static bool is_ethernet(const struct ibv_port_attr *attr)
 
 static void fill_port(struct sluice_port_info *port, const struct ibv_port_attr *attr)
 {
-    port->state = state_of(attr->state);
+    port->state =
+        attr->state <= IBV_PORT_ACTIVE_DEFER ? (uint32_t)attr->state : SLUICE_PORT_UNKNOWN;
     port->link_layer = is_ethernet(attr) ? SLUICE_LINK_ETHERNET : SLUICE_LINK_INFINIBAND;
     port->lid = attr->lid;
     port->sm_lid = attr->sm_lid;

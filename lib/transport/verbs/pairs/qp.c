@@ -87,10 +87,11 @@ static int choose_psn(struct slu_verbs_qp *qp)
 
 static void destroy_ibv(struct slu_verbs_qp *qp)
 {
+    uint32_t qpn = qp->ibv->qp_num;
     int err = ibv_destroy_qp(qp->ibv);
 
     if (err)
-        slu_log(SLUICE_LOG_ERROR, "destroying a queue pair of %s failed: %s",
+        slu_log(SLUICE_LOG_ERROR, "destroying queue pair %u of %s failed: %s", qpn,
                 qp->base.pd->context->device, strerror(slu_verbs_errno(err)));
 }
 
@@ -280,15 +281,11 @@ void slu_verbs_qp_destroy(struct slu_qp *base)
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base->cq);
     uint32_t qpn = qp->ibv->qp_num;
-    int err;
 
     slu_verbs_qp_unbind(qp);
     slu_verbs_events_remove_qp(slu_verbs_context_of(base->pd->context), qp);
     slu_verbs_cq_remove(cq, qp);
-    err = ibv_destroy_qp(qp->ibv);
-    if (err)
-        slu_log(SLUICE_LOG_ERROR, "destroying queue pair %u of %s failed: %s", qpn,
-                base->pd->context->device, strerror(slu_verbs_errno(err)));
+    destroy_ibv(qp);
     slu_verbs_cq_purge(cq, qpn, qp->part);
     slu_verbs_cq_release(cq, slu_verbs_qp_entries(qp), qp->part);
     slu_verbs_hint_close(qp);
