@@ -74,16 +74,12 @@ static void post(struct slu_verbs_qp *qp, uint64_t addr, enum slu_verbs_farewell
 {
     struct slu_verbs_own *own = &qp->own;
     struct slu_verbs_words *said = &own->place->said;
-    struct ibv_sge sge = {.addr = (uintptr_t)&said->wanted,
-                          .length = sizeof *said - WANTED,
-                          .lkey = own->places->ibv->lkey};
-    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 
     atomic_store_explicit(&said->wanted, htole64(1), memory_order_relaxed);
     atomic_store_explicit(&said->farewell, htole64(qp->link.farewell), memory_order_relaxed);
-    wr.wr.rdma.remote_addr = addr;
-    wr.wr.rdma.rkey = qp->link.hint_rkey;
-    own->farewell = slu_verbs_own_post(qp, &wr) ? SLU_VERBS_OVER : next;
+    own->farewell = slu_verbs_words_write(qp, &said->wanted, sizeof *said - WANTED, addr)
+                        ? SLU_VERBS_OVER
+                        : next;
 }
 
 void slu_verbs_farewell_step(struct slu_verbs_qp *qp)

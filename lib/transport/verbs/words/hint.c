@@ -103,18 +103,13 @@ static void say(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_own *own = &qp->own;
     struct slu_verbs_words *said = &own->place->said;
-    struct ibv_sge sge = {
-        .addr = (uintptr_t)said, .length = SLU_VERBS_HINT_BYTES, .lkey = own->places->ibv->lkey};
-    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 
     own->more = own->in_flight != 0;
     if (own->in_flight || own->farewell || qp->state != SLU_QP_CONNECTED)
         return;
     atomic_store_explicit(&said->receives, htole64(own->receives), memory_order_relaxed);
     atomic_store_explicit(&said->wanted, htole64(own->wants), memory_order_relaxed);
-    wr.wr.rdma.remote_addr = qp->link.hint_addr;
-    wr.wr.rdma.rkey = qp->link.hint_rkey;
-    if (slu_verbs_own_post(qp, &wr)) {
+    if (slu_verbs_words_write(qp, said, SLU_VERBS_HINT_BYTES, qp->link.hint_addr)) {
         slu_verbs_qp_fail(qp);
         fail(qp, SLUICE_STATUS_GENERAL_ERR, 0);
         return;

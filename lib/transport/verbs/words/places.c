@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/verbs/queues/queues.h"
 #include "transport/verbs/words/words.h"
 
 /*
@@ -110,4 +111,15 @@ void slu_verbs_place_give(struct slu_verbs_qp *qp)
     pthread_mutex_lock(&pd->places_lock);
     places->free[places->free_count++] = (uint32_t)(qp->own.place - places->all);
     pthread_mutex_unlock(&pd->places_lock);
+}
+
+int slu_verbs_words_write(struct slu_verbs_qp *qp, const void *words, size_t length, uint64_t addr)
+{
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)words, .length = (uint32_t)length, .lkey = qp->own.places->ibv->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+
+    wr.wr.rdma.remote_addr = addr;
+    wr.wr.rdma.rkey = qp->link.hint_rkey;
+    return slu_verbs_own_post(qp, &wr);
 }

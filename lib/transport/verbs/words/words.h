@@ -31,6 +31,8 @@ _Static_assert(offsetof(struct slu_verbs_words, wanted) + 8 == SLU_VERBS_HINT_BY
  */
 int slu_verbs_place_take(struct slu_verbs_qp *qp);
 void slu_verbs_place_give(struct slu_verbs_qp *qp);
+/* Writes words of the place to an address at the peer, by a request of our own. */
+int slu_verbs_words_write(struct slu_verbs_qp *qp, const void *words, size_t length, uint64_t addr);
 /* Frees all places of a protection domain, which has no more queue pairs. */
 void slu_verbs_places_free(struct slu_verbs_pd *pd);
 
