@@ -103,9 +103,8 @@ struct sluice_context *sluice_context_open(const char *device,
         error = slu_fork_prepare();
     if (error == 0)
         error = open_device(device, &checked, &transport);
-    if (error < 0) {
+    if (error < 0)
         return slu_none(error);
-    }
     return slu_context_create(transport);
 }
 

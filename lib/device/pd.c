@@ -193,9 +193,8 @@ struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
         return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
                                slu_none_hint(context));
     error = context->transport->transport->pd_alloc(context->transport, &transport);
-    if (error < 0) {
+    if (error < 0)
         return slu_none(error);
-    }
     return slu_pd_create(context, transport);
 }
 

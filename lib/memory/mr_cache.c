@@ -357,8 +357,7 @@ static inline int check_cache(const struct sluice_mr_cache *cache)
     return SLU_LIKELY(cache != NULL && cache->magic == SLU_MAGIC_MR_CACHE) ? 0 : not_a_cache(cache);
 }
 
-/* Returns whether a range, with the rest of its last page, wraps around the address space. */
-static inline bool wraps(const struct sluice_mr_cache *cache, uint64_t addr, uint64_t length)
+bool slu_mr_cache_wraps(const struct sluice_mr_cache *cache, uint64_t addr, uint64_t length)
 {
     return addr > UINTPTR_MAX - cache->page || length > UINTPTR_MAX - cache->page - addr;
 }
@@ -371,7 +370,7 @@ static int check_range(const struct sluice_mr_cache *cache, const void *addr, si
         return error;
     if (addr == NULL || length == 0)
         return slu_misuse(EINVAL, "memory of a cache has an address and at least 1 byte");
-    if (wraps(cache, (uintptr_t)addr, length))
+    if (slu_mr_cache_wraps(cache, (uintptr_t)addr, length))
         return slu_misuse(EINVAL, "memory of %zu bytes at %p wraps the address space", length,
                           addr);
     return 0;
@@ -581,9 +580,4 @@ void slu_mr_cache_release(struct sluice_mr_cache *cache)
 bool slu_mr_cache_is_writable(const struct sluice_mr_cache *cache)
 {
     return (cache->access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
-}
-
-bool slu_mr_cache_wraps(const struct sluice_mr_cache *cache, uint64_t addr, uint64_t length)
-{
-    return wraps(cache, addr, length);
 }

@@ -61,9 +61,8 @@ static struct sluice_context *wrap_context(struct ibv_context *ibv,
         error = slu_fork_prepare();
     if (error == 0)
         error = slu_verbs_wrap(ibv, &checked, &transport);
-    if (error < 0) {
+    if (error < 0)
         return slu_none(error);
-    }
     return slu_context_create(transport);
 }
 
@@ -77,9 +76,8 @@ static struct sluice_pd *wrap_pd(struct sluice_context *context, struct ibv_pd *
     if (ibv->context != slu_verbs_context_of(context->transport)->ibv)
         return slu_misuse_null(EINVAL, "the ibv_pd is of another ibv_context than the context");
     error = slu_verbs_pd_wrap(context->transport, ibv, &transport);
-    if (error < 0) {
+    if (error < 0)
         return slu_none(error);
-    }
     return slu_pd_create(context, transport);
 }
 
