@@ -16,7 +16,7 @@
 
 static void (*const handlers[SOFT_MESSAGE_KINDS])(struct soft_message *message) = {
     [SOFT_REQUEST] = slu_soft_self_request, [SOFT_RESPONSE] = slu_soft_self_response,
-    [SOFT_HELLO] = slu_soft_self_hello,     [SOFT_CLOSE] = slu_soft_self_close,
+    [SOFT_HELLO] = slu_soft_self_request,   [SOFT_CLOSE] = slu_soft_self_close,
     [SOFT_ATTACH] = slu_soft_tcp_attach,    [SOFT_LOST] = slu_soft_tcp_lost,
 };
 

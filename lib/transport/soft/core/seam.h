@@ -23,7 +23,6 @@ void slu_soft_meet_end(struct soft_qp *qp);
 /* self: handlers of messages that came to the inbox of a CQ. */
 void slu_soft_self_request(struct soft_message *message);
 void slu_soft_self_response(struct soft_message *message);
-void slu_soft_self_hello(struct soft_message *message);
 void slu_soft_self_close(struct soft_message *message);
 void slu_soft_self_bounce(struct soft_qp *qp); /* returns all parked messages */
 

@@ -318,11 +318,6 @@ void slu_soft_self_request(struct soft_message *message)
         park(message);
 }
 
-void slu_soft_self_hello(struct soft_message *message)
-{
-    slu_soft_self_request(message);
-}
-
 static void serve_parked(struct soft_qp *qp)
 {
     struct soft_message *message;
