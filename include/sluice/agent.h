@@ -97,15 +97,15 @@ struct sluice_agent_attr {
 struct sluice_agent_info {
     uint32_t size;          /* set to sizeof(struct sluice_agent_info) by the caller */
     uint32_t peers;         /* connected now */
-    uint32_t regions;       /* of ours that peers hold, allocated or handed over */
+    uint32_t regions;       /* regions of this side that peers hold, allocated or handed over */
     uint32_t held;          /* regions of peers that this agent holds */
     uint64_t bytes;         /* of regions that were allocated for peers, in whole pages, until a
                                region ends, or was sent back and received */
     uint64_t allocated;     /* regions allocated for peers, so far */
     uint64_t denied;        /* requests for memory that were refused: rights, quota or number */
-    uint64_t expired;       /* regions of ours that ended with their lease */
+    uint64_t expired;       /* regions of this side that ended with their lease */
     uint64_t reclaimed;     /* regions that a peer held when it was lost, or left */
-    uint64_t late;          /* uses of our regions after their lease, as peers reported */
+    uint64_t late;          /* uses of regions of this side after their lease, as peers reported */
     uint64_t refused_late;  /* uses of regions of peers that this library refused, as the lease was
                                over */
     uint64_t malformed;     /* messages of peers that were refused: malformed */
@@ -133,12 +133,12 @@ struct sluice_agent_peer_info {
     int32_t error;        /* why it is lost: a negative errno value; 0: it is not lost, or has left
                              in good order */
     uint32_t level;       /* enum sluice_transport_level */
-    uint32_t access;      /* rights that it gives to memory that it allocates for us */
+    uint32_t access;      /* rights that it gives to memory that it allocates for this side */
     uint32_t eager;       /* bytes of the longest message that is sent at once */
-    uint32_t regions;     /* regions of ours that it holds */
+    uint32_t regions;     /* regions of this side that it holds */
     uint32_t held;        /* regions of the peer that this side holds */
     uint64_t bytes;       /* of regions that were allocated for it here, in whole pages */
-    uint64_t quota;       /* bytes that we may have allocated there */
+    uint64_t quota;       /* bytes that this side may have allocated there */
     uint64_t max_message; /* bytes of the longest message that it takes */
     int64_t max_lease;    /* longest lease that it gives, nanoseconds */
     uint64_t refused;     /* messages of the peer that were malformed, oversized or unasked for */
@@ -150,7 +150,7 @@ struct sluice_agent_peer_info {
 /* A region of a peer that this side holds. */
 struct sluice_agent_mr_info {
     uint32_t size;                  /* set to sizeof(struct sluice_agent_mr_info) by the caller */
-    uint32_t access;                /* rights that we have: SLUICE_ACCESS_REMOTE_* */
+    uint32_t access;                /* rights of this side: SLUICE_ACCESS_REMOTE_* */
     uint64_t id;                    /* the owner's name for the region, valid on this connection */
     int64_t lease;                  /* nanoseconds that are left, 0: the lease is over, or the owner
                                        took the region back; SLUICE_FOREVER: no end */
@@ -159,7 +159,7 @@ struct sluice_agent_mr_info {
                                        itself */
 };
 
-/* A region of ours that has come back from a peer that held it. */
+/* A region of this side that has come back from a peer that held it. */
 struct sluice_agent_local {
     uint32_t size;        /* set to sizeof(struct sluice_agent_local) by the caller */
     uint32_t reserved;    /* written as 0 */
@@ -212,7 +212,7 @@ SLUICE_EXPORT int sluice_agent_query(struct sluice_agent *agent, struct sluice_a
 /*
  * Leaves a peer: waits at most 1 s until the peer has taken all that was sent, and then ends the
  * connection. The memory that the peer had here is taken back, and regions of the peer that this
- * side held are gone. A peer that connected to us and that the program never took needs no close.
+ * side held are gone. A peer that connected and that the program never took needs no close.
  * NULL is allowed.
  */
 SLUICE_EXPORT void sluice_agent_peer_close(struct sluice_agent_peer *peer);
@@ -229,7 +229,7 @@ struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const
                                                int64_t deadline);
 
 /*
- * Returns the next peer that has connected to us, in the order of their connections. Peers are
+ * Returns the next peer that has connected here, in the order of their connections. Peers are
  * served whether the program takes them or not. NULL and errno: ETIMEDOUT (no peer yet), EINTR,
  * EINVAL, ECANCELED.
  */
@@ -266,8 +266,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_remote_mr(struct sluice_age
  * This side counts the lease from before it asked the peer. The peer revokes the key and frees the
  * memory one second after the end of the lease.
  *
- * NULL and errno: EACCES (it gives no such rights), EDQUOT (its quota for us, of bytes or of
- * regions: the text says which), EBUSY (it is working on too many requests of ours), ENOMEM (there,
+ * NULL and errno: EACCES (it gives no such rights), EDQUOT (its quota, of bytes or of
+ * regions: the text says which), EBUSY (it has too many requests of this side), ENOMEM (there,
  * or here), EINVAL (also: access has other bits, no bytes), and errors of a wait. After ETIMEDOUT a
  * region that arrives late is given back automatically.
  */
@@ -277,7 +277,7 @@ struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, 
                                                 uint32_t access, int64_t lease, int64_t deadline);
 
 /*
- * Asks the owner for a new lease of a region that was allocated for us, in nanoseconds from now; 0
+ * Asks the owner for a new lease of a region that was allocated there, in nanoseconds from now; 0
  * asks for the longest that the owner gives. The new lease is counted as the first one was, may be
  * shorter than requested, and never ends before the old one. -EACCES: the lease is over, or the
  * owner took the region back, or the owner's program handed it over and so has set the lease;
@@ -309,7 +309,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_local_mr(struct sluice_agen
                                                               int64_t deadline, uint64_t *id);
 
 /*
- * Takes back a region of ours that the peer holds, by its name. When this returns the key is
+ * Takes back a region of this side that the peer holds, by its name. When this returns the key is
  * revoked; a use that is in flight ends, with the data queue pair. -ENOENT: the peer holds no such
  * region, or no longer. -ENOTCONN: the peer is lost, and holds none.
  */
@@ -333,7 +333,7 @@ struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent *agen
 SLUICE_EXPORT struct sluice_agent_peer *sluice_agent_mr_peer(const struct sluice_agent_mr *mr);
 
 /*
- * Writes the next region of ours that a peer has sent back: that peer or, if peer is NULL, any peer
+ * Writes the next own region that a peer has sent back: that peer or, if peer is NULL, any peer
  * that the program has, lost or not; peers take turns. A region from a peer that the program has
  * not taken by sluice_agent_next_peer() yet waits until the program takes that peer. Set
  * local->size first. If the region was allocated here, its bytes are copied to pages that no peer

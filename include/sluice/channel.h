@@ -39,7 +39,7 @@ enum sluice_wait_mode {
 
 enum sluice_peer_state {
     SLUICE_STATE_PREPARED = 1, /* has an endpoint to give; not connected */
-    SLUICE_STATE_READY = 2,    /* our end is ready for work */
+    SLUICE_STATE_READY = 2,    /* the local end is ready for work */
     SLUICE_STATE_FAILED = 3,   /* refuses work until it is reset */
     SLUICE_STATE_REMOVED = 4   /* of a multichannel: removed, and its index is free */
 };
@@ -90,7 +90,7 @@ struct sluice_channel_attr {
     uint32_t traffic_class; /* with a GRH: 0..255, default 0; RoCE v2: DSCP * 4 */
     uint32_t flow_label;    /* with a GRH: 0..1048575, default 0: the device's choice */
     uint32_t hop_limit;     /* with a GRH: 1..255, default 64; on RoCE Linux uses the route's */
-    uint32_t path_bits;     /* InfiniBand: low bits of our LID; 0..127, default 0 */
+    uint32_t path_bits;     /* InfiniBand: low bits of the local LID; 0..127, default 0 */
     uint32_t psn;           /* first packet sequence number, 24 bits, if SLUICE_CHANNEL_PSN is
                                set; else random */
     uint32_t ack_timeout;   /* 4.096 us * 2^n; 1..31, default 18 (1.07 s), SLUICE_ZERO: 0, which
@@ -131,14 +131,14 @@ struct sluice_channel_info {
     uint32_t read_depth;        /* reads and atomics that we may have in flight; negotiated */
     uint32_t remote_read_depth; /* reads and atomics of the peer that we answer at a time;
                                    negotiated */
-    uint32_t qpn;               /* number of our queue pair; 0: it was destroyed */
+    uint32_t qpn;               /* number of the local queue pair; 0: it was destroyed */
     uint32_t remote_qpn;        /* number of the peer's queue pair */
     uint32_t psn;               /* first packet sequence number that we send */
     uint32_t remote_psn;        /* the same, that the peer sends */
     uint32_t path_mtu;          /* bytes; negotiated */
     uint32_t port;              /* of the device */
-    int32_t gid_index;          /* of our GID; -1: none is used */
-    uint32_t pkey;              /* our partition key, with the bit of full membership */
+    int32_t gid_index;          /* of the local GID; -1: none is used */
+    uint32_t pkey;              /* local partition key, with the bit of full membership */
     uint32_t service_level;     /* as in the attributes; so is the rest */
     uint32_t traffic_class;     /* 0 without a GRH */
     uint32_t flow_label;        /* 0 without a GRH */
@@ -147,7 +147,7 @@ struct sluice_channel_info {
     uint32_t retry_count;       /* */
     uint32_t rnr_timer;         /* */
     uint32_t rnr_retry;         /* */
-    char address[64];           /* ours, for people, such as "RoCE v2 192.0.2.1" */
+    char address[64];           /* the local one, for people, such as "RoCE v2 192.0.2.1" */
     char remote_address[64];    /* the peer's; empty: not known (yet) */
     uint32_t queue_pairs;       /* of this peer; negotiated. qpn and psn are of the first */
     uint32_t stripe_least;      /* as in the attributes */
@@ -184,19 +184,19 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
                                                    struct sluice_endpoint *endpoint);
 
 /*
- * sluice_prepared_channel_handshake(), declared above: connects our end to the peer's endpoint. The
+ * sluice_prepared_channel_handshake(), declared above: connects to the peer's endpoint. The
  * call always consumes the prepared channel, success or not, and never waits for the peer: if the
  * peer is absent, the first operation fails. Synchronise with the peer before the first message: a
  * message that reaches a peer before its handshake is delayed by a retransmission.
  *
- * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of a port that ours
- * cannot reach: another link layer, address or partition), EPROTOTYPE (of another transport),
- * ESTALE (the endpoint is from before the peer's last reset, or has connected this channel before
- * our last reset), EOPNOTSUPP (keepalive is set, and the peer's access allows neither reads nor
- * writes), EINVAL (NULL or not a prepared channel), EADDRNOTAVAIL (our port has lost the address),
- * EACCES, EIO, EMFILE, ENETDOWN, ENOMEM (as of sluice_channel_prepare()), EHOSTUNREACH, ENETUNREACH
- * or ETIMEDOUT (on RoCE, where the kernel looks for the peer's host, which takes up to a second if
- * the host is absent). The prepared channel is then freed.
+ * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of a port that the
+ * local one cannot reach: another link layer, address or partition), EPROTOTYPE (of another
+ * transport), ESTALE (the endpoint is from before the peer's last reset, or has connected this
+ * channel before its own), EOPNOTSUPP (keepalive is set, and the peer's access allows neither reads
+ * nor writes), EINVAL (NULL or not a prepared channel), EADDRNOTAVAIL (the port has lost its
+ * address), EACCES, EIO, EMFILE, ENETDOWN, ENOMEM (as of sluice_channel_prepare()), EHOSTUNREACH,
+ * ENETUNREACH or ETIMEDOUT (on RoCE, where the kernel looks for the peer's host, which takes up to
+ * a second if the host is absent). The prepared channel is then freed.
  */
 
 /*

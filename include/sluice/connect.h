@@ -275,10 +275,10 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
  * attr is that of the channel; it and options may be NULL.
  *
  * NULL and errno on failure: EINVAL (address, options, or the secret is not valid), E2BIG, EACCES
- * (the other side does not have our secret, or the text says what is wrong with its file), EPROTO
+ * (the other side does not have this secret, or the text says what is wrong with its file), EPROTO
  * (the process that answers is no listener of sluice, or of another version), ENOENT (the name is
  * not known), EHOSTUNREACH (over rdma_cm: there is no route), ECONNREFUSED (no process listens
- * there, or our connection was refused: the text has the reason), ETIMEDOUT (the text has the
+ * there, or the connection was refused: the text has the reason), ETIMEDOUT (the text has the
  * result of each address, or says that the channel itself could not connect), ECONNRESET (the peer
  * has left), ECONNABORTED (the other side failed: the text has the reason), EOPNOTSUPP (libsodium
  * cannot be used), and those of sluice_channel_prepare(), sluice_prepared_channel_handshake() and

@@ -41,8 +41,8 @@ enum sluice_status {
     SLUICE_STATUS_RNR_RETRY_EXC_ERR = 13, /* the peer posted no receive */
     SLUICE_STATUS_FATAL_ERR = 19,         /* the device or its port failed */
     SLUICE_STATUS_GENERAL_ERR = 21,       /* the device gives no reason */
-    SLUICE_STATUS_DEADLINE = 64,          /* its deadline passed; ours, not the device's */
-    SLUICE_STATUS_PEER_CLOSED = 65        /* the peer closed the connection, and said so; ours */
+    SLUICE_STATUS_DEADLINE = 64,          /* its deadline passed; set by the library */
+    SLUICE_STATUS_PEER_CLOSED = 65        /* the peer closed the connection; set by the library */
 };
 
 /* Class of an error: what to do about it. Each has one errno value. */

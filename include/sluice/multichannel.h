@@ -60,10 +60,11 @@ sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel
 
 /*
  * sluice_prepared_multichannel_handshake(), declared above: connects to all peers; remotes[i] is
- * the endpoint that peer i made for us. The call always consumes the prepared multichannel and
- * never waits. A peer whose endpoint is unusable is in state failed afterwards, with the reason as
- * its error, and the others work. An endpoint of zeros stands for a peer that does not exist yet:
- * it stays prepared, refuses work, and is connected by sluice_multichannel_peer_handshake(). NULL
+ * the endpoint that peer i made for this side. The call always consumes the prepared multichannel
+ * and never waits. A peer whose endpoint is unusable is in state failed afterwards, with the reason
+ * as its error, and the others work. An endpoint of zeros stands for a peer that does not exist
+ * yet: it stays prepared, refuses work, and is connected by
+ * sluice_multichannel_peer_handshake(). NULL
  * and errno: EINVAL (NULL, except remotes if there are no peers, or count is not the number of
  * peers).
  */

@@ -43,8 +43,8 @@ struct sluice_node_attr {
 };
 
 /*
- * Data that rank i needs to connect to us: an endpoint, and the address of the notification words
- * of barriers.
+ * Data that rank i needs to connect to this one: an endpoint, and the address of the notification
+ * words of barriers.
  */
 #define SLUICE_NODE_ENDPOINT_BYTES 320
 struct sluice_node_endpoint {
@@ -85,8 +85,8 @@ sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
 
 /*
  * sluice_prepared_node_handshake(), declared above: connects to all ranks; remotes[i] is the
- * endpoint that rank i made for us. The call always consumes the prepared node, and never waits. A
- * rank whose endpoint is unusable is in state failed afterwards, as in
+ * endpoint that rank i made for this one. The call always consumes the prepared node, and never
+ * waits. A rank whose endpoint is unusable is in state failed afterwards, as in
  * sluice_prepared_multichannel_handshake(). NULL and errno: EINVAL, EPROTO (an endpoint is of rank
  * i of another program, or in a wrong place).
  */
@@ -248,7 +248,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_peer_reset(struct sluice_node *no
 
 /*
  * Connects a rank that was reset by sluice_node_peer_reset(), with the endpoint that it made for
- * us. When all ranks have done their handshakes, including the new one, all of them call
+ * this rank. When all ranks have done their handshakes, including the new one, all of them call
  * sluice_node_barrier_reset(), each as often as the others since the endpoints were made; barriers
  * and allgathers then work again. The call never waits for the rank.
  *

@@ -26,14 +26,14 @@ enum sluice_opcode {
 
 /* Flags of a request; the first one of a completion as well. */
 #define SLUICE_IMMEDIATE (UINT32_C(1) << 0) /* send, write: deliver immediate to a receive */
-#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after our earlier reads and atomics */
+#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after earlier reads and atomics */
 #define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send, write: wake a peer that sleeps for it */
 #define SLUICE_INLINE \
     (UINT32_C(1) << 3) /* send, write: the bytes are copied when it is posted; at most max_inline.
                           Their memory may be reused at once, and need not be registered: lkey is
                           ignored, and the program itself must be able to read the memory */
 
-/* A flag of a completion: a write with immediate filled the receive, and is in our memory. */
+/* A flag of a completion: a write with immediate filled the receive, and is in local memory. */
 #define SLUICE_WRITTEN (UINT32_C(1) << 4)
 
 /* A flag of a completion: its peer was removed, and another peer may have the index by now. */
