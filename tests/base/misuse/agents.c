@@ -60,33 +60,13 @@ static struct sluice_agent_mr *memory_of(struct couple *couple, uint32_t access)
 
 /* Mistakes. */
 
-int null_agent(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_agent_next_peer)(NULL, 0));
-}
-
-int null_bytes_to_send(struct world *world)
-{
-    return CALL(sluice_agent_send)(couple_of(world).peer, NULL, 1, DEADLINE);
-}
-
-int other_peer_of_an_agent(struct world *world)
-{
-    return CALL(sluice_agent_flush)((struct sluice_agent_peer *)(void *)agent_of(world), 0);
-}
-
-int other_agent_memory(struct world *world)
-{
-    return CALL(sluice_agent_read)((struct sluice_agent_mr *)(void *)agent_of(world), 0,
-                                   &world->sge, 1, DEADLINE);
-}
-
-int close_other_agent(struct world *world)
-{
-    CALL(sluice_agent_close)((struct sluice_agent *)(void *)world->sides.pds[0]);
-    return 0;
-}
+MAKES(null_agent, sluice_agent_next_peer, NULL, 0);
+RETURNS(null_bytes_to_send, sluice_agent_send, couple_of(world).peer, NULL, 1, DEADLINE);
+RETURNS(other_peer_of_an_agent, sluice_agent_flush,
+        (struct sluice_agent_peer *)(void *)agent_of(world), 0);
+RETURNS(other_agent_memory, sluice_agent_read, (struct sluice_agent_mr *)(void *)agent_of(world), 0,
+        &world->sge, 1, DEADLINE);
+ENDS(close_other_agent, sluice_agent_close, OTHER(sluice_agent));
 
 int close_peer_that_was_not_taken(struct world *world)
 {
@@ -99,45 +79,19 @@ int close_peer_that_was_not_taken(struct world *world)
     return 0;
 }
 
-int no_size_of_agent(struct world *world)
-{
-    struct sluice_agent_attr attr = {.size = 0};
-    return result_of(CALL(sluice_agent_create)(world->sides.pds[0], &attr));
-}
-
-int wild_size_of_agent_info(struct world *world)
-{
-    struct sluice_agent_info info = {.size = 5000};
-    return CALL(sluice_agent_query)(agent_of(world), &info);
-}
-
-int eager_out_of_range(struct world *world)
-{
-    struct sluice_agent_attr attr = {.size = sizeof(attr), .eager = 63};
-    return result_of(CALL(sluice_agent_create)(world->sides.pds[0], &attr));
-}
-
-int unknown_flag_of_agent(struct world *world)
-{
-    struct sluice_agent_attr attr = {.size = sizeof(attr), .flags = 8};
-    return result_of(CALL(sluice_agent_create)(world->sides.pds[0], &attr));
-}
-
-int no_right_of_a_peer(struct world *world)
-{
-    return result_of(CALL(sluice_agent_request_mr)(couple_of(world).peer, 8,
-                                                   SLUICE_ACCESS_LOCAL_WRITE, 0, DEADLINE));
-}
-
-int negative_lease(struct world *world)
-{
-    return result_of(CALL(sluice_agent_request_mr)(couple_of(world).peer, 8, RIGHTS, -1, DEADLINE));
-}
-
-int message_in_a_list_of_an_agent(struct world *world)
-{
-    return CALL(sluice_agent_submit)(couple_of(world).peer, &world->request, 1, DEADLINE, NULL);
-}
+MAKES(no_size_of_agent, sluice_agent_create, world->sides.pds[0],
+      &(struct sluice_agent_attr){.size = 0});
+RETURNS(wild_size_of_agent_info, sluice_agent_query, agent_of(world),
+        &(struct sluice_agent_info){.size = 5000});
+MAKES(eager_out_of_range, sluice_agent_create, world->sides.pds[0],
+      &(struct sluice_agent_attr){.size = sizeof(struct sluice_agent_attr), .eager = 63});
+MAKES(unknown_flag_of_agent, sluice_agent_create, world->sides.pds[0],
+      &(struct sluice_agent_attr){.size = sizeof(struct sluice_agent_attr), .flags = 8});
+MAKES(no_right_of_a_peer, sluice_agent_request_mr, couple_of(world).peer, 8,
+      SLUICE_ACCESS_LOCAL_WRITE, 0, DEADLINE);
+MAKES(negative_lease, sluice_agent_request_mr, couple_of(world).peer, 8, RIGHTS, -1, DEADLINE);
+RETURNS(message_in_a_list_of_an_agent, sluice_agent_submit, couple_of(world).peer, &world->request,
+        1, DEADLINE, NULL);
 
 int second_peer_of_a_peer(struct world *world)
 {
@@ -146,28 +100,14 @@ int second_peer_of_a_peer(struct world *world)
     return CALL(sluice_agent_submit)(couple_of(world).peer, &world->request, 1, DEADLINE, NULL);
 }
 
-int no_bytes_of_a_peer(struct world *world)
-{
-    return result_of(CALL(sluice_agent_request_mr)(couple_of(world).peer, 0, RIGHTS, 0, DEADLINE));
-}
-
-int no_time_for_a_peer(struct world *world)
-{
-    return CALL(sluice_agent_send_local_mr)(couple_of(world).peer, world->far.mr, 0, 8, RIGHTS, 0,
-                                            DEADLINE, NULL);
-}
-
-int secret_of_one_listen(struct world *world)
-{
-    const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
-    return CALL(sluice_agent_listen)(agent_of(world), "127.0.0.1:0", &attr);
-}
-
-int secret_of_one_connect(struct world *world)
-{
-    const struct sluice_connect_attr attr = {.size = sizeof(attr), .secret_file = ""};
-    return result_of(CALL(sluice_agent_connect)(agent_of(world), "127.0.0.1:1", &attr, 0));
-}
+MAKES(no_bytes_of_a_peer, sluice_agent_request_mr, couple_of(world).peer, 0, RIGHTS, 0, DEADLINE);
+RETURNS(no_time_for_a_peer, sluice_agent_send_local_mr, couple_of(world).peer, world->far.mr, 0, 8,
+        RIGHTS, 0, DEADLINE, NULL);
+RETURNS(secret_of_one_listen, sluice_agent_listen, agent_of(world), "127.0.0.1:0",
+        &(struct sluice_listen_attr){.size = sizeof(struct sluice_listen_attr), .secret_file = ""});
+MAKES(secret_of_one_connect, sluice_agent_connect, agent_of(world), "127.0.0.1:1",
+      &(struct sluice_connect_attr){.size = sizeof(struct sluice_connect_attr), .secret_file = ""},
+      0);
 
 int peer_of_another_agent(struct world *world)
 {

@@ -26,38 +26,15 @@ static uint8_t *block_of(struct sluice_allocator *allocator)
 
 /* Mistakes. */
 
-int null_allocator(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_allocator_alloc)(NULL, 1, 0));
-}
-
-int other_allocator(struct world *world)
-{
-    return CALL(sluice_allocator_trim)((struct sluice_allocator *)(void *)world->sides.pds[0]);
-}
-
-int no_size_of_allocator(struct world *world)
-{
-    struct sluice_allocator_attr attr = {.size = 0};
-    return result_of(CALL(sluice_allocator_create)(world->sides.pds[0], 0, &attr));
-}
-
-int blocks_of_threads_out_of_range(struct world *world)
-{
-    struct sluice_allocator_attr attr = {.size = sizeof(attr), .thread_blocks = 1};
-    return result_of(CALL(sluice_allocator_create)(world->sides.pds[0], 0, &attr));
-}
-
-int block_of_no_bytes(struct world *world)
-{
-    return result_of(CALL(sluice_allocator_alloc)(allocator_of(world), 0, 0));
-}
-
-int alignment_that_is_none(struct world *world)
-{
-    return result_of(CALL(sluice_allocator_alloc)(allocator_of(world), 8, 24));
-}
+MAKES(null_allocator, sluice_allocator_alloc, NULL, 1, 0);
+RETURNS(other_allocator, sluice_allocator_trim, OTHER(sluice_allocator));
+MAKES(no_size_of_allocator, sluice_allocator_create, world->sides.pds[0], 0,
+      &(struct sluice_allocator_attr){.size = 0});
+MAKES(blocks_of_threads_out_of_range, sluice_allocator_create, world->sides.pds[0], 0,
+      &(struct sluice_allocator_attr){.size = sizeof(struct sluice_allocator_attr),
+                                      .thread_blocks = 1});
+MAKES(block_of_no_bytes, sluice_allocator_alloc, allocator_of(world), 0, 0);
+MAKES(alignment_that_is_none, sluice_allocator_alloc, allocator_of(world), 8, 24);
 
 int block_freed_twice(struct world *world)
 {
@@ -73,10 +50,7 @@ int free_within_a_block(struct world *world)
     return CALL(sluice_allocator_free)(allocator, block_of(allocator) + 8);
 }
 
-int free_of_other_memory(struct world *world)
-{
-    return CALL(sluice_allocator_free)(allocator_of(world), world->memory.bytes);
-}
+RETURNS(free_of_other_memory, sluice_allocator_free, allocator_of(world), world->memory.bytes);
 
 int element_beyond_a_block(struct world *world)
 {

@@ -19,16 +19,10 @@ static void request_blocks(struct world *world, const struct sluice_blocks *bloc
     world->request.blocks = blocks;
 }
 
-static int submit(struct world *world)
-{
-    return CALL(sluice_channel_submit)(world->pair.channels[0], &world->request, 1, DEADLINE,
-                                       &world->completion);
-}
-
 static int submit_blocks(struct world *world, const struct sluice_blocks *blocks)
 {
     request_blocks(world, blocks);
-    return submit(world);
+    return submit_request(world);
 }
 
 /* Mistakes. */
@@ -83,7 +77,7 @@ int atomic_of_blocks(struct world *world)
     struct sluice_blocks blocks = two_blocks();
     request_blocks(world, &blocks);
     world->request.opcode = SLUICE_OP_FETCH_ADD;
-    return submit(world);
+    return submit_request(world);
 }
 
 int send_with_blocks_of_the_peer(struct world *world)
@@ -91,7 +85,7 @@ int send_with_blocks_of_the_peer(struct world *world)
     struct sluice_blocks blocks = two_blocks();
     request_blocks(world, &blocks);
     world->request.opcode = SLUICE_OP_SEND;
-    return submit(world);
+    return submit_request(world);
 }
 
 int inline_blocks(struct world *world)
@@ -99,7 +93,7 @@ int inline_blocks(struct world *world)
     struct sluice_blocks blocks = two_blocks();
     request_blocks(world, &blocks);
     world->request.flags = SLUICE_INLINE;
-    return submit(world);
+    return submit_request(world);
 }
 
 int blocks_of_two_elements(struct world *world)
@@ -109,7 +103,7 @@ int blocks_of_two_elements(struct world *world)
     request_blocks(world, &blocks);
     world->request.sge_count = 2;
     world->request.sges = sges;
-    return submit(world);
+    return submit_request(world);
 }
 
 int unknown_layout(struct world *world)
@@ -188,5 +182,5 @@ int blocks_without_staging(struct world *world)
     world->request.opcode = SLUICE_OP_SEND;
     blocks.local.count = 5;
     blocks.remote = (struct sluice_layout){0};
-    return submit(world);
+    return submit_request(world);
 }

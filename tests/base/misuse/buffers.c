@@ -86,10 +86,7 @@ int null_local_memory(struct world *world)
     return submit(&couple, &action);
 }
 
-int null_place_of_handle(struct world *world)
-{
-    return CALL(sluice_buffer_handle)(couple_of(world).buffer, NULL);
-}
+RETURNS(null_place_of_handle, sluice_buffer_handle, couple_of(world).buffer, NULL);
 
 int other_buffer_service(struct world *world)
 {
@@ -97,17 +94,9 @@ int other_buffer_service(struct world *world)
     return result_of(CALL(sluice_buffer_publish)(other, world->memory.bytes, 8, RIGHTS));
 }
 
-int other_buffer(struct world *world)
-{
-    struct sluice_buffer_handle handle;
-    return CALL(sluice_buffer_handle)((struct sluice_buffer *)(void *)world->sides.pds[0], &handle);
-}
-
-int other_batch(struct world *world)
-{
-    return CALL(sluice_buffer_batch_wait)((struct sluice_buffer_batch *)(void *)world->sides.pds[0],
-                                          0);
-}
+RETURNS(other_buffer, sluice_buffer_handle, OTHER(sluice_buffer),
+        &(struct sluice_buffer_handle){0});
+RETURNS(other_batch, sluice_buffer_batch_wait, OTHER(sluice_buffer_batch), 0);
 
 int other_domain_of_buffers(struct world *world)
 {
@@ -115,17 +104,8 @@ int other_domain_of_buffers(struct world *world)
     return result_of(CALL(sluice_buffer_service_open)(&other, 1, NULL));
 }
 
-int close_other_buffer_service(struct world *world)
-{
-    CALL(sluice_buffer_service_close)((struct sluice_buffer_service *)(void *)world->sides.pds[0]);
-    return 0;
-}
-
-int release_other_buffer(struct world *world)
-{
-    CALL(sluice_buffer_release)((struct sluice_buffer *)(void *)world->sides.pds[0]);
-    return 0;
-}
+ENDS(close_other_buffer_service, sluice_buffer_service_close, OTHER(sluice_buffer_service));
+ENDS(release_other_buffer, sluice_buffer_release, OTHER(sluice_buffer));
 
 int no_size_of_buffer_service(struct world *world)
 {
@@ -173,10 +153,7 @@ int negative_deadline_of_buffer(struct world *world)
     return read_from(world, &couple, 0, -1);
 }
 
-int no_domains_of_buffers(struct world *world)
-{
-    return result_of(CALL(sluice_buffer_service_open)(world->sides.pds, 0, NULL));
-}
+MAKES(no_domains_of_buffers, sluice_buffer_service_open, world->sides.pds, 0, NULL);
 
 int send_to_a_buffer(struct world *world)
 {

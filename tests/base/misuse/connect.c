@@ -66,137 +66,43 @@ static struct sluice_incoming *somebody(struct world *world)
 
 /* Mistakes. */
 
-int null_address_to_listen(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_listen)(NULL, &open_door));
-}
-
-int null_address_to_connect(struct world *world)
-{
-    return result_of(CALL(sluice_connect)(NULL, world->sides.pds[0], NULL, &no_secret, DEADLINE));
-}
-
-int null_listener(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_listener_wake)(NULL);
-}
-
-int null_incoming(struct world *world)
-{
-    return result_of(CALL(sluice_incoming_accept)(NULL, world->sides.pds[0], NULL, NULL, DEADLINE));
-}
-
-int null_multichannel_to_connect(struct world *world)
-{
-    uint32_t peer;
-    (void)world;
-    return CALL(sluice_connect_into)("127.0.0.1:1", NULL, NULL, DEADLINE, &peer, 1);
-}
-
-int null_peers_to_accept(struct world *world)
-{
-    return CALL(sluice_incoming_accept_into)(somebody(world), world->loop, NULL, DEADLINE, NULL, 1);
-}
-
-int other_listener(struct world *world)
-{
-    return result_of(
-        CALL(sluice_listener_next)((struct sluice_listener *)(void *)world->sides.pds[0], 0));
-}
-
-int address_of_other_listener(struct world *world)
-{
-    return CALL(sluice_listener_address)((struct sluice_listener *)(void *)world->sides.pds[0],
-                                         NULL, 0);
-}
-
-int other_incoming(struct world *world)
-{
-    struct sluice_incoming_info info = {.size = sizeof(info)};
-    return CALL(sluice_incoming_query)((struct sluice_incoming *)(void *)world->sides.pds[0],
-                                       &info);
-}
-
-int close_other_listener(struct world *world)
-{
-    CALL(sluice_listener_close)((struct sluice_listener *)(void *)world->sides.pds[0]);
-    return 0;
-}
-
-int refuse_other_incoming(struct world *world)
-{
-    CALL(sluice_incoming_refuse)((struct sluice_incoming *)(void *)world->sides.pds[0], "no");
-    return 0;
-}
-
-int no_size_of_connect(struct world *world)
-{
-    const struct sluice_connect_attr options = {.secret_file = ""};
-    return result_of(
-        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &options, DEADLINE));
-}
-
-int no_size_of_incoming_info(struct world *world)
-{
-    struct sluice_incoming_info info = {.size = 0};
-    return CALL(sluice_incoming_query)(somebody(world), &info);
-}
-
-int wild_size_of_listen(struct world *world)
-{
-    const struct sluice_listen_attr attr = {.size = 0xcccccccc};
-    (void)world;
-    return result_of(CALL(sluice_listen)(HERE, &attr));
-}
-
-int backlog_out_of_range(struct world *world)
-{
-    const struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 5000};
-    (void)world;
-    return result_of(CALL(sluice_listen)(HERE, &attr));
-}
-
-int too_much_private_data(struct world *world)
-{
-    const struct sluice_private_data data = {.bytes = SLUICE_PRIVATE_DATA_BYTES + 1};
-    const struct sluice_connect_attr options = {.size = sizeof(options), .own = &data};
-    return result_of(
-        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &options, DEADLINE));
-}
-
-int unknown_flag_of_listen(struct world *world)
-{
-    const struct sluice_listen_attr attr = {.size = sizeof(attr), .flags = 8};
-    (void)world;
-    return result_of(CALL(sluice_listen)(HERE, &attr));
-}
-
-int unknown_flag_of_connect(struct world *world)
-{
-    const struct sluice_connect_attr options = {.size = sizeof(options), .flags = 8};
-    return result_of(
-        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &options, DEADLINE));
-}
-
-int negative_timeout_of_listener(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_listener_next)(listener_at(HERE), -1));
-}
-
-int negative_deadline_of_connect(struct world *world)
-{
-    return result_of(
-        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &no_secret, -1));
-}
-
-int negative_deadline_of_accept(struct world *world)
-{
-    return result_of(
-        CALL(sluice_incoming_accept)(somebody(world), world->sides.pds[0], NULL, NULL, -1));
-}
+MAKES(null_address_to_listen, sluice_listen, NULL, &open_door);
+MAKES(null_address_to_connect, sluice_connect, NULL, world->sides.pds[0], NULL, &no_secret,
+      DEADLINE);
+RETURNS(null_listener, sluice_listener_wake, NULL);
+MAKES(null_incoming, sluice_incoming_accept, NULL, world->sides.pds[0], NULL, NULL, DEADLINE);
+RETURNS(null_multichannel_to_connect, sluice_connect_into, "127.0.0.1:1", NULL, NULL, DEADLINE,
+        &(uint32_t){0}, 1);
+RETURNS(null_peers_to_accept, sluice_incoming_accept_into, somebody(world), world->loop, NULL,
+        DEADLINE, NULL, 1);
+MAKES(other_listener, sluice_listener_next, OTHER(sluice_listener), 0);
+RETURNS(address_of_other_listener, sluice_listener_address, OTHER(sluice_listener), NULL, 0);
+RETURNS(other_incoming, sluice_incoming_query, OTHER(sluice_incoming),
+        &(struct sluice_incoming_info){.size = sizeof(struct sluice_incoming_info)});
+ENDS(close_other_listener, sluice_listener_close, OTHER(sluice_listener));
+ENDS(refuse_other_incoming, sluice_incoming_refuse, OTHER(sluice_incoming), "no");
+MAKES(no_size_of_connect, sluice_connect, "127.0.0.1:1", world->sides.pds[0], NULL,
+      &(struct sluice_connect_attr){.secret_file = ""}, DEADLINE);
+RETURNS(no_size_of_incoming_info, sluice_incoming_query, somebody(world),
+        &(struct sluice_incoming_info){.size = 0});
+MAKES(wild_size_of_listen, sluice_listen, HERE, &(struct sluice_listen_attr){.size = 0xcccccccc});
+MAKES(backlog_out_of_range, sluice_listen, HERE,
+      &(struct sluice_listen_attr){.size = sizeof(struct sluice_listen_attr), .backlog = 5000});
+MAKES(too_much_private_data, sluice_connect, "127.0.0.1:1", world->sides.pds[0], NULL,
+      &(struct sluice_connect_attr){
+          .size = sizeof(struct sluice_connect_attr),
+          .own = &(struct sluice_private_data){.bytes = SLUICE_PRIVATE_DATA_BYTES + 1}},
+      DEADLINE);
+MAKES(unknown_flag_of_listen, sluice_listen, HERE,
+      &(struct sluice_listen_attr){.size = sizeof(struct sluice_listen_attr), .flags = 8});
+MAKES(unknown_flag_of_connect, sluice_connect, "127.0.0.1:1", world->sides.pds[0], NULL,
+      &(struct sluice_connect_attr){.size = sizeof(struct sluice_connect_attr), .flags = 8},
+      DEADLINE);
+MAKES(negative_timeout_of_listener, sluice_listener_next, listener_at(HERE), -1);
+MAKES(negative_deadline_of_connect, sluice_connect, "127.0.0.1:1", world->sides.pds[0], NULL,
+      &no_secret, -1);
+MAKES(negative_deadline_of_accept, sluice_incoming_accept, somebody(world), world->sides.pds[0],
+      NULL, NULL, -1);
 
 int too_many_to_connect(struct world *world)
 {

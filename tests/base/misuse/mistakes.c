@@ -4,11 +4,8 @@
 
 const char *called;
 
-static int submit(struct world *world)
-{
-    return CALL(sluice_channel_submit)(world->pair.channels[0], &world->request, 1, DEADLINE,
-                                       &world->completion);
-}
+RETURNS(submit_request, sluice_channel_submit, world->pair.channels[0], &world->request, 1,
+        DEADLINE, &world->completion);
 
 /* Structs and their fields. */
 
@@ -18,17 +15,10 @@ static int no_size(struct world *world)
     return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
-static int no_size_of_info(struct world *world)
-{
-    struct sluice_channel_info info = {.size = 0};
-    return CALL(sluice_channel_query)(world->pair.channels[0], &info);
-}
-
-static int no_size_of_error(struct world *world)
-{
-    struct sluice_error error = {.size = 0};
-    return CALL(sluice_channel_error)(world->pair.channels[0], &error);
-}
+RETURNS(no_size_of_info, sluice_channel_query, world->pair.channels[0],
+        &(struct sluice_channel_info){.size = 0});
+RETURNS(no_size_of_error, sluice_channel_error, world->pair.channels[0],
+        &(struct sluice_error){.size = 0});
 
 static int wild_size(struct world *world)
 {
@@ -36,11 +26,8 @@ static int wild_size(struct world *world)
     return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
-static int wild_size_of_counters(struct world *world)
-{
-    struct sluice_counters counters = {.size = 0xcccccccc};
-    return CALL(sluice_channel_counters)(world->pair.channels[0], &counters);
-}
+RETURNS(wild_size_of_counters, sluice_channel_counters, world->pair.channels[0],
+        &(struct sluice_counters){.size = 0xcccccccc});
 
 static int attribute_out_of_range(struct world *world)
 {
@@ -67,29 +54,18 @@ static int gid_out_of_range(struct world *world)
     return result_of(CALL(sluice_context_open)(test_device(), &world->context_attr));
 }
 
-static int level_out_of_range(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_log_set)(99, NULL, NULL);
-}
+RETURNS(level_out_of_range, sluice_log_set, 99, NULL, NULL);
 
 static int unknown_flag(struct world *world)
 {
     world->request.flags = UINT32_C(1) << 30;
-    return submit(world);
+    return submit_request(world);
 }
 
-static int unknown_right(struct world *world)
-{
-    return result_of(
-        CALL(sluice_mr_register)(world->sides.pds[0], world->memory.bytes, 8, UINT32_C(1) << 20));
-}
-
-static int right_without_its_other(struct world *world)
-{
-    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], world->memory.bytes, 8,
-                                              SLUICE_ACCESS_REMOTE_WRITE));
-}
+MAKES(unknown_right, sluice_mr_register, world->sides.pds[0], world->memory.bytes, 8,
+      UINT32_C(1) << 20);
+MAKES(right_without_its_other, sluice_mr_register, world->sides.pds[0], world->memory.bytes, 8,
+      SLUICE_ACCESS_REMOTE_WRITE);
 
 static int field_without_its_flag(struct world *world)
 {
@@ -100,42 +76,23 @@ static int field_without_its_flag(struct world *world)
 static int reserved_field(struct world *world)
 {
     world->request.reserved = 1;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int reserved_operand(struct world *world)
 {
     world->request.operand[1] = 1;
-    return submit(world);
+    return submit_request(world);
 }
 
 /* Numbers. */
 
-static int negative_deadline(struct world *world)
-{
-    return CALL(sluice_channel_send)(world->pair.channels[0], &world->sge, 1, -1);
-}
-
-static int negative_timeout(struct world *world)
-{
-    return CALL(sluice_channel_shutdown)(world->pair.channels[0], -1);
-}
-
-static int negative_deadline_of_scope(struct world *world)
-{
-    return result_of(CALL(sluice_channel_scope_begin)(world->pair.channels[0], -1));
-}
-
-static int too_many_completions(struct world *world)
-{
-    return CALL(sluice_channel_poll)(world->pair.channels[0], &world->completion, UINT32_MAX);
-}
-
-static int too_many_peers(struct world *world)
-{
-    return result_of(
-        CALL(sluice_multichannel_prepare)(world->sides.pds[0], SLUICE_MAX_PEERS + 1, NULL));
-}
+RETURNS(negative_deadline, sluice_channel_send, world->pair.channels[0], &world->sge, 1, -1);
+RETURNS(negative_timeout, sluice_channel_shutdown, world->pair.channels[0], -1);
+MAKES(negative_deadline_of_scope, sluice_channel_scope_begin, world->pair.channels[0], -1);
+RETURNS(too_many_completions, sluice_channel_poll, world->pair.channels[0], &world->completion,
+        UINT32_MAX);
+MAKES(too_many_peers, sluice_multichannel_prepare, world->sides.pds[0], SLUICE_MAX_PEERS + 1, NULL);
 
 static int wrong_number_of_endpoints(struct world *world)
 {
@@ -150,40 +107,30 @@ static int wrong_number_of_endpoints(struct world *world)
 static int unknown_operation(struct world *world)
 {
     world->request.opcode = 77;
-    return submit(world);
+    return submit_request(world);
 }
 
-static int wrong_operation(struct world *world)
-{
-    return CALL(sluice_multichannel_gather_read)(world->loop, &world->request, 1, DEADLINE, NULL);
-}
-
-static int no_such_peer(struct world *world)
-{
-    return CALL(sluice_multichannel_send)(world->loop, 2, &world->sge, 1, DEADLINE);
-}
-
-static int no_such_peer_to_ask(struct world *world)
-{
-    return CALL(sluice_multichannel_peer_state)(world->loop, 2);
-}
+RETURNS(wrong_operation, sluice_multichannel_gather_read, world->loop, &world->request, 1, DEADLINE,
+        NULL);
+RETURNS(no_such_peer, sluice_multichannel_send, world->loop, 2, &world->sge, 1, DEADLINE);
+RETURNS(no_such_peer_to_ask, sluice_multichannel_peer_state, world->loop, 2);
 
 static int too_many_elements(struct world *world)
 {
     world->request.sge_count = 33;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int forgotten_element(struct world *world)
 {
     world->request.sges = NULL;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int list_of_no_elements(struct world *world)
 {
     world->request.sge_count = 0;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int element_without_count(struct world *world)
@@ -191,14 +138,14 @@ static int element_without_count(struct world *world)
     world->request.sges = NULL;
     world->request.sge_count = 0;
     world->request.sge = world->sge;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int too_many_inline_bytes(struct world *world)
 {
     world->sge.length = WORLD_BYTES;
     world->request.flags = SLUICE_INLINE;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int request_too_long(struct world *world)
@@ -207,15 +154,12 @@ static int request_too_long(struct world *world)
                                  {.addr = 4096, .length = UINT32_MAX}};
     world->request.sges = sges;
     world->request.sge_count = 2;
-    return submit(world);
+    return submit_request(world);
 }
 
 /* Memory. */
 
-static int memory_of_no_bytes(struct world *world)
-{
-    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], world->memory.bytes, 0, 0));
-}
+MAKES(memory_of_no_bytes, sluice_mr_register, world->sides.pds[0], world->memory.bytes, 0, 0);
 
 static int memory_that_wraps(struct world *world)
 {
@@ -223,22 +167,15 @@ static int memory_that_wraps(struct world *world)
     return result_of(CALL(sluice_mr_register)(world->sides.pds[0], last, 8192, 0));
 }
 
-static int closed_descriptor(struct world *world)
-{
-    return result_of(CALL(sluice_mr_register_dmabuf)(world->sides.pds[0], 1000000, 0, 4096, 0, 0));
-}
-
-static int element_outside(struct world *world)
-{
-    return CALL(sluice_mr_sge)(world->memory.mr, WORLD_BYTES - 1, 2, &world->sge);
-}
+MAKES(closed_descriptor, sluice_mr_register_dmabuf, world->sides.pds[0], 1000000, 0, 4096, 0, 0);
+RETURNS(element_outside, sluice_mr_sge, world->memory.mr, WORLD_BYTES - 1, 2, &world->sge);
 
 static int old_value_of_wrong_size(struct world *world)
 {
     world->request.opcode = SLUICE_OP_FETCH_ADD;
     world->request.remote = world->remote;
     world->sge.length = 4;
-    return submit(world);
+    return submit_request(world);
 }
 
 static int old_value_not_aligned(struct world *world)
@@ -246,7 +183,7 @@ static int old_value_not_aligned(struct world *world)
     world->request.opcode = SLUICE_OP_FETCH_ADD;
     world->request.remote = world->remote;
     world->sge.addr += 4;
-    return submit(world);
+    return submit_request(world);
 }
 
 /* State. */
@@ -258,10 +195,7 @@ static int handshake_of_connected_peer(struct world *world)
     return CALL(sluice_multichannel_peer_handshake)(world->loop, 0, &endpoint);
 }
 
-static int null_scope(struct world *world)
-{
-    return CALL(sluice_scope_post)(NULL, &world->request, 1, NULL);
-}
+RETURNS(null_scope, sluice_scope_post, NULL, &world->request, 1, NULL);
 
 static int ended_scope(struct world *world)
 {
@@ -288,11 +222,8 @@ static int poll_beside_scope(struct world *world)
     return CALL(sluice_channel_poll)(world->pair.channels[0], &world->completion, 1);
 }
 
-static int zero_handle(struct world *world)
-{
-    return CALL(sluice_channel_wait)(world->pair.channels[0], &world->handle, 0,
-                                     &world->completion);
-}
+RETURNS(zero_handle, sluice_channel_wait, world->pair.channels[0], &world->handle, 0,
+        &world->completion);
 
 static int foreign_handle(struct world *world)
 {

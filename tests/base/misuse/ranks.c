@@ -35,96 +35,28 @@ static void *something_else(const struct world *world)
     return world->pair.channels[0];
 }
 
-int null_exchange(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_exchange_barrier)(NULL, DEADLINE);
-}
-
-int null_buffers(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_exchange_allgather)(open_exchange(), NULL, NULL, 8, DEADLINE);
-}
-
-int null_missing(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_exchange_missing)(open_exchange(), NULL, 1);
-}
-
-int null_provider(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_exchange_wrap)(NULL, NULL, 0, 1));
-}
-
-int null_node(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_node_barrier)(NULL, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE);
-}
-
-int null_node_endpoints(struct world *world)
-{
-    return CALL(sluice_prepared_node_endpoints)(prepare_node(world), NULL, 1);
-}
-
-int null_node_handshake(struct world *world)
-{
-    return result_of(CALL(sluice_prepared_node_handshake)(prepare_node(world), NULL, 1));
-}
-
-int other_exchange(struct world *world)
-{
-    return CALL(sluice_exchange_barrier)(something_else(world), DEADLINE);
-}
-
-int other_exchange_to_open_a_node(struct world *world)
-{
-    return result_of(
-        CALL(sluice_node_open)(world->sides.pds[0], something_else(world), NULL, DEADLINE));
-}
-
-int other_node(struct world *world)
-{
-    return CALL(sluice_node_barrier_reset)(something_else(world));
-}
-
-int multichannel_of_other_node(struct world *world)
-{
-    return result_of(CALL(sluice_node_multichannel)(something_else(world)));
-}
-
-int other_prepared_node(struct world *world)
-{
-    struct sluice_node_endpoint endpoint;
-    return CALL(sluice_prepared_node_endpoints)(something_else(world), &endpoint, 1);
-}
+RETURNS(null_exchange, sluice_exchange_barrier, NULL, DEADLINE);
+RETURNS(null_buffers, sluice_exchange_allgather, open_exchange(), NULL, NULL, 8, DEADLINE);
+RETURNS(null_missing, sluice_exchange_missing, open_exchange(), NULL, 1);
+MAKES(null_provider, sluice_exchange_wrap, NULL, NULL, 0, 1);
+RETURNS(null_node, sluice_node_barrier, NULL, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE);
+RETURNS(null_node_endpoints, sluice_prepared_node_endpoints, prepare_node(world), NULL, 1);
+MAKES(null_node_handshake, sluice_prepared_node_handshake, prepare_node(world), NULL, 1);
+RETURNS(other_exchange, sluice_exchange_barrier, something_else(world), DEADLINE);
+MAKES(other_exchange_to_open_a_node, sluice_node_open, world->sides.pds[0], something_else(world),
+      NULL, DEADLINE);
+RETURNS(other_node, sluice_node_barrier_reset, something_else(world));
+MAKES(multichannel_of_other_node, sluice_node_multichannel, something_else(world));
+RETURNS(other_prepared_node, sluice_prepared_node_endpoints, something_else(world),
+        &(struct sluice_node_endpoint){0}, 1);
 
 /* A closed node may be any memory by now: here it is bytes that are no live object. */
-int ended_node(struct world *world)
-{
-    return CALL(sluice_node_shutdown)((struct sluice_node *)(void *)world->memory.bytes, DEADLINE);
-}
-
-int close_other_exchange(struct world *world)
-{
-    CALL(sluice_exchange_close)(something_else(world));
-    return 0;
-}
-
-int close_other_node(struct world *world)
-{
-    CALL(sluice_node_close)(something_else(world));
-    return 0;
-}
-
-int close_multichannel_of_node(struct world *world)
-{
-    CALL(sluice_multichannel_close)(sluice_node_multichannel(open_node(world)));
-    return 0;
-}
+RETURNS(ended_node, sluice_node_shutdown, (struct sluice_node *)(void *)world->memory.bytes,
+        DEADLINE);
+ENDS(close_other_exchange, sluice_exchange_close, something_else(world));
+ENDS(close_other_node, sluice_node_close, something_else(world));
+ENDS(close_multichannel_of_node, sluice_multichannel_close,
+     sluice_node_multichannel(open_node(world)));
 
 /* A node over an exchange that was given, on a device of its own. */
 static struct sluice_node *open_node_on_device(void)
@@ -135,60 +67,25 @@ static struct sluice_node *open_node_on_device(void)
     return node;
 }
 
-int free_domain_of_node(struct world *world)
-{
-    (void)world;
-    CALL(sluice_pd_free)(sluice_node_pd(open_node_on_device()));
-    return 0;
-}
-
-int close_context_of_node(struct world *world)
-{
-    (void)world;
-    CALL(sluice_context_close)(sluice_node_context(open_node_on_device()));
-    return 0;
-}
+ENDS(free_domain_of_node, sluice_pd_free, sluice_node_pd(open_node_on_device()));
+ENDS(close_context_of_node, sluice_context_close, sluice_node_context(open_node_on_device()));
 
 int exchange_of_node_without(struct world *world)
 {
     return CALL(sluice_node_exchange)(open_node(world)) == NULL ? -errno : 0;
 }
 
-int shut_down_multichannel_of_node(struct world *world)
-{
-    return CALL(sluice_multichannel_shutdown)(sluice_node_multichannel(open_node(world)), 0);
-}
-
-int add_to_multichannel_of_node(struct world *world)
-{
-    struct sluice_endpoint endpoint;
-    return CALL(sluice_multichannel_peer_add)(sluice_node_multichannel(open_node(world)),
-                                              &endpoint);
-}
-
-int remove_from_multichannel_of_node(struct world *world)
-{
-    return CALL(sluice_multichannel_peer_remove)(sluice_node_multichannel(open_node(world)), 0);
-}
-
-int free_other_prepared_node(struct world *world)
-{
-    CALL(sluice_prepared_node_free)(something_else(world));
-    return 0;
-}
-
-int no_size_of_exchange(struct world *world)
-{
-    const struct sluice_exchange_attr attr = {.rank = 0, .ranks = 1};
-    (void)world;
-    return result_of(CALL(sluice_exchange_open)(&attr, DEADLINE));
-}
-
-int wild_size_of_node(struct world *world)
-{
-    const struct sluice_node_attr attr = {.size = 5000};
-    return result_of(CALL(sluice_node_prepare)(world->sides.pds[0], 0, 1, &attr));
-}
+RETURNS(shut_down_multichannel_of_node, sluice_multichannel_shutdown,
+        sluice_node_multichannel(open_node(world)), 0);
+RETURNS(add_to_multichannel_of_node, sluice_multichannel_peer_add,
+        sluice_node_multichannel(open_node(world)), &(struct sluice_endpoint){0});
+RETURNS(remove_from_multichannel_of_node, sluice_multichannel_peer_remove,
+        sluice_node_multichannel(open_node(world)), 0);
+ENDS(free_other_prepared_node, sluice_prepared_node_free, something_else(world));
+MAKES(no_size_of_exchange, sluice_exchange_open,
+      &(struct sluice_exchange_attr){.rank = 0, .ranks = 1}, DEADLINE);
+MAKES(wild_size_of_node, sluice_node_prepare, world->sides.pds[0], 0, 1,
+      &(struct sluice_node_attr){.size = 5000});
 
 static int open_with(uint32_t kind, uint32_t rank, uint32_t ranks)
 {
@@ -215,41 +112,18 @@ int ranks_over_pmix(struct world *world)
     return open_with(SLUICE_EXCHANGE_PMIX, 0, 1);
 }
 
-int barrier_out_of_range(struct world *world)
-{
-    const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = 4};
-    return result_of(CALL(sluice_node_prepare)(world->sides.pds[0], 0, 1, &attr));
-}
-
-int reserved_field_of_provider(struct world *world)
-{
-    const struct sluice_exchange_provider provider = {.size = sizeof(provider), .reserved = 1};
-    (void)world;
-    return result_of(CALL(sluice_exchange_wrap)(&provider, NULL, 0, 1));
-}
-
-int negative_deadline_of_exchange(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_exchange_barrier)(open_exchange(), -1);
-}
-
-int negative_deadline_of_barrier(struct world *world)
-{
-    return CALL(sluice_node_barrier)(open_node(world), NULL, 0, SLUICE_BARRIER_DEFAULT, -1);
-}
-
-int too_many_bytes_to_exchange(struct world *world)
-{
-    (void)world;
-    return CALL(sluice_exchange_allgather)(open_exchange(), NULL, NULL,
-                                           SLUICE_EXCHANGE_MAX_BYTES + 1, DEADLINE);
-}
-
-int no_ranks(struct world *world)
-{
-    return result_of(CALL(sluice_node_prepare)(world->sides.pds[0], 0, 0, NULL));
-}
+MAKES(barrier_out_of_range, sluice_node_prepare, world->sides.pds[0], 0, 1,
+      &(struct sluice_node_attr){.size = sizeof(struct sluice_node_attr), .barrier = 4});
+MAKES(reserved_field_of_provider, sluice_exchange_wrap,
+      &(struct sluice_exchange_provider){.size = sizeof(struct sluice_exchange_provider),
+                                         .reserved = 1},
+      NULL, 0, 1);
+RETURNS(negative_deadline_of_exchange, sluice_exchange_barrier, open_exchange(), -1);
+RETURNS(negative_deadline_of_barrier, sluice_node_barrier, open_node(world), NULL, 0,
+        SLUICE_BARRIER_DEFAULT, -1);
+RETURNS(too_many_bytes_to_exchange, sluice_exchange_allgather, open_exchange(), NULL, NULL,
+        SLUICE_EXCHANGE_MAX_BYTES + 1, DEADLINE);
+MAKES(no_ranks, sluice_node_prepare, world->sides.pds[0], 0, 0, NULL);
 
 int wrong_number_of_ranks(struct world *world)
 {
