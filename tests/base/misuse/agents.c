@@ -134,10 +134,8 @@ int right_that_was_not_given(struct world *world)
     return sluice_agent_write(mr, 0, &sge, 1, DEADLINE);
 }
 
-int second_listen_of_an_agent(struct world *world)
-{
-    return sluice_agent_listen(couple_of(world).owner, "127.0.0.1:0", NULL);
-}
+RETURNS(second_listen_of_an_agent, sluice_agent_listen, couple_of(world).owner, "127.0.0.1:0",
+        NULL);
 
 int more_than_a_quota(struct world *world)
 {
@@ -160,15 +158,8 @@ int message_too_long_for_a_peer(struct world *world)
                              DEADLINE);
 }
 
-int agent_that_does_not_listen(struct world *world)
-{
-    return sluice_agent_address(agent_of(world), NULL, 0);
-}
-
-int region_that_a_peer_does_not_have(struct world *world)
-{
-    return sluice_agent_revoke_mr(couple_of(world).peer, 5);
-}
+RETURNS(agent_that_does_not_listen, sluice_agent_address, agent_of(world), NULL, 0);
+RETURNS(region_that_a_peer_does_not_have, sluice_agent_revoke_mr, couple_of(world).peer, 5);
 
 int peer_of_an_agent_that_left(struct world *world)
 {
@@ -184,7 +175,4 @@ int woken_agent(struct world *world)
     return result_of(sluice_agent_next_peer(agent, DEADLINE));
 }
 
-int nothing_from_an_agent(struct world *world)
-{
-    return result_of(sluice_agent_receive(agent_of(world), NULL, 0));
-}
+MAKES(nothing_from_an_agent, sluice_agent_receive, agent_of(world), NULL, 0);

@@ -27,41 +27,17 @@ static int submit_blocks(struct world *world, const struct sluice_blocks *blocks
 
 /* Mistakes. */
 
-int sizeless_blocks(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.size = 0;
-    return submit_blocks(world, &blocks);
-}
+/* Two blocks on each side, after these statements. */
+#define SUBMITS_BLOCKS(name, ...)                                           \
+    MISTAKE_(name, struct sluice_blocks blocks = two_blocks(); __VA_ARGS__; \
+             return submit_blocks(world, &blocks))
 
-int wild_size_of_blocks(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.size = 5000;
-    return submit_blocks(world, &blocks);
-}
-
-int pages_without_indices(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.local.kind = SLUICE_LAYOUT_PAGED;
-    blocks.local.stride = 0;
-    return submit_blocks(world, &blocks);
-}
-
-int flag_of_blocks(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.flags = 1;
-    return submit_blocks(world, &blocks);
-}
-
-int count_of_contiguous_blocks(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.local.kind = SLUICE_LAYOUT_CONTIGUOUS;
-    return submit_blocks(world, &blocks);
-}
+SUBMITS_BLOCKS(sizeless_blocks, blocks.size = 0);
+SUBMITS_BLOCKS(wild_size_of_blocks, blocks.size = 5000);
+SUBMITS_BLOCKS(pages_without_indices, blocks.local.kind = SLUICE_LAYOUT_PAGED;
+               blocks.local.stride = 0);
+SUBMITS_BLOCKS(flag_of_blocks, blocks.flags = 1);
+SUBMITS_BLOCKS(count_of_contiguous_blocks, blocks.local.kind = SLUICE_LAYOUT_CONTIGUOUS);
 
 int stride_of_pages(struct world *world)
 {
@@ -106,33 +82,10 @@ int blocks_of_two_elements(struct world *world)
     return submit_request(world);
 }
 
-int unknown_layout(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.local.kind = 9;
-    return submit_blocks(world, &blocks);
-}
-
-int blocks_of_no_bytes(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.remote.bytes = 0;
-    return submit_blocks(world, &blocks);
-}
-
-int sides_of_different_length(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.remote.bytes = 9;
-    return submit_blocks(world, &blocks);
-}
-
-int block_outside(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    blocks.local.stride = WORLD_BYTES;
-    return submit_blocks(world, &blocks);
-}
+SUBMITS_BLOCKS(unknown_layout, blocks.local.kind = 9);
+SUBMITS_BLOCKS(blocks_of_no_bytes, blocks.remote.bytes = 0);
+SUBMITS_BLOCKS(sides_of_different_length, blocks.remote.bytes = 9);
+SUBMITS_BLOCKS(block_outside, blocks.local.stride = WORLD_BYTES);
 
 int page_outside(struct world *world)
 {
@@ -156,12 +109,7 @@ int newer_blocks(struct world *world)
 }
 
 /* The length is the one that the peer announced. */
-int remote_block_outside(struct world *world)
-{
-    struct sluice_blocks blocks = two_blocks();
-    world->remote.length = 23;
-    return submit_blocks(world, &blocks);
-}
+SUBMITS_BLOCKS(remote_block_outside, world->remote.length = 23);
 
 int blocks_deeper_than_the_queue(struct world *world)
 {

@@ -147,12 +147,12 @@ int rights_of_connections_to_owners(struct world *world)
                    .size = sizeof(struct sluice_buffer_service_attr), .channel = &world->attr});
 }
 
-int negative_deadline_of_buffer(struct world *world)
-{
-    struct couple couple = couple_of(world);
-    return read_from(world, &couple, 0, -1);
-}
+/* Reads at this offset within this time, after these statements. */
+#define READS(name, offset, deadline, ...)                               \
+    MISTAKE_(name, struct couple couple = couple_of(world); __VA_ARGS__; \
+             return read_from(world, &couple, offset, deadline))
 
+READS(negative_deadline_of_buffer, 0, -1, (void)couple);
 MAKES(no_domains_of_buffers, sluice_buffer_service_open, world->sides.pds, 0, NULL);
 
 int send_to_a_buffer(struct world *world)
@@ -211,12 +211,7 @@ int buffer_not_for_this(struct world *world)
     return read_from(world, &couple, 0, DEADLINE);
 }
 
-int buffer_that_was_released(struct world *world)
-{
-    struct couple couple = couple_of(world);
-    sluice_buffer_release(couple.buffer);
-    return read_from(world, &couple, 0, DEADLINE);
-}
+READS(buffer_that_was_released, 0, DEADLINE, sluice_buffer_release(couple.buffer));
 
 /* The owner is not connected yet, which takes longer than a call, so the batch is in flight. */
 int batch_in_flight(struct world *world)
@@ -237,12 +232,7 @@ int batch_never_posted(struct world *world)
     return CALL(sluice_buffer_batch_wait)(batch, SLUICE_FOREVER);
 }
 
-int owner_that_is_not_there(struct world *world)
-{
-    struct couple couple = couple_of(world);
-    sluice_buffer_service_close(couple.owner);
-    return read_from(world, &couple, 0, DEADLINE);
-}
+READS(owner_that_is_not_there, 0, DEADLINE, sluice_buffer_service_close(couple.owner));
 
 int owner_that_is_another(struct world *world)
 {
@@ -269,21 +259,6 @@ int owner_that_is_not_connected(struct world *world)
     return sluice_buffer_connection(couple.user, &couple.handle, &info);
 }
 
-int handle_that_was_damaged(struct world *world)
-{
-    struct couple couple = couple_of(world);
-    couple.handle.bytes[99] ^= 1;
-    return read_from(world, &couple, 0, DEADLINE);
-}
-
-int beyond_a_buffer(struct world *world)
-{
-    struct couple couple = couple_of(world);
-    return read_from(world, &couple, 57, DEADLINE);
-}
-
-int no_time_for_a_buffer(struct world *world)
-{
-    struct couple couple = couple_of(world);
-    return read_from(world, &couple, 0, 0);
-}
+READS(handle_that_was_damaged, 0, DEADLINE, couple.handle.bytes[99] ^= 1);
+READS(beyond_a_buffer, 57, DEADLINE, (void)couple);
+READS(no_time_for_a_buffer, 0, 0, (void)couple);

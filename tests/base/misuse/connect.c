@@ -163,34 +163,12 @@ int secret_too_short(struct world *world)
     return listen_with_secret("short", 0600);
 }
 
-int no_port_to_listen(struct world *world)
-{
-    (void)world;
-    return result_of(sluice_listen("127.0.0.1", &open_door));
-}
-
-int no_port_to_connect(struct world *world)
-{
-    return result_of(sluice_connect("::1:5", world->sides.pds[0], NULL, &no_secret, DEADLINE));
-}
-
-int port_in_use(struct world *world)
-{
-    (void)world;
-    return result_of(sluice_listen(address_of(listener_at(HERE)), &open_door));
-}
-
-int address_of_nobody(struct world *world)
-{
-    (void)world;
-    return result_of(sluice_listen("240.0.0.1:0", &open_door));
-}
-
-int unknown_name(struct world *world)
-{
-    return result_of(
-        sluice_connect("nobody.invalid:1", world->sides.pds[0], NULL, &no_secret, DEADLINE));
-}
+MAKES(no_port_to_listen, sluice_listen, "127.0.0.1", &open_door);
+MAKES(no_port_to_connect, sluice_connect, "::1:5", world->sides.pds[0], NULL, &no_secret, DEADLINE);
+MAKES(port_in_use, sluice_listen, address_of(listener_at(HERE)), &open_door);
+MAKES(address_of_nobody, sluice_listen, "240.0.0.1:0", &open_door);
+MAKES(unknown_name, sluice_connect, "nobody.invalid:1", world->sides.pds[0], NULL, &no_secret,
+      DEADLINE);
 
 /* The socket has a port of its own, so that no other program can have it. */
 static int bind_raw(char address[64])
@@ -300,8 +278,4 @@ int no_room_for_address(struct world *world)
     return sluice_listener_address(listener_at(HERE), text, sizeof(text));
 }
 
-int nobody_comes(struct world *world)
-{
-    (void)world;
-    return result_of(sluice_listener_next(listener_at(HERE), 0));
-}
+MAKES(nobody_comes, sluice_listener_next, listener_at(HERE), 0);

@@ -38,15 +38,8 @@ int too_deep_a_list(struct world *world)
     return sluice_multichannel_list_prepare(loop, requests, COUNT(requests)) ? 0 : -errno;
 }
 
-int busy_list(struct world *world)
-{
-    return sluice_list_submit(posted(world), DEADLINE, NULL);
-}
-
-int list_in_flight(struct world *world)
-{
-    return sluice_list_wait(posted(world), 0);
-}
+RETURNS(busy_list, sluice_list_submit, posted(world), DEADLINE, NULL);
+RETURNS(list_in_flight, sluice_list_wait, posted(world), 0);
 
 int list_of_no_channel(struct world *world)
 {

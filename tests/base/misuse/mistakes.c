@@ -9,43 +9,17 @@ RETURNS(submit_request, sluice_channel_submit, world->pair.channels[0], &world->
 
 /* Structs and their fields. */
 
-static int no_size(struct world *world)
-{
-    world->attr.size = 0;
-    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
-}
-
+PREPARES(no_size, world->attr.size = 0);
 RETURNS(no_size_of_info, sluice_channel_query, world->pair.channels[0],
         &(struct sluice_channel_info){.size = 0});
 RETURNS(no_size_of_error, sluice_channel_error, world->pair.channels[0],
         &(struct sluice_error){.size = 0});
-
-static int wild_size(struct world *world)
-{
-    world->attr.size = 0x7fffffff;
-    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
-}
-
+PREPARES(wild_size, world->attr.size = 0x7fffffff);
 RETURNS(wild_size_of_counters, sluice_channel_counters, world->pair.channels[0],
         &(struct sluice_counters){.size = 0xcccccccc});
-
-static int attribute_out_of_range(struct world *world)
-{
-    world->attr.send_depth = 1000000;
-    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
-}
-
-static int attribute_below_range(struct world *world)
-{
-    world->attr.max_message = 1;
-    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
-}
-
-static int mode_out_of_range(struct world *world)
-{
-    world->attr.wait_mode = 9;
-    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
-}
+PREPARES(attribute_out_of_range, world->attr.send_depth = 1000000);
+PREPARES(attribute_below_range, world->attr.max_message = 1);
+PREPARES(mode_out_of_range, world->attr.wait_mode = 9);
 
 static int gid_out_of_range(struct world *world)
 {
@@ -55,35 +29,14 @@ static int gid_out_of_range(struct world *world)
 }
 
 RETURNS(level_out_of_range, sluice_log_set, 99, NULL, NULL);
-
-static int unknown_flag(struct world *world)
-{
-    world->request.flags = UINT32_C(1) << 30;
-    return submit_request(world);
-}
-
+SUBMITS(unknown_flag, world->request.flags = UINT32_C(1) << 30);
 MAKES(unknown_right, sluice_mr_register, world->sides.pds[0], world->memory.bytes, 8,
       UINT32_C(1) << 20);
 MAKES(right_without_its_other, sluice_mr_register, world->sides.pds[0], world->memory.bytes, 8,
       SLUICE_ACCESS_REMOTE_WRITE);
-
-static int field_without_its_flag(struct world *world)
-{
-    world->attr.psn = 7;
-    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
-}
-
-static int reserved_field(struct world *world)
-{
-    world->request.reserved = 1;
-    return submit_request(world);
-}
-
-static int reserved_operand(struct world *world)
-{
-    world->request.operand[1] = 1;
-    return submit_request(world);
-}
+PREPARES(field_without_its_flag, world->attr.psn = 7);
+SUBMITS(reserved_field, world->request.reserved = 1);
+SUBMITS(reserved_operand, world->request.operand[1] = 1);
 
 /* Numbers. */
 
@@ -104,49 +57,18 @@ static int wrong_number_of_endpoints(struct world *world)
     return result;
 }
 
-static int unknown_operation(struct world *world)
-{
-    world->request.opcode = 77;
-    return submit_request(world);
-}
-
+SUBMITS(unknown_operation, world->request.opcode = 77);
 RETURNS(wrong_operation, sluice_multichannel_gather_read, world->loop, &world->request, 1, DEADLINE,
         NULL);
 RETURNS(no_such_peer, sluice_multichannel_send, world->loop, 2, &world->sge, 1, DEADLINE);
 RETURNS(no_such_peer_to_ask, sluice_multichannel_peer_state, world->loop, 2);
-
-static int too_many_elements(struct world *world)
-{
-    world->request.sge_count = 33;
-    return submit_request(world);
-}
-
-static int forgotten_element(struct world *world)
-{
-    world->request.sges = NULL;
-    return submit_request(world);
-}
-
-static int list_of_no_elements(struct world *world)
-{
-    world->request.sge_count = 0;
-    return submit_request(world);
-}
-
-static int element_without_count(struct world *world)
-{
-    world->request.sges = NULL;
-    world->request.sge_count = 0;
-    world->request.sge = world->sge;
-    return submit_request(world);
-}
-
-static int too_many_inline_bytes(struct world *world)
-{
-    world->sge.length = WORLD_BYTES;
-    world->request.flags = SLUICE_INLINE;
-    return submit_request(world);
-}
+SUBMITS(too_many_elements, world->request.sge_count = 33);
+SUBMITS(forgotten_element, world->request.sges = NULL);
+SUBMITS(list_of_no_elements, world->request.sge_count = 0);
+SUBMITS(element_without_count, world->request.sges = NULL; world->request.sge_count = 0;
+        world->request.sge = world->sge);
+SUBMITS(too_many_inline_bytes, world->sge.length = WORLD_BYTES;
+        world->request.flags = SLUICE_INLINE);
 
 static int request_too_long(struct world *world)
 {
@@ -169,22 +91,10 @@ static int memory_that_wraps(struct world *world)
 
 MAKES(closed_descriptor, sluice_mr_register_dmabuf, world->sides.pds[0], 1000000, 0, 4096, 0, 0);
 RETURNS(element_outside, sluice_mr_sge, world->memory.mr, WORLD_BYTES - 1, 2, &world->sge);
-
-static int old_value_of_wrong_size(struct world *world)
-{
-    world->request.opcode = SLUICE_OP_FETCH_ADD;
-    world->request.remote = world->remote;
-    world->sge.length = 4;
-    return submit_request(world);
-}
-
-static int old_value_not_aligned(struct world *world)
-{
-    world->request.opcode = SLUICE_OP_FETCH_ADD;
-    world->request.remote = world->remote;
-    world->sge.addr += 4;
-    return submit_request(world);
-}
+SUBMITS(old_value_of_wrong_size, world->request.opcode = SLUICE_OP_FETCH_ADD;
+        world->request.remote = world->remote; world->sge.length = 4);
+SUBMITS(old_value_not_aligned, world->request.opcode = SLUICE_OP_FETCH_ADD;
+        world->request.remote = world->remote; world->sge.addr += 4);
 
 /* State. */
 

@@ -49,6 +49,11 @@ extern const char *called;
 #define RETURNS(name, function, ...) MISTAKE_(name, return CALL(function)(__VA_ARGS__))
 #define MAKES(name, function, ...) MISTAKE_(name, return result_of(CALL(function)(__VA_ARGS__)))
 #define ENDS(name, function, ...) MISTAKE_(name, CALL(function)(__VA_ARGS__); return 0)
+/* Submits the world's request, or prepares a channel of its attributes, after these statements. */
+#define SUBMITS(name, ...) MISTAKE_(name, __VA_ARGS__; return submit_request(world))
+#define PREPARES(name, ...)     \
+    MISTAKE_(name, __VA_ARGS__; \
+             return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr)))
 #define MISTAKE_(name, ...)                               \
     mistake_call name;                                    \
     int name(struct world *world __attribute__((unused))) \

@@ -70,10 +70,7 @@ static int unseen_in_strict_scope(struct world *world)
     return sluice_scope_end(scope, &report);
 }
 
-static int unmapped_memory(struct world *world)
-{
-    return result_of(sluice_mr_register(world->sides.pds[0], (void *)4096, 4096, 0));
-}
+MAKES(unmapped_memory, sluice_mr_register, world->sides.pds[0], (void *)4096, 4096, 0);
 
 static int woken(struct world *world)
 {
@@ -84,11 +81,7 @@ static int woken(struct world *world)
                                &world->completion);
 }
 
-static int more_than_the_device_can(struct world *world)
-{
-    world->attr.max_message = UINT64_MAX;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
-}
+PREPARES(more_than_the_device_can, world->attr.max_message = UINT64_MAX);
 
 static int no_address(struct world *world)
 {
@@ -104,21 +97,10 @@ static int remote_not_aligned(struct world *world)
                                     DEADLINE);
 }
 
-static int no_device(struct world *world)
-{
-    (void)world;
-    return result_of(sluice_context_open("nothing", NULL));
-}
-
-static int nothing_to_wait_for(struct world *world)
-{
-    return sluice_channel_next(world->pair.channels[0], DEADLINE, &world->completion);
-}
-
-static int too_much_memory(struct world *world)
-{
-    return result_of(sluice_mr_alloc(world->sides.pds[0], SIZE_MAX / 2 + 1, 0));
-}
+MAKES(no_device, sluice_context_open, "nothing", NULL);
+RETURNS(nothing_to_wait_for, sluice_channel_next, world->pair.channels[0], DEADLINE,
+        &world->completion);
+MAKES(too_much_memory, sluice_mr_alloc, world->sides.pds[0], SIZE_MAX / 2 + 1, 0);
 
 static int failed_peer(struct world *world)
 {
@@ -166,10 +148,7 @@ static int remote_too_short(struct world *world)
     return sluice_channel_read(world->pair.channels[0], &world->sge, 1, &world->remote, DEADLINE);
 }
 
-static int slice_outside(struct world *world)
-{
-    return sluice_remote_mr_slice(&world->remote, WORLD_BYTES, 1, &world->remote);
-}
+RETURNS(slice_outside, sluice_remote_mr_slice, &world->remote, WORLD_BYTES, 1, &world->remote);
 
 static int no_such_device(struct world *world)
 {
@@ -238,10 +217,8 @@ static int timeout(struct world *world)
     return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
 }
 
-static int deadline(struct world *world)
-{
-    return sluice_channel_receive(world->pair.channels[0], &world->sge, 1, SLUICE_MS(1), NULL);
-}
+RETURNS(deadline, sluice_channel_receive, world->pair.channels[0], &world->sge, 1, SLUICE_MS(1),
+        NULL);
 
 /* Rows of the page. */
 #define NO_LEASE "memory of a peer after its lease, or without the right"
