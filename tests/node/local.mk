@@ -13,12 +13,19 @@ test_programs += \
 	tests/test_node_open \
 	tests/test_node_rejoin
 
-tests_test_alltoall_SOURCES = %D%/test_alltoall.c
+node_values = \
+	%D%/values.c \
+	%D%/values.h
+tests_test_alltoall_SOURCES = \
+	%D%/test_alltoall.c \
+	$(node_values)
 tests_test_barriers_SOURCES = %D%/test_barriers.c
 tests_test_barriers_blame_SOURCES = %D%/test_barriers_blame.c
 tests_test_barriers_broken_SOURCES = %D%/test_barriers_broken.c
 tests_test_barriers_mixed_SOURCES = %D%/test_barriers_mixed.c
-tests_test_gather_SOURCES = %D%/test_gather.c
+tests_test_gather_SOURCES = \
+	%D%/test_gather.c \
+	$(node_values)
 tests_test_node_SOURCES = %D%/test_node.c
 tests_test_node_alone_SOURCES = \
 	$(exchange_parties) \
