@@ -44,8 +44,8 @@ static bool has_immediates(uint64_t id)
 
 static void add(struct batch *batch, struct flight *flight)
 {
-    must(flight && batch->count < BATCH, "no room for a plan: %u flights are free",
-         soak.free_count);
+    expect(flight && batch->count < BATCH, "no room for a plan: %u flights are free",
+           soak.free_count);
     batch->flights[batch->count++] = flight;
 }
 
@@ -231,7 +231,7 @@ static void point_at(struct flight *flight, size_t offset, uint64_t length)
 {
     int result = sluice_remote_mr_slice(&soak.peers[flight->peer].common, offset, length,
                                         &flight->request.remote);
-    must(result == 0, "%s", sluice_last_error());
+    expect(result == 0, "%s", sluice_last_error());
 }
 
 /* Operations that need no part of the other side. */
@@ -243,8 +243,9 @@ static void add_one_sided(struct batch *batch, struct office *line)
     add(batch, flight);
     flight->offset = random_below(&soak.rng, BOARD - length + 1);
     flight->key = board_key(line->rank, peer->epoch);
-    must(sluice_remote_mr_slice(&peer->board, flight->offset, length, &flight->request.remote) == 0,
-         "%s", sluice_last_error());
+    expect(sluice_remote_mr_slice(&peer->board, flight->offset, length, &flight->request.remote) ==
+               0,
+           "%s", sluice_last_error());
     flight = make_flight(line, line->rank, FLY_PLAN_OUT, SLUICE_OP_WRITE, 8);
     add(batch, flight);
     point_at(flight, offsetof(struct common, spots) + 8 * soak.index, 8);
@@ -286,10 +287,10 @@ static void look_at_line(struct office *line)
     struct sluice_counters counters = {.size = sizeof(counters)};
     int state = CALL(channel_state, line->channel);
     int found = CALL(channel_error, line->channel, &error);
-    must(CALL(channel_query, line->channel, &info) == 0, "%s", sluice_last_error());
-    must(CALL(channel_counters, line->channel, &counters) == 0 && counters.forgotten == 0, "%s",
-         sluice_last_error());
-    must(CALL(channel_wake, line->channel) == 0, "%s", sluice_last_error());
+    expect(CALL(channel_query, line->channel, &info) == 0, "%s", sluice_last_error());
+    expect(CALL(channel_counters, line->channel, &counters) == 0 && counters.forgotten == 0, "%s",
+           sluice_last_error());
+    expect(CALL(channel_wake, line->channel) == 0, "%s", sluice_last_error());
     if (state == SLUICE_STATE_FAILED || found == 1) {
         suspect(line->rank, "its state", found == 1 ? error.error : 0);
     }

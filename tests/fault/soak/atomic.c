@@ -14,7 +14,7 @@ static struct flight *make_atomic(struct office *office, uint32_t rank, enum fli
     if (flight) {
         int result =
             sluice_remote_mr_slice(&soak.peers[rank].common, offset, 8, &flight->request.remote);
-        must(result == 0, "%s", sluice_last_error());
+        expect(result == 0, "%s", sluice_last_error());
         /* One element, which split() does not promise. */
         flight->sges[0] = (struct sluice_sge){(uintptr_t)flight->bytes, 8, flight->lkey};
         flight->request.sges = flight->sges;
@@ -111,8 +111,8 @@ void use_lock(uint32_t rank)
         use_word(rank, SLUICE_OP_WRITE, sum, value + 1, 0, &old)) {
         soak.peers[rank].locked_sum++;
         if (use_word(rank, SLUICE_OP_COMPARE_SWAP, lock, mine, 0, &old)) {
-            must(old == mine, "the lock of rank %u was held by %#llx, not %#llx", rank,
-                 (unsigned long long)old, (unsigned long long)mine);
+            expect(old == mine, "the lock of rank %u was held by %#llx, not %#llx", rank,
+                   (unsigned long long)old, (unsigned long long)mine);
         }
     }
 }
@@ -144,21 +144,21 @@ void compare_words(const struct message *message)
     uint64_t shared = sluice_load_acquire64(&common->shared_sum);
     uint64_t locked = sluice_load_acquire64(&common->locked_sum);
     if (message->flag) {
-        must(shared - soak.shared_base == message->count.shared[soak.index],
-             "all have added %#llx, and the sum is %#llx more",
-             (unsigned long long)message->count.shared[soak.index],
-             (unsigned long long)(shared - soak.shared_base));
-        must(locked - soak.locked_base == message->count.locked[soak.index],
-             "all have added %llu under the lock, and the sum is %llu more",
-             (unsigned long long)message->count.locked[soak.index],
-             (unsigned long long)(locked - soak.locked_base));
-        must(common->lock == 0, "the lock is held by %#llx", (unsigned long long)common->lock);
+        expect(shared - soak.shared_base == message->count.shared[soak.index],
+               "all have added %#llx, and the sum is %#llx more",
+               (unsigned long long)message->count.shared[soak.index],
+               (unsigned long long)(shared - soak.shared_base));
+        expect(locked - soak.locked_base == message->count.locked[soak.index],
+               "all have added %llu under the lock, and the sum is %llu more",
+               (unsigned long long)message->count.locked[soak.index],
+               (unsigned long long)(locked - soak.locked_base));
+        expect(common->lock == 0, "the lock is held by %#llx", (unsigned long long)common->lock);
     }
     for (uint32_t i = 0; i < soak.size; i++) {
         if (message->mask >> i & 1 && soak.peers[i].state == PEER_UP) {
             uint64_t sum = sluice_load_acquire64(&common->pair_sum[i]);
-            must(sum == message->count.paired[i], "rank %u has added %#llx, and the sum is %#llx",
-                 i, (unsigned long long)message->count.paired[i], (unsigned long long)sum);
+            expect(sum == message->count.paired[i], "rank %u has added %#llx, and the sum is %#llx",
+                   i, (unsigned long long)message->count.paired[i], (unsigned long long)sum);
         }
     }
     common->lock = 0;

@@ -74,7 +74,7 @@ static uint32_t live_mask(void)
     return mask;
 }
 
-static void tell(uint32_t rank, const struct message *message)
+static void notify_rank(uint32_t rank, const struct message *message)
 {
     if (members[rank].pid != 0) {
         send(members[rank].socket, message, sizeof(*message), MSG_NOSIGNAL);
@@ -85,7 +85,7 @@ static void tell_all(uint32_t mask, struct message message)
 {
     for (uint32_t i = 0; i < broker.options->ranks; i++) {
         if (mask >> i & 1) {
-            tell(i, &message);
+            notify_rank(i, &message);
         }
     }
 }
@@ -228,9 +228,9 @@ static void meet(uint32_t one, uint32_t other)
     *pair_of(one, other) = (struct pair){PAIR_MEETING, message.id, 0};
     broker.meetings_due++;
     message.peer = other;
-    tell(one, &message);
+    notify_rank(one, &message);
     message.peer = one;
-    tell(other, &message);
+    notify_rank(other, &message);
 }
 
 /*
@@ -265,7 +265,7 @@ static void pass_offer(uint32_t from, struct message *message)
     uint32_t to = message->peer;
     if (pair->state == PAIR_MEETING && pair->meeting == message->id) {
         message->peer = from;
-        tell(to, message);
+        notify_rank(to, message);
     }
 }
 
@@ -279,9 +279,9 @@ static void take_met(uint32_t from, const struct message *message)
     pair->state = PAIR_UP;
     broker.meetings_due--;
     go.peer = message->peer;
-    tell(from, &go);
+    notify_rank(from, &go);
     go.peer = from;
-    tell(message->peer, &go);
+    notify_rank(message->peer, &go);
 }
 
 static void begin_assembly(void)
@@ -332,7 +332,7 @@ static void begin_comparison(void)
         for (uint32_t from = 0; from < broker.options->ranks; from++) {
             message.count.paired[from] = paired[from][to];
         }
-        tell(to, &message);
+        notify_rank(to, &message);
     }
     /* A rank killed from now on has added nothing since it was counted. */
     broker.killed = false;
@@ -351,9 +351,9 @@ static void begin_parting(void)
     begin(AFFAIR_PART, UINT32_C(1) << one | UINT32_C(1) << other);
     broker.sums.mask = broker.waiting;
     message.peer = other;
-    tell(one, &message);
+    notify_rank(one, &message);
     message.peer = one;
-    tell(other, &message);
+    notify_rank(other, &message);
 }
 
 static void end_parting(void)
@@ -452,7 +452,7 @@ static void begin_affair(void)
     }
 }
 
-static void hear(uint32_t from, struct message *message)
+static void take_message(uint32_t from, struct message *message)
 {
     switch (message->word) {
     case SAY_OFFER:
@@ -488,7 +488,7 @@ static void listen_to_ranks(int timeout)
             continue;
         }
         if (recv(members[i].socket, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message)) {
-            hear(i, &message);
+            take_message(i, &message);
         } else {
             broker.waiting &= ~(UINT32_C(1) << i);
             collect(i);

@@ -85,18 +85,19 @@ static void check_header(const struct header *header, uint32_t from, uint64_t nu
         key = multicast_key(from, peer->epoch, header->number);
         number = header->number;
     }
-    must(header->key == key && header->number == number && header->multicast <= 1,
-         "header from rank %u: number %llu, key %#llx, multicast %u, length %u; wanted %llu, %#llx",
-         from, (unsigned long long)header->number, (unsigned long long)header->key,
-         header->multicast, header->length, (unsigned long long)number, (unsigned long long)key);
+    expect(
+        header->key == key && header->number == number && header->multicast <= 1,
+        "header from rank %u: number %llu, key %#llx, multicast %u, length %u; wanted %llu, %#llx",
+        from, (unsigned long long)header->number, (unsigned long long)header->key,
+        header->multicast, header->length, (unsigned long long)number, (unsigned long long)key);
 }
 
 static void check_rest(const uint8_t *bytes, uint64_t length, uint64_t key, const char *what,
                        uint32_t from)
 {
     uint64_t wrong = check_pattern(bytes, 0, length, key);
-    must(wrong == length, "byte %llu of %llu of %s from rank %u", (unsigned long long)wrong,
-         (unsigned long long)length, what, from);
+    expect(wrong == length, "byte %llu of %llu of %s from rank %u", (unsigned long long)wrong,
+           (unsigned long long)length, what, from);
 }
 
 /* Checks the places that the peer wrote before this message. Returns the last one's length. */
@@ -104,8 +105,8 @@ static uint32_t check_places(uint32_t from, uint64_t written)
 {
     struct peer *peer = &soak.peers[from];
     uint32_t length = 0;
-    must(written <= peer->checked || written - peer->checked <= WINDOWS, "%llu after %llu",
-         (unsigned long long)written, (unsigned long long)peer->checked);
+    expect(written <= peer->checked || written - peer->checked <= WINDOWS, "%llu after %llu",
+           (unsigned long long)written, (unsigned long long)peer->checked);
     while (peer->checked < written) {
         uint64_t number = ++peer->checked;
         const uint8_t *place = soak.common->windows[from][number % WINDOWS];
@@ -113,7 +114,8 @@ static uint32_t check_places(uint32_t from, uint64_t written)
         memcpy(&header, place, sizeof(header));
         check_header(&header, from, number,
                      key_of(peer->meeting, from, soak.index, PLACE_NUMBERS | number));
-        must(header.length >= sizeof(header) && header.length <= WINDOW, "%u bytes", header.length);
+        expect(header.length >= sizeof(header) && header.length <= WINDOW, "%u bytes",
+               header.length);
         check_rest(place + sizeof(header), header.length - sizeof(header), header.key, "a place",
                    from);
         length = header.length;
@@ -135,8 +137,8 @@ static void check_written(struct flight *flight, const struct sluice_completion 
         widen(soak.peers[flight->peer].checked, completion->immediate & ~IMMEDIATE_PLACE);
     uint64_t before = soak.peers[flight->peer].checked;
     uint32_t length = check_places(flight->peer, number);
-    must(number <= before || completion->bytes == length, "%llu bytes written, not %u",
-         (unsigned long long)completion->bytes, length);
+    expect(number <= before || completion->bytes == length, "%llu bytes written, not %u",
+           (unsigned long long)completion->bytes, length);
 }
 
 void check_message(struct flight *flight, const struct sluice_completion *completion)
@@ -150,15 +152,15 @@ void check_message(struct flight *flight, const struct sluice_completion *comple
         check_written(flight, completion);
         return;
     }
-    must(length <= flight->length, "%llu bytes in %llu", (unsigned long long)length,
-         (unsigned long long)flight->length);
+    expect(length <= flight->length, "%llu bytes in %llu", (unsigned long long)length,
+           (unsigned long long)flight->length);
     if (length < sizeof(header)) {
         check_rest(flight->bytes, length, key, "a short message", flight->peer);
     } else {
         memcpy(&header, flight->bytes, sizeof(header));
         check_header(&header, flight->peer, flight->number, key);
-        must(header.length == length, "%llu bytes, not %u", (unsigned long long)length,
-             header.length);
+        expect(header.length == length, "%llu bytes, not %u", (unsigned long long)length,
+               header.length);
         check_rest(flight->bytes + sizeof(header), length - sizeof(header), header.key, "a message",
                    flight->peer);
         key = header.key;
@@ -167,6 +169,6 @@ void check_message(struct flight *flight, const struct sluice_completion *comple
                                              header.written & ~IMMEDIATE_PLACE));
         }
     }
-    must(!immediate || completion->immediate == ((uint32_t)key & ~IMMEDIATE_PLACE),
-         "immediate %#x of a message from rank %u", completion->immediate, flight->peer);
+    expect(!immediate || completion->immediate == ((uint32_t)key & ~IMMEDIATE_PLACE),
+           "immediate %#x of a message from rank %u", completion->immediate, flight->peer);
 }

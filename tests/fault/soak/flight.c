@@ -44,7 +44,7 @@ static void fill_rights(struct big *big, size_t length)
         SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ;
     if (one_in(&soak.rng, 2)) {
         big->mr = CALL(mr_alloc, soak.pd, length, rights);
-        must(big->mr, "%zu bytes: %s", length, sluice_last_error());
+        expect(big->mr, "%zu bytes: %s", length, sluice_last_error());
         big->bytes = sluice_mr_addr(big->mr);
         soak.big_allocs++;
         return;
@@ -52,9 +52,9 @@ static void fill_rights(struct big *big, size_t length)
     big->mapped = (length + 4095) / 4096 * 4096;
     big->bytes = mmap(NULL, big->mapped, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    must(big->bytes != MAP_FAILED, "%zu bytes", big->mapped);
+    expect(big->bytes != MAP_FAILED, "%zu bytes", big->mapped);
     big->mr = CALL(mr_register, soak.pd, big->bytes, length, rights);
-    must(big->mr, "%zu bytes: %s", length, sluice_last_error());
+    expect(big->mr, "%zu bytes: %s", length, sluice_last_error());
     soak.big_mapped += big->mapped;
 }
 
@@ -64,7 +64,7 @@ struct big *take_big(size_t length, bool must_be)
         return NULL;
     }
     struct big *big = calloc(1, sizeof(*big));
-    must(big, "no memory");
+    expect(big, "no memory");
     big->length = length ? length : 1;
     fill_rights(big, big->length);
     soak.bigs++;
@@ -76,7 +76,7 @@ void give_big(struct big *big)
 {
     uint8_t *bytes = big->bytes;
     int result = CALL(mr_deregister, big->mr);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
     if (big->mapped) {
         munmap(bytes, big->mapped);
         soak.big_mapped -= big->mapped;
@@ -136,7 +136,7 @@ struct flight *make_flight(struct office *office, uint32_t rank, enum flight_kin
     bool vital = office->kind != OFFICE_MAIL || kind == FLY_RECEIVE || kind == FLY_GRANT;
     uint32_t spare = vital ? 0 : FLIGHTS / 4;
     if (soak.free_count <= spare) {
-        must(spare, "%u flights", FLIGHTS);
+        expect(spare, "%u flights", FLIGHTS);
         return NULL;
     }
     uint32_t slot = soak.free_flights[soak.free_count - 1];
@@ -216,8 +216,8 @@ static struct flight *find_named(const struct office *office,
             oldest = flight;
         }
     }
-    must(oldest, "a completion of peer %u, opcode %u, which nobody waits for", completion->peer,
-         completion->opcode);
+    expect(oldest, "a completion of peer %u, opcode %u, which nobody waits for", completion->peer,
+           completion->opcode);
     return oldest;
 }
 
@@ -228,19 +228,19 @@ struct flight *find_flight(const struct office *office, const struct sluice_comp
         return find_named(office, completion);
     }
     struct flight *flight = &soak.flights[(tag & 0xffff) % FLIGHTS];
-    must(flight->tag == tag && flight->state == FLIGHT_MADE && flight->office == office,
-         "a completion with user data %#llx, which nobody waits for: state %d, tag %#llx",
-         (unsigned long long)tag, flight->state, (unsigned long long)flight->tag);
+    expect(flight->tag == tag && flight->state == FLIGHT_MADE && flight->office == office,
+           "a completion with user data %#llx, which nobody waits for: state %d, tag %#llx",
+           (unsigned long long)tag, flight->state, (unsigned long long)flight->tag);
     return flight;
 }
 
 void detach_flight(struct flight *flight)
 {
     int result = EITHER(flight->office, detach, &flight->handle);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
     struct sluice_completion completion;
     result = EITHER(flight->office, wait, &flight->handle, 0, &completion);
-    must(result == -ESTALE, "%d for a detached handle", result);
+    expect(result == -ESTALE, "%d for a detached handle", result);
     flight->state = FLIGHT_DETACHED;
     soak.peers[flight->peer].detached++;
 }
@@ -268,8 +268,8 @@ void suspect(uint32_t rank, const char *what, int error)
     if (peer->state != PEER_UP) {
         return;
     }
-    must(rank != soak.index, "%s failed with the rank itself: %d, %s", what, error,
-         sluice_last_error());
+    expect(rank != soak.index, "%s failed with the rank itself: %d, %s", what, error,
+           sluice_last_error());
     struct sluice_error cause = {.size = sizeof(cause)};
     int found = CALL(multichannel_peer_error, soak.mail.mc, rank, &cause);
     peer->state = PEER_SUSPECT;
@@ -298,10 +298,10 @@ static void conclude_failure(struct flight *flight, const struct sluice_completi
 {
     uint32_t class = completion->error_class;
     bool refused = class == SLUICE_CLASS_CANCELLED && completion->error == -ENOTCONN;
-    must(may_end_so(class) && (refused || completion->error == class_errors[class]),
-         "an operation of kind %d, opcode %u, with rank %u: error %d, class %s, status %s",
-         flight->kind, flight->request.opcode, flight->peer, completion->error,
-         sluice_error_class_name(class), sluice_status_name(completion->status));
+    expect(may_end_so(class) && (refused || completion->error == class_errors[class]),
+           "an operation of kind %d, opcode %u, with rank %u: error %d, class %s, status %s",
+           flight->kind, flight->request.opcode, flight->peer, completion->error,
+           sluice_error_class_name(class), sluice_status_name(completion->status));
     atomic_fetch_add(&soak.ledger->ended[class], 1);
     soak.failed += flight->office->kind == OFFICE_MAIL;
     flight->error = completion->error;
@@ -311,10 +311,10 @@ static void conclude_failure(struct flight *flight, const struct sluice_completi
 static void check_immediate(const struct flight *flight, const struct sluice_completion *completion)
 {
     bool immediate = completion->flags & SLUICE_IMMEDIATE;
-    must(immediate == flight->immediate &&
-             (!immediate || completion->immediate == (uint32_t)flight->key),
-         "immediate %d, %#x from rank %u, wanted %d, %#x", immediate, completion->immediate,
-         flight->peer, flight->immediate, (uint32_t)flight->key);
+    expect(immediate == flight->immediate &&
+               (!immediate || completion->immediate == (uint32_t)flight->key),
+           "immediate %d, %#x from rank %u, wanted %d, %#x", immediate, completion->immediate,
+           flight->peer, flight->immediate, (uint32_t)flight->key);
 }
 
 static void check_flight(struct flight *flight, const struct sluice_completion *completion)
@@ -327,9 +327,9 @@ static void check_flight(struct flight *flight, const struct sluice_completion *
         return;
     case FLY_WORD:
         memcpy(&word, flight->bytes, sizeof(word));
-        must(word == flight->expected, "word of rank %u was %#llx, not %#llx (opcode %u)",
-             flight->peer, (unsigned long long)word, (unsigned long long)flight->expected,
-             flight->request.opcode);
+        expect(word == flight->expected, "word of rank %u was %#llx, not %#llx (opcode %u)",
+               flight->peer, (unsigned long long)word, (unsigned long long)flight->expected,
+               flight->request.opcode);
         break;
     case FLY_PLAN_IN:
     case FLY_BOARD:
@@ -338,41 +338,43 @@ static void check_flight(struct flight *flight, const struct sluice_completion *
             break; /* written elsewhere */
         }
         wrong = check_pattern(flight->bytes, flight->offset, completion->bytes, flight->key);
-        must(wrong == completion->bytes,
-             "byte %llu of %llu from rank %u is wrong (kind %d, number %llu, pattern from %llu)",
-             (unsigned long long)wrong, (unsigned long long)completion->bytes, flight->peer,
-             flight->kind, (unsigned long long)flight->number, (unsigned long long)flight->offset);
+        expect(wrong == completion->bytes,
+               "byte %llu of %llu from rank %u is wrong (kind %d, number %llu, pattern from %llu)",
+               (unsigned long long)wrong, (unsigned long long)completion->bytes, flight->peer,
+               flight->kind, (unsigned long long)flight->number,
+               (unsigned long long)flight->offset);
         break;
     default:
         break;
     }
-    must(completion->bytes == flight->planned, "%llu bytes, not %llu (kind %d)",
-         (unsigned long long)completion->bytes, (unsigned long long)flight->planned, flight->kind);
+    expect(completion->bytes == flight->planned, "%llu bytes, not %llu (kind %d)",
+           (unsigned long long)completion->bytes, (unsigned long long)flight->planned,
+           flight->kind);
 }
 
 static void check_guard(const struct flight *flight)
 {
     for (uint32_t i = 0; !flight->big && i < GUARD; i++) {
-        must(flight->bytes[flight->length + i] == GUARD_BYTE, "byte %u behind a buffer of %llu", i,
-             (unsigned long long)flight->length);
+        expect(flight->bytes[flight->length + i] == GUARD_BYTE, "byte %u behind a buffer of %llu",
+               i, (unsigned long long)flight->length);
     }
 }
 
 void conclude(struct flight *flight, const struct sluice_completion *completion)
 {
-    must(completion->user_data == flight->request.user_data &&
-             completion->peer == flight->request.peer &&
-             completion->opcode == flight->request.opcode,
-         "completion of user data %#llx, peer %u, opcode %u for %#llx, %u, %u",
-         (unsigned long long)completion->user_data, completion->peer, completion->opcode,
-         (unsigned long long)flight->request.user_data, flight->request.peer,
-         flight->request.opcode);
+    expect(completion->user_data == flight->request.user_data &&
+               completion->peer == flight->request.peer &&
+               completion->opcode == flight->request.opcode,
+           "completion of user data %#llx, peer %u, opcode %u for %#llx, %u, %u",
+           (unsigned long long)completion->user_data, completion->peer, completion->opcode,
+           (unsigned long long)flight->request.user_data, flight->request.peer,
+           flight->request.opcode);
     check_guard(flight);
     if (completion->error != 0) {
         conclude_failure(flight, completion);
     } else {
-        must(completion->status == SLUICE_STATUS_SUCCESS && completion->error_class == 0,
-             "status %u", completion->status);
+        expect(completion->status == SLUICE_STATUS_SUCCESS && completion->error_class == 0,
+               "status %u", completion->status);
         check_flight(flight, completion);
         atomic_fetch_add(&soak.ledger->ended[0], 1);
         atomic_fetch_add(&soak.ledger->bytes, completion->bytes);

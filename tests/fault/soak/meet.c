@@ -30,7 +30,7 @@ static struct sluice_channel_attr attributes(void)
 static struct sluice_mr *allocate(size_t length, uint32_t access)
 {
     struct sluice_mr *mr = CALL(mr_alloc, soak.pd, length, access);
-    must(mr, "%zu bytes: %s", length, sluice_last_error());
+    expect(mr, "%zu bytes: %s", length, sluice_last_error());
     return mr;
 }
 
@@ -60,19 +60,19 @@ static struct sluice_multichannel *open_multichannel(struct sluice_endpoint *end
     struct sluice_channel_attr attr = attributes();
     struct sluice_prepared_multichannel *prepared =
         CALL(multichannel_prepare, soak.pd, soak.size, &attr);
-    must(prepared, "%s", sluice_last_error());
+    expect(prepared, "%s", sluice_last_error());
     if (one_in(&soak.rng, 2)) { /* a connection that is given up */
         CALL_VOID(prepared_multichannel_free, prepared);
         prepared = CALL(multichannel_prepare, soak.pd, soak.size, &attr);
-        must(prepared, "%s", sluice_last_error());
+        expect(prepared, "%s", sluice_last_error());
     }
-    must(CALL(prepared_multichannel_endpoints, prepared, endpoints, soak.size) == 0, "%s",
-         sluice_last_error());
+    expect(CALL(prepared_multichannel_endpoints, prepared, endpoints, soak.size) == 0, "%s",
+           sluice_last_error());
     memset(remotes, 0, sizeof(remotes));
     remotes[soak.index] = endpoints[soak.index];
     struct sluice_multichannel *mc =
         CALL(prepared_multichannel_handshake, prepared, remotes, soak.size);
-    must(mc, "%s", sluice_last_error());
+    expect(mc, "%s", sluice_last_error());
     return mc;
 }
 
@@ -82,20 +82,20 @@ static void meet_self(void)
     peer->state = PEER_UP;
     peer->meeting = SELF_MEETING | soak.epoch;
     peer->epoch = soak.epoch;
-    must(sluice_mr_remote(soak.common_mr, &peer->common) == 0, "%s", sluice_last_error());
-    must(sluice_mr_remote(soak.board_mr, &peer->board) == 0, "%s", sluice_last_error());
+    expect(sluice_mr_remote(soak.common_mr, &peer->common) == 0, "%s", sluice_last_error());
+    expect(sluice_mr_remote(soak.board_mr, &peer->board) == 0, "%s", sluice_last_error());
 }
 
 void open_rank(void)
 {
     struct sluice_context_info info = {.size = sizeof(info)};
     soak.context = sluice_context_open(soak.options.device, NULL);
-    must(soak.context, "%s", sluice_last_error());
-    must(sluice_context_query(soak.context, &info) == 0, "%s", sluice_last_error());
+    expect(soak.context, "%s", sluice_last_error());
+    expect(sluice_context_query(soak.context, &info) == 0, "%s", sluice_last_error());
     soak.max_message = info.max_message;
     soak.atomics = info.atomics != SLUICE_ATOMICS_NONE;
     soak.pd = sluice_pd_alloc(soak.context);
-    must(soak.pd, "%s", sluice_last_error());
+    expect(soak.pd, "%s", sluice_last_error());
     open_memory();
     soak.mail = (struct office){.kind = OFFICE_MAIL, .mc = open_multichannel(soak.first[0])};
     soak.assembly =
@@ -116,7 +116,7 @@ static void take_back(uint32_t rank)
         while (flight->state == FLIGHT_MADE && flight->peer == rank) {
             struct sluice_completion completions[16];
             int count = CALL(multichannel_poll, soak.mail.mc, completions, 16);
-            must(
+            expect(
                 count > 0,
                 "an operation of kind %d, opcode %u, number %llu, has not ended with the connection"
                 " to rank %u: poll gives %d",
@@ -130,8 +130,8 @@ static void take_back(uint32_t rank)
             end_flight(flight);
         }
     }
-    must(soak.peers[rank].sending == 0, "%u operations with rank %u", soak.peers[rank].sending,
-         rank);
+    expect(soak.peers[rank].sending == 0, "%u operations with rank %u", soak.peers[rank].sending,
+           rank);
 }
 
 /* RC cannot cancel a single request: the connection ends with it. */
@@ -142,7 +142,7 @@ static void cancel_one(uint32_t rank)
         struct sluice_completion completion;
         if (flight->state == FLIGHT_MADE && flight->peer == rank && flight->has_handle) {
             int result = CALL(multichannel_cancel, soak.mail.mc, &flight->handle, &completion);
-            must(result == 0, "%d: %s", result, sluice_last_error());
+            expect(result == 0, "%d: %s", result, sluice_last_error());
             conclude(flight, &completion);
             return;
         }
@@ -154,14 +154,14 @@ static void replace_peer(struct office *office, uint32_t rank, struct sluice_end
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
     int result = CALL(multichannel_peer_remove, office->mc, rank);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
     result = CALL(multichannel_peer_state, office->mc, rank);
-    must(result == SLUICE_STATE_REMOVED, "state %d of one that was removed", result);
-    must(CALL(multichannel_peer_counters, office->mc, rank, &counters) == 0, "%s",
-         sluice_last_error());
+    expect(result == SLUICE_STATE_REMOVED, "state %d of one that was removed", result);
+    expect(CALL(multichannel_peer_counters, office->mc, rank, &counters) == 0, "%s",
+           sluice_last_error());
     office->past += counters.requests[SLUICE_OP_SEND];
     result = CALL(multichannel_peer_add, office->mc, endpoint);
-    must(result == (int)rank, "%d, not %u: %s", result, rank, sluice_last_error());
+    expect(result == (int)rank, "%d, not %u: %s", result, rank, sluice_last_error());
     if (office == &soak.mail) {
         soak.peers[rank].life++;
         soak.peers[rank].older_epoch = soak.peers[rank].last_epoch = 0;
@@ -175,7 +175,7 @@ static void reset_peer(struct office *office, uint32_t rank, struct sluice_endpo
         return;
     }
     int result = CALL(multichannel_peer_reset, office->mc, rank, endpoint);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
 }
 
 /* Tests the same on a channel, with a receive that stays empty. */
@@ -184,12 +184,12 @@ static void cancel_on_line(struct office *line)
     struct sluice_handle handle;
     struct sluice_completion completion;
     int result = CALL(channel_receive_unpolled, line->channel, NULL, 0, SLUICE_FOREVER, &handle);
-    must(result == 0 || result == -ENOTCONN, "%d: %s", result, sluice_last_error());
+    expect(result == 0 || result == -ENOTCONN, "%d: %s", result, sluice_last_error());
     if (result == 0) {
         result = CALL(channel_cancel, line->channel, &handle, &completion);
-        must(result == 0 && (completion.error_class == SLUICE_CLASS_CANCELLED ||
-                             completion.error_class == SLUICE_CLASS_PEER_LOST),
-             "%d, error %d: %s", result, completion.error, sluice_last_error());
+        expect(result == 0 && (completion.error_class == SLUICE_CLASS_CANCELLED ||
+                               completion.error_class == SLUICE_CLASS_PEER_LOST),
+               "%d, error %d: %s", result, completion.error, sluice_last_error());
     }
 }
 
@@ -210,8 +210,9 @@ static void prepare_line(struct office *line, struct sluice_endpoint *endpoint)
         line->prepared = CALL(channel_prepare, soak.pd, &attr);
     }
     line->channel = NULL;
-    must(line->prepared, "%s", sluice_last_error());
-    must(CALL(prepared_channel_endpoint, line->prepared, endpoint) == 0, "%s", sluice_last_error());
+    expect(line->prepared, "%s", sluice_last_error());
+    expect(CALL(prepared_channel_endpoint, line->prepared, endpoint) == 0, "%s",
+           sluice_last_error());
 }
 
 static void begin_meeting(struct peer *peer, uint32_t rank, uint64_t meeting)
@@ -230,8 +231,8 @@ void meet_peer(uint32_t rank, uint64_t meeting)
 {
     struct peer *peer = &soak.peers[rank];
     struct message message = {.word = SAY_OFFER, .peer = rank, .id = meeting};
-    must(peer->state != PEER_UP && peer->state != PEER_SUSPECT, "rank %u is in state %d", rank,
-         peer->state);
+    expect(peer->state != PEER_UP && peer->state != PEER_SUSPECT, "rank %u is in state %d", rank,
+           peer->state);
     set_task("meeting %llu with rank %u", (unsigned long long)meeting, rank);
     if (peer->state == PEER_QUIET && one_in(&soak.rng, 2)) {
         cancel_one(rank);
@@ -248,9 +249,9 @@ void meet_peer(uint32_t rank, uint64_t meeting)
     prepare_line(&soak.lines[rank], &message.offer.ends[2]);
     begin_meeting(peer, rank, meeting);
     struct sluice_remote_mr remote;
-    must(sluice_mr_remote(soak.common_mr, &remote) == 0, "%s", sluice_last_error());
+    expect(sluice_mr_remote(soak.common_mr, &remote) == 0, "%s", sluice_last_error());
     sluice_remote_mr_pack(&remote, message.offer.common);
-    must(sluice_mr_remote(soak.board_mr, &remote) == 0, "%s", sluice_last_error());
+    expect(sluice_mr_remote(soak.board_mr, &remote) == 0, "%s", sluice_last_error());
     sluice_remote_mr_pack(&remote, message.offer.board);
     message.offer.epoch = soak.epoch;
     message.offer.life = peer->life;
@@ -269,8 +270,8 @@ static void try_stale(uint32_t rank, const struct offer *offer)
     if (peer->older_epoch == offer->epoch && peer->older_life == offer->life &&
         one_in(&soak.rng, 2)) {
         int result = CALL(multichannel_peer_handshake, soak.mail.mc, rank, &peer->older);
-        must(result == -ESTALE, "%d for an endpoint of an earlier meeting: %s", result,
-             sluice_last_error());
+        expect(result == -ESTALE, "%d for an endpoint of an earlier meeting: %s", result,
+               sluice_last_error());
     }
 }
 
@@ -295,13 +296,13 @@ void take_offer(uint32_t rank, const struct offer *offer)
         peer->last = offer->ends[0];
     }
     peer->epoch = offer->epoch;
-    must(sluice_remote_mr_unpack(offer->common, &peer->common) == 0, "%s", sluice_last_error());
-    must(sluice_remote_mr_unpack(offer->board, &peer->board) == 0, "%s", sluice_last_error());
+    expect(sluice_remote_mr_unpack(offer->common, &peer->common) == 0, "%s", sluice_last_error());
+    expect(sluice_remote_mr_unpack(offer->board, &peer->board) == 0, "%s", sluice_last_error());
     if (mail != 0 || assembly != 0 || !line->channel) {
         peer->state = PEER_UP;
         suspect(rank, "a handshake", mail ? mail : assembly ? assembly : -errno);
     }
-    say(SAY_MET, rank, peer->meeting);
+    send_report(SAY_MET, rank, peer->meeting);
 }
 
 void go_with_peer(uint32_t rank)
@@ -340,7 +341,7 @@ static void close_lines(void)
         struct office *line = &soak.lines[i];
         if (line->channel) {
             int result = CALL(channel_shutdown, line->channel, OPERATION_TIME);
-            must(result == 0, "%d: %s", result, sluice_last_error());
+            expect(result == 0, "%d: %s", result, sluice_last_error());
         }
         CALL_VOID(channel_close, line->channel);
         CALL_VOID(prepared_channel_free, line->prepared);
@@ -350,22 +351,22 @@ static void close_lines(void)
 static void close_mail(void)
 {
     int result = CALL(multichannel_shutdown, soak.mail.mc, SLUICE_MS(10));
-    must(result == 0 || result == -ETIMEDOUT, "%d: %s", result, sluice_last_error());
+    expect(result == 0 || result == -ETIMEDOUT, "%d: %s", result, sluice_last_error());
     for (uint32_t i = 0; i < soak.size; i++) {
         take_back(i);
     }
-    must(soak.mail.unsettled == 0, "%u operations", soak.mail.unsettled);
+    expect(soak.mail.unsettled == 0, "%u operations", soak.mail.unsettled);
     CALL_VOID(multichannel_close, soak.mail.mc);
 }
 
 static void close_memory(void)
 {
     uint64_t wrong = check_pattern(soak.board, 0, BOARD, board_key(soak.index, soak.epoch));
-    must(wrong == BOARD, "byte %llu of the board has changed", (unsigned long long)wrong);
-    must(soak.bigs == 0, "%u", soak.bigs);
-    must(CALL(mr_deregister, soak.common_mr) == 0, "%s", sluice_last_error());
-    must(CALL(mr_deregister, soak.board_mr) == 0, "%s", sluice_last_error());
-    must(CALL(mr_deregister, soak.arena_mr) == 0, "%s", sluice_last_error());
+    expect(wrong == BOARD, "byte %llu of the board has changed", (unsigned long long)wrong);
+    expect(soak.bigs == 0, "%u", soak.bigs);
+    expect(CALL(mr_deregister, soak.common_mr) == 0, "%s", sluice_last_error());
+    expect(CALL(mr_deregister, soak.board_mr) == 0, "%s", sluice_last_error());
+    expect(CALL(mr_deregister, soak.arena_mr) == 0, "%s", sluice_last_error());
 }
 
 void close_rank(void)
@@ -375,7 +376,7 @@ void close_rank(void)
     }
     close_lines();
     int result = CALL(multichannel_shutdown, soak.assembly.mc, OPERATION_TIME);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
     CALL_VOID(multichannel_close, soak.assembly.mc);
     close_mail();
     close_memory();

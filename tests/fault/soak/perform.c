@@ -131,8 +131,8 @@ static void conclude_list(struct batch *batch, const struct sluice_completion *c
                           int result)
 {
     int wanted = result_of(completions, batch->count);
-    must(result == wanted, "a list of %u gave %d, its completions %d: %s", batch->count, result,
-         wanted, sluice_last_error());
+    expect(result == wanted, "a list of %u gave %d, its completions %d: %s", batch->count, result,
+           wanted, sluice_last_error());
     for (uint32_t i = 0; i < batch->count; i++) {
         conclude(batch->flights[i], &completions[i]);
     }
@@ -158,7 +158,7 @@ static int submit_prepared(struct office *office, struct form_call *call)
 {
     struct sluice_list *list = EITHER(office, list_prepare, call->requests, call->count);
     if (!list) {
-        must(errno == E2BIG, "no list: %s", sluice_last_error());
+        expect(errno == E2BIG, "no list: %s", sluice_last_error());
         return call_office(office, SLUICE_OP_NONE, LIST, BLOCKING, call);
     }
     int result = -EAGAIN;
@@ -215,7 +215,7 @@ static void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr
 {
     int result = CALL(multichannel_peer_remote, flight->office->mc, flight->request.peer,
                       &flight->request.remote, tagged);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
 }
 
 int call_multicast(const struct batch *batch, uint32_t at, enum form_end end,
@@ -257,7 +257,7 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
                              method == BY_SCOPE_KIND ? requests[0].opcode : SLUICE_OP_NONE, LIST,
                              UNPOLLED, &call);
     }
-    must(result == (int)batch->count, "%d: %s", result, sluice_last_error());
+    expect(result == (int)batch->count, "%d: %s", result, sluice_last_error());
 }
 
 /*
@@ -276,8 +276,8 @@ static uint32_t find_in_batch(const struct batch *batch, const struct sluice_com
             found = i;
         }
     }
-    must(found < BATCH, "a completion of the scope with user data %#llx, peer %u, opcode %u",
-         (unsigned long long)completion->user_data, completion->peer, completion->opcode);
+    expect(found < BATCH, "a completion of the scope with user data %#llx, peer %u, opcode %u",
+           (unsigned long long)completion->user_data, completion->peer, completion->opcode);
     return found;
 }
 
@@ -302,13 +302,13 @@ static void look_in_scope(struct sluice_scope *scope, struct batch *batch,
         if (result == 0) {
             conclude_at(batch, i, completions);
         } else {
-            must(result == -EINTR || (result == -ETIMEDOUT && timeout == 0), "%d: %s", result,
-                 sluice_last_error());
+            expect(result == -EINTR || (result == -ETIMEDOUT && timeout == 0), "%d: %s", result,
+                   sluice_last_error());
         }
     }
     if (one_in(&soak.rng, 3)) {
         int count = CALL(scope_poll, scope, completions, (uint32_t)COUNT(completions));
-        must(count >= 0, "%d: %s", count, sluice_last_error());
+        expect(count >= 0, "%d: %s", count, sluice_last_error());
         for (int i = 0; i < count; i++) {
             conclude_at(batch, find_in_batch(batch, &completions[i], false), &completions[i]);
         }
@@ -328,7 +328,7 @@ static void trespass(struct office *office)
     } else {
         result = EITHER(office, flush, 0);
     }
-    must(result == -EBUSY, "%d beside an open scope", result);
+    expect(result == -EBUSY, "%d beside an open scope", result);
 }
 
 struct conclusion {
@@ -347,10 +347,10 @@ static void conclude_scope(struct batch *batch, const struct conclusion *conclus
     for (uint32_t i = 0; i < batch->count; i++) {
         unseen += batch->flights[i] != NULL;
     }
-    must(report->posted == batch->count && report->unseen == unseen &&
-             report->failed == report->count && report->lost == 0,
-         "posted %u of %u, unseen %u of %u, failed %u, in the list %u, lost %u", report->posted,
-         batch->count, report->unseen, unseen, report->failed, report->count, report->lost);
+    expect(report->posted == batch->count && report->unseen == unseen &&
+               report->failed == report->count && report->lost == 0,
+           "posted %u of %u, unseen %u of %u, failed %u, in the list %u, lost %u", report->posted,
+           batch->count, report->unseen, unseen, report->failed, report->count, report->lost);
     int wanted = result_of(report->failures, report->count);
     if (wanted == 0 && report->flags & SLUICE_SCOPE_STRICT && unseen > 0) {
         wanted = -EBUSY;
@@ -358,7 +358,7 @@ static void conclude_scope(struct batch *batch, const struct conclusion *conclus
     if (report->said != 0) {
         wanted = report->said;
     }
-    must(report->error == wanted, "the scope gave %d, not %d", report->error, wanted);
+    expect(report->error == wanted, "the scope gave %d, not %d", report->error, wanted);
     for (uint32_t i = 0; i < report->count; i++) {
         conclude_at(batch, find_in_batch(batch, &report->failures[i], true), &report->failures[i]);
     }
@@ -401,12 +401,12 @@ static void perform_scope(struct office *office, struct batch *batch, unsigned m
         end_call();
     } else {
         struct sluice_scope *scope = EITHER(office, scope_begin, choose_deadline());
-        must(scope, "%s", sluice_last_error());
+        expect(scope, "%s", sluice_last_error());
         post_in_scope(scope, batch, method, handles);
         trespass(office);
         look_in_scope(scope, batch, handles);
         int result = CALL(scope_end, scope, report);
-        must(result == report->error, "%d is not %d", result, report->error);
+        expect(result == report->error, "%d is not %d", result, report->error);
     }
     conclude_scope(batch, &conclusion);
 }

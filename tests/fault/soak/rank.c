@@ -97,7 +97,7 @@ void say_message(const struct message *message)
     }
 }
 
-void say(uint32_t word, uint32_t peer, uint64_t id)
+void send_report(uint32_t word, uint32_t peer, uint64_t id)
 {
     struct message message = {.word = word, .peer = peer, .id = id};
     say_message(&message);
@@ -121,7 +121,7 @@ static int64_t read_status(const char *name)
     char line[256];
     long long value = -1;
     FILE *file = fopen("/proc/self/status", "re");
-    must(file, "%s", strerror(errno));
+    expect(file, "%s", strerror(errno));
     while (fgets(line, sizeof(line), file)) {
         if (strncmp(line, name, strlen(name)) == 0) {
             value = atoll(line + strlen(name) + 1);
@@ -157,10 +157,10 @@ static void compare_counters(void)
     for (uint32_t i = 0; i < COUNT(counters.requests); i++) {
         ended += counters.requests[i];
     }
-    must(ended >= soak.succeeded && ended <= soak.accepted,
-         "%llu requests have succeeded, the counters say %llu, of %llu",
-         (unsigned long long)soak.succeeded, (unsigned long long)ended,
-         (unsigned long long)soak.accepted);
+    expect(ended >= soak.succeeded && ended <= soak.accepted,
+           "%llu requests have succeeded, the counters say %llu, of %llu",
+           (unsigned long long)soak.succeeded, (unsigned long long)ended,
+           (unsigned long long)soak.accepted);
 }
 
 static void take_census(uint64_t id)
@@ -208,9 +208,9 @@ static void check_losses(void)
         }
         /* This rank may itself have been stopped for that time. */
         look(&soak.mail);
-        must(peer->killed_at == 0 || knows_loss(i),
-             "rank %u is not known to be dead %lld ms after it was killed", i,
-             (long long)(clock_now() - peer->killed_at) / 1000000);
+        expect(peer->killed_at == 0 || knows_loss(i),
+               "rank %u is not known to be dead %lld ms after it was killed", i,
+               (long long)(clock_now() - peer->killed_at) / 1000000);
     }
 }
 
@@ -232,9 +232,9 @@ static void peer_down(uint32_t rank, int64_t when)
     } else if (peer->state == PEER_SUSPECT) {
         note_loss(peer->failed_at - when);
     }
-    must(peer->state != PEER_SUSPECT || peer->failed_at >= when,
-         "rank %u was killed %lld us after an operation with it had failed", rank,
-         (long long)(when - peer->failed_at) / 1000);
+    expect(peer->state != PEER_SUSPECT || peer->failed_at >= when,
+           "rank %u was killed %lld us after an operation with it had failed", rank,
+           (long long)(when - peer->failed_at) / 1000);
     if (peer->state == PEER_SUSPECT) {
         soak.ledger->failure[0] = '\0';
     }
@@ -243,18 +243,18 @@ static void peer_down(uint32_t rank, int64_t when)
 
 static void part(uint32_t rank, uint64_t id)
 {
-    must(soak.peers[rank].state == PEER_UP || soak.peers[rank].state == PEER_SUSPECT,
-         "rank %u is in state %d", rank, soak.peers[rank].state);
+    expect(soak.peers[rank].state == PEER_UP || soak.peers[rank].state == PEER_SUSPECT,
+           "rank %u is in state %d", rank, soak.peers[rank].state);
     set_task("parting from rank %u", rank);
     make_quiet(rank);
     if (is_up(rank)) {
         soak.peers[rank].state = PEER_QUIET;
     }
-    say(SAY_DONE, rank, id);
+    send_report(SAY_DONE, rank, id);
     set_task("its mail");
 }
 
-static void hear(const struct message *message)
+static void take_message(const struct message *message)
 {
     switch (message->word) {
     case SAY_MEET:
@@ -277,7 +277,7 @@ static void hear(const struct message *message)
         break;
     case SAY_ASSEMBLE:
         assemble(message->id, message->mask);
-        say(SAY_DONE, 0, message->id);
+        send_report(SAY_DONE, 0, message->id);
         set_task("its mail");
         break;
     case SAY_CENSUS:
@@ -285,7 +285,7 @@ static void hear(const struct message *message)
         break;
     case SAY_COMPARE:
         compare_words(message);
-        say(SAY_DONE, 0, message->id);
+        send_report(SAY_DONE, 0, message->id);
         break;
     case SAY_GO_ON:
         soak.paused = false;
@@ -295,7 +295,7 @@ static void hear(const struct message *message)
         set_task("its end");
         soak.paused = true;
         make_quiet(SLUICE_MAX_PEERS);
-        say(SAY_DONE, 0, message->id);
+        send_report(SAY_DONE, 0, message->id);
         break;
     case SAY_CLOSE:
         atomic_store(&soak.closing, true);
@@ -312,7 +312,7 @@ static bool listen_once(void)
     ssize_t got = recv(soak.broker, &message, sizeof(message), MSG_DONTWAIT);
     if (got == sizeof(message)) {
         beat();
-        hear(&message);
+        take_message(&message);
         return true;
     }
     if (got >= 0) {
@@ -325,8 +325,8 @@ static void check_suspects(void)
 {
     for (uint32_t i = 0; i < soak.size; i++) {
         const struct peer *peer = &soak.peers[i];
-        must(peer->state != PEER_SUSPECT || clock_now() - peer->failed_at < SUSPICION,
-             "rank %u was not killed", i);
+        expect(peer->state != PEER_SUSPECT || clock_now() - peer->failed_at < SUSPICION,
+               "rank %u was not killed", i);
     }
 }
 
@@ -356,7 +356,7 @@ static void live(void)
 static void check_leftovers(int fds)
 {
     int left = settle_fds(fds);
-    must(left == fds, "%d fds at the end, %d at the start", left, fds);
+    expect(left == fds, "%d fds at the end, %d at the start", left, fds);
 }
 
 void run_rank(void)
@@ -366,7 +366,7 @@ void run_rank(void)
     soak.rng.state = mix_with(soak.options.seed, (uint64_t)soak.epoch << 8 | soak.index);
     int fds = count_fds();
     open_rank();
-    must(pthread_create(&waker, NULL, wake_at_times, NULL) == 0, "no thread");
+    expect(pthread_create(&waker, NULL, wake_at_times, NULL) == 0, "no thread");
     live();
     pthread_join(waker, NULL);
     close_rank();

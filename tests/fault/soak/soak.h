@@ -299,7 +299,7 @@ void run_rank(void) __attribute__((noreturn));
 void soak_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 #define give_up(format, ...) soak_fail(__FILE__, __LINE__, format, ##__VA_ARGS__)
-#define must(condition, format, ...)                               \
+#define expect(condition, format, ...)                             \
     do {                                                           \
         if (!(condition)) {                                        \
             give_up("not " #condition ": " format, ##__VA_ARGS__); \
@@ -307,7 +307,7 @@ void soak_fail(const char *file, int line, const char *format, ...)
     } while (0)
 void beat(void);
 void set_task(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void say(uint32_t word, uint32_t peer, uint64_t id);
+void send_report(uint32_t word, uint32_t peer, uint64_t id);
 void say_message(const struct message *message);
 bool is_up(uint32_t rank);
 bool is_verbs(void);

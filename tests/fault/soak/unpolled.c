@@ -79,7 +79,7 @@ static void follow_up(const struct batch *batch, const uint64_t *tags)
             if (result == 0) {
                 conclude(flight, &completion);
             } else {
-                must(result == -EINTR, "%d: %s", result, sluice_last_error());
+                expect(result == -EINTR, "%d: %s", result, sluice_last_error());
             }
         }
     }
@@ -105,7 +105,7 @@ void perform_unpolled(struct office *office, struct batch *batch, enum method me
         } else if (result == -ENOTCONN) {
             conclude_result(batch->flights[at++], result);
         } else {
-            must(result == -EAGAIN, "%d: %s", result, sluice_last_error());
+            expect(result == -EAGAIN, "%d: %s", result, sluice_last_error());
             beat();
             look(office);
         }
@@ -121,7 +121,7 @@ static void wait_multicast(struct office *office, const struct sluice_handle *ha
         beat();
         result = CALL(multichannel_wait, office->mc, handle, OPERATION_TIME, completion);
     } while (result == -EINTR);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
 }
 
 /*
@@ -146,7 +146,7 @@ static void wait_for_room(struct office *office, uint32_t rank)
             conclude(flight, &completion);
         }
     } else {
-        must(EITHER(office, flush, NAP) <= 0, "%s", sluice_last_error());
+        expect(EITHER(office, flush, NAP) <= 0, "%s", sluice_last_error());
     }
 }
 
@@ -159,8 +159,8 @@ void perform_unpolled_multicast(struct office *office, struct batch *batch)
     for (uint32_t at = 0; at < batch->count;) {
         struct form_call call = {.deadline = choose_deadline(), .handles = handles + at};
         int result = call_multicast(batch, at, UNPOLLED, &call);
-        must(result > 0 || result == -ENOTCONN || result == -EAGAIN, "%d: %s", result,
-             sluice_last_error());
+        expect(result > 0 || result == -ENOTCONN || result == -EAGAIN, "%d: %s", result,
+               sluice_last_error());
         if (result > 0) {
             at += (uint32_t)result;
         } else if (result == -ENOTCONN) {
@@ -195,7 +195,7 @@ static bool look_by_poll(struct office *office)
     struct sluice_completion completions[16];
     uint32_t room = 1 + (uint32_t)random_below(&soak.rng, COUNT(completions));
     int count = EITHER(office, poll, completions, room);
-    must(count >= 0 && (uint32_t)count <= room, "%d: %s", count, sluice_last_error());
+    expect(count >= 0 && (uint32_t)count <= room, "%d: %s", count, sluice_last_error());
     for (int i = 0; i < count; i++) {
         take(office, &completions[i]);
     }
@@ -209,8 +209,8 @@ static bool look_by_next(struct office *office, int64_t timeout)
     if (result == 0) {
         take(office, &completion);
     } else {
-        must(result == -ETIMEDOUT || result == -EINTR || result == -ENOENT, "%d: %s", result,
-             sluice_last_error());
+        expect(result == -ETIMEDOUT || result == -EINTR || result == -ENOENT, "%d: %s", result,
+               sluice_last_error());
     }
     return result == 0;
 }
@@ -237,13 +237,13 @@ static bool look_by_wait(struct office *office)
     }
     int result = EITHER(office, wait, &flight->handle, one_in(&soak.rng, 2) ? 0 : NAP, &completion);
     if (result != 0) {
-        must(result == -ETIMEDOUT || result == -EINTR, "%d: %s", result, sluice_last_error());
+        expect(result == -ETIMEDOUT || result == -EINTR, "%d: %s", result, sluice_last_error());
         return false;
     }
     if (one_in(&soak.rng, 2)) {
-        must(EITHER(office, wait, &flight->handle, 0, &again) == 0 &&
-                 memcmp(&again, &completion, sizeof(again)) == 0,
-             "waiting twice: error %d, then %d", completion.error, again.error);
+        expect(EITHER(office, wait, &flight->handle, 0, &again) == 0 &&
+                   memcmp(&again, &completion, sizeof(again)) == 0,
+               "waiting twice: error %d, then %d", completion.error, again.error);
     }
     conclude(flight, &completion);
     return true;
@@ -255,11 +255,11 @@ static bool look_by_fd(struct office *office)
     int64_t due = 0;
     struct pollfd fds[2] = {{.fd = EITHER(office, fd), .events = POLLIN},
                             {.fd = soak.broker, .events = POLLIN}};
-    must(fds[0].fd >= 0, "%d: %s", fds[0].fd, sluice_last_error());
+    expect(fds[0].fd >= 0, "%d: %s", fds[0].fd, sluice_last_error());
     int result = EITHER(office, arm, &due);
-    must(result == 0 || result == 1, "%d: %s", result, sluice_last_error());
+    expect(result == 0 || result == 1, "%d: %s", result, sluice_last_error());
     if (result == 0) {
-        must(due >= 0, "due in %lld", (long long)due);
+        expect(due >= 0, "due in %lld", (long long)due);
         poll(fds, 2, due < NAP ? (int)(due / 1000000) : (int)(NAP / 1000000));
     }
     return look_by_poll(office);
@@ -279,8 +279,8 @@ bool look(struct office *office)
         return look_by_next(office, NAP);
     case 5: {
         int result = EITHER(office, flush, one_in(&soak.rng, 2) ? 0 : NAP);
-        must(result == 0 || result == -ETIMEDOUT || result == -EINTR, "%d: %s", result,
-             sluice_last_error());
+        expect(result == 0 || result == -ETIMEDOUT || result == -EINTR, "%d: %s", result,
+               sluice_last_error());
         return look_by_poll(office);
     }
     default:
@@ -310,17 +310,17 @@ void settle(struct office *office)
     do {
         result = EITHER(office, flush, OPERATION_TIME);
     } while (result == -EINTR);
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    expect(result == 0, "%d: %s", result, sluice_last_error());
     for (uint32_t i = 0; i < FLIGHTS; i++) {
         if (soak.flights[i].state == FLIGHT_DETACHED && soak.flights[i].office == office) {
             end_flight(&soak.flights[i]);
         }
     }
     result = EITHER(office, next, SLUICE_FOREVER, &completion);
-    must(result == -ENOENT,
-         "%d, though nothing is posted: user data %#llx, peer %u, opcode %u, error %d", result,
-         (unsigned long long)completion.user_data, completion.peer, completion.opcode,
-         completion.error);
+    expect(result == -ENOENT,
+           "%d, though nothing is posted: user data %#llx, peer %u, opcode %u, error %d", result,
+           (unsigned long long)completion.user_data, completion.peer, completion.opcode,
+           completion.error);
 }
 
 /* Tries further calls with handles. */
@@ -330,12 +330,12 @@ static void look_at_handles(struct office *office)
     struct sluice_completion completion;
     struct sluice_handle nothing = {.id = 0};
     int result = EITHER(office, wait, &nothing, 0, &completion);
-    must(result == -ESTALE, "%d for no handle", result);
+    expect(result == -ESTALE, "%d for no handle", result);
     if (soak.old_handle.id != 0) {
         result = EITHER(office, wait, &soak.old_handle, 0, &completion);
-        must(result == 0 || result == -ESTALE, "%d for an old handle", result);
+        expect(result == 0 || result == -ESTALE, "%d for an old handle", result);
         result = CALL(multichannel_wait, soak.assembly.mc, &soak.old_handle, 0, &completion);
-        must(result == 0 || result == -ESTALE, "%d for another's handle", result);
+        expect(result == 0 || result == -ESTALE, "%d for another's handle", result);
     }
 }
 
@@ -344,32 +344,32 @@ static void look_at_counters(struct office *office)
     struct sluice_counters all = {.size = sizeof(all)};
     struct sluice_counters one = {.size = sizeof(one)};
     uint64_t sum = office->past;
-    must(EITHER(office, counters, &all) == 0, "%s", sluice_last_error());
-    must(all.forgotten == 0 && all.discarded == 0, "%llu forgotten, %llu discarded",
-         (unsigned long long)all.forgotten, (unsigned long long)all.discarded);
+    expect(EITHER(office, counters, &all) == 0, "%s", sluice_last_error());
+    expect(all.forgotten == 0 && all.discarded == 0, "%llu forgotten, %llu discarded",
+           (unsigned long long)all.forgotten, (unsigned long long)all.discarded);
     for (uint32_t rank = 0; rank < soak.size; rank++) {
-        must(CALL(multichannel_peer_counters, office->mc, rank, &one) == 0, "%s",
-             sluice_last_error());
+        expect(CALL(multichannel_peer_counters, office->mc, rank, &one) == 0, "%s",
+               sluice_last_error());
         sum += one.requests[SLUICE_OP_SEND];
     }
-    must(sum == all.requests[SLUICE_OP_SEND], "%llu sends, %llu of all peers",
-         (unsigned long long)all.requests[SLUICE_OP_SEND], (unsigned long long)sum);
+    expect(sum == all.requests[SLUICE_OP_SEND], "%llu sends, %llu of all peers",
+           (unsigned long long)all.requests[SLUICE_OP_SEND], (unsigned long long)sum);
 }
 
 static void look_at_peer(struct office *office, uint32_t rank)
 {
     struct sluice_channel_info info = {.size = sizeof(info)};
     struct sluice_error error = {.size = sizeof(error)};
-    must(CALL(multichannel_peers, office->mc) == soak.size, "%s", sluice_last_error());
-    must(CALL(multichannel_peer_query, office->mc, rank, &info) == 0 && info.send_depth == DEPTH,
-         "depth %u: %s", info.send_depth, sluice_last_error());
+    expect(CALL(multichannel_peers, office->mc) == soak.size, "%s", sluice_last_error());
+    expect(CALL(multichannel_peer_query, office->mc, rank, &info) == 0 && info.send_depth == DEPTH,
+           "depth %u: %s", info.send_depth, sluice_last_error());
     int state = CALL(multichannel_peer_state, office->mc, rank);
     int found = CALL(multichannel_peer_error, office->mc, rank, &error);
     if (state == SLUICE_STATE_FAILED || found == 1) {
         suspect(rank, "its state", found == 1 ? error.error : 0);
     } else {
-        must(state == SLUICE_STATE_READY && found == 0, "rank %u in state %d, error %d", rank,
-             state, found);
+        expect(state == SLUICE_STATE_READY && found == 0, "rank %u in state %d, error %d", rank,
+               state, found);
     }
 }
 
@@ -405,7 +405,7 @@ void look_closely(struct office *office)
         wait_for_connections(office, rank);
         break;
     case 3:
-        must(EITHER(office, wake) == 0, "%s", sluice_last_error());
+        expect(EITHER(office, wake) == 0, "%s", sluice_last_error());
         break;
     default:
         if (is_up(rank)) {

@@ -30,12 +30,12 @@ static void tell(const struct big *big, uint32_t mask)
 {
     struct batch batch = {.count = 0};
     struct sluice_remote_mr remote;
-    must(sluice_mr_remote(big->mr, &remote) == 0, "%s", sluice_last_error());
+    expect(sluice_mr_remote(big->mr, &remote) == 0, "%s", sluice_last_error());
     for (uint32_t rank = 0; rank < soak.size; rank++) {
         if (mask >> rank & 1 && rank != soak.index && is_up(rank)) {
             struct flight *flight =
                 make_flight(&soak.assembly, rank, FLY_ANY, SLUICE_OP_SEND, SLUICE_REMOTE_MR_BYTES);
-            must(flight, "no flight");
+            expect(flight, "no flight");
             sluice_remote_mr_pack(&remote, flight->bytes);
             batch.flights[batch.count++] = flight;
         }
@@ -53,14 +53,14 @@ static void check_stripes(const struct big *big, uint64_t id, uint32_t mask)
             continue;
         }
         struct flight *flight = make_flight(&soak.assembly, rank, FLY_ANY, SLUICE_OP_RECEIVE, 0);
-        must(flight, "no flight");
+        expect(flight, "no flight");
         perform_one(flight);
         if (flight->error == 0) {
             uint64_t from = stripe_at(big->length, rank);
             uint64_t length = stripe_at(big->length, rank + 1) - from;
             uint64_t wrong = check_pattern(big->bytes + from, 0, length, stripe_key(id, rank));
-            must(wrong == length, "byte %llu of %llu in the stripe of rank %u",
-                 (unsigned long long)wrong, (unsigned long long)length, rank);
+            expect(wrong == length, "byte %llu of %llu in the stripe of rank %u",
+                   (unsigned long long)wrong, (unsigned long long)length, rank);
             atomic_fetch_add(&soak.ledger->bytes, length);
         }
     }
@@ -78,7 +78,7 @@ static void aim_piece(struct flight *flight, const struct sluice_remote_mr *wind
                       uint64_t length)
 {
     int result = sluice_remote_mr_slice(window, at, length, &flight->request.remote);
-    must(result == 0, "%s", sluice_last_error());
+    expect(result == 0, "%s", sluice_last_error());
 }
 
 /* Moves a stripe in pieces, by any call that can. */
@@ -93,7 +93,7 @@ static void move_stripe(uint64_t id, uint32_t owner, const struct sluice_remote_
         uint64_t bytes = length * (i + 1) / PIECES - from;
         struct flight *flight = make_flight(&soak.assembly, owner, write ? FLY_PLAN_OUT : FLY_BOARD,
                                             write ? SLUICE_OP_WRITE : SLUICE_OP_READ, bytes);
-        must(flight, "no flight for %llu bytes", (unsigned long long)bytes);
+        expect(flight, "no flight for %llu bytes", (unsigned long long)bytes);
         flight->key = stripe_key(id, soak.index);
         flight->offset = from;
         if (write) {
@@ -118,20 +118,20 @@ static void use_window(uint64_t id, uint32_t owner)
         return;
     }
     flight = make_flight(&soak.assembly, owner, FLY_ANY, SLUICE_OP_RECEIVE, SLUICE_REMOTE_MR_BYTES);
-    must(flight, "no flight");
+    expect(flight, "no flight");
     perform_one(flight);
     if (flight->error != 0) {
         return;
     }
-    must(sluice_remote_mr_unpack(flight->bytes, &window) == 0, "%s", sluice_last_error());
-    must(window.length == window_length(id), "%llu bytes", (unsigned long long)window.length);
+    expect(sluice_remote_mr_unpack(flight->bytes, &window) == 0, "%s", sluice_last_error());
+    expect(window.length == window_length(id), "%llu bytes", (unsigned long long)window.length);
     move_stripe(id, owner, &window, true);
     if (is_up(owner)) {
         move_stripe(id, owner, &window, false);
     }
     if (is_up(owner)) {
         flight = make_flight(&soak.assembly, owner, FLY_ANY, SLUICE_OP_SEND, 0);
-        must(flight, "no flight");
+        expect(flight, "no flight");
         perform_one(flight);
     }
 }
