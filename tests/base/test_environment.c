@@ -306,6 +306,5 @@ TEST(variables_that_are_not_known)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"environment", WIRE_SELF, 30}};
-    return run_groups("environment", cases, COUNT(cases));
+    return RUN_GROUPS("environment", {"environment", WIRE_SELF, 30});
 }

@@ -263,10 +263,6 @@ TEST(no_fd_is_left, .group = "processes")
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"self", WIRE_SELF, 30},
-        {"tcp", WIRE_TCP, 30},
-        {"processes", WIRE_SHM, 60},
-    };
-    return run_groups("process", cases, COUNT(cases));
+    return RUN_GROUPS("process", {"self", WIRE_SELF, 30}, {"tcp", WIRE_TCP, 30},
+                      {"processes", WIRE_SHM, 60});
 }

@@ -31,9 +31,8 @@ static void run(const char *command)
 
 static struct sluice_multichannel *open_multichannel(struct sluice_pd *pd)
 {
-    struct sluice_multichannel *all =
-        sluice_prepared_multichannel_handshake(sluice_multichannel_prepare(pd, 0, NULL), NULL, 0);
-    require(all != NULL, "%s", sluice_last_error());
+    struct sluice_multichannel *all = must(
+        sluice_prepared_multichannel_handshake(sluice_multichannel_prepare(pd, 0, NULL), NULL, 0));
     return all;
 }
 
@@ -55,8 +54,7 @@ static struct sluice_listener *open_both(struct sides *sides, struct sluice_mult
 
 static struct sluice_incoming *next(struct sluice_listener *listener)
 {
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
     return incoming;
 }
 
@@ -177,8 +175,7 @@ TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
     struct crowd crowd;
     char address[64];
     sides_open(&sides);
-    crowd.listener = sluice_listen("rdmacm:" HOST ":0", &attr);
-    require(crowd.listener != NULL, "%s", sluice_last_error());
+    crowd.listener = must(sluice_listen("rdmacm:" HOST ":0", &attr));
     snprintf(address, sizeof(address), "rdmacm:" HOST ":%d",
              sluice_listener_address(crowd.listener, NULL, 0));
     crowd.address = address;
@@ -198,8 +195,7 @@ TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
     plain_close(&crowd.plains[1]);
     for (int i = 0; i < MANY; i++) {
         struct sluice_channel *channel =
-            sluice_accept(crowd.listener, sides.pds[0], NULL, DEADLINE);
-        require(channel != NULL, "%s", sluice_last_error());
+            must(sluice_accept(crowd.listener, sides.pds[0], NULL, DEADLINE));
         sluice_channel_close(channel);
     }
     for (int i = 0; i < MANY; i++) {
@@ -231,8 +227,7 @@ TEST(a_listener_that_is_to_come, .unless = has_no_rdmacm)
     client_start(&client);
     let_pass(SLUICE_MS(20));
     struct sluice_listener *listener = listen_with(address, "");
-    pair.channels[0] = sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE);
-    require(pair.channels[0] != NULL, "%s", sluice_last_error());
+    pair.channels[0] = must(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     pair_works(&pair);
@@ -248,8 +243,7 @@ static void connect_pair(struct pair *pair, const struct sluice_channel_attr *at
     struct sluice_listener *listener = listen_here(address);
     client_of(&client, address, pair->sides.pds[1]);
     client_start(&client);
-    pair->channels[0] = sluice_accept(listener, pair->sides.pds[0], attr, DEADLINE);
-    require(pair->channels[0] != NULL, "%s", sluice_last_error());
+    pair->channels[0] = must(sluice_accept(listener, pair->sides.pds[0], attr, DEADLINE));
     client_join(&client, 0);
     pair->channels[1] = client.channel;
     sluice_listener_close(listener);
@@ -316,8 +310,7 @@ TEST(silent_peer_is_probed, .unless = has_no_rdmacm)
     struct sluice_incoming *incoming = next(listener);
     require(pthread_create(&thread, NULL, plain_hear_answer, &plain) == 0, "no thread");
     struct sluice_channel *channel =
-        sluice_incoming_accept(incoming, sides.pds[0], &attr, NULL, DEADLINE);
-    require(channel != NULL, "%s", sluice_last_error());
+        must(sluice_incoming_accept(incoming, sides.pds[0], &attr, NULL, DEADLINE));
     require(pthread_join(thread, NULL) == 0, "no end");
     /* A machine that stalls may delay the answer. */
     require(!is_lost_within(channel, SLUICE_S(1), &took) || took.real - took.fair > SLUICE_MS(100),
@@ -339,13 +332,11 @@ static void name_another_device(struct rank *rank)
     struct sides sides;
     struct client client;
     struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
-    struct sluice_context *context = sluice_context_open("rxe9", NULL);
+    struct sluice_context *context = must(sluice_context_open("rxe9", NULL));
     char address[64];
     (void)rank;
-    require(context != NULL, "%s", sluice_last_error());
     sides_open(&sides);
-    struct sluice_pd *pd = sluice_pd_alloc(context);
-    require(pd != NULL, "%s", sluice_last_error());
+    struct sluice_pd *pd = must(sluice_pd_alloc(context));
     struct sluice_listener *listener = listen_with("rdmacm:198.51.100.1:0", "");
     snprintf(address, sizeof(address), "rdmacm:198.51.100.1:%d",
              sluice_listener_address(listener, NULL, 0));
@@ -393,8 +384,8 @@ TEST(ipv6, .times = 2, .unless = is_no_guest)
         struct sluice_incoming *incoming = next(listener);
         require_ok(sluice_incoming_query(incoming, &info));
         require_words(info.address, hosts[i]);
-        pair.channels[0] = sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE);
-        require(pair.channels[0] != NULL, "%s", sluice_last_error());
+        pair.channels[0] =
+            must(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE));
         client_join(&client, 0);
         pair.channels[1] = client.channel;
         pair_works(&pair);
@@ -424,8 +415,8 @@ TEST(ipv6_of_a_link, .times = 2, .unless = is_no_guest)
     struct sluice_incoming *incoming = next(listener);
     require_ok(sluice_incoming_query(incoming, &info));
     require_words(info.address, "[fe80::7%");
-    pair.channels[0] = sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE);
-    require(pair.channels[0] != NULL, "%s", sluice_last_error());
+    pair.channels[0] =
+        must(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     pair_works(&pair);

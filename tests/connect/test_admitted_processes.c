@@ -123,6 +123,5 @@ TEST(processes_that_stop_or_die, .unless = device_is_pretend)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"processes", WIRE_SHM, 60}};
-    return run_groups("admitted_processes", groups, COUNT(groups));
+    return RUN_GROUPS("admitted_processes", {"processes", WIRE_SHM, 60});
 }

@@ -70,8 +70,7 @@ static struct sluice_listener *listen_within(rlim_t descriptors)
     limit = before;
     limit.rlim_cur = descriptors < before.rlim_cur ? descriptors : before.rlim_cur;
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
-    struct sluice_listener *listener = sluice_listen("127.0.0.1:0", &attr);
-    require(listener != NULL, "%s", sluice_last_error());
+    struct sluice_listener *listener = must(sluice_listen("127.0.0.1:0", &attr));
     require(setrlimit(RLIMIT_NOFILE, &before) == 0, "%s", strerror(errno));
     return listener;
 }
@@ -92,8 +91,8 @@ static void open_scene(struct scene *scene, bool all_ways, int count, bool held_
 /* Requires that the first accepted client is the proper one. */
 static void accept_one(struct scene *scene)
 {
-    scene->pair.channels[0] = sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, WAIT);
-    require(scene->pair.channels[0] != NULL, "%s", sluice_last_error());
+    scene->pair.channels[0] =
+        must(sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, WAIT));
     require(pthread_join(scene->thread, NULL) == 0, "no end");
     require(scene->pair.channels[1] != NULL, "%s", scene->text);
     pair_works(&scene->pair);
@@ -133,8 +132,7 @@ static void *accept_by_hand(void *argument)
 {
     struct scene *scene = argument;
     while (scene->pair.channels[0] == NULL) {
-        struct sluice_incoming *incoming = sluice_listener_next(scene->listener, DEADLINE);
-        require(incoming != NULL, "%s", sluice_last_error());
+        struct sluice_incoming *incoming = must(sluice_listener_next(scene->listener, DEADLINE));
         scene->pair.channels[0] =
             sluice_incoming_accept(incoming, scene->pair.sides.pds[0], NULL, NULL, DEADLINE);
         if (scene->pair.channels[0] == NULL) {
@@ -188,6 +186,5 @@ TEST(a_wait_for_room_has_its_timer)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"amid", WIRE_TCP, 60}};
-    return run_groups("amid", groups, COUNT(groups));
+    return RUN_GROUPS("amid", {"amid", WIRE_TCP, 60});
 }

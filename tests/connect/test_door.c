@@ -109,8 +109,8 @@ static void take_over(struct rank *rank)
     }
     rank_barrier(rank);
     if (rank->index == 0) {
-        struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &endpoints[1]);
-        require(channel != NULL, "%s", sluice_last_error());
+        struct sluice_channel *channel =
+            must(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
         require_result(sluice_channel_wait_connected(channel, DEADLINE), -ECONNRESET);
         sluice_channel_close(channel);
         prepared = NULL;
@@ -124,11 +124,10 @@ static void take_over(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(a_port_and_a_name_that_are_taken_over)
+TEST(a_port_and_a_name_that_are_taken_over)
 {
     group_run(3, take_over, NULL, 30);
 }
-END_TEST
 
 /* Rank 2 has both endpoints, but is another process and user: it is not rank 1. */
 static void impersonate(struct rank *rank)
@@ -141,8 +140,7 @@ static void impersonate(struct rank *rank)
     endpoints[1] = endpoints[2] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof(endpoints[0]));
     if (rank->index == 0) {
-        channel = sluice_prepared_channel_handshake(prepared, &endpoints[1]);
-        require(channel != NULL, "%s", sluice_last_error());
+        channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
     }
     rank_barrier(rank);
     if (rank->index == 2) {
@@ -163,8 +161,7 @@ static void impersonate(struct rank *rank)
     }
     rank_barrier(rank);
     if (rank->index == 1) {
-        channel = sluice_prepared_channel_handshake(prepared, &endpoints[0]);
-        require(channel != NULL, "%s", sluice_last_error());
+        channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[0]));
     }
     if (rank->index < 2) {
         require_ok(sluice_channel_wait_connected(channel, DEADLINE));
@@ -177,11 +174,10 @@ static void impersonate(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(another_user_with_both_endpoints)
+TEST(another_user_with_both_endpoints)
 {
     group_run(3, impersonate, NULL, 30);
 }
-END_TEST
 
 /* The peer listens at one address only; the same port of another address is free for others. */
 static void listen_beside(struct rank *rank)
@@ -191,8 +187,7 @@ static void listen_beside(struct rank *rank)
     bool estranged = *(const int *)rank->argument != 0;
     int listener = -1;
     attr.address = "127.0.0.2";
-    struct sluice_context *context = sluice_context_open(test_device(), &attr);
-    require(context != NULL, "%s", sluice_last_error());
+    struct sluice_context *context = must(sluice_context_open(test_device(), &attr));
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_prepared_channel *prepared = prepare_channel(pd, NULL, &endpoints[0]);
     endpoints[1] = endpoints[0];
@@ -206,8 +201,7 @@ static void listen_beside(struct rank *rank)
         seal(&endpoints[!rank->index]);
     }
     struct sluice_channel *channel =
-        sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
-    require(channel != NULL, "%s", sluice_last_error());
+        must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
     require_ok(sluice_channel_wait_connected(channel, DEADLINE));
     rank_barrier(rank);
     if (rank->index == 0) {
@@ -218,11 +212,10 @@ static void listen_beside(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(a_free_port_beside_the_peer)
+TEST(a_free_port_beside_the_peer, .times = 2)
 {
     group_run(2, listen_beside, &_i, 30);
 }
-END_TEST
 
 /* Lets the victim wait for a peer that leads, or that follows. */
 static void await_hostile(struct victim *victim)
@@ -240,7 +233,7 @@ static void end_waiting(struct victim *victim)
 }
 
 /* The endpoint claims another host, with an address that this host has as well. */
-START_TEST(an_address_that_two_hosts_share)
+TEST(an_address_that_two_hosts_share, .times = 2)
 {
     struct victim victim;
     uint8_t byte;
@@ -259,7 +252,6 @@ START_TEST(an_address_that_two_hosts_share)
     close(fd);
     end_waiting(&victim);
 }
-END_TEST
 
 /* Requires that the stranger had no effect: the peer is still awaited, and others can connect. */
 static void expect_waiting(struct victim *victim)
@@ -271,7 +263,7 @@ static void expect_waiting(struct victim *victim)
 }
 
 /* Neither a proof that was valid once nor one that is almost right is accepted. */
-START_TEST(invalid_proofs)
+TEST(invalid_proofs, .times = 2)
 {
     enum { REPLAYED, WRONG_BIT, OF_OTHER_PART, OF_OTHER_NUMBER, ONE_KEY, OTHER_NAME, WAYS };
     struct victim victim;
@@ -307,10 +299,9 @@ START_TEST(invalid_proofs)
     }
     end_waiting(&victim);
 }
-END_TEST
 
 /* The victim dials a stranger, which sends back the words of this or an earlier greeting. */
-START_TEST(reflected_words)
+TEST(reflected_words, .times = 2)
 {
     struct victim victim;
     victim_open(&victim, (uint8_t)(_i == 0 ? 0 : 0xff));
@@ -342,13 +333,12 @@ START_TEST(reflected_words)
     }
     end_waiting(&victim);
 }
-END_TEST
 
 /*
  * A recorded hello of a queue pair that is not connected yet is answered each time. It delays
  * neither others that replay it nor the real peer.
  */
-START_TEST(replayed_hellos)
+TEST(replayed_hellos, .times = 2)
 {
     enum { TIMES = 1000, OPEN = 300 };
     struct victim victim;
@@ -375,7 +365,6 @@ START_TEST(replayed_hellos)
     }
     end_waiting(&victim);
 }
-END_TEST
 
 /* Strangers. */
 
@@ -450,8 +439,7 @@ static void time_handshakes(struct sides *sides, bool is_unix, int64_t *mean, in
         }
         int64_t start = fair_now();
         for (int j = 0; j < 2; j++) {
-            pair.channels[j] = sluice_prepared_channel_handshake(prepared[j], &endpoints[!j]);
-            require(pair.channels[j] != NULL, "%s", sluice_last_error());
+            pair.channels[j] = must(sluice_prepared_channel_handshake(prepared[j], &endpoints[!j]));
         }
         for (int j = 0; j < 2; j++) {
             require_ok(sluice_channel_wait_connected(pair.channels[j], DEADLINE));
@@ -467,7 +455,7 @@ static void time_handshakes(struct sides *sides, bool is_unix, int64_t *mean, in
 /*
  * Both contexts have strangers. The test may run again, as other load on the host is not measured.
  */
-START_TEST(silent_strangers)
+TEST(silent_strangers, .times = 2)
 {
     bool is_unix = _i != 0;
     struct sides sides;
@@ -512,26 +500,8 @@ START_TEST(silent_strangers)
     require(mean <= most, "a handshake takes %" PRId64 " us", mean / 1000);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_port_and_a_name_that_are_taken_over);
-    tcase_add_test(tcase, another_user_with_both_endpoints);
-    tcase_add_loop_test(tcase, a_free_port_beside_the_peer, 0, 2);
-    tcase_add_loop_test(tcase, an_address_that_two_hosts_share, 0, 2);
-    tcase_add_loop_test(tcase, invalid_proofs, 0, 2);
-    tcase_add_loop_test(tcase, reflected_words, 0, 2);
-    tcase_add_loop_test(tcase, replayed_hellos, 0, 2);
-    tcase_add_loop_test(tcase, silent_strangers, 0, 2);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"near", WIRE_SHM, 60, add_tests}};
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_cases("door", cases, COUNT(cases));
+    return RUN_ON_SOFT("door", {"near", WIRE_SHM, 60});
 }

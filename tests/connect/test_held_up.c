@@ -94,8 +94,7 @@ static void open_agent(struct crowd *crowd)
     const struct sluice_agent_attr attr = {
         .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
     const struct sluice_listen_attr backlog = {.size = sizeof(backlog), .backlog = 1024};
-    crowd->agent = sluice_agent_create(crowd->sides.pds[0], &attr);
-    require(crowd->agent, "%s", sluice_last_error());
+    crowd->agent = must(sluice_agent_create(crowd->sides.pds[0], &attr));
     require_ok(sluice_agent_listen(crowd->agent, "127.0.0.1:0", &backlog));
     int port = sluice_agent_address(crowd->agent, crowd->address, sizeof(crowd->address));
     crowd->halfway.port = (uint16_t)port;
@@ -107,11 +106,9 @@ static void open_buffer(struct crowd *crowd)
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
     struct sluice_buffer_info info = {.size = sizeof(info)};
     crowd->value = 41;
-    crowd->service = sluice_buffer_service_open(&crowd->sides.pds[0], 1, &attr);
-    require(crowd->service, "%s", sluice_last_error());
-    crowd->buffer = sluice_buffer_publish(crowd->service, &crowd->value, sizeof(crowd->value),
-                                          SLUICE_ACCESS_REMOTE_READ);
-    require(crowd->buffer, "%s", sluice_last_error());
+    crowd->service = must(sluice_buffer_service_open(&crowd->sides.pds[0], 1, &attr));
+    crowd->buffer = must(sluice_buffer_publish(crowd->service, &crowd->value, sizeof(crowd->value),
+                                               SLUICE_ACCESS_REMOTE_READ));
     require_ok(sluice_buffer_handle(crowd->buffer, &crowd->handle));
     require_ok(sluice_buffer_handle_query(&crowd->handle, &info));
     crowd->halfway.port = (uint16_t)atoi(strrchr(info.address, ':') + 1);
@@ -124,12 +121,10 @@ static void open_buffer(struct crowd *crowd)
 static void open_listener(struct crowd *crowd)
 {
     if (crowd->form == ADMIT_INTO) {
-        crowd->multichannel = sluice_prepared_multichannel_handshake(
-            sluice_multichannel_prepare(crowd->sides.pds[0], 0, NULL), NULL, 0);
-        require(crowd->multichannel, "%s", sluice_last_error());
+        crowd->multichannel = must(sluice_prepared_multichannel_handshake(
+            sluice_multichannel_prepare(crowd->sides.pds[0], 0, NULL), NULL, 0));
     }
-    crowd->listener = sluice_listen("127.0.0.1:0", &open_to_all);
-    require(crowd->listener, "%s", sluice_last_error());
+    crowd->listener = must(sluice_listen("127.0.0.1:0", &open_to_all));
     int port = sluice_listener_address(crowd->listener, crowd->address, sizeof(crowd->address));
     crowd->halfway.port = (uint16_t)port;
 }
@@ -297,8 +292,7 @@ static void open_crowd(struct crowd *crowd, enum form form, int good, int bad)
     if (form == AGENT) {
         open_agent(crowd);
         for (int i = 0; i < THREADS; i++) {
-            crowd->agents[i] = sluice_agent_create(crowd->sides.pds[1], &attr);
-            require(crowd->agents[i], "%s", sluice_last_error());
+            crowd->agents[i] = must(sluice_agent_create(crowd->sides.pds[1], &attr));
         }
     } else if (form == BUFFER) {
         open_buffer(crowd);
@@ -391,6 +385,5 @@ TEST(stopped_clients_delay_no_other, .times = FORMS)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"tcp", WIRE_TCP, 120}, {"shm", WIRE_SHM, 120}};
-    return run_groups("held_up", groups, COUNT(groups));
+    return RUN_GROUPS("held_up", {"tcp", WIRE_TCP, 120}, {"shm", WIRE_SHM, 120});
 }

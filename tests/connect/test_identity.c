@@ -82,6 +82,5 @@ TEST(time_namespaces, .group = "processes")
 
 int main(void)
 {
-    static const struct tests cases[] = {{"processes", WIRE_SHM, 60}};
-    return run_groups("identity", cases, COUNT(cases));
+    return RUN_GROUPS("identity", {"processes", WIRE_SHM, 60});
 }

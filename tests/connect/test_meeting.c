@@ -77,8 +77,7 @@ static void couple_prepare(struct couple *couple)
 static void shake(struct couple *couple, int side)
 {
     couple->pair.channels[side] =
-        sluice_prepared_channel_handshake(couple->prepared[side], &couple->endpoints[!side]);
-    require(couple->pair.channels[side] != NULL, "%s", sluice_last_error());
+        must(sluice_prepared_channel_handshake(couple->prepared[side], &couple->endpoints[!side]));
 }
 
 /* Requires that both sides have met, once, and work. */
@@ -153,7 +152,7 @@ static void trap_close(struct trap *trap)
 }
 
 /* Three other addresses come before the peer's own in the list of each. */
-START_TEST(other_addresses_delay_no_meeting)
+TEST(other_addresses_delay_no_meeting, .times = PLACES)
 {
     struct couple couple;
     struct trap traps[3];
@@ -183,10 +182,9 @@ START_TEST(other_addresses_delay_no_meeting)
     }
     sides_close(&couple.pair.sides);
 }
-END_TEST
 
 /* Only one of them can be dialed, whichever leads. */
-START_TEST(one_side_can_be_reached)
+TEST(one_side_can_be_reached, .times = PLACES)
 {
     struct couple couple;
     struct trap trap;
@@ -203,12 +201,11 @@ START_TEST(one_side_can_be_reached)
     trap_close(&trap);
     sides_close(&couple.pair.sides);
 }
-END_TEST
 
 /*
  * Both sides dial: the second handshake comes when the first side, if it follows, begins to dial.
  */
-START_TEST(both_dial_and_one_connection_stays)
+TEST(both_dial_and_one_connection_stays)
 {
     struct couple couple;
     int prepared = 0;
@@ -229,10 +226,9 @@ START_TEST(both_dial_and_one_connection_stays)
     }
     sides_close(&couple.pair.sides);
 }
-END_TEST
 
 /* One side comes long before the other one, and may leave before it has come. */
-START_TEST(waiting_side_gets_the_error)
+TEST(waiting_side_gets_the_error)
 {
     struct couple couple;
     sides_open(&couple.pair.sides);
@@ -252,7 +248,6 @@ START_TEST(waiting_side_gets_the_error)
     }
     sides_close(&couple.pair.sides);
 }
-END_TEST
 
 /*
  * More connect to one endpoint than it has seats, and its side does not: each that comes makes
@@ -260,7 +255,7 @@ END_TEST
  */
 #define DIALERS 25
 
-START_TEST(many_that_hope_for_one_peer_cost_little)
+TEST(many_that_hope_for_one_peer_cost_little)
 {
     struct sides sides;
     struct sluice_endpoint endpoint, ignored;
@@ -268,9 +263,8 @@ START_TEST(many_that_hope_for_one_peer_cost_little)
     sides_open(&sides);
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &endpoint);
     for (int i = 0; i < DIALERS; i++) {
-        channels[i] = sluice_prepared_channel_handshake(
-            prepare_channel(sides.pds[1], NULL, &ignored), &endpoint);
-        require(channels[i] != NULL, "%s", sluice_last_error());
+        channels[i] = must(sluice_prepared_channel_handshake(
+            prepare_channel(sides.pds[1], NULL, &ignored), &endpoint));
     }
     /* Pauses grow meanwhile. */
     let_pass(SLUICE_S(1));
@@ -284,23 +278,8 @@ START_TEST(many_that_hope_for_one_peer_cost_little)
     sluice_prepared_channel_free(prepared);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, other_addresses_delay_no_meeting, 0, PLACES);
-    tcase_add_loop_test(tcase, one_side_can_be_reached, 0, PLACES);
-    tcase_add_test(tcase, both_dial_and_one_connection_stays);
-    tcase_add_test(tcase, waiting_side_gets_the_error);
-    tcase_add_test(tcase, many_that_hope_for_one_peer_cost_little);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_cases("meeting", cases, COUNT(cases));
+    return RUN_ON_SOFT("meeting", {"tcp", WIRE_TCP, 60});
 }

@@ -501,6 +501,5 @@ TEST(strangers_take_no_descriptors)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"negotiation", WIRE_SELF, 60}};
-    return run_groups("negotiation", groups, COUNT(groups));
+    return RUN_GROUPS("negotiation", {"negotiation", WIRE_SELF, 60});
 }

@@ -73,8 +73,7 @@ TEST(both_sides_of_sluice, .times = 2, .unless = has_no_rdmacm)
     client.options.own = &client.own;
     client.options.peer = &client.peer;
     client_start(&client);
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
     require_ok(sluice_incoming_query(incoming, &info));
     require_result((int)info.channels, 1);
     require_result((int)info.proven, 0);
@@ -114,9 +113,8 @@ TEST(many_are_let_in_by_the_descriptor, .times = 2, .unless = has_no_rdmacm)
     char address[64];
     int in = 0;
     sides_open(&sides);
-    struct sluice_multichannel *many = sluice_prepared_multichannel_handshake(
-        sluice_multichannel_prepare(sides.pds[0], 0, NULL), NULL, 0);
-    require(many != NULL, "%s", sluice_last_error());
+    struct sluice_multichannel *many = must(sluice_prepared_multichannel_handshake(
+        sluice_multichannel_prepare(sides.pds[0], 0, NULL), NULL, 0));
     struct sluice_listener *listener = listen_here(address);
     struct pollfd pollfd = {.fd = sluice_listener_fd(listener), .events = POLLIN};
     for (int i = 0; i < MANY; i++) {
@@ -166,16 +164,14 @@ TEST(many_come_and_one_is_refused, .unless = has_no_rdmacm)
         client_start(&clients[i]);
     }
     for (int i = 0; i < MANY; i++) {
-        channels[i] = sluice_accept(listener, sides.pds[0], NULL, DEADLINE);
-        require(channels[i] != NULL, "%s", sluice_last_error());
+        channels[i] = must(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
     }
     for (int i = 0; i < MANY; i++) {
         client_join(&clients[i], 0);
     }
     client_of(&clients[MANY], address, sides.pds[1]);
     client_start(&clients[MANY]);
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
     sluice_incoming_refuse(incoming, "full");
     client_join(&clients[MANY], -ECONNREFUSED);
     require(strstr(clients[MANY].text, "refused us: full") != NULL, "%s", clients[MANY].text);
@@ -279,9 +275,9 @@ void plain_close(struct plain *plain)
 static void talk(struct sluice_channel *channel, struct sluice_pd *pd)
 {
     static char bytes[2][64];
-    struct sluice_mr *mr = sluice_mr_register(pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE);
+    struct sluice_mr *mr =
+        must(sluice_mr_register(pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE));
     struct sluice_completion completion;
-    require(mr != NULL, "%s", sluice_last_error());
     struct sluice_sge sges[2];
     require_ok(sluice_mr_sge(mr, 0, 6, &sges[0]));
     require_ok(sluice_mr_sge(mr, 64, 64, &sges[1]));
@@ -318,8 +314,7 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
     sides_open(&sides);
     struct sluice_listener *listener = listen_here(address);
     plain_dial(&plain, address);
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
     if (_i == 1) {
         sluice_incoming_refuse(incoming, "not today");
         struct rdma_cm_event *event = plain_expect(&plain, RDMA_CM_EVENT_REJECTED);
@@ -329,8 +324,7 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
         pthread_t thread;
         require(pthread_create(&thread, NULL, plain_serve, &plain) == 0, "no thread");
         struct sluice_channel *channel =
-            sluice_incoming_accept(incoming, sides.pds[0], NULL, &answer, DEADLINE);
-        require(channel != NULL, "%s", sluice_last_error());
+            must(sluice_incoming_accept(incoming, sides.pds[0], NULL, &answer, DEADLINE));
         talk(channel, sides.pds[0]);
         pthread_join(thread, NULL);
         sluice_channel_close(channel);

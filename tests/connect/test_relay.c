@@ -109,8 +109,7 @@ static void scene_open(struct scene *scene)
     require(scene->relay != MAP_FAILED, "%s", strerror(errno));
     scene->relay->side = -1;
     attr.secret_file = scene->secret;
-    scene->listener = sluice_listen("127.0.0.1:0", &attr);
-    require(scene->listener != NULL, "%s", sluice_last_error());
+    scene->listener = must(sluice_listen("127.0.0.1:0", &attr));
     start_relay(scene); /* before there are threads */
     sides_open(&scene->pair.sides);
 }
@@ -204,6 +203,5 @@ TEST(a_relay_that_changes_a_byte, .times = 2)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"relay", WIRE_TCP, 60}};
-    return run_groups("relay", groups, COUNT(groups));
+    return RUN_GROUPS("relay", {"relay", WIRE_TCP, 60});
 }

@@ -24,9 +24,8 @@ static void scene_open(struct scene *scene)
     sides_open(&scene->sides);
     scene->listener = listen_with("127.0.0.1:0", "");
     for (int i = 0; i < 2; i++) {
-        scene->all[i] = sluice_prepared_multichannel_handshake(
-            sluice_multichannel_prepare(scene->sides.pds[i], 0, NULL), NULL, 0);
-        require(scene->all[i] != NULL, "%s", sluice_last_error());
+        scene->all[i] = must(sluice_prepared_multichannel_handshake(
+            sluice_multichannel_prepare(scene->sides.pds[i], 0, NULL), NULL, 0));
     }
     scene->options = (struct sluice_connect_attr){.size = sizeof(scene->options)};
     scene->options.secret_file = "";
@@ -207,8 +206,7 @@ TEST(silent_side_is_named)
     scene.client.count = 1;
     scene.client.deadline = SLUICE_MS(300);
     client_start(&scene.client);
-    struct sluice_incoming *incoming = sluice_listener_next(scene.listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(sluice_listener_next(scene.listener, DEADLINE));
     client_join(&scene.client, -ETIMEDOUT);
     require_words(scene.client.text, "127.0.0.1:");
     require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, peers, 1),
@@ -239,8 +237,7 @@ TEST(mistakes_come_first)
     client_join(&scene.client, -ECONNREFUSED);
     require_words(scene.client.text, "refused us: its program could not let us in");
     /* The same holds for a multichannel with an open scope. */
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(scene.all[0], DEADLINE);
-    require(scope != NULL, "%s", sluice_last_error());
+    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(scene.all[0], DEADLINE));
     incoming = client_meet(&scene.client, scene.listener, scene.all[1], 1);
     require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, &peer, 1),
                   -EBUSY, "multichannel");
@@ -252,6 +249,5 @@ TEST(mistakes_come_first)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"self", WIRE_SELF, 60}};
-    return run_groups("told", groups, COUNT(groups));
+    return RUN_GROUPS("told", {"self", WIRE_SELF, 60});
 }

@@ -182,6 +182,5 @@ TEST(a_root_of_which_others_get_no_answer)
 
 int main(void)
 {
-    const struct tests cases[] = {{"root", WIRE_TCP, 60}};
-    return run_groups("exchange_root", cases, COUNT(cases));
+    return RUN_GROUPS("exchange_root", {"root", WIRE_TCP, 60});
 }

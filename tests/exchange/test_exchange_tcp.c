@@ -400,8 +400,7 @@ static void be_killed(struct rank *rank)
                                    .ranks = rank->size,
                                    .root = rank->argument}};
     party.deadline = LONG;
-    party.exchange = sluice_exchange_open(&party.attr, LONG);
-    require(party.exchange, "%s", sluice_last_error());
+    party.exchange = must(sluice_exchange_open(&party.attr, LONG));
     party_calls(&party, 320);
     rank_barrier(rank);
     if (rank->index == 3) {
@@ -423,6 +422,5 @@ TEST(a_process_that_is_killed)
 
 int main(void)
 {
-    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
-    return run_groups("exchange_tcp", cases, COUNT(cases));
+    return RUN_GROUPS("exchange_tcp", {"tcp", WIRE_TCP, 60});
 }

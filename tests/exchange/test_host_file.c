@@ -110,14 +110,12 @@ TEST(device_of_the_exchange)
         snprintf(text, sizeof(text), "{\"hosts\":[{\"hostname\":\"a\",\"port\":1,\"rankid\":0%s}]}",
                  ibdev);
         write_file(text);
-        struct sluice_exchange *exchange = sluice_exchange_open(&attr, SLUICE_S(10));
-        require(exchange, "%s", sluice_last_error());
+        struct sluice_exchange *exchange = must(sluice_exchange_open(&attr, SLUICE_S(10)));
         require_ok(sluice_exchange_query(exchange, &info));
         require(strcmp(info.device, devices[i] ? devices[i] : "") == 0, "'%s'", info.device);
         sluice_exchange_close(exchange);
         setenv("SLUICE_DEVICE", "soft", 1);
-        exchange = sluice_exchange_open(&attr, SLUICE_S(10));
-        require(exchange, "%s", sluice_last_error());
+        exchange = must(sluice_exchange_open(&attr, SLUICE_S(10)));
         require_ok(sluice_exchange_query(exchange, &info));
         require(info.device[0] == '\0', "'%s'", info.device);
         sluice_exchange_close(exchange);
@@ -320,8 +318,7 @@ TEST(by_environment)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"host file", WIRE_SELF, 30}};
-    return run_groups("host_file", cases, COUNT(cases));
+    return RUN_GROUPS("host_file", {"host file", WIRE_SELF, 30});
 }
 
 #else

@@ -537,6 +537,5 @@ TEST(what_the_program_is_not_told)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"launch", WIRE_SELF, 30}};
-    return run_groups("launch", cases, COUNT(cases));
+    return RUN_GROUPS("launch", {"launch", WIRE_SELF, 30});
 }

@@ -509,6 +509,5 @@ TEST(d3_pmi_secrets, .times = 2)
 
 int main(void)
 {
-    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
-    return run_groups("pmi", cases, COUNT(cases));
+    return RUN_GROUPS("pmi", {"tcp", WIRE_TCP, 60});
 }

@@ -46,9 +46,8 @@ static struct sluice_exchange *open_as(uint32_t kind, int64_t deadline)
 
 static struct sluice_exchange *open_well(void)
 {
-    struct sluice_exchange *exchange = sluice_exchange_open(NULL, LIMIT);
+    struct sluice_exchange *exchange = must(sluice_exchange_open(NULL, LIMIT));
     struct sluice_exchange_info info = {.size = sizeof(info)};
-    require(exchange, "%s", sluice_last_error());
     require_ok(sluice_exchange_query(exchange, &info));
     require_result(info.kind, SLUICE_EXCHANGE_PMIX);
     require_result(info.ranks, 2);

@@ -229,8 +229,7 @@ static void connect_over(struct pair *pair, const char *address)
     for (int i = 0; i < 2; i++) {
         pair->sides.contexts[i] = sluice_context_open(test_device(), &attr);
         require(pair->sides.contexts[i], "%s: %s", address, sluice_last_error());
-        pair->sides.pds[i] = sluice_pd_alloc(pair->sides.contexts[i]);
-        require(pair->sides.pds[i], "%s", sluice_last_error());
+        pair->sides.pds[i] = must(sluice_pd_alloc(pair->sides.contexts[i]));
     }
     pair_connect(pair, NULL);
     pair_works(pair);
@@ -257,6 +256,5 @@ int main(void)
         printf("1..0 # SKIP takes network interfaces down: runs in a guest alone\n");
         return EXIT_SUCCESS;
     }
-    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
-    return run_groups("events", cases, COUNT(cases));
+    return RUN_GROUPS("events", {"tcp", WIRE_TCP, 60});
 }

@@ -68,9 +68,8 @@ static void shut_it_down(struct sluice_channel **channel)
 
 static void reset_it(struct sluice_channel **channel)
 {
-    struct sluice_prepared_channel *prepared = sluice_channel_reset(*channel);
+    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(*channel));
 
-    require(prepared, "%s", sluice_last_error());
     *channel = NULL;
     sluice_prepared_channel_free(prepared);
 }
@@ -392,11 +391,6 @@ TEST(processes_that_leave, .group = "processes", .unless = device_is_pretend)
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"self", WIRE_SELF, 60},
-        {"tcp", WIRE_TCP, 60},
-        {"shm", WIRE_SHM, 60},
-        {"processes", WIRE_SHM, 120},
-    };
-    return run_groups("farewell", cases, COUNT(cases));
+    return RUN_GROUPS("farewell", {"self", WIRE_SELF, 60}, {"tcp", WIRE_TCP, 60},
+                      {"shm", WIRE_SHM, 60}, {"processes", WIRE_SHM, 120});
 }

@@ -194,6 +194,5 @@ TEST(exit_in_the_middle_of_a_scatter)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"processes", WIRE_SHM, 60}};
-    return run_groups("fault_exit", cases, COUNT(cases));
+    return RUN_GROUPS("fault_exit", {"processes", WIRE_SHM, 60});
 }

@@ -39,10 +39,8 @@ static void open_sides(struct sides *sides)
             sides->pds[1] = sides->pds[0];
             return;
         }
-        sides->contexts[i] = sluice_context_open(test_device(), &with_fork);
-        require(sides->contexts[i], "%s", sluice_last_error());
-        sides->pds[i] = sluice_pd_alloc(sides->contexts[i]);
-        require(sides->pds[i], "%s", sluice_last_error());
+        sides->contexts[i] = must(sluice_context_open(test_device(), &with_fork));
+        sides->pds[i] = must(sluice_pd_alloc(sides->contexts[i]));
     }
 }
 

@@ -487,8 +487,7 @@ static void replace_dead_peer(struct rank *rank)
             require_ok(sluice_multichannel_send(mesh.all, 1, NULL, 0, DEADLINE));
         } else {
             struct sluice_channel *channel =
-                sluice_prepared_channel_handshake(prepared, &theirs[0]);
-            require(channel, "%s", sluice_last_error());
+                must(sluice_prepared_channel_handshake(prepared, &theirs[0]));
             rank_barrier(rank);
             require_ok(sluice_channel_receive(channel, NULL, 0, DEADLINE, NULL));
             /*
@@ -525,6 +524,5 @@ TEST(dead_peer_is_replaced, .group = "processes")
 int main(void)
 {
     /* A group of its own, as a device takes long to give up this many peers. */
-    static const struct tests cases[] = {{"victims", WIRE_SHM, 60}, {"processes", WIRE_SHM, 60}};
-    return run_groups("fault_kill", cases, COUNT(cases));
+    return RUN_GROUPS("fault_kill", {"victims", WIRE_SHM, 60}, {"processes", WIRE_SHM, 60});
 }

@@ -48,8 +48,8 @@ static void hole_open(struct hole *hole, struct sluice_pd *pd)
     struct uffdio_register range = {.range = {(uintptr_t)hole->bytes, BYTES},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING};
     require(ioctl(hole->fd, UFFDIO_REGISTER, &range) == 0, "%s", strerror(errno));
-    hole->mr = sluice_mr_register(pd, hole->bytes, BYTES, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC);
-    require(hole->mr, "%s", sluice_last_error());
+    hole->mr =
+        must(sluice_mr_register(pd, hole->bytes, BYTES, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
 }
 
 /* Waits until a thread has touched the memory and is stopped. */

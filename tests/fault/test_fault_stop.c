@@ -558,7 +558,6 @@ TEST(nothing_waits_for_a_stopped_peer_to_end)
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"processes", WIRE_SHM, 50}, {"blocks", WIRE_SHM, 60}, {"blocks", WIRE_TCP, 60}};
-    return run_groups("fault_stop", cases, COUNT(cases));
+    return RUN_GROUPS("fault_stop", {"processes", WIRE_SHM, 50}, {"blocks", WIRE_SHM, 60},
+                      {"blocks", WIRE_TCP, 60});
 }

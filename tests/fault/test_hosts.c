@@ -81,12 +81,12 @@ struct end {
 static int this_host;
 static struct in_addr addresses[2];
 
-static void tell(struct end *end, const void *bytes, size_t length)
+static void send_bytes(struct end *end, const void *bytes, size_t length)
 {
     require(send(end->talk, bytes, length, MSG_NOSIGNAL) == (ssize_t)length, "%s", strerror(errno));
 }
 
-static void hear(struct end *end, const char *what, void *bytes, size_t length)
+static void receive_bytes(struct end *end, const char *what, void *bytes, size_t length)
 {
     ssize_t got = recv(end->talk, bytes, length, MSG_WAITALL);
     require(got == (ssize_t)length, "%s: %s", what,
@@ -97,8 +97,8 @@ static void hear(struct end *end, const char *what, void *bytes, size_t length)
 static void meet(struct end *end, const char *place)
 {
     char byte = 'm';
-    tell(end, &byte, 1);
-    hear(end, place, &byte, 1);
+    send_bytes(end, &byte, 1);
+    receive_bytes(end, place, &byte, 1);
 }
 
 /* Host 0 listens for a single connection, so the next test cannot take it for its own. */
@@ -145,10 +145,9 @@ static void join(struct end *end, struct sluice_prepared_channel *prepared)
     struct sluice_endpoint endpoint;
     require(prepared, "%s", sluice_last_error());
     require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
-    tell(end, &endpoint, sizeof(endpoint));
-    hear(end, "the endpoint", &endpoint, sizeof(endpoint));
-    end->channel = sluice_prepared_channel_handshake(prepared, &endpoint);
-    require(end->channel, "%s", sluice_last_error());
+    send_bytes(end, &endpoint, sizeof(endpoint));
+    receive_bytes(end, "the endpoint", &endpoint, sizeof(endpoint));
+    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoint));
     meet(end, "connected");
 }
 
@@ -162,15 +161,14 @@ static void end_open(struct end *end, int number)
     end->failure = &failures[number];
     talk_open(end, number);
     end->context = open_context();
-    end->pd = sluice_pd_alloc(end->context);
-    require(end->pd, "%s", sluice_last_error());
+    end->pd = must(sluice_pd_alloc(end->context));
     memory_open(&end->memory, end->pd, BLOCKS * BLOCK);
     join(end, sluice_channel_prepare(end->pd, &attr));
     if (this_host == 0) {
-        hear(end, "the memory", &end->remote, sizeof(end->remote));
+        receive_bytes(end, "the memory", &end->remote, sizeof(end->remote));
     } else {
         struct sluice_remote_mr own = memory_remote(&end->memory, 0, BLOCKS * BLOCK);
-        tell(end, &own, sizeof(own));
+        send_bytes(end, &own, sizeof(own));
     }
 }
 
@@ -220,8 +218,8 @@ static void check_lost(const struct end *end, const struct sluice_completion *co
 static void await_network(struct end *end)
 {
     char byte;
-    hear(end, "the end of the failure", &byte, 1);
-    tell(end, &byte, 1);
+    receive_bytes(end, "the end of the failure", &byte, 1);
+    send_bytes(end, &byte, 1);
 }
 
 /* Whether the other host has reported that its network works again. */
@@ -338,10 +336,10 @@ static void fail_and_recover(enum failure_kind kind)
     if (this_host == 0) {
         round = write_until_failure(&end);
         await_network(&end);
-        tell(&end, &round, sizeof(round));
+        send_bytes(&end, &round, sizeof(round));
     } else {
         fail_network(&end);
-        hear(&end, "the last round", &round, sizeof(round));
+        receive_bytes(&end, "the last round", &round, sizeof(round));
     }
     if (end.failure->writer == SLUICE_CLASS_NONE) {
         pattern_check(end.memory.bytes, end.memory.length, round);

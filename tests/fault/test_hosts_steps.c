@@ -45,8 +45,7 @@ static const char *const names[] = {"in lock step", "ahead", "in lock step of th
 static void exchange_open(struct exchange *exchange, struct sluice_pd *pd)
 {
     memset(exchange, 0, sizeof(*exchange));
-    exchange->node = sluice_node_open(pd, NULL, NULL, DEADLINE);
-    require(exchange->node, "%s", sluice_last_error());
+    exchange->node = must(sluice_node_open(pd, NULL, NULL, DEADLINE));
     exchange->all = sluice_node_multichannel(exchange->node);
     exchange->rank = (uint32_t)sluice_node_rank(exchange->node);
     exchange->peer = 1 - exchange->rank;
@@ -192,9 +191,8 @@ TEST(lock_step_keeps_pace)
 {
     static struct exchange exchange;
     struct sluice_context *context = open_context();
-    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_pd *pd = must(sluice_pd_alloc(context));
 
-    require(pd, "%s", sluice_last_error());
     exchange_open(&exchange, pd);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         for (enum way way = IN_LOCK_STEP; way <= LATE_AHEAD; way++) {

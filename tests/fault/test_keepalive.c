@@ -46,14 +46,12 @@ TEST(keepalive_of_a_late_peer)
     struct sluice_prepared_channel *first =
         prepare_channel(pair.sides.pds[0], &attr, &endpoints[0]);
     struct sluice_prepared_channel *late = prepare_channel(pair.sides.pds[1], &attr, &endpoints[1]);
-    pair.channels[0] = sluice_prepared_channel_handshake(first, &endpoints[1]);
-    require(pair.channels[0], "%s", sluice_last_error());
+    pair.channels[0] = must(sluice_prepared_channel_handshake(first, &endpoints[1]));
     struct sluice_handle handle = post(pair.channels[0], &receive);
     require_result(sluice_channel_wait(pair.channels[0], &handle, SLUICE_MS(1500), &completion),
                    -ETIMEDOUT);
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
-    pair.channels[1] = sluice_prepared_channel_handshake(late, &endpoints[0]);
-    require(pair.channels[1], "%s", sluice_last_error());
+    pair.channels[1] = must(sluice_prepared_channel_handshake(late, &endpoints[0]));
     require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
     require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
     await(pair.channels[0], handle, SLUICE_CLASS_NONE);
@@ -320,10 +318,6 @@ TEST(slow_peer_is_not_lost, .group = "processes")
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"self", WIRE_SELF, 60},
-        {"tcp", WIRE_TCP, 60},
-        {"processes", WIRE_SHM, 90},
-    };
-    return run_groups("keepalive", cases, COUNT(cases));
+    return RUN_GROUPS("keepalive", {"self", WIRE_SELF, 60}, {"tcp", WIRE_TCP, 60},
+                      {"processes", WIRE_SHM, 90});
 }

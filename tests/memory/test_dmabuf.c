@@ -214,8 +214,7 @@ TEST_OF_EACH_AT(what_is_written_from_it_and_read_to_it)
     rig_open(&rig, exporter, iova);
     memory_open(&far, rig.pair.sides.pds[1], LENGTH);
     /* Memory that a peer can map, too. */
-    struct sluice_mr *mapped = sluice_mr_alloc(rig.pair.sides.pds[1], LENGTH, ACCESS_ALL);
-    require(mapped, "%s", sluice_last_error());
+    struct sluice_mr *mapped = must(sluice_mr_alloc(rig.pair.sides.pds[1], LENGTH, ACCESS_ALL));
     for (uint32_t i = 0; i < 3 * COUNT(sizes); i++) {
         size_t size = sizes[i % COUNT(sizes)], at = i % 9;
         struct sluice_sge sge = device_sge(&rig.near, at, size);
@@ -439,9 +438,8 @@ TEST_OF_EACH(one_that_is_read_only)
     require_null(sluice_mr_register_dmabuf(pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH, iovas[2],
                                            ACCESS_ALL),
                  EACCES, "reading and writing LOCAL_WRITE");
-    struct sluice_mr *mr = sluice_mr_register_dmabuf(pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH,
-                                                     iovas[2], SLUICE_ACCESS_REMOTE_READ);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_mr *mr = must(sluice_mr_register_dmabuf(
+        pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH, iovas[2], SLUICE_ACCESS_REMOTE_READ));
     require_ok(sluice_mr_remote(mr, &remote));
     struct sluice_sge sge = memory_sge(&host, 0, LENGTH);
     pattern_fill(host.bytes, LENGTH, 77);
@@ -496,9 +494,8 @@ TEST_OF_EACH(nothing_is_left)
     dmabuf_open(&dmabuf, exporter, WHOLE, 1);
     int fds = count_fds();
     for (int i = 0; i < 100; i++) {
-        struct sluice_mr *mr =
-            sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, iovas[0], ACCESS);
-        require(mr, "%s", sluice_last_error());
+        struct sluice_mr *mr = must(
+            sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, iovas[0], ACCESS));
         require(count_fds() == fds + 1, "%d descriptors, were %d", count_fds(), fds);
         if (i == 0) {
             fflush(NULL);
@@ -590,9 +587,6 @@ TEST_OF_EACH(neighbours, .group = "processes")
 
 int main(void)
 {
-    static const struct tests groups[] = {{"self", WIRE_SELF, 30},
-                                          {"tcp", WIRE_TCP, 30},
-                                          {"shm", WIRE_SHM, 30},
-                                          {"processes", WIRE_SHM, 60}};
-    return run_groups("dmabuf", groups, COUNT(groups));
+    return RUN_GROUPS("dmabuf", {"self", WIRE_SELF, 30}, {"tcp", WIRE_TCP, 30},
+                      {"shm", WIRE_SHM, 30}, {"processes", WIRE_SHM, 60});
 }

@@ -176,8 +176,7 @@ TEST(page_size_of_any_region)
     require(pages != MAP_FAILED, "%s", strerror(errno));
     require(mprotect(pages, 2 * page, PROT_READ) == 0, "%s", strerror(errno));
     struct sluice_mr *mr =
-        sluice_mr_register(sides.pds[0], pages + 1, 4 * page - 2, SLUICE_ACCESS_REMOTE_READ);
-    require(mr, "%s", sluice_last_error());
+        must(sluice_mr_register(sides.pds[0], pages + 1, 4 * page - 2, SLUICE_ACCESS_REMOTE_READ));
     require(sluice_mr_page_size(mr) == page, "%zu", sluice_mr_page_size(mr));
     /* If a part of it is gone, no page size is known, and no memory is accessed. */
     munmap(pages + page, page);
@@ -234,14 +233,12 @@ TEST(memory_that_cannot_be_reached)
         require_null(sluice_mr_register(pd, pages + 2 * page, 1, access), EFAULT, "not mapped");
         require_null(sluice_mr_register(pd, pages, 2 * page + 1, access), EFAULT, "not mapped");
         require_null(sluice_mr_register(pd, pages + page, 3 * page, access), EFAULT, "not mapped");
-        struct sluice_mr *mr = sluice_mr_register(pd, pages, 2 * page, access);
-        require(mr, "%s", sluice_last_error());
+        struct sluice_mr *mr = must(sluice_mr_register(pd, pages, 2 * page, access));
         require_ok(sluice_mr_deregister(mr));
     }
     require_null(sluice_mr_register(pd, pages + 3 * page, page, SLUICE_ACCESS_LOCAL_WRITE), EFAULT,
                  "read-only");
-    struct sluice_mr *mr = sluice_mr_register(pd, pages + 3 * page, page, 0);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_mr *mr = must(sluice_mr_register(pd, pages + 3 * page, page, 0));
     require_ok(sluice_mr_deregister(mr));
     munmap(pages, 4 * page);
     /* A file that may be read only, shared. */
@@ -494,8 +491,7 @@ TEST(limit_on_locked_memory)
                          "locked memory ulimit -l 64 KiB");
         }
         /* A refused region does not count: nearly all of the limit is left. */
-        struct sluice_mr *mr = sluice_mr_register(sides.pds[0], bytes, 48 * 1024, ACCESS_ALL);
-        require(mr, "%s", sluice_last_error());
+        struct sluice_mr *mr = must(sluice_mr_register(sides.pds[0], bytes, 48 * 1024, ACCESS_ALL));
         require_ok(sluice_mr_deregister(mr));
     }
     munmap(bytes, MIB);
@@ -504,6 +500,5 @@ TEST(limit_on_locked_memory)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"memory", WIRE_SELF, 60}};
-    return run_groups("memory", cases, COUNT(cases));
+    return RUN_GROUPS("memory", {"memory", WIRE_SELF, 60});
 }

@@ -28,8 +28,7 @@ static void work_open(struct work *work, const struct sluice_mr_cache_attr *attr
 {
     page = (size_t)sysconf(_SC_PAGESIZE);
     pair_open(&work->pair, NULL);
-    work->cache = sluice_mr_cache_create(work->pair.sides.pds[0], ACCESS_ALL, attr);
-    require(work->cache, "%s", sluice_last_error());
+    work->cache = must(sluice_mr_cache_create(work->pair.sides.pds[0], ACCESS_ALL, attr));
     work->bytes =
         mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(work->bytes != MAP_FAILED, "%s", strerror(errno));
@@ -104,8 +103,7 @@ TEST(regions_of_the_cache_are_regions)
     struct work work;
 
     work_open(&work, NULL);
-    far = sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL);
-    require(far, "%s", sluice_last_error());
+    far = must(sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL));
     require_ok(sluice_mr_remote(far, &remote));
     mr = get(&work, 0, page);
     require_ok(sluice_mr_sge_at(mr, work.bytes, page, &sge));
@@ -165,8 +163,7 @@ TEST(remapped_range_keeps_its_old_memory)
     struct work work;
 
     work_open(&work, NULL);
-    far = sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL);
-    require(far, "%s", sluice_last_error());
+    far = must(sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL));
     memset(work.bytes, 1, page);
     require(write_page(&work, far) == 1, "not what is there%s", "");
     renew_page(&work, 2);
@@ -406,8 +403,6 @@ TEST(threads_share_it)
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"self", WIRE_SELF, 60}, {"shm", WIRE_SHM, 60}, {"tcp", WIRE_TCP, 60}};
-
-    return run_groups("mr_cache", cases, COUNT(cases));
+    return RUN_GROUPS("mr_cache", {"self", WIRE_SELF, 60}, {"shm", WIRE_SHM, 60},
+                      {"tcp", WIRE_TCP, 60});
 }

@@ -375,8 +375,7 @@ static void join_crowd(struct rank *rank)
         .size = sizeof(attr), .barrier = SLUICE_BARRIER_DISSEMINATION, .channel = &channel};
     uint32_t turns = short_run() || SANITIZED ? 20 : 1000;
     struct rusage usage;
-    struct sluice_node *node = sluice_node_open(pd, exchange, &attr, SLUICE_S(100));
-    require(node, "%s", sluice_last_error());
+    struct sluice_node *node = must(sluice_node_open(pd, exchange, &attr, SLUICE_S(100)));
     for (uint32_t i = 0; i < turns; i++) {
         int result = sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(60));
         require(result == 0, "barrier %u: %s", i, sluice_last_error());
@@ -433,8 +432,7 @@ static void meet_in_scope(struct ranks *ranks, uint32_t rank)
     for (uint32_t turn = 0; turn < 10; turn++) {
         struct sluice_scope_report report = {.size = sizeof(report)};
         uint32_t own = rank, values[RANKS_MAX];
-        struct sluice_scope *scope = sluice_multichannel_scope_begin(all, DEADLINE);
-        require(scope, "%s", sluice_last_error());
+        struct sluice_scope *scope = must(sluice_multichannel_scope_begin(all, DEADLINE));
         const struct sluice_request requests[2] = {
             {.opcode = SLUICE_OP_RECEIVE, .peer = last, .sges = &in, .sge_count = 1},
             {.opcode = SLUICE_OP_SEND, .peer = next, .sges = &out, .sge_count = 1}};
@@ -460,8 +458,7 @@ static void miss_in_scope(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
     struct sluice_scope *scope =
-        sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
-    require(scope, "%s", sluice_last_error());
+        must(sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE));
     if (rank == 0) {
         /* Long enough for rank 1 to come, even if the machine stalls. */
         require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(5)), -ETIMEDOUT,
@@ -490,11 +487,6 @@ TEST(an_open_scope)
 
 int main(void)
 {
-    const struct tests cases[] = {
-        {"self", WIRE_SELF, 240},
-        {"tcp", WIRE_TCP, 240},
-        {"wrap", WIRE_SELF, 240},
-        {"processes", WIRE_SHM, 320},
-    };
-    return run_groups("barriers", cases, COUNT(cases));
+    return RUN_GROUPS("barriers", {"self", WIRE_SELF, 240}, {"tcp", WIRE_TCP, 240},
+                      {"wrap", WIRE_SELF, 240}, {"processes", WIRE_SHM, 320});
 }

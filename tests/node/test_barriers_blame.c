@@ -226,10 +226,6 @@ TEST(work_with_itself)
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"self", WIRE_SELF, 60},
-        {"shm", WIRE_SHM, 60},
-        {"tcp", WIRE_TCP, 60},
-    };
-    return run_groups("barriers_blame", cases, COUNT(cases));
+    return RUN_GROUPS("barriers_blame", {"self", WIRE_SELF, 60}, {"shm", WIRE_SHM, 60},
+                      {"tcp", WIRE_TCP, 60});
 }

@@ -465,8 +465,7 @@ static void live_or_die(struct rank *rank)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange = rank_exchange_open(rank);
-    struct sluice_node *node = sluice_node_open(pd, exchange, &attr, DEADLINE);
-    require(node, "%s", sluice_last_error());
+    struct sluice_node *node = must(sluice_node_open(pd, exchange, &attr, DEADLINE));
     rank_barrier(rank);
     if (rank->index < 3) {
         survive(rank, node, killing);
@@ -494,10 +493,6 @@ TEST(a_rank_that_is_killed, .group = "processes", .unless = device_is_pretend)
 
 int main(void)
 {
-    const struct tests cases[] = {
-        {"self", WIRE_SELF, 120},
-        {"tcp", WIRE_TCP, 120},
-        {"processes", WIRE_SHM, 240},
-    };
-    return run_groups("barriers_broken", cases, COUNT(cases));
+    return RUN_GROUPS("barriers_broken", {"self", WIRE_SELF, 120}, {"tcp", WIRE_TCP, 120},
+                      {"processes", WIRE_SHM, 240});
 }

@@ -103,9 +103,5 @@ TEST(the_same_in_other_words)
 
 int main(void)
 {
-    static const struct tests cases[] = {
-        {"self", WIRE_SELF, 60},
-        {"tcp", WIRE_TCP, 60},
-    };
-    return run_groups("barriers_mixed", cases, COUNT(cases));
+    return RUN_GROUPS("barriers_mixed", {"self", WIRE_SELF, 60}, {"tcp", WIRE_TCP, 60});
 }

@@ -228,10 +228,8 @@ TEST(wrong_arguments)
     require_error(sluice_node_reconnect(ranks.nodes[0], all, -1), -EINVAL, "deadline -1");
     require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL,
                   "belongs to a node");
-    prepared = sluice_multichannel_prepare(ranks.pds[0], 1, NULL);
-    require(prepared, "%s", sluice_last_error());
-    all = sluice_prepared_multichannel_handshake(prepared, &zeros, 1);
-    require(all, "%s", sluice_last_error());
+    prepared = must(sluice_multichannel_prepare(ranks.pds[0], 1, NULL));
+    all = must(sluice_prepared_multichannel_handshake(prepared, &zeros, 1));
     require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL, "1 peers 2 ranks");
     sluice_multichannel_close(all);
     /* None of that has harmed the node. */
@@ -247,8 +245,7 @@ static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t 
     close_second(rank);
     sluice_node_close(ranks->nodes[rank]);
     ranks->nodes[rank] = NULL;
-    prepared = sluice_node_prepare(ranks->pds[rank], rank, ranks->count, &watchful_node);
-    require(prepared, "%s", sluice_last_error());
+    prepared = must(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, &watchful_node));
     require_ok(sluice_prepared_node_endpoints(prepared, ranks->made[rank], ranks->count));
     return prepared;
 }
@@ -259,8 +256,7 @@ static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prep
 
     for (uint32_t i = 0; i < ranks->count; i++)
         remotes[i] = ranks->made[i][rank];
-    ranks->nodes[rank] = sluice_prepared_node_handshake(prepared, remotes, ranks->count);
-    require(ranks->nodes[rank], "%s", sluice_last_error());
+    ranks->nodes[rank] = must(sluice_prepared_node_handshake(prepared, remotes, ranks->count));
 }
 
 /* Connects a rank that came again, on all ranks: the others keep their counts. */
@@ -356,8 +352,7 @@ static void hold_scope(struct ranks *ranks, uint32_t rank)
 
     open_second(ranks, rank);
     if (rank == 2) {
-        scope = sluice_multichannel_scope_begin(seconds[2].arrivals, DEADLINE);
-        require(scope, "%s", sluice_last_error());
+        scope = must(sluice_multichannel_scope_begin(seconds[2].arrivals, DEADLINE));
         require_error(sluice_node_reconnect(ranks->nodes[2], seconds[2].arrivals, DEADLINE), -EBUSY,
                       "scope");
         require_ok(sluice_scope_end(scope, NULL));
@@ -382,10 +377,9 @@ static void take_part(struct rank *rank)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange_of_ranks = rank_exchange_open(rank);
-    struct sluice_node *node = sluice_node_open(pd, exchange_of_ranks, NULL, DEADLINE);
+    struct sluice_node *node = must(sluice_node_open(pd, exchange_of_ranks, NULL, DEADLINE));
     struct ranks ranks = {.count = 3};
 
-    require(node, "%s", sluice_last_error());
     ranks.pds[rank->index] = pd;
     ranks.nodes[rank->index] = node;
     open_second(&ranks, rank->index);
@@ -407,10 +401,6 @@ TEST(ranks_of_processes, .group = "processes", .unless = device_is_pretend)
 
 int main(void)
 {
-    const struct tests cases[] = {
-        {"self", WIRE_SELF, 120},
-        {"tcp", WIRE_TCP, 120},
-        {"processes", WIRE_SHM, 120},
-    };
-    return run_groups("node_connect", cases, COUNT(cases));
+    return RUN_GROUPS("node_connect", {"self", WIRE_SELF, 120}, {"tcp", WIRE_TCP, 120},
+                      {"processes", WIRE_SHM, 120});
 }

@@ -175,9 +175,5 @@ TEST(a_reason_of_nonsense)
 
 int main(void)
 {
-    const struct tests cases[] = {
-        {"self", WIRE_SELF, 120},
-        {"tcp", WIRE_TCP, 120},
-    };
-    return run_groups("node_open", cases, COUNT(cases));
+    return RUN_GROUPS("node_open", {"self", WIRE_SELF, 120}, {"tcp", WIRE_TCP, 120});
 }

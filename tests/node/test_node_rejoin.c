@@ -27,8 +27,7 @@ static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t 
     sluice_node_close(ranks->nodes[rank]);
     ranks->nodes[rank] = NULL;
     struct sluice_prepared_node *prepared =
-        sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr);
-    require(prepared, "%s", sluice_last_error());
+        must(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr));
     require_ok(sluice_prepared_node_endpoints(prepared, ranks->made[rank], ranks->count));
     return prepared;
 }
@@ -39,8 +38,7 @@ static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prep
     for (uint32_t i = 0; i < ranks->count; i++) {
         remotes[i] = ranks->made[i][rank];
     }
-    ranks->nodes[rank] = sluice_prepared_node_handshake(prepared, remotes, ranks->count);
-    require(ranks->nodes[rank], "%s", sluice_last_error());
+    ranks->nodes[rank] = must(sluice_prepared_node_handshake(prepared, remotes, ranks->count));
 }
 
 /* A remaining rank resets its peer for the rank that came again, and connects to it. */
@@ -323,8 +321,7 @@ TEST(wrong_arguments)
     require_error(sluice_node_peer_handshake(node, 1, NULL), -EINVAL, "endpoint rank 1");
     require_error(sluice_node_peer_handshake(node, 1, theirs), -EINVAL, "rank 1 is connected");
     struct sluice_scope *scope =
-        sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
-    require(scope, "%s", sluice_last_error());
+        must(sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE));
     require_error(sluice_node_peer_reset(node, 1, &ours), -EBUSY, "scope");
     require_error(sluice_node_peer_handshake(node, 1, theirs), -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
@@ -435,8 +432,8 @@ static struct sluice_node *replace(struct rank *rank, struct sluice_pd *pd, uint
 {
     struct sluice_node_endpoint made[NODE_RANKS], remotes[NODE_RANKS];
     struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
-    struct sluice_prepared_node *prepared = sluice_node_prepare(pd, as, NODE_RANKS, &watchful_node);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_node *prepared =
+        must(sluice_node_prepare(pd, as, NODE_RANKS, &watchful_node));
     require_ok(sluice_prepared_node_endpoints(prepared, made, NODE_RANKS));
     for (uint32_t i = 0; i < NODE_RANKS; i++) {
         blocks[places[i]] = made[i];
@@ -445,8 +442,7 @@ static struct sluice_node *replace(struct rank *rank, struct sluice_pd *pd, uint
     for (uint32_t i = 0; i < NODE_RANKS; i++) {
         remotes[i] = received[places[i]];
     }
-    struct sluice_node *node = sluice_prepared_node_handshake(prepared, remotes, NODE_RANKS);
-    require(node, "%s", sluice_last_error());
+    struct sluice_node *node = must(sluice_prepared_node_handshake(prepared, remotes, NODE_RANKS));
     return node;
 }
 
@@ -541,10 +537,6 @@ TEST(a_process_that_was_killed, .group = "processes", .unless = device_is_preten
 
 int main(void)
 {
-    const struct tests cases[] = {
-        {"self", WIRE_SELF, 120},
-        {"tcp", WIRE_TCP, 120},
-        {"processes", WIRE_SHM, 500},
-    };
-    return run_groups("node_rejoin", cases, COUNT(cases));
+    return RUN_GROUPS("node_rejoin", {"self", WIRE_SELF, 120}, {"tcp", WIRE_TCP, 120},
+                      {"processes", WIRE_SHM, 500});
 }

@@ -8,7 +8,7 @@
 atomic_uint mapped, denied, unreadable;
 
 /* If there are many in a second, the log only counts the rest; add that number. */
-static void hear_log(uint32_t level, const char *line, void *user)
+static void count_log(uint32_t level, const char *line, void *user)
 {
     unsigned count = 1;
 
@@ -23,14 +23,13 @@ static void hear_log(uint32_t level, const char *line, void *user)
 
 void hear_all(void)
 {
-    require_ok(sluice_log_set(SLUICE_LOG_DEBUG, hear_log, NULL));
+    require_ok(sluice_log_set(SLUICE_LOG_DEBUG, count_log, NULL));
 }
 
 struct sluice_mr *alloc(const struct end *end, size_t length, uint32_t access)
 {
-    struct sluice_mr *mr = sluice_mr_alloc(end->pd, length, access);
+    struct sluice_mr *mr = must(sluice_mr_alloc(end->pd, length, access));
 
-    require(mr, "%s", sluice_last_error());
     return mr;
 }
 
@@ -51,8 +50,7 @@ static void meet(struct end *end, const struct sluice_channel_attr *attr)
 
     endpoints[1] = endpoints[0];
     rank_exchange(end->rank, endpoints, endpoints, sizeof endpoints[0]);
-    end->channel = sluice_prepared_channel_handshake(prepared, &endpoints[!end->rank->index]);
-    require(end->channel, "%s", sluice_last_error());
+    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[!end->rank->index]));
     require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
 }
 

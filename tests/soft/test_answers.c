@@ -168,7 +168,5 @@ TEST(ack_comes_when_the_process_ends)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"tcp", WIRE_TCP, 20}, {"shm", WIRE_SHM, 20}};
-
-    return run_groups("answers", groups, COUNT(groups));
+    return RUN_GROUPS("answers", {"tcp", WIRE_TCP, 20}, {"shm", WIRE_SHM, 20});
 }

@@ -43,8 +43,7 @@ static void withdraw(struct access *access, struct sluice_pd *pd, size_t length,
     void *bytes = mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(bytes != MAP_FAILED, "%s", strerror(errno));
     memset(bytes, 1, length);
-    struct sluice_mr *mr = sluice_mr_register(pd, bytes, length, ACCESS_ALL);
-    require(mr, "%s", sluice_last_error());
+    struct sluice_mr *mr = must(sluice_mr_register(pd, bytes, length, ACCESS_ALL));
     require_ok(sluice_mr_remote(mr, &access->remote));
     require(pthread_create(&thread, NULL, run_access, access) == 0, "%zu bytes", length);
     let_pass(delay);
@@ -60,7 +59,7 @@ static void withdraw(struct access *access, struct sluice_pd *pd, size_t length,
     }
 }
 
-START_TEST(withdrawn_memory)
+TEST(withdrawn_memory)
 {
     struct pair pair;
     struct memory memory;
@@ -84,7 +83,6 @@ START_TEST(withdrawn_memory)
     memory_close(&memory);
     sides_close(&pair.sides);
 }
-END_TEST
 
 static void allow_fds(rlim_t count)
 {
@@ -119,8 +117,7 @@ static void starve(struct rank *rank)
         }
         rank_barrier(rank);
         if (!starving && i >= 2) {
-            channel = sluice_prepared_channel_handshake(prepared, &endpoints[0]);
-            require(channel, "%s", sluice_last_error());
+            channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[0]));
         }
         int64_t cpu = cpu_used();
         let_pass(SLUICE_S(1));
@@ -144,32 +141,13 @@ static void starve(struct rank *rank)
     }
 }
 
-START_TEST(no_fd_for_a_peer)
+TEST(no_fd_for_a_peer, .group = "processes")
 {
     group_run(2, starve, NULL, 50);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, withdrawn_memory);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, no_fd_for_a_peer);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
-        {"processes", WIRE_SHM, 60, add_processes},
-    };
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_cases("deprived", cases, COUNT(cases));
+    return RUN_ON_SOFT("deprived", {"self", WIRE_SELF, 60}, {"tcp", WIRE_TCP, 60},
+                       {"processes", WIRE_SHM, 60});
 }

@@ -247,9 +247,8 @@ TEST(descriptor_gives_no_more_than_the_rights)
     struct sluice_pd *pd = sluice_pd_alloc(context);
 
     for (size_t i = 0; i < COUNT(access); i++) {
-        struct sluice_mr *mr = sluice_mr_alloc(pd, 4096, access[i]);
+        struct sluice_mr *mr = must(sluice_mr_alloc(pd, 4096, access[i]));
 
-        require(mr, "%s", sluice_last_error());
         memset(sluice_mr_addr(mr), 1, 4096);
         require_result((int)count_writable(), i >= 2);
         require_ok(sluice_mr_deregister(mr));
@@ -435,11 +434,5 @@ TEST(a_read_does_not_pass_the_write_before_it)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("direct", cases, COUNT(cases));
+    return RUN_ON_SOFT("direct", {"shm", WIRE_SHM, 200});
 }

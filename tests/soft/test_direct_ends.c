@@ -477,11 +477,5 @@ TEST(answers_may_come_all_at_once)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("direct_ends", cases, COUNT(cases));
+    return RUN_ON_SOFT("direct_ends", {"shm", WIRE_SHM, 200});
 }

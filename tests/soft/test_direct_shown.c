@@ -19,8 +19,8 @@ static struct sluice_mr *register_pages(struct end *end, uint8_t **pages)
 
     *pages = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(*pages != MAP_FAILED, "%s", strerror(errno));
-    mr = sluice_mr_register(end->pd, *pages, REGION, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS);
-    require(mr, "%s", sluice_last_error());
+    mr = must(
+        sluice_mr_register(end->pd, *pages, REGION, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS));
     end->remote = share(end, mr);
     return mr;
 }
@@ -145,11 +145,5 @@ TEST(unmapped_memory_is_refused)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("direct_shown", cases, COUNT(cases));
+    return RUN_ON_SOFT("direct_shown", {"shm", WIRE_SHM, 200});
 }

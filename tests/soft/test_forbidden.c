@@ -58,7 +58,7 @@ static const struct row rows[] = {
 
 static atomic_uint lent, copied, apart, shown, unreadable;
 
-static void hear_log(uint32_t level, const char *line, void *user)
+static void count_log(uint32_t level, const char *line, void *user)
 {
     bool notable = level <= SLUICE_LOG_INFO;
 
@@ -219,8 +219,7 @@ struct end {
 static void end_open(struct end *end, struct rank *rank)
 {
     end->context = open_context();
-    end->pd = sluice_pd_alloc(end->context);
-    require(end->pd, "%s", sluice_last_error());
+    end->pd = must(sluice_pd_alloc(end->context));
     memory_open(&end->memory, end->pd, BIG);
     for (uint32_t i = 0; i < CHANNELS; i++) {
         struct sluice_endpoint endpoints[2];
@@ -228,8 +227,8 @@ static void end_open(struct end *end, struct rank *rank)
 
         endpoints[1] = endpoints[0];
         rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-        end->channels[i] = sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
-        require(end->channels[i], "%s", sluice_last_error());
+        end->channels[i] =
+            must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
         require_ok(sluice_channel_wait_connected(end->channels[i], DEADLINE));
     }
 }
@@ -282,12 +281,11 @@ static void pass_too_much(struct end *end, struct rank *rank)
 static void read_registered(struct end *end, struct rank *rank, bool near)
 {
     static uint8_t theirs[BIG];
-    struct sluice_mr *mr = sluice_mr_register(
-        end->pd, theirs, BIG, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ);
+    struct sluice_mr *mr = must(sluice_mr_register(
+        end->pd, theirs, BIG, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ));
     struct sluice_sge sge = memory_sge(&end->memory, 0, BIG);
     struct sluice_remote_mr remotes[2];
 
-    require(mr, "%s", sluice_last_error());
     pattern_fill(theirs, BIG, rank->index);
     require_ok(sluice_mr_remote(mr, &remotes[0]));
     remotes[1] = remotes[0];
@@ -323,7 +321,7 @@ static void send_large(struct rank *rank)
     bool readable;
 
     hinder(row->of[rank->index]);
-    require_ok(sluice_log_set(SLUICE_LOG_DEBUG, hear_log, NULL));
+    require_ok(sluice_log_set(SLUICE_LOG_DEBUG, count_log, NULL));
     readable = may_read(rank);
     check_kernel(row, readable);
     end_open(&end, rank);
@@ -350,11 +348,5 @@ TEST(large_messages_arrive, .times = COUNT(rows))
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 100}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("forbidden", cases, COUNT(cases));
+    return RUN_ON_SOFT("forbidden", {"shm", WIRE_SHM, 100});
 }

@@ -183,7 +183,7 @@ static void aim(const struct victim *victim, enum where where, struct frame *fra
     }
 }
 
-START_TEST(single_frames)
+TEST(single_frames)
 {
     struct victim victim;
     victim_open(&victim, 0xff);
@@ -200,10 +200,9 @@ START_TEST(single_frames)
     }
     victim_close(&victim);
 }
-END_TEST
 
 /* A probe is answered even while the victim's program is busy elsewhere. */
-START_TEST(probes_are_answered)
+TEST(probes_are_answered)
 {
     struct victim victim;
     uint8_t bytes[40];
@@ -226,10 +225,9 @@ START_TEST(probes_are_answered)
     expect_untouched(&victim, MASK(PEER_LOST), "probes");
     victim_close(&victim);
 }
-END_TEST
 
 /* A probe of the victim must be answered with the right number, and once. */
-START_TEST(answers_to_probes)
+TEST(answers_to_probes)
 {
     struct victim victim;
     uint8_t bytes[40];
@@ -255,10 +253,9 @@ START_TEST(answers_to_probes)
     }
     victim_close(&victim);
 }
-END_TEST
 
 /* A refused request is answered with the refusal before the connection ends. */
-START_TEST(refusals_are_answered)
+TEST(refusals_are_answered)
 {
     struct victim victim;
     uint8_t bytes[40];
@@ -279,10 +276,9 @@ START_TEST(refusals_are_answered)
     }
     victim_close(&victim);
 }
-END_TEST
 
 /* A legal write of 8 bytes, or compare-swap, with one bit of its header flipped. */
-START_TEST(flipped_headers)
+TEST(flipped_headers, .times = 2)
 {
     struct victim victim;
     victim_open(&victim, 0xff);
@@ -308,10 +304,9 @@ START_TEST(flipped_headers)
     star_works(&victim.star, 1);
     victim_close(&victim);
 }
-END_TEST
 
 /* Several frames that are valid each, but not together. */
-START_TEST(sequences)
+TEST(sequences)
 {
     struct victim victim;
     victim_open(&victim, 0xff);
@@ -374,10 +369,9 @@ START_TEST(sequences)
     expect_untouched(&victim, ENDED, "more reads than agreed");
     victim_close(&victim);
 }
-END_TEST
 
 /* The same of atomic operations. */
-START_TEST(sequences_of_atomics)
+TEST(sequences_of_atomics)
 {
     struct victim victim;
     uint8_t bytes[64 * 56] = {0};
@@ -406,10 +400,9 @@ START_TEST(sequences_of_atomics)
     expect_untouched(&victim, ENDED, "more atomics than agreed");
     victim_close(&victim);
 }
-END_TEST
 
 /* A valid one, byte after byte: it is executed when it is complete, and answered. */
-START_TEST(trickle_of_an_atomic)
+TEST(trickle_of_an_atomic)
 {
     struct victim victim;
     uint8_t bytes[56];
@@ -436,10 +429,9 @@ START_TEST(trickle_of_an_atomic)
     expect_untouched(&victim, ENDED, "an honest swap");
     victim_close(&victim);
 }
-END_TEST
 
 /* Byte after byte; meanwhile the others work. */
-START_TEST(trickle)
+TEST(trickle)
 {
     struct victim victim;
     uint8_t bytes[40 + LANDING];
@@ -460,10 +452,9 @@ START_TEST(trickle)
     expect_untouched(&victim, ENDED, "trickle");
     victim_close(&victim);
 }
-END_TEST
 
 /* A message begins before its receive is posted, and ends after that. */
-START_TEST(receive_during_an_early_message)
+TEST(receive_during_an_early_message)
 {
     struct victim victim;
     struct memory to;
@@ -502,7 +493,6 @@ START_TEST(receive_during_an_early_message)
     memory_close(&to);
     victim_close(&victim);
 }
-END_TEST
 
 static uint32_t pick(unsigned *seed, uint32_t bound)
 {
@@ -543,7 +533,7 @@ static size_t make_frame(const struct victim *victim, unsigned *seed, uint8_t *b
     return 40 + payload;
 }
 
-START_TEST(random_bytes)
+TEST(random_bytes)
 {
     struct victim victim;
     unsigned seed = 20240817;
@@ -568,31 +558,8 @@ START_TEST(random_bytes)
     star_works(&victim.star, 1);
     victim_close(&victim);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, single_frames);
-    tcase_add_test(tcase, probes_are_answered);
-    tcase_add_test(tcase, answers_to_probes);
-    tcase_add_test(tcase, refusals_are_answered);
-    tcase_add_loop_test(tcase, flipped_headers, 0, 2);
-    tcase_add_test(tcase, sequences);
-    tcase_add_test(tcase, sequences_of_atomics);
-    tcase_add_test(tcase, trickle_of_an_atomic);
-    tcase_add_test(tcase, trickle);
-    tcase_add_test(tcase, receive_during_an_early_message);
-    tcase_add_test(tcase, random_bytes);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"tcp", WIRE_TCP, 60, add_tests},
-    };
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_cases("hostile", cases, COUNT(cases));
+    return RUN_ON_SOFT("hostile", {"tcp", WIRE_TCP, 60});
 }

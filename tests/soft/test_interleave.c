@@ -500,7 +500,5 @@ TEST(broken_copies_are_detected, .from = NO_FAULT + 1, .times = FAULTS - 1)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"ring", WIRE_SELF, 60}};
-
-    return run_groups("interleave", cases, COUNT(cases));
+    return RUN_GROUPS("interleave", {"ring", WIRE_SELF, 60});
 }

@@ -163,6 +163,5 @@ TEST(removed_entries_are_not_seen, .times = 2)
 
 int main(void)
 {
-    const struct tests cases[] = {{"all", WIRE_SELF, 120}};
-    return run_groups("keys", cases, COUNT(cases));
+    return RUN_GROUPS("keys", {"all", WIRE_SELF, 120});
 }

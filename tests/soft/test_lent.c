@@ -21,7 +21,7 @@
 
 static atomic_uint lent, copied;
 
-static void hear_log(uint32_t level, const char *line, void *user)
+static void count_log(uint32_t level, const char *line, void *user)
 {
     (void)level;
     (void)user;
@@ -47,8 +47,7 @@ static void end_open(struct end *end, struct rank *rank)
     prepared = prepare_channel(end->pd, NULL, &endpoints[0]);
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-    end->channel = sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
-    require(end->channel, "%s", sluice_last_error());
+    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
     require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
 }
 
@@ -90,7 +89,7 @@ static void lend(struct rank *rank)
 {
     struct end end;
 
-    require_ok(sluice_log_set(SLUICE_LOG_INFO, hear_log, NULL));
+    require_ok(sluice_log_set(SLUICE_LOG_INFO, count_log, NULL));
     end_open(&end, rank);
     pass_many(&end, rank, 1);
     rank_barrier(rank);
@@ -124,7 +123,7 @@ static void lend_in_vain(struct rank *rank)
     const int *late = rank->argument;
     struct end end;
 
-    require_ok(sluice_log_set(SLUICE_LOG_INFO, hear_log, NULL));
+    require_ok(sluice_log_set(SLUICE_LOG_INFO, count_log, NULL));
     if (rank->index == 1 && !*late)
         forbid();
     end_open(&end, rank);
@@ -184,11 +183,5 @@ TEST(withdrawn_message_is_not_received)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("lent", cases, COUNT(cases));
+    return RUN_ON_SOFT("lent", {"shm", WIRE_SHM, 200});
 }

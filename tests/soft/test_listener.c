@@ -35,7 +35,7 @@ static const struct {
 };
 
 /* The victim dials us, and we misbehave: in the end the peer is lost. */
-START_TEST(hostile_listener)
+TEST(hostile_listener)
 {
     struct victim victim;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -66,10 +66,9 @@ START_TEST(hostile_listener)
     expect_untouched(&victim, ENDED, "listener");
     victim_close(&victim);
 }
-END_TEST
 
 /* Bytes that come to a listener before, or instead of, a valid hello. */
-START_TEST(garbage_at_the_listener)
+TEST(garbage_at_the_listener)
 {
     struct victim victim;
     struct sluice_endpoint endpoint;
@@ -120,20 +119,8 @@ START_TEST(garbage_at_the_listener)
     star_works(&victim.star, 1);
     victim_close(&victim);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, hostile_listener);
-    tcase_add_test(tcase, garbage_at_the_listener);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_cases("listener", cases, COUNT(cases));
+    return RUN_ON_SOFT("listener", {"tcp", WIRE_TCP, 60});
 }

@@ -435,8 +435,7 @@ static void suffer(struct rank *rank, struct scene *scene, const struct attack *
 
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-    channel = sluice_prepared_channel_handshake(prepared, &endpoints[1]);
-    require(channel, "%s", sluice_last_error());
+    channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
     /* The hostile peer waits for the second exchange: from then on it may send. */
     if (sends(attack))
         post(channel, &little_request);
@@ -454,8 +453,7 @@ static void suffer(struct rank *rank, struct scene *scene, const struct attack *
 static void scene_open(struct scene *scene)
 {
     scene->context = open_context();
-    scene->pd = sluice_pd_alloc(scene->context);
-    require(scene->pd, "%s", sluice_last_error());
+    scene->pd = must(sluice_pd_alloc(scene->context));
     memory_open(&scene->landing, scene->pd, SIZE);
     memory_open(&scene->little, scene->pd, 4096);
     memset(scene->little.bytes, FILL, scene->little.length);
@@ -499,11 +497,5 @@ TEST(forged_loans_do_no_harm)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 100}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("loans", cases, COUNT(cases));
+    return RUN_ON_SOFT("loans", {"shm", WIRE_SHM, 100});
 }

@@ -89,8 +89,7 @@ static void end_meet(struct end *end, struct rank *rank)
 
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-    end->channel = sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
-    require(end->channel, "%s", sluice_last_error());
+    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
     require_ok(sluice_mr_remote(end->memory.mr, &remotes[0]));
     remotes[1] = remotes[0];
     rank_exchange(rank, remotes, remotes, sizeof remotes[0]);
@@ -474,11 +473,5 @@ TEST(without_memory_a_socket_will_do)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("shared", cases, COUNT(cases));
+    return RUN_ON_SOFT("shared", {"shm", WIRE_SHM, 200});
 }

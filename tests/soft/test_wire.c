@@ -55,8 +55,7 @@ static struct sockets connect_under(const char *const values[2])
         else
             unsetenv("SLUICE_WIRE");
         pair.sides.contexts[i] = open_context();
-        pair.sides.pds[i] = sluice_pd_alloc(pair.sides.contexts[i]);
-        require(pair.sides.pds[i], "%s", sluice_last_error());
+        pair.sides.pds[i] = must(sluice_pd_alloc(pair.sides.contexts[i]));
     }
     unsetenv("SLUICE_WIRE");
     pair_connect(&pair, NULL);
@@ -109,11 +108,5 @@ TEST(unknown_wire_is_logged)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"wire", WIRE_TCP, 30}};
-
-    if (!device_is_soft()) {
-        puts("1..0 # SKIP the wire is that of the soft transport");
-        return EXIT_SUCCESS;
-    }
-    return run_groups("wire", cases, COUNT(cases));
+    return RUN_ON_SOFT("wire", {"wire", WIRE_TCP, 30});
 }

@@ -125,6 +125,14 @@ struct tests {
 /* Runs all tests. Returns the result of main(). A device has no group "shm". */
 int run_groups(const char *name, const struct tests *groups, size_t count);
 
+#define RUN_GROUPS(name, ...)                             \
+    run_groups(name, (const struct tests[]){__VA_ARGS__}, \
+               COUNT(((const struct tests[]){__VA_ARGS__})))
+
+/* The same if their wires are those of soft. Otherwise prints why the program is skipped. */
+#define RUN_ON_SOFT(name, ...) (device_is_soft() ? RUN_GROUPS(name, __VA_ARGS__) : skip_wires())
+int skip_wires(void);
+
 /* Runs the same tests on all wires, as most programs want. */
 int run_tests(const char *name, unsigned seconds);
 

@@ -18,8 +18,7 @@ static const struct sluice_connect_attr no_secret = {.size = sizeof(no_secret), 
 
 static struct sluice_listener *listener_at(const char *address)
 {
-    struct sluice_listener *listener = sluice_listen(address, &open_door);
-    require(listener, "%s", sluice_last_error());
+    struct sluice_listener *listener = must(sluice_listen(address, &open_door));
     return listener;
 }
 
@@ -59,8 +58,7 @@ static struct sluice_incoming *dialed(struct dialer *dialer, struct world *world
 static struct sluice_incoming *somebody(struct world *world)
 {
     static struct dialer dialer;
-    struct sluice_incoming *incoming = dialed(&dialer, world, listener_at(HERE), DEADLINE);
-    require(incoming, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(dialed(&dialer, world, listener_at(HERE), DEADLINE));
     return incoming;
 }
 

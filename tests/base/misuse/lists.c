@@ -7,8 +7,7 @@ static struct sluice_list *prepare(struct world *world, uint32_t opcode)
 {
     world->request.opcode = opcode;
     struct sluice_list *list =
-        sluice_channel_list_prepare(world->pair.channels[0], &world->request, 1);
-    require(list, "%s", sluice_last_error());
+        must(sluice_channel_list_prepare(world->pair.channels[0], &world->request, 1));
     return list;
 }
 

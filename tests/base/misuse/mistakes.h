@@ -161,8 +161,8 @@ static inline int result_of(const void *object)
 /* On the first channel. */
 static inline struct sluice_scope *begin_scope(struct world *world)
 {
-    struct sluice_scope *scope = sluice_channel_scope_begin(world->pair.channels[0], DEADLINE);
-    require(scope, "%s", sluice_last_error());
+    struct sluice_scope *scope =
+        must(sluice_channel_scope_begin(world->pair.channels[0], DEADLINE));
     return scope;
 }
 
