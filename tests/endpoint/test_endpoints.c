@@ -95,7 +95,6 @@ TEST_WITH(sides, endpoint_from_the_future, ())
     struct sluice_endpoint theirs[2];
     struct sluice_prepared_channel *prepared[2];
     struct sluice_channel *channels[2];
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_handle early[20];
     for (int i = 0; i < 2; i++) {
         prepared[i] = prepare_channel(sides->pds[i], NULL, &theirs[1 - i]);
@@ -111,7 +110,7 @@ TEST_WITH(sides, endpoint_from_the_future, ())
         channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
     }
     for (uint32_t i = 0; i < COUNT(early); i++) {
-        early[i] = post(channels[0], &send);
+        early[i] = post_of(channels[0], SLUICE_OP_SEND, NULL);
     }
     for (uint32_t i = 0; i < COUNT(early); i++) {
         require_ok(sluice_channel_receive(channels[1], NULL, 0, DEADLINE, NULL));
@@ -185,9 +184,8 @@ TEST(more_queue_pairs_from_the_future)
     theirs[0].bytes[further_at()] = 200;
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
-        struct sluice_channel_info info = {.size = sizeof(info)};
         pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
-        require_ok(sluice_channel_query(pair.channels[i], &info));
+        struct sluice_channel_info info = channel_info(pair.channels[i]);
         require(info.queue_pairs == 8, "%u queue pairs", info.queue_pairs);
     }
     pair_works(&pair);
@@ -242,21 +240,30 @@ TEST(forged_endpoints)
 
 /*
  * The peer has gone before it ever shook hands, which the first operation notices. Which side
- * connects is random, hence several rounds.
+ * connects is random, hence several channels, which wait at the same time.
  */
 TEST_WITH(sides, stale_endpoint, ())
 {
-    for (int i = 0; i < (device_is_soft() ? 8 : 1); i++) {
-        struct sluice_endpoint stale;
-        struct sluice_endpoint ours;
+    struct sluice_channel *channels[8];
+    struct sluice_handle handles[COUNT(channels)];
+    const uint32_t count = device_is_soft() ? COUNT(channels) : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sluice_endpoint stale, ours;
         sluice_prepared_channel_free(prepare_channel(sides->pds[1], NULL, &stale));
         struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], NULL, &ours);
-        struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &stale));
-        require_error(sluice_channel_send(channel, NULL, 0, DEADLINE / 2), -ECONNRESET, "");
-        require_result(sluice_channel_state(channel), SLUICE_STATE_FAILED);
-        require(channel_error(channel).error_class == SLUICE_CLASS_PEER_LOST, "%s",
-                channel_error(channel).text);
-        sluice_channel_close(channel);
+        channels[i] = must(sluice_prepared_channel_handshake(prepared, &stale));
+        if (i > 0) {
+            handles[i] = post_of(channels[i], SLUICE_OP_SEND, NULL);
+        }
+    }
+    require_error(sluice_channel_send(channels[0], NULL, 0, DEADLINE / 2), -ECONNRESET, "");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0) {
+            await(channels[i], handles[i], SLUICE_CLASS_PEER_LOST);
+        }
+        require_result(sluice_channel_state(channels[i]), SLUICE_STATE_FAILED);
+        require_equal(channel_error(channels[i]).error_class, SLUICE_CLASS_PEER_LOST);
+        sluice_channel_close(channels[i]);
     }
 }
 

@@ -12,7 +12,7 @@ static uint32_t posted(const struct rig *rig, uint32_t peer)
     return fake_held(rig_qp(rig, peer), SLU_RECEIVE_QUEUE);
 }
 
-static void look(struct rig *rig)
+static void poll_once(struct rig *rig)
 {
     uint64_t count;
     require_ok(sluice_multichannel_arrivals(rig->channel, 0, &count));
@@ -27,7 +27,7 @@ static struct sluice_counters counters_of(const struct rig *rig)
 }
 
 /* The device reports no immediates, so arrivals show as strays. */
-static uint64_t came(const struct rig *rig)
+static uint64_t count_strays(const struct rig *rig)
 {
     return counters_of(rig).strays;
 }
@@ -50,8 +50,9 @@ TEST(receives_are_posted_anew)
             require(posted(&rig, peer) >= DEPTH / 4 * 3, "%u posted", posted(&rig, peer));
             arrive(&rig, peer, DEPTH / 2);
         }
-        look(&rig);
-        require(came(&rig) == 3 * DEPTH / 2 * round, "%llu came", (unsigned long long)came(&rig));
+        poll_once(&rig);
+        require(count_strays(&rig) == 3 * DEPTH / 2 * round, "%llu came",
+                (unsigned long long)count_strays(&rig));
     }
     rig_close(&rig);
 }
@@ -71,7 +72,7 @@ TEST(few_entries_are_shared)
                   "8 receives receive_depth");
     for (uint32_t round = 0; round < 10; round++) {
         arrive(&rig, round % 4, 2);
-        look(&rig);
+        poll_once(&rig);
         require(posted(&rig, round % 4) == 2, "%u posted", posted(&rig, round % 4));
     }
     require_ok(sluice_multichannel_peer_remove(rig.channel, 1));
@@ -83,8 +84,8 @@ TEST(few_entries_are_shared)
 
 TEST(too_few_entries_are_refused)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = 4, .receive_depth = 4, .arrival_tags = TAGS};
+    struct sluice_channel_attr attr =
+        *ATTR(.send_depth = 4, .receive_depth = 4, .arrival_tags = TAGS);
     fake.max_cq_depth = 18;
     struct sluice_context *context = sluice_context_open("soft", NULL);
     struct sluice_pd *pd = sluice_pd_alloc(context);
@@ -103,7 +104,7 @@ TEST(refused_receives_fail_the_peer)
     rig_open_counting(&rig, 2, DEPTH, TAGS);
     fake.chances.refuse = 1000;
     arrive(&rig, 1, DEPTH / 2);
-    look(&rig);
+    poll_once(&rig);
     require_result(sluice_multichannel_peer_state(rig.channel, 1), SLUICE_STATE_FAILED);
     require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
     require_ok(sluice_multichannel_peer_reset(rig.channel, 1, &endpoint));
@@ -114,7 +115,7 @@ TEST(refused_receives_fail_the_peer)
     require_ok(sluice_multichannel_peer_reset(rig.channel, 1, &endpoint));
     require_ok(sluice_multichannel_peer_handshake(rig.channel, 1, &endpoint));
     arrive(&rig, 1, DEPTH);
-    look(&rig);
+    poll_once(&rig);
     rig_close(&rig);
 }
 
@@ -150,14 +151,14 @@ static void lose_and_reset(uint64_t seed)
                                          .flush_at_once = 300};
     for (uint32_t i = 0; i < 400; i++) {
         uint32_t peer = fake_random(RIG_PEERS);
-        look(&rig);
+        poll_once(&rig);
         if (sluice_multichannel_peer_state(rig.channel, peer) != SLUICE_STATE_READY) {
             require_ok(sluice_multichannel_peer_reset(rig.channel, peer, &endpoint));
             require_ok(sluice_multichannel_peer_handshake(rig.channel, peer, &endpoint));
         }
         check_engine(rig.engine);
     }
-    fake_require(came(&rig) > 100, "%llu came", (unsigned long long)came(&rig));
+    fake_require(count_strays(&rig) > 100, "%llu came", (unsigned long long)count_strays(&rig));
     fake.chances = (struct fake_chances){0};
     rig_close(&rig);
 }

@@ -43,15 +43,11 @@ static void choose_faults(void)
 
 static bool open_channel(struct rig *rig)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr),
-        .flags = fake_random(3) != 0 ? SLUICE_CHANNEL_HISTOGRAMS : 0,
-        .send_depth = 1 + fake_random(20),
-        .receive_depth = 1 + fake_random(20),
-        .max_message = RIG_MESSAGE,
-        .wait_mode = fake_random(3),
-        .staging = 2 * RIG_MESSAGE + fake_random(2 * RIG_MESSAGE),
-    };
+    struct sluice_channel_attr attr =
+        *ATTR(.flags = fake_random(3) != 0 ? SLUICE_CHANNEL_HISTOGRAMS : 0,
+              .send_depth = 1 + fake_random(20), .receive_depth = 1 + fake_random(20),
+              .max_message = RIG_MESSAGE, .wait_mode = fake_random(3),
+              .staging = 2 * RIG_MESSAGE + fake_random(2 * RIG_MESSAGE));
     if (fake_random(2) == 0) {
         attr.queue_pairs = 2 + fake_random(3);
         attr.stripe_least = 1 + fake_random(RIG_MESSAGE);
@@ -110,11 +106,8 @@ void fuzz_make_requests(uint32_t count, uint32_t opcode)
             .peer = fake_random(fuzz.peers),
             .opcode = opcode ? opcode : SLUICE_OP_SEND + fake_random(SLUICE_OP_FETCH_ADD)};
         bool one_sided = entry->opcode == SLUICE_OP_WRITE || entry->opcode == SLUICE_OP_READ;
-        *request = (struct sluice_request){.opcode = entry->opcode,
-                                           .peer = entry->peer,
-                                           .user_data = key,
-                                           .sges = fuzz.sges[i],
-                                           .sge_count = 1 + fake_random(SGES)};
+        *request = REQUEST(.opcode = entry->opcode, .peer = entry->peer, .user_data = key,
+                           .sges = fuzz.sges[i], .sge_count = 1 + fake_random(SGES));
         for (uint32_t k = 0; k < request->sge_count; k++) {
             uint32_t length = one_sided && fake_random(3) == 0 ? fake_random(28000)
                                                                : fake_random(RIG_MESSAGE / SGES);

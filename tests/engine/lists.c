@@ -108,30 +108,27 @@ TEST(late_and_then_reset)
 }
 
 /* Where entries are scarce a post may never find room for all of them, but a submit does. */
-TEST(more_than_the_completion_queue)
+TEST_WITH(rig, more_than_the_completion_queue, (2, ON_DEVICE(4, fake.max_cq_depth = 9)))
 {
-    struct rig rig;
     struct sluice_request requests[6];
     struct sluice_completion completions[6];
     struct sluice_counters counters = {.size = sizeof(counters)};
-    fake.max_cq_depth = 9; /* 4 for sends, 4 for receives, 1 for a probe */
-    rig_open(&rig, 2, 4);
     for (uint32_t i = 0; i < 6; i++) {
         requests[i] = write_of(i % 2, 1 + i);
     }
-    struct sluice_list *list = prepare(&rig, requests, 6);
+    struct sluice_list *list = prepare(rig, requests, 6);
     require_error(sluice_list_post(list, LONG, NULL), -E2BIG, "completion queue");
     require_ok(sluice_list_submit(list, LONG, completions));
     for (uint32_t i = 0; i < 6; i++) {
         require_status(&completions[i], 1 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
     }
-    struct sluice_list *fits = prepare(&rig, requests, 4);
-    struct sluice_list *waits = prepare(&rig, requests, 1);
+    struct sluice_list *fits = prepare(rig, requests, 4);
+    struct sluice_list *waits = prepare(rig, requests, 1);
     fake.by_hand = true;
     require_ok(sluice_list_post(fits, LONG, NULL));
     require_error(sluice_list_post(waits, LONG, NULL), -EAGAIN, "completion queue");
     require_error(sluice_list_post(waits, 0, NULL), -ETIMEDOUT, "nothing was posted");
-    require_ok(sluice_multichannel_peer_counters(rig.channel, 0, &counters));
+    require_ok(sluice_multichannel_peer_counters(rig->channel, 0, &counters));
     require(counters.queue_full > 0 && counters.refused == 1, "%llu full, %llu refused",
             (unsigned long long)counters.queue_full, (unsigned long long)counters.refused);
     fake.by_hand = false;
@@ -141,7 +138,6 @@ TEST(more_than_the_completion_queue)
     sluice_list_free(list);
     sluice_list_free(fits);
     sluice_list_free(waits);
-    rig_close(&rig);
 }
 
 /* If a poll of an event loop takes the last completion of a list, the loop does not sleep. */

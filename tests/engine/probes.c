@@ -21,7 +21,7 @@ static void open_watchful(struct rig *rig, uint32_t peers)
     }
 }
 
-static void look(struct rig *rig)
+static void poll_once(struct rig *rig)
 {
     struct sluice_completion completion;
     require_result(sluice_multichannel_poll(rig->channel, &completion, 1), 0);
@@ -37,11 +37,11 @@ static void answer(struct rig *rig, uint32_t peer)
 {
     require(fake_complete(rig_qp(rig, peer), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS),
             "peer %u was not asked", peer);
-    look(rig);
+    poll_once(rig);
 }
 
-/* Peers are probed only after they have been heard once. */
-static void hear(struct rig *rig, uint32_t peer)
+/* Peers are probed only after they have answered once. */
+static void get_answer(struct rig *rig, uint32_t peer)
 {
     require_error(sluice_multichannel_peer_wait_connected(rig->channel, peer, 0), -ETIMEDOUT,
                   "not answered");
@@ -54,7 +54,7 @@ static int64_t await_loss(struct rig *rig, uint32_t peer)
     int64_t start = fake.now;
     while (sluice_multichannel_peer_state(rig->channel, peer) == SLUICE_STATE_READY) {
         fake.now += SLUICE_US(100);
-        look(rig);
+        poll_once(rig);
         require(fake.now - start < 10 * KEEPALIVE, "it is not lost%s", "");
     }
     return fake.now - start;
@@ -64,13 +64,13 @@ TEST(peer_is_probed_in_time_and_lost_in_time)
 {
     struct rig rig;
     open_watchful(&rig, 1);
-    hear(&rig, 0);
+    get_answer(&rig, 0);
     for (uint32_t i = 2; i < 6; i++) {
         fake.now += KEEPALIVE / 2;
-        look(&rig);
+        poll_once(&rig);
         require(asked(&rig, 0) == 0, "asked too early, %u", i);
         fake.now += KEEPALIVE / 2;
-        look(&rig);
+        poll_once(&rig);
         require(asked(&rig, 0) == 1 && fake.probes == i, "asked %u times", asked(&rig, 0));
         answer(&rig, 0);
     }
@@ -87,36 +87,36 @@ TEST(peer_gets_time_after_a_long_absence)
 {
     struct rig rig;
     open_watchful(&rig, 1);
-    hear(&rig, 0);
+    get_answer(&rig, 0);
     for (int round = 0; round < 3; round++) {
         fake.now += KEEPALIVE;
-        look(&rig);
+        poll_once(&rig);
         require(asked(&rig, 0) == 1, "asked %u times", asked(&rig, 0));
         fake.now += 100 * KEEPALIVE;
-        look(&rig);
+        poll_once(&rig);
         require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
         answer(&rig, 0);
     }
     fake.now += KEEPALIVE;
-    look(&rig);
+    poll_once(&rig);
     fake.now += 100 * KEEPALIVE;
     int64_t took = await_loss(&rig, 0);
     require(took > KEEPALIVE / 2 && took <= KEEPALIVE + SLACK, "%lld us", (long long)took / 1000);
     rig_close(&rig);
 }
 
-/* Keep-alive never loses a peer that has not been heard. */
-TEST(unheard_peer_is_never_lost)
+/* Keep-alive never loses a peer that has not answered. */
+TEST(peer_that_never_answered_is_never_lost)
 {
     struct rig rig;
     open_watchful(&rig, 2);
     for (int i = 0; i < 50; i++) {
         fake.now += KEEPALIVE / 3;
-        look(&rig);
+        poll_once(&rig);
         require(asked(&rig, 0) == 0 && asked(&rig, 1) == 0, "asked %u times", asked(&rig, 0));
         require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
     }
-    hear(&rig, 0);
+    get_answer(&rig, 0);
     await_loss(&rig, 0);
     require_result(sluice_multichannel_peer_state(rig.channel, 1), SLUICE_STATE_READY);
     /* A message of the peer counts as much as an answer. */
@@ -131,33 +131,25 @@ TEST(unheard_peer_is_never_lost)
 }
 
 /* If completion entries are scarce, few probes are in flight, and peers are probed in turn. */
-TEST(probes_share_few_entries)
+TEST_WITH(rig, probes_share_few_entries,
+          (4, ON_DEVICE(4, fake.max_cq_depth = 9, fake.by_hand = true)))
 {
-    struct rig rig;
-    fake.max_cq_depth = 9;
-    fake.by_hand = true;
-    rig_open(&rig, 4, 4);
-    require(rig.engine->probe_limit == 1, "%u probes", rig.engine->probe_limit);
+    require(rig->engine->probe_limit == 1, "%u probes", rig->engine->probe_limit);
     for (uint32_t i = 0; i < 4; i++) {
-        require_error(sluice_multichannel_wait_connected(rig.channel, 0), -ETIMEDOUT,
+        require_error(sluice_multichannel_wait_connected(rig->channel, 0), -ETIMEDOUT,
                       "not answered");
-        check_engine(rig.engine);
-        require(asked(&rig, i) == 1 && fake.probes == i + 1, "%llu probes",
+        check_engine(rig->engine);
+        require(asked(rig, i) == 1 && fake.probes == i + 1, "%llu probes",
                 (unsigned long long)fake.probes);
-        answer(&rig, i);
+        answer(rig, i);
     }
-    require_ok(sluice_multichannel_wait_connected(rig.channel, 0));
-    rig_close(&rig);
+    require_ok(sluice_multichannel_wait_connected(rig->channel, 0));
 }
 
 /* If there is not even room for one probe, no peer can be probed, and the log says so. */
-TEST(no_room_for_a_probe)
+TEST_WITH(rig, no_room_for_a_probe, (1, ON_DEVICE(4, fake.max_cq_depth = 2)))
 {
-    struct rig rig;
-    fake.max_cq_depth = 2;
-    rig_open(&rig, 1, 4);
-    require_error(sluice_multichannel_wait_connected(rig.channel, SLUICE_MS(1)), -EOPNOTSUPP,
+    require_error(sluice_multichannel_wait_connected(rig->channel, SLUICE_MS(1)), -EOPNOTSUPP,
                   "completion queue");
-    rig_works(&rig, 0);
-    rig_close(&rig);
+    rig_works(rig, 0);
 }

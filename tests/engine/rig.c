@@ -19,12 +19,9 @@ void rig_open(struct rig *rig, uint32_t peers, uint32_t depth)
 
 void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t tags)
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                       .flags = SLUICE_CHANNEL_HISTOGRAMS,
-                                       .send_depth = depth,
-                                       .receive_depth = depth,
-                                       .arrival_tags = tags,
-                                       .max_message = RIG_MESSAGE};
+    struct sluice_channel_attr attr =
+        *ATTR(.flags = SLUICE_CHANNEL_HISTOGRAMS, .send_depth = depth, .receive_depth = depth,
+              .arrival_tags = tags, .max_message = RIG_MESSAGE);
     struct sluice_endpoint endpoints[RIG_PEERS];
     rig->context = must(sluice_context_open("soft", NULL));
     rig->pd = must(sluice_pd_alloc(rig->context));
@@ -52,12 +49,8 @@ struct sluice_request rig_request(uint32_t opcode, uint32_t peer, uint32_t bytes
     static uint32_t used;
     struct sluice_sge *sge = &sges[used++ % COUNT(sges)];
     *sge = (struct sluice_sge){.addr = 4096, .length = bytes, .lkey = key};
-    return (struct sluice_request){.opcode = opcode,
-                                   .peer = peer,
-                                   .user_data = key,
-                                   .sges = sge,
-                                   .sge_count = 1,
-                                   .remote = {.addr = 4096, .length = bytes}};
+    return REQUEST(.opcode = opcode, .peer = peer, .user_data = key, .sges = sge, .sge_count = 1,
+                   .remote = {.addr = 4096, .length = bytes});
 }
 
 struct sluice_request write_of(uint32_t peer, uint32_t key)

@@ -23,14 +23,12 @@ struct fixture {
 static void fixture_open(struct fixture *fixture)
 {
     pair_open(&fixture->pair, &attr);
-    memory_open(&fixture->near, fixture->pair.sides.pds[0], MANY * PIECE);
-    memory_open(&fixture->far, fixture->pair.sides.pds[1], MANY * PIECE);
+    fixture->near = side_memory(&fixture->pair.sides, 0, MANY * PIECE);
+    fixture->far = side_memory(&fixture->pair.sides, 1, MANY * PIECE);
 }
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     pair_close(&fixture->pair);
 }
 
@@ -60,8 +58,7 @@ static uint64_t arrived(struct sluice_channel *channel, uint32_t tag)
 
 static struct sluice_counters counters_of(const struct sluice_channel *channel)
 {
-    struct sluice_counters counters = {.size = sizeof(counters)};
-    require_ok(sluice_channel_counters(channel, &counters));
+    struct sluice_counters counters = channel_counters(channel);
     return counters;
 }
 
@@ -243,11 +240,9 @@ TEST(wrong_arguments)
 /* A lost peer of a hub ends a wait once; the messages of the others still arrive. */
 TEST_WITH(star, peers_come_and_go, (5, &attr))
 {
-    struct memory far;
     const uint32_t peers = star->peers;
     uint64_t count;
     struct sluice_multichannel *hub = star->hub;
-    memory_open(&far, star->sides.pds[1], PIECE);
     for (uint32_t peer = 0; peer < peers; peer++) {
         for (uint32_t i = 0; i <= peer; i++) {
             require_ok(sluice_channel_send_immediate(star->spokes[peer], NULL, 0, 6, DEADLINE));
@@ -275,7 +270,6 @@ TEST_WITH(star, peers_come_and_go, (5, &attr))
     struct sluice_counters all = {.size = sizeof(all)};
     require_ok(sluice_multichannel_counters(hub, &all));
     require_result((int64_t)all.arrivals, 16);
-    memory_close(&far);
 }
 
 /* The fd is readable when an arrival comes, and arm forbids to sleep while one is unread. */
@@ -312,7 +306,7 @@ TEST_WITH(fixture, event_loop_wakes_for_arrivals, ())
 #define ROUNDS 50
 
 /* Each rank notifies all others in any order, and knows when all have done so. */
-static void tell_all(struct rank *rank)
+static void notify_all(struct rank *rank)
 {
     struct mesh mesh;
     struct sluice_remote_mr remotes[GROUP_MAX];
@@ -342,7 +336,7 @@ static void tell_all(struct rank *rank)
 
 TEST(ranks_notify_each_other, .group = "processes")
 {
-    group_run(RANKS, tell_all, NULL, 60);
+    group_run(RANKS, notify_all, NULL, 60);
 }
 
 /* A rank is killed while another waits for it. */

@@ -54,8 +54,7 @@ TEST_WITH(fixture, blocking_operations, (NULL))
     struct sluice_sge far = sge_of(fixture, 1, 2000);
     struct sluice_remote_mr remote = memory_remote(&fixture->memories[1], 0, FIXTURE_BYTES);
 
-    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &far);
-    struct sluice_handle handle = post(fixture->pair.channels[1], &request);
+    struct sluice_handle handle = post_of(fixture->pair.channels[1], SLUICE_OP_RECEIVE, &far);
     fixture_check(fixture);
     require_ok(sluice_channel_send(channel, &near, 1, DEADLINE));
     expect(&fixture->wanted[0], SLUICE_OP_SEND, 1000);
@@ -70,8 +69,7 @@ TEST_WITH(fixture, blocking_operations, (NULL))
     expect(&fixture->wanted[0], SLUICE_OP_READ, 77);
     fixture_check(fixture);
 
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far);
-    handle = post(fixture->pair.channels[1], &send);
+    handle = post_of(fixture->pair.channels[1], SLUICE_OP_SEND, &far);
     near.length = 3000;
     require_ok(sluice_channel_receive(channel, &near, 1, DEADLINE, NULL));
     expect(&fixture->wanted[0], SLUICE_OP_RECEIVE, 2000);
@@ -334,8 +332,7 @@ TEST_WITH(fixture, wakes, (NULL))
 {
     struct sluice_completion completion;
     struct sluice_channel *channel = fixture->pair.channels[0];
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle handle = post(channel, &receive);
+    struct sluice_handle handle = post_of(channel, SLUICE_OP_RECEIVE, NULL);
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_channel_wake(channel));
     }

@@ -139,9 +139,8 @@ TEST(blocking_lists)
     require_expired(sluice_multichannel_submit(hub, requests, count, 0, completions));
     check_expired(completions, count);
     for (uint32_t i = 0; i < count; i++) {
-        require(completions[i].user_data == 100 + i && completions[i].peer == i % 3 &&
-                    completions[i].opcode == requests[i].opcode,
-                "completion %u", i);
+        require_equal(completions[i].user_data, 100 + i, completions[i].peer, i % 3,
+                      completions[i].opcode, requests[i].opcode);
     }
     require_expired(sluice_multichannel_submit(hub, requests, count, 0, NULL));
     require_ok(sluice_multichannel_submit(hub, requests, 0, 0, NULL));

@@ -123,35 +123,32 @@ TEST(blocking_calls_take_no_result_away)
 }
 
 /* Dropping one success makes enough room: no failure is dropped. */
-TEST(recycling_keeps_failures)
+TEST_WITH(rig, recycling_keeps_failures, (2, 100))
 {
     enum { DEPTH = 100 };
-    struct rig rig;
+    fake.by_hand = true;
     struct sluice_handle handles[DEPTH];
     struct sluice_completion completions[DEPTH];
-    fake.by_hand = true;
-    rig_open(&rig, 2, DEPTH);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        handles[i] = rig_post(&rig, write_of(0, 1 + i), LONG);
-        rig_post(&rig, write_of(1, 1001 + i), LONG);
+        handles[i] = rig_post(rig, write_of(0, 1 + i), LONG);
+        rig_post(rig, write_of(1, 1001 + i), LONG);
     }
-    fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
-    while (fake_held(rig_qp(&rig, 0), SLU_SEND_QUEUE) > 0) {
-        require_result(sluice_multichannel_poll(rig.channel, completions, 0), 0);
+    fake_complete(rig_qp(rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    while (fake_held(rig_qp(rig, 0), SLU_SEND_QUEUE) > 0) {
+        require_result(sluice_multichannel_poll(rig->channel, completions, 0), 0);
     }
-    fake_complete(rig_qp(&rig, 1), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
-    require_result(sluice_multichannel_poll(rig.channel, completions, 0), 0);
-    rig_post(&rig, write_of(1, 2000), LONG);
-    check_engine(rig.engine);
-    require_ok(sluice_multichannel_wait(rig.channel, &handles[70], 0, &completions[0]));
+    fake_complete(rig_qp(rig, 1), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+    require_result(sluice_multichannel_poll(rig->channel, completions, 0), 0);
+    rig_post(rig, write_of(1, 2000), LONG);
+    check_engine(rig->engine);
+    require_ok(sluice_multichannel_wait(rig->channel, &handles[70], 0, &completions[0]));
     require_status(&completions[0], 71, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
-    require_result(sluice_multichannel_poll(rig.channel, completions, DEPTH), DEPTH - 1);
+    require_result(sluice_multichannel_poll(rig->channel, completions, DEPTH), DEPTH - 1);
     for (uint32_t i = 0; i < DEPTH - 1; i++) {
         uint32_t key = i < 70 ? 1 + i : 2 + i;
         uint32_t status = i == 0 ? SLUICE_STATUS_REM_ACCESS_ERR : SLUICE_STATUS_WR_FLUSH_ERR;
         require_status(&completions[i], key, status, SLUICE_STATUS_REM_ACCESS_ERR);
     }
-    rig_close(&rig);
 }
 
 static void post_in_scope(struct rig *rig, struct sluice_scope *scope, uint32_t key)
@@ -282,17 +279,14 @@ TEST(blocked_peer_leaves_the_others_their_share)
 }
 
 /* Parts are posted as the queue drains, as in a submit. */
-TEST(scope_post_of_more_parts_than_the_share)
+TEST_WITH(rig, scope_post_of_more_parts_than_the_share,
+          (1, ON_DEVICE(16, fake.max_cq_depth = 2 * (RIG_PARTS - 1) + 1)))
 {
-    struct rig rig;
-    fake.max_cq_depth = 2 * (RIG_PARTS - 1) + 1;
-    rig_open(&rig, 1, 16);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(rig.channel, SLUICE_FOREVER);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(rig->channel, SLUICE_FOREVER);
     struct sluice_request requests[] = {write_of(0, 1), split_write(0, 2)};
     require_result(sluice_scope_post(scope, requests, 2, NULL), 2);
     require_ok(sluice_scope_end(scope, NULL));
     require_equal(fake.ledger[2].bytes, (RIG_PARTS - 1) * RIG_MESSAGE + 10);
-    rig_close(&rig);
 }
 
 TEST(each_failing_call_of_the_device_unwinds)
@@ -389,68 +383,57 @@ TEST_WITH(rig, refused_post_keeps_the_words_of_the_driver, (1, 8))
                   FAKE_REFUSAL);
 }
 
-TEST(completions_of_unknown_ids_are_discarded)
+TEST_WITH(rig, completions_of_unknown_ids_are_discarded,
+          (2, ON_DEVICE(8, fake.chances.invent = 1000, fake.chances.repeat = 1000)))
 {
-    struct rig rig;
-    fake.chances.invent = 1000;
-    fake.chances.repeat = 1000;
-    rig_open(&rig, 2, 8);
     for (uint32_t i = 0; i < 100; i++) {
-        rig_works(&rig, i % 2);
-        check_engine(rig.engine);
+        rig_works(rig, i % 2);
+        check_engine(rig->engine);
     }
-    require(rig.engine->discarded == fake.strays && fake.strays > 20, "%llu of %llu",
-            (unsigned long long)rig.engine->discarded, (unsigned long long)fake.strays);
-    rig_close(&rig);
+    require(rig->engine->discarded == fake.strays && fake.strays > 20, "%llu of %llu",
+            (unsigned long long)rig->engine->discarded, (unsigned long long)fake.strays);
 }
 
 /* Unrelated completions come all the time. */
-TEST(wait_ends_while_the_queue_is_busy)
+TEST_WITH(rig, wait_ends_while_the_queue_is_busy,
+          (1, ON_DEVICE(8, fake.by_hand = true, fake.chances.invent = 1000)))
 {
-    struct rig rig;
     struct sluice_completion completion;
-    fake.by_hand = true;
-    fake.chances.invent = 1000;
-    rig_open(&rig, 1, 8);
-    struct sluice_handle handle = rig_post(&rig, write_of(0, 1), LONG);
+    struct sluice_handle handle = rig_post(rig, write_of(0, 1), LONG);
     int64_t start = fake.now;
-    require_result(sluice_multichannel_wait(rig.channel, &handle, SLUICE_MS(1), &completion),
+    require_result(sluice_multichannel_wait(rig->channel, &handle, SLUICE_MS(1), &completion),
                    -ETIMEDOUT);
     require(fake.now - start < SLUICE_MS(2), "%lld ns", (long long)(fake.now - start));
     struct sluice_request request = write_of(0, 2);
-    require_result(rig_submit(&rig, &request, 1, SLUICE_MS(1), &completion), -ETIMEDOUT);
+    require_result(rig_submit(rig, &request, 1, SLUICE_MS(1), &completion), -ETIMEDOUT);
     require(fake.now - start < SLUICE_MS(4), "%lld ns", (long long)(fake.now - start));
-    rig_close(&rig);
 }
 
 /* The peer is lost; the other peer and the buffers are not. */
-TEST(queue_pair_that_never_flushes_is_abandoned)
+TEST_WITH(rig, queue_pair_that_never_flushes_is_abandoned, (2, 8))
 {
-    struct rig rig;
     struct sluice_completion completions[4];
     struct sluice_endpoint endpoint;
     fake.by_hand = true;
     fake.never_flush = true;
-    rig_open(&rig, 2, 8);
     uint32_t objects = fake.objects;
-    rig_post(&rig, write_of(0, 1), LONG);
-    rig_post(&rig, receive_of(0, 2), LONG);
+    rig_post(rig, write_of(0, 1), LONG);
+    rig_post(rig, receive_of(0, 2), LONG);
     struct sluice_request request = write_of(0, 3);
     int64_t start = fake.now;
-    require_result(rig_submit(&rig, &request, 1, SLUICE_MS(5), completions), -ETIMEDOUT);
+    require_result(rig_submit(rig, &request, 1, SLUICE_MS(5), completions), -ETIMEDOUT);
     int64_t took = fake.now - start - SLUICE_MS(5);
     require(took >= SLU_DRAIN_TIME && took < SLU_DRAIN_TIME + SLUICE_MS(10), "%lld ns",
             (long long)took);
     require_status(&completions[0], 3, SLUICE_STATUS_DEADLINE, SLUICE_STATUS_DEADLINE);
-    rig_poll_all(&rig, completions, 2);
+    rig_poll_all(rig, completions, 2);
     require_status(&completions[0], 1, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_DEADLINE);
     require_status(&completions[1], 2, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_DEADLINE);
     require(fake.objects == objects - 1, "the queue pair is still there%s", "");
-    rig_works(&rig, 1);
-    require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
-    require_ok(sluice_multichannel_peer_handshake(rig.channel, 0, &endpoint));
-    rig_works(&rig, 0);
-    rig_close(&rig);
+    rig_works(rig, 1);
+    require_ok(sluice_multichannel_peer_reset(rig->channel, 0, &endpoint));
+    require_ok(sluice_multichannel_peer_handshake(rig->channel, 0, &endpoint));
+    rig_works(rig, 0);
 }
 
 TEST(random_sequences, .group = "fuzz")

@@ -228,8 +228,7 @@ TEST_WITH(pair, detached_request_goes_on, (&short_queues))
     /* The request's memory is in use until it ends, and flush reports that. */
     require_result(sluice_channel_flush(pair->channels[0], SLUICE_MS(10)), -ETIMEDOUT);
     require_result(sluice_mr_deregister(memory.mr), -EBUSY);
-    struct memory far;
-    memory_open(&far, pair->sides.pds[1], 1000);
+    struct memory far = side_memory(&pair->sides, 1, 1000);
     pattern_fill(far.bytes, far.length, 7);
     struct sluice_sge far_sge = memory_sge(&far, 0, far.length);
     require_ok(sluice_channel_send(pair->channels[1], &far_sge, 1, DEADLINE));
@@ -238,7 +237,6 @@ TEST_WITH(pair, detached_request_goes_on, (&short_queues))
     require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
     require_stale(pair->channels[0], handle);
     memory_close(&memory);
-    memory_close(&far);
 }
 
 /* A complete result, read or unread, is dropped at once. */
@@ -262,11 +260,10 @@ TEST_WITH(pair, detach_of_what_is_complete, (&short_queues))
 /* As with any request, the failure fails the peer of the request, and only that one. */
 TEST_WITH(star, detached_request_that_fails, (2, &short_queues))
 {
-    struct memory near, far;
     struct sluice_completion completion;
     struct sluice_handle handle;
-    memory_open(&near, star->sides.pds[0], 8);
-    memory_open(&far, star->sides.pds[1], 8);
+    struct memory near = side_memory(&star->sides, 0, 8);
+    struct memory far = side_memory(&star->sides, 1, 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
     remote.rkey ^= 0x5a5a5a5a;
@@ -282,8 +279,6 @@ TEST_WITH(star, detached_request_that_fails, (2, &short_queues))
     star_works(star, 0);
     star_reset(star, 1);
     star_works(star, 1);
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* Places are reused, however many requests were detached, before their end or after it. */

@@ -102,11 +102,10 @@ TEST_WITH(slots, message_waits_for_receive, (NULL))
 /* A fenced write does not overtake a read of the same memory. */
 TEST_WITH(pair, fence_keeps_writes_behind_reads, (NULL))
 {
-    struct memory near, far;
     struct sluice_request requests[2];
     size_t length = 1 << 20;
-    memory_open(&near, pair->sides.pds[0], 2 * length);
-    memory_open(&far, pair->sides.pds[1], length);
+    struct memory near = side_memory(&pair->sides, 0, 2 * length);
+    struct memory far = side_memory(&pair->sides, 1, length);
     for (uint32_t round = 0; round < 5; round++) {
         struct sluice_sge sges[2] = {memory_sge(&near, 0, length),
                                      memory_sge(&near, length, length)};
@@ -120,25 +119,21 @@ TEST_WITH(pair, fence_keeps_writes_behind_reads, (NULL))
         pattern_check(near.bytes, length, 50 + round);
         pattern_check(far.bytes, length, round);
     }
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* A write into memory that the next send announces is there before the send. */
 TEST_WITH(pair, send_comes_after_write, (NULL))
 {
-    struct memory near, far;
     size_t length = 200000;
-    memory_open(&near, pair->sides.pds[0], length);
-    memory_open(&far, pair->sides.pds[1], length);
+    struct memory near = side_memory(&pair->sides, 0, length);
+    struct memory far = side_memory(&pair->sides, 1, length);
     for (uint32_t round = 0; round < 20; round++) {
         struct sluice_sge sge = memory_sge(&near, 0, length);
         struct sluice_request requests[2] = {request_of(SLUICE_OP_WRITE, 0, &sge),
                                              request_of(SLUICE_OP_SEND, 0, NULL)};
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
         pattern_fill(near.bytes, length, round);
         requests[0].remote = memory_remote(&far, 0, length);
-        struct sluice_handle received = post(pair->channels[1], &receive);
+        struct sluice_handle received = post_of(pair->channels[1], SLUICE_OP_RECEIVE, NULL);
         struct sluice_handle handles[2];
         require_result(sluice_channel_post(pair->channels[0], requests, 2, DEADLINE, handles), 2);
         await(pair->channels[1], received, SLUICE_CLASS_NONE);
@@ -146,8 +141,6 @@ TEST_WITH(pair, send_comes_after_write, (NULL))
         await(pair->channels[0], handles[0], SLUICE_CLASS_NONE);
         await(pair->channels[0], handles[1], SLUICE_CLASS_NONE);
     }
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* A peer that is in a list many times gets its messages in the order of the list. */
@@ -155,13 +148,12 @@ TEST_WITH(star, same_peer_many_times_in_a_list, (3, NULL))
 {
     static const uint32_t peers[] = {1, 0, 1, 1, 2, 0, 1, 2, 2, 1, 0, 0};
     uint32_t seen[3] = {0};
-    struct memory out, in;
     struct sluice_sge sges[2][COUNT(peers)];
     struct sluice_request requests[2][COUNT(peers)];
     struct sluice_handle handles[COUNT(peers)];
     struct sluice_completion completions[COUNT(peers)];
-    memory_open(&out, star->sides.pds[0], COUNT(peers) * 8);
-    memory_open(&in, star->sides.pds[1], COUNT(peers) * 8);
+    struct memory out = side_memory(&star->sides, 0, COUNT(peers) * 8);
+    struct memory in = side_memory(&star->sides, 1, COUNT(peers) * 8);
     for (uint32_t i = 0; i < COUNT(peers); i++) {
         uint64_t word = i;
         memcpy(out.bytes + (size_t)i * 8, &word, 8);
@@ -181,8 +173,6 @@ TEST_WITH(star, same_peer_many_times_in_a_list, (3, NULL))
         seen[peers[i]]++;
     }
     require(memcmp(out.bytes, in.bytes, out.length) == 0, "%u of peer 0", seen[0]);
-    memory_close(&in);
-    memory_close(&out);
 }
 
 /* One-sided lists far longer than the queue. */
@@ -241,12 +231,11 @@ TEST_WITH(sides, receives_are_posted_before_sends, ())
 TEST_WITH(pair, long_writes_and_reads_are_split,
           (ATTR(.max_message = 4096, .send_depth = 4, .max_sge = 5)))
 {
-    struct memory near, far;
     struct sluice_sge sges[5];
     size_t length = 100001;
     uint32_t immediate = 0x12345678;
-    memory_open(&near, pair->sides.pds[0], length);
-    memory_open_at(&far, pair->sides.pds[1], length, ACCESS_ALL, 5);
+    struct memory near = side_memory(&pair->sides, 0, length);
+    struct memory far = side_memory_at(&pair->sides, 1, length, ACCESS_ALL, 5);
     struct sluice_remote_mr remote = memory_remote(&far, 0, length);
     for (uint32_t count = 1; count <= 5; count++) {
         memory_split(&near, 0, length, sges, count);
@@ -258,8 +247,7 @@ TEST_WITH(pair, long_writes_and_reads_are_split,
         require_ok(sluice_channel_read(pair->channels[0], sges, count, &remote, DEADLINE));
         pattern_check(near.bytes, length, 10 + count);
 
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-        struct sluice_handle handle = post(pair->channels[1], &receive);
+        struct sluice_handle handle = post_of(pair->channels[1], SLUICE_OP_RECEIVE, NULL);
         memset(far.bytes, 0, length);
         require_ok(sluice_channel_write_immediate(pair->channels[0], sges, count, &remote,
                                                   immediate, DEADLINE));
@@ -268,8 +256,6 @@ TEST_WITH(pair, long_writes_and_reads_are_split,
         pattern_check(far.bytes, length, 10 + count);
     }
     pair_works(pair);
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* The limit applies to sends, not to receives: the other side may have another limit. */
@@ -341,8 +327,7 @@ TEST_WITH(pair, receive_tells_what_filled_it, (NULL))
         write.flags = send.flags = SLUICE_IMMEDIATE;
         write.immediate = send.immediate = 5;
         /* As seen by a handle, and by the blocking call: before the message arrived and after. */
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &in);
-        struct sluice_handle handle = post(pair->channels[1], &receive);
+        struct sluice_handle handle = post_of(pair->channels[1], SLUICE_OP_RECEIVE, &in);
         struct sluice_handle sent = post(pair->channels[0], &write);
         completion = await(pair->channels[1], handle, SLUICE_CLASS_NONE);
         require_equal(completion.flags, (SLUICE_IMMEDIATE | SLUICE_WRITTEN), completion.immediate,

@@ -46,12 +46,9 @@ static void fixture_close(struct fixture *fixture)
 
 static void ask(struct fixture *fixture, uint32_t i, uint32_t opcode)
 {
-    fixture->requests[i] = (struct sluice_request){
-        .opcode = opcode,
-        .sge = memory_sge(&fixture->near, (size_t)i * LENGTH, LENGTH),
-        .sge_count = 1,
-        .user_data = 100 + i,
-    };
+    fixture->requests[i] =
+        REQUEST(.opcode = opcode, .sge = memory_sge(&fixture->near, (size_t)i * LENGTH, LENGTH),
+                .sge_count = 1, .user_data = 100 + i);
     if (opcode != SLUICE_OP_SEND) {
         fixture->requests[i].remote = memory_remote(&fixture->far, (size_t)i * LENGTH, LENGTH);
     }
@@ -100,11 +97,8 @@ static void check_done(const struct fixture *fixture, uint32_t from, uint32_t to
 {
     for (uint32_t i = from; i < to; i++) {
         require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
-        require(fixture->completions[i].user_data == 100 + i &&
-                    fixture->completions[i].bytes == LENGTH,
-                "completion %u is of %llu, %llu bytes", i,
-                (unsigned long long)fixture->completions[i].user_data,
-                (unsigned long long)fixture->completions[i].bytes);
+        require_equal(fixture->completions[i].user_data, 100 + i, fixture->completions[i].bytes,
+                      LENGTH);
     }
 }
 

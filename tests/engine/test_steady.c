@@ -208,19 +208,16 @@ struct bench {
 static void bench_open(struct bench *bench)
 {
     /* Sleeping and waking may take locks; here no call sleeps. */
-    struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                       .send_depth = DEPTH,
-                                       .receive_depth = DEPTH,
-                                       .wait_mode = SLUICE_WAIT_SPIN,
-                                       .rnr_timer = 1};
+    struct sluice_channel_attr attr = *ATTR(.send_depth = DEPTH, .receive_depth = DEPTH,
+                                            .wait_mode = SLUICE_WAIT_SPIN, .rnr_timer = 1);
     memset(bench, 0, sizeof(*bench));
     pair_open(&bench->pair, &attr);
     attr.flags = SLUICE_CHANNEL_HISTOGRAMS;
     bench->loop = loop_open(bench->pair.sides.pds[0], PEERS, &attr);
     bench->atomic = context_info(bench->pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE;
     uint32_t access = ACCESS_ALL | (bench->atomic ? SLUICE_ACCESS_REMOTE_ATOMIC : 0);
-    memory_open_at(&bench->near, bench->pair.sides.pds[0], BLOCK, access, 0);
-    memory_open_at(&bench->far, bench->pair.sides.pds[1], BLOCK, access, 0);
+    bench->near = side_memory_at(&bench->pair.sides, 0, BLOCK, access, 0);
+    bench->far = side_memory_at(&bench->pair.sides, 1, BLOCK, access, 0);
     bench->sge = memory_sge(&bench->near, 0, 8);
     bench->far_sge = memory_sge(&bench->far, 0, BLOCK);
     bench->remote = memory_remote(&bench->far, 0, BLOCK);
@@ -240,8 +237,6 @@ static void bench_close(struct bench *bench)
 {
     multichannel_is_timed(bench->loop);
     sluice_multichannel_close(bench->loop);
-    memory_close(&bench->near);
-    memory_close(&bench->far);
     pair_close(&bench->pair);
 }
 

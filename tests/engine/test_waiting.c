@@ -224,18 +224,15 @@ TEST_WITH(waits, a_poll_takes_a_wake_back, ((enum way)_i, SLUICE_WAIT_ADAPTIVE),
 TEST_WITH(sides, a_wake_ends_the_wait_for_a_peer, (), .times = 3)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = modes[_i]};
-    struct sluice_prepared_channel *prepared[2];
-    struct sluice_endpoint endpoints[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(sides->pds[i], &attr, &endpoints[i]);
-    }
+    struct halves halves;
+    halves_prepare(&halves, sides, &attr, &attr);
     struct sluice_channel *near =
-        must(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]));
+        must(sluice_prepared_channel_handshake(halves.prepared[0], &halves.endpoints[1]));
     require_ok(sluice_channel_wake(near));
     require_error(sluice_channel_wait_connected(near, DEADLINE), -EINTR, "wake");
     require_result(sluice_channel_wait_connected(near, SLUICE_MS(5)), -ETIMEDOUT);
     struct sluice_channel *far =
-        must(sluice_prepared_channel_handshake(prepared[1], &endpoints[0]));
+        must(sluice_prepared_channel_handshake(halves.prepared[1], &halves.endpoints[0]));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));
     require_ok(sluice_channel_wake(near));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));

@@ -124,10 +124,9 @@ TEST_WITH(pair, receive_of_what_is_not_sent, (NULL))
 /* A request behind a send that waits is late because of that send. */
 TEST_WITH(pair, write_behind_a_send, (NULL))
 {
-    struct memory near, far;
     pair_works(pair);
-    memory_open(&near, pair->sides.pds[0], 8);
-    memory_open(&far, pair->sides.pds[1], 8);
+    struct memory near = side_memory(&pair->sides, 0, 8);
+    struct memory far = side_memory(&pair->sides, 1, 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
     require_ok(sluice_channel_send_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL));
@@ -138,8 +137,6 @@ TEST_WITH(pair, write_behind_a_send, (NULL))
     } else {
         require_error(result, -ETIMEDOUT, "write to peer 0: deadline of 50 ms was heard before");
     }
-    memory_close(&near);
-    memory_close(&far);
 }
 
 TEST_WITH(pair, no_room_until_the_deadline, (ATTR(.send_depth = 1)))
@@ -169,9 +166,8 @@ TEST_WITH(pair, cancelled_by_a_late_one, (NULL))
 
 TEST_WITH(star, prepositions, (4, NULL))
 {
-    struct memory near, far;
-    memory_open(&near, star->sides.pds[0], 8);
-    memory_open(&far, star->sides.pds[1], 8);
+    struct memory near = side_memory(&star->sides, 0, 8);
+    struct memory far = side_memory(&star->sides, 1, 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
     remote.rkey ^= 0x5a5a5a5a;
@@ -188,8 +184,6 @@ TEST_WITH(star, prepositions, (4, NULL))
     struct sluice_error error = peer_error(star->hub, 0);
     require(strncmp(error.text, "read from peer 0: remote access error", 37) == 0, "%s",
             error.text);
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* On soft, counters of a transport do not appear in the text. */
@@ -265,9 +259,8 @@ TEST_WITH(star, scope_that_drops_failures, (3, NULL))
 {
     struct sluice_scope_report report = {.size = sizeof(report)};
     struct sluice_request writes[3];
-    struct memory near, far;
-    memory_open(&near, star->sides.pds[0], 8);
-    memory_open(&far, star->sides.pds[1], 8);
+    struct memory near = side_memory(&star->sides, 0, 8);
+    struct memory far = side_memory(&star->sides, 1, 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     for (uint32_t i = 0; i < 3; i++) {
         writes[i] = request_of(SLUICE_OP_WRITE, i, &sge);
@@ -292,15 +285,12 @@ TEST_WITH(star, scope_that_drops_failures, (3, NULL))
     }
     require(log_lines == 1 && strstr(logged, "did not begin: deadline -1"), "%s", logged);
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* Soft has no vendor codes, and not every failure of a device has one: 0 means none. */
 TEST_WITH(pair, codes_of_vendors, (NULL))
 {
-    struct memory memory;
-    memory_open(&memory, pair->sides.pds[0], 8);
+    struct memory memory = side_memory(&pair->sides, 0, 8);
     struct sluice_sge sge = memory_sge(&memory, 0, 8);
     struct sluice_remote_mr remote = {.addr = sge.addr, .length = 8, .rkey = UINT32_C(0x123456)};
     require_error(sluice_channel_write(pair->channels[0], &sge, 1, &remote, DEADLINE), -EACCES,
@@ -309,7 +299,6 @@ TEST_WITH(pair, codes_of_vendors, (NULL))
     require(error.vendor == 0 || !device_is_soft(), "soft has code %#x", error.vendor);
     require((strstr(error.text, "vendor code") != NULL) == (error.vendor != 0), "%s", error.text);
     require_same(pair->channels[0]);
-    memory_close(&memory);
 }
 
 static void require_pending(struct sluice_channel *channel, const char *text)

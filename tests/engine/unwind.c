@@ -48,8 +48,7 @@ static bool add_peers(struct sluice_multichannel *multichannel)
 /* Makes three peers, a fourth time one of them, and then others. */
 static bool make_multichannel(struct sluice_pd *pd, struct sluice_multichannel **made)
 {
-    const struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                             .flags = SLUICE_CHANNEL_HISTOGRAMS};
+    const struct sluice_channel_attr attr = *ATTR(.flags = SLUICE_CHANNEL_HISTOGRAMS);
     struct sluice_endpoint endpoints[3];
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 3, &attr);
     *made = NULL;

@@ -47,14 +47,12 @@ static struct sluice_list *prepare(struct fixture *fixture, uint32_t count)
 
 static void fixture_open(struct fixture *fixture)
 {
-    const struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                             .flags = SLUICE_CHANNEL_HISTOGRAMS,
-                                             .send_depth = DEPTH,
-                                             .receive_depth = DEPTH};
+    const struct sluice_channel_attr attr =
+        *ATTR(.flags = SLUICE_CHANNEL_HISTOGRAMS, .send_depth = DEPTH, .receive_depth = DEPTH);
     memset(fixture, 0, sizeof(*fixture));
     star_open(&fixture->star, PEERS, &attr);
     memory_open(&fixture->near, fixture->star.sides.pds[0], KINDS * PEERS * BLOCK);
-    memory_open(&fixture->far, fixture->star.sides.pds[1], KINDS * PEERS * BLOCK);
+    fixture->far = side_memory(&fixture->star.sides, 1, KINDS * PEERS * BLOCK);
     /* Each peer has another order, so that receives and sends are mixed. */
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
         ask(fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
@@ -78,7 +76,6 @@ static void fixture_close(struct fixture *fixture)
         fixture->star.spokes[i] = NULL;
     }
     memory_close(&fixture->near);
-    memory_close(&fixture->far);
     star_close(&fixture->star);
 }
 
@@ -136,12 +133,9 @@ static void check_completions(const struct fixture *fixture)
 {
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
         const struct sluice_completion *completion = &fixture->completions[i];
-        require(completion->user_data == 1000 + i && completion->peer == i / KINDS &&
-                    completion->opcode == fixture->requests[i].opcode &&
-                    completion->bytes == BLOCK && completion->error == 0,
-                "completion %u: user data %llu, peer %u, opcode %u, bytes %llu, error %d", i,
-                (unsigned long long)completion->user_data, completion->peer, completion->opcode,
-                (unsigned long long)completion->bytes, completion->error);
+        require_equal(completion->user_data, 1000 + i, completion->peer, i / KINDS,
+                      completion->opcode, fixture->requests[i].opcode, completion->bytes, BLOCK,
+                      completion->error, 0);
     }
 }
 
@@ -176,13 +170,11 @@ TEST_WITH(fixture, posted_again_and_again, ())
 TEST_WITH(pair, of_a_channel, (NULL))
 {
     enum { MESSAGES = 5 };
-    struct memory memory;
     struct sluice_sge sges[MESSAGES];
     struct sluice_request requests[MESSAGES];
     struct sluice_completion completions[MESSAGES];
-    memory_open(&memory, pair->sides.pds[0], 1024);
-    struct memory far;
-    memory_open(&far, pair->sides.pds[1], 1024);
+    struct memory memory = side_memory(&pair->sides, 0, 1024);
+    struct memory far = side_memory(&pair->sides, 1, 1024);
     for (uint32_t i = 0; i < MESSAGES; i++) {
         sges[i] = memory_sge(&memory, 0, (size_t)8 * i);
         requests[i] = request_of(SLUICE_OP_SEND, 0, &sges[i]);
@@ -197,8 +189,7 @@ TEST_WITH(pair, of_a_channel, (NULL))
         struct sluice_handle handles[MESSAGES];
         for (uint32_t i = 0; i < MESSAGES; i++) {
             struct sluice_sge sge = memory_sge(&far, 0, 1024);
-            struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-            handles[i] = post(pair->channels[1], &request);
+            handles[i] = post_of(pair->channels[1], SLUICE_OP_RECEIVE, &sge);
         }
         require_ok(sluice_list_submit(list, DEADLINE, completions));
         for (uint32_t i = 0; i < MESSAGES; i++) {
@@ -211,8 +202,6 @@ TEST_WITH(pair, of_a_channel, (NULL))
         }
     }
     sluice_list_free(list);
-    memory_close(&memory);
-    memory_close(&far);
 }
 
 /*

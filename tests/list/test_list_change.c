@@ -28,14 +28,12 @@ static void fixture_open(struct fixture *fixture)
 {
     memset(fixture, 0, sizeof *fixture);
     pair_open(&fixture->pair, &attr);
-    memory_open(&fixture->near, fixture->pair.sides.pds[0], SPAN);
-    memory_open(&fixture->far, fixture->pair.sides.pds[1], SPAN);
+    fixture->near = side_memory(&fixture->pair.sides, 0, SPAN);
+    fixture->far = side_memory(&fixture->pair.sides, 1, SPAN);
 }
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     pair_close(&fixture->pair);
 }
 

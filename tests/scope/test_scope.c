@@ -25,8 +25,8 @@ static void fixture_open(struct fixture *fixture)
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 5, .receive_depth = 5};
     memset(fixture, 0, sizeof(*fixture));
     pair_open(&fixture->pair, &attr);
-    memory_open(&fixture->near, fixture->pair.sides.pds[0], COUNT_OF_WRITES * SLOT);
-    memory_open(&fixture->far, fixture->pair.sides.pds[1], COUNT_OF_WRITES * SLOT);
+    fixture->near = side_memory(&fixture->pair.sides, 0, COUNT_OF_WRITES * SLOT);
+    fixture->far = side_memory(&fixture->pair.sides, 1, COUNT_OF_WRITES * SLOT);
     pattern_fill(fixture->near.bytes, fixture->near.length, 1);
     for (uint32_t i = 0; i < COUNT_OF_WRITES; i++) {
         fixture->sges[i] = memory_sge(&fixture->near, (size_t)i * SLOT, SLOT);
@@ -41,8 +41,6 @@ static void fixture_open(struct fixture *fixture)
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     pair_close(&fixture->pair);
 }
 
@@ -114,8 +112,7 @@ TEST_WITH(fixture, handles_of_another, ())
     struct sluice_completion completion;
     struct sluice_handle nothing = {0};
     pair_open(&other, NULL);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle foreign = post(other.channels[0], &receive);
+    struct sluice_handle foreign = post_of(other.channels[0], SLUICE_OP_RECEIVE, NULL);
     struct sluice_scope *scope = begin(fixture, DEADLINE);
     require_error(sluice_scope_wait(scope, &foreign, 0, &completion), -ESTALE, "");
     require_error(sluice_scope_wait(scope, &nothing, 0, &completion), -ESTALE, "");
@@ -419,8 +416,7 @@ TEST_WITH(fixture, failures_in_the_order_of_posting, ())
     require_error(sluice_scope_end(scope, &fixture->report), -EACCES, "write peer 0");
     check_report(&fixture->report, 5, 5, 5, 5);
     for (uint32_t i = 0; i < 5; i++) {
-        require(fixture->failures[i].user_data == 100 + i, "failure %u is of request %llu", i,
-                (unsigned long long)fixture->failures[i].user_data);
+        require_equal(fixture->failures[i].user_data, 100 + i);
         require_class(&fixture->failures[i], i == 1 ? SLUICE_CLASS_ACCESS : SLUICE_CLASS_CANCELLED);
     }
 }
@@ -460,12 +456,11 @@ TEST_WITH(fixture, deadline_inside_of_the_block, ())
 /* A failed peer among many: its requests are accepted, and end cancelled. */
 TEST_WITH(star, scope_of_many_peers, (3, NULL))
 {
-    struct memory near, far;
     struct sluice_request writes[30];
     struct sluice_scope_report report = {.size = sizeof(report)};
     struct sluice_completion failures[30];
-    memory_open(&near, star->sides.pds[0], 30 * 8);
-    memory_open(&far, star->sides.pds[1], 30 * 8);
+    struct memory near = side_memory(&star->sides, 0, 30 * 8);
+    struct memory far = side_memory(&star->sides, 1, 30 * 8);
     struct sluice_sge sges[30];
     pattern_fill(near.bytes, near.length, 6);
     star_break(star, 1);
@@ -488,8 +483,6 @@ TEST_WITH(star, scope_of_many_peers, (3, NULL))
             require(memcmp(far.bytes + (size_t)i * 8, near.bytes + (size_t)i * 8, 8) == 0, "%u", i);
         }
     }
-    memory_close(&near);
-    memory_close(&far);
 }
 
 int main(void)

@@ -24,8 +24,8 @@ static void fixture_open(struct fixture *fixture)
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 3, .receive_depth = 3};
     memset(fixture, 0, sizeof(*fixture));
     pair_open(&fixture->pair, &attr);
-    memory_open(&fixture->near, fixture->pair.sides.pds[0], SLOTS * SLOT);
-    memory_open(&fixture->far, fixture->pair.sides.pds[1], SLOTS * SLOT);
+    fixture->near = side_memory(&fixture->pair.sides, 0, SLOTS * SLOT);
+    fixture->far = side_memory(&fixture->pair.sides, 1, SLOTS * SLOT);
     pattern_fill(fixture->near.bytes, fixture->near.length, 1);
     for (uint32_t i = 0; i < SLOTS; i++) {
         fixture->sges[i] = memory_sge(&fixture->near, (size_t)i * SLOT, SLOT);
@@ -38,8 +38,6 @@ static void fixture_open(struct fixture *fixture)
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     pair_close(&fixture->pair);
 }
 
@@ -272,8 +270,7 @@ TEST_WITH(fixture, ended_by_hand, ())
     scope = sluice_scope_attach(begin(fixture), &fixture->report);
     write_slots(fixture, scope, 1);
     require_ok(sluice_scope_end(scope, NULL));
-    require(fixture->report.posted == 1 && fixture->report.unseen == 1, "%u",
-            fixture->report.posted);
+    require_equal(fixture->report.posted, 1, fixture->report.unseen, 1);
     /* The report of the scope before must not stay. */
     fixture->report.posted = 99;
     require_ok(sluice_scope_end(begin(fixture), NULL));
@@ -367,8 +364,7 @@ TEST_WITH(fixture, ended_and_closed_inside, ())
 {
     require_result(end_and_close(fixture), 1);
     require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
-    require(fixture->report.posted == 3 && fixture->report.error == 0, "%u",
-            fixture->report.posted);
+    require_equal(fixture->report.posted, 3, fixture->report.error, 0);
     pattern_check(fixture->far.bytes, (size_t)3 * SLOT, 1);
 }
 
@@ -399,8 +395,7 @@ TEST_WITH(fixture, closed_when_all_was_done, ())
     sluice_channel_close(fixture->pair.channels[0]);
     fixture->pair.channels[0] = NULL;
     require_ok(sluice_scope_end(scope, &fixture->report));
-    require(fixture->report.posted == 1 && fixture->report.unseen == 0, "%u",
-            fixture->report.unseen);
+    require_equal(fixture->report.posted, 1, fixture->report.unseen, 0);
 }
 
 /* A multichannel refuses the reset of a peer; the reset of a channel always consumes it. */

@@ -24,17 +24,15 @@ struct fixture {
 
 static void fixture_open(struct fixture *fixture)
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                       .flags = SLUICE_CHANNEL_HISTOGRAMS,
-                                       .send_depth = DEPTH,
-                                       .receive_depth = DEPTH};
+    struct sluice_channel_attr attr =
+        *ATTR(.flags = SLUICE_CHANNEL_HISTOGRAMS, .send_depth = DEPTH, .receive_depth = DEPTH);
     memset(fixture, 0, sizeof(*fixture));
     star_open(&fixture->star, PEERS, &attr);
     struct sluice_context_info info = context_info(fixture->star.sides.contexts[0]);
     uint32_t access =
         info.atomics != SLUICE_ATOMICS_NONE ? ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC : ACCESS_ALL;
-    memory_open(&fixture->near, fixture->star.sides.pds[0], SLOTS * SLOT);
-    memory_open_at(&fixture->far, fixture->star.sides.pds[1], SLOTS * SLOT, access, 0);
+    fixture->near = side_memory(&fixture->star.sides, 0, SLOTS * SLOT);
+    fixture->far = side_memory_at(&fixture->star.sides, 1, SLOTS * SLOT, access, 0);
     pattern_fill(fixture->near.bytes, fixture->near.length, 1);
     pattern_fill(fixture->far.bytes, fixture->far.length, 2);
     for (uint32_t i = 0; i < SLOTS; i++) {
@@ -54,8 +52,6 @@ static void fixture_close(struct fixture *fixture)
     for (uint32_t i = 0; i < PEERS; i++) {
         star_works(&fixture->star, i);
     }
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     star_close(&fixture->star);
 }
 
@@ -212,8 +208,6 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct fixture
 /* Calls that only read are allowed, and refused calls had no effect. */
 TEST_WITH(fixture, channel_is_busy, ())
 {
-    struct sluice_channel_info info = {.size = sizeof(info)};
-    struct sluice_counters counters = {.size = sizeof(counters)};
     struct sluice_error error = {.size = sizeof(error)};
     struct sluice_channel *channel = fixture->star.spokes[1];
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -224,8 +218,8 @@ TEST_WITH(fixture, channel_is_busy, ())
     check_channel_is_busy(channel, fixture, &handle);
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     require_result(sluice_channel_error(channel, &error), 0);
-    require_ok(sluice_channel_query(channel, &info));
-    require_ok(sluice_channel_counters(channel, &counters));
+    channel_info(channel);
+    channel_counters(channel);
     require(sluice_channel_fd(channel) >= 0, "%s", sluice_last_error());
     require_ok(sluice_channel_wake(channel));
     require_ok(sluice_scope_end(scope, &fixture->report));

@@ -8,8 +8,7 @@
 struct sluice_listener *listen_with(const char *address, const char *secret)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = secret};
-    struct sluice_listener *listener = sluice_listen(address, &attr);
-    require(listener != NULL, "%s", sluice_last_error());
+    struct sluice_listener *listener = must(sluice_listen(address, &attr));
     return listener;
 }
 
@@ -68,7 +67,6 @@ struct sluice_incoming *client_meet(struct client *client, struct sluice_listene
     client->into = into;
     client->count = count;
     client_start(client);
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
     return incoming;
 }

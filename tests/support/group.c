@@ -294,19 +294,15 @@ void group_run(uint32_t size, void (*function)(struct rank *rank), const void *a
 
 void mesh_open(struct mesh *mesh, struct rank *rank, const struct sluice_channel_attr *attr)
 {
-    struct sluice_endpoint ours[GROUP_MAX];
-    struct sluice_endpoint theirs[GROUP_MAX];
+    struct sluice_endpoint ours[GROUP_MAX], theirs[GROUP_MAX];
     require(rank->size <= GROUP_MAX, "%u ranks", rank->size);
     mesh->context = open_context();
-    mesh->pd = sluice_pd_alloc(mesh->context);
-    require(mesh->pd, "%s", sluice_last_error());
+    mesh->pd = must(sluice_pd_alloc(mesh->context));
     struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(mesh->pd, rank->size, attr);
-    require(prepared, "%s", sluice_last_error());
+        must(sluice_multichannel_prepare(mesh->pd, rank->size, attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, ours, rank->size));
     rank_exchange(rank, ours, theirs, sizeof(ours[0]));
-    mesh->all = sluice_prepared_multichannel_handshake(prepared, theirs, rank->size);
-    require(mesh->all, "%s", sluice_last_error());
+    mesh->all = must(sluice_prepared_multichannel_handshake(prepared, theirs, rank->size));
     rank_barrier(rank);
 }
 
@@ -327,8 +323,7 @@ void mesh_barrier(struct mesh *mesh, struct rank *rank)
 void mesh_share(struct rank *rank, const struct memory *memory,
                 struct sluice_remote_mr remotes[GROUP_MAX])
 {
-    uint8_t ours[GROUP_MAX][SLUICE_REMOTE_MR_BYTES];
-    uint8_t theirs[GROUP_MAX][SLUICE_REMOTE_MR_BYTES];
+    uint8_t ours[GROUP_MAX][SLUICE_REMOTE_MR_BYTES], theirs[GROUP_MAX][SLUICE_REMOTE_MR_BYTES];
     struct sluice_remote_mr remote = memory_remote(memory, 0, memory->length);
     for (uint32_t i = 0; i < rank->size; i++) {
         sluice_remote_mr_pack(&remote, ours[i]);

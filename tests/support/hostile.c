@@ -90,8 +90,7 @@ static uint8_t *put_name(uint8_t *to, const struct sluice_endpoint *endpoint)
 void make_proof(const struct greeting *greeting, enum proof part, uint8_t proof[PROOF_BYTES])
 {
     static const char *const labels[] = {"sluice dialer", "sluice acceptor", "sluice choice"};
-    uint8_t bytes[sizeof(greeting->said) + 128];
-    uint8_t key[32];
+    uint8_t bytes[sizeof(greeting->said) + 128], key[32];
     memcpy(bytes, greeting->said, sizeof(greeting->said));
     put_name(put_name(bytes + sizeof(greeting->said), greeting->dialer), greeting->acceptor);
     memcpy(key, nonce_of(greeting->dialer), 16);
@@ -190,8 +189,7 @@ void reset_hostile(struct victim *victim)
 static void ask(struct victim *victim, enum asked asked)
 {
     bool atomic = asked == AN_ATOMIC;
-    uint8_t bytes[40];
-    uint8_t operands[16];
+    uint8_t bytes[40], operands[16];
     uint32_t length = atomic ? 8 : LANDING;
     struct sluice_sge sge = memory_sge(&victim->landing, 0, length);
     struct sluice_request request =

@@ -13,8 +13,7 @@ void sides_open(struct sides *sides)
             return;
         }
         sides->contexts[i] = open_context();
-        sides->pds[i] = sluice_pd_alloc(sides->contexts[i]);
-        require(sides->pds[i], "%s", sluice_last_error());
+        sides->pds[i] = must(sluice_pd_alloc(sides->contexts[i]));
     }
 }
 
@@ -24,16 +23,22 @@ static struct side_region {
     struct memory memory;
 } side_regions[32];
 
-struct memory side_memory(struct sides *sides, int side, size_t length)
+struct memory side_memory_at(struct sides *sides, int side, size_t length, uint32_t access,
+                             size_t shift)
 {
     for (size_t i = 0; i < COUNT(side_regions); i++) {
         if (!side_regions[i].pd) {
             side_regions[i].pd = sides->pds[side];
-            memory_open(&side_regions[i].memory, sides->pds[side], length);
+            memory_open_at(&side_regions[i].memory, sides->pds[side], length, access, shift);
             return side_regions[i].memory;
         }
     }
     fail_at(__FILE__, __LINE__, "more than %zu regions", COUNT(side_regions));
+}
+
+struct memory side_memory(struct sides *sides, int side, size_t length)
+{
+    return side_memory_at(sides, side, length, ACCESS_ALL, 0);
 }
 
 static void close_memories(const struct sides *sides)
@@ -63,8 +68,7 @@ struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
                                                 const struct sluice_channel_attr *attr,
                                                 struct sluice_endpoint *endpoint)
 {
-    struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, attr);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_channel *prepared = must(sluice_channel_prepare(pd, attr));
     require_ok(sluice_prepared_channel_endpoint(prepared, endpoint));
     return prepared;
 }
@@ -72,20 +76,30 @@ struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
 static struct sluice_channel *handshake(struct sluice_prepared_channel *prepared,
                                         const struct sluice_endpoint *remote)
 {
-    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, remote);
-    require(channel, "%s", sluice_last_error());
+    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, remote));
     return channel;
+}
+
+void halves_prepare(struct halves *halves, const struct sides *sides,
+                    const struct sluice_channel_attr *first,
+                    const struct sluice_channel_attr *second)
+{
+    halves->prepared[0] = prepare_channel(sides->pds[0], first, &halves->endpoints[0]);
+    halves->prepared[1] = prepare_channel(sides->pds[1], second, &halves->endpoints[1]);
+}
+
+void halves_connect(struct halves *halves, struct pair *pair)
+{
+    for (int i = 0; i < 2; i++) {
+        pair->channels[i] = handshake(halves->prepared[i], &halves->endpoints[!i]);
+    }
 }
 
 void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr)
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *first =
-        prepare_channel(pair->sides.pds[0], attr, &endpoints[0]);
-    struct sluice_prepared_channel *second =
-        prepare_channel(pair->sides.pds[1], attr, &endpoints[1]);
-    pair->channels[0] = handshake(first, &endpoints[1]);
-    pair->channels[1] = handshake(second, &endpoints[0]);
+    struct halves halves;
+    halves_prepare(&halves, &pair->sides, attr, attr);
+    halves_connect(&halves, pair);
 }
 
 void pair_open(struct pair *pair, const struct sluice_channel_attr *attr)
@@ -98,22 +112,18 @@ void pair_open(struct pair *pair, const struct sluice_channel_attr *attr)
 static struct sluice_prepared_channel *reset_channel(struct sluice_channel *channel,
                                                      struct sluice_endpoint *endpoint)
 {
-    struct sluice_prepared_channel *prepared = sluice_channel_reset(channel);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(channel));
     require_ok(sluice_prepared_channel_endpoint(prepared, endpoint));
     return prepared;
 }
 
 void pair_reset(struct pair *pair)
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
+    struct halves halves;
     for (int i = 0; i < 2; i++) {
-        prepared[i] = reset_channel(pair->channels[i], &endpoints[i]);
+        halves.prepared[i] = reset_channel(pair->channels[i], &halves.endpoints[i]);
     }
-    for (int i = 0; i < 2; i++) {
-        pair->channels[i] = handshake(prepared[i], &endpoints[!i]);
-    }
+    halves_connect(&halves, pair);
 }
 
 static void check_times(const struct sluice_counters *counters, uint32_t opcode, int result,
@@ -264,22 +274,19 @@ void pair_works(struct pair *pair)
 
 void star_open(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr)
 {
-    struct sluice_endpoint ours[STAR_PEERS];
-    struct sluice_endpoint theirs[STAR_PEERS];
+    struct sluice_endpoint ours[STAR_PEERS], theirs[STAR_PEERS];
     struct sluice_prepared_channel *prepared[STAR_PEERS];
     require(peers <= STAR_PEERS, "%u", peers);
     memset(star, 0, sizeof(*star));
     sides_open(&star->sides);
     star->peers = peers;
     struct sluice_prepared_multichannel *hub =
-        sluice_multichannel_prepare(star->sides.pds[0], peers, attr);
-    require(hub, "%s", sluice_last_error());
+        must(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
     for (uint32_t i = 0; i < peers; i++) {
         prepared[i] = prepare_channel(star->sides.pds[1], attr, &theirs[i]);
     }
-    star->hub = sluice_prepared_multichannel_handshake(hub, theirs, peers);
-    require(star->hub, "%s", sluice_last_error());
+    star->hub = must(sluice_prepared_multichannel_handshake(hub, theirs, peers));
     for (uint32_t i = 0; i < peers; i++) {
         star->spokes[i] = handshake(prepared[i], &ours[i]);
     }
@@ -305,8 +312,7 @@ void star_close(struct star *star)
 
 void star_works(struct star *star, uint32_t peer)
 {
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     struct sluice_completion completion = {0};
     memory_open(&near, star->sides.pds[0], 1000);
     memory_open(&far, star->sides.pds[1], 1000);
@@ -325,8 +331,7 @@ void star_works(struct star *star, uint32_t peer)
     handle = post(star->spokes[peer], &send);
     require_ok(sluice_multichannel_receive(star->hub, peer, &near_sge, 1, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
-    require(completion.peer == peer && completion.bytes == near.length, "peer %u, %llu bytes",
-            completion.peer, (unsigned long long)completion.bytes);
+    require_equal(completion.peer, peer, completion.bytes, near.length);
     await(star->spokes[peer], handle, SLUICE_CLASS_NONE);
     pattern_check(near.bytes, near.length, pattern_key(0, peer, 1));
     memory_close(&near);
@@ -344,8 +349,7 @@ void star_reset(struct star *star, uint32_t peer)
 
 void star_break(struct star *star, uint32_t peer)
 {
-    struct memory near;
-    struct memory far;
+    struct memory near, far;
     memory_open(&near, star->sides.pds[0], 8);
     memory_open(&far, star->sides.pds[1], 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
@@ -360,8 +364,8 @@ void star_break(struct star *star, uint32_t peer)
 struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
                                       const struct sluice_channel_attr *attr)
 {
-    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, peers, attr);
-    require(prepared, "%s", sluice_last_error());
+    struct sluice_prepared_multichannel *prepared =
+        must(sluice_multichannel_prepare(pd, peers, attr));
     struct sluice_endpoint *endpoints = calloc(peers, sizeof(*endpoints));
     struct sluice_endpoint *remotes = calloc(peers, sizeof(*remotes));
     require(endpoints && remotes && peers % 2 == 0, "%u peers", peers);
@@ -370,8 +374,7 @@ struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
         remotes[i] = endpoints[i ^ 1];
     }
     struct sluice_multichannel *multichannel =
-        sluice_prepared_multichannel_handshake(prepared, remotes, peers);
-    require(multichannel, "%s", sluice_last_error());
+        must(sluice_prepared_multichannel_handshake(prepared, remotes, peers));
     free(endpoints);
     free(remotes);
     return multichannel;

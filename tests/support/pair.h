@@ -8,10 +8,6 @@
 
 #include "memory.h"
 
-/* Attributes of a channel, as an argument: ATTR(.send_depth = 4). */
-#define ATTR(...) \
-    (&(const struct sluice_channel_attr){.size = sizeof(struct sluice_channel_attr), ##__VA_ARGS__})
-
 /* Where the two ends live: on the self wire, both are the same. */
 struct sides {
     struct sluice_context *contexts[2];
@@ -26,6 +22,8 @@ void sides_close(struct sides *sides);
  * request may use it then.
  */
 struct memory side_memory(struct sides *sides, int side, size_t length);
+struct memory side_memory_at(struct sides *sides, int side, size_t length, uint32_t access,
+                             size_t shift);
 
 /* A pair of connected channels. */
 struct pair {
@@ -36,6 +34,15 @@ struct pair {
 void pair_open(struct pair *pair, const struct sluice_channel_attr *attr);
 /* Connects, again or for the first time, on sides that are open. */
 void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr);
+/* The same in two steps, with attributes of their own; a test may change what is between them. */
+struct halves {
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_endpoint endpoints[2]; /* their own */
+};
+void halves_prepare(struct halves *halves, const struct sides *sides,
+                    const struct sluice_channel_attr *first,
+                    const struct sluice_channel_attr *second);
+void halves_connect(struct halves *halves, struct pair *pair);
 /* Resets both ends and connects them again. */
 void pair_reset(struct pair *pair);
 void pair_close(struct pair *pair);

@@ -12,8 +12,7 @@ static void prepare_all(struct ranks *ranks, const struct sluice_node_attr *attr
     for (uint32_t i = 0; i < ranks->count; i++) {
         bool own = i == 0 || current_wire() == WIRE_TCP;
         ranks->contexts[i] = own ? open_context() : ranks->contexts[0];
-        ranks->pds[i] = sluice_pd_alloc(ranks->contexts[i]);
-        require(ranks->pds[i], "%s", sluice_last_error());
+        ranks->pds[i] = must(sluice_pd_alloc(ranks->contexts[i]));
         prepared[i] = sluice_node_prepare(ranks->pds[i], i, ranks->count, attr);
         require(prepared[i], "rank %u: %s", i, sluice_last_error());
         require_ok(sluice_prepared_node_endpoints(prepared[i], ranks->made[i], ranks->count));
@@ -245,7 +244,6 @@ struct sluice_exchange *rank_exchange_open(struct rank *rank)
     const struct sluice_exchange_provider provider = {
         .size = sizeof(provider), .allgather = allgather, .alltoall = alltoall, .barrier = barrier};
     struct sluice_exchange *exchange =
-        sluice_exchange_wrap(&provider, rank, rank->index, rank->size);
-    require(exchange, "%s", sluice_last_error());
+        must(sluice_exchange_wrap(&provider, rank, rank->index, rank->size));
     return exchange;
 }

@@ -279,17 +279,33 @@ const void *check_made(const char *file, int line, const char *call, const void 
     return made;
 }
 
+/* Copies argument number index of the text of a call's arguments. */
+static void copy_argument(const char *arguments, size_t index, char name[100])
+{
+    size_t at = 0;
+    int depth = 0;
+    for (const char *c = arguments; *c && at < 99; c++) {
+        depth += *c == '(' || *c == '[' || *c == '{';
+        depth -= *c == ')' || *c == ']' || *c == '}';
+        if (*c == ',' && depth == 0) {
+            index--;
+            c += c[1] == ' ';
+        } else if (index == 0) {
+            name[at++] = *c;
+        }
+    }
+    name[at] = 0;
+}
+
 void check_equal(const char *file, int line, const char *names, const int64_t *values, size_t count)
 {
-    char text[200] = "";
-    size_t at = 0;
+    char got[100], wanted[100];
     for (size_t i = 0; i + 1 < count; i += 2) {
         if (values[i] != values[i + 1]) {
-            for (size_t k = 0; k < count && at < sizeof(text); k++) {
-                at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%lld", k > 0 ? ", " : "",
-                                       (long long)values[k]);
-            }
-            fail_at(file, line, "%s: %s", names, text);
+            copy_argument(names, i, got);
+            copy_argument(names, i + 1, wanted);
+            fail_at(file, line, "%s is %lld, not %lld (%s)", got, (long long)values[i],
+                    (long long)values[i + 1], wanted);
         }
     }
 }

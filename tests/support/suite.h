@@ -99,6 +99,8 @@ enum wire {
     static void name##_with(struct type *type __attribute__((unused)), \
                             int _i __attribute__((unused)))
 #define BEHIND_FIRST(...) , ##__VA_ARGS__
+/* An argument of them before which a pretend device is set up, by expressions. */
+#define ON_DEVICE(argument, ...) ((__VA_ARGS__), (argument))
 
 struct test {
     const char *title;
@@ -149,6 +151,13 @@ struct cases {
 
 int run_cases(const char *name, const struct cases *cases, size_t count);
 int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase));
+
+/* Attributes of a channel, as an argument: ATTR(.send_depth = 4). */
+#define ATTR(...) \
+    (&(const struct sluice_channel_attr){.size = sizeof(struct sluice_channel_attr), ##__VA_ARGS__})
+
+/* A request in place: REQUEST(.opcode = SLUICE_OP_SEND, .peer = 1). */
+#define REQUEST(...) ((struct sluice_request){__VA_ARGS__})
 
 /* The wire of the running test. */
 enum wire current_wire(void);

@@ -4,8 +4,8 @@
 void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *attr, uint32_t access)
 {
     star_open(&fixture->star, 2, attr);
-    memory_open(&fixture->near, fixture->star.sides.pds[0], BYTES);
-    memory_open_at(&fixture->far, fixture->star.sides.pds[1], BYTES, access, 0);
+    fixture->near = side_memory(&fixture->star.sides, 0, BYTES);
+    fixture->far = side_memory_at(&fixture->star.sides, 1, BYTES, access, 0);
     fixture->results = (uint64_t *)(void *)fixture->near.bytes;
     fixture->words = (uint64_t *)(void *)fixture->far.bytes;
     for (int i = 0; i < WORDS; i++) {
@@ -17,8 +17,6 @@ void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *att
 void fixture_close(struct fixture *fixture)
 {
     star_works(&fixture->star, 0);
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     star_close(&fixture->star);
 }
 

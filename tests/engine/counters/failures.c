@@ -9,9 +9,8 @@ TEST_WITH(fixture, failure_of_access, (NULL))
 {
     struct sluice_handle handles[2];
     struct sluice_sge sge = sge_of(fixture, 0, 10);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(fixture->pair.channels[0], &receive);
+        handles[i] = post_of(fixture->pair.channels[0], SLUICE_OP_RECEIVE, &sge);
     }
     fail_write(fixture, false);
     /* The other requests in flight end as cancelled. */
@@ -40,8 +39,7 @@ TEST_WITH(fixture, failure_by_truncation, (NULL))
 {
     struct sluice_sge near = sge_of(fixture, 0, 100);
     struct sluice_sge far = sge_of(fixture, 1, 99);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far);
-    struct sluice_handle handle = post(fixture->pair.channels[1], &receive);
+    struct sluice_handle handle = post_of(fixture->pair.channels[1], SLUICE_OP_RECEIVE, &far);
     require_result(sluice_channel_send(fixture->pair.channels[0], &near, 1, DEADLINE), -EMSGSIZE);
     await(fixture->pair.channels[1], handle, SLUICE_CLASS_TRUNCATED);
     for (int i = 0; i < 2; i++) {
@@ -97,8 +95,7 @@ TEST_WITH(fixture, work_that_found_no_room, (ATTR(.receive_depth = 1)))
 {
     struct sluice_channel *channel = fixture->pair.channels[0];
     struct sluice_sge sge = sge_of(fixture, 0, 10);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-    struct sluice_handle handle = post(channel, &receive);
+    struct sluice_handle handle = post_of(channel, SLUICE_OP_RECEIVE, &sge);
     require_result(sluice_channel_receive(channel, &sge, 1, SLUICE_MS(10), NULL), -ETIMEDOUT);
     fixture->wanted[0].refused++;
     fixture->wanted[0].queue_full++;
