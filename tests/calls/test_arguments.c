@@ -18,11 +18,10 @@ struct fixture {
 
 static void fixture_open(struct fixture *fixture)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .max_sge = 4, .max_inline = 32, .max_message = 4096};
+    struct sluice_channel_attr attr = *ATTR(.max_sge = 4, .max_inline = 32, .max_message = 4096);
     star_open(&fixture->star, 2, &attr);
     memory_open(&fixture->near, fixture->star.sides.pds[0], 10000);
-    memory_open(&fixture->far, fixture->star.sides.pds[1], 10000);
+    fixture->far = side_memory(&fixture->star.sides, 1, 10000);
     pattern_fill(fixture->near.bytes, fixture->near.length, 8);
     for (uint32_t i = 0; i < 2; i++) {
         memory_split(&fixture->near, 0, 100, fixture->sges[i], 8);
@@ -41,7 +40,6 @@ static void fixture_close(struct fixture *fixture)
     star_works(&fixture->star, 0);
     star_works(&fixture->star, 1);
     memory_close(&fixture->near);
-    memory_close(&fixture->far);
     star_close(&fixture->star);
 }
 
@@ -86,7 +84,7 @@ TEST_WITH(fixture, unknown_peer, ())
 
 TEST_WITH(fixture, unknown_operation, ())
 {
-    static const uint32_t opcodes[] = {SLUICE_OP_NONE, 5, 77, UINT32_MAX};
+    static const uint32_t opcodes[] = {SLUICE_OP_NONE, 5, 7, 77, UINT32_MAX};
     for (size_t i = 0; i < COUNT(opcodes); i++) {
         fixture->requests[1].opcode = opcodes[i];
         struct sluice_completion completion;
@@ -188,19 +186,21 @@ TEST_WITH(fixture, remote_ranges, ())
         refused(fixture, -ERANGE, "64 63");
         fixture->requests[1].remote.length = 0;
         refused(fixture, -ERANGE, "64");
+        fixture->requests[1].remote = memory_remote(&fixture->far, 0, 64);
+        fixture->requests[1].remote.addr = UINT64_MAX - 10;
+        refused(fixture, -ERANGE, "request 1");
     }
+    fixture->requests[1].remote = memory_remote(&fixture->far, 0, 0);
     require_error(sluice_multichannel_read(fixture->star.hub, 1, fixture->sges[1], 1,
                                            &fixture->requests[1].remote, DEADLINE),
                   -ERANGE, "64");
 }
 
-TEST(elements_outside_their_region)
+TEST_WITH(fixture, elements_outside_their_region, ())
 {
-    struct fixture fixture;
     struct sluice_sge sge;
     memset(&sge, 0xcc, sizeof(sge));
-    fixture_open(&fixture);
-    struct sluice_mr *mr = fixture.near.mr;
+    struct sluice_mr *mr = fixture->near.mr;
     require_error(sluice_mr_sge(mr, 0, 10001, &sge), -ERANGE, "10001 10000");
     require_error(sluice_mr_sge(mr, 1, 10000, &sge), -ERANGE, "10000");
     require_error(sluice_mr_sge(mr, 10001, 0, &sge), -ERANGE, "10001");
@@ -212,18 +212,15 @@ TEST(elements_outside_their_region)
     value_check(&sge, sizeof(sge), 0xcc);
     require_ok(sluice_mr_sge(mr, 10000, 0, &sge));
     require_ok(sluice_mr_sge(mr, 9999, 1, &sge));
-    require_equal(sge.addr, (uint64_t)(uintptr_t)fixture.near.bytes + 9999, sge.length, 1);
-    fixture_close(&fixture);
+    require_equal(sge.addr, (uint64_t)(uintptr_t)fixture->near.bytes + 9999, sge.length, 1);
 }
 
-TEST(elements_by_address)
+TEST_WITH(fixture, elements_by_address, ())
 {
-    struct fixture fixture;
     struct sluice_sge sge, same;
     memset(&sge, 0xcc, sizeof(sge));
-    fixture_open(&fixture);
-    struct sluice_mr *mr = fixture.near.mr;
-    uint8_t *bytes = fixture.near.bytes;
+    struct sluice_mr *mr = fixture->near.mr;
+    uint8_t *bytes = fixture->near.bytes;
     require_error(sluice_mr_sge_at(mr, bytes, 10001, &sge), -ERANGE, "10001 10000");
     require_error(sluice_mr_sge_at(mr, bytes + 1, 10000, &sge), -ERANGE, "outside");
     require_error(sluice_mr_sge_at(mr, bytes - 1, 1, &sge), -ERANGE, "outside");
@@ -239,7 +236,6 @@ TEST(elements_by_address)
     require_ok(sluice_mr_sge_at(mr, bytes + 17, 1000, &sge));
     require_ok(sluice_mr_sge(mr, 17, 1000, &same));
     require(memcmp(&sge, &same, sizeof(sge)) == 0, "length %u", sge.length);
-    fixture_close(&fixture);
 }
 
 /* The memory is reserved address space, and is never accessed. */
@@ -283,39 +279,34 @@ TEST_WITH(fixture, negative_times, ())
 }
 
 /* A call with an empty list returns 0, and reads or writes no argument. */
-TEST(empty_lists)
+TEST_WITH(fixture, empty_lists, ())
 {
-    struct fixture fixture;
     struct sluice_completion completions[2];
     struct sluice_handle handle;
     memset(completions, 0xcc, sizeof(completions));
     memset(&handle, 0xcc, sizeof(handle));
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
     require_ok(sluice_multichannel_submit(hub, NULL, 0, DEADLINE, completions));
-    require_ok(sluice_multichannel_submit(hub, fixture.requests, 0, 0, NULL));
+    require_ok(sluice_multichannel_submit(hub, fixture->requests, 0, 0, NULL));
     require_ok(sluice_multichannel_scatter_gather(hub, NULL, 0, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_post(hub, NULL, 0, DEADLINE, &handle));
-    require_ok(sluice_channel_submit(fixture.star.spokes[0], NULL, 0, DEADLINE, completions));
-    require_ok(sluice_channel_post(fixture.star.spokes[0], NULL, 0, DEADLINE, &handle));
+    require_ok(sluice_channel_submit(fixture->star.spokes[0], NULL, 0, DEADLINE, completions));
+    require_ok(sluice_channel_post(fixture->star.spokes[0], NULL, 0, DEADLINE, &handle));
     require_result(sluice_multichannel_poll(hub, completions, 0), 0);
     struct sluice_scope *scope = must(sluice_multichannel_scope_begin(hub, DEADLINE));
     require_result(sluice_scope_post(scope, NULL, 0, &handle), 0);
     require_ok(sluice_scope_end(scope, NULL));
     value_check(completions, sizeof(completions), 0xcc);
     value_check(&handle, sizeof(handle), 0xcc);
-    fixture_close(&fixture);
 }
 
-TEST(scatter_gather_lists)
+TEST_WITH(fixture, scatter_gather_lists, ())
 {
-    struct fixture fixture;
     struct sluice_completion completions[2];
     memset(completions, 0xcc, sizeof(completions));
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, fixture.sges[0]);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, fixture.sges[1]);
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, fixture->sges[0]);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, fixture->sges[1]);
     require_error(
         sluice_multichannel_scatter_gather(hub, &send, 1, &send, 1, DEADLINE, completions), -EINVAL,
         "send");
@@ -332,19 +323,16 @@ TEST(scatter_gather_lists)
         sluice_multichannel_scatter_gather(hub, &send, 1, &receive, 1, DEADLINE, completions),
         -EINVAL, "5");
     value_check(completions, sizeof(completions), 0xcc);
-    fixture_close(&fixture);
 }
 
-TEST(regions_of_a_multicast)
+TEST_WITH(fixture, regions_of_a_multicast, ())
 {
-    struct fixture fixture;
     struct sluice_completion completions[2];
     struct sluice_peer_remote_mr remotes[2] = {{0}, {.peer = 1, .generation = 1}};
     memset(completions, 0xcc, sizeof(completions));
-    fixture_open(&fixture);
-    struct sluice_multichannel *hub = fixture.star.hub;
-    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, fixture.sges[0]);
-    remotes[0].remote = remotes[1].remote = memory_remote(&fixture.far, 0, 64);
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, fixture->sges[0]);
+    remotes[0].remote = remotes[1].remote = memory_remote(&fixture->far, 0, 64);
     require_error(
         sluice_multichannel_multicast_write(hub, &write, remotes, 2, DEADLINE, completions),
         -ESTALE, "remotes[1] generation 1 index 1");
@@ -354,7 +342,6 @@ TEST(regions_of_a_multicast)
         sluice_multichannel_multicast_write(hub, &write, remotes, 2, DEADLINE, completions),
         -ERANGE, "64 63");
     value_check(completions, sizeof(completions), 0xcc);
-    fixture_close(&fixture);
 }
 
 TEST_WITH(fixture, null_arguments_of_calls, ())

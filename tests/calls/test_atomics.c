@@ -65,9 +65,8 @@ TEST_WITH(fixture, compare_swap_values, (NULL, ACCESS))
 /* In the other direction, by a channel; unpolled, one alone and several at once. */
 TEST_WITH(pair, channel_and_unpolled, (NULL))
 {
-    struct memory near, far;
-    memory_open(&near, pair->sides.pds[0], BYTES);
-    memory_open_at(&far, pair->sides.pds[1], BYTES, ACCESS, 0);
+    struct memory near = side_memory(&pair->sides, 0, BYTES);
+    struct memory far = side_memory_at(&pair->sides, 1, BYTES, ACCESS, 0);
     uint64_t *results = (uint64_t *)(void *)near.bytes, *words = (uint64_t *)(void *)far.bytes;
     struct sluice_sge sges[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) {
@@ -110,8 +109,6 @@ TEST_WITH(pair, channel_and_unpolled, (NULL))
         value = i % 2 == 0 ? value + i + 1 : value == i + 1 ? i + 2 : value;
     }
     require_word(words[0], value, "the last value");
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* A mistake of the caller, and the words of its error. */
@@ -273,8 +270,7 @@ TEST_WITH(fixture, forged_regions, (NULL, ACCESS), .times = 2)
 /* The last word of a region whose length is not a multiple of 8. */
 TEST_WITH(fixture, end_of_the_region, (NULL, ACCESS), .times = 2)
 {
-    struct memory odd;
-    memory_open_at(&odd, fixture->star.sides.pds[1], 20, ACCESS, 0);
+    struct memory odd = side_memory_at(&fixture->star.sides, 1, 20, ACCESS, 0);
     memset(odd.bytes, 0x77, 20);
     struct sluice_sge sge = result_sge(fixture, 0);
     struct sluice_remote_mr remote = memory_remote(&odd, 8, 12);
@@ -285,7 +281,6 @@ TEST_WITH(fixture, end_of_the_region, (NULL, ACCESS), .times = 2)
     remote.length = 8;
     refused(fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
     value_check(odd.bytes, 20, 0x77);
-    memory_close(&odd);
 }
 
 /* A channel that lets its peer read and write, or nothing. */
@@ -331,8 +326,7 @@ TEST_WITH(fixture, right_for_nothing_else,
  */
 TEST_WITH(fixture, no_place_for_the_result, (NULL, ACCESS), .times = 2)
 {
-    struct memory mute;
-    memory_open_at(&mute, fixture->star.sides.pds[0], 8, SLUICE_ACCESS_REMOTE_READ, 0);
+    struct memory mute = side_memory_at(&fixture->star.sides, 0, 8, SLUICE_ACCESS_REMOTE_READ, 0);
     memset(mute.bytes, 0, 8);
     struct sluice_remote_mr remote = word_of(fixture, 0);
     struct sluice_sge bad[] = {memory_sge(&mute, 0, 8), result_sge(fixture, 0),
@@ -345,15 +339,13 @@ TEST_WITH(fixture, no_place_for_the_result, (NULL, ACCESS), .times = 2)
         value_check(mute.bytes, 8, 0);
         star_reset(&fixture->star, 1);
     }
-    memory_close(&mute);
 }
 
 /* The rights with which memory may be registered, and those that a channel may allow. */
 TEST_WITH(sides, rights, ())
 {
     uint64_t word = 0;
-    struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                       .access = SLUICE_ACCESS_REMOTE_ATOMIC << 1};
+    struct sluice_channel_attr attr = *ATTR(.access = SLUICE_ACCESS_REMOTE_ATOMIC << 1);
     require_null(sluice_mr_register(sides->pds[0], &word, 8, SLUICE_ACCESS_REMOTE_ATOMIC), EINVAL,
                  "LOCAL_WRITE");
     require_null(
@@ -434,23 +426,20 @@ TEST_WITH(fixture, fence_passes_the_result_on, (NULL, ACCESS))
 }
 
 /* A large read before it and a large write behind it: the atomic operation is between them. */
-TEST(among_large_transfers)
+TEST_WITH(fixture, among_large_transfers, (NULL, ACCESS))
 {
-    struct fixture fixture;
-    struct memory near, far;
     size_t length = (size_t)(short_run() ? 1 : 8) << 20;
-    fixture_open(&fixture, NULL, ACCESS);
-    memory_open(&near, fixture.star.sides.pds[0], 2 * length);
-    memory_open_at(&far, fixture.star.sides.pds[1], length, ACCESS, 0);
+    struct memory near = side_memory(&fixture->star.sides, 0, 2 * length);
+    struct memory far = side_memory_at(&fixture->star.sides, 1, length, ACCESS, 0);
     struct sluice_remote_mr remote = memory_remote(&far, 0, length);
     struct sluice_remote_mr last = memory_remote(&far, length - 8, 8);
-    struct sluice_sge sges[] = {memory_sge(&near, 0, length), result_sge(&fixture, 0),
-                                memory_sge(&near, length, length), result_sge(&fixture, 1)};
+    struct sluice_sge sges[] = {memory_sge(&near, 0, length), result_sge(fixture, 0),
+                                memory_sge(&near, length, length), result_sge(fixture, 1)};
     for (int round = 0; round < 4; round++) {
         uint64_t word;
         struct sluice_request requests[4] = {
-            request_of(SLUICE_OP_READ, 1, &sges[0]), add_request(&fixture, 0, &sges[1], 1),
-            request_of(SLUICE_OP_WRITE, 1, &sges[2]), add_request(&fixture, 0, &sges[3], 1)};
+            request_of(SLUICE_OP_READ, 1, &sges[0]), add_request(fixture, 0, &sges[1], 1),
+            request_of(SLUICE_OP_WRITE, 1, &sges[2]), add_request(fixture, 0, &sges[3], 1)};
         requests[0].remote = requests[2].remote = remote;
         requests[1].remote = requests[3].remote = last;
         /* Without a fence, a write may overtake an earlier read. */
@@ -458,16 +447,13 @@ TEST(among_large_transfers)
         requests[1].flags = device_is_soft() ? 0 : SLUICE_FENCE;
         pattern_fill(far.bytes, length, pattern_key(1, 2, (uint32_t)round));
         pattern_fill(near.bytes + length, length, pattern_key(2, 1, (uint32_t)round));
-        require_ok(sluice_multichannel_submit(fixture.star.hub, requests, 4, DEADLINE, NULL));
+        require_ok(sluice_multichannel_submit(fixture->star.hub, requests, 4, DEADLINE, NULL));
         pattern_check(near.bytes, length, pattern_key(1, 2, (uint32_t)round));
         memcpy(&word, near.bytes + length - 8, 8);
-        require_word(fixture.results[0], word, "the last word of the read");
+        require_word(fixture->results[0], word, "the last word of the read");
         memcpy(&word, near.bytes + 2 * length - 8, 8);
-        require_word(fixture.results[1], word, "the last word of the write");
+        require_word(fixture->results[1], word, "the last word of the write");
     }
-    memory_close(&near);
-    memory_close(&far);
-    fixture_close(&fixture);
 }
 
 /* More operations than the agreed read depth: they are done in groups of that size. */

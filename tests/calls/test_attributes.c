@@ -105,8 +105,7 @@ TEST_WITH(sides, channel_max_message_out_of_range, ())
 
 TEST_WITH(sides, channel_psn_out_of_range, ())
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_CHANNEL_PSN, .psn = 0x1000000};
+    struct sluice_channel_attr attr = *ATTR(.flags = SLUICE_CHANNEL_PSN, .psn = 0x1000000);
     require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, "psn 16777216 0 16777215");
     require_null(sluice_multichannel_prepare(sides->pds[0], 3, &attr), EINVAL, "psn");
 }
@@ -114,28 +113,13 @@ TEST_WITH(sides, channel_psn_out_of_range, ())
 /* Every limit itself is legal. */
 TEST(channel_fields_at_their_limits)
 {
-    struct sluice_channel_attr least = {.size = sizeof(least),
-                                        .send_depth = 1,
-                                        .receive_depth = 1,
-                                        .max_sge = 1,
-                                        .max_inline = 1,
-                                        .access = SLUICE_ACCESS_NONE,
-                                        .read_depth = 1,
-                                        .ack_timeout = 1,
-                                        .retry_count = 1,
-                                        .rnr_timer = 1,
-                                        .rnr_retry = 1,
-                                        .flags = SLUICE_CHANNEL_PSN,
-                                        .psn = 0,
-                                        .path_mtu = 256,
-                                        .pkey = device_is_soft() ? 1 : 0x7fff,
-                                        .service_level = 1,
-                                        .traffic_class = 1,
-                                        .flow_label = 1,
-                                        .hop_limit = 1,
-                                        .wait_mode = SLUICE_WAIT_SPIN,
-                                        .spin_time = 1,
-                                        .max_message = 4096};
+    struct sluice_channel_attr least =
+        *ATTR(.send_depth = 1, .receive_depth = 1, .max_sge = 1, .max_inline = 1,
+              .access = SLUICE_ACCESS_NONE, .read_depth = 1, .ack_timeout = 1, .retry_count = 1,
+              .rnr_timer = 1, .rnr_retry = 1, .flags = SLUICE_CHANNEL_PSN, .psn = 0,
+              .path_mtu = 256, .pkey = device_is_soft() ? 1 : 0x7fff, .service_level = 1,
+              .traffic_class = 1, .flow_label = 1, .hop_limit = 1, .wait_mode = SLUICE_WAIT_SPIN,
+              .spin_time = 1, .max_message = 4096);
     struct sluice_channel_attr most = {.size = sizeof(most),
                                        /*
                                         * On rxe, half a completion queue of 32767 has room for
@@ -174,17 +158,13 @@ TEST(channel_fields_at_their_limits)
 /* Fields of 0, where 0 selects the default. */
 TEST(channel_fields_that_are_zero)
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr),
-                                       .max_inline = SLUICE_ZERO,
-                                       .ack_timeout = SLUICE_ZERO,
-                                       .retry_count = SLUICE_ZERO,
-                                       .rnr_timer = SLUICE_ZERO,
-                                       .rnr_retry = SLUICE_ZERO};
-    struct sluice_channel_info info = {.size = sizeof(info)};
+    struct sluice_channel_attr attr =
+        *ATTR(.max_inline = SLUICE_ZERO, .ack_timeout = SLUICE_ZERO, .retry_count = SLUICE_ZERO,
+              .rnr_timer = SLUICE_ZERO, .rnr_retry = SLUICE_ZERO);
     struct pair pair;
     pair_open(&pair, &attr);
     pair_works(&pair);
-    require_ok(sluice_channel_query(pair.channels[0], &info));
+    struct sluice_channel_info info = channel_info(pair.channels[0]);
     require_equal(info.max_inline, 0, info.ack_timeout, 0, info.retry_count, 0, info.rnr_timer, 0,
                   info.rnr_retry, 0);
     struct memory memory = side_memory(&pair.sides, 0, 8);
@@ -303,83 +283,37 @@ TEST(unknown_device)
 }
 
 /* One of each kind of object about which the library returns information. */
-struct told {
+struct objects {
     struct pair pair;
     struct sluice_multichannel *loop;
     struct sluice_device_list *list;
     uint32_t with_gids; /* index of a device that has GIDs, or the count */
 };
 
-static int tell_context(const struct told *told, void *info)
-{
-    return sluice_context_query(told->pair.sides.contexts[0], info);
-}
-
-static int tell_device(const struct told *told, void *info)
-{
-    return sluice_device_list_info(told->list, 0, info);
-}
-
-static int tell_port(const struct told *told, void *info)
-{
-    return sluice_device_list_port(told->list, sluice_device_list_count(told->list) - 1, 1, info);
-}
-
-static int tell_gid(const struct told *told, void *info)
-{
-    return sluice_device_list_gid(told->list, told->with_gids, 0, info);
-}
-
-static int tell_channel(const struct told *told, void *info)
-{
-    return sluice_channel_query(told->pair.channels[0], info);
-}
-
-static int tell_peer(const struct told *told, void *info)
-{
-    return sluice_multichannel_peer_query(told->loop, 1, info);
-}
-
-static int tell_error(const struct told *told, void *error)
-{
-    return sluice_channel_error(told->pair.channels[0], error);
-}
-
-static int tell_peer_error(const struct told *told, void *error)
-{
-    return sluice_multichannel_peer_error(told->loop, 1, error);
-}
-
-static int tell_counters(const struct told *told, void *counters)
-{
-    return sluice_channel_counters(told->pair.channels[0], counters);
-}
-
-static int tell_all_counters(const struct told *told, void *counters)
-{
-    return sluice_multichannel_counters(told->loop, counters);
-}
-
-static int tell_peer_counters(const struct told *told, void *counters)
-{
-    return sluice_multichannel_peer_counters(told->loop, 1, counters);
-}
-
-static int tell_choice(const struct told *told, void *info)
-{
-    return sluice_device_list_choice(told->list, test_device(), 0, info);
-}
-
-static int tell_variable(const struct told *told, void *info)
-{
-    (void)told;
-    return sluice_environment_variable(0, info);
-}
+/* A function that has the library write an info about one of them. */
+#define WRITER(name, call)                                                                     \
+    static int write_##name(const struct objects *objects __attribute__((unused)), void *info) \
+    {                                                                                          \
+        return call;                                                                           \
+    }
+WRITER(context, sluice_context_query(objects->pair.sides.contexts[0], info))
+WRITER(device, sluice_device_list_info(objects->list, 0, info))
+WRITER(port,
+       sluice_device_list_port(objects->list, sluice_device_list_count(objects->list) - 1, 1, info))
+WRITER(gid, sluice_device_list_gid(objects->list, objects->with_gids, 0, info))
+WRITER(channel, sluice_channel_query(objects->pair.channels[0], info))
+WRITER(peer, sluice_multichannel_peer_query(objects->loop, 1, info))
+WRITER(error, sluice_channel_error(objects->pair.channels[0], info))
+WRITER(peer_error, sluice_multichannel_peer_error(objects->loop, 1, info))
+WRITER(counters, sluice_channel_counters(objects->pair.channels[0], info))
+WRITER(all_counters, sluice_multichannel_counters(objects->loop, info))
+WRITER(peer_counters, sluice_multichannel_peer_counters(objects->loop, 1, info))
+WRITER(choice, sluice_device_list_choice(objects->list, test_device(), 0, info))
+WRITER(variable, sluice_environment_variable(0, info))
 
 /* Fails in a process that is not a rank. */
-static int tell_launch(const struct told *told, void *info)
+static int write_launch(const struct objects *objects __attribute__((unused)), void *info)
 {
-    (void)told;
     setenv("SLUICE_RANK", "0", 1);
     setenv("SLUICE_RANKS", "1", 1);
     return sluice_exchange_launch(info);
@@ -393,22 +327,22 @@ static int tell_launch(const struct told *told, void *info)
 static const struct written {
     const char *name;
     uint32_t size, first_size;
-    int (*call)(const struct told *told, void *info);
+    int (*call)(const struct objects *objects, void *info);
 } writtens[] = {
-    WRITTEN(sluice_context_info, 144, tell_context),
-    WRITTEN(sluice_device_info, 312, tell_device),
-    WRITTEN(sluice_port_info, 192, tell_port),
-    WRITTEN(sluice_gid_info, 116, tell_gid),
-    WRITTEN(sluice_channel_info, 240, tell_channel),
-    WRITTEN(sluice_channel_info, 240, tell_peer),
-    WRITTEN(sluice_error, 384, tell_error),
-    WRITTEN(sluice_error, 384, tell_peer_error),
-    WRITTEN(sluice_counters, 456, tell_counters),
-    WRITTEN(sluice_counters, 456, tell_all_counters),
-    WRITTEN(sluice_counters, 456, tell_peer_counters),
-    WRITTEN(sluice_choice_info, 320, tell_choice),
-    WRITTEN(sluice_variable_info, 840, tell_variable),
-    WRITTEN(sluice_launch_info, 504, tell_launch),
+    WRITTEN(sluice_context_info, 144, write_context),
+    WRITTEN(sluice_device_info, 312, write_device),
+    WRITTEN(sluice_port_info, 192, write_port),
+    WRITTEN(sluice_gid_info, 116, write_gid),
+    WRITTEN(sluice_channel_info, 240, write_channel),
+    WRITTEN(sluice_channel_info, 240, write_peer),
+    WRITTEN(sluice_error, 384, write_error),
+    WRITTEN(sluice_error, 384, write_peer_error),
+    WRITTEN(sluice_counters, 456, write_counters),
+    WRITTEN(sluice_counters, 456, write_all_counters),
+    WRITTEN(sluice_counters, 456, write_peer_counters),
+    WRITTEN(sluice_choice_info, 320, write_choice),
+    WRITTEN(sluice_variable_info, 840, write_variable),
+    WRITTEN(sluice_launch_info, 504, write_launch),
 };
 
 #define MOST 4096 /* no struct is larger */
@@ -430,11 +364,12 @@ static void set_size(uint32_t size)
  * Known fields are written, unknown fields are zeroed, and the bytes behind the struct are
  * unchanged.
  */
-static void tell_with_size(const struct told *told, const struct written *written, uint32_t size)
+static void write_with_size(const struct objects *objects, const struct written *written,
+                            uint32_t size)
 {
     uint32_t known = size < written->size ? size : written->size;
     set_size(size);
-    require_ok(written->call(told, &room));
+    require_ok(written->call(objects, &room));
     require(room.size == size, "%s: %u, was %u", written->name, room.size, size);
     for (uint32_t at = sizeof(size); at + 8 <= known; at += 4) {
         uint32_t word;
@@ -445,53 +380,54 @@ static void tell_with_size(const struct told *told, const struct written *writte
     value_check(room.bytes + size, sizeof(room.bytes) - size, UNTOUCHED);
 }
 
-static void refuse_size(const struct told *told, const struct written *written, uint32_t size,
+static void refuse_size(const struct objects *objects, const struct written *written, uint32_t size,
                         int error)
 {
     char words[100];
     snprintf(words, sizeof(words), "%s.size %u", written->name, size);
     set_size(size);
-    require_error(written->call(told, &room), error, words);
+    require_error(written->call(objects, &room), error, words);
     require(room.size == size, "%s: %u, was %u", written->name, room.size, size);
     value_check(room.bytes + sizeof(size), sizeof(room.bytes) - sizeof(size), UNTOUCHED);
 }
 
-static void open_told(struct told *told)
+static void open_objects(struct objects *objects)
 {
-    memset(told, 0, sizeof(*told));
-    pair_open(&told->pair, NULL);
-    told->loop = loop_open(told->pair.sides.pds[0], 2, NULL);
-    told->list = must(sluice_device_list_get());
-    uint32_t count = sluice_device_list_count(told->list);
-    while (told->with_gids < count && device_info(told->list, told->with_gids).gids == 0) {
-        told->with_gids++;
+    memset(objects, 0, sizeof(*objects));
+    pair_open(&objects->pair, NULL);
+    objects->loop = loop_open(objects->pair.sides.pds[0], 2, NULL);
+    objects->list = must(sluice_device_list_get());
+    uint32_t count = sluice_device_list_count(objects->list);
+    while (objects->with_gids < count && device_info(objects->list, objects->with_gids).gids == 0) {
+        objects->with_gids++;
     }
 }
 
 /* Programs that were built with an older or a newer header than the library. */
 TEST(information_of_another_version)
 {
-    struct told told;
-    open_told(&told);
+    struct objects objects;
+    open_objects(&objects);
     for (size_t i = 0; i < COUNT(writtens); i++) {
         const struct written *written = &writtens[i];
-        if (written->call != tell_gid || told.with_gids < sluice_device_list_count(told.list)) {
+        if (written->call != write_gid ||
+            objects.with_gids < sluice_device_list_count(objects.list)) {
             for (uint32_t size = written->first_size; size <= written->size + 24; size += 4) {
-                tell_with_size(&told, written, size);
+                write_with_size(&objects, written, size);
             }
-            tell_with_size(&told, written, written->size + 1);
-            tell_with_size(&told, written, MOST);
+            write_with_size(&objects, written, written->size + 1);
+            write_with_size(&objects, written, MOST);
         }
-        refuse_size(&told, written, 0, -EINVAL);
-        refuse_size(&told, written, sizeof(void *), -EINVAL);
-        refuse_size(&told, written, written->first_size - 1, -EINVAL);
-        refuse_size(&told, written, MOST + 1, -E2BIG);
-        refuse_size(&told, written, UINT32_MAX, -E2BIG);
-        require_error(written->call(&told, NULL), -EINVAL, written->name);
+        refuse_size(&objects, written, 0, -EINVAL);
+        refuse_size(&objects, written, sizeof(void *), -EINVAL);
+        refuse_size(&objects, written, written->first_size - 1, -EINVAL);
+        refuse_size(&objects, written, MOST + 1, -E2BIG);
+        refuse_size(&objects, written, UINT32_MAX, -E2BIG);
+        require_error(written->call(&objects, NULL), -EINVAL, written->name);
     }
-    sluice_device_list_free(told.list);
-    sluice_multichannel_close(told.loop);
-    pair_close(&told.pair);
+    sluice_device_list_free(objects.list);
+    sluice_multichannel_close(objects.loop);
+    pair_close(&objects.pair);
 }
 
 int main(void)

@@ -29,15 +29,13 @@ struct fixture {
 static void fixture_open(struct fixture *fixture)
 {
     pair_open(&fixture->pair, &attr);
-    memory_open(&fixture->near, fixture->pair.sides.pds[0], SPAN);
-    memory_open(&fixture->far, fixture->pair.sides.pds[1], SPAN);
+    fixture->near = side_memory(&fixture->pair.sides, 0, SPAN);
+    fixture->far = side_memory(&fixture->pair.sides, 1, SPAN);
     fixture->seed = 1;
 }
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     pair_close(&fixture->pair);
 }
 
@@ -127,12 +125,9 @@ static uint64_t find_byte(const struct sluice_layout *layout, uint64_t at)
 static struct sluice_request ask(struct fixture *fixture, uint32_t opcode,
                                  const struct sluice_blocks *blocks)
 {
-    return (struct sluice_request){.opcode = opcode,
-                                   .sge_count = 1,
-                                   .sge = memory_sge(&fixture->near, 0, SPAN),
-                                   .remote = memory_remote(&fixture->far, 0, SPAN),
-                                   .user_data = 77,
-                                   .blocks = blocks};
+    return REQUEST(.opcode = opcode, .sge_count = 1, .sge = memory_sge(&fixture->near, 0, SPAN),
+                   .remote = memory_remote(&fixture->far, 0, SPAN), .user_data = 77,
+                   .blocks = blocks);
 }
 
 /* All bytes of the source differ from those in the gaps of the destination. */
@@ -384,23 +379,19 @@ TEST_WITH(fixture, refused_by_the_peer, ())
 TEST_WITH(star, many_peers, (4, &attr))
 {
     static const uint32_t everybody[] = {0, 1, 2, 3};
-    struct memory near, far;
     struct sluice_request requests[4];
     struct sluice_peer_remote_mr remotes[4];
     const struct sluice_blocks blocks = {
         .size = sizeof(blocks),
         .local = {.kind = SLUICE_LAYOUT_STRIDED, .count = 50, .bytes = 10, .stride = 40},
         .remote = {.kind = SLUICE_LAYOUT_STRIDED, .count = 25, .bytes = 20, .stride = 21}};
-    memory_open(&near, star->sides.pds[0], 8000);
-    memory_open(&far, star->sides.pds[1], 8000);
+    struct memory near = side_memory(&star->sides, 0, 8000);
+    struct memory far = side_memory(&star->sides, 1, 8000);
     pattern_fill(near.bytes, near.length, 5);
     for (uint32_t i = 0; i < 4; i++) {
-        requests[i] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
-                                              .peer = i,
-                                              .sge_count = 1,
-                                              .sge = memory_sge(&near, 2000 * i, 2000),
-                                              .remote = memory_remote(&far, 2000 * i, 2000),
-                                              .blocks = &blocks};
+        requests[i] = REQUEST(.opcode = SLUICE_OP_WRITE, .peer = i, .sge_count = 1,
+                              .sge = memory_sge(&near, 2000 * i, 2000),
+                              .remote = memory_remote(&far, 2000 * i, 2000), .blocks = &blocks);
         require_ok(sluice_multichannel_peer_remote(star->hub, i, &requests[i].remote, &remotes[i]));
     }
     require_ok(sluice_multichannel_scatter_write(star->hub, requests, 4, DEADLINE, NULL));
@@ -429,8 +420,6 @@ TEST_WITH(star, many_peers, (4, &attr))
     require_error(
         sluice_multichannel_multicast_send(star->hub, requests, everybody, 4, DEADLINE, NULL),
         -EINVAL, "blocks.remote of a send");
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /* Wrong blocks, of which nothing is posted. */

@@ -32,8 +32,8 @@ static void bench_open(struct bench *bench)
     sluice_context_close(context);
     attr.send_depth = info.max_send_depth < DEPTH ? info.max_send_depth : DEPTH;
     star_open(&bench->star, 2, &attr);
-    memory_open(&bench->near, bench->star.sides.pds[0], LENGTH);
-    memory_open(&bench->far, bench->star.sides.pds[1], LENGTH);
+    bench->near = side_memory(&bench->star.sides, 0, LENGTH);
+    bench->far = side_memory(&bench->star.sides, 1, LENGTH);
     bench->sge = memory_sge(&bench->near, 0, LENGTH);
     bench->remote = memory_remote(&bench->far, 0, LENGTH);
     /* Both peers are connected first: a cause must not strike while the library connects. */
@@ -45,8 +45,6 @@ static void bench_close(struct bench *bench)
 {
     if (!bench->all_fail)
         star_works(&bench->star, 1);
-    memory_close(&bench->near);
-    memory_close(&bench->far);
     star_close(&bench->star);
 }
 

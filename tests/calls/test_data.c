@@ -45,15 +45,13 @@ static void transfer_open(struct transfer *transfer, size_t length)
     pair_open(&transfer->pair, &attr);
     struct sluice_context_info info = context_info(transfer->pair.sides.contexts[0]);
     transfer->max_send = info.max_message < SIZE_MAX ? (size_t)info.max_message : SIZE_MAX;
-    memory_open_at(&transfer->source, transfer->pair.sides.pds[0], length, ACCESS_ALL, 0);
-    memory_open_at(&transfer->target, transfer->pair.sides.pds[1], length, ACCESS_ALL, 3);
+    transfer->source = side_memory_at(&transfer->pair.sides, 0, length, ACCESS_ALL, 0);
+    transfer->target = side_memory_at(&transfer->pair.sides, 1, length, ACCESS_ALL, 3);
     transfer->sge_count = 1;
 }
 
 static void transfer_close(struct transfer *transfer)
 {
-    memory_close(&transfer->source);
-    memory_close(&transfer->target);
     pair_close(&transfer->pair);
 }
 
@@ -131,26 +129,6 @@ static void send_marked(struct transfer *transfer, size_t size)
     send_one(transfer, size, &immediate);
 }
 
-static void try_sizes(void (*move)(struct transfer *transfer, size_t size))
-{
-    struct transfer transfer;
-    transfer_open(&transfer, GREATEST);
-    for (size_t i = 0; i < size_count(); i++) {
-        move(&transfer, sizes[i]);
-    }
-    transfer_close(&transfer);
-}
-
-TEST(send_and_receive)
-{
-    try_sizes(send_bare);
-}
-
-TEST(send_with_immediate)
-{
-    try_sizes(send_marked);
-}
-
 static void write_one(struct transfer *transfer, size_t size)
 {
     uint64_t key = pattern_key(0, 1, (uint32_t)size);
@@ -159,11 +137,6 @@ static void write_one(struct transfer *transfer, size_t size)
     require_ok(sluice_channel_write(transfer->pair.channels[0], transfer->source_sges,
                                     transfer->sge_count, &remote, DEADLINE));
     verify(transfer, size, key);
-}
-
-TEST(write_to_memory)
-{
-    try_sizes(write_one);
 }
 
 static void write_immediate_one(struct transfer *transfer, size_t size)
@@ -182,11 +155,6 @@ static void write_immediate_one(struct transfer *transfer, size_t size)
     verify(transfer, size, key);
 }
 
-TEST(write_with_immediate)
-{
-    try_sizes(write_immediate_one);
-}
-
 /* The reader's memory is the target of the transfer; it pulls from the source. */
 static void read_one(struct transfer *transfer, size_t size)
 {
@@ -198,9 +166,14 @@ static void read_one(struct transfer *transfer, size_t size)
     verify(transfer, size, key);
 }
 
-TEST(read_from_memory)
+static void (*const moves[])(struct transfer *transfer, size_t size) = {
+    send_bare, send_marked, write_one, write_immediate_one, read_one};
+
+TEST_WITH(transfer, each_operation_in_all_sizes, (GREATEST), .times = COUNT(moves))
 {
-    try_sizes(read_one);
+    for (size_t i = 0; i < size_count(); i++) {
+        moves[_i](transfer, sizes[i]);
+    }
 }
 
 TEST_WITH(transfer, lists_of_elements, (2 << 20))
@@ -247,8 +220,7 @@ TEST_WITH(transfer, receive_longer_than_message, (70000))
         pattern_fill(transfer->source.bytes, size, size);
         struct sluice_sge from = memory_sge(&transfer->source, 0, size);
         struct sluice_sge to = memory_sge(&transfer->target, 0, transfer->target.length);
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &to);
-        struct sluice_handle handle = post(transfer->pair.channels[1], &receive);
+        struct sluice_handle handle = post_of(transfer->pair.channels[1], SLUICE_OP_RECEIVE, &to);
         require_ok(sluice_channel_send(transfer->pair.channels[0], &from, 1, DEADLINE));
         struct sluice_completion completion =
             await(transfer->pair.channels[1], handle, SLUICE_CLASS_NONE);
@@ -282,32 +254,30 @@ TEST_WITH(pair, allocated_memory, (NULL))
 }
 
 /* A long message in each direction at the same time, by unpolled work. */
-TEST(both_directions_at_once)
+TEST_WITH(pair, both_directions_at_once, (NULL))
 {
-    struct pair pair;
     struct memory memories[2];
     struct sluice_handle handles[2][2];
     size_t length = short_run() ? 1 << 20 : 8 << 20;
-    pair_open(&pair, NULL);
     for (int i = 0; i < 2; i++) {
-        memory_open(&memories[i], pair.sides.pds[i], 2 * length);
+        memory_open(&memories[i], pair->sides.pds[i], 2 * length);
         pattern_fill(memories[i].bytes, length, (uint64_t)i);
         struct sluice_sge sges[2] = {memory_sge(&memories[i], 0, length),
                                      memory_sge(&memories[i], length, length)};
         struct sluice_request requests[2] = {request_of(SLUICE_OP_SEND, 0, &sges[0]),
                                              request_of(SLUICE_OP_RECEIVE, 0, &sges[1])};
-        require_result(sluice_channel_post(pair.channels[i], requests, 2, DEADLINE, handles[i]), 2);
+        require_result(sluice_channel_post(pair->channels[i], requests, 2, DEADLINE, handles[i]),
+                       2);
     }
     for (int i = 0; i < 4; i++) {
         struct sluice_completion completion =
-            await(pair.channels[i / 2], handles[i / 2][i % 2], SLUICE_CLASS_NONE);
+            await(pair->channels[i / 2], handles[i / 2][i % 2], SLUICE_CLASS_NONE);
         require(completion.bytes == length, "%llu bytes", (unsigned long long)completion.bytes);
     }
     for (int i = 0; i < 2; i++) {
         pattern_check(memories[i].bytes + length, length, (uint64_t)!i);
         memory_close(&memories[i]);
     }
-    pair_close(&pair);
 }
 
 int main(void)

@@ -165,8 +165,7 @@ TEST_WITH(pair, deadline_of_unpolled_work, (NULL))
 TEST_WITH(pair, timeout_of_a_wait_is_harmless, (NULL))
 {
     struct sluice_completion completion;
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle handle = post(pair->channels[0], &receive);
+    struct sluice_handle handle = post_of(pair->channels[0], SLUICE_OP_RECEIVE, NULL);
     for (int i = 0; i < 5; i++) {
         int64_t timeout = i == 0 ? 0 : SLUICE_MS(10);
         int64_t start = clock_now();
@@ -257,10 +256,9 @@ TEST(submit_returns_the_first_real_failure)
 /* The first error of a channel is kept, and returned with the flushes after it. */
 TEST_WITH(pair, first_error_is_kept, (NULL))
 {
-    struct memory memory;
     struct sluice_handle handles[5];
     struct sluice_error none = {.size = sizeof(none)};
-    memory_open(&memory, pair->sides.pds[0], 64);
+    struct memory memory = side_memory(&pair->sides, 0, 64);
     require_ok(sluice_channel_error(pair->channels[0], &none));
     require(none.status == 0 && none.error == 0 && none.error_class == 0, "%s", none.text);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
@@ -283,7 +281,6 @@ TEST_WITH(pair, first_error_is_kept, (NULL))
     require(error.status == first.status && error.opcode == SLUICE_OP_WRITE &&
                 error.error_class == SLUICE_CLASS_ACCESS && error.peer == 0,
             "%s", error.text);
-    memory_close(&memory);
 }
 
 /*
@@ -316,34 +313,28 @@ TEST(peer_of_a_closed_end_notices)
  * With limited retries the device gives up by itself; soft has none, so the deadline ends the send.
  * The class is the same, and no data arrive.
  */
-TEST(no_receive_until_the_last_retry)
+TEST_WITH(pair, no_receive_until_the_last_retry, (ATTR(.rnr_timer = 1, .rnr_retry = 2)))
 {
-    const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 1, .rnr_retry = 2};
     uint32_t status = device_is_soft() ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_RNR_RETRY_EXC_ERR;
-    struct pair pair;
-    pair_open(&pair, &attr);
-    struct memory memory = side_memory(&pair.sides, 0, 64);
+    struct memory memory = side_memory(&pair->sides, 0, 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     int64_t deadline = device_is_soft() ? SLUICE_MS(100) : DEADLINE;
-    require_result(sluice_channel_send(pair.channels[0], &sge, 1, deadline), -ETIMEDOUT);
-    require(channel_error(pair.channels[0]).status == status, "%s",
-            channel_error(pair.channels[0]).text);
-    pair_close(&pair);
+    require_result(sluice_channel_send(pair->channels[0], &sge, 1, deadline), -ETIMEDOUT);
+    require(channel_error(pair->channels[0]).status == status, "%s",
+            channel_error(pair->channels[0]).text);
 }
 
 /* The queue pair of the endpoint is gone before the connection. */
 TEST_WITH(sides, endpoint_of_nobody, ())
 {
-    const struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .ack_timeout = 12, .retry_count = 3};
+    const struct sluice_channel_attr attr = *ATTR(.ack_timeout = 12, .retry_count = 3);
     struct sluice_endpoint ours, theirs;
     struct sluice_handle handles[2];
     struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], &attr, &ours);
     sluice_prepared_channel_free(prepare_channel(sides->pds[1], &attr, &theirs));
     struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &theirs));
     for (int i = 0; i < 2; i++) {
-        struct sluice_request request = request_of(SLUICE_OP_SEND, 0, NULL);
-        handles[i] = post(channel, &request);
+        handles[i] = post_of(channel, SLUICE_OP_SEND, NULL);
     }
     await(channel, handles[0], SLUICE_CLASS_PEER_LOST);
     await(channel, handles[1], SLUICE_CLASS_CANCELLED);

@@ -98,17 +98,13 @@ TEST_WITH(pair, a_message_makes_the_fd_readable, (NULL))
 /* A send completes because the peer receives; writes and reads complete without its program. */
 TEST_WITH(pair, own_requests_make_the_fd_readable, (NULL))
 {
-    struct memory memory;
-    memory_open(&memory, pair->sides.pds[0], 1 << 20);
+    struct memory memory = side_memory(&pair->sides, 0, 1 << 20);
     struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
-    struct memory other;
-    memory_open(&other, pair->sides.pds[1], 1 << 20);
+    struct memory other = side_memory(&pair->sides, 1, 1 << 20);
     struct sluice_sge into = memory_sge(&other, 0, other.length);
-    post(pair->channels[0], &send);
+    post_of(pair->channels[0], SLUICE_OP_SEND, &sge);
     require_result(settle(pair->channels[0]), 0);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &into);
-    post(pair->channels[1], &receive);
+    post_of(pair->channels[1], SLUICE_OP_RECEIVE, &into);
     struct sluice_completion received = loop_once(pair->channels[1]);
     require(received.bytes == other.length, "%llu", (unsigned long long)received.bytes);
     struct sluice_completion sent = loop_once(pair->channels[0]);
@@ -118,8 +114,6 @@ TEST_WITH(pair, own_requests_make_the_fd_readable, (NULL))
     post(pair->channels[0], &read);
     struct sluice_completion completion = loop_once(pair->channels[0]);
     require_class(&completion, SLUICE_CLASS_NONE);
-    memory_close(&memory);
-    memory_close(&other);
 }
 
 /* Another call has taken the completion from the device already, so no fd would become readable. */

@@ -46,8 +46,8 @@ static void fixture_open(struct fixture *fixture)
     if (fixture->atomics) {
         access |= SLUICE_ACCESS_REMOTE_ATOMIC;
     }
-    memory_open_at(&fixture->near, fixture->star.sides.pds[0], PEERS * LENGTH, access, 0);
-    memory_open_at(&fixture->far, fixture->star.sides.pds[1], PEERS * LENGTH, access, 0);
+    fixture->near = side_memory_at(&fixture->star.sides, 0, PEERS * LENGTH, access, 0);
+    fixture->far = side_memory_at(&fixture->star.sides, 1, PEERS * LENGTH, access, 0);
     for (uint32_t i = 0; i < PEERS; i++) {
         fixture->near_sges[i] = memory_sge(&fixture->near, i * LENGTH, LENGTH);
         fixture->far_sges[i] = memory_sge(&fixture->far, i * LENGTH, LENGTH);
@@ -58,8 +58,6 @@ static void fixture_open(struct fixture *fixture)
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->near);
-    memory_close(&fixture->far);
     star_close(&fixture->star);
 }
 
@@ -89,8 +87,11 @@ static uint8_t *bytes_of(const struct sluice_sge *sge)
     return (uint8_t *)(uintptr_t)sge->addr;
 }
 
-/* Prepares the arguments of a valid call, with the first piece if there are many. */
-static void prepare(struct fixture *fixture, const struct form *form)
+/*
+ * Prepares the arguments of a valid call, with the first piece if there are many. Requests of a
+ * list have their element inside, or in a list of elements.
+ */
+static void prepare(struct fixture *fixture, const struct form *form, bool inside)
 {
     uint32_t length = form_is_atomic(form) ? 8 : LENGTH;
     fixture->form = form;
@@ -99,6 +100,10 @@ static void prepare(struct fixture *fixture, const struct form *form)
         fixture->near_sges[i].length = fixture->far_sges[i].length = length;
         fixture->near_remotes[i].length = fixture->far_remotes[i].length = length;
         fixture->requests[i] = request_of(SLUICE_OP_NONE, i, &own_sges(fixture)[i]);
+        if (inside) {
+            fixture->requests[i].sge = own_sges(fixture)[i];
+            fixture->requests[i].sges = NULL;
+        }
         fixture->requests[i].remote = other_remotes(fixture)[i];
         fixture->remotes[i] = (struct sluice_peer_remote_mr){
             .peer = targets[i], .remote = other_remotes(fixture)[targets[i]]};
@@ -304,7 +309,7 @@ static void move_bytes(const struct form *form, bool with_handles)
     struct sluice_handle theirs[PEERS];
     bool helped[PEERS];
     fixture_open(&fixture);
-    prepare(&fixture, form);
+    prepare(&fixture, form, !with_handles);
     if (form_is_atomic(form) && !fixture.atomics) {
         return fixture_close(&fixture);
     }
@@ -451,7 +456,7 @@ static void ask_wrongly(const struct form *form)
     struct fixture fixture;
     struct sluice_completion completion;
     fixture_open(&fixture);
-    prepare(&fixture, form);
+    prepare(&fixture, form, false);
     struct form_call *call = &fixture.call;
     if (form->of == OF_SCOPE) {
         begin_scope(&fixture);
@@ -498,7 +503,7 @@ static void ask_beside_a_scope(const struct form *form)
     struct fixture fixture;
     struct sluice_scope_report report = {.size = sizeof(report)};
     fixture_open(&fixture);
-    prepare(&fixture, form);
+    prepare(&fixture, form, false);
     fill(&fixture);
     struct sluice_scope *scope =
         must(by_hub(form) ? sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE)
@@ -524,7 +529,7 @@ static void ask_a_failed_peer(const struct form *form)
         return;
     }
     fixture_open(&fixture);
-    prepare(&fixture, form);
+    prepare(&fixture, form, false);
     star_break(&fixture.star, 2);
     if (form->shape == ONE) {
         fixture.call.peer = 2;

@@ -25,7 +25,7 @@ static void fixture_open(struct fixture *fixture)
 {
     struct memory gone;
     pair_open(&fixture->pair, &attr);
-    memory_open(&fixture->far, fixture->pair.sides.pds[1], LENGTH);
+    fixture->far = side_memory(&fixture->pair.sides, 1, LENGTH);
     memory_open(&gone, fixture->pair.sides.pds[0], LENGTH);
     fixture->keys[0] = 0;
     fixture->keys[1] = 0xdeadbeef;
@@ -35,7 +35,6 @@ static void fixture_open(struct fixture *fixture)
 
 static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&fixture->far);
     pair_close(&fixture->pair);
 }
 

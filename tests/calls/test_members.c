@@ -55,10 +55,8 @@ TEST(added_to_those_there_were)
     server.all = star.hub;
     struct sides sides = server.sides;
     server.sides = star.sides;
-    memory_close(&server.memory);
-    memory_close(&server.far);
-    memory_open(&server.memory, star.sides.pds[0], 4096);
-    memory_open(&server.far, star.sides.pds[1], 4096);
+    server.memory = side_memory(&star.sides, 0, 4096);
+    server.far = side_memory(&star.sides, 1, 4096);
     for (uint32_t i = 3; i < 9; i++) {
         client_works(&server, client_comes(&server, i));
         star_works(&star, i % 3);
@@ -72,8 +70,6 @@ TEST(added_to_those_there_were)
     for (uint32_t i = 0; i < 9; i++) {
         sluice_channel_close(server.clients[i]);
     }
-    memory_close(&server.memory);
-    memory_close(&server.far);
     star_close(&star);
     sides_close(&sides);
 }
@@ -86,28 +82,26 @@ static size_t bytes_used(void)
 }
 
 /* Descriptors, memory and objects of the device. */
-TEST(nothing_is_left_behind)
+TEST_WITH(server, nothing_is_left_behind, (4))
 {
     const int cycles = short_run() ? 300 : 10000;
-    struct server server;
     size_t bytes = 0;
     int fds = 0;
     int qps = 0;
-    server_open(&server, 4);
-    client_comes(&server, 0);
+    client_comes(server, 0);
     for (int cycle = 0; cycle < cycles; cycle++) {
-        client_comes(&server, 1);
+        client_comes(server, 1);
         if (cycle % 16 == 0) {
-            client_works(&server, 1);
+            client_works(server, 1);
         }
-        client_goes(&server, 1, cycle % 2 == 0);
+        client_goes(server, 1, cycle % 2 == 0);
         if (cycle == 99) {
             fds = count_fds();
             qps = count_objects("qp");
             bytes = bytes_used();
         }
         if (cycle % 100 == 50) {
-            client_works(&server, 0);
+            client_works(server, 0);
         }
     }
     require(settle_fds(fds) <= fds, "%d fds, were %d", count_fds(), fds);
@@ -118,42 +112,38 @@ TEST(nothing_is_left_behind)
      */
     require(SANITIZED || bytes_used() < bytes + (size_t)cycles * 32 + 65536, "%zu bytes, were %zu",
             bytes_used(), bytes);
-    require_equal(sluice_multichannel_peers(server.all), 2);
-    server_close(&server);
+    require_equal(sluice_multichannel_peers(server->all), 2);
 }
 
 /* Requests of other peers in flight go on when the arrays move. */
-TEST(come_and_go_beside_traffic)
+TEST_WITH(server, come_and_go_beside_traffic, (8))
 {
     const uint32_t guests = short_run() ? 40 : 100;
-    struct server server;
     struct sluice_completion completion;
-    server_open(&server, 8);
-    client_comes(&server, 0);
-    client_comes(&server, 1);
+    client_comes(server, 0);
+    client_comes(server, 1);
     for (uint32_t i = 0; i < guests; i++) {
-        struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, i % 2, i);
+        struct sluice_request receive = client_request(server, SLUICE_OP_RECEIVE, i % 2, i);
         struct sluice_handle handle;
-        require_result(sluice_multichannel_post(server.all, &receive, 1, SLUICE_FOREVER, &handle),
+        require_result(sluice_multichannel_post(server->all, &receive, 1, SLUICE_FOREVER, &handle),
                        1);
-        client_comes(&server, 2 + i);
-        require_result(sluice_multichannel_wait(server.all, &handle, 0, &completion), -ETIMEDOUT);
-        require_ok(sluice_channel_send(server.clients[i % 2], NULL, 0, DEADLINE));
-        require_ok(sluice_multichannel_wait(server.all, &handle, DEADLINE, &completion));
+        client_comes(server, 2 + i);
+        require_result(sluice_multichannel_wait(server->all, &handle, 0, &completion), -ETIMEDOUT);
+        require_ok(sluice_channel_send(server->clients[i % 2], NULL, 0, DEADLINE));
+        require_ok(sluice_multichannel_wait(server->all, &handle, DEADLINE, &completion));
         require(completion.user_data == i && completion.error == 0, "%d", completion.error);
     }
     for (uint32_t i = 0; i < guests; i++) {
-        struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, i % 2, i);
+        struct sluice_request receive = client_request(server, SLUICE_OP_RECEIVE, i % 2, i);
         struct sluice_handle handle;
-        require_result(sluice_multichannel_post(server.all, &receive, 1, SLUICE_FOREVER, &handle),
+        require_result(sluice_multichannel_post(server->all, &receive, 1, SLUICE_FOREVER, &handle),
                        1);
-        require_ok(sluice_channel_send(server.clients[i % 2], NULL, 0, DEADLINE));
-        client_goes(&server, 2 + i, i % 3 == 0);
-        require_ok(sluice_multichannel_wait(server.all, &handle, DEADLINE, &completion));
+        require_ok(sluice_channel_send(server->clients[i % 2], NULL, 0, DEADLINE));
+        client_goes(server, 2 + i, i % 3 == 0);
+        require_ok(sluice_multichannel_wait(server->all, &handle, DEADLINE, &completion));
         require(completion.user_data == i && completion.error == 0, "%d", completion.error);
     }
-    client_works(&server, 0);
-    server_close(&server);
+    client_works(server, 0);
 }
 
 /* A child inherits nothing that it could add to; its parent goes on. */
@@ -200,36 +190,33 @@ static void *ask_for_memory(void *argument)
 }
 
 /* Another thread scans the arrays for posted memory while they move, and finds all of it. */
-TEST(memory_is_scanned_meanwhile)
+TEST_WITH(server, memory_is_scanned_meanwhile, (8))
 {
     const uint32_t guests = short_run() ? 40 : 200;
-    struct server server;
     struct sluice_completion completion;
     struct sluice_handle handle;
     pthread_t thread;
-    server_open(&server, 8);
-    client_comes(&server, 0);
-    struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, 0, 1);
-    require_result(sluice_multichannel_post(server.all, &receive, 1, SLUICE_FOREVER, &handle), 1);
-    struct asker asker = {.pd = server.sides.pds[0], .busy = server.memory.mr};
+    client_comes(server, 0);
+    struct sluice_request receive = client_request(server, SLUICE_OP_RECEIVE, 0, 1);
+    require_result(sluice_multichannel_post(server->all, &receive, 1, SLUICE_FOREVER, &handle), 1);
+    struct asker asker = {.pd = server->sides.pds[0], .busy = server->memory.mr};
     require(pthread_create(&thread, NULL, ask_for_memory, &asker) == 0, "no thread");
     for (uint32_t i = 1; i <= guests; i++) {
-        client_comes(&server, i);
+        client_comes(server, i);
     }
     for (uint32_t i = 1; i <= guests; i++) {
-        client_goes(&server, i, i % 2 == 0);
-        client_comes(&server, i);
+        client_goes(server, i, i % 2 == 0);
+        client_comes(server, i);
     }
     while (atomic_load(&asker.asked) < 10) {
-        client_goes(&server, guests, false);
-        client_comes(&server, guests);
+        client_goes(server, guests, false);
+        client_comes(server, guests);
     }
     atomic_store(&asker.ends, true);
     pthread_join(thread, NULL);
-    require_ok(sluice_channel_send(server.clients[0], NULL, 0, DEADLINE));
-    require_ok(sluice_multichannel_wait(server.all, &handle, DEADLINE, &completion));
+    require_ok(sluice_channel_send(server->clients[0], NULL, 0, DEADLINE));
+    require_ok(sluice_multichannel_wait(server->all, &handle, DEADLINE, &completion));
     require(completion.error == 0 && completion.user_data == 1, "%d", completion.error);
-    server_close(&server);
 }
 
 /* When it returns, no buffer is touched, and memory can be deregistered. */
@@ -246,14 +233,13 @@ TEST_WITH(server, removed_with_work_in_flight, (8))
         struct sluice_sge near_sge = memory_sge(&near, 0, length);
         struct sluice_sge far_sge = memory_sge(&far, 0, length);
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 1, &near_sge);
-        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
         struct sluice_completion completion;
         int result;
         for (int i = 0; i < 3; i++) {
             require_result(sluice_multichannel_post(server->all, &receive, 1, DEADLINE, NULL), 1);
         }
         if (cycle % 2 == 0) {
-            post(server->clients[1], &send);
+            post_of(server->clients[1], SLUICE_OP_SEND, &far_sge);
         }
         struct span begin = span_begin();
         client_goes(server, 1, false);
@@ -274,37 +260,35 @@ TEST_WITH(server, removed_with_work_in_flight, (8))
 }
 
 /* All queues of all peers can be full, however the queues of the device have grown. */
-TEST(all_queues_full)
+TEST_WITH(server, all_queues_full, (8))
 {
     const uint32_t guests = short_run() ? 30 : 120;
-    struct server server;
     struct sluice_completion completions[64];
     uint32_t left = guests * 8;
-    server_open(&server, 8);
     for (uint32_t i = 0; i < guests; i++) {
-        client_comes(&server, i);
+        client_comes(server, i);
     }
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < guests; i++) {
-            struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, i, i);
+            struct sluice_request receive = client_request(server, SLUICE_OP_RECEIVE, i, i);
             for (int k = 0; k < 8; k++) {
-                require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL),
+                require_result(sluice_multichannel_post(server->all, &receive, 1, DEADLINE, NULL),
                                1);
             }
-            require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL),
+            require_result(sluice_multichannel_post(server->all, &receive, 1, DEADLINE, NULL),
                            -EAGAIN);
         }
         for (uint32_t i = 0; i < guests; i++) {
             if (round == 1) {
-                client_goes(&server, i, false);
+                client_goes(server, i, false);
                 continue;
             }
             for (int k = 0; k < 8; k++) {
-                require_ok(sluice_channel_send(server.clients[i], NULL, 0, DEADLINE));
+                require_ok(sluice_channel_send(server->clients[i], NULL, 0, DEADLINE));
             }
         }
         for (left = guests * 8; left > 0;) {
-            int count = sluice_multichannel_poll(server.all, completions, 64);
+            int count = sluice_multichannel_poll(server->all, completions, 64);
             require(count >= 0, "%s", sluice_last_error());
             for (int k = 0; k < count; k++) {
                 require_class(&completions[k],
@@ -313,44 +297,40 @@ TEST(all_queues_full)
             left -= (uint32_t)count;
         }
     }
-    client_works(&server, client_comes(&server, 0));
-    server_close(&server);
+    client_works(server, client_comes(server, 0));
 }
 
 /*
  * Many peers are added and removed, in any order, while others exchange messages and sleep on the
  * fd.
  */
-TEST(three_hundred_come_and_go)
+TEST_WITH(server, three_hundred_come_and_go, (2))
 {
     const uint32_t guests = short_run() ? 60 : 300;
     const int rounds = short_run() ? 200 : 1500;
-    struct server server;
     unsigned seed = 1;
-    server_open(&server, 2);
     for (uint32_t i = 0; i < 3; i++) {
-        client_comes(&server, i);
+        client_comes(server, i);
     }
     for (int round = 0; round < rounds; round++) {
         seed = seed * 1103515245 + 12345;
         uint32_t index = 3 + (seed >> 16) % guests;
-        if (server.clients[index] != NULL) {
-            client_goes(&server, index, seed % 2 == 0);
+        if (server->clients[index] != NULL) {
+            client_goes(server, index, seed % 2 == 0);
         } else {
             uint32_t free = 3;
-            while (server.clients[free] != NULL) {
+            while (server->clients[free] != NULL) {
                 free++;
             }
-            client_comes(&server, free);
+            client_comes(server, free);
             if (round % 8 == 0) {
-                client_works(&server, free);
+                client_works(server, free);
             }
         }
         if (round % 4 == 0) {
-            client_works(&server, (uint32_t)round / 4 % 3);
+            client_works(server, (uint32_t)round / 4 % 3);
         }
     }
-    server_close(&server);
 }
 
 /* A client that closes or fails is found lost and removed, and another one is added. */

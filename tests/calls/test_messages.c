@@ -274,11 +274,8 @@ TEST(many_peers)
         send.opcode = SLUICE_OP_SEND;
         post(star.spokes[i], &receive);
         post(star.spokes[i], &send);
-        sends[i] = (struct sluice_request){.opcode = SLUICE_OP_SEND,
-                                           .peer = i,
-                                           .sge_count = 1,
-                                           .sge = memory_sge(&hub, 2000 * i, 2000),
-                                           .blocks = &out};
+        sends[i] = REQUEST(.opcode = SLUICE_OP_SEND, .peer = i, .sge_count = 1,
+                           .sge = memory_sge(&hub, 2000 * i, 2000), .blocks = &out);
         receives[i] = sends[i];
         receives[i].opcode = SLUICE_OP_RECEIVE;
         receives[i].sge = memory_sge(&hub, 8000 + 2000 * i, 2000);

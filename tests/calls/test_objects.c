@@ -443,20 +443,16 @@ TEST(first_failure_of_regions_and_nodes, .group = "objects")
 }
 
 /* A wrong object that is not NULL is not explained by an earlier failure. */
-TEST(first_failure_of_no_null, .group = "objects")
+TEST_WITH(sides, first_failure_of_no_null, (), .group = "objects")
 {
-    struct sluice_context *context = open_context();
-    struct sluice_pd *pd = sluice_pd_alloc(context);
-    struct sluice_channel *other = (struct sluice_channel *)(void *)pd;
-    require(pd, "%s", sluice_last_error());
+    struct sluice_channel *other = (struct sluice_channel *)(void *)sides->pds[0];
+    require(sides->pds[0], "%s", sluice_last_error());
     require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device");
     require_result(sluice_channel_send(other, NULL, 0, DEADLINE), -EINVAL);
     require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
     require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device");
     require_null(sluice_channel_scope_begin(other, DEADLINE), EINVAL, "not a channel");
     require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
-    sluice_pd_free(pd);
-    sluice_context_close(context);
 }
 
 /* A failure that was corrected since, or that happened in another thread, is not mentioned. */

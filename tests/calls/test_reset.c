@@ -10,31 +10,28 @@
  * A reset leaves no fd, no queue pair and no memory region of the device. Each protection domain
  * has a region of its own, for hints of receives.
  */
-TEST(channel_is_reset_many_times)
+TEST_WITH(pair, channel_is_reset_many_times, (NULL))
 {
     const int cycles = short_run() ? 100 : 1000;
     struct sluice_error none = {.size = sizeof(none)};
-    struct pair pair;
-    pair_open(&pair, NULL);
-    side_memory(&pair.sides, 0, 64);
-    pair_works(&pair);
+    side_memory(&pair->sides, 0, 64);
+    pair_works(pair);
     int fds = count_fds();
     int qps = count_objects("qp");
     int mrs = count_objects("mr");
     for (int cycle = 0; cycle < cycles; cycle++) {
-        pair_reset(&pair);
+        pair_reset(pair);
         if (cycle % 10 == 0) {
-            pair_works(&pair);
+            pair_works(pair);
         }
-        require_ok(sluice_channel_error(pair.channels[0], &none));
+        require_ok(sluice_channel_error(pair->channels[0], &none));
         require(settle_fds(fds) <= fds, "%d fds, were %d, cycle %d", count_fds(), fds, cycle);
     }
-    int domains = pair.sides.pds[0] == pair.sides.pds[1] ? 1 : 2;
+    int domains = pair->sides.pds[0] == pair->sides.pds[1] ? 1 : 2;
     require(device_is_soft() || (qps == 2 && mrs == 1 + domains), "%d queue pairs, %d regions", qps,
             mrs);
     require(count_objects("qp") == qps, "%d queue pairs, were %d", count_objects("qp"), qps);
     require(count_objects("mr") == mrs, "%d regions, were %d", count_objects("mr"), mrs);
-    pair_close(&pair);
 }
 
 /* A failed channel that was reset has no error and refuses nothing. */
@@ -62,12 +59,10 @@ TEST_WITH(pair, reset_with_work_in_flight, (NULL))
         memory_open(&far, pair->sides.pds[1], length);
         struct sluice_sge near_sge = memory_sge(&near, 0, length);
         struct sluice_sge far_sge = memory_sge(&far, 0, length);
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &near_sge);
-        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
         if (cycle % 2 == 0) {
-            post(pair->channels[0], &receive);
+            post_of(pair->channels[0], SLUICE_OP_RECEIVE, &near_sge);
         }
-        post(pair->channels[1], &send);
+        post_of(pair->channels[1], SLUICE_OP_SEND, &far_sge);
         int64_t start = fair_now();
         pair_reset(pair);
         require(fair_now() - start < SLUICE_S(3), "%lld ms",

@@ -109,18 +109,15 @@ static void fill_queue(struct sluice_multichannel *loop, uint32_t peer, struct m
  * All queues full at once: more completions than one queue of some devices has
  * room for (32,767 on soft-RoCE), and none may be lost.
  */
-TEST(queues_of_all_peers_can_be_full)
+TEST_WITH(sides, queues_of_all_peers_can_be_full, ())
 {
-    const struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
+    const struct sluice_channel_attr attr =
+        *ATTR(.send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH);
     const uint32_t all = FULL_PEERS * FULL_DEPTH;
     struct sluice_completion completions[64];
-    struct memory out, in;
-    struct sluice_context *context = open_context();
-    struct sluice_pd *pd = sluice_pd_alloc(context);
-    memory_open(&out, pd, (size_t)all * 8);
-    memory_open(&in, pd, (size_t)all * 8);
-    struct sluice_multichannel *loop = loop_open(pd, FULL_PEERS, &attr);
+    struct memory out = side_memory(sides, 0, (size_t)all * 8);
+    struct memory in = side_memory(sides, 0, (size_t)all * 8);
+    struct sluice_multichannel *loop = loop_open(sides->pds[0], FULL_PEERS, &attr);
     pattern_fill(out.bytes, out.length, 3);
     for (uint32_t peer = 0; peer < FULL_PEERS; peer++) {
         fill_queue(loop, peer, &out, &in);
@@ -136,10 +133,6 @@ TEST(queues_of_all_peers_can_be_full)
     }
     pattern_check(in.bytes, in.length, 3);
     sluice_multichannel_close(loop);
-    memory_close(&out);
-    memory_close(&in);
-    sluice_pd_free(pd);
-    sluice_context_close(context);
 }
 
 int main(void)

@@ -87,12 +87,9 @@ static void check_results(const struct fixture *fixture, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const struct sluice_completion *completion = &fixture->completions[i];
         require_class(completion, SLUICE_CLASS_NONE);
-        require(completion->user_data == 100 + i && completion->peer == fixture->requests[i].peer &&
-                    completion->opcode == fixture->requests[i].opcode &&
-                    completion->bytes == fixture->size && completion->flags == 0,
-                "completion %u: user data %llu, peer %u, opcode %u, bytes %llu", i,
-                (unsigned long long)completion->user_data, completion->peer, completion->opcode,
-                (unsigned long long)completion->bytes);
+        require_equal(completion->user_data, 100 + i, completion->peer, fixture->requests[i].peer,
+                      completion->opcode, fixture->requests[i].opcode, completion->bytes,
+                      fixture->size, completion->flags, 0);
     }
 }
 
@@ -122,14 +119,6 @@ static void work(struct rank *rank)
     memory_close(&fixture->out);
     mesh_close(&fixture->mesh);
     free(fixture);
-}
-
-static void run_in_processes(operation *operate)
-{
-    static const uint32_t peers[] = {1, 2, 3, 5, 8};
-    for (size_t i = 0; i < COUNT(peers) && !(short_run() && peers[i] > 3); i++) {
-        group_run(peers[i], work, &operate, 40);
-    }
 }
 
 static void do_scatter_gather(struct fixture *fixture)
@@ -319,57 +308,29 @@ static void do_submit(struct fixture *fixture)
     require_ok(sluice_multichannel_submit(fixture->mesh.all, fixture->requests, n, DEADLINE, NULL));
 }
 
-TEST(scatter_gather_of_all_to_all, .group = "processes")
-{
-    run_in_processes(do_scatter_gather);
-}
+static operation *const operations[] = {
+    do_scatter_gather, do_scatter_then_gather, do_root,   do_scatter_write, do_gather_read,
+    do_multicast_send, do_multicast_write,     do_submit,
+};
 
-TEST(scatter_send_and_gather_receive, .group = "processes")
+TEST(all_to_all_in_processes, .times = COUNT(operations), .group = "processes")
 {
-    run_in_processes(do_scatter_then_gather);
-}
-
-TEST(one_rank_scatters_and_gathers, .group = "processes")
-{
-    run_in_processes(do_root);
-}
-
-TEST(scatter_write_of_all_to_all, .group = "processes")
-{
-    run_in_processes(do_scatter_write);
-}
-
-TEST(gather_read_of_all_from_all, .group = "processes")
-{
-    run_in_processes(do_gather_read);
-}
-
-TEST(multicast_send_of_all_to_all, .group = "processes")
-{
-    run_in_processes(do_multicast_send);
-}
-
-TEST(multicast_write_of_all_to_all, .group = "processes")
-{
-    run_in_processes(do_multicast_write);
-}
-
-TEST(submit_of_all_kinds, .group = "processes")
-{
-    run_in_processes(do_submit);
+    static const uint32_t peers[] = {1, 2, 3, 5, 8};
+    for (size_t i = 0; i < COUNT(peers) && !(short_run() && peers[i] > 3); i++) {
+        group_run(peers[i], work, &operations[_i], 40);
+    }
 }
 
 /* 16 peers within the process, and 8 rounds. */
 TEST_WITH(star, sixteen_peers, (STAR_PEERS, NULL))
 {
-    struct memory out, in;
     struct sluice_sge sges[2][STAR_PEERS];
     struct sluice_request requests[2][STAR_PEERS];
     struct sluice_handle handles[STAR_PEERS];
     struct sluice_completion completions[STAR_PEERS];
     size_t size = 5000;
-    memory_open(&out, star->sides.pds[0], STAR_PEERS * size);
-    memory_open(&in, star->sides.pds[1], STAR_PEERS * size);
+    struct memory out = side_memory(&star->sides, 0, STAR_PEERS * size);
+    struct memory in = side_memory(&star->sides, 1, STAR_PEERS * size);
     for (uint32_t round = 0; round < 8; round++) {
         pattern_fill(out.bytes, out.length, round);
         for (uint32_t i = 0; i < STAR_PEERS; i++) {
@@ -392,8 +353,6 @@ TEST_WITH(star, sixteen_peers, (STAR_PEERS, NULL))
                                                    completions));
         pattern_check(out.bytes, out.length, round);
     }
-    memory_close(&in);
-    memory_close(&out);
 }
 
 int main(void)

@@ -48,8 +48,7 @@ static void striped_close(struct striped *striped)
 
 static uint32_t queue_pairs_of(const struct sluice_channel *channel)
 {
-    struct sluice_channel_info info = {.size = sizeof(info)};
-    require_ok(sluice_channel_query(channel, &info));
+    struct sluice_channel_info info = channel_info(channel);
     return info.queue_pairs;
 }
 
@@ -243,8 +242,7 @@ TEST_WITH(striped, requests_keep_their_order, (3, 5 * BYTES))
         requests[ADD] = request_of(SLUICE_OP_FETCH_ADD, 0, &word);
         requests[ADD].remote = memory_remote(&striped->there, 0, WORD);
         requests[ADD].operand[0] = 1;
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &taken);
-        struct sluice_handle handle = post(striped->pair.channels[1], &receive);
+        struct sluice_handle handle = post_of(striped->pair.channels[1], SLUICE_OP_RECEIVE, &taken);
         require_ok(sluice_channel_submit(channel, requests, REQUESTS, DEADLINE, completions));
         for (int i = 0; i < REQUESTS; i++) {
             require_class(&completions[i], SLUICE_CLASS_NONE);
@@ -283,10 +281,9 @@ TEST_WITH(striped, inline_bytes_are_taken_at_once, (2, 2 * BYTES))
 /* A write with an immediate is not striped: its receive reports all of its bytes. */
 TEST_WITH(striped, write_with_immediate_is_not_striped, (4, BYTES))
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
     struct sluice_remote_mr remote = memory_remote(&striped->there, 0, BYTES);
-    struct sluice_handle handle = post(striped->pair.channels[1], &receive);
+    struct sluice_handle handle = post_of(striped->pair.channels[1], SLUICE_OP_RECEIVE, NULL);
     memset(striped->here.bytes, 7, BYTES);
     require_ok(sluice_channel_write_immediate(striped->pair.channels[0], &large, 1, &remote, 12345,
                                               DEADLINE));
@@ -301,8 +298,7 @@ TEST_WITH(striped, a_refused_stripe_fails_the_peer, (3, 3 * BYTES))
 {
     struct sluice_handle handles[3];
     struct sluice_channel *channel = striped->pair.channels[0];
-    struct memory narrow;
-    memory_open(&narrow, striped->pair.sides.pds[1], BYTES);
+    struct memory narrow = side_memory(&striped->pair.sides, 1, BYTES);
     struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
     struct sluice_request requests[3];
     for (int round = 0; round < 3; round++) {
@@ -325,7 +321,6 @@ TEST_WITH(striped, a_refused_stripe_fails_the_peer, (3, 3 * BYTES))
         pair_works(&striped->pair);
         one_size(striped, BYTES, 5);
     }
-    memory_close(&narrow);
 }
 
 /*
@@ -337,8 +332,7 @@ TEST_WITH(striped, target_of_a_refused_stripe_loses_its_peer, (3, BYTES))
     struct sluice_sge large = memory_sge(&striped->here, 0, BYTES);
     struct sluice_sge taken = memory_sge(&striped->there, 0, 100);
     struct sluice_remote_mr remote = memory_remote(&striped->there, 0, BYTES);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &taken);
-    struct sluice_handle handle = post(striped->pair.channels[1], &receive);
+    struct sluice_handle handle = post_of(striped->pair.channels[1], SLUICE_OP_RECEIVE, &taken);
     remote.addr += 8;
     require(sluice_channel_write(striped->pair.channels[0], &large, 1, &remote, DEADLINE) < 0,
             "it was done");

@@ -13,8 +13,8 @@ void server_open(struct server *server, uint32_t depth)
     prepared = must(sluice_multichannel_prepare(server->sides.pds[0], 0, &server->attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, NULL, 0));
     server->all = must(sluice_prepared_multichannel_handshake(prepared, NULL, 0));
-    memory_open(&server->memory, server->sides.pds[0], 4096);
-    memory_open(&server->far, server->sides.pds[1], 4096);
+    server->memory = side_memory(&server->sides, 0, 4096);
+    server->far = side_memory(&server->sides, 1, 4096);
 }
 
 void server_close(struct server *server)
@@ -24,8 +24,6 @@ void server_close(struct server *server)
         sluice_channel_close(server->clients[i]);
     }
     sluice_multichannel_close(server->all);
-    memory_close(&server->memory);
-    memory_close(&server->far);
     sides_close(&server->sides);
 }
 

@@ -94,11 +94,9 @@ static uint64_t find_byte(const struct sluice_blocks *blocks, uint64_t at)
 
 struct sluice_request ask(struct fixture *fixture, int side)
 {
-    return (struct sluice_request){.opcode = side == SEND ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE,
-                                   .sge_count = 1,
-                                   .sge = memory_sge(&fixture->memory[side], 0, SPAN),
-                                   .user_data = 70 + (uint32_t)side,
-                                   .blocks = &fixture->blocks[side]};
+    return REQUEST(.opcode = side == SEND ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE, .sge_count = 1,
+                   .sge = memory_sge(&fixture->memory[side], 0, SPAN),
+                   .user_data = 70 + (uint32_t)side, .blocks = &fixture->blocks[side]);
 }
 
 /* The bytes of the source all differ from what is in the gaps of the destination. */
