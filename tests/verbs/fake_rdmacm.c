@@ -74,8 +74,8 @@ static int enter(void)
     return fails() ? errno : 0;
 }
 
-static void tell(struct id *id, enum rdma_cm_event_type type, int status,
-                 const struct rdma_conn_param *conn)
+static void deliver(struct id *id, enum rdma_cm_event_type type, int status,
+                    const struct rdma_conn_param *conn)
 {
     struct channel *channel = (struct channel *)id->base.channel;
     struct event *event = calloc(1, sizeof(*event)), **at = &channel->first;
@@ -215,16 +215,16 @@ static void part(struct id *id)
     peer->peer = id->peer = NULL;
     switch (id->state) {
     case CONNECTED:
-        tell(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+        deliver(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
         break;
     case ASKS:
         if (peer->known) {
-            tell(peer, RDMA_CM_EVENT_REJECTED, REJ_TIMEOUT, &none);
+            deliver(peer, RDMA_CM_EVENT_REJECTED, REJ_TIMEOUT, &none);
         }
         break;
     default:
-        tell(peer, RDMA_CM_EVENT_REJECTED, id->state == WAS_ASKED ? REJ_CONSUMER : REJ_TIMEOUT,
-             &none);
+        deliver(peer, RDMA_CM_EVENT_REJECTED, id->state == WAS_ASKED ? REJ_CONSUMER : REJ_TIMEOUT,
+                &none);
         break;
     }
     peer->state = OVER;
@@ -351,7 +351,7 @@ static int resolve_addr(struct rdma_cm_id *base, struct sockaddr *source, struct
         copy_address(&base->route.addr.src_storage, target);
         *port_of(&base->route.addr.src_addr) = htons((uint16_t)(50000 + ++last_port % 1000));
         find_device(base);
-        tell((struct id *)base, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL);
+        deliver((struct id *)base, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL);
     }
     return result(error);
 }
@@ -361,7 +361,7 @@ static int resolve_route(struct rdma_cm_id *base, int milliseconds)
     int error = enter();
     (void)milliseconds;
     if (error == 0) {
-        tell((struct id *)base, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
+        deliver((struct id *)base, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
     }
     return result(error);
 }
@@ -394,7 +394,7 @@ static int dial(struct rdma_cm_id *base, struct rdma_conn_param *param)
     id->qpn = param->qp_num;
     listener = find_listener(base);
     if (listener == NULL) {
-        tell(id, RDMA_CM_EVENT_REJECTED, REJ_NO_SERVICE, NULL);
+        deliver(id, RDMA_CM_EVENT_REJECTED, REJ_NO_SERVICE, NULL);
         return result(0);
     }
     came = make_id(listener->base.channel, listener->base.context);
@@ -411,7 +411,7 @@ static int dial(struct rdma_cm_id *base, struct rdma_conn_param *param)
     /* Both values are seen from the side that was asked. */
     conn.initiator_depth = param->responder_resources;
     conn.responder_resources = param->initiator_depth;
-    tell(came, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn);
+    deliver(came, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn);
     channel = (struct channel *)came->base.channel;
     for (event = channel->first; event->base.id != &came->base;) {
         event = event->next;
@@ -429,7 +429,7 @@ static int establish(struct rdma_cm_id *base)
     }
     if (error == 0) {
         id->state = id->peer->state = CONNECTED;
-        tell(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+        deliver(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
     }
     return result(error);
 }
@@ -463,7 +463,7 @@ static int accept_id(struct rdma_cm_id *base, struct rdma_conn_param *param)
     id->peer->answers = id->reads;
     conn.initiator_depth = id->answers;
     conn.responder_resources = id->reads;
-    tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &conn);
+    deliver(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &conn);
     return result(0);
 }
 
@@ -473,7 +473,7 @@ static int reject(struct rdma_cm_id *base, const void *data, uint8_t bytes)
     struct rdma_conn_param conn = {.private_data = data, .private_data_len = bytes};
     pthread_mutex_lock(&lock);
     if (id->peer != NULL) {
-        tell(id->peer, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER, &conn);
+        deliver(id->peer, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER, &conn);
         id->peer->state = OVER;
         id->peer->peer = NULL;
         id->peer = NULL;
@@ -486,7 +486,7 @@ static int disconnect(struct rdma_cm_id *base)
     struct id *id = (struct id *)base;
     pthread_mutex_lock(&lock);
     if (id->state == CONNECTED && id->peer != NULL) {
-        tell(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+        deliver(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
         part(id);
         id->state = OVER;
     }
@@ -537,7 +537,7 @@ void fake_rdmacm_lose_device(void)
     for (struct id *id = ids; id != NULL; id = id->next) {
         if (id->state == LISTENS && !is_any(&id->base.route.addr.src_addr)) {
             id->state = OVER;
-            tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL);
+            deliver(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL);
         }
     }
     pthread_mutex_unlock(&lock);

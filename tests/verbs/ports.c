@@ -50,25 +50,20 @@ void open_ports(struct sides *sides, uint32_t second)
 void connect_sides(struct pair *pair, const struct sluice_channel_attr *first,
                    const struct sluice_channel_attr *second)
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
-    prepared[0] = prepare_channel(pair->sides.pds[0], first, &endpoints[0]);
-    prepared[1] = prepare_channel(pair->sides.pds[1], second, &endpoints[1]);
-    for (int i = 0; i < 2; i++) {
-        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
-    }
+    struct halves halves;
+    halves_prepare(&halves, &pair->sides, first, second);
+    halves_connect(&halves, pair);
     pair_works(pair);
 }
 
 void refuse_sides(const struct sides *sides, const struct sluice_channel_attr *first,
                   const struct sluice_channel_attr *second, const char *words)
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
-    prepared[0] = prepare_channel(sides->pds[0], first, &endpoints[0]);
-    prepared[1] = prepare_channel(sides->pds[1], second, &endpoints[1]);
+    struct halves halves;
+    halves_prepare(&halves, sides, first, second);
     for (int i = 0; i < 2; i++) {
-        require_null(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]), EPROTO, words);
+        require_null(sluice_prepared_channel_handshake(halves.prepared[i], &halves.endpoints[!i]),
+                     EPROTO, words);
     }
 }
 

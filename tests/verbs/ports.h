@@ -9,10 +9,6 @@
 #define PORT1 (&fake_verbs.device[0].port[0])
 #define PORT2 (&fake_verbs.device[0].port[1])
 
-#define require_number(value, wanted)                                                      \
-    require((value) == (wanted), #value " is %lld, not %lld", (long long)(int64_t)(value), \
-            (long long)(int64_t)(wanted))
-
 /* The changes of the i-th queue pair. */
 struct changes {
     struct fake_qp_info info;

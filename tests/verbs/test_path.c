@@ -16,32 +16,21 @@
 #include <infiniband/verbs.h>
 #endif
 
-#define require_number(info, field, wanted)                                                 \
-    require((info).field == (wanted), #field " is %llu, not %llu", (long long)(info).field, \
-            (long long)(wanted))
-
 /* Two contexts or one; the ends with attributes of their own. */
 static void connect_unlike(struct pair *pair, const struct sluice_channel_attr attrs[2])
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(pair->sides.pds[i], &attrs[i], &endpoints[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
-    }
+    struct halves halves;
+    halves_prepare(&halves, &pair->sides, &attrs[0], &attrs[1]);
+    halves_connect(&halves, pair);
 }
 
 /* Each side reports of its peer what the peer reports of itself. */
 static void check_mirrored(const struct sluice_channel_info infos[2])
 {
     for (int i = 0; i < 2; i++) {
-        require_number(infos[i], remote_qpn, infos[!i].qpn);
-        require_number(infos[i], remote_psn, infos[!i].psn);
-        require_number(infos[i], path_mtu, infos[!i].path_mtu);
-        require_number(infos[i], remote_read_depth, infos[!i].read_depth);
-        require_number(infos[i], level, infos[!i].level);
+        require_equal(infos[i].remote_qpn, infos[!i].qpn, infos[i].remote_psn, infos[!i].psn,
+                      infos[i].path_mtu, infos[!i].path_mtu, infos[i].remote_read_depth,
+                      infos[!i].read_depth, infos[i].level, infos[!i].level);
         require(strcmp(infos[i].remote_address, infos[!i].address) == 0, "'%s' and '%s'",
                 infos[i].remote_address, infos[!i].address);
         require(infos[i].qpn > 0 && infos[i].address[0] != 0, "queue pair %u at '%s'", infos[i].qpn,
@@ -64,41 +53,32 @@ TEST_WITH(pair, defaults, (NULL))
     query_both(pair, infos);
     struct sluice_context_info context = context_info(pair->sides.contexts[0]);
     for (int i = 0; i < 2; i++) {
-        require_number(infos[i], send_depth, 128);
-        require_number(infos[i], receive_depth, 128);
-        require_number(infos[i], max_sge, 4);
-        require_number(infos[i], max_inline, 64);
-        require_number(infos[i], max_message, context.max_message);
-        require_number(infos[i], read_depth, 16);
-        require_number(infos[i], remote_read_depth, 16);
-        require_number(infos[i], service_level, 0);
-        require_number(infos[i], traffic_class, 0);
-        require_number(infos[i], flow_label, 0);
-        require_number(infos[i], port, context.port);
-        require_number(infos[i], path_mtu, context.active_mtu);
-        require_number(infos[i], gid_index,
-                       context.link_layer == SLUICE_LINK_ETHERNET ? context.gid_index : -1);
-        require_number(infos[i], hop_limit, context.link_layer == SLUICE_LINK_ETHERNET ? 64 : 0);
-        require_number(infos[i], ack_timeout, device_is_soft() ? 0 : 18);
-        require_number(infos[i], retry_count, device_is_soft() ? 0 : 6);
-        require_number(infos[i], rnr_timer, device_is_soft() ? 0 : 12);
-        require_number(infos[i], rnr_retry, device_is_soft() ? 0 : 7);
-        require_number(infos[i], pkey, device_is_soft() ? 0 : 0xffff);
+        require_equal(
+            infos[i].send_depth, 128, infos[i].receive_depth, 128, infos[i].max_sge, 4,
+            infos[i].max_inline, 64, infos[i].max_message, context.max_message, infos[i].read_depth,
+            16, infos[i].remote_read_depth, 16, infos[i].service_level, 0, infos[i].traffic_class,
+            0, infos[i].flow_label, 0, infos[i].port, context.port, infos[i].path_mtu,
+            context.active_mtu, infos[i].gid_index,
+            context.link_layer == SLUICE_LINK_ETHERNET ? context.gid_index : -1, infos[i].hop_limit,
+            context.link_layer == SLUICE_LINK_ETHERNET ? 64 : 0, infos[i].ack_timeout,
+            device_is_soft() ? 0 : 18, infos[i].retry_count, device_is_soft() ? 0 : 6,
+            infos[i].rnr_timer, device_is_soft() ? 0 : 12, infos[i].rnr_retry,
+            device_is_soft() ? 0 : 7, infos[i].pkey, device_is_soft() ? 0 : 0xffff);
     }
     if (!device_is_soft()) {
-        require_number(infos[0], level, SLUICE_LEVEL_NIC);
+        require_equal(infos[0].level, SLUICE_LEVEL_NIC);
         require(infos[0].psn != infos[1].psn, "both sides begin with packet %u", infos[0].psn);
     } else if (current_wire() == WIRE_SELF) {
-        require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
+        require_equal(infos[0].level, SLUICE_LEVEL_MEMORY);
     } else if (current_wire() == WIRE_SHM) {
         /* Both sides are in this process, and so on one host. */
         char process[32];
         snprintf(process, sizeof(process), "process %d", (int)getpid());
-        require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
+        require_equal(infos[0].level, SLUICE_LEVEL_MEMORY);
         require(strcmp(infos[0].address, process) == 0, "%s", infos[0].address);
     } else {
         static const char tcp[] = "TCP 127.0.0.1 port ";
-        require_number(infos[0], level, SLUICE_LEVEL_TCP);
+        require_equal(infos[0].level, SLUICE_LEVEL_TCP);
         require(strncmp(infos[0].address, tcp, sizeof(tcp) - 1) == 0, "%s", infos[0].address);
     }
 }
@@ -135,28 +115,18 @@ TEST(chosen_values_are_used)
     connect_unlike(&pair, attrs);
     pair_works(&pair);
     query_both(&pair, infos);
-    require_number(infos[0], send_depth, 7);
-    require_number(infos[0], receive_depth, 9);
-    require_number(infos[0], max_sge, 3);
-    require_number(infos[0], max_inline, 17);
-    require_number(infos[0], max_message, 8192);
-    require_number(infos[0], read_depth, 4);
-    require_number(infos[1], read_depth, 4);
-    require_number(infos[1], send_depth, 128);
+    require_equal(infos[0].send_depth, 7, infos[0].receive_depth, 9, infos[0].max_sge, 3,
+                  infos[0].max_inline, 17, infos[0].max_message, 8192, infos[0].read_depth, 4,
+                  infos[1].read_depth, 4, infos[1].send_depth, 128);
     /* Soft ignores the rest. */
     bool used = !device_is_soft();
-    require_number(infos[0], psn, used ? 0xabcdef : 0);
-    require_number(infos[0], path_mtu, used ? 512 : 0);
-    require_number(infos[0], pkey, used ? 0xffff : 0); /* the full member of the partition */
-    require_number(infos[0], service_level, used ? 3 : 0);
-    require_number(infos[0], traffic_class, used ? 104 : 0);
-    require_number(infos[0], flow_label, used ? 0x12345 : 0);
-    require_number(infos[0], hop_limit, used ? 2 : 0);
-    require_number(infos[0], ack_timeout, used ? 17 : 0);
-    require_number(infos[0], retry_count, used ? 5 : 0);
-    require_number(infos[0], rnr_timer, used ? 1 : 0);
-    require_number(infos[0], rnr_retry, used ? 6 : 0);
-    require_number(infos[1], hop_limit, used ? 64 : 0);
+    require_equal(infos[0].psn, used ? 0xabcdef : 0, infos[0].path_mtu, used ? 512 : 0,
+                  infos[0].pkey, used ? 0xffff : 0); /* the full member of the partition */
+    require_equal(infos[0].service_level, used ? 3 : 0, infos[0].traffic_class, used ? 104 : 0,
+                  infos[0].flow_label, used ? 0x12345 : 0, infos[0].hop_limit, used ? 2 : 0,
+                  infos[0].ack_timeout, used ? 17 : 0, infos[0].retry_count, used ? 5 : 0,
+                  infos[0].rnr_timer, used ? 1 : 0, infos[0].rnr_retry, used ? 6 : 0,
+                  infos[1].hop_limit, used ? 64 : 0);
     pair_close(&pair);
 }
 
@@ -179,23 +149,13 @@ TEST(device_reports_the_chosen_values)
     connect_unlike(&pair, attrs);
     struct ibv_qp *qp = must(sluice_verbs_channel_qp(pair.channels[0]));
     require_ok(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
-    require_number(attr, qp_state, IBV_QPS_RTS);
-    require_number(attr, path_mtu, IBV_MTU_512);
-    require_number(attr, sq_psn, 0xabcdef);
-    require_number(attr, rq_psn, channel_info(pair.channels[1]).psn);
-    require_number(attr, dest_qp_num, channel_info(pair.channels[1]).qpn);
-    require_number(attr, pkey_index, 0);
-    require_number(attr, port_num, 1);
-    require_number(attr, timeout, 17);
-    require_number(attr, retry_cnt, 5);
-    require_number(attr, rnr_retry, 6);
-    require_number(attr, min_rnr_timer, 1);
-    require_number(attr, max_rd_atomic, 4);
-    require_number(attr, max_dest_rd_atomic, 4);
-    require_number(attr, ah_attr.is_global, 1);
-    require_number(attr, ah_attr.grh.sgid_index, channel_info(pair.channels[0]).gid_index);
-    require_number(attr, ah_attr.grh.traffic_class, 104);
-    require_number(attr, ah_attr.grh.flow_label, 0x12345);
+    require_equal(attr.qp_state, IBV_QPS_RTS, attr.path_mtu, IBV_MTU_512, attr.sq_psn, 0xabcdef,
+                  attr.rq_psn, channel_info(pair.channels[1]).psn, attr.dest_qp_num,
+                  channel_info(pair.channels[1]).qpn, attr.pkey_index, 0, attr.port_num, 1,
+                  attr.timeout, 17, attr.retry_cnt, 5, attr.rnr_retry, 6, attr.min_rnr_timer, 1,
+                  attr.max_rd_atomic, 4, attr.max_dest_rd_atomic, 4, attr.ah_attr.is_global, 1,
+                  attr.ah_attr.grh.sgid_index, channel_info(pair.channels[0]).gid_index,
+                  attr.ah_attr.grh.traffic_class, 104, attr.ah_attr.grh.flow_label, 0x12345);
     /* On RoCE the kernel replaces the hop limit by that of the route. */
     require(attr.ah_attr.grh.hop_limit > 0, "%u", attr.ah_attr.grh.hop_limit);
     pair_works(&pair);
@@ -219,9 +179,9 @@ TEST(sequence_numbers_of_resets)
     pair_reset(&pair);
     pair_works(&pair);
     query_both(&pair, second);
-    require_number(second[0], psn, first[0].psn);
+    require_equal(second[0].psn, first[0].psn);
     if (!device_is_soft()) {
-        require_number(second[0], psn, 0xfffffe);
+        require_equal(second[0].psn, 0xfffffe);
         require(second[1].psn != first[1].psn, "packet %u again", first[1].psn);
         require(second[0].qpn != first[0].qpn, "queue pair %u again", first[0].qpn);
     }
@@ -237,18 +197,14 @@ TEST_WITH(star, peers_of_a_multichannel, (3, ATTR(.read_depth = 3)))
         require_ok(sluice_multichannel_peer_query(star->hub, i, &infos[0]));
         infos[1] = channel_info(star->spokes[i]);
         check_mirrored(infos);
-        require_number(infos[0], read_depth, 3);
+        require_equal(infos[0].read_depth, 3);
     }
     /* Before the connection, only the local number is known. */
     struct sluice_channel_info info = {.size = sizeof(info)};
     require_ok(sluice_multichannel_peer_reset(star->hub, 1, &endpoint));
     require_ok(sluice_multichannel_peer_query(star->hub, 1, &info));
-    require_number(info, level, 0);
-    require_number(info, read_depth, 0);
-    require_number(info, remote_qpn, 0);
-    require_number(info, path_mtu, 0);
-    require_number(info, gid_index, -1);
-    require_number(info, send_depth, 128);
+    require_equal(info.level, 0, info.read_depth, 0, info.remote_qpn, 0, info.path_mtu, 0,
+                  info.gid_index, -1, info.send_depth, 128);
     require(info.qpn > 0 && info.remote_address[0] == 0, "%u, '%s'", info.qpn, info.remote_address);
 }
 
@@ -275,10 +231,8 @@ TEST_WITH(pair, query_of_a_failed_channel, (NULL))
     require_result(sluice_channel_receive(pair->channels[0], NULL, 0, SLUICE_MS(1), NULL),
                    -ETIMEDOUT);
     struct sluice_channel_info after = channel_info(pair->channels[0]);
-    require_number(after, qpn, before.qpn);
-    require_number(after, remote_qpn, before.remote_qpn);
-    require_number(after, level, before.level);
-    require_number(after, read_depth, before.read_depth);
+    require_equal(after.qpn, before.qpn, after.remote_qpn, before.remote_qpn, after.level,
+                  before.level, after.read_depth, before.read_depth);
 }
 
 TEST(context_description)
@@ -288,13 +242,10 @@ TEST(context_description)
     require(info.max_inline >= 64, "%u", info.max_inline);
     require(info.numa_node >= -1, "%d", info.numa_node);
     if (device_is_soft()) {
-        require_number(info, port, 0);
-        require_number(info, link_layer, SLUICE_LINK_NONE);
-        require_number(info, active_mtu, 0);
-        require_number(info, gid_index, -1);
-        require_number(info, numa_node, -1);
+        require_equal(info.port, 0, info.link_layer, SLUICE_LINK_NONE, info.active_mtu, 0,
+                      info.gid_index, -1, info.numa_node, -1);
     } else {
-        require_number(info, port, 1);
+        require_equal(info.port, 1);
         require(info.link_layer == SLUICE_LINK_ETHERNET ||
                     info.link_layer == SLUICE_LINK_INFINIBAND,
                 "%u", info.link_layer);
@@ -383,12 +334,11 @@ TEST(each_gid_carries_data)
         struct sluice_channel_info infos[2];
         open_side(&pair.sides, 0, gids.gids[i].index);
         open_side(&pair.sides, 1, gids.gids[i].index);
-        require_number(context_info(pair.sides.contexts[0]), gid_index,
-                       (int32_t)gids.gids[i].index);
+        require_equal(context_info(pair.sides.contexts[0]).gid_index, (int32_t)gids.gids[i].index);
         pair_connect(&pair, NULL);
         pair_works(&pair);
         query_both(&pair, infos);
-        require_number(infos[0], gid_index, (int32_t)gids.gids[i].index);
+        require_equal(infos[0].gid_index, (int32_t)gids.gids[i].index);
         require(strcmp(infos[0].address, gids.gids[i].text) == 0, "%s, not %s", infos[0].address,
                 gids.gids[i].text);
         pair_close(&pair);
@@ -497,7 +447,7 @@ TEST(smaller_mtu_holds)
             connect_unlike(&pair, attrs);
             pair_works(&pair);
             query_both(&pair, infos);
-            require_number(infos[0], path_mtu, device_is_soft() ? 0 : mtu);
+            require_equal(infos[0].path_mtu, device_is_soft() ? 0 : mtu);
             pair_close(&pair);
         }
     }
@@ -514,8 +464,7 @@ TEST(smaller_read_depth_holds)
     connect_unlike(&pair, attrs);
     pair_works(&pair);
     query_both(&pair, infos);
-    require_number(infos[0], read_depth, 2);
-    require_number(infos[1], read_depth, 2);
+    require_equal(infos[0].read_depth, 2, infos[1].read_depth, 2);
     pair_close(&pair);
 }
 

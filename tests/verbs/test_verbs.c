@@ -444,9 +444,11 @@ static void walk(enum failing what, int limit)
     fake_verbs.hurry = 100;
     fake_verbs.device[0].max_cqe = limit;
     require(!unwinds(0, FAIL_NOTHING, fd), "something failed");
+    /* The next life passes the step that failed before; each eighth goes on to its end. */
     while (unwinds(++n, what, fd)) {
-        require(!unwinds(0, FAIL_NOTHING, fd), "something failed");
+        require(n % 8 != 0 || !unwinds(0, FAIL_NOTHING, fd), "something failed");
     }
+    require(!unwinds(0, FAIL_NOTHING, fd), "something failed");
     require(n > 50, "only %u calls can fail", n);
     close(fd);
 }
@@ -484,7 +486,7 @@ static void keep_to_the_lists(int error)
     require(fd >= 0 && ftruncate(fd, 4096) == 0, "%s", strerror(errno));
     for (uint32_t n = 1; more; n++) {
         struct life life = {.fd = fd};
-        require(list_devices(&life) && open_device(&life) && make_memory(&life), "%s", life.text);
+        require(open_device(&life) && make_memory(&life), "%s", life.text);
         fake_verbs_fail(n, FAKE_ALL_BUT_ENDS, error);
         bool done = make_channels(&life) && reset_channels(&life) && make_multichannel(&life) &&
                     reset_peers(&life);

@@ -57,7 +57,7 @@ static void flap(void)
 {
     require(fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR) &&
                 fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ACTIVE),
-            "nobody was told");
+            "the event has no recipient");
 }
 
 static void two_contexts(struct sides *sides)
@@ -73,21 +73,16 @@ TEST(port_error_of_earlier, .times = 2)
     bool prepared_before = _i == 1;
     struct pair pair;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = SLUICE_WAIT_EVENT};
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
+    struct halves halves;
     two_contexts(&pair.sides);
     if (!prepared_before) {
         flap();
     }
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(pair.sides.pds[i], &attr, &endpoints[i]);
-    }
+    halves_prepare(&halves, &pair.sides, &attr, &attr);
     if (prepared_before) {
         flap();
     }
-    for (int i = 0; i < 2; i++) {
-        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
-    }
+    halves_connect(&halves, &pair);
     uint64_t polls = fake_verbs.calls[FAKE_POLL_CQ];
     require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(200), NULL),
                    -ETIMEDOUT);
@@ -113,20 +108,17 @@ TEST(port_error_of_earlier, .times = 2)
 TEST(port_error_and_the_address_has_gone, .times = 2)
 {
     struct pair pair;
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
+    struct halves halves;
     two_contexts(&pair.sides);
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(pair.sides.pds[i], NULL, &endpoints[i]);
-    }
+    halves_prepare(&halves, &pair.sides, NULL, NULL);
     flap();
     clear_gid(PORT1, 3);
     if (_i == 1) {
         fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
     }
     for (int i = 0; i < 2; i++) {
-        require_null(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]), EADDRNOTAVAIL,
-                     "lost the address fake0 port 1");
+        require_null(sluice_prepared_channel_handshake(halves.prepared[i], &halves.endpoints[!i]),
+                     EADDRNOTAVAIL, "lost the address fake0 port 1");
     }
     /* When prepared again, they have the next best address. */
     pair_connect(&pair, NULL);
@@ -152,9 +144,10 @@ static const struct verdict verdicts[] = {
  * Releases held completions of the queue pair, with the event in this order. Returns how the first
  * request ended.
  */
-static struct sluice_completion tell(struct sluice_channel *channel, uint32_t qpn,
-                                     struct sluice_handle first, enum ibv_event_type event,
-                                     enum order order, enum sluice_error_class error_class)
+static struct sluice_completion release_with_event(struct sluice_channel *channel, uint32_t qpn,
+                                                   struct sluice_handle first,
+                                                   enum ibv_event_type event, enum order order,
+                                                   enum sluice_error_class error_class)
 {
     if (order != COMPLETION_FIRST) {
         require(fake_verbs_qp_event(qpn, event, false), "no queue pair");
@@ -180,17 +173,17 @@ static struct sluice_completion tell(struct sluice_channel *channel, uint32_t qp
 TEST_WITH(pair, event_with_a_status, (NULL), .times = ORDERS * (int)COUNT(verdicts))
 {
     const struct verdict *verdict = &verdicts[_i / ORDERS];
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_handle handles[2];
     uint32_t qpn = qpn_of(0);
     fake_verbs_hold(qpn);
     fake_verbs_end(qpn, FAKE_SEND, 1, verdict->status, VENDOR);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(pair->channels[0], &send);
+        handles[i] = post_of(pair->channels[0], SLUICE_OP_SEND, NULL);
     }
     await_held(qpn, FAKE_SEND, 2);
-    struct sluice_completion completion = tell(pair->channels[0], qpn, handles[0], verdict->event,
-                                               (enum order)(_i % ORDERS), verdict->error_class);
+    struct sluice_completion completion =
+        release_with_event(pair->channels[0], qpn, handles[0], verdict->event,
+                           (enum order)(_i % ORDERS), verdict->error_class);
     require_equal(completion.status, (uint32_t)verdict->status, completion.vendor, VENDOR);
     struct sluice_error error = channel_error(pair->channels[0]);
     require(error.opcode == SLUICE_OP_SEND, "opcode %u: %s", error.opcode, error.text);
@@ -214,18 +207,17 @@ static void write_with_bad_key(struct pair *pair)
 /* The receives of the target are flushed; no request of its own reports the reason. */
 TEST_WITH(pair, target_of_a_bad_request, (NULL), .times = ORDERS)
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[2];
     uint32_t qpn = qpn_of(1);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(pair->channels[1], &receive);
+        handles[i] = post_of(pair->channels[1], SLUICE_OP_RECEIVE, NULL);
     }
     fake_verbs_hold(qpn);
     write_with_bad_key(pair);
     await_held(qpn, FAKE_RECEIVE, 2);
     struct sluice_completion completion =
-        tell(pair->channels[1], qpn, handles[0], IBV_EVENT_QP_ACCESS_ERR, (enum order)_i,
-             SLUICE_CLASS_PEER_LOST);
+        release_with_event(pair->channels[1], qpn, handles[0], IBV_EVENT_QP_ACCESS_ERR,
+                           (enum order)_i, SLUICE_CLASS_PEER_LOST);
     require(completion.status == SLUICE_STATUS_RETRY_EXC_ERR, "status %u", completion.status);
     completion = await(pair->channels[1], handles[1], SLUICE_CLASS_CANCELLED);
     require(completion.cause == SLUICE_STATUS_RETRY_EXC_ERR, "cause %u", completion.cause);
@@ -270,9 +262,8 @@ TEST_WITH(pair, dead_device_and_a_wait_that_spins, (ATTR(.wait_mode = SLUICE_WAI
 
 TEST_WITH(pair, dead_device_and_a_program_that_polls, (NULL))
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
-    post(pair->channels[0], &receive);
+    post_of(pair->channels[0], SLUICE_OP_RECEIVE, NULL);
     require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
     int64_t start = fair_now();
     fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
@@ -344,7 +335,7 @@ TEST(gid_of_infiniband, .times = 2)
     attr.flags = global ? SLUICE_CHANNEL_GLOBAL : 0;
     make_infiniband();
     pair_open(&pair, &attr);
-    require_number(changes_of(0).rtr.ah_attr.is_global, global);
+    require_equal(changes_of(0).rtr.ah_attr.is_global, global);
     set_gid(PORT1, 0, IBV_GID_TYPE_IB, new_subnet);
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
     for (int i = 0; i < 2; i++) {
@@ -363,24 +354,23 @@ TEST(gid_of_infiniband_before_the_handshake, .times = 2)
 {
     bool global = _i == 1;
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
+    struct halves halves;
     struct pair pair;
     attr.flags = global ? SLUICE_CHANNEL_GLOBAL : 0;
     make_infiniband();
     two_contexts(&pair.sides);
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(pair.sides.pds[i], &attr, &endpoints[i]);
-    }
+    halves_prepare(&halves, &pair.sides, &attr, &attr);
     set_gid(PORT1, 0, IBV_GID_TYPE_IB, new_subnet);
     fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
     for (int i = 0; i < 2; i++) {
         if (global) {
-            require_null(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]),
-                         EADDRNOTAVAIL, "lost the address fake0 port 1");
+            require_null(
+                sluice_prepared_channel_handshake(halves.prepared[i], &halves.endpoints[!i]),
+                EADDRNOTAVAIL, "lost the address fake0 port 1");
             continue;
         }
-        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
+        pair.channels[i] =
+            must(sluice_prepared_channel_handshake(halves.prepared[i], &halves.endpoints[!i]));
     }
     if (global) {
         pair_connect(&pair, &attr);

@@ -28,10 +28,9 @@ static void check_gid(uint32_t wanted)
     struct pair pair;
     pair_open(&pair, NULL);
     struct sluice_context_info info = context_info(pair.sides.contexts[0]);
-    require(info.gid_index == (int32_t)wanted, "entry %d of the table, not %u", info.gid_index,
-            wanted);
+    require_equal(info.gid_index, (int32_t)wanted);
     struct changes changes = changes_of(0);
-    require_number(changes.rtr.ah_attr.grh.sgid_index, wanted);
+    require_equal(changes.rtr.ah_attr.grh.sgid_index, wanted);
     pair_works(&pair);
     pair_close(&pair);
 }
@@ -107,8 +106,8 @@ TEST(port)
         } else {
             struct pair pair;
             pair_open(&pair, NULL);
-            require_number(context_info(pair.sides.contexts[0]).port, first);
-            require_number(changes_of(0).init.port_num, first);
+            require_equal(context_info(pair.sides.contexts[0]).port, first,
+                          changes_of(0).init.port_num, first);
             pair_works(&pair);
             pair_close(&pair);
         }
@@ -116,7 +115,7 @@ TEST(port)
             struct sluice_context_attr attr = {.size = sizeof(attr), .port = i};
             if (set >> (i - 1) & 1) {
                 struct sluice_context *context = must(sluice_context_open("fake0", &attr));
-                require_number(context_info(context).port, i);
+                require_equal(context_info(context).port, i);
                 sluice_context_close(context);
             } else {
                 char words[40];
@@ -169,9 +168,9 @@ TEST(minimum_of_both)
             uint32_t reads = smaller(attrs[0].read_depth, attrs[1].read_depth);
             for (uint32_t i = 0; i < 2; i++) {
                 struct changes changes = changes_of(i);
-                require_number((int)changes.rtr.path_mtu, mtu1 < mtu2 ? mtu1 : mtu2);
-                require_number(changes.rts.max_rd_atomic, reads);
-                require_number(changes.rtr.max_dest_rd_atomic, reads);
+                require_equal((int)changes.rtr.path_mtu, mtu1 < mtu2 ? mtu1 : mtu2,
+                              changes.rts.max_rd_atomic, reads, changes.rtr.max_dest_rd_atomic,
+                              reads);
                 require_ok(sluice_channel_read(pair.channels[i], NULL, 0,
                                                &(struct sluice_remote_mr){0}, DEADLINE));
             }
@@ -182,17 +181,14 @@ TEST(minimum_of_both)
 }
 
 /* A device may answer more reads at a time than it sends, or fewer. */
-TEST(read_depths_of_the_device, .times = 2)
+TEST_WITH(pair, read_depths_of_the_device,
+          (ON_DEVICE(NULL, fake_verbs.device[0].max_qp_rd_atom = _i == 0 ? 4 : 128,
+                     fake_verbs.device[0].max_qp_init_rd_atom = _i == 0 ? 128 : 4)),
+          .times = 2)
 {
-    fake_verbs.device[0].max_qp_rd_atom = _i == 0 ? 4 : 128;
-    fake_verbs.device[0].max_qp_init_rd_atom = _i == 0 ? 128 : 4;
-    struct pair pair;
-    pair_open(&pair, NULL);
-    require_number(context_info(pair.sides.contexts[0]).max_read_depth, 4);
-    require_number(changes_of(0).rts.max_rd_atomic, 4);
-    require_number(changes_of(0).rtr.max_dest_rd_atomic, 4);
-    pair_works(&pair);
-    pair_close(&pair);
+    require_equal(context_info(pair->sides.contexts[0]).max_read_depth, 4,
+                  changes_of(0).rts.max_rd_atomic, 4, changes_of(0).rtr.max_dest_rd_atomic, 4);
+    pair_works(pair);
 }
 
 /* The program gets the atomics that the device reports. */
@@ -208,8 +204,8 @@ TEST(atomics_of_the_device)
         struct fixture fixture;
         fake_verbs.device[0].atomic_cap = kinds[i].has;
         fixture_open(&fixture, NULL, ACCESS);
-        require_number(context_info(fixture.star.sides.contexts[0]).atomics, kinds[i].told);
-        require_number(changes_of(0).init.qp_access_flags, all);
+        require_equal(context_info(fixture.star.sides.contexts[0]).atomics, kinds[i].told,
+                      changes_of(0).init.qp_access_flags, all);
         struct sluice_sge sge = result_sge(&fixture, 0);
         struct sluice_remote_mr remote = word_of(&fixture, 0);
         require_ok(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, 1, DEADLINE));
@@ -220,31 +216,28 @@ TEST(atomics_of_the_device)
 }
 
 /* Without atomics the device gets no such request, and all else works. */
-TEST(no_atomics)
+TEST_WITH(fixture, no_atomics,
+          (NULL, ON_DEVICE(ACCESS_ALL, fake_verbs.device[0].atomic_cap = IBV_ATOMIC_NONE)))
 {
-    struct fixture fixture;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .access = SLUICE_ACCESS_REMOTE_ATOMIC};
-    fake_verbs.device[0].atomic_cap = IBV_ATOMIC_NONE;
-    fixture_open(&fixture, NULL, ACCESS_ALL);
-    struct sluice_pd *pd = fixture.star.sides.pds[0];
-    struct sluice_sge sge = result_sge(&fixture, 0);
-    struct sluice_remote_mr remote = word_of(&fixture, 0);
-    require_number(context_info(fixture.star.sides.contexts[0]).atomics, SLUICE_ATOMICS_NONE);
-    require_number(changes_of(0).init.qp_access_flags,
-                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
-    require_error(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, 1, DEADLINE),
+    struct sluice_pd *pd = fixture->star.sides.pds[0];
+    struct sluice_sge sge = result_sge(fixture, 0);
+    struct sluice_remote_mr remote = word_of(fixture, 0);
+    require_equal(context_info(fixture->star.sides.contexts[0]).atomics, SLUICE_ATOMICS_NONE,
+                  changes_of(0).init.qp_access_flags,
+                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+    require_error(sluice_multichannel_fetch_add(fixture->star.hub, 1, &sge, &remote, 1, DEADLINE),
                   -EOPNOTSUPP, "fake0");
     require_error(
-        sluice_multichannel_compare_swap(fixture.star.hub, 1, &sge, &remote, START, 1, DEADLINE),
+        sluice_multichannel_compare_swap(fixture->star.hub, 1, &sge, &remote, START, 1, DEADLINE),
         -EOPNOTSUPP, "compare-swap");
-    struct sluice_request request = add_request(&fixture, 0, &sge, 1);
-    require_error(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL),
+    struct sluice_request request = add_request(fixture, 0, &sge, 1);
+    require_error(sluice_multichannel_post(fixture->star.hub, &request, 1, DEADLINE, NULL),
                   -EOPNOTSUPP, "fetch-add");
     require_null(sluice_channel_prepare(pd, &attr), EOPNOTSUPP, "REMOTE_ATOMIC");
     require_null(sluice_mr_alloc(pd, 8, ACCESS), EOPNOTSUPP, "REMOTE_ATOMIC");
-    check_others(&fixture, 0);
-    star_works(&fixture.star, 1);
-    fixture_close(&fixture);
+    check_others(fixture, 0);
+    star_works(&fixture->star, 1);
 }
 
 int main(void)

@@ -31,7 +31,7 @@ struct ibv_device **__wrap_ibv_get_device_list(int *count)
 static struct sluice_device_list *get_list(uint32_t devices)
 {
     struct sluice_device_list *list = must(sluice_device_list_get());
-    require_number(sluice_device_list_count(list), devices + 1);
+    require_equal(sluice_device_list_count(list), devices + 1);
     return list;
 }
 
@@ -41,10 +41,10 @@ static void unusable(const char *reason)
     struct sluice_device_list *list = get_list(1);
     struct sluice_device_info info = device_info(list, 0);
     require(strstr(info.description, reason), "'%s', not '%s'", info.description, reason);
-    require_number(info.active, 0);
+    require_equal(info.active, 0);
     require(strcmp(info.name, "fake0") == 0, "%s", info.name);
     sluice_device_list_free(list);
-    require_number(fake_verbs_alive(), 0);
+    require_equal(fake_verbs_alive(), 0);
 }
 
 TEST(devices_of_all_kinds)
@@ -57,21 +57,15 @@ TEST(devices_of_all_kinds)
     static const char *const reasons[] = {"not supported", "port 1 ", "address", "RoCE v2 "};
     for (uint32_t i = 0; i < 4; i++) {
         struct sluice_device_info info = device_info(list, i);
-        require_number(info.active, i == 3);
-        require_number(info.guid, UINT64_C(0x0011223344556600) + i);
-        require_number(info.level, SLUICE_LEVEL_NIC);
-        require_number(info.numa_node, -1);
-        require_number(info.ports, i > 0);
+        require_equal(info.active, i == 3, info.guid, UINT64_C(0x0011223344556600) + i, info.level,
+                      SLUICE_LEVEL_NIC, info.numa_node, -1, info.ports, i > 0);
         require(strcmp(info.firmware, i > 0 ? "1.0" : "") == 0, "%s", info.firmware);
         require(strstr(info.description, reasons[i]), "%s", info.description);
     }
-    require_number(port_info(list, 1, 1).state, SLUICE_PORT_DOWN);
-    require_number(port_info(list, 2, 1).state, SLUICE_PORT_ACTIVE);
-    require_number(port_info(list, 2, 1).active, 0);
-    require_number(device_info(list, 2).gids, 0);
-    require_number(port_info(list, 3, 1).active, 1);
-    require_number(port_info(list, 3, 1).speed, 2500);
-    require_number(port_info(list, 3, 1).width, 1);
+    require_equal(port_info(list, 1, 1).state, SLUICE_PORT_DOWN, port_info(list, 2, 1).state,
+                  SLUICE_PORT_ACTIVE, port_info(list, 2, 1).active, 0, device_info(list, 2).gids, 0,
+                  port_info(list, 3, 1).active, 1, port_info(list, 3, 1).speed, 2500,
+                  port_info(list, 3, 1).width, 1);
     sluice_device_list_free(list);
     /* Without a name the working one is taken. */
     struct sluice_context *context = must(sluice_context_open(NULL, NULL));
@@ -105,24 +99,20 @@ TEST(tables_of_several_ports)
         {.port = 2, .index = 9, .type = SLUICE_GID_ROCE_V2, .chosen = 1, .text = "RoCE v2 192."},
         {.port = 3, .index = 0, .type = SLUICE_GID_INFINIBAND, .chosen = 1, .text = "GID fe80::"},
     };
-    require_number(device_info(list, 0).gids, COUNT(wanted));
+    require_equal(device_info(list, 0).gids, COUNT(wanted));
     for (uint32_t i = 0; i < COUNT(wanted); i++) {
         struct sluice_gid_info gid = gid_info(list, 0, i);
-        require_number(gid.port, wanted[i].port);
-        require_number(gid.index, wanted[i].index);
-        require_number(gid.type, wanted[i].type);
-        require_number(gid.chosen, wanted[i].chosen);
+        require_equal(gid.port, wanted[i].port, gid.index, wanted[i].index, gid.type,
+                      wanted[i].type, gid.chosen, wanted[i].chosen);
         require(strstr(gid.text, wanted[i].text) == gid.text, "%s", gid.text);
         require(strcmp(gid.interface, gid.port == 3 ? "" : "lo") == 0, "%s", gid.interface);
     }
     /* The device is described by its first active port, here port 2. */
     require(strncmp(device_info(list, 0).description, "port 2 ", 7) == 0, "%s",
             device_info(list, 0).description);
-    require_number(device_info(list, 0).active, 1);
-    require_number(port_info(list, 0, 1).state, SLUICE_PORT_INIT);
-    require_number(port_info(list, 0, 3).link_layer, SLUICE_LINK_INFINIBAND);
-    require_number(port_info(list, 0, 3).lid, 12);
-    require_number(port_info(list, 0, 3).sm_lid, 1);
+    require_equal(device_info(list, 0).active, 1, port_info(list, 0, 1).state, SLUICE_PORT_INIT,
+                  port_info(list, 0, 3).link_layer, SLUICE_LINK_INFINIBAND,
+                  port_info(list, 0, 3).lid, 12, port_info(list, 0, 3).sm_lid, 1);
     require(strstr(port_info(list, 0, 3).description, "LID 12"), "%s",
             port_info(list, 0, 3).description);
     sluice_device_list_free(list);
@@ -147,7 +137,7 @@ TEST(calls_that_fail)
         fake_verbs.devices = 3;
         fake_verbs_fail(2, FAKE_CALL(FAKE_OPEN_DEVICE), errors[i]);
         require_null(sluice_device_list_get(), errors[i], "descriptors");
-        require_number(fake_verbs_alive(), 0);
+        require_equal(fake_verbs_alive(), 0);
     }
     fake_verbs_fail(1, FAKE_CALL(FAKE_GET_DEVICE_LIST), ENOMEM);
     require_null(sluice_device_list_get(), ENOMEM, "");
@@ -177,12 +167,10 @@ TEST(few_calls)
     for (int i = 0; i < FAKE_CALLS; i++) {
         calls[i] = fake_verbs.calls[i] - before[i];
     }
-    require_number(calls[FAKE_OPEN_DEVICE], 1);
-    require_number(calls[FAKE_QUERY_DEVICE], 1);
+    require_equal(calls[FAKE_OPEN_DEVICE], 1, calls[FAKE_QUERY_DEVICE], 1);
     /* Once for the list, and once where the path is chosen. */
-    require_number(calls[FAKE_QUERY_PORT], 2);
-    require_number(calls[FAKE_QUERY_GID_TABLE], 2);
-    require_number(calls[FAKE_QUERY_GID], 0);
+    require_equal(calls[FAKE_QUERY_PORT], 2, calls[FAKE_QUERY_GID_TABLE], 2, calls[FAKE_QUERY_GID],
+                  0);
 }
 
 /* A NUMA node as sysfs reports it, and the value expected for it. */

@@ -38,16 +38,16 @@ static void check_event(const struct sluice_error *error, enum ibv_event_type ev
             error->error_class, error->error, error->vendor, error->opcode, error->text);
 }
 
-static bool all_are_told(const void *argument)
+static bool all_are_acknowledged(const void *argument)
 {
     (void)argument;
     return fake_verbs_unread_events() == 0 && fake_verbs_unacked_events() == 0;
 }
 
 /* The thread that reads events may be about to acknowledge the last one. */
-static void check_told(void)
+static void await_acknowledged(void)
 {
-    await_device(all_are_told, NULL, "events that are read and acknowledged");
+    await_device(all_are_acknowledged, NULL, "events that are read and acknowledged");
 }
 
 static const enum ibv_event_type qp_events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
@@ -62,7 +62,7 @@ TEST_WITH(star, event_of_a_queue_pair, (3, NULL), .times = 2 * (int)COUNT(qp_eve
     enum ibv_event_type event = qp_events[_i / 2];
     require(fake_verbs_qp_event(qpn_of(1), event, _i % 2), "no queue pair");
     require_result(sluice_multichannel_peer_state(star->hub, 1), SLUICE_STATE_FAILED);
-    check_told();
+    await_acknowledged();
     struct sluice_error error = peer_error(star->hub, 1);
     check_event(&error, event);
     require_result(sluice_multichannel_peer_state(star->hub, 0), SLUICE_STATE_READY);
@@ -76,11 +76,10 @@ TEST_WITH(star, event_of_a_queue_pair, (3, NULL), .times = 2 * (int)COUNT(qp_eve
 /* With requests in flight, the first has the reason, and the others are cancelled by it. */
 TEST_WITH(pair, event_with_work_in_flight, (NULL), .times = 2 * (int)COUNT(qp_events))
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[3];
     struct sluice_completion completion;
     for (int i = 0; i < 3; i++) {
-        handles[i] = post(pair->channels[0], &receive);
+        handles[i] = post_of(pair->channels[0], SLUICE_OP_RECEIVE, NULL);
     }
     require(fake_verbs_qp_event(qpn_of(0), qp_events[_i / 2], _i % 2), "no queue pair");
     int64_t start = fair_now();
@@ -93,7 +92,7 @@ TEST_WITH(pair, event_with_work_in_flight, (NULL), .times = 2 * (int)COUNT(qp_ev
     }
     require(fair_now() - start < SLUICE_MS(900), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
-    check_told();
+    await_acknowledged();
 }
 
 /* Two channels of one context, and two of another one of the same device. */
@@ -147,7 +146,7 @@ TEST(device_that_failed)
     require_null(sluice_channel_reset(pair.channels[0]), EIO, "failed");
     pair.channels[0] = NULL;
     require_null(sluice_channel_prepare(pair.sides.pds[0], NULL), EIO, "failed");
-    check_told();
+    await_acknowledged();
     pair_close(&pair);
     pair_open(&pair, NULL);
     pair_works(&pair);
@@ -192,7 +191,7 @@ TEST(port_that_went_down)
         pair_works(&pairs[i]);
         require_result(sluice_channel_state(pairs[i].channels[0]), SLUICE_STATE_READY);
     }
-    check_told();
+    await_acknowledged();
     for (int i = 0; i < 2; i++) {
         for (int j = 0; j < 2; j++) {
             sluice_channel_close(pairs[i].channels[j]);
@@ -212,7 +211,7 @@ TEST_WITH(star, completion_queue_that_failed, (3, NULL))
                 "%s", error.text);
         require_result(sluice_channel_state(star->spokes[i]), SLUICE_STATE_READY);
     }
-    check_told();
+    await_acknowledged();
 }
 
 /* The address that the channels use is removed, or another one. */
@@ -265,7 +264,7 @@ TEST(lid_that_changed, .times = 2)
     } else {
         pair_works(&pair);
     }
-    check_told();
+    await_acknowledged();
     pair_close(&pair);
 }
 
@@ -288,7 +287,7 @@ TEST_WITH(four, events_that_are_no_failures, ())
         require_result(sluice_channel_state(four->near.channels[i]), SLUICE_STATE_READY);
         require_result(sluice_channel_state(four->far.channels[i]), SLUICE_STATE_READY);
     }
-    check_told();
+    await_acknowledged();
 }
 
 /* In a burst of events the first one is the reason, and it is logged once. */
@@ -301,7 +300,7 @@ TEST_WITH(pair, burst, (NULL))
     }
     struct sluice_error error = channel_error(pair->channels[0]);
     check_event(&error, qp_events[1]);
-    check_told();
+    await_acknowledged();
     for (int i = 0; i < 5; i++) {
         fake_verbs_qp_event(qpn_of(0), qp_events[0], true);
         require_result(sluice_channel_poll(pair->channels[0], &completion, 1), 0);
@@ -397,18 +396,17 @@ TEST_WITH(four, sleepers_are_woken, (), .times = 2)
     require(other.took < SLUICE_S(3), "%lld ms", (long long)other.took / 1000000);
     /* The event reaches the other context, too. */
     require_result(sluice_channel_state(four->far.channels[0]), SLUICE_STATE_FAILED);
-    check_told();
+    await_acknowledged();
 }
 
 /* A device that is gone stays readable for ever; an event loop is notified once. */
 TEST_WITH(pair, dead_device_in_an_event_loop, (NULL))
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
     int seen = 0;
     struct sluice_channel *channel = pair->channels[0];
     struct pollfd fd = {.fd = sluice_channel_fd(channel), .events = POLLIN};
-    post(channel, &receive);
+    post_of(channel, SLUICE_OP_RECEIVE, NULL);
     require_result(sluice_channel_arm(channel, NULL), 0);
     fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
     /* No call reads this event. */
@@ -431,21 +429,17 @@ TEST_WITH(pair, dead_device_in_an_event_loop, (NULL))
 }
 
 /* The target of a bad request gets an event, as on some devices. */
-TEST(event_of_a_bad_request)
+TEST_WITH(star, event_of_a_bad_request, (3, ON_DEVICE(NULL, fake_verbs.responder_events = true)))
 {
-    struct star star;
-    fake_verbs.responder_events = true;
-    star_open(&star, 3, NULL);
-    star_break(&star, 1);
-    require_result(sluice_channel_state(star.spokes[1]), SLUICE_STATE_FAILED);
-    struct sluice_error error = channel_error(star.spokes[1]);
+    star_break(star, 1);
+    require_result(sluice_channel_state(star->spokes[1]), SLUICE_STATE_FAILED);
+    struct sluice_error error = channel_error(star->spokes[1]);
     check_event(&error, IBV_EVENT_QP_ACCESS_ERR);
-    star_works(&star, 0);
-    star_works(&star, 2);
-    star_reset(&star, 1);
-    star_works(&star, 1);
-    check_told();
-    star_close(&star);
+    star_works(star, 0);
+    star_works(star, 2);
+    star_reset(star, 1);
+    star_works(star, 1);
+    await_acknowledged();
 }
 
 int main(void)

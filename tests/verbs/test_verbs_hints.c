@@ -60,14 +60,13 @@ static void talk_open(struct talk *talk, const struct sluice_channel_attr *attr,
         slu_endpoint_encode(&remote, &wire);
         talk->pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &wire));
     }
-    memory_open(&talk->memory, talk->pair.sides.pds[0], 64);
+    talk->memory = side_memory(&talk->pair.sides, 0, 64);
     talk->from = memory_sge(&talk->memory, 0, BYTES);
     talk->to = memory_sge(&talk->memory, 32, BYTES);
 }
 
 static void talk_close(struct talk *talk)
 {
-    memory_close(&talk->memory);
     pair_close(&talk->pair);
 }
 
@@ -86,7 +85,7 @@ static uint64_t not_ready(void)
     return count;
 }
 
-/* A thread that sends one message per round when it is told to. */
+/* A thread that sends one message per round in its own time. */
 struct sender {
     struct talk *talk;
     int channel, rounds;
@@ -126,7 +125,7 @@ static void await_round(const atomic_int *counter, int round)
     }
 }
 
-static void await_asked(int i)
+static void await_request(int i)
 {
     int64_t start = fair_now();
     while (words_of(i)[WANTED / 8] == 0) {
@@ -154,7 +153,7 @@ static void make_slow(struct talk *talk)
     struct sluice_handle handle = post_receive(talk, 1);
     pthread_join(sender.thread, NULL);
     await(talk->pair.channels[1], handle, SLUICE_CLASS_NONE);
-    await_asked(1);
+    await_request(1);
 }
 
 /* In each round the sender comes first. Most sends wait until they are notified of the receive. */
@@ -178,7 +177,7 @@ TEST_WITH(talk, early_sends_wait_for_receives, (NULL, NULL))
     require(waited > 0, "none of %d sends has waited for its receive", ROUNDS);
 }
 
-static void await_told(int i, uint64_t receives)
+static void await_hint(int i, uint64_t receives)
 {
     int64_t start = fair_now();
     while (words_of(i)[0] != receives) {
@@ -192,7 +191,7 @@ static void await_told(int i, uint64_t receives)
 static void exchange_ahead(struct talk *talk, uint64_t receives)
 {
     struct sluice_handle handle = post_receive(talk, 1);
-    await_told(0, receives);
+    await_hint(0, receives);
     require_ok(sluice_channel_send(talk->pair.channels[0], &talk->from, 1, DEADLINE));
     await(talk->pair.channels[1], handle, SLUICE_CLASS_NONE);
 }
@@ -332,7 +331,7 @@ TEST_WITH(talk, a_probe_behind_a_hint, (NULL, NULL))
     let_pass(SLUICE_MS(2));
     struct sluice_handle first = post_receive(talk, 1);
     pthread_join(sender.thread, NULL);
-    await_asked(1);
+    await_request(1);
     struct sluice_handle second = post_receive(talk, 1);
     await_held(qpn, FAKE_SEND, 1);
     require_ok(pthread_create(&thread, NULL, wait_connected, talk->pair.channels[1]));
@@ -362,16 +361,13 @@ TEST_WITH(talk, channels_without_hints, (ATTR(.access = SLUICE_ACCESS_REMOTE_REA
 }
 
 /* On a device that registers no more memory, channels still open. */
-TEST(no_region_for_hints)
+TEST_WITH(talk, no_region_for_hints,
+          (NULL, ON_DEVICE(NULL, fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM))))
 {
-    struct talk talk;
-    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
-    talk_open(&talk, NULL, NULL);
     require(decoded(&endpoints[0]).verbs.hint_addr == 0, "channel 0 has a place");
-    struct sluice_handle receive = post_receive(&talk, 1);
-    require_ok(sluice_channel_send(talk.pair.channels[0], &talk.from, 1, DEADLINE));
-    await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
-    talk_close(&talk);
+    struct sluice_handle receive = post_receive(talk, 1);
+    require_ok(sluice_channel_send(talk->pair.channels[0], &talk->from, 1, DEADLINE));
+    await(talk->pair.channels[1], receive, SLUICE_CLASS_NONE);
 }
 
 /* Shared completion entries are only for requests of the program. */
@@ -380,8 +376,7 @@ TEST(no_hints_where_entries_are_scarce)
     struct sluice_endpoint all[8];
     struct sluice_context *context;
     struct sluice_pd *pd;
-    const struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = 4, .receive_depth = 4};
+    const struct sluice_channel_attr attr = *ATTR(.send_depth = 4, .receive_depth = 4);
     fake_verbs.device[0].max_cqe = 24;
     fake_verbs.device[0].max_cq = 1;
     context = open_context();
@@ -438,14 +433,12 @@ TEST_WITH(talk, a_refused_post_of_a_hint, (NULL, NULL), .times = 2)
 }
 
 /* No two queue pairs have the same place, however many there are and are reset. */
-TEST(places_of_many)
+TEST_WITH(sides, places_of_many, ())
 {
     static struct sluice_endpoint all[200];
-    struct sluice_context *context = open_context();
-    struct sluice_pd *pd = sluice_pd_alloc(context);
     for (int round = 0; round < 3; round++) {
         struct sluice_prepared_multichannel *prepared =
-            must(sluice_multichannel_prepare(pd, COUNT(all), NULL));
+            must(sluice_multichannel_prepare(sides->pds[0], COUNT(all), NULL));
         require_ok(sluice_prepared_multichannel_endpoints(prepared, all, COUNT(all)));
         for (uint32_t i = 0; i < COUNT(all); i++) {
             for (uint32_t k = 0; k < i; k++) {
@@ -457,8 +450,6 @@ TEST(places_of_many)
         require(fake_verbs.live.mrs == (COUNT(all) + 31) / 32, "%u regions", fake_verbs.live.mrs);
         sluice_prepared_multichannel_free(prepared);
     }
-    sluice_pd_free(pd);
-    sluice_context_close(context);
 }
 
 int main(void)

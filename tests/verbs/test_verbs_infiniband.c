@@ -38,18 +38,15 @@ TEST(infiniband_by_lid)
     struct sluice_channel_attr attr = {.size = sizeof(attr), .service_level = 15};
     make_infiniband(PORT1, 7, infiniband_gid);
     open_ports(&pair.sides, 1);
-    require_number(context_info(pair.sides.contexts[0]).link_layer, SLUICE_LINK_INFINIBAND);
-    require_number(context_info(pair.sides.contexts[0]).active_mtu, 4096);
+    require_equal(context_info(pair.sides.contexts[0]).link_layer, SLUICE_LINK_INFINIBAND,
+                  context_info(pair.sides.contexts[0]).active_mtu, 4096);
     connect_sides(&pair, &attr, &attr);
     for (uint32_t i = 0; i < 2; i++) {
         struct changes changes = changes_of(i);
         struct sluice_channel_info info = channel_info(pair.channels[i]);
-        require_number(changes.rtr.ah_attr.is_global, 0);
-        require_number(changes.rtr.ah_attr.dlid, 7);
-        require_number(changes.rtr.ah_attr.sl, 15);
-        require_number(changes.rtr.path_mtu, IBV_MTU_4096);
-        require_number(info.gid_index, -1);
-        require_number(info.hop_limit, 0);
+        require_equal(changes.rtr.ah_attr.is_global, 0, changes.rtr.ah_attr.dlid, 7,
+                      changes.rtr.ah_attr.sl, 15, changes.rtr.path_mtu, IBV_MTU_4096,
+                      info.gid_index, -1, info.hop_limit, 0);
         require(strcmp(info.remote_address, "LID 7") == 0, "%s", info.remote_address);
     }
     pair_close(&pair);
@@ -60,12 +57,10 @@ static void check_global(const struct pair *pair, const char *address)
     for (uint32_t i = 0; i < 2; i++) {
         struct changes changes = changes_of(i);
         struct sluice_channel_info info = channel_info(pair->channels[i]);
-        require_number(changes.rtr.ah_attr.is_global, 1);
-        require_number(changes.rtr.ah_attr.dlid, 7);
-        require_number(changes.rtr.ah_attr.grh.sgid_index, 0);
-        require_number(changes.rtr.ah_attr.grh.hop_limit, 64);
+        require_equal(changes.rtr.ah_attr.is_global, 1, changes.rtr.ah_attr.dlid, 7,
+                      changes.rtr.ah_attr.grh.sgid_index, 0, changes.rtr.ah_attr.grh.hop_limit, 64);
         require(memcmp(changes.rtr.ah_attr.grh.dgid.raw, infiniband_gid, 16) == 0, "another GID");
-        require_number(info.gid_index, 0);
+        require_equal(info.gid_index, 0);
         require(strcmp(info.remote_address, address) == 0, "%s", info.remote_address);
     }
 }
@@ -94,14 +89,13 @@ TEST(infiniband_without_gid)
     make_infiniband(PORT1, 7, NULL);
     make_infiniband(PORT2, 8, infiniband_gid);
     open_ports(&sides, 2);
-    require_number(context_info(sides.contexts[0]).gid_index, -1);
+    require_equal(context_info(sides.contexts[0]).gid_index, -1);
     refuse_prepare(&sides, &attr, EADDRNOTAVAIL, "SLUICE_CHANNEL_GLOBAL port 1 GID");
     refuse_sides(&sides, NULL, &attr, "GID");
     /* They reach each other by LID. */
     struct pair pair = {.sides = sides};
     connect_sides(&pair, NULL, NULL);
-    require_number(changes_of(0).rtr.ah_attr.dlid, 8);
-    require_number(changes_of(1).rtr.ah_attr.dlid, 7);
+    require_equal(changes_of(0).rtr.ah_attr.dlid, 8, changes_of(1).rtr.ah_attr.dlid, 7);
     pair_close(&pair);
 }
 
@@ -116,11 +110,9 @@ TEST(infiniband_between_subnets)
     connect_sides(&pair, NULL, NULL);
     for (uint32_t i = 0; i < 2; i++) {
         struct changes changes = changes_of(i);
-        require_number(context_info(pair.sides.contexts[i]).port, i + 1);
-        require_number(channel_info(pair.channels[i]).port, i + 1);
-        require_number(changes.init.port_num, i + 1);
-        require_number(changes.rtr.ah_attr.port_num, i + 1);
-        require_number(changes.rtr.ah_attr.is_global, 1);
+        require_equal(context_info(pair.sides.contexts[i]).port, i + 1,
+                      channel_info(pair.channels[i]).port, i + 1, changes.init.port_num, i + 1,
+                      changes.rtr.ah_attr.port_num, i + 1, changes.rtr.ah_attr.is_global, 1);
     }
     pair_close(&pair);
 }
@@ -136,10 +128,8 @@ TEST(path_bits_of_a_port_with_several_lids)
     open_ports(&pair.sides, 1);
     refuse_prepare(&pair.sides, &beyond, EINVAL, "path_bits 8 port 1 0..7");
     connect_sides(&pair, &attrs[0], &attrs[1]);
-    require_number(changes_of(0).rtr.ah_attr.src_path_bits, 7);
-    require_number(changes_of(0).rtr.ah_attr.dlid, 18);
-    require_number(changes_of(1).rtr.ah_attr.src_path_bits, 2);
-    require_number(changes_of(1).rtr.ah_attr.dlid, 23);
+    require_equal(changes_of(0).rtr.ah_attr.src_path_bits, 7, changes_of(0).rtr.ah_attr.dlid, 18,
+                  changes_of(1).rtr.ah_attr.src_path_bits, 2, changes_of(1).rtr.ah_attr.dlid, 23);
     require(strcmp(channel_info(pair.channels[0]).address, "LID 23") == 0, "%s",
             channel_info(pair.channels[0]).address);
     pair_close(&pair);
@@ -172,7 +162,7 @@ TEST(partition_key_by_value, .times = PARTITIONS)
                    "pkey 0x1234 port 1 0x7fff, 0x1, 0x8001, 0x2, 0x8003, 0x3");
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &attr, &endpoint);
     require(fake_verbs_qp(0, &info), "no queue pair");
-    require_number(fake_verbs_change(&info, IBV_QPS_INIT)->pkey_index, partition->index);
+    require_equal(fake_verbs_change(&info, IBV_QPS_INIT)->pkey_index, partition->index);
     sluice_prepared_channel_free(prepared);
     sides_close(&sides);
 }
@@ -196,8 +186,8 @@ TEST(partitions_of_both_sides)
     refuse_sides(&pair.sides, NULL, &attrs[1], "partition key differ");
     for (int i = 0; i < 3; i++) {
         connect_sides(&pair, &attrs[i], &attrs[i]);
-        require_number(channel_info(pair.channels[0]).pkey, limited[i]);
-        require_number(channel_info(pair.channels[1]).pkey, full[i]);
+        require_equal(channel_info(pair.channels[0]).pkey, limited[i],
+                      channel_info(pair.channels[1]).pkey, full[i]);
         sluice_channel_close(pair.channels[0]);
         sluice_channel_close(pair.channels[1]);
     }
@@ -219,7 +209,7 @@ TEST(partition_keys_that_cannot_be_read)
     fake_verbs_fail(1, FAKE_CALL(FAKE_QUERY_PKEY), EIO);
     forget_port();
     connect_sides(&pair, NULL, NULL);
-    require_number(channel_info(pair.channels[0]).pkey, 0);
+    require_equal(channel_info(pair.channels[0]).pkey, 0);
     pair_close(&pair);
 }
 

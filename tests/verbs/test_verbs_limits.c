@@ -81,19 +81,17 @@ TEST(limit_that_is_not_said, .times = FAKE_LIMITS + 1)
 }
 
 /* The assumed limits, beside the reported ones. */
-TEST(limits_that_are_taken)
+TEST_WITH(pair, limits_that_are_taken,
+          (ON_DEVICE(NULL,
+                     fake_verbs.silent = FAKE_ALL_LIMITS & ~FAKE_SILENT(FAKE_MAX_QP_INIT_RD_ATOM))))
 {
-    struct pair pair;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = (1 << 30) + 1};
-    fake_verbs.silent = FAKE_ALL_LIMITS & ~FAKE_SILENT(FAKE_MAX_QP_INIT_RD_ATOM);
-    pair_open(&pair, NULL);
-    struct sluice_context_info info = info_of(&pair);
+    struct sluice_context_info info = info_of(pair);
     require_equal(info.max_message, 1 << 30, info.active_mtu, 256, info.max_sge, 1,
                   info.max_read_depth, 1);
     require_equal(info.max_send_depth, 255, info.max_receive_depth, 256);
-    require_null(sluice_channel_prepare(pair.sides.pds[0], &attr), EINVAL,
+    require_null(sluice_channel_prepare(pair->sides.pds[0], &attr), EINVAL,
                  "max_message 1073741824");
-    pair_close(&pair);
 }
 
 /* Reported limits are used, and nothing is logged. */
@@ -166,18 +164,14 @@ TEST(reads_of_fewer_elements, .times = 4)
 }
 
 /* The attribute may allow less than the device. */
-TEST(reads_of_fewer_elements_by_attribute)
+TEST_WITH(pair, reads_of_fewer_elements_by_attribute,
+          (ON_DEVICE(ATTR(.max_sge = 2), fake_verbs.device[0].max_sge_rd = 5)))
 {
-    struct sluice_channel_attr attr = {.size = sizeof(attr), .max_sge = 2};
-    struct pair pair;
     struct lists lists;
-    fake_verbs.device[0].max_sge_rd = 5;
-    pair_open(&pair, &attr);
-    lists_open(&lists, &pair);
-    require_ok(sluice_channel_read(pair.channels[0], lists.sges, 2, &lists.remote, DEADLINE));
-    refuse_reads(&pair, &lists, 3, "max_sge is 2");
+    lists_open(&lists, pair);
+    require_ok(sluice_channel_read(pair->channels[0], lists.sges, 2, &lists.remote, DEADLINE));
+    refuse_reads(pair, &lists, 3, "max_sge is 2");
     lists_close(&lists);
-    pair_close(&pair);
 }
 
 int main(void)

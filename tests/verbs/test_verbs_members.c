@@ -167,34 +167,30 @@ TEST(further_queues, .times = 2 * (int)COUNT(limits))
 }
 
 /* Queues in the middle are freed, and their places reused; the others stay. */
-TEST(queues_with_holes)
+TEST_WITH(house, queues_with_holes, (ON_DEVICE(0, fake_verbs.device[0].max_cqe = 2 * PLACES)))
 {
-    struct house house;
-    fake_verbs.device[0].max_cqe = 2 * PLACES;
-    house_open(&house, 0);
     for (uint32_t i = 0; i < 16; i += 2) {
-        add_two(&house, i, i + 1);
+        add_two(house, i, i + 1);
     }
     uint32_t queues = fake_verbs.live.cqs;
     require(queues == 8, "%u queues", queues);
     for (int round = 0; round < 50; round++) {
         uint32_t at = (uint32_t)round * 6 % 14;
-        require_ok(sluice_multichannel_peer_remove(house.all, at));
+        require_ok(sluice_multichannel_peer_remove(house->all, at));
         require(fake_verbs.live.cqs == queues, "%u queues", fake_verbs.live.cqs);
-        require_ok(sluice_multichannel_peer_remove(house.all, at + 1));
+        require_ok(sluice_multichannel_peer_remove(house->all, at + 1));
         require(fake_verbs.live.cqs == (at == 0 ? queues : queues - 1), "%u queues, at %u",
                 fake_verbs.live.cqs, at);
         for (uint32_t i = 0; i < 16; i += 2) {
             if (i != at) {
-                flood(&house, i);
+                flood(house, i);
             }
         }
-        add_two(&house, at, at + 1);
+        add_two(house, at, at + 1);
         require(fake_verbs.live.cqs == queues, "%u queues", fake_verbs.live.cqs);
-        flood(&house, at);
+        flood(house, at);
     }
     check_queues(2 * PLACES);
-    house_close(&house);
 }
 
 /* Adds and removes a peer, and returns a handle that it leaves behind. */
@@ -210,125 +206,112 @@ static struct sluice_handle leave_handle(struct house *house)
 }
 
 /* Each step fails once, with a new index and with a reused one. */
-TEST(every_step_fails, .times = 2)
+TEST_WITH(house, every_step_fails, (ON_DEVICE(2, fake_verbs.device[0].max_cqe = 2 * PLACES)),
+          .times = 2)
 {
     struct sluice_completion completion;
     struct sluice_endpoint endpoint;
-    struct house house;
     struct sluice_handle left = {0};
     uint32_t failures = 0;
     bool more = true;
     /* A step of the thread that reads events may have failed instead: then the peer was added. */
     bool added = false;
-    fake_verbs.device[0].max_cqe = 2 * PLACES;
-    house_open(&house, 2);
     if (_i == 1) {
-        left = leave_handle(&house);
+        left = leave_handle(house);
     }
     for (uint32_t n = 1; more; n++) {
-        uint32_t base = sluice_multichannel_peers(house.all);
+        uint32_t base = sluice_multichannel_peers(house->all);
         uint32_t qps = fake_verbs.live.qps;
         uint32_t cqs = fake_verbs.live.cqs;
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
         struct sluice_handle handle;
-        require_result(sluice_multichannel_post(house.all, &receive, 1, SLUICE_FOREVER, &handle),
+        require_result(sluice_multichannel_post(house->all, &receive, 1, SLUICE_FOREVER, &handle),
                        1);
         memset(&endpoint, 0x5a, sizeof(endpoint));
         fake_verbs_fail(n, STEPS, ENOMEM);
-        int result = sluice_multichannel_peer_add(house.all, &endpoint);
+        int result = sluice_multichannel_peer_add(house->all, &endpoint);
         more = fake_verbs_failed() != NULL;
         fake_verbs_fail(0, 0, 0);
         if (result < 0) {
             failures++;
             value_check(&endpoint, sizeof(endpoint), 0x5a);
             require(more && result == -ENOMEM, "%d: %s", result, sluice_last_error());
-            require_equal(sluice_multichannel_peers(house.all), base, fake_verbs.live.qps, qps,
+            require_equal(sluice_multichannel_peers(house->all), base, fake_verbs.live.qps, qps,
                           fake_verbs.live.cqs, cqs);
             require(_i == 0 || added ||
-                        sluice_multichannel_wait(house.all, &left, 0, &completion) == 0,
+                        sluice_multichannel_wait(house->all, &left, 0, &completion) == 0,
                     "%s", sluice_last_error());
         }
         /* Requests in flight are still in flight, and the remaining room is still there. */
-        require_result(sluice_multichannel_wait(house.all, &handle, 0, &completion), -ETIMEDOUT);
-        require_ok(sluice_multichannel_send(house.all, 1, NULL, 0, DEADLINE));
-        require_ok(sluice_multichannel_wait(house.all, &handle, DEADLINE, &completion));
-        flood(&house, 0);
+        require_result(sluice_multichannel_wait(house->all, &handle, 0, &completion), -ETIMEDOUT);
+        require_ok(sluice_multichannel_send(house->all, 1, NULL, 0, DEADLINE));
+        require_ok(sluice_multichannel_wait(house->all, &handle, DEADLINE, &completion));
+        flood(house, 0);
         if (result >= 0) {
             added = true;
-            require_ok(sluice_multichannel_peer_remove(house.all, (uint32_t)result));
+            require_ok(sluice_multichannel_peer_remove(house->all, (uint32_t)result));
         }
     }
     require(failures >= 4, "%u", failures);
-    require(_i == 0 || sluice_multichannel_wait(house.all, &left, 0, &completion) == -ESTALE,
+    require(_i == 0 || sluice_multichannel_wait(house->all, &left, 0, &completion) == -ESTALE,
             "the handle still holds");
-    house_close(&house);
 }
 
 /* The queues of the device are full: another peer finds no room until one is removed. */
-TEST(full_device)
+TEST_WITH(house, full_device,
+          (ON_DEVICE(0, fake_verbs.device[0].max_cqe = 2 * PLACES,
+                     fake_verbs.device[0].max_cq = 3)))
 {
     struct sluice_endpoint endpoint;
-    struct house house;
-    fake_verbs.device[0].max_cqe = 2 * PLACES;
-    fake_verbs.device[0].max_cq = 3;
-    house_open(&house, 0);
     for (uint32_t i = 0; i < 6; i += 2) {
-        add_two(&house, i, i + 1);
+        add_two(house, i, i + 1);
     }
-    require_error(sluice_multichannel_peer_add(house.all, &endpoint), -ENOMEM,
+    require_error(sluice_multichannel_peer_add(house->all, &endpoint), -ENOMEM,
                   "fake0 54 entries 54 taken 9 lower send_depth");
-    flood(&house, 4);
-    require_ok(sluice_multichannel_peer_remove(house.all, 3));
-    require_ok(sluice_multichannel_peer_remove(house.all, 2));
-    add_two(&house, 2, 3);
-    require_error(sluice_multichannel_peer_add(house.all, &endpoint), -ENOMEM, "54");
+    flood(house, 4);
+    require_ok(sluice_multichannel_peer_remove(house->all, 3));
+    require_ok(sluice_multichannel_peer_remove(house->all, 2));
+    add_two(house, 2, 3);
+    require_error(sluice_multichannel_peer_add(house->all, &endpoint), -ENOMEM, "54");
     for (uint32_t i = 0; i < 6; i += 2) {
-        flood(&house, i);
+        flood(house, i);
     }
-    house_close(&house);
 }
 
 /* Peers that share entries share them with new peers, and no queue overruns. */
-TEST(shared_entries)
+TEST_WITH(house, shared_entries,
+          (ON_DEVICE(4, fake_verbs.device[0].max_cqe = 3 * PLACES,
+                     fake_verbs.device[0].max_cq = 1)))
 {
-    struct house house;
-    fake_verbs.device[0].max_cqe = 3 * PLACES;
-    fake_verbs.device[0].max_cq = 1;
-    house_open(&house, 4);
     for (uint32_t i = 4; i < 12; i += 2) {
-        add_two(&house, i, i + 1);
+        add_two(house, i, i + 1);
         for (uint32_t k = 0; k <= i; k += 2) {
-            flood(&house, k);
+            flood(house, k);
         }
     }
     require(fake_verbs.live.cqs == 1, "%u queues", fake_verbs.live.cqs);
     for (uint32_t i = 0; i < 8; i++) {
-        require_ok(sluice_multichannel_peer_remove(house.all, i));
+        require_ok(sluice_multichannel_peer_remove(house->all, i));
     }
-    flood(&house, 8);
-    flood(&house, 10);
-    add_two(&house, 0, 1);
-    flood(&house, 0);
+    flood(house, 8);
+    flood(house, 10);
+    add_two(house, 0, 1);
+    flood(house, 0);
     check_queues(3 * PLACES);
-    house_close(&house);
 }
 
 /* On a dead device peers can still be removed, at once, and none is added. */
-TEST(dead_device)
+TEST_WITH(house, dead_device, (ON_DEVICE(2, fake_verbs.device[0].max_cqe = 2 * PLACES)))
 {
     struct sluice_endpoint endpoint;
-    struct house house;
-    fake_verbs.device[0].max_cqe = 2 * PLACES;
-    house_open(&house, 2);
-    add_two(&house, 2, 3);
+    add_two(house, 2, 3);
     require(fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL), "the event has no recipient");
-    while (sluice_multichannel_peer_state(house.all, 3) != SLUICE_STATE_FAILED) {
+    while (sluice_multichannel_peer_state(house->all, 3) != SLUICE_STATE_FAILED) {
     }
-    require(sluice_multichannel_peer_add(house.all, &endpoint) < 0, "it was added");
+    require(sluice_multichannel_peer_add(house->all, &endpoint) < 0, "it was added");
     for (uint32_t i = 0; i < 4; i++) {
-        require_ok(sluice_multichannel_peer_remove(house.all, i));
+        require_ok(sluice_multichannel_peer_remove(house->all, i));
     }
-    house_close(&house);
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static struct sluice_mr *register_piece(struct sluice_pd *pd, struct dmabuf *dma
     dmabuf->fd = -1;
     require(!sluice_mr_addr(mr) && sluice_mr_page_size(mr) == 0, "%p, pages of %zu",
             sluice_mr_addr(mr), sluice_mr_page_size(mr));
-    require_number(sluice_mr_length(mr), LENGTH);
+    require_equal(sluice_mr_length(mr), LENGTH);
     return mr;
 }
 
@@ -77,16 +77,13 @@ static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
     struct sluice_remote_mr remote;
     struct sluice_sge sge;
     require_ok(sluice_mr_remote(mr, &remote));
-    require_number(remote.addr, iova);
-    require_number(remote.length, LENGTH);
+    require_equal(remote.addr, iova, remote.length, LENGTH);
     require_ok(sluice_mr_sge(mr, 7, LENGTH - 7, &sge));
-    require_number(sge.addr, iova + 7);
-    require_number(sge.length, LENGTH - 7);
-    require_number(sge.lkey, sluice_mr_lkey(mr));
+    require_equal(sge.addr, iova + 7, sge.length, LENGTH - 7, sge.lkey, sluice_mr_lkey(mr));
     require_error(sluice_mr_sge(mr, 7, LENGTH - 6, &sge), -ERANGE, "outside");
     const uint8_t *at = (const uint8_t *)(uintptr_t)iova;
     require_ok(sluice_mr_sge_at(mr, at + 7, LENGTH - 7, &sge));
-    require_number(sge.addr, iova + 7);
+    require_equal(sge.addr, iova + 7);
     require_error(sluice_mr_sge_at(mr, at + 7, LENGTH - 6, &sge), -ERANGE, "outside");
 }
 
@@ -156,25 +153,21 @@ TEST(device_gets_the_arguments_of_a_dmabuf)
             sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, cases[i].offset, cases[i].length,
                                       cases[i].iova, cases[i].access);
         require(mr, "case %u: %s", i, sluice_last_error());
-        require_number(asked.calls, i + 1);
+        require_equal(asked.calls, i + 1);
         require(asked.pd == sluice_verbs_pd(sides.pds[0]), "another protection domain");
-        require_number(asked.offset, cases[i].offset);
-        require_number(asked.length, cases[i].length);
-        require_number(asked.iova, cases[i].iova);
-        require_number(asked.fd, dmabuf.fd);
-        require_number(asked.access, cases[i].told);
+        require_equal(asked.offset, cases[i].offset, asked.length, cases[i].length, asked.iova,
+                      cases[i].iova, asked.fd, dmabuf.fd, asked.access, cases[i].told);
         /* Peers use the iova, also once a handle was sent. */
         require_ok(sluice_mr_remote(mr, &remote));
         sluice_remote_mr_pack(&remote, packed);
         require_ok(sluice_remote_mr_unpack(packed, &unpacked));
-        require_number(unpacked.addr, cases[i].iova);
-        require_number(unpacked.length, cases[i].length);
-        require_number(unpacked.rkey, sluice_verbs_mr(mr)->rkey);
+        require_equal(unpacked.addr, cases[i].iova, unpacked.length, cases[i].length, unpacked.rkey,
+                      sluice_verbs_mr(mr)->rkey);
         require_ok(sluice_remote_mr_slice(&unpacked, cases[i].length - 1, 1, &slice));
-        require_number(slice.addr, cases[i].iova + cases[i].length - 1);
+        require_equal(slice.addr, cases[i].iova + cases[i].length - 1);
         require_ok(sluice_mr_deregister(mr));
     }
-    require_number(fake_verbs.live.mrs, 0);
+    require_equal(fake_verbs.live.mrs, 0);
     sides_close(&sides);
     dmabuf_close_whole(&dmabuf);
 }
@@ -216,7 +209,7 @@ TEST(mistakes_do_not_reach_the_device)
     int gone = dup(dmabuf.fd);
     close(gone);
     require_null(sluice_mr_register_dmabuf(sides.pds[0], gone, 0, PAGE, 0, 0), EBADF, "not open");
-    require_number(asked.calls, 0);
+    require_equal(asked.calls, 0);
     sides_close(&sides);
     dmabuf_close_whole(&dmabuf);
 }
@@ -260,7 +253,7 @@ TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
     require_ok(sluice_mr_deregister(near));
     dmabuf_close(&dmabuf);
     pair_close(&pair);
-    require_number(fake_verbs_alive(), 0);
+    require_equal(fake_verbs_alive(), 0);
 }
 
 /* A part of it in the domain of a service: registered again, though the program's fd is closed. */
@@ -336,7 +329,7 @@ TEST(dmabuf_that_is_refused)
     fake_verbs_fail(1, FAKE_CALL(FAKE_REG_DMABUF_MR), EINVAL);
     require_null(sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, FILE_LENGTH, 100, 0),
                  EINVAL, "32768 bytes offset 0x3064 beyond 32768");
-    require_number(fake_verbs.live.mrs, 0);
+    require_equal(fake_verbs.live.mrs, 0);
     sides_close(&sides);
     dmabuf_close(&dmabuf);
 }
@@ -380,7 +373,7 @@ TEST_WITH(sides, memory_that_is_refused, ())
     require_null(sluice_mr_alloc(pd, LENGTH, 0), ENOMEM, "ulimit -l");
     fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EPERM);
     require_null(sluice_mr_register(pd, text, sizeof(text), 0), EPERM, "400 fake0");
-    require_number(fake_verbs.live.mrs, 0);
+    require_equal(fake_verbs.live.mrs, 0);
     require(SANITIZED || count_mappings() == mappings, "%ld mappings, were %ld", count_mappings(),
             mappings);
 }
@@ -395,7 +388,7 @@ TEST_WITH(sides, memory_that_is_kept, ())
     fake_verbs_fail(1, FAKE_CALL(FAKE_DEREG_MR), EIO);
     require_ok(sluice_mr_deregister(mr));
     memset(bytes, 1, LENGTH); /* still mapped: this would kill the program */
-    require_number(fake_verbs.live.mrs, 1);
+    require_equal(fake_verbs.live.mrs, 1);
 }
 
 /* A region of the library's own, for hints of receives, which lives as long as the domain. */
@@ -413,8 +406,8 @@ static void plain_open(struct plain *plain, uint32_t max_inline)
 {
     sides_open(&plain->sides);
     plain->cache = must(sluice_mr_cache_create(plain->sides.pds[0], ACCESS_ALL, NULL));
-    const struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .max_inline = max_inline, .mr_cache = plain->cache};
+    const struct sluice_channel_attr attr =
+        *ATTR(.max_inline = max_inline, .mr_cache = plain->cache);
     plain->loop = loop_open(plain->sides.pds[0], 2, &attr);
     plain->pages = aligned_alloc(PAGE, FILE_LENGTH);
     require(plain->pages, "no memory%s", "");
@@ -425,7 +418,7 @@ static void plain_close(struct plain *plain)
 {
     sluice_multichannel_close(plain->loop);
     require_ok(sluice_mr_cache_destroy(plain->cache));
-    require_number(fake_verbs.live.mrs, HINT_REGIONS);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS);
     sides_close(&plain->sides);
     free(plain->pages);
 }
@@ -434,13 +427,9 @@ static void plain_close(struct plain *plain)
 static struct sluice_request plain_request(const struct plain *plain, uint32_t opcode,
                                            uint32_t peer, uint32_t page)
 {
-    return (struct sluice_request){
-        .opcode = opcode,
-        .peer = peer,
-        .flags = SLUICE_PLAIN_MEMORY,
-        .sge_count = 1,
-        .sge = {.addr = (uintptr_t)plain->pages + (size_t)2 * page * PAGE, .length = 64},
-    };
+    return REQUEST(.opcode = opcode, .peer = peer, .flags = SLUICE_PLAIN_MEMORY, .sge_count = 1,
+                   .sge = {.addr = (uintptr_t)plain->pages + (size_t)2 * page * PAGE,
+                           .length = 64});
 }
 
 /*
@@ -460,12 +449,12 @@ TEST_WITH(plain, plain_memory_that_is_refused, (0), .times = 3)
     require_error(sluice_multichannel_post(plain->loop, list, 3, DEADLINE, NULL), -ENOMEM, words);
     require(fake_verbs_qp(0, &info) && info.posted[FAKE_RECEIVE] == 0, "%u were posted",
             info.posted[FAKE_RECEIVE]);
-    require_number((int)fake_verbs.live.mrs, HINT_REGIONS + _i);
+    require_equal((int)fake_verbs.live.mrs, HINT_REGIONS + _i);
     /* Regions that were registered before it stay usable. */
     require_ok(sluice_mr_cache_forget(plain->cache, plain->pages, FILE_LENGTH));
-    require_number(fake_verbs.live.mrs, HINT_REGIONS);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS);
     require_result(sluice_multichannel_post(plain->loop, list, 3, DEADLINE, NULL), 3);
-    require_number(fake_verbs.live.mrs, HINT_REGIONS + 3);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS + 3);
 }
 
 /* The device copies inline data, wherever they are, and none of them are registered. */
@@ -476,9 +465,9 @@ TEST_WITH(plain, inline_plain_memory_is_not_registered, (64))
     send.flags |= SLUICE_INLINE;
     memset(plain->pages + (size_t)2 * PAGE, 7, 64);
     require_result(sluice_multichannel_post(plain->loop, &receive, 1, DEADLINE, NULL), 1);
-    require_number(fake_verbs.live.mrs, HINT_REGIONS + 1);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS + 1);
     require_ok(sluice_multichannel_submit(plain->loop, &send, 1, DEADLINE, NULL));
-    require_number(fake_verbs.live.mrs, HINT_REGIONS + 1);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS + 1);
     require_ok(sluice_multichannel_flush(plain->loop, DEADLINE));
     value_check(plain->pages, 64, 7);
 }
@@ -495,11 +484,11 @@ TEST_WITH(plain, plain_memory_outlives_its_request, (0))
     require_result(sluice_multichannel_post(plain->loop, &send, 1, DEADLINE, NULL), 1);
     require_error(sluice_mr_cache_forget(plain->cache, plain->pages, FILE_LENGTH), -EBUSY,
                   "in use");
-    require_number(fake_verbs.live.mrs, HINT_REGIONS + 2);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS + 2);
     fake_verbs_release(0);
     require_ok(sluice_multichannel_flush(plain->loop, DEADLINE));
     require_ok(sluice_mr_cache_forget(plain->cache, plain->pages, FILE_LENGTH));
-    require_number(fake_verbs.live.mrs, HINT_REGIONS);
+    require_equal(fake_verbs.live.mrs, HINT_REGIONS);
 }
 
 int main(void)

@@ -10,26 +10,16 @@
 
 static void check_defaults(const struct changes *ours, const struct changes *theirs)
 {
-    require_number(ours->init.pkey_index, 0);
-    require_number(ours->init.port_num, 1);
-    require_number(ours->rtr.path_mtu, IBV_MTU_1024);
-    require_number(ours->rtr.dest_qp_num, theirs->info.qpn);
-    require_number(ours->rtr.rq_psn, theirs->rts.sq_psn);
-    require_number(ours->rtr.max_dest_rd_atomic, 16);
-    require_number(ours->rtr.min_rnr_timer, 12);
-    require_number(ours->rtr.ah_attr.port_num, 1);
-    require_number(ours->rtr.ah_attr.sl, 0);
-    require_number(ours->rtr.ah_attr.src_path_bits, 0);
-    require_number(ours->rtr.ah_attr.is_global, 1);
-    require_number(ours->rtr.ah_attr.grh.sgid_index, 3);
-    require_number(ours->rtr.ah_attr.grh.hop_limit, 64);
-    require_number(ours->rtr.ah_attr.grh.traffic_class, 0);
-    require_number(ours->rtr.ah_attr.grh.flow_label, 0);
+    require_equal(ours->init.pkey_index, 0, ours->init.port_num, 1, ours->rtr.path_mtu,
+                  IBV_MTU_1024, ours->rtr.dest_qp_num, theirs->info.qpn, ours->rtr.rq_psn,
+                  theirs->rts.sq_psn, ours->rtr.max_dest_rd_atomic, 16, ours->rtr.min_rnr_timer, 12,
+                  ours->rtr.ah_attr.port_num, 1, ours->rtr.ah_attr.sl, 0,
+                  ours->rtr.ah_attr.src_path_bits, 0, ours->rtr.ah_attr.is_global, 1,
+                  ours->rtr.ah_attr.grh.sgid_index, 3, ours->rtr.ah_attr.grh.hop_limit, 64,
+                  ours->rtr.ah_attr.grh.traffic_class, 0, ours->rtr.ah_attr.grh.flow_label, 0);
     require(memcmp(ours->rtr.ah_attr.grh.dgid.raw, PORT1->gid[3].raw, 16) == 0, "another GID");
-    require_number(ours->rts.timeout, 18);
-    require_number(ours->rts.retry_cnt, 6);
-    require_number(ours->rts.rnr_retry, 7);
-    require_number(ours->rts.max_rd_atomic, 16);
+    require_equal(ours->rts.timeout, 18, ours->rts.retry_cnt, 6, ours->rts.rnr_retry, 7,
+                  ours->rts.max_rd_atomic, 16);
     require(ours->rts.sq_psn <= 0xffffff, "packet %#x", ours->rts.sq_psn);
 }
 
@@ -100,34 +90,25 @@ TEST(chosen_values_reach_the_device, .times = COUNT(ends))
     for (uint32_t i = 0; i < 2; i++) {
         struct changes changes = changes_of(i);
         struct sluice_channel_info info = channel_info(pair.channels[i]);
-        require_number(changes.rtr.path_mtu, _i == 0 ? IBV_MTU_256 : IBV_MTU_4096);
-        require_number(changes.rtr.rq_psn, attr->psn);
-        require_number(changes.info.init.cap.max_inline_data,
-                       attr->max_inline ? number_of(attr->max_inline) : 64);
-        require_number(changes.rtr.max_dest_rd_atomic, attr->read_depth);
-        require_number(changes.rtr.min_rnr_timer, number_of(attr->rnr_timer));
-        require_number(changes.rtr.ah_attr.sl, attr->service_level);
-        require_number(changes.rtr.ah_attr.grh.traffic_class, attr->traffic_class);
-        require_number(changes.rtr.ah_attr.grh.flow_label, attr->flow_label);
-        require_number(changes.rtr.ah_attr.grh.hop_limit, attr->hop_limit);
-        require_number(changes.rts.timeout, number_of(attr->ack_timeout));
-        require_number(changes.rts.retry_cnt, number_of(attr->retry_count));
-        require_number(changes.rts.rnr_retry, number_of(attr->rnr_retry));
-        require_number(changes.rts.sq_psn, attr->psn);
-        require_number(changes.rts.max_rd_atomic, attr->read_depth);
+        require_equal(
+            changes.rtr.path_mtu, _i == 0 ? IBV_MTU_256 : IBV_MTU_4096, changes.rtr.rq_psn,
+            attr->psn, changes.info.init.cap.max_inline_data,
+            attr->max_inline ? number_of(attr->max_inline) : 64, changes.rtr.max_dest_rd_atomic,
+            attr->read_depth, changes.rtr.min_rnr_timer, number_of(attr->rnr_timer),
+            changes.rtr.ah_attr.sl, attr->service_level, changes.rtr.ah_attr.grh.traffic_class,
+            attr->traffic_class, changes.rtr.ah_attr.grh.flow_label, attr->flow_label,
+            changes.rtr.ah_attr.grh.hop_limit, attr->hop_limit, changes.rts.timeout,
+            number_of(attr->ack_timeout), changes.rts.retry_cnt, number_of(attr->retry_count),
+            changes.rts.rnr_retry, number_of(attr->rnr_retry), changes.rts.sq_psn, attr->psn,
+            changes.rts.max_rd_atomic, attr->read_depth);
         /* The reported values are those that were set. */
-        require_number(info.path_mtu, attr->path_mtu);
-        require_number(info.psn, changes.rts.sq_psn);
-        require_number(info.remote_psn, changes.rtr.rq_psn);
-        require_number(info.qpn, changes.info.qpn);
-        require_number(info.remote_qpn, changes.rtr.dest_qp_num);
-        require_number(info.gid_index, changes.rtr.ah_attr.grh.sgid_index);
-        require_number(info.rnr_timer, changes.rtr.min_rnr_timer);
-        require_number(info.ack_timeout, changes.rts.timeout);
-        require_number(info.retry_count, changes.rts.retry_cnt);
-        require_number(info.rnr_retry, changes.rts.rnr_retry);
-        require_number(info.max_inline, changes.info.init.cap.max_inline_data);
-        require_number(info.flow_label, changes.rtr.ah_attr.grh.flow_label);
+        require_equal(info.path_mtu, attr->path_mtu, info.psn, changes.rts.sq_psn, info.remote_psn,
+                      changes.rtr.rq_psn, info.qpn, changes.info.qpn, info.remote_qpn,
+                      changes.rtr.dest_qp_num, info.gid_index, changes.rtr.ah_attr.grh.sgid_index,
+                      info.rnr_timer, changes.rtr.min_rnr_timer, info.ack_timeout,
+                      changes.rts.timeout, info.retry_count, changes.rts.retry_cnt, info.rnr_retry,
+                      changes.rts.rnr_retry, info.max_inline, changes.info.init.cap.max_inline_data,
+                      info.flow_label, changes.rtr.ah_attr.grh.flow_label);
     }
     pair_close(&pair);
 }
@@ -136,21 +117,16 @@ TEST(chosen_values_reach_the_device, .times = COUNT(ends))
 TEST(unlike_sides_agree)
 {
     struct pair pair;
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .path_mtu = 512, .read_depth = 3, .service_level = 5};
+    struct sluice_channel_attr attr = *ATTR(.path_mtu = 512, .read_depth = 3, .service_level = 5);
     PORT1->active_mtu = IBV_MTU_2048;
     open_ports(&pair.sides, 1);
     connect_sides(&pair, &attr, NULL);
     struct changes first = changes_of(0);
     struct changes second = changes_of(1);
-    require_number(first.rtr.path_mtu, IBV_MTU_512);
-    require_number(second.rtr.path_mtu, IBV_MTU_512);
-    require_number(first.rts.max_rd_atomic, 3);
-    require_number(first.rtr.max_dest_rd_atomic, 3);
-    require_number(second.rts.max_rd_atomic, 3);
-    require_number(second.rtr.max_dest_rd_atomic, 3);
-    require_number(first.rtr.ah_attr.sl, 5);
-    require_number(second.rtr.ah_attr.sl, 0);
+    require_equal(first.rtr.path_mtu, IBV_MTU_512, second.rtr.path_mtu, IBV_MTU_512,
+                  first.rts.max_rd_atomic, 3, first.rtr.max_dest_rd_atomic, 3,
+                  second.rts.max_rd_atomic, 3, second.rtr.max_dest_rd_atomic, 3,
+                  first.rtr.ah_attr.sl, 5, second.rtr.ah_attr.sl, 0);
     pair_close(&pair);
 }
 
@@ -169,9 +145,9 @@ TEST(gid_by_index, .times = 4)
         .size = sizeof(attr), .flags = SLUICE_CONTEXT_GID_INDEX, .gid_index = (uint32_t)_i};
     open_side(&pair.sides, 0, &attr);
     open_side(&pair.sides, 1, &attr);
-    require_number(context_info(pair.sides.contexts[0]).gid_index, _i);
+    require_equal(context_info(pair.sides.contexts[0]).gid_index, _i);
     connect_sides(&pair, NULL, NULL);
-    require_number(changes_of(0).rtr.ah_attr.grh.sgid_index, _i);
+    require_equal(changes_of(0).rtr.ah_attr.grh.sgid_index, _i);
     require(memcmp(changes_of(0).rtr.ah_attr.grh.dgid.raw, PORT1->gid[_i].raw, 16) == 0,
             "another GID");
     pair_close(&pair);
@@ -185,7 +161,7 @@ TEST(gids_that_are_not_there)
     require_null(open_gid(255), EINVAL, "gid_index 255 0..15");
     require_null(open_gid(4), EADDRNOTAVAIL,
                  "gid_index 4 port 1 fake0 empty 0 RoCE v1 fe80:: 1 RoCE v2 fe80::");
-    require_number(fake_verbs_alive(), 0);
+    require_equal(fake_verbs_alive(), 0);
     /*
      * If the address is removed later, the next channel fails; it works again when the address is
      * back.
@@ -211,7 +187,7 @@ TEST(port_without_addresses)
     memset(PORT1->gid, 0, sizeof(PORT1->gid));
     require_null(sluice_context_open("fake0", NULL), EADDRNOTAVAIL, "port 1 fake0 no address");
     require_null(open_gid(0), EADDRNOTAVAIL, "gid_index 0 empty nothing");
-    require_number(fake_verbs_alive(), 0);
+    require_equal(fake_verbs_alive(), 0);
 }
 
 /*
@@ -221,7 +197,7 @@ TEST(port_without_addresses)
 TEST_WITH(pair, addresses_that_change, (NULL))
 {
     pair_works(pair);
-    require_number(channel_info(pair->channels[0]).gid_index, 3);
+    require_equal(channel_info(pair->channels[0]).gid_index, 3);
     clear_gid(PORT1, 3);
     forget_port();
     fake_verbs_lock();
@@ -229,9 +205,8 @@ TEST_WITH(pair, addresses_that_change, (NULL))
     fake_verbs_unlock();
     pair_reset(pair);
     pair_works(pair);
-    require_number(changes_of(0).rtr.ah_attr.grh.sgid_index, 1);
-    require_number(changes_of(0).rtr.path_mtu, IBV_MTU_512);
-    require_number(channel_info(pair->channels[0]).gid_index, 1);
+    require_equal(changes_of(0).rtr.ah_attr.grh.sgid_index, 1, changes_of(0).rtr.path_mtu,
+                  IBV_MTU_512, channel_info(pair->channels[0]).gid_index, 1);
 }
 
 TEST(mtu_of_the_port)
@@ -257,11 +232,11 @@ TEST(fork_support)
     struct sluice_context *contexts[3];
     fake_verbs.fork_status = IBV_FORK_DISABLED;
     contexts[0] = must(sluice_context_open("fake0", NULL));
-    require_number(fake_verbs.calls[FAKE_FORK_INIT], 0);
+    require_equal(fake_verbs.calls[FAKE_FORK_INIT], 0);
     for (int i = 1; i < 3; i++) {
         contexts[i] = must(sluice_context_open("fake0", &attr));
-        require_number(fake_verbs.calls[FAKE_FORK_INIT], 1);
-        require_number(ibv_is_fork_initialized(), IBV_FORK_ENABLED);
+        require_equal(fake_verbs.calls[FAKE_FORK_INIT], 1, ibv_is_fork_initialized(),
+                      IBV_FORK_ENABLED);
     }
     for (int i = 0; i < 3; i++) {
         sluice_context_close(contexts[i]);
@@ -273,7 +248,7 @@ TEST(fork_support_of_the_kernel, .times = 2)
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     fake_verbs.fork_status = _i == 0 ? IBV_FORK_UNNEEDED : IBV_FORK_ENABLED;
     struct sluice_context *context = must(sluice_context_open("fake0", &attr));
-    require_number(fake_verbs.calls[FAKE_FORK_INIT], 0);
+    require_equal(fake_verbs.calls[FAKE_FORK_INIT], 0);
     sluice_context_close(context);
 }
 
@@ -285,7 +260,7 @@ TEST(fork_support_that_fails)
     fake_verbs.fork_status = IBV_FORK_DISABLED;
     fake_verbs_fail(1, FAKE_CALL(FAKE_FORK_INIT), ENOSYS);
     require_null(sluice_context_open("fake0", &attr), ENOSYS, "SLUICE_CONTEXT_FORK");
-    require_number(fake_verbs_alive(), 0);
+    require_equal(fake_verbs_alive(), 0);
     sides_open(&sides);
     memory_open(&memory, sides.pds[0], 100);
     require_null(sluice_context_open("fake0", &attr), EBUSY,

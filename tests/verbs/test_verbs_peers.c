@@ -64,49 +64,44 @@ TEST(silent_peer_is_lost, .times = 2)
  * No call waits for a probe whose completion the device withholds, and a late completion does no
  * harm.
  */
-TEST(withheld_probe_delays_nothing, .times = 3)
+TEST_WITH(pair, withheld_probe_delays_nothing,
+          (ON_DEVICE(NULL, fake_verbs.orphans = (enum fake_orphans)(_i % 3))), .times = 3)
 {
-    struct sluice_counters counters = {.size = sizeof(counters)};
-    struct pair pair;
-    fake_verbs.orphans = (enum fake_orphans)(_i % 3);
-    pair_open(&pair, NULL);
     for (int round = 0; round < 3; round++) {
         fake_verbs_hold(qpn_of(0));
-        require_result(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(5)), -ETIMEDOUT);
+        require_result(sluice_channel_wait_connected(pair->channels[0], SLUICE_MS(5)), -ETIMEDOUT);
         await_held(qpn_of(0), FAKE_SEND, 1);
         int64_t start = fair_now();
         if (round == 1) {
-            require_ok(sluice_channel_shutdown(pair.channels[0], DEADLINE));
+            require_ok(sluice_channel_shutdown(pair->channels[0], DEADLINE));
         }
-        pair_reset(&pair);
+        pair_reset(pair);
         require(fair_now() - start < SLUICE_MS(700), "%lld ms",
                 (long long)(fair_now() - start) / 1000000);
         fake_verbs_release(0);
     }
-    pair_works(&pair);
-    require_ok(sluice_channel_counters(pair.channels[0], &counters));
+    pair_works(pair);
+    struct sluice_counters counters = channel_counters(pair->channels[0]);
     require(counters.discarded == (fake_verbs.orphans == FAKE_LATE ? 3 : 0), "%llu discarded",
             (unsigned long long)counters.discarded);
     /* A success counts as an answer as well, until the channel is reset. */
     fake_verbs_hold(qpn_of(0));
-    require_ok(sluice_channel_wait_connected(pair.channels[0], 0));
+    require_ok(sluice_channel_wait_connected(pair->channels[0], 0));
     fake_verbs_release(0);
-    pair_reset(&pair);
+    pair_reset(pair);
     fake_verbs_hold(qpn_of(0));
-    require_result(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(5)), -ETIMEDOUT);
+    require_result(sluice_channel_wait_connected(pair->channels[0], SLUICE_MS(5)), -ETIMEDOUT);
     int64_t start = fair_now();
-    sluice_channel_close(pair.channels[0]);
-    pair.channels[0] = NULL;
+    sluice_channel_close(pair->channels[0]);
+    pair->channels[0] = NULL;
     require(fair_now() - start < SLUICE_MS(700), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
-    pair_close(&pair);
 }
 
 /* The error of a probe, from the driver or the device, is the error of the peer. */
 TEST_WITH(pair, probe_that_fails_names_the_cause, (NULL))
 {
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle handle = post(pair->channels[0], &receive);
+    struct sluice_handle handle = post_of(pair->channels[0], SLUICE_OP_RECEIVE, NULL);
     fake_verbs_end(qpn_of(0), FAKE_SEND, 1, IBV_WC_REM_ACCESS_ERR, 77);
     require_error(sluice_channel_wait_connected(pair->channels[0], DEADLINE), -EACCES,
                   "peer 0 remote access error");
@@ -168,8 +163,7 @@ TEST(many_peers_on_a_small_queue)
     require_ok(sluice_multichannel_wait_connected(all, DEADLINE));
     for (uint32_t i = 0; i < 40; i++) {
         require_ok(sluice_multichannel_peer_wait_connected(all, i, 0));
-        require(qp_info(i).posted[FAKE_SEND] == 1, "peer %u was asked %u times", i,
-                qp_info(i).posted[FAKE_SEND]);
+        require_equal(qp_info(i).posted[FAKE_SEND], 1);
     }
     sluice_multichannel_close(all);
     sides_close(&sides);

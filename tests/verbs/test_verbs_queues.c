@@ -80,49 +80,44 @@ static void flood(struct crowd *crowd, uint32_t peers, uint32_t each)
 
 static const int limits[] = {PLACES, PLACES + 1, 2 * PLACES - 1, 2 * PLACES, 100, 32767};
 
-TEST(crowd_on_small_queues, .times = COUNT(limits))
+TEST_WITH(crowd, crowd_on_small_queues,
+          (ON_DEVICE(PEERS, fake_verbs.device[0].max_cqe = limits[_i])), .times = COUNT(limits))
 {
     uint32_t limit = (uint32_t)limits[_i];
-    struct crowd crowd;
-    fake_verbs.device[0].max_cqe = limits[_i];
-    crowd_open(&crowd, PEERS);
     uint32_t queues = check_queues(limit);
     require(queues >= (PEERS * PLACES + limit - 1) / limit && queues <= PEERS, "%u queues", queues);
-    flood(&crowd, PEERS, 1);
-    flood(&crowd, PEERS, 2 * DEPTH);
+    flood(crowd, PEERS, 1);
+    flood(crowd, PEERS, 2 * DEPTH);
     check_queues(limit);
     require(fake_verbs.live.channels == 1, "%u completion channels", fake_verbs.live.channels);
-    crowd_close(&crowd);
 }
 
 /* All completions come at once: there is a place for each. */
-TEST(completions_all_at_once, .times = COUNT(limits))
+TEST_WITH(crowd, completions_all_at_once,
+          (ON_DEVICE(PEERS, fake_verbs.device[0].max_cqe = limits[_i])), .times = COUNT(limits))
 {
     static struct sluice_request requests[PEERS * DEPTH];
     static struct sluice_completion completions[PEERS * DEPTH];
     static struct sluice_handle handles[PEERS * DEPTH];
     uint32_t limit = (uint32_t)limits[_i];
-    struct crowd crowd;
     uint32_t last[PEERS] = {0};
-    fake_verbs.device[0].max_cqe = limits[_i];
-    crowd_open(&crowd, PEERS);
     fake_verbs_hold(0);
     for (uint32_t i = 0; i < COUNT(requests); i++) {
         requests[i] = request_of(SLUICE_OP_WRITE, i % PEERS, NULL);
         requests[i].user_data = 1 + i / PEERS;
     }
     require_result(
-        sluice_multichannel_post(crowd.all, requests, COUNT(requests), DEADLINE, handles),
+        sluice_multichannel_post(crowd->all, requests, COUNT(requests), DEADLINE, handles),
         COUNT(requests));
     for (uint32_t i = 0; i < PEERS; i++) {
         await_held(qpn_of(i), FAKE_SEND, 1);
     }
-    require_result(sluice_multichannel_poll(crowd.all, completions, COUNT(completions)), 0);
+    require_result(sluice_multichannel_poll(crowd->all, completions, COUNT(completions)), 0);
     let_pass(SLUICE_MS(20));
     fake_verbs_release(0);
     uint32_t seen = 0;
     for (int64_t start = fair_now(); seen < COUNT(requests);) {
-        int got = sluice_multichannel_poll(crowd.all, completions, COUNT(completions));
+        int got = sluice_multichannel_poll(crowd->all, completions, COUNT(completions));
         require(got >= 0 && fair_now() - start < DEADLINE, "%d, %u seen", got, seen);
         for (int i = 0; i < got; i++, seen++) {
             require_class(&completions[i], SLUICE_CLASS_NONE);
@@ -132,17 +127,15 @@ TEST(completions_all_at_once, .times = COUNT(limits))
         }
     }
     check_queues(limit);
-    crowd_close(&crowd);
 }
 
 /* A peer that is reset again and again uses no more places than before. */
-TEST(resets_on_small_queues, .times = COUNT(limits))
+TEST_WITH(crowd, resets_on_small_queues,
+          (ON_DEVICE(20, fake_verbs.device[0].max_cqe = limits[_i],
+                     fake_verbs.orphans = (enum fake_orphans)(_i % 2))),
+          .times = COUNT(limits))
 {
     struct sluice_endpoint endpoints[2];
-    struct crowd crowd;
-    fake_verbs.device[0].max_cqe = limits[_i];
-    fake_verbs.orphans = (enum fake_orphans)(_i % 2);
-    crowd_open(&crowd, 20);
     uint32_t queues = fake_verbs.live.cqs, regions = fake_verbs.live.mrs;
     /* One region for the memory of the test, and one for hints of receives. */
     require(regions == 2, "%u regions", regions);
@@ -151,15 +144,15 @@ TEST(resets_on_small_queues, .times = COUNT(limits))
         uint32_t peer = cycle * 7 % 20 & ~UINT32_C(1);
         struct sluice_request request = request_of(SLUICE_OP_WRITE, peer, NULL);
         struct sluice_handle handle;
-        require_result(sluice_multichannel_post(crowd.all, &request, 1, DEADLINE, &handle), 1);
+        require_result(sluice_multichannel_post(crowd->all, &request, 1, DEADLINE, &handle), 1);
         for (uint32_t i = 0; i < 2; i++) {
-            require_ok(sluice_multichannel_peer_reset(crowd.all, peer + i, &endpoints[i]));
+            require_ok(sluice_multichannel_peer_reset(crowd->all, peer + i, &endpoints[i]));
         }
         for (uint32_t i = 0; i < 2; i++) {
-            require_ok(sluice_multichannel_peer_handshake(crowd.all, peer + i, &endpoints[!i]));
+            require_ok(sluice_multichannel_peer_handshake(crowd->all, peer + i, &endpoints[!i]));
         }
         if (cycle % 50 == 0) {
-            flood(&crowd, 20, DEPTH);
+            flood(crowd, 20, DEPTH);
         }
         require(fake_verbs.live.qps == 20 && fake_verbs.live.cqs == queues &&
                     fake_verbs.live.mrs == regions,
@@ -168,7 +161,6 @@ TEST(resets_on_small_queues, .times = COUNT(limits))
     }
     require(count_fds() == fds, "%d fds, were %d", count_fds(), fds);
     check_queues((uint32_t)limits[_i]);
-    crowd_close(&crowd);
 }
 
 /* Posts all sends and receives that there is room for, and holds them. */
@@ -190,20 +182,19 @@ static void fill_peer(struct crowd *crowd, uint32_t peer)
  * then all others have as many, and so has the next one of the peer. There is room for all, as the
  * first ones were removed.
  */
-TEST(places_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE, .times = FAKE_PURGE + 1 - FAKE_LEAVE)
+TEST_WITH(crowd, places_of_a_queue_pair_that_is_gone,
+          (ON_DEVICE(4, fake_verbs.device[0].max_cqe = 4 * PLACES,
+                     fake_verbs.orphans = (enum fake_orphans)_i)),
+          .from = FAKE_LEAVE, .times = FAKE_PURGE + 1 - FAKE_LEAVE)
 {
     struct sluice_endpoint ours;
-    struct crowd crowd;
-    fake_verbs.device[0].max_cqe = 4 * PLACES;
-    fake_verbs.orphans = (enum fake_orphans)_i;
-    crowd_open(&crowd, 4);
     fake_verbs_hold(0);
     for (uint32_t i = 0; i < 4; i++) {
-        fill_peer(&crowd, i);
+        fill_peer(crowd, i);
     }
-    require_ok(sluice_multichannel_peer_reset(crowd.all, 0, &ours));
-    require_ok(sluice_multichannel_peer_handshake(crowd.all, 0, &ours));
-    fill_peer(&crowd, 0);
+    require_ok(sluice_multichannel_peer_reset(crowd->all, 0, &ours));
+    require_ok(sluice_multichannel_peer_handshake(crowd->all, 0, &ours));
+    fill_peer(crowd, 0);
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t qpn = qpn_of(i);
         require(fake_verbs_qp_event(qpn, IBV_EVENT_COMM_EST, true), "no queue pair");
@@ -214,7 +205,6 @@ TEST(places_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE, .times = FAKE_PURG
     struct fake_cq_info info;
     require(fake_verbs_cq(0, &info) && info.count == info.depth && info.depth == 4 * PLACES,
             "%u of %u places are taken", info.count, info.depth);
-    crowd_close(&crowd);
 }
 
 /* The first error is the reason, on whichever queue the completions of a peer come. */
@@ -262,8 +252,8 @@ struct uneven {
 
 static void uneven_open(struct uneven *uneven, uint32_t wait_mode)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = 32, .receive_depth = 16, .wait_mode = wait_mode};
+    struct sluice_channel_attr attr =
+        *ATTR(.send_depth = 32, .receive_depth = 16, .wait_mode = wait_mode);
     fake_verbs.device[0].max_cqe = 65;
     uneven->context = open_context();
     uneven->pd = must(sluice_pd_alloc(uneven->context));
@@ -358,15 +348,12 @@ TEST(first_error_before_a_reset)
 }
 
 /* The device has no more queues: the error says so, and existing ones still work. */
-TEST(device_without_more_queues)
+TEST_WITH(crowd, device_without_more_queues,
+          (ON_DEVICE(20, fake_verbs.device[0].max_cqe = 2 * PLACES,
+                     fake_verbs.device[0].max_cq = 12)))
 {
-    struct crowd crowd;
-    fake_verbs.device[0].max_cqe = 2 * PLACES;
-    fake_verbs.device[0].max_cq = 12;
-    crowd_open(&crowd, 20);
-    require_null(make_loop(crowd.pd, 20, &shallow), ENOMEM, "completion queue fake0");
-    flood(&crowd, 20, 4);
-    crowd_close(&crowd);
+    require_null(make_loop(crowd->pd, 20, &shallow), ENOMEM, "completion queue fake0");
+    flood(crowd, 20, 4);
 }
 
 /* Polling or arming it fails: its peers fail, those of another queue do not. */
@@ -420,8 +407,7 @@ static void *play(void *argument)
 /* Two threads that always sleep wake each other, each time, on one queue or on several. */
 TEST(sleep_misses_nothing, .times = 2)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .wait_mode = SLUICE_WAIT_EVENT, .rnr_timer = 1};
+    struct sluice_channel_attr attr = *ATTR(.wait_mode = SLUICE_WAIT_EVENT, .rnr_timer = 1);
     struct fake_cq_info info;
     struct pair pair;
     pthread_t thread;

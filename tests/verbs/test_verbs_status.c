@@ -53,8 +53,7 @@ static enum sluice_error_class expected_class(enum ibv_wc_status status, int ope
 /* Requires one request of the class and one cancelled by it, and nothing else. */
 static void check_counted(const struct sluice_channel *channel, enum sluice_error_class wanted)
 {
-    struct sluice_counters counters = {.size = sizeof(counters)};
-    require_ok(sluice_channel_counters(channel, &counters));
+    struct sluice_counters counters = channel_counters(channel);
     counters.failed[wanted]--;
     counters.failed[SLUICE_CLASS_CANCELLED]--;
     for (uint32_t i = 0; i < COUNT(counters.failed); i++) {
@@ -151,8 +150,7 @@ static void take_all(struct sluice_channel *channel, struct list *list)
  */
 static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = LIST, .receive_depth = LIST};
+    struct sluice_channel_attr attr = *ATTR(.send_depth = LIST, .receive_depth = LIST);
     enum fake_queue queue = operation == RECEIVE ? FAKE_RECEIVE : FAKE_SEND;
     uint32_t refused = (doorbell - 1) * DOORBELL + (k ? k - 1 : 0);
     struct sluice_request requests[LIST];
@@ -223,56 +221,50 @@ TEST_WITH(pair, one_doorbell_for_many, (ATTR(.send_depth = LIST)))
  * The device reports nothing: the drain bound ends the request, and a later completion is
  * discarded.
  */
-TEST(completions_that_are_held, .from = FAKE_LEAVE, .times = FAKE_LATE + 1 - FAKE_LEAVE)
+TEST_WITH(star, completions_that_are_held,
+          (3, ON_DEVICE(NULL, fake_verbs.orphans = (enum fake_orphans)_i)), .from = FAKE_LEAVE,
+          .times = FAKE_LATE + 1 - FAKE_LEAVE)
 {
-    struct star star;
     struct sluice_completion completion;
-    fake_verbs.orphans = (enum fake_orphans)_i;
-    star_open(&star, 3, NULL);
     uint32_t qpn = qpn_of(1);
     fake_verbs_hold(qpn);
     struct span start = span_begin();
-    require_result(sluice_multichannel_write(star.hub, 1, NULL, 0, &(struct sluice_remote_mr){0},
+    require_result(sluice_multichannel_write(star->hub, 1, NULL, 0, &(struct sluice_remote_mr){0},
                                              SLUICE_MS(30)),
                    -ETIMEDOUT);
     struct span took = span_since(start);
     require_took(took, SLUICE_MS(1000), SLUICE_MS(1800));
     require_result(fake_verbs_held(qpn, FAKE_SEND), 0); /* the queue pair is gone */
-    star_works(&star, 0);
+    star_works(star, 0);
     fake_verbs_release(qpn);
-    require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
-    star_works(&star, 2);
-    star_reset(&star, 1);
-    star_works(&star, 1);
-    star_close(&star);
+    require_result(sluice_multichannel_poll(star->hub, &completion, 1), 0);
+    star_works(star, 2);
+    star_reset(star, 1);
+    star_works(star, 1);
 }
 
 /* A queue pair is reset while the queue holds completions of it, and of others. */
-TEST(completions_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE,
-     .times = FAKE_LATE + 1 - FAKE_LEAVE)
+TEST_WITH(star, completions_of_a_queue_pair_that_is_gone,
+          (3, ON_DEVICE(NULL, fake_verbs.orphans = (enum fake_orphans)_i, fake_verbs.eager = true)),
+          .from = FAKE_LEAVE, .times = FAKE_LATE + 1 - FAKE_LEAVE)
 {
-    struct star star;
     struct sluice_handle handles[3];
     struct sluice_completion completion;
     struct sluice_endpoint ours;
-    fake_verbs.orphans = (enum fake_orphans)_i;
-    fake_verbs.eager = true;
-    star_open(&star, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         struct sluice_request request = request_of(SLUICE_OP_WRITE, i, NULL);
-        require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handles[i]), 1);
+        require_result(sluice_multichannel_post(star->hub, &request, 1, DEADLINE, &handles[i]), 1);
     }
-    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    require_ok(sluice_multichannel_peer_reset(star->hub, 1, &ours));
     /* The request had been done and is reported so. */
     for (uint32_t i = 0; i < 3; i++) {
-        require_ok(sluice_multichannel_wait(star.hub, &handles[i], DEADLINE, &completion));
+        require_ok(sluice_multichannel_wait(star->hub, &handles[i], DEADLINE, &completion));
         require(completion.peer == i, "peer %u", completion.peer);
         require_class(&completion, SLUICE_CLASS_NONE);
     }
-    require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
-    star_works(&star, 0);
-    star_works(&star, 2);
-    star_close(&star);
+    require_result(sluice_multichannel_poll(star->hub, &completion, 1), 0);
+    star_works(star, 0);
+    star_works(star, 2);
 }
 
 /* Peers complete in an order of their own; requests of each in the order of posting. */
@@ -328,9 +320,8 @@ TEST_WITH(pair, packet_that_is_lost,
 {
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
     struct sluice_completion completion;
-    struct memory near, far;
-    memory_open(&near, pair->sides.pds[0], 10);
-    memory_open(&far, pair->sides.pds[1], 10);
+    struct memory near = side_memory(&pair->sides, 0, 10);
+    struct memory far = side_memory(&pair->sides, 1, 10);
     memset(near.bytes, 7, 10);
     write.sge_count = 1;
     write.sge = memory_sge(&near, 0, 10);
@@ -353,24 +344,19 @@ TEST_WITH(pair, packet_that_is_lost,
         require_result(far.bytes[9], 7);
         pair_works(pair);
     }
-    memory_close(&near);
-    memory_close(&far);
 }
 
 /*
  * Requests that were flushed without a completion are not reported as done; requests that were done
  * are.
  */
-TEST(flush_that_is_reported_in_part)
+TEST_WITH(pair, flush_that_is_reported_in_part, (ON_DEVICE(NULL, fake_verbs.silent_flush = true)))
 {
-    struct pair pair;
     struct fake_qp_info info;
     struct sluice_request requests[4];
     struct sluice_completion completions[4];
-    fake_verbs.silent_flush = true;
-    pair_open(&pair, NULL);
-    struct memory near = side_memory(&pair.sides, 0, 40);
-    struct memory far = side_memory(&pair.sides, 1, 40);
+    struct memory near = side_memory(&pair->sides, 0, 40);
+    struct memory far = side_memory(&pair->sides, 1, 40);
     memset(near.bytes, 7, 40);
     for (uint32_t done = 0; done <= 2; done += 2) {
         for (uint32_t i = 0; i < 4; i++) {
@@ -381,7 +367,7 @@ TEST(flush_that_is_reported_in_part)
         }
         fake_verbs_cut(qpn_of(0), done == 0);
         require_result(
-            sluice_channel_submit(pair.channels[0], requests, 4, SLUICE_MS(200), completions),
+            sluice_channel_submit(pair->channels[0], requests, 4, SLUICE_MS(200), completions),
             -ETIMEDOUT);
         for (uint32_t i = 0; i < 4; i++) {
             require_class(&completions[i], i < done ? SLUICE_CLASS_NONE : SLUICE_CLASS_TIMEOUT);
@@ -392,17 +378,15 @@ TEST(flush_that_is_reported_in_part)
         require(fake_verbs_qp(0, &info) && info.signaled == info.posted[FAKE_SEND] &&
                     info.posted[FAKE_SEND] >= 4 && info.posted[FAKE_SEND] <= most,
                 "%u of %u are signalled", info.signaled, info.posted[FAKE_SEND]);
-        pair_reset(&pair);
+        pair_reset(pair);
     }
-    pair_close(&pair);
 }
 
 /* A late receive is waited for, as often as the attributes say. */
 TEST(receive_that_is_late)
 {
     struct sluice_channel_attr patient = {.size = sizeof(patient), .rnr_timer = 1};
-    struct sluice_channel_attr impatient = {
-        .size = sizeof(impatient), .rnr_timer = 1, .rnr_retry = 3};
+    struct sluice_channel_attr impatient = *ATTR(.rnr_timer = 1, .rnr_retry = 3);
     struct pair pair;
     pair_open(&pair, &patient);
     struct sluice_handle handle = post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
@@ -418,18 +402,14 @@ TEST(receive_that_is_late)
 }
 
 /* Some providers report immediate data only by the opcode. */
-TEST(immediate_without_flag)
+TEST_WITH(pair, immediate_without_flag, (ON_DEVICE(NULL, fake_verbs.flags_without_imm = true)))
 {
-    struct pair pair;
-    fake_verbs.flags_without_imm = true;
-    pair_open(&pair, NULL);
-    struct sluice_handle handle = post_of(pair.channels[1], SLUICE_OP_RECEIVE, NULL);
-    require_ok(sluice_channel_write_immediate(pair.channels[0], NULL, 0,
+    struct sluice_handle handle = post_of(pair->channels[1], SLUICE_OP_RECEIVE, NULL);
+    require_ok(sluice_channel_write_immediate(pair->channels[0], NULL, 0,
                                               &(struct sluice_remote_mr){0}, 0x01020304, DEADLINE));
-    struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    struct sluice_completion completion = await(pair->channels[1], handle, SLUICE_CLASS_NONE);
     require_equal(completion.flags, (SLUICE_IMMEDIATE | SLUICE_WRITTEN), completion.immediate,
                   0x01020304);
-    pair_close(&pair);
 }
 
 int main(void)

@@ -47,7 +47,7 @@ struct striped {
 static void striped_open(struct striped *striped)
 {
     pair_open(&striped->pair, &attr);
-    memory_open(&striped->memory, striped->pair.sides.pds[0], 2 * BYTES + 100);
+    striped->memory = side_memory(&striped->pair.sides, 0, 2 * BYTES + 100);
     striped->large = memory_sge(&striped->memory, 0, BYTES);
     striped->small = memory_sge(&striped->memory, 2 * BYTES, 50);
     striped->write = request_of(SLUICE_OP_WRITE, 0, &striped->large);
@@ -58,7 +58,6 @@ static void striped_open(struct striped *striped)
 
 static void striped_close(struct striped *striped)
 {
-    memory_close(&striped->memory);
     pair_close(&striped->pair);
 }
 
