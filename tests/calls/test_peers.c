@@ -4,20 +4,21 @@
 #include "../support/process.h"
 
 /* Makes a device soon retransmit packets that a peer dropped. */
-#define QUICK .size = sizeof(struct sluice_channel_attr), .ack_timeout = 17 /* 0.5 s */
+#define QUICK .ack_timeout = 17 /* 0.5 s */
 
 /* One end is connected, the other is not yet. */
 struct half {
     struct sides sides;
     struct sluice_endpoint ours;
     struct sluice_prepared_channel *late;
-    struct sluice_channel *channel;
+    struct sluice_channel *channel, *peer; /* the peer once it is there */
 };
 
 static void half_open(struct half *half, const struct sluice_channel_attr *attr)
 {
     struct sluice_endpoint theirs;
     sides_open(&half->sides);
+    half->peer = NULL;
     struct sluice_prepared_channel *prepared =
         prepare_channel(half->sides.pds[0], attr, &half->ours);
     half->late = prepare_channel(half->sides.pds[1], attr, &theirs);
@@ -26,15 +27,15 @@ static void half_open(struct half *half, const struct sluice_channel_attr *attr)
 
 static struct sluice_channel *half_complete(struct half *half)
 {
-    struct sluice_channel *peer = must(sluice_prepared_channel_handshake(half->late, &half->ours));
+    half->peer = must(sluice_prepared_channel_handshake(half->late, &half->ours));
     half->late = NULL;
-    return peer;
+    return half->peer;
 }
 
-static void half_close(struct half *half, struct sluice_channel *peer)
+static void half_close(struct half *half)
 {
     sluice_channel_close(half->channel);
-    sluice_channel_close(peer);
+    sluice_channel_close(half->peer);
     sluice_prepared_channel_free(half->late);
     sides_close(&half->sides);
 }
@@ -67,93 +68,77 @@ TEST(connected_peers_answer)
 }
 
 /* A wait that times out does no harm, and the peer may come at any later time. */
-TEST(late_peer_is_awaited)
+TEST_WITH(half, late_peer_is_awaited, (ATTR(QUICK)))
 {
-    const struct sluice_channel_attr attr = {QUICK};
-    struct half half;
-    half_open(&half, &attr);
     for (int round = 0; round < 3; round++) {
         int64_t start = clock_now();
-        require_error(sluice_channel_wait_connected(half.channel, SLUICE_MS(10)), -ETIMEDOUT,
+        require_error(sluice_channel_wait_connected(half->channel, SLUICE_MS(10)), -ETIMEDOUT,
                       "peer 0 not answered");
         require(clock_now() - start >= SLUICE_MS(10), "%lld ns", (long long)(clock_now() - start));
-        require_result(sluice_channel_wait_connected(half.channel, 0), -ETIMEDOUT);
-        require_result(sluice_channel_state(half.channel), SLUICE_STATE_READY);
+        require_result(sluice_channel_wait_connected(half->channel, 0), -ETIMEDOUT);
+        require_result(sluice_channel_state(half->channel), SLUICE_STATE_READY);
     }
-    struct sluice_channel *peer = half_complete(&half);
-    require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
+    struct sluice_channel *peer = half_complete(half);
+    require_ok(sluice_channel_wait_connected(half->channel, DEADLINE));
     require_ok(sluice_channel_wait_connected(peer, DEADLINE));
-    struct pair pair = {half.sides, {half.channel, peer}};
+    struct pair pair = {half->sides, {half->channel, peer}};
     pair_works(&pair);
-    half_close(&half, peer);
 }
 
 /* Polling at intervals, as an event loop does, ends too. */
-TEST(late_peer_is_polled_for)
+TEST_WITH(half, late_peer_is_polled_for, (ATTR(QUICK)))
 {
-    const struct sluice_channel_attr attr = {QUICK};
-    struct half half;
-    half_open(&half, &attr);
-    require_result(sluice_channel_wait_connected(half.channel, 0), -ETIMEDOUT);
-    struct sluice_channel *peer = half_complete(&half);
+    require_result(sluice_channel_wait_connected(half->channel, 0), -ETIMEDOUT);
+    half_complete(half);
     int result = -ETIMEDOUT;
     for (int64_t start = clock_now(); result == -ETIMEDOUT && clock_now() - start < DEADLINE;) {
         let_pass(SLUICE_MS(1));
-        result = sluice_channel_wait_connected(half.channel, 0);
+        result = sluice_channel_wait_connected(half->channel, 0);
     }
     require_ok(result);
-    half_close(&half, peer);
 }
 
 /* The probe has an entry beside the program's depth, and is sent before or behind its requests. */
-TEST(probe_takes_no_place_of_a_request)
+TEST_WITH(half, probe_takes_no_place_of_a_request,
+          (ATTR(QUICK, .send_depth = 1, .receive_depth = 1)))
 {
-    const struct sluice_channel_attr attr = {QUICK, .send_depth = 1, .receive_depth = 1};
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
     struct sluice_handle handles[2];
-    struct half half;
-    half_open(&half, &attr);
-    require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
-    handles[0] = post(half.channel, &write);
-    handles[1] = post_of(half.channel, SLUICE_OP_RECEIVE, NULL);
-    require_result(sluice_channel_post(half.channel, &write, 1, DEADLINE, NULL), -EAGAIN);
-    require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
-    struct sluice_channel *peer = half_complete(&half);
-    require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
-    await(half.channel, handles[0], SLUICE_CLASS_NONE);
+    require_result(sluice_channel_wait_connected(half->channel, SLUICE_MS(5)), -ETIMEDOUT);
+    handles[0] = post(half->channel, &write);
+    handles[1] = post_of(half->channel, SLUICE_OP_RECEIVE, NULL);
+    require_result(sluice_channel_post(half->channel, &write, 1, DEADLINE, NULL), -EAGAIN);
+    require_result(sluice_channel_wait_connected(half->channel, SLUICE_MS(5)), -ETIMEDOUT);
+    struct sluice_channel *peer = half_complete(half);
+    require_ok(sluice_channel_wait_connected(half->channel, DEADLINE));
+    await(half->channel, handles[0], SLUICE_CLASS_NONE);
     require_ok(sluice_channel_send(peer, NULL, 0, DEADLINE));
-    await(half.channel, handles[1], SLUICE_CLASS_NONE);
-    half_close(&half, peer);
+    await(half->channel, handles[1], SLUICE_CLASS_NONE);
 }
 
 /* Peers without a connection are left out; a failed peer ends the wait with its error. */
-TEST(some_peers_are_missing)
+TEST_WITH(star, some_peers_are_missing, (4, ATTR(QUICK)))
 {
-    const struct sluice_channel_attr attr = {QUICK};
     struct sluice_endpoint endpoint;
-    struct star star;
-    star_open(&star, 4, &attr);
-    star_break(&star, 2);
-    require_error(sluice_multichannel_wait_connected(star.hub, DEADLINE), -ENOTCONN,
+    star_break(star, 2);
+    require_error(sluice_multichannel_wait_connected(star->hub, DEADLINE), -ENOTCONN,
                   "peer 2 had failed before");
-    require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
+    require_error(sluice_multichannel_peer_wait_connected(star->hub, 2, DEADLINE), -ENOTCONN,
                   "peer 2");
     /* The wait before has probed peer 3, too. */
-    require_ok(sluice_multichannel_peer_wait_connected(star.hub, 3, 0));
-    require_ok(sluice_multichannel_peer_reset(star.hub, 2, &endpoint));
-    require_ok(sluice_multichannel_wait_connected(star.hub, DEADLINE));
-    require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
+    require_ok(sluice_multichannel_peer_wait_connected(star->hub, 3, 0));
+    require_ok(sluice_multichannel_peer_reset(star->hub, 2, &endpoint));
+    require_ok(sluice_multichannel_wait_connected(star->hub, DEADLINE));
+    require_error(sluice_multichannel_peer_wait_connected(star->hub, 2, DEADLINE), -ENOTCONN,
                   "peer 2 handshake");
-    star_close(&star);
 }
 
 /* The peer is gone without ever having connected. */
 TEST(peer_is_gone)
 {
-    const struct sluice_channel_attr attr = {QUICK, .retry_count = 1};
     for (int i = 0; i < (device_is_soft() ? 6 : 1); i++) {
         struct half half;
-        half_open(&half, &attr);
+        half_open(&half, ATTR(QUICK, .retry_count = 1));
         sluice_prepared_channel_free(half.late);
         half.late = NULL;
         require_error(sluice_channel_wait_connected(half.channel, DEADLINE), -ECONNRESET, "peer 0");
@@ -161,18 +146,17 @@ TEST(peer_is_gone)
         require(error.error_class == SLUICE_CLASS_PEER_LOST && error.opcode == SLUICE_OP_NONE,
                 "class %u, opcode %u: %s", error.error_class, error.opcode, error.text);
         require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -ENOTCONN);
-        half_close(&half, NULL);
+        half_close(&half);
     }
 }
 
 /* No call waits for a probe: it is not counted as work, and its peer may never answer. */
 TEST(unanswered_probe_delays_nothing)
 {
-    const struct sluice_channel_attr attr = {QUICK, .keepalive = SLUICE_MS(50)};
     struct sluice_endpoint endpoint;
     for (int i = 0; i < 3; i++) {
         struct half half;
-        half_open(&half, &attr);
+        half_open(&half, ATTR(QUICK, .keepalive = SLUICE_MS(50)));
         require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
         int64_t start = fair_now();
         if (i == 0) {
@@ -188,7 +172,7 @@ TEST(unanswered_probe_delays_nothing)
         half.channel = NULL;
         require(fair_now() - start < SLUICE_MS(700), "%d took %lld ms", i,
                 (long long)(fair_now() - start) / 1000000);
-        half_close(&half, NULL);
+        half_close(&half);
     }
 }
 
@@ -250,19 +234,15 @@ TEST(wrong_arguments_and_places)
     star_close(&star);
 }
 
-TEST(waiting_is_interrupted)
+TEST_WITH(half, waiting_is_interrupted, (ATTR(QUICK)))
 {
-    const struct sluice_channel_attr attr = {QUICK};
-    struct half half;
-    half_open(&half, &attr);
-    require_ok(sluice_channel_wake(half.channel));
+    require_ok(sluice_channel_wake(half->channel));
     int64_t start = fair_now();
-    require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -EINTR);
-    require(fair_now() - start < SLUICE_S(5), "%lld ms", (long long)(fair_now() - start) / 1000000);
-    require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(10)), -ETIMEDOUT);
-    struct sluice_channel *peer = half_complete(&half);
-    require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
-    half_close(&half, peer);
+    require_result(sluice_channel_wait_connected(half->channel, DEADLINE), -EINTR);
+    require_within(start, SLUICE_S(5));
+    require_result(sluice_channel_wait_connected(half->channel, SLUICE_MS(10)), -ETIMEDOUT);
+    half_complete(half);
+    require_ok(sluice_channel_wait_connected(half->channel, DEADLINE));
 }
 
 int main(void)

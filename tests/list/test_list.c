@@ -40,9 +40,7 @@ static void ask(struct fixture *fixture, uint32_t at, enum kind kind, uint32_t p
 
 static struct sluice_list *prepare(struct fixture *fixture, uint32_t count)
 {
-    struct sluice_list *list =
-        must(sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count));
-    return list;
+    return must(sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count));
 }
 
 static void fixture_open(struct fixture *fixture)

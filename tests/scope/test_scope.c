@@ -46,9 +46,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct fixture *fixture, int64_t deadline)
 {
-    struct sluice_scope *scope =
-        must(sluice_channel_scope_begin(fixture->pair.channels[0], deadline));
-    return scope;
+    return must(sluice_channel_scope_begin(fixture->pair.channels[0], deadline));
 }
 
 static void check_report(const struct sluice_scope_report *report, uint32_t posted, uint32_t failed,

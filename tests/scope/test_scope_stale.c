@@ -44,8 +44,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct sluice_channel *channel)
 {
-    struct sluice_scope *scope = must(sluice_channel_scope_begin(channel, DEADLINE));
-    return scope;
+    return must(sluice_channel_scope_begin(channel, DEADLINE));
 }
 
 /* Hides from the compiler that the scope has ended. */

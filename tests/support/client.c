@@ -8,8 +8,7 @@
 struct sluice_listener *listen_with(const char *address, const char *secret)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = secret};
-    struct sluice_listener *listener = must(sluice_listen(address, &attr));
-    return listener;
+    return must(sluice_listen(address, &attr));
 }
 
 static void *run_client(void *argument)
@@ -67,6 +66,5 @@ struct sluice_incoming *client_meet(struct client *client, struct sluice_listene
     client->into = into;
     client->count = count;
     client_start(client);
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
-    return incoming;
+    return must(sluice_listener_next(listener, DEADLINE));
 }

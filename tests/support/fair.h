@@ -32,6 +32,9 @@ struct span span_since(struct span begin);
 
 /* Requires that it took at least this much real time, and less than this much fair time. */
 #define require_took(span, least, most) check_took(__FILE__, __LINE__, span, least, most)
+/* The same of the time since this value of fair_now(). */
+#define require_within(begin, most) \
+    check_took(__FILE__, __LINE__, (struct span){.fair = fair_now() - (begin)}, 0, most)
 void check_took(const char *file, int line, struct span took, int64_t least, int64_t most);
 
 #endif

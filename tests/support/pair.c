@@ -76,8 +76,7 @@ struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
 static struct sluice_channel *handshake(struct sluice_prepared_channel *prepared,
                                         const struct sluice_endpoint *remote)
 {
-    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, remote));
-    return channel;
+    return must(sluice_prepared_channel_handshake(prepared, remote));
 }
 
 void halves_prepare(struct halves *halves, const struct sides *sides,

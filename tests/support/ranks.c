@@ -243,7 +243,5 @@ struct sluice_exchange *rank_exchange_open(struct rank *rank)
 {
     const struct sluice_exchange_provider provider = {
         .size = sizeof(provider), .allgather = allgather, .alltoall = alltoall, .barrier = barrier};
-    struct sluice_exchange *exchange =
-        must(sluice_exchange_wrap(&provider, rank, rank->index, rank->size));
-    return exchange;
+    return must(sluice_exchange_wrap(&provider, rank, rank->index, rank->size));
 }

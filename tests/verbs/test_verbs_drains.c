@@ -29,8 +29,7 @@ struct world {
 static struct sluice_buffer_service *open_service(struct sluice_pd *pd)
 {
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
-    struct sluice_buffer_service *service = must(sluice_buffer_service_open(&pd, 1, &attr));
-    return service;
+    return must(sluice_buffer_service_open(&pd, 1, &attr));
 }
 
 static void world_open(struct world *world)
@@ -64,9 +63,7 @@ static void world_close(struct world *world)
 
 static struct sluice_buffer_batch *post_actions(struct world *world, int first, uint32_t count)
 {
-    struct sluice_buffer_batch *batch =
-        must(sluice_buffer_post(world->user, &world->actions[first], count, SLUICE_S(1000)));
-    return batch;
+    return must(sluice_buffer_post(world->user, &world->actions[first], count, SLUICE_S(1000)));
 }
 
 /* A read of each owner is in flight, and the device says nothing of any. */

@@ -87,8 +87,7 @@ static void end(struct sides *sides, struct sluice_listener *listener)
 
 static struct sluice_incoming *next(struct sluice_listener *listener)
 {
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
-    return incoming;
+    return must(sluice_listener_next(listener, DEADLINE));
 }
 
 static void client_of(struct client *client, const struct sluice_listener *listener,
