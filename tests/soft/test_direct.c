@@ -159,6 +159,45 @@ TEST(earlier_requests_are_done_first)
     group_run(2, keep_order, NULL, 60);
 }
 
+/* Lists. */
+
+/* Two lists that name many regions ask for all of them, not only for that of the first request. */
+static void use_many(struct rank *rank)
+{
+    enum { PARTS = 24, PART = 64 };
+    struct sluice_request requests[PARTS];
+    struct sluice_mr *parts[PARTS];
+    struct end end;
+
+    atomic_store(&mapped, 0);
+    end_open(&end, rank);
+    for (int i = 0; i < PARTS; i++) {
+        parts[i] = alloc(&end, PART, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS);
+        memset(sluice_mr_addr(parts[i]), i + 1, PART);
+        requests[i] = (struct sluice_request){.opcode = SLUICE_OP_READ,
+                                              .sge_count = 1,
+                                              .sge = own_sge(&end, (size_t)i * PART, PART),
+                                              .remote = share(&end, parts[i])};
+    }
+    for (int list = 0; rank->index == 0 && list < 2; list++)
+        require_ok(sluice_channel_submit(end.channel, requests, PARTS, DEADLINE, NULL));
+    for (int64_t until = fair_now() + DEADLINE; rank->index == 0 && atomic_load(&mapped) < PARTS;) {
+        require(fair_now() < until, "%u of %d regions are mapped", atomic_load(&mapped), PARTS);
+        require_result(sluice_channel_poll(end.channel, NULL, 0), 0);
+    }
+    for (int i = 0; rank->index == 0 && i < PARTS; i++)
+        value_check(end.mine + (size_t)i * PART, PART, i + 1);
+    rank_barrier(rank);
+    for (int i = 0; i < PARTS; i++)
+        require_ok(sluice_mr_deregister(parts[i]));
+    end_close(&end);
+}
+
+TEST(a_list_asks_for_all_of_its_regions)
+{
+    group_run(2, use_many, NULL, 60);
+}
+
 /* Rights. */
 
 struct case_of_rights {

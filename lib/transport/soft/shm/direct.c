@@ -65,8 +65,7 @@ static bool is_plain(const struct soft_qp *qp, const struct slu_send_wr *wr, str
     touch->access = access_for(wr->opcode);
     touch->length = slu_soft_sum_lengths(wr->sges, wr->sge_count);
     if (touch->access == 0 || touch->length == 0 || is_enough(slu_soft_cq_of(qp), touch->length) ||
-        (wr->flags & SLUICE_IMMEDIATE) != 0 || wr->sge_count > qp->attr.max_sge ||
-        qp->sends.done != qp->sends.posted)
+        (wr->flags & SLUICE_IMMEDIATE) != 0 || wr->sge_count > qp->attr.max_sge)
         return false;
     if ((wr->flags & SLUICE_INLINE) != 0 && touch->length > qp->attr.max_inline)
         return false;
@@ -249,6 +248,9 @@ uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
         slu_soft_shm_wish(tcp, wr->rkey);
         return 0;
     }
+    /* Checked here, so that all requests of a list that is queued ask for their regions. */
+    if (qp->sends.done != qp->sends.posted)
+        return 0;
     if (!may_use_own(qp, wr) || !begin_touching(tcp) || !slu_soft_shm_is_there(touch.import))
         return 0;
     /* Order earlier writes before this read, as seen by the thread that wrote what it reads. */
