@@ -236,12 +236,43 @@ interrupted_twice() {
   cat "$tmp/out"
   [ "$status" = 137 ] && [ $(($(date +%s) - start)) -lt 9 ]
 }
+# Prints the processor of each rank, and sorts by rank: processors in turn, of those that the
+# launcher may use.
+bound() {
+  allowed=$(taskset -c -p $$ | sed 's/.*: //')
+  timeout 60 taskset -c "$allowed" "$launch" -q "$1" -n 5 sh -c \
+    'echo "$SLUICE_RANK $(taskset -c -p $$ | sed "s/.*: //")"' | sort >"$tmp/out"
+  echo "$allowed" | tr , '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done \
+    >"$tmp/processors"
+  cat "$tmp/processors" "$tmp/processors" "$tmp/processors" "$tmp/processors" "$tmp/processors" |
+    head -n 5 | awk '{ print NR - 1, $0 }' | diff - "$tmp/out"
+}
+# One processor is left to the launcher, so all ranks get that one.
+bound_to_one() {
+  one=$(taskset -c -p $$ | sed 's/.*[ ,-]//')
+  timeout 60 taskset -c "$one" "$launch" -q --bind -n 2 sh -c 'taskset -c -p $$' |
+    sed 's/.*: //' | sort >"$tmp/out"
+  printf '%s\n%s\n' "$one" "$one" | diff - "$tmp/out"
+}
+# A folder of commands without taskset.
+without_taskset() {
+  mkdir "$tmp/few"
+  for name in bash mktemp sed sh; do ln -s "$(command -v $name)" "$tmp/few/$name"; done
+  ends_with 2 'bind needs taskset' env PATH="$tmp/few" bash "$launch" --bind -n 1 sh
+}
 if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
   check 'scripts/launch' ranks_of 4 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -n 4 $ranks
   check 'scripts/launch -q, several exchanges, one after the other' \
     ranks_of 3 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -q -n 3 -- $ranks 3
   check 'scripts/launch marks what each rank says' marked
   check 'scripts/launch makes a secret that others cannot read, and leaves nothing' left_behind
+  if have taskset; then
+    check 'scripts/launch -b binds ranks to processors in turn' bound -b
+    check 'scripts/launch --bind binds to processors of its own only' bound_to_one
+  else
+    skip 'scripts/launch --bind' 'no taskset'
+  fi
+  check 'scripts/launch --bind says what it needs' without_taskset
   check 'scripts/launch numbers the ranks of the host' numbered
   check 'scripts/launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
     env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
