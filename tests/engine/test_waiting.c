@@ -4,10 +4,13 @@
  * those that may be woken, and the others are not interrupted.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -123,6 +126,39 @@ TEST_WITH(waits, spinning_uses_the_cpu, (WAIT, SLUICE_WAIT_SPIN))
         used = cpu_used() - begun;
     }
     require(used >= NEXT_TO_NOTHING, "%lld ns", (long long)used);
+}
+
+static _Thread_local unsigned yields;
+
+/* Counts the yields of waits. */
+int sched_yield(void)
+{
+    yields++;
+    return (int)syscall(SYS_sched_yield);
+}
+
+/* Waits in vain until the spins of this many waits in a row have yielded, or have not. */
+static void wait_until_spins(struct waits *waits, bool spins, int times)
+{
+    struct sluice_completion completion;
+    int64_t until = fair_now() + DEADLINE;
+    for (int row = 0; row < times;) {
+        yields = 0;
+        require_result(wait_for(waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
+        row = (yields > 0) == spins ? row + 1 : 0;
+        require(fair_now() < until, "%u yields", yields);
+    }
+}
+
+/* If spins bring nothing, most waits sleep at once, but one in some 30 still spins. */
+TEST(waits_in_vain_spin_no_more)
+{
+    struct waits waits;
+    waits_open(&waits, WAIT, SLUICE_WAIT_ADAPTIVE);
+    wait_until_spins(&waits, true, 1);
+    wait_until_spins(&waits, false, 10);
+    wait_until_spins(&waits, true, 1);
+    waits_close(&waits);
 }
 
 static void require_idle(int64_t begun, int64_t used)

@@ -30,6 +30,13 @@
  * gets the processor back sooner than a spinner.
  */
 #define LONG_TURN SLUICE_MS(1)
+/*
+ * After this many spins in a row that ended in a sleep, waits sleep at once, except one in
+ * PROBING_WAITS. So it is if two ranks share a processor: the kernel often lets a thread that
+ * yields go on at once, and only a sleep lets the other rank work.
+ */
+#define VAIN_SPINS 8
+#define PROBING_WAITS 32
 
 /* Sleeps until the queue has an event or something is due. It may also return for no reason. */
 static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_t until)
@@ -109,6 +116,28 @@ void slu_nap(struct slu_engine *engine, int64_t until)
     sleep_on_queue(engine, false, until);
 }
 
+/* Begins a wait's spin, or ends it at once if the last ones were in vain. */
+static void begin_wait(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+{
+    if (engine->spinning) /* it ended with what the wait was for, or with other work */
+        engine->vain = 0;
+    engine->spinning = engine->vain < VAIN_SPINS || engine->vain % PROBING_WAITS == 0;
+    engine->vain++;
+    if (!engine->spinning && engine->wait_mode != SLUICE_WAIT_SPIN)
+        spin->until = now;
+}
+
+static void spin_or_sleep(struct slu_engine *engine, struct slu_spin *spin, bool interruptible,
+                          int64_t until, int64_t now)
+{
+    if (spin->until == 0)
+        begin_wait(engine, spin, now);
+    if (slu_spin(engine, spin, now))
+        return;
+    engine->spinning = false;
+    sleep_on_queue(engine, interruptible, until);
+}
+
 /* The condition of a wait: ready() returns true, or one request is not pending. */
 struct awaited {
     const struct slu_entry *entry; /* or NULL */
@@ -171,8 +200,7 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
         now = slu_now();
         if (now >= until)
             return 0;
-        if (!slu_spin(engine, &spin, now))
-            sleep_on_queue(engine, interruptible, until);
+        spin_or_sleep(engine, &spin, interruptible, until, now);
     }
 }
 
