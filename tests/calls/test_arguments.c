@@ -55,7 +55,7 @@ static void refused(struct fixture *fixture, int error, const char *words)
                   error, words);
     require_error(sluice_multichannel_post(hub, fixture->requests, 2, DEADLINE, handles), error,
                   words);
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(hub, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(hub, DEADLINE));
     require_error(sluice_scope_post(scope, fixture->requests, 2, handles), error, words);
     struct sluice_scope_report report = {.size = sizeof(report)};
     require_ok(sluice_scope_end(scope, &report));
@@ -252,7 +252,7 @@ TEST(element_of_four_gib)
     memset(&sge, 0xcc, sizeof(sge));
     sides_open(&sides);
     struct sluice_mr *mr =
-        must(sluice_mr_register(sides.pds[0], space, length, SLUICE_ACCESS_LOCAL_WRITE));
+        made(sluice_mr_register(sides.pds[0], space, length, SLUICE_ACCESS_LOCAL_WRITE));
     require_error(sluice_mr_sge(mr, 0, (size_t)UINT32_MAX + 1, &sge), -EMSGSIZE, "4294967296");
     require_error(sluice_mr_sge_at(mr, space, (size_t)UINT32_MAX + 1, &sge), -EMSGSIZE,
                   "4294967296");
@@ -293,7 +293,7 @@ TEST_WITH(fixture, empty_lists, ())
     require_ok(sluice_channel_submit(fixture->star.spokes[0], NULL, 0, DEADLINE, completions));
     require_ok(sluice_channel_post(fixture->star.spokes[0], NULL, 0, DEADLINE, &handle));
     require_result(sluice_multichannel_poll(hub, completions, 0), 0);
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(hub, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(hub, DEADLINE));
     require_result(sluice_scope_post(scope, NULL, 0, &handle), 0);
     require_ok(sluice_scope_end(scope, NULL));
     value_check(completions, sizeof(completions), 0xcc);

@@ -352,7 +352,7 @@ TEST_WITH(sides, rights, ())
         sluice_mr_alloc(sides->pds[0], 8, SLUICE_ACCESS_REMOTE_ATOMIC | SLUICE_ACCESS_REMOTE_READ),
         EINVAL, "REMOTE_ATOMIC");
     require_null(sluice_channel_prepare(sides->pds[0], &attr), EINVAL, "access");
-    struct sluice_mr *mr = must(
+    struct sluice_mr *mr = made(
         sluice_mr_alloc(sides->pds[0], 8, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC));
     require_ok(sluice_mr_deregister(mr));
 }

@@ -191,7 +191,7 @@ TEST_WITH(sides, channel_attr_of_another_version, ())
     struct sluice_channel_attr shorter = {.size =
                                               offsetof(struct sluice_channel_attr, staging) - 1};
     struct sluice_prepared_channel *prepared =
-        must(sluice_channel_prepare(sides->pds[0], &longer.attr));
+        made(sluice_channel_prepare(sides->pds[0], &longer.attr));
     sluice_prepared_channel_free(prepared);
     longer.newer[3] = 0x01000000;
     require_null(sluice_channel_prepare(sides->pds[0], &longer.attr), E2BIG, "");
@@ -215,7 +215,7 @@ TEST_WITH(sides, numbers_of_peers, ())
     require_null(sluice_multichannel_prepare(sides->pds[0], SLUICE_MAX_PEERS + 1, NULL), EINVAL,
                  "0 65536");
     /* Peers may be added later. */
-    sluice_prepared_multichannel_free(must(sluice_multichannel_prepare(sides->pds[0], 0, NULL)));
+    sluice_prepared_multichannel_free(made(sluice_multichannel_prepare(sides->pds[0], 0, NULL)));
     require_null(sluice_multichannel_prepare(sides->pds[0], UINT32_MAX, NULL), EINVAL, "65536");
     require_null(sluice_multichannel_prepare(NULL, 1, NULL), EINVAL, "");
     require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");
@@ -238,7 +238,7 @@ TEST(context_fields)
     require_null(sluice_context_open(device, &attr), EINVAL, "gid_index 256 0 255");
     attr = (struct sluice_context_attr){.size = 3};
     require_null(sluice_context_open(device, &attr), EINVAL, "size");
-    struct sluice_context *context = must(sluice_context_open(device, &longer.attr));
+    struct sluice_context *context = made(sluice_context_open(device, &longer.attr));
     sluice_context_close(context);
     longer.newer = 1;
     require_null(sluice_context_open(device, &longer.attr), E2BIG, "");
@@ -258,15 +258,15 @@ TEST(context_address)
     }
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
     attr.address = "127.0.0.1";
-    struct sluice_context *context = must(sluice_context_open("soft", &attr));
+    struct sluice_context *context = made(sluice_context_open("soft", &attr));
     sluice_context_close(context);
     /* The same from the environment, which the attribute overrides. */
     setenv("SLUICE_TCP_ADDRESS", "nonsense", 1);
-    context = must(sluice_context_open("soft", &attr));
+    context = made(sluice_context_open("soft", &attr));
     sluice_context_close(context);
     require_null(sluice_context_open("soft", NULL), EINVAL, "SLUICE_TCP_ADDRESS");
     setenv("SLUICE_TCP_ADDRESS", "127.0.0.1", 1);
-    context = must(sluice_context_open("soft", NULL));
+    context = made(sluice_context_open("soft", NULL));
     sluice_context_close(context);
     unsetenv("SLUICE_TCP_ADDRESS");
 }
@@ -396,7 +396,7 @@ static void open_objects(struct objects *objects)
     memset(objects, 0, sizeof(*objects));
     pair_open(&objects->pair, NULL);
     objects->loop = loop_open(objects->pair.sides.pds[0], 2, NULL);
-    objects->list = must(sluice_device_list_get());
+    objects->list = made(sluice_device_list_get());
     uint32_t count = sluice_device_list_count(objects->list);
     while (objects->with_gids < count && device_info(objects->list, objects->with_gids).gids == 0) {
         objects->with_gids++;

@@ -323,7 +323,7 @@ TEST_WITH(fixture, lists_with_and_without_blocks, ())
         }
     }
     struct sluice_list *list =
-        must(sluice_channel_list_prepare(channel, requests, COUNT(requests)));
+        made(sluice_channel_list_prepare(channel, requests, COUNT(requests)));
     for (int way = 0; way < 3; way++) {
         fill(fixture, true);
         memset(completions, 0xcc, sizeof(completions));

@@ -152,7 +152,7 @@ static int port_error(struct bench *bench)
 static int damaged_endpoint(struct bench *bench)
 {
     struct sluice_endpoint ours, theirs;
-    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(bench->star.spokes[0]));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_reset(bench->star.spokes[0]));
     require_ok(sluice_prepared_channel_endpoint(prepared, &theirs));
     sluice_prepared_channel_free(prepared);
     bench->star.spokes[0] = NULL;

@@ -238,7 +238,7 @@ TEST_WITH(pair, allocated_memory, (NULL))
     struct sluice_remote_mr remote;
     size_t length = 300000;
     for (int i = 0; i < 2; i++) {
-        mrs[i] = must(sluice_mr_alloc(pair->sides.pds[i], length, ACCESS_ALL));
+        mrs[i] = made(sluice_mr_alloc(pair->sides.pds[i], length, ACCESS_ALL));
     }
     pattern_fill(sluice_mr_addr(mrs[0]), length, 5);
     require_ok(sluice_mr_sge(mrs[0], 0, length, &sge));

@@ -332,7 +332,7 @@ TEST_WITH(sides, endpoint_of_nobody, ())
     struct sluice_handle handles[2];
     struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], &attr, &ours);
     sluice_prepared_channel_free(prepare_channel(sides->pds[1], &attr, &theirs));
-    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &theirs));
+    struct sluice_channel *channel = made(sluice_prepared_channel_handshake(prepared, &theirs));
     for (int i = 0; i < 2; i++) {
         handles[i] = post_of(channel, SLUICE_OP_SEND, NULL);
     }

@@ -219,7 +219,7 @@ TEST_WITH(pair, a_scope_may_be_waited_for_in_a_loop, (NULL))
 {
     struct sluice_completion completion;
     struct sluice_channel *channel = pair->channels[0];
-    struct sluice_scope *scope = must(sluice_channel_scope_begin(channel, SLUICE_FOREVER));
+    struct sluice_scope *scope = made(sluice_channel_scope_begin(channel, SLUICE_FOREVER));
     require_result(sluice_scope_post(scope, &receive_nothing, 1, NULL), 1);
     do {
         require_result(sluice_scope_poll(scope, &completion, 1), 0);
@@ -305,21 +305,21 @@ static void join(struct joined *joined, struct rank *rank)
     struct sluice_endpoint mine[2][CHANNELS + 1], theirs[2][CHANNELS + 1];
     memset(mine, 0, sizeof(mine));
     joined->context = open_context();
-    joined->pd = must(sluice_pd_alloc(joined->context));
+    joined->pd = made(sluice_pd_alloc(joined->context));
     for (int i = 0; i < CHANNELS; i++) {
         prepared[i] = prepare_channel(joined->pd, NULL, &mine[0][i]);
     }
     struct sluice_prepared_multichannel *made =
-        must(sluice_multichannel_prepare(joined->pd, 1, NULL));
+        made(sluice_multichannel_prepare(joined->pd, 1, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(made, &mine[0][CHANNELS], 1));
     memcpy(mine[1], mine[0], sizeof(mine[0]));
     rank_exchange(rank, mine, theirs, sizeof(mine[0]));
     for (int i = 0; i < CHANNELS; i++) {
         joined->channels[i] =
-            must(sluice_prepared_channel_handshake(prepared[i], &theirs[!rank->index][i]));
+            made(sluice_prepared_channel_handshake(prepared[i], &theirs[!rank->index][i]));
     }
     joined->all =
-        must(sluice_prepared_multichannel_handshake(made, &theirs[!rank->index][CHANNELS], 1));
+        made(sluice_prepared_multichannel_handshake(made, &theirs[!rank->index][CHANNELS], 1));
 }
 
 static void part(struct joined *joined)

@@ -130,7 +130,7 @@ static void prepare(struct fixture *fixture, const struct form *form, bool insid
 
 static void begin_scope(struct fixture *fixture)
 {
-    fixture->call.scope = must(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
+    fixture->call.scope = made(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
 }
 
 /* Returns the piece of the request at a place of the list. */
@@ -506,7 +506,7 @@ static void ask_beside_a_scope(const struct form *form)
     prepare(&fixture, form, false);
     fill(&fixture);
     struct sluice_scope *scope =
-        must(by_hub(form) ? sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE)
+        made(by_hub(form) ? sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE)
                           : sluice_channel_scope_begin(fixture.star.spokes[0], DEADLINE));
     refused(&fixture, -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, &report));

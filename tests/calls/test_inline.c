@@ -151,7 +151,7 @@ TEST(memory_that_goes_after_the_post)
     uint8_t *bytes = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(bytes != MAP_FAILED, "%s", strerror(errno));
     pattern_fill(bytes, LENGTH, 6);
-    struct sluice_mr *mr = must(sluice_mr_register(fixture.pair.sides.pds[0], bytes, page, 0));
+    struct sluice_mr *mr = made(sluice_mr_register(fixture.pair.sides.pds[0], bytes, page, 0));
     struct sluice_request send = {.opcode = SLUICE_OP_SEND, .flags = SLUICE_INLINE, .sge_count = 1};
     require_ok(sluice_mr_sge_at(mr, bytes, LENGTH, &send.sge));
     struct sluice_handle sent = post(fixture.pair.channels[0], &send);

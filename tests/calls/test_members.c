@@ -181,7 +181,7 @@ static void *ask_for_memory(void *argument)
     uint8_t bytes[64];
     while (!atomic_load(&asker->ends)) {
         struct sluice_mr *mr =
-            must(sluice_mr_register(asker->pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE));
+            made(sluice_mr_register(asker->pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE));
         require_ok(sluice_mr_deregister(mr));
         require_result(sluice_mr_deregister(asker->busy), -EBUSY);
         atomic_fetch_add(&asker->asked, 1);

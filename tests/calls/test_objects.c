@@ -14,7 +14,7 @@
 TEST(list_of_devices, .group = "objects")
 {
     struct sluice_device_info info = {.size = sizeof(info)};
-    struct sluice_device_list *list = must(sluice_device_list_get());
+    struct sluice_device_list *list = made(sluice_device_list_get());
     uint32_t count = sluice_device_list_count(list);
     require(count >= 1, "%u", count);
     bool found = false;
@@ -60,11 +60,11 @@ TEST(query_of_a_context, .group = "objects")
 TEST(device_of_the_environment, .group = "objects")
 {
     setenv("SLUICE_DEVICE", "soft", 1);
-    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
+    struct sluice_context *context = made(sluice_context_open(NULL, NULL));
     require(strcmp(context_info(context).device, "soft") == 0, "%s", context_info(context).device);
     sluice_context_close(context);
     unsetenv("SLUICE_DEVICE");
-    context = must(sluice_context_open(NULL, NULL));
+    context = made(sluice_context_open(NULL, NULL));
     sluice_context_close(context);
 }
 
@@ -153,7 +153,7 @@ TEST_WITH(sides, regions, (), .group = "objects")
 {
     static uint8_t bytes[100];
     struct sluice_pd *pd = sides->pds[0];
-    struct sluice_mr *mr = must(sluice_mr_register(pd, bytes + 1, 98, 0));
+    struct sluice_mr *mr = made(sluice_mr_register(pd, bytes + 1, 98, 0));
     require(sluice_mr_addr(mr) == bytes + 1 && sluice_mr_length(mr) == 98, "%zu bytes",
             sluice_mr_length(mr));
     struct sluice_sge sge;
@@ -192,7 +192,7 @@ TEST(memory_that_cannot_be_registered, .group = "objects")
     require_null(sluice_mr_register(sides.pds[0], pages, page, SLUICE_ACCESS_LOCAL_WRITE), EFAULT,
                  "");
     struct sluice_mr *mr =
-        must(sluice_mr_register(sides.pds[0], pages, page, SLUICE_ACCESS_REMOTE_READ));
+        made(sluice_mr_register(sides.pds[0], pages, page, SLUICE_ACCESS_REMOTE_READ));
     require_ok(sluice_mr_deregister(mr));
     munmap(pages, 3 * page);
     sides_close(&sides);
@@ -209,7 +209,7 @@ TEST(allocated_regions, .group = "objects")
             continue; /* remote write without local write */
         }
         for (size_t i = 0; i < COUNT(lengths); i++) {
-            struct sluice_mr *mr = must(sluice_mr_alloc(sides.pds[0], lengths[i], access));
+            struct sluice_mr *mr = made(sluice_mr_alloc(sides.pds[0], lengths[i], access));
             uint8_t *bytes = sluice_mr_addr(mr);
             require((uintptr_t)bytes % page == 0, "%p", (void *)bytes);
             require(sluice_mr_length(mr) == lengths[i], "%zu", sluice_mr_length(mr));
@@ -342,7 +342,7 @@ TEST(log_function, .group = "objects")
 {
     struct log_seen seen = {0};
     require_ok(sluice_log_set(SLUICE_LOG_DEBUG, count_line, &seen));
-    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
+    struct sluice_context *context = made(sluice_context_open(NULL, NULL));
     sluice_context_close(context);
     require(seen.lines >= 1 && seen.worst >= SLUICE_LOG_INFO, "%u lines, level %u", seen.lines,
             seen.worst);

@@ -22,12 +22,12 @@ static void half_open(struct half *half, const struct sluice_channel_attr *attr)
     struct sluice_prepared_channel *prepared =
         prepare_channel(half->sides.pds[0], attr, &half->ours);
     half->late = prepare_channel(half->sides.pds[1], attr, &theirs);
-    half->channel = must(sluice_prepared_channel_handshake(prepared, &theirs));
+    half->channel = made(sluice_prepared_channel_handshake(prepared, &theirs));
 }
 
 static struct sluice_channel *half_complete(struct half *half)
 {
-    half->peer = must(sluice_prepared_channel_handshake(half->late, &half->ours));
+    half->peer = made(sluice_prepared_channel_handshake(half->late, &half->ours));
     half->late = NULL;
     return half->peer;
 }
@@ -163,7 +163,7 @@ TEST(unanswered_probe_delays_nothing)
             require_ok(sluice_channel_shutdown(half.channel, DEADLINE));
             require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -ENOTCONN);
         } else if (i == 1) {
-            struct sluice_prepared_channel *prepared = must(sluice_channel_reset(half.channel));
+            struct sluice_prepared_channel *prepared = made(sluice_channel_reset(half.channel));
             require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
             sluice_prepared_channel_free(prepared);
             half.channel = NULL;

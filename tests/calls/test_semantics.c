@@ -47,7 +47,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct fixture *fixture)
 {
-    return must(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
+    return made(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
 }
 
 /* Requires that a slot of the peers' memory has been written, or has not. */

@@ -151,7 +151,7 @@ TEST(different_numbers_meet, .times = 4)
     }
     for (int i = 0; i < 2; i++) {
         striped.pair.channels[i] =
-            must(sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]));
+            made(sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]));
     }
     memory_open(&striped.here, striped.pair.sides.pds[0], BYTES);
     memory_open(&striped.there, striped.pair.sides.pds[1], BYTES);

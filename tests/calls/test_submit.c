@@ -47,7 +47,7 @@ static struct twins *twins_open(const struct sluice_channel_attr *attr, size_t b
     sides_open(&twins->sides);
     for (int i = 0; i < 2; i++) {
         struct side *side = i ? &twins->far : &twins->near;
-        prepared[i] = must(sluice_multichannel_prepare(twins->sides.pds[i], PEERS, attr));
+        prepared[i] = made(sluice_multichannel_prepare(twins->sides.pds[i], PEERS, attr));
         require_ok(sluice_prepared_multichannel_endpoints(prepared[i], endpoints[i], PEERS));
         memory_open(&side->out, twins->sides.pds[i], bytes);
         memory_open(&side->in, twins->sides.pds[i], bytes);
@@ -55,7 +55,7 @@ static struct twins *twins_open(const struct sluice_channel_attr *attr, size_t b
     }
     for (int i = 0; i < 2; i++) {
         struct side *side = i ? &twins->far : &twins->near;
-        side->all = must(sluice_prepared_multichannel_handshake(prepared[i], endpoints[!i], PEERS));
+        side->all = made(sluice_prepared_multichannel_handshake(prepared[i], endpoints[!i], PEERS));
     }
     return twins;
 }

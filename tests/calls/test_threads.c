@@ -104,7 +104,7 @@ static void *make_and_unmake(void *argument)
         struct memory memory;
         struct sluice_prepared_channel *prepared = prepare_channel(worker->pd, NULL, &endpoint);
         struct sluice_channel *channel =
-            must(sluice_prepared_channel_handshake(prepared, &endpoint));
+            made(sluice_prepared_channel_handshake(prepared, &endpoint));
         memory_open(&memory, worker->pd, 2000);
         struct sluice_sge sges[2] = {memory_sge(&memory, 0, 1000), memory_sge(&memory, 1000, 1000)};
         struct sluice_request requests[2] = {request_of(SLUICE_OP_SEND, 0, &sges[0]),
@@ -138,7 +138,7 @@ static void run_threads(void *(*function)(void *))
     }
     for (int i = 0; i < 2 * PAIRS; i++) {
         workers[i].channel =
-            must(sluice_prepared_channel_handshake(prepared[i], &endpoints[i ^ 1]));
+            made(sluice_prepared_channel_handshake(prepared[i], &endpoints[i ^ 1]));
         workers[i].remote = memory_remote(&workers[i ^ 1].memory, 0, LENGTH);
     }
     for (int i = 0; i < 2 * PAIRS; i++) {

@@ -32,7 +32,7 @@ static void keep_line(uint32_t level, const char *line, void *user)
 
 static void add_device(const char *name, int32_t node, uint32_t ports, uint32_t active)
 {
-    struct slu_device *device = must(slu_device_add(&list, name, "made up"));
+    struct slu_device *device = made(slu_device_add(&list, name, "made up"));
     require_ok(slu_device_add_ports(device, ports));
     device->info.level = strcmp(name, "soft") == 0 ? SLUICE_LEVEL_TCP : SLUICE_LEVEL_NIC;
     device->info.numa_node = node;

@@ -200,7 +200,7 @@ TEST(choice_is_what_is_opened)
         const char *name = i == 0 ? test_device() : NULL;
         uint32_t taken = count;
         setenv("SLUICE_DEVICE", test_device(), 1);
-        struct sluice_context *context = must(sluice_context_open(name, NULL));
+        struct sluice_context *context = made(sluice_context_open(name, NULL));
         for (uint32_t at = 0; at < count; at++) {
             struct sluice_choice_info info = {.size = sizeof(info)};
             require_ok(sluice_device_list_choice(found.list, name, at, &info));
@@ -487,7 +487,7 @@ TEST(nearest_is_what_is_opened)
             setenv("SLUICE_LOCAL_RANK", text, 1);
             int index = sluice_device_list_nearest(list, rank);
             require(index >= 0, "%d, %s", index, sluice_last_error());
-            struct sluice_context *context = must(sluice_context_open(NULL, NULL));
+            struct sluice_context *context = made(sluice_context_open(NULL, NULL));
             struct sluice_device_info info = device_info(list, (uint32_t)index);
             require(strcmp(info.name, context_info(context).device) == 0, "%s, not %s", info.name,
                     context_info(context).device);

@@ -123,7 +123,7 @@ static void make_list(const struct machine *machine, struct sluice_device_list *
         char name[64], path[160];
         snprintf(name, sizeof(name), i < machine->devices ? "dev%u" : "soft", i);
         snprintf(path, sizeof(path), "%s/class/infiniband/%s", machine->root, name);
-        struct slu_device *device = must(slu_device_add(list, name, "made up"));
+        struct slu_device *device = made(slu_device_add(list, name, "made up"));
         device->info.active = 1;
         device->info.level = i < machine->devices ? SLUICE_LEVEL_NIC : SLUICE_LEVEL_TCP;
         device->info.numa_node = slu_near_node(path);

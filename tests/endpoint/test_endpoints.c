@@ -107,7 +107,7 @@ TEST_WITH(sides, endpoint_from_the_future, ())
     theirs[0].bytes[EARLY_AT] = device_is_soft() ? 255 : 0;
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
-        channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
+        channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
     }
     for (uint32_t i = 0; i < COUNT(early); i++) {
         early[i] = post_of(channels[0], SLUICE_OP_SEND, NULL);
@@ -184,7 +184,7 @@ TEST(more_queue_pairs_from_the_future)
     theirs[0].bytes[further_at()] = 200;
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
-        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
+        pair.channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));
         struct sluice_channel_info info = channel_info(pair.channels[i]);
         require(info.queue_pairs == 8, "%u queue pairs", info.queue_pairs);
     }
@@ -251,7 +251,7 @@ TEST_WITH(sides, stale_endpoint, ())
         struct sluice_endpoint stale, ours;
         sluice_prepared_channel_free(prepare_channel(sides->pds[1], NULL, &stale));
         struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], NULL, &ours);
-        channels[i] = must(sluice_prepared_channel_handshake(prepared, &stale));
+        channels[i] = made(sluice_prepared_channel_handshake(prepared, &stale));
         if (i > 0) {
             handles[i] = post_of(channels[i], SLUICE_OP_SEND, NULL);
         }
@@ -277,7 +277,7 @@ TEST(unusable_peers_of_a_multichannel)
     sides_open(&star.sides);
     sides = star.sides;
     struct sluice_prepared_multichannel *hub =
-        must(sluice_multichannel_prepare(sides.pds[0], 4, NULL));
+        made(sluice_multichannel_prepare(sides.pds[0], 4, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 4));
     for (uint32_t i = 0; i < 4; i++) {
         prepared[i] = prepare_channel(sides.pds[1], NULL, &theirs[i]);
@@ -285,9 +285,9 @@ TEST(unusable_peers_of_a_multichannel)
     memset(&theirs[1], 0x5a, sizeof(theirs[1]));
     theirs[2].bytes[3] = device_is_soft() ? 1 : 2;
     seal(&theirs[2]);
-    star.hub = must(sluice_prepared_multichannel_handshake(hub, theirs, 4));
+    star.hub = made(sluice_prepared_multichannel_handshake(hub, theirs, 4));
     for (uint32_t i = 0; i < 4; i++) {
-        star.spokes[i] = must(sluice_prepared_channel_handshake(prepared[i], &ours[i]));
+        star.spokes[i] = made(sluice_prepared_channel_handshake(prepared[i], &ours[i]));
         require_result(sluice_multichannel_peer_state(star.hub, i),
                        i == 1 || i == 2 ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
     }
@@ -305,7 +305,7 @@ TEST(unusable_peers_of_a_multichannel)
     sluice_channel_close(star.spokes[1]);
     prepared[1] = prepare_channel(sides.pds[1], NULL, &theirs[1]);
     require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs[1]));
-    star.spokes[1] = must(sluice_prepared_channel_handshake(prepared[1], &endpoint));
+    star.spokes[1] = made(sluice_prepared_channel_handshake(prepared[1], &endpoint));
     star_works(&star, 1);
     require_ok(sluice_multichannel_peer_error(star.hub, 1, &error));
     star_close(&star);
@@ -319,9 +319,9 @@ TEST(absent_peers_come_later)
     struct star star = {.peers = 2};
     sides_open(&star.sides);
     struct sluice_prepared_multichannel *hub =
-        must(sluice_multichannel_prepare(star.sides.pds[0], 2, NULL));
+        made(sluice_multichannel_prepare(star.sides.pds[0], 2, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 2));
-    star.hub = must(sluice_prepared_multichannel_handshake(hub, theirs, 2));
+    star.hub = made(sluice_prepared_multichannel_handshake(hub, theirs, 2));
     for (uint32_t i = 0; i < 2; i++) {
         struct sluice_error error = {.size = sizeof(error)};
         require_result(sluice_multichannel_peer_state(star.hub, i), SLUICE_STATE_PREPARED);
@@ -333,7 +333,7 @@ TEST(absent_peers_come_later)
         struct sluice_prepared_channel *prepared =
             prepare_channel(star.sides.pds[1], NULL, &theirs[i]);
         require_ok(sluice_multichannel_peer_handshake(star.hub, i, &theirs[i]));
-        star.spokes[i] = must(sluice_prepared_channel_handshake(prepared, &ours[i]));
+        star.spokes[i] = made(sluice_prepared_channel_handshake(prepared, &ours[i]));
         star_works(&star, i);
     }
     star_close(&star);
@@ -347,7 +347,7 @@ TEST_WITH(sides, wrong_number_of_endpoints, ())
     int fds = count_fds(); /* with all that is made when it is first needed */
     for (size_t i = 0; i < COUNT(counts); i++) {
         struct sluice_prepared_multichannel *prepared =
-            must(sluice_multichannel_prepare(sides->pds[0], 3, NULL));
+            made(sluice_multichannel_prepare(sides->pds[0], 3, NULL));
         memset(endpoints, 0xcc, sizeof(endpoints));
         require_error(sluice_prepared_multichannel_endpoints(prepared, endpoints, counts[i]),
                       -EINVAL, "3");
@@ -388,7 +388,7 @@ TEST_WITH(star, handshakes_of_a_peer, (3, NULL))
     require_ok(sluice_multichannel_peer_handshake(star->hub, 1, &theirs));
     require_error(sluice_multichannel_peer_handshake(star->hub, 1, &theirs), -EINVAL, "");
     sluice_channel_close(star->spokes[1]);
-    star->spokes[1] = must(sluice_prepared_channel_handshake(peer, &ours));
+    star->spokes[1] = made(sluice_prepared_channel_handshake(peer, &ours));
     for (uint32_t i = 0; i < 3; i++) {
         star_works(star, i);
     }
@@ -403,15 +403,15 @@ TEST(endpoint_of_before_a_reset)
     struct sluice_endpoint both[2] = {{{0}}};
     sides_open(&star.sides);
     struct sluice_prepared_multichannel *hub =
-        must(sluice_multichannel_prepare(star.sides.pds[0], 2, NULL));
+        made(sluice_multichannel_prepare(star.sides.pds[0], 2, NULL));
     require_ok(sluice_prepared_multichannel_endpoints(hub, hub_endpoints, 2));
     struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
     both[0] = theirs[0];
-    star.hub = must(sluice_prepared_multichannel_handshake(hub, both, 2));
-    star.spokes[0] = must(sluice_prepared_channel_handshake(peer, &hub_endpoints[0]));
+    star.hub = made(sluice_prepared_multichannel_handshake(hub, both, 2));
+    star.spokes[0] = made(sluice_prepared_channel_handshake(peer, &hub_endpoints[0]));
     star_works(&star, 0);
     for (int i = 1; i < 3; i++) {
-        peer = must(sluice_channel_reset(star.spokes[0]));
+        peer = made(sluice_channel_reset(star.spokes[0]));
         require_ok(sluice_prepared_channel_endpoint(peer, &theirs[i]));
         require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
         for (int old = 0; old < i; old++) {
@@ -420,7 +420,7 @@ TEST(endpoint_of_before_a_reset)
             require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_PREPARED);
         }
         require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[i]));
-        star.spokes[0] = must(sluice_prepared_channel_handshake(peer, &ours));
+        star.spokes[0] = made(sluice_prepared_channel_handshake(peer, &ours));
         star_works(&star, 0);
     }
     /* A new channel in its place is another peer, whatever its generation is. */
@@ -428,7 +428,7 @@ TEST(endpoint_of_before_a_reset)
     peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
     require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
     require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[0]));
-    star.spokes[0] = must(sluice_prepared_channel_handshake(peer, &ours));
+    star.spokes[0] = made(sluice_prepared_channel_handshake(peer, &ours));
     star_works(&star, 0);
     star_close(&star);
 }
@@ -442,7 +442,7 @@ static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoi
         prepared[i] = prepare_channel(pair->sides.pds[i], NULL, &endpoints[i]);
     }
     for (int i = 0; i < 2; i++) {
-        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
+        pair->channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
 }
 
@@ -451,7 +451,7 @@ static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint
                                  const char *words)
 {
     struct sluice_endpoint again;
-    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(pair->channels[0]));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_reset(pair->channels[0]));
     require_ok(sluice_prepared_channel_endpoint(prepared, &again));
     require_null(sluice_prepared_channel_handshake(prepared, theirs), ESTALE, words);
     pair->channels[0] = NULL;
@@ -491,15 +491,15 @@ TEST(endpoint_of_a_late_peer)
     struct sluice_prepared_channel *ours = prepare_channel(pair.sides.pds[0], NULL, &endpoints[0]);
     struct sluice_prepared_channel *late = prepare_channel(pair.sides.pds[1], NULL, &endpoints[1]);
     for (int i = 0; i < 2; i++) {
-        pair.channels[0] = must(sluice_prepared_channel_handshake(ours, &endpoints[1]));
+        pair.channels[0] = made(sluice_prepared_channel_handshake(ours, &endpoints[1]));
         require_error(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(20)), -ETIMEDOUT,
                       "not answered");
-        ours = must(sluice_channel_reset(pair.channels[0]));
+        ours = made(sluice_channel_reset(pair.channels[0]));
         pair.channels[0] = NULL;
     }
     require_ok(sluice_prepared_channel_endpoint(ours, &endpoints[0]));
-    pair.channels[0] = must(sluice_prepared_channel_handshake(ours, &endpoints[1]));
-    pair.channels[1] = must(sluice_prepared_channel_handshake(late, &endpoints[0]));
+    pair.channels[0] = made(sluice_prepared_channel_handshake(ours, &endpoints[1]));
+    pair.channels[1] = made(sluice_prepared_channel_handshake(late, &endpoints[0]));
     pair_works(&pair);
     pair_close(&pair);
 }
@@ -527,7 +527,7 @@ TEST_WITH(sides, channel_to_itself, ())
     struct sluice_endpoint endpoint;
     struct memory memory;
     struct sluice_prepared_channel *prepared = prepare_channel(sides->pds[0], NULL, &endpoint);
-    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &endpoint));
+    struct sluice_channel *channel = made(sluice_prepared_channel_handshake(prepared, &endpoint));
     memory_open(&memory, sides->pds[0], 2000);
     pattern_fill(memory.bytes, 1000, 3);
     struct sluice_sge sges[2] = {memory_sge(&memory, 0, 1000), memory_sge(&memory, 1000, 1000)};

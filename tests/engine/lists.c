@@ -13,7 +13,7 @@
 static struct sluice_list *prepare(struct rig *rig, const struct sluice_request *requests,
                                    uint32_t count)
 {
-    return must(sluice_multichannel_list_prepare(rig->channel, requests, count));
+    return made(sluice_multichannel_list_prepare(rig->channel, requests, count));
 }
 
 static struct sluice_list *prepare_chains(struct rig *rig)

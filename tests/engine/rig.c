@@ -23,13 +23,13 @@ void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t
         *ATTR(.flags = SLUICE_CHANNEL_HISTOGRAMS, .send_depth = depth, .receive_depth = depth,
               .arrival_tags = tags, .max_message = RIG_MESSAGE);
     struct sluice_endpoint endpoints[RIG_PEERS];
-    rig->context = must(sluice_context_open("soft", NULL));
-    rig->pd = must(sluice_pd_alloc(rig->context));
+    rig->context = made(sluice_context_open("soft", NULL));
+    rig->pd = made(sluice_pd_alloc(rig->context));
     struct sluice_prepared_multichannel *prepared =
-        must(sluice_multichannel_prepare(rig->pd, peers, &attr));
+        made(sluice_multichannel_prepare(rig->pd, peers, &attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, peers));
     struct sluice_multichannel *channel =
-        must(sluice_prepared_multichannel_handshake(prepared, endpoints, peers));
+        made(sluice_prepared_multichannel_handshake(prepared, endpoints, peers));
     rig_attach(rig, channel);
 }
 

@@ -165,7 +165,7 @@ TEST_WITH(stand, scopes, (NONE))
     struct sluice_completion completion, failures[REQUESTS];
     struct sluice_scope_report report = report_of();
     uint32_t count = make_requests(stand, requests);
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(stand->star.hub, 0));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(stand->star.hub, 0));
     require_result(sluice_scope_post(scope, requests, count, handles), count);
     require_ok(sluice_scope_post_send(scope, 1, &stand->sge, 1, NULL));
     require_ok(sluice_scope_wait(scope, &handles[1], 0, &completion));
@@ -190,7 +190,7 @@ TEST_WITH(star, scope_whose_deadline_was_seen_to_pass, (2, ATTR(.receive_depth =
 {
     struct sluice_handle handles[3];
     struct sluice_completion completion;
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(star->hub, SLUICE_MS(20)));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(star->hub, SLUICE_MS(20)));
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, &handles[i]));
     }

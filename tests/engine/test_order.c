@@ -273,7 +273,7 @@ TEST(receive_longer_than_own_limit)
         memory_open(&memories[i], pair.sides.pds[i], 10000);
     }
     for (int i = 0; i < 2; i++) {
-        pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]));
+        pair.channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]));
     }
     struct sluice_sge out = memory_sge(&memories[0], 0, 10000);
     struct sluice_sge in = memory_sge(&memories[1], 0, 10000);

@@ -473,7 +473,7 @@ TEST_WITH(bench, releases_of_blocks, ())
 {
     struct sluice_allocator *allocator;
     allocator =
-        must(sluice_allocator_create(bench->pair.sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL));
+        made(sluice_allocator_create(bench->pair.sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL));
     for (int i = 0; i < 2 * WARM_UP; i++) {
         if (i == WARM_UP) {
             ours = others = (struct calls){0, 0};

@@ -57,7 +57,7 @@ static void waits_open(struct waits *waits, enum way way, uint32_t mode)
     waits->way = way;
     waits->scope = NULL;
     if (way == SCOPE_WAIT) {
-        waits->scope = must(sluice_channel_scope_begin(waits->pair.channels[0], SLUICE_FOREVER));
+        waits->scope = made(sluice_channel_scope_begin(waits->pair.channels[0], SLUICE_FOREVER));
     }
     post_receive(waits);
 }
@@ -263,12 +263,12 @@ TEST_WITH(sides, a_wake_ends_the_wait_for_a_peer, (), .times = 3)
     struct halves halves;
     halves_prepare(&halves, sides, &attr, &attr);
     struct sluice_channel *near =
-        must(sluice_prepared_channel_handshake(halves.prepared[0], &halves.endpoints[1]));
+        made(sluice_prepared_channel_handshake(halves.prepared[0], &halves.endpoints[1]));
     require_ok(sluice_channel_wake(near));
     require_error(sluice_channel_wait_connected(near, DEADLINE), -EINTR, "wake");
     require_result(sluice_channel_wait_connected(near, SLUICE_MS(5)), -ETIMEDOUT);
     struct sluice_channel *far =
-        must(sluice_prepared_channel_handshake(halves.prepared[1], &halves.endpoints[0]));
+        made(sluice_prepared_channel_handshake(halves.prepared[1], &halves.endpoints[0]));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));
     require_ok(sluice_channel_wake(near));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));

@@ -77,7 +77,7 @@ static void wait_for_nobody(int turn)
     sides_open(&sides);
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
     struct sluice_prepared_channel *absent = prepare_channel(sides.pds[1], NULL, &theirs);
-    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, &theirs));
+    struct sluice_channel *channel = made(sluice_prepared_channel_handshake(prepared, &theirs));
     if (turn % 2 == 0) {
         require_error(sluice_channel_receive(channel, NULL, 0, SHORT, NULL), -ETIMEDOUT,
                       "receive from peer 0: deadline of 50 ms passed (timeout): never heard");

@@ -40,7 +40,7 @@ static void ask(struct fixture *fixture, uint32_t at, enum kind kind, uint32_t p
 
 static struct sluice_list *prepare(struct fixture *fixture, uint32_t count)
 {
-    return must(sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count));
+    return made(sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count));
 }
 
 static void fixture_open(struct fixture *fixture)
@@ -182,7 +182,7 @@ TEST_WITH(pair, of_a_channel, (NULL))
     requests[0].sges = NULL;
     requests[0].sge_count = 0;
     struct sluice_list *list =
-        must(sluice_channel_list_prepare(pair->channels[0], requests, MESSAGES));
+        made(sluice_channel_list_prepare(pair->channels[0], requests, MESSAGES));
     for (uint32_t round = 0; round < ROUNDS; round++) {
         struct sluice_handle handles[MESSAGES];
         for (uint32_t i = 0; i < MESSAGES; i++) {
@@ -226,7 +226,7 @@ static void aim_at_other_bytes(bool full)
     struct sluice_request request = request_of(SLUICE_OP_WRITE, 1, &sge);
     request.remote = memory_remote(&fixture.far, 0, all);
     struct sluice_list *list =
-        must(sluice_multichannel_list_prepare(fixture.star.hub, &request, 1));
+        made(sluice_multichannel_list_prepare(fixture.star.hub, &request, 1));
     for (size_t i = 0; i < KINDS * PEERS; i++) {
         size_t to = (i * 7 + 3) % (KINDS * PEERS);
         struct sluice_sge from = memory_sge(&fixture.near, i * BLOCK, BLOCK);
@@ -286,7 +286,7 @@ TEST(aimed_at_words)
     memory_open_at(&memory, fixture.star.sides.pds[1], BLOCK,
                    ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
     request.remote = memory_remote(&memory, 0, BLOCK);
-    list = must(sluice_multichannel_list_prepare(fixture.star.hub, &request, 1));
+    list = made(sluice_multichannel_list_prepare(fixture.star.hub, &request, 1));
     uint64_t *words = (void *)memory.bytes;
     memset(words, 0, BLOCK);
     sge.addr += 4;

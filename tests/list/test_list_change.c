@@ -115,7 +115,7 @@ static void move(struct fixture *fixture, struct sluice_list *list, enum way way
     }
     if (way != SCOPE)
         return;
-    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
+    scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_result(sluice_list_scope_post(list, scope, handles), KINDS);
     for (uint32_t i = 0; i < KINDS; i++)
         require_ok(sluice_scope_wait(scope, &handles[i], DEADLINE, &fixture->completions[i]));
@@ -335,7 +335,7 @@ TEST_WITH(fixture, posted_in_a_scope, ())
     struct sluice_scope *scope;
 
     pattern_fill(fixture->near.bytes, SPAN, 9);
-    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
+    scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     post_often(fixture, scope);
     require_ok(sluice_scope_end(scope, &report));
     require(report.posted == 10 * DEPTH && report.failed == 0, "%u", report.posted);
@@ -360,7 +360,7 @@ TEST(blocks_in_a_scope)
     request.remote = memory_remote(&fixture.far, 0, SPAN);
     request.blocks = &blocks;
     list = prepare(&fixture, &request, 1);
-    scope = must(sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE));
+    scope = made(sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE));
     for (size_t i = 0; i < 6; i++) {
         require_ok(sluice_list_aim(list, 0, NULL, i * 24 * PIECE));
         require_result(sluice_list_scope_post(list, scope, NULL), 1);
@@ -386,11 +386,11 @@ TEST_WITH(fixture, scopes_that_are_not_its_own, ())
     request.remote = memory_remote(&fixture->far, 0, 8);
     list = prepare(fixture, &request, 1);
     require_error(sluice_list_scope_post(list, NULL, NULL), -EINVAL, "not a scope");
-    other = must(sluice_channel_scope_begin(fixture->pair.channels[1], DEADLINE));
+    other = made(sluice_channel_scope_begin(fixture->pair.channels[1], DEADLINE));
     require_error(sluice_list_scope_post(list, other, NULL), -EINVAL, "another channel");
     require_ok(sluice_scope_end(other, NULL));
     require_ok(sluice_list_post(list, DEADLINE, NULL));
-    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
+    scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_error(sluice_list_scope_post(NULL, scope, NULL), -EINVAL, "not a list");
     require_error(sluice_list_scope_post(list, scope, NULL), -EBUSY, "not waited for");
     ended = scope;
@@ -398,7 +398,7 @@ TEST_WITH(fixture, scopes_that_are_not_its_own, ())
     require_ok(sluice_list_wait(list, DEADLINE));
     require_error(sluice_list_scope_post(list, ended, NULL), -ESTALE, "ended before");
     pair_reset(&fixture->pair);
-    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
+    scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_error(sluice_list_scope_post(list, scope, NULL), -ESTALE, "stale");
     require_ok(sluice_scope_end(scope, NULL));
     sluice_list_free(list);
@@ -412,7 +412,7 @@ TEST_WITH(fixture, a_scope_without_time, ())
     struct sluice_scope *scope;
 
     list = prepare_kinds(fixture);
-    scope = must(sluice_channel_scope_begin(fixture->pair.channels[0], 0));
+    scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], 0));
     require_result(sluice_list_scope_post(list, scope, NULL), KINDS);
     require_result(sluice_scope_end(scope, &report), -ETIMEDOUT);
     require_equal(report.posted, KINDS, report.failed, KINDS);

@@ -46,7 +46,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct fixture *fixture, int64_t deadline)
 {
-    return must(sluice_channel_scope_begin(fixture->pair.channels[0], deadline));
+    return made(sluice_channel_scope_begin(fixture->pair.channels[0], deadline));
 }
 
 static void check_report(const struct sluice_scope_report *report, uint32_t posted, uint32_t failed,
@@ -125,12 +125,12 @@ TEST_WITH(fixture, one_scope_at_a_time, ())
     require_null(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE), EBUSY, "scope");
     /* The other end may have a scope of its own. */
     struct sluice_scope *second =
-        must(sluice_channel_scope_begin(fixture->pair.channels[1], DEADLINE));
+        made(sluice_channel_scope_begin(fixture->pair.channels[1], DEADLINE));
     require_ok(sluice_scope_end(scope, NULL));
     require_ok(sluice_scope_end(begin(fixture, DEADLINE), NULL));
     require_ok(sluice_scope_end(second, NULL));
     star_open(&star, 1, NULL);
-    scope = must(sluice_multichannel_scope_begin(star.hub, DEADLINE));
+    scope = made(sluice_multichannel_scope_begin(star.hub, DEADLINE));
     require_null(sluice_multichannel_scope_begin(star.hub, DEADLINE), EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
     star_close(&star);
@@ -469,7 +469,7 @@ TEST_WITH(star, scope_of_many_peers, (3, NULL))
     }
     report.failures = failures;
     report.capacity = 30;
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(star->hub, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(star->hub, DEADLINE));
     require_result(sluice_scope_post(scope, writes, 30, NULL), 30);
     require_result(sluice_scope_end(scope, &report), -ENOTCONN);
     check_report(&report, 30, 10, 30, 10);

@@ -334,7 +334,7 @@ TEST_WITH(fixture, ended_inside_and_another_begun, ())
         write_slots(fixture, scope, 2);
         require_ok(end_early(scope));
         require(fixture->report.posted == 2, "%u", fixture->report.posted);
-        second = must(begin(fixture));
+        second = made(begin(fixture));
         write_slots(fixture, second, 1);
     }
     require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());

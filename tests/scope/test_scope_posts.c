@@ -57,7 +57,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct fixture *fixture)
 {
-    return must(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
+    return made(sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE));
 }
 
 static void end(struct fixture *fixture, struct sluice_scope *scope, uint32_t posted)

@@ -44,7 +44,7 @@ static void fixture_close(struct fixture *fixture)
 
 static struct sluice_scope *begin(struct sluice_channel *channel)
 {
-    return must(sluice_channel_scope_begin(channel, DEADLINE));
+    return made(sluice_channel_scope_begin(channel, DEADLINE));
 }
 
 /* Hides from the compiler that the scope has ended. */
@@ -174,7 +174,7 @@ TEST_WITH(fixture, scopes_of_a_crowd, ())
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < CROWD; i++) {
             loops[i] = loop_open(fixture->pair.sides.pds[0], 2, &attr);
-            scopes[i] = must(sluice_multichannel_scope_begin(loops[i], DEADLINE));
+            scopes[i] = made(sluice_multichannel_scope_begin(loops[i], DEADLINE));
             require_ok(sluice_scope_post_receive(scopes[i], 1, NULL, 0, NULL));
         }
         for (int i = 0; i < CROWD; i++) {

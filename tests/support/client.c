@@ -8,7 +8,7 @@
 struct sluice_listener *listen_with(const char *address, const char *secret)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = secret};
-    return must(sluice_listen(address, &attr));
+    return made(sluice_listen(address, &attr));
 }
 
 static void *run_client(void *argument)
@@ -66,5 +66,5 @@ struct sluice_incoming *client_meet(struct client *client, struct sluice_listene
     client->into = into;
     client->count = count;
     client_start(client);
-    return must(sluice_listener_next(listener, DEADLINE));
+    return made(sluice_listener_next(listener, DEADLINE));
 }

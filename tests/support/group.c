@@ -297,12 +297,12 @@ void mesh_open(struct mesh *mesh, struct rank *rank, const struct sluice_channel
     struct sluice_endpoint ours[GROUP_MAX], theirs[GROUP_MAX];
     require(rank->size <= GROUP_MAX, "%u ranks", rank->size);
     mesh->context = open_context();
-    mesh->pd = must(sluice_pd_alloc(mesh->context));
+    mesh->pd = made(sluice_pd_alloc(mesh->context));
     struct sluice_prepared_multichannel *prepared =
-        must(sluice_multichannel_prepare(mesh->pd, rank->size, attr));
+        made(sluice_multichannel_prepare(mesh->pd, rank->size, attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, ours, rank->size));
     rank_exchange(rank, ours, theirs, sizeof(ours[0]));
-    mesh->all = must(sluice_prepared_multichannel_handshake(prepared, theirs, rank->size));
+    mesh->all = made(sluice_prepared_multichannel_handshake(prepared, theirs, rank->size));
     rank_barrier(rank);
 }
 

@@ -27,7 +27,7 @@ static size_t rest_of_page(size_t length)
 
 static void allocate(struct memory *memory, struct sluice_pd *pd, size_t length, uint32_t access)
 {
-    memory->mr = must(sluice_mr_alloc(pd, length, access));
+    memory->mr = made(sluice_mr_alloc(pd, length, access));
     memory->bytes = sluice_mr_addr(memory->mr);
     memory->length = length;
     memory->whole = NULL;
@@ -48,7 +48,7 @@ void memory_open_at(struct memory *memory, struct sluice_pd *pd, size_t length, 
     memory->bytes = memory->whole + GUARD_BYTES + shift;
     memory->length = length;
     memset(memory->bytes, 0, length);
-    memory->mr = must(sluice_mr_register(pd, memory->bytes, length, access));
+    memory->mr = made(sluice_mr_register(pd, memory->bytes, length, access));
 }
 
 void memory_open(struct memory *memory, struct sluice_pd *pd, size_t length)

@@ -13,7 +13,7 @@ void sides_open(struct sides *sides)
             return;
         }
         sides->contexts[i] = open_context();
-        sides->pds[i] = must(sluice_pd_alloc(sides->contexts[i]));
+        sides->pds[i] = made(sluice_pd_alloc(sides->contexts[i]));
     }
 }
 
@@ -68,7 +68,7 @@ struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
                                                 const struct sluice_channel_attr *attr,
                                                 struct sluice_endpoint *endpoint)
 {
-    struct sluice_prepared_channel *prepared = must(sluice_channel_prepare(pd, attr));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_prepare(pd, attr));
     require_ok(sluice_prepared_channel_endpoint(prepared, endpoint));
     return prepared;
 }
@@ -76,7 +76,7 @@ struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
 static struct sluice_channel *handshake(struct sluice_prepared_channel *prepared,
                                         const struct sluice_endpoint *remote)
 {
-    return must(sluice_prepared_channel_handshake(prepared, remote));
+    return made(sluice_prepared_channel_handshake(prepared, remote));
 }
 
 void halves_prepare(struct halves *halves, const struct sides *sides,
@@ -111,7 +111,7 @@ void pair_open(struct pair *pair, const struct sluice_channel_attr *attr)
 static struct sluice_prepared_channel *reset_channel(struct sluice_channel *channel,
                                                      struct sluice_endpoint *endpoint)
 {
-    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(channel));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_reset(channel));
     require_ok(sluice_prepared_channel_endpoint(prepared, endpoint));
     return prepared;
 }
@@ -280,12 +280,12 @@ void star_open(struct star *star, uint32_t peers, const struct sluice_channel_at
     sides_open(&star->sides);
     star->peers = peers;
     struct sluice_prepared_multichannel *hub =
-        must(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
+        made(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
     for (uint32_t i = 0; i < peers; i++) {
         prepared[i] = prepare_channel(star->sides.pds[1], attr, &theirs[i]);
     }
-    star->hub = must(sluice_prepared_multichannel_handshake(hub, theirs, peers));
+    star->hub = made(sluice_prepared_multichannel_handshake(hub, theirs, peers));
     for (uint32_t i = 0; i < peers; i++) {
         star->spokes[i] = handshake(prepared[i], &ours[i]);
     }
@@ -364,7 +364,7 @@ struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
                                       const struct sluice_channel_attr *attr)
 {
     struct sluice_prepared_multichannel *prepared =
-        must(sluice_multichannel_prepare(pd, peers, attr));
+        made(sluice_multichannel_prepare(pd, peers, attr));
     struct sluice_endpoint *endpoints = calloc(peers, sizeof(*endpoints));
     struct sluice_endpoint *remotes = calloc(peers, sizeof(*remotes));
     require(endpoints && remotes && peers % 2 == 0, "%u peers", peers);
@@ -373,7 +373,7 @@ struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
         remotes[i] = endpoints[i ^ 1];
     }
     struct sluice_multichannel *multichannel =
-        must(sluice_prepared_multichannel_handshake(prepared, remotes, peers));
+        made(sluice_prepared_multichannel_handshake(prepared, remotes, peers));
     free(endpoints);
     free(remotes);
     return multichannel;

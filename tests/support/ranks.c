@@ -12,7 +12,7 @@ static void prepare_all(struct ranks *ranks, const struct sluice_node_attr *attr
     for (uint32_t i = 0; i < ranks->count; i++) {
         bool own = i == 0 || current_wire() == WIRE_TCP;
         ranks->contexts[i] = own ? open_context() : ranks->contexts[0];
-        ranks->pds[i] = must(sluice_pd_alloc(ranks->contexts[i]));
+        ranks->pds[i] = made(sluice_pd_alloc(ranks->contexts[i]));
         prepared[i] = sluice_node_prepare(ranks->pds[i], i, ranks->count, attr);
         require(prepared[i], "rank %u: %s", i, sluice_last_error());
         require_ok(sluice_prepared_node_endpoints(prepared[i], ranks->made[i], ranks->count));
@@ -243,5 +243,5 @@ struct sluice_exchange *rank_exchange_open(struct rank *rank)
 {
     const struct sluice_exchange_provider provider = {
         .size = sizeof(provider), .allgather = allgather, .alltoall = alltoall, .barrier = barrier};
-    return must(sluice_exchange_wrap(&provider, rank, rank->index, rank->size));
+    return made(sluice_exchange_wrap(&provider, rank, rank->index, rank->size));
 }

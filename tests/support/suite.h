@@ -211,7 +211,7 @@ void check_text(const char *file, int line, const char *call, const char *wanted
     } while (0)
 
 /* Evaluates a call that makes an object. Fails if that is NULL, with the library's reason. */
-#define must(call) ((__typeof__(call))(uintptr_t)check_made(__FILE__, __LINE__, #call, (call)))
+#define made(call) ((__typeof__(call))(uintptr_t)check_made(__FILE__, __LINE__, #call, (call)))
 const void *check_made(const char *file, int line, const char *call, const void *made);
 
 /* Requires of integers that the first and second are equal, the third and fourth, and so on. */

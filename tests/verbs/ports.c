@@ -35,8 +35,8 @@ void forget_port(void)
 
 void open_side(struct sides *sides, int side, const struct sluice_context_attr *attr)
 {
-    sides->contexts[side] = must(sluice_context_open("fake0", attr));
-    sides->pds[side] = must(sluice_pd_alloc(sides->contexts[side]));
+    sides->contexts[side] = made(sluice_context_open("fake0", attr));
+    sides->pds[side] = made(sluice_pd_alloc(sides->contexts[side]));
 }
 
 void open_ports(struct sides *sides, uint32_t second)

@@ -147,7 +147,7 @@ TEST(device_reports_the_chosen_values)
     }
     sides_open(&pair.sides);
     connect_unlike(&pair, attrs);
-    struct ibv_qp *qp = must(sluice_verbs_channel_qp(pair.channels[0]));
+    struct ibv_qp *qp = made(sluice_verbs_channel_qp(pair.channels[0]));
     require_ok(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
     require_equal(attr.qp_state, IBV_QPS_RTS, attr.path_mtu, IBV_MTU_512, attr.sq_psn, 0xabcdef,
                   attr.rq_psn, channel_info(pair.channels[1]).psn, attr.dest_qp_num,
@@ -263,8 +263,8 @@ TEST(fork_support)
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct pair pair;
     for (int i = 0; i < 2; i++) {
-        pair.sides.contexts[i] = must(sluice_context_open(test_device(), &attr));
-        pair.sides.pds[i] = must(sluice_pd_alloc(pair.sides.contexts[i]));
+        pair.sides.contexts[i] = made(sluice_context_open(test_device(), &attr));
+        pair.sides.pds[i] = made(sluice_pd_alloc(pair.sides.contexts[i]));
     }
     pair_connect(&pair, NULL);
     pair_works(&pair);
@@ -281,8 +281,8 @@ static struct sluice_context *open_gid(uint32_t index)
 
 static void open_side(struct sides *sides, int side, uint32_t index)
 {
-    sides->contexts[side] = must(open_gid(index));
-    sides->pds[side] = must(sluice_pd_alloc(sides->contexts[side]));
+    sides->contexts[side] = made(open_gid(index));
+    sides->pds[side] = made(sluice_pd_alloc(sides->contexts[side]));
 }
 
 /* The GIDs of port 1 of the device under test; none on soft, and where there is no RoCE. */
@@ -317,7 +317,7 @@ static void add_gids(struct gids *gids, const struct sluice_device_list *list, u
 static struct gids find_gids(void)
 {
     struct gids gids = {0};
-    struct sluice_device_list *list = must(sluice_device_list_get());
+    struct sluice_device_list *list = made(sluice_device_list_get());
     for (uint32_t i = 0; i < sluice_device_list_count(list); i++) {
         add_gids(&gids, list, i);
     }
@@ -391,7 +391,7 @@ TEST(gids_that_are_not_there)
     uint32_t free = 0;
     char words[100];
     if (device_is_soft()) {
-        struct sluice_context *context = must(open_gid(255));
+        struct sluice_context *context = made(open_gid(255));
         sluice_context_close(context);
     }
     if (gids.count == 0) {

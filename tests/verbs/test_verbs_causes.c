@@ -370,7 +370,7 @@ TEST(gid_of_infiniband_before_the_handshake, .times = 2)
             continue;
         }
         pair.channels[i] =
-            must(sluice_prepared_channel_handshake(halves.prepared[i], &halves.endpoints[!i]));
+            made(sluice_prepared_channel_handshake(halves.prepared[i], &halves.endpoints[!i]));
     }
     if (global) {
         pair_connect(&pair, &attr);

@@ -114,7 +114,7 @@ TEST(port)
         for (uint32_t i = 1; i <= 4; i++) {
             struct sluice_context_attr attr = {.size = sizeof(attr), .port = i};
             if (set >> (i - 1) & 1) {
-                struct sluice_context *context = must(sluice_context_open("fake0", &attr));
+                struct sluice_context *context = made(sluice_context_open("fake0", &attr));
                 require_equal(context_info(context).port, i);
                 sluice_context_close(context);
             } else {
@@ -134,7 +134,7 @@ TEST(device)
     fake_verbs.devices = 3;
     fake_verbs.device[0].port[0].state = IBV_PORT_DOWN;
     fake_verbs.device[1].transport_type = IBV_TRANSPORT_IWARP;
-    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
+    struct sluice_context *context = made(sluice_context_open(NULL, NULL));
     struct sluice_context_info info = context_info(context);
     require(strcmp(info.device, "fake2") == 0, "%s", info.device);
     sluice_context_close(context);

@@ -30,7 +30,7 @@ struct ibv_device **__wrap_ibv_get_device_list(int *count)
 
 static struct sluice_device_list *get_list(uint32_t devices)
 {
-    struct sluice_device_list *list = must(sluice_device_list_get());
+    struct sluice_device_list *list = made(sluice_device_list_get());
     require_equal(sluice_device_list_count(list), devices + 1);
     return list;
 }
@@ -68,7 +68,7 @@ TEST(devices_of_all_kinds)
                   port_info(list, 3, 1).width, 1);
     sluice_device_list_free(list);
     /* Without a name the working one is taken. */
-    struct sluice_context *context = must(sluice_context_open(NULL, NULL));
+    struct sluice_context *context = made(sluice_context_open(NULL, NULL));
     require(strcmp(context_info(context).device, "fake3") == 0, "%s", context_info(context).device);
     sluice_context_close(context);
 }

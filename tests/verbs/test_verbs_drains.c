@@ -29,7 +29,7 @@ struct world {
 static struct sluice_buffer_service *open_service(struct sluice_pd *pd)
 {
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
-    return must(sluice_buffer_service_open(&pd, 1, &attr));
+    return made(sluice_buffer_service_open(&pd, 1, &attr));
 }
 
 static void world_open(struct world *world)
@@ -39,7 +39,7 @@ static void world_open(struct world *world)
     world->user = open_service(world->sides.pds[1]);
     for (int i = 0; i < OWNERS; i++) {
         world->owners[i] = open_service(world->sides.pds[0]);
-        world->buffers[i] = must(sluice_buffer_publish(world->owners[i], &world->values[i], 8,
+        world->buffers[i] = made(sluice_buffer_publish(world->owners[i], &world->values[i], 8,
                                                        SLUICE_ACCESS_REMOTE_READ));
         require_ok(sluice_buffer_handle(world->buffers[i], &world->handles[i]));
         world->actions[i] = (struct sluice_buffer_action){.opcode = SLUICE_OP_READ,
@@ -63,7 +63,7 @@ static void world_close(struct world *world)
 
 static struct sluice_buffer_batch *post_actions(struct world *world, int first, uint32_t count)
 {
-    return must(sluice_buffer_post(world->user, &world->actions[first], count, SLUICE_S(1000)));
+    return made(sluice_buffer_post(world->user, &world->actions[first], count, SLUICE_S(1000)));
 }
 
 /* A read of each owner is in flight, and the device says nothing of any. */

@@ -41,7 +41,7 @@ static void open_pair(struct pair *pair, bool knows)
     endpoint.verbs.farewell = knows ? farewell : 0;
     slu_endpoint_encode(&endpoint, &endpoints[0]);
     for (int i = 0; i < 2; i++) {
-        pair->channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
+        pair->channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
     }
     pair_works(pair);
 }
@@ -182,7 +182,7 @@ TEST(peer_that_leaves_amid_a_handshake)
     }
     *word() = decoded().verbs.farewell;
     fake_verbs_fail(2, FAKE_CALL(FAKE_MODIFY_QP), EINVAL);
-    pair.channels[0] = must(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]));
+    pair.channels[0] = made(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]));
     require(fake_verbs_failed() != NULL, "no step was refused");
     require(sluice_channel_state(pair.channels[0]) == SLUICE_STATE_FAILED, "it did not fail");
     require(channel_error(pair.channels[0]).status == SLUICE_STATUS_PEER_CLOSED, "%s",

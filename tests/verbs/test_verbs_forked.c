@@ -69,9 +69,9 @@ static atomic_uint rounds;
 static void open_all(void)
 {
     struct sluice_context *context = sluice_context_open(test_device(), NULL);
-    struct sluice_pd *pd = must(sluice_pd_alloc(context));
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
     for (int i = 0; i < 4 && work == CHANNELS; i++) {
-        struct sluice_prepared_channel *prepared = must(sluice_channel_prepare(pd, NULL));
+        struct sluice_prepared_channel *prepared = made(sluice_channel_prepare(pd, NULL));
         sluice_prepared_channel_free(prepared);
     }
     sluice_pd_free(pd);

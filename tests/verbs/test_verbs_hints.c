@@ -58,7 +58,7 @@ static void talk_open(struct talk *talk, const struct sluice_channel_attr *attr,
             change(&remote);
         }
         slu_endpoint_encode(&remote, &wire);
-        talk->pair.channels[i] = must(sluice_prepared_channel_handshake(prepared[i], &wire));
+        talk->pair.channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &wire));
     }
     talk->memory = side_memory(&talk->pair.sides, 0, 64);
     talk->from = memory_sge(&talk->memory, 0, BYTES);
@@ -245,7 +245,7 @@ TEST_WITH(talk, lists_wait_when_they_are_submitted, (NULL, NULL))
     make_slow(talk);
     struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &talk->from);
     struct sluice_list *list =
-        must(sluice_channel_list_prepare(talk->pair.channels[0], &request, 1));
+        made(sluice_channel_list_prepare(talk->pair.channels[0], &request, 1));
     for (int round = 0; round < 4; round++) {
         uint64_t before = not_ready();
         struct sluice_handle receive;
@@ -382,7 +382,7 @@ TEST(no_hints_where_entries_are_scarce)
     context = open_context();
     pd = sluice_pd_alloc(context);
     struct sluice_prepared_multichannel *prepared =
-        must(sluice_multichannel_prepare(pd, COUNT(all), &attr));
+        made(sluice_multichannel_prepare(pd, COUNT(all), &attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, all, COUNT(all)));
     for (uint32_t i = 0; i < COUNT(all); i++) {
         require(decoded(&all[i]).verbs.hint_addr == 0, "peer %u has a place", i);
@@ -438,7 +438,7 @@ TEST_WITH(sides, places_of_many, ())
     static struct sluice_endpoint all[200];
     for (int round = 0; round < 3; round++) {
         struct sluice_prepared_multichannel *prepared =
-            must(sluice_multichannel_prepare(sides->pds[0], COUNT(all), NULL));
+            made(sluice_multichannel_prepare(sides->pds[0], COUNT(all), NULL));
         require_ok(sluice_prepared_multichannel_endpoints(prepared, all, COUNT(all)));
         for (uint32_t i = 0; i < COUNT(all); i++) {
             for (uint32_t k = 0; k < i; k++) {

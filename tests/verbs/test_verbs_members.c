@@ -48,8 +48,8 @@ static void house_open(struct house *house, uint32_t peers)
                                                .receive_depth = DEPTH,
                                                .wait_mode = SLUICE_WAIT_EVENT};
     house->context = open_context();
-    house->pd = must(sluice_pd_alloc(house->context));
-    house->all = must(make_loop(house->pd, peers, &house->attr));
+    house->pd = made(sluice_pd_alloc(house->context));
+    house->all = made(make_loop(house->pd, peers, &house->attr));
     memory_open(&house->memory, house->pd, 64);
 }
 

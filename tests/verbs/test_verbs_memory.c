@@ -62,7 +62,7 @@ static const uint64_t iovas[] = {
 static struct sluice_mr *register_piece(struct sluice_pd *pd, struct dmabuf *dmabuf, uint64_t iova)
 {
     struct sluice_mr *mr =
-        must(sluice_mr_register_dmabuf(pd, dmabuf->fd, OFFSET, LENGTH, iova, ACCESS_ALL));
+        made(sluice_mr_register_dmabuf(pd, dmabuf->fd, OFFSET, LENGTH, iova, ACCESS_ALL));
     close(dmabuf->fd);
     dmabuf->fd = -1;
     require(!sluice_mr_addr(mr) && sluice_mr_page_size(mr) == 0, "%p, pages of %zu",
@@ -269,7 +269,7 @@ TEST(dmabuf_is_published, .times = COUNT(iovas))
     sides_open(&sides);
     struct sluice_mr *mr = register_piece(sides.pds[1], &dmabuf, iovas[_i]);
     for (int i = 0; i < 2; i++) {
-        services[i] = must(sluice_buffer_service_open(&sides.pds[i], 1, &attr));
+        services[i] = made(sluice_buffer_service_open(&sides.pds[i], 1, &attr));
     }
     unsigned calls = asked.calls;
     struct sluice_buffer *buffer =
@@ -381,7 +381,7 @@ TEST_WITH(sides, memory_that_is_refused, ())
 /* Memory that the device does not release is never reused. */
 TEST_WITH(sides, memory_that_is_kept, ())
 {
-    struct sluice_mr *mr = must(sluice_mr_alloc(sides->pds[0], LENGTH, ACCESS_ALL));
+    struct sluice_mr *mr = made(sluice_mr_alloc(sides->pds[0], LENGTH, ACCESS_ALL));
     uint8_t *bytes = sluice_mr_addr(mr);
     require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* the log has it as an error */
     fake_verbs.tolerate_misuse = true; /* the protection domain then has a child */
@@ -405,7 +405,7 @@ struct plain {
 static void plain_open(struct plain *plain, uint32_t max_inline)
 {
     sides_open(&plain->sides);
-    plain->cache = must(sluice_mr_cache_create(plain->sides.pds[0], ACCESS_ALL, NULL));
+    plain->cache = made(sluice_mr_cache_create(plain->sides.pds[0], ACCESS_ALL, NULL));
     const struct sluice_channel_attr attr =
         *ATTR(.max_inline = max_inline, .mr_cache = plain->cache);
     plain->loop = loop_open(plain->sides.pds[0], 2, &attr);

@@ -109,7 +109,7 @@ static uint32_t open_one(const char *names, uint32_t port, uint32_t *opened_port
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .port = port};
     warnings = 0;
-    struct sluice_context *context = must(sluice_context_open(names, &attr));
+    struct sluice_context *context = made(sluice_context_open(names, &attr));
     struct sluice_context_info info = context_info(context);
     *opened_port = info.port;
     sluice_context_close(context);
@@ -215,7 +215,7 @@ TEST(lists_that_fail)
 TEST(nearest_of_the_list)
 {
     bind_to(first_cpu);
-    struct sluice_device_list *list = must(sluice_device_list_get());
+    struct sluice_device_list *list = made(sluice_device_list_get());
     setenv("SLUICE_LOCAL_RANK", "nonsense that is not looked at", 1);
     for (uint32_t rank = 0; rank < 8; rank++) {
         require_result(sluice_device_list_nearest(list, rank), rank % 2 * 2);

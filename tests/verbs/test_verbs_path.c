@@ -231,10 +231,10 @@ TEST(fork_support)
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct sluice_context *contexts[3];
     fake_verbs.fork_status = IBV_FORK_DISABLED;
-    contexts[0] = must(sluice_context_open("fake0", NULL));
+    contexts[0] = made(sluice_context_open("fake0", NULL));
     require_equal(fake_verbs.calls[FAKE_FORK_INIT], 0);
     for (int i = 1; i < 3; i++) {
-        contexts[i] = must(sluice_context_open("fake0", &attr));
+        contexts[i] = made(sluice_context_open("fake0", &attr));
         require_equal(fake_verbs.calls[FAKE_FORK_INIT], 1, ibv_is_fork_initialized(),
                       IBV_FORK_ENABLED);
     }
@@ -247,7 +247,7 @@ TEST(fork_support_of_the_kernel, .times = 2)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     fake_verbs.fork_status = _i == 0 ? IBV_FORK_UNNEEDED : IBV_FORK_ENABLED;
-    struct sluice_context *context = must(sluice_context_open("fake0", &attr));
+    struct sluice_context *context = made(sluice_context_open("fake0", &attr));
     require_equal(fake_verbs.calls[FAKE_FORK_INIT], 0);
     sluice_context_close(context);
 }

@@ -157,7 +157,7 @@ TEST(many_peers_on_a_small_queue)
     fake_verbs.device[0].max_cqe = 64;
     fake_verbs.device[0].max_cq = 2;
     sides_open(&sides);
-    struct sluice_multichannel *all = must(make_loop(sides.pds[0], 40, NULL));
+    struct sluice_multichannel *all = made(make_loop(sides.pds[0], 40, NULL));
     require_ok(sluice_multichannel_wait_connected(all, DEADLINE));
     for (uint32_t i = 0; i < 40; i++) {
         require_ok(sluice_multichannel_peer_wait_connected(all, i, 0));

@@ -41,8 +41,8 @@ struct crowd {
 static void crowd_open(struct crowd *crowd, uint32_t peers)
 {
     crowd->context = open_context();
-    crowd->pd = must(sluice_pd_alloc(crowd->context));
-    crowd->all = must(make_loop(crowd->pd, peers, &shallow));
+    crowd->pd = made(sluice_pd_alloc(crowd->context));
+    crowd->all = made(make_loop(crowd->pd, peers, &shallow));
     memory_open(&crowd->memory, crowd->pd, (size_t)peers * 16);
 }
 
@@ -256,10 +256,10 @@ static void uneven_open(struct uneven *uneven, uint32_t wait_mode)
         *ATTR(.send_depth = 32, .receive_depth = 16, .wait_mode = wait_mode);
     fake_verbs.device[0].max_cqe = 65;
     uneven->context = open_context();
-    uneven->pd = must(sluice_pd_alloc(uneven->context));
+    uneven->pd = made(sluice_pd_alloc(uneven->context));
     memory_open(&uneven->memory, uneven->pd, 8);
     uneven->sge = memory_sge(&uneven->memory, 0, 8);
-    uneven->all = must(make_loop(uneven->pd, UNEVEN_PEERS, &attr));
+    uneven->all = made(make_loop(uneven->pd, UNEVEN_PEERS, &attr));
 }
 
 static void uneven_close(struct uneven *uneven)

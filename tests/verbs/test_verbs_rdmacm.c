@@ -49,8 +49,8 @@ static void dialer_ask(struct dialer *dialer, const struct sluice_listener *list
                                    .port = (uint16_t)sluice_listener_address(listener, NULL, 0),
                                    .ip = {192, 0, 2, 1}};
     struct rdma_conn_param param = {.qp_num = 5, .private_data = "hello", .private_data_len = 6};
-    dialer->events = must(slu_cm_events_open());
-    dialer->cm = must(slu_cm_make(dialer->events));
+    dialer->events = made(slu_cm_events_open());
+    dialer->cm = made(slu_cm_make(dialer->events));
     dialer_step(dialer, slu_cm_find(dialer->cm, &to, INT64_MAX), SLU_CM_FOUND);
     dialer_step(dialer, slu_cm_route(dialer->cm, INT64_MAX), SLU_CM_ROUTED);
     dialer_step(dialer, slu_cm_ask(dialer->cm, &param), SLU_CM_ROUTED);
@@ -87,7 +87,7 @@ static void end(struct sides *sides, struct sluice_listener *listener)
 
 static struct sluice_incoming *next(struct sluice_listener *listener)
 {
-    return must(sluice_listener_next(listener, DEADLINE));
+    return made(sluice_listener_next(listener, DEADLINE));
 }
 
 static void client_of(struct client *client, const struct sluice_listener *listener,
@@ -105,7 +105,7 @@ static void meet(struct sides *sides, struct sluice_listener *listener)
     struct client client;
     client_of(&client, listener, sides->pds[1]);
     client_start(&client);
-    pair.channels[0] = must(sluice_accept(listener, sides->pds[0], NULL, DEADLINE));
+    pair.channels[0] = made(sluice_accept(listener, sides->pds[0], NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     pair_works(&pair);
@@ -126,7 +126,7 @@ TEST(many_at_a_time)
         client_start(&clients[i]);
     }
     for (int i = 0; i < MANY; i++) {
-        channels[i] = must(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
+        channels[i] = made(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
     }
     for (int i = 0; i < MANY; i++) {
         client_join(&clients[i], 0);
@@ -202,7 +202,7 @@ TEST(listener_that_is_closed_meanwhile)
     struct sluice_incoming *silent = next(listener);
     sluice_listener_close(listener);
     pair.channels[0] =
-        must(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE));
+        made(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     pair_works(&pair);
@@ -260,7 +260,7 @@ TEST(peer_that_is_removed_while_it_is_let_in, .times = 2)
     struct sides sides;
     struct dialer dialer;
     struct sluice_listener *listener = begin(&sides, ANYWHERE);
-    struct sluice_multichannel *many = must(sluice_prepared_multichannel_handshake(
+    struct sluice_multichannel *many = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(sides.pds[0], 0, NULL), NULL, 0));
     dialer_ask(&dialer, listener);
     require_ok(sluice_incoming_admit_into(next(listener), many, NULL, DEADLINE, 0));
@@ -319,7 +319,7 @@ TEST(client_that_leaves_the_queue)
     dialer_leave(&dialers[0]);
     require_null(sluice_listener_next(listener, 0), ETIMEDOUT, "nobody wants to connect yet");
     sluice_listener_close(listener);
-    listener = must(sluice_listen(ANYWHERE, &attr));
+    listener = made(sluice_listen(ANYWHERE, &attr));
     dialer_ask(&dialers[0], listener);
     require(poll(&(struct pollfd){.fd = sluice_listener_fd(listener), .events = POLLIN}, 1, 0) == 1,
             "it is not readable");
@@ -368,7 +368,7 @@ TEST(program_that_cannot_accept, .times = 3)
     struct dialer dialer;
     struct sluice_listener *listener = begin(&sides, ANYWHERE);
     struct sluice_context *soft = sluice_context_open("soft", NULL);
-    struct sluice_pd *pd = must(sluice_pd_alloc(soft));
+    struct sluice_pd *pd = made(sluice_pd_alloc(soft));
     dialer_ask(&dialer, listener);
     fake_rdmacm.fail_open_in = _i == 0;
     if (_i == 1) {
@@ -483,7 +483,7 @@ TEST(addresses_of_a_link)
     require_ok(sluice_incoming_query(incoming, &info));
     require_words(info.address, "[fe80::1%1]:");
     struct sluice_channel *channel =
-        must(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE));
+        made(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE));
     client_join(&client, 0);
     sluice_channel_close(channel);
     sluice_channel_close(client.channel);

@@ -326,7 +326,7 @@ TEST_WITH(sides, each_step_fails, ())
 TEST_WITH(sides, all_have_one_address, ())
 {
     struct fake_qp_info info;
-    struct sluice_prepared_channel *prepared = must(sluice_channel_prepare(sides->pds[0], &attr));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_prepare(sides->pds[0], &attr));
     for (uint32_t i = 0; i < PAIRS; i++) {
         require(fake_verbs_qp(i, &info), "no queue pair %u", i);
         require(info.init.cap.max_send_wr == (i == 0 ? attr.send_depth + 1 : 2), "%u",

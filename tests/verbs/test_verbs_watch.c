@@ -170,7 +170,7 @@ TEST(one_thread_of_a_context)
         require(count_threads() == without + 1, "%d threads, %d before", count_threads(), without);
     }
     struct sluice_context *wrapped =
-        must(sluice_verbs_context_wrap(sluice_verbs_context(sides.contexts[0]), NULL));
+        made(sluice_verbs_context_wrap(sluice_verbs_context(sides.contexts[0]), NULL));
     struct sluice_pd *pd = sluice_pd_alloc(wrapped);
     struct sluice_endpoint endpoint;
     sluice_prepared_channel_free(prepare_channel(pd, NULL, &endpoint));

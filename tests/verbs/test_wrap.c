@@ -138,9 +138,9 @@ TEST(programs_own_device_and_domain_carry_channels)
     struct ibv_context *ibv = open_device();
     struct ibv_pd *pd = ibv_alloc_pd(ibv);
     require(pd, "no protection domain%s", "");
-    struct sluice_context *context = must(sluice_verbs_context_wrap(ibv, NULL));
+    struct sluice_context *context = made(sluice_verbs_context_wrap(ibv, NULL));
     require(sluice_verbs_context(context) == ibv, "another context%s", "");
-    struct sluice_pd *wrapped = must(sluice_verbs_pd_wrap(context, pd));
+    struct sluice_pd *wrapped = made(sluice_verbs_pd_wrap(context, pd));
     require(sluice_verbs_pd(wrapped) == pd, "another domain%s", "");
     for (int i = 0; i < 2; i++) {
         pair.sides.contexts[i] = context;
@@ -181,10 +181,10 @@ static void holder_open(struct holder *holder, struct sluice_context *context, s
 {
     holder->context = NULL;
     if (second_context) {
-        holder->context = must(sluice_verbs_context_wrap(sluice_verbs_context(context), NULL));
+        holder->context = made(sluice_verbs_context_wrap(sluice_verbs_context(context), NULL));
         context = holder->context;
     }
-    struct sluice_pd *other = must(sluice_verbs_pd_wrap(context, sluice_verbs_pd(pd)));
+    struct sluice_pd *other = made(sluice_verbs_pd_wrap(context, sluice_verbs_pd(pd)));
     for (int i = 0; i < 2; i++) {
         holder->pair.sides.contexts[i] = context;
         holder->pair.sides.pds[i] = other;

@@ -10,9 +10,9 @@ void server_open(struct server *server, uint32_t depth)
     server->attr.flags = SLUICE_CHANNEL_HISTOGRAMS;
     server->attr.send_depth = server->attr.receive_depth = depth;
     sides_open(&server->sides);
-    prepared = must(sluice_multichannel_prepare(server->sides.pds[0], 0, &server->attr));
+    prepared = made(sluice_multichannel_prepare(server->sides.pds[0], 0, &server->attr));
     require_ok(sluice_prepared_multichannel_endpoints(prepared, NULL, 0));
-    server->all = must(sluice_prepared_multichannel_handshake(prepared, NULL, 0));
+    server->all = made(sluice_prepared_multichannel_handshake(prepared, NULL, 0));
     server->memory = side_memory(&server->sides, 0, 4096);
     server->far = side_memory(&server->sides, 1, 4096);
 }
@@ -35,7 +35,7 @@ uint32_t client_comes(struct server *server, uint32_t index)
     require_result(sluice_multichannel_peer_add(server->all, &ours), (int)index);
     require_result(sluice_multichannel_peer_state(server->all, index), SLUICE_STATE_PREPARED);
     require_ok(sluice_multichannel_peer_handshake(server->all, index, &theirs));
-    server->clients[index] = must(sluice_prepared_channel_handshake(prepared, &ours));
+    server->clients[index] = made(sluice_prepared_channel_handshake(prepared, &ours));
     return index;
 }
 

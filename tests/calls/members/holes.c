@@ -172,7 +172,7 @@ TEST(scope_with_holes)
     struct sluice_scope *scope;
     open_with_holes(&server);
     struct sluice_request write = client_request(&server, SLUICE_OP_WRITE, 0, 0);
-    scope = must(sluice_multichannel_scope_begin(server.all, DEADLINE));
+    scope = made(sluice_multichannel_scope_begin(server.all, DEADLINE));
     memset(&endpoint, 0x5a, sizeof(endpoint));
     require_error(sluice_multichannel_peer_add(server.all, &endpoint), -EBUSY, "scope");
     require_error(sluice_multichannel_peer_remove(server.all, 0), -EBUSY, "scope");

@@ -174,7 +174,7 @@ void do_list(struct fixture *fixture)
     struct sluice_list *lists[2];
     for (int side = 0; side < 2; side++) {
         struct sluice_request request = ask(fixture, side);
-        lists[side] = must(sluice_channel_list_prepare(fixture->pair.channels[side], &request, 1));
+        lists[side] = made(sluice_channel_list_prepare(fixture->pair.channels[side], &request, 1));
     }
     for (int round = 0; round < 2; round++) {
         require_ok(sluice_list_post(lists[RECEIVE], DEADLINE, &completions[RECEIVE]));

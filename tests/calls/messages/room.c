@@ -150,7 +150,7 @@ TEST_WITH(fixture, lists_that_are_aimed, ())
         requests[side] = ask(fixture, side);
         requests[side].sge.length = 20000;
         lists[side] =
-            must(sluice_channel_list_prepare(fixture->pair.channels[side], &requests[side], 1));
+            made(sluice_channel_list_prepare(fixture->pair.channels[side], &requests[side], 1));
         require_error(sluice_list_set_length(lists[side], 0, 10), -EINVAL, "request 0 blocks");
         require_error(sluice_list_aim(lists[side], 0, NULL, 8), -EINVAL, "no remote offset");
     }
