@@ -36,7 +36,7 @@ static void give_up(struct board *board, uint32_t number, const char *what)
     _exit(EXIT_FAILURE);
 }
 
-static void must(const struct client *client, bool done, const char *what)
+static void expect(const struct client *client, bool done, const char *what)
 {
     if (!done) {
         give_up(client->board, client->number, what);
@@ -53,17 +53,17 @@ static void come(struct client *client)
     struct sluice_remote_mr all;
     memcpy(own.data, &hello, sizeof(hello));
     client->context = sluice_context_open(test_device(), NULL);
-    must(client, client->context != NULL, "open");
+    expect(client, client->context != NULL, "open");
     client->pd = sluice_pd_alloc(client->context);
-    must(client, client->pd != NULL, "domain");
+    expect(client, client->pd != NULL, "domain");
     memory_open(&client->memory, client->pd, WINDOW + sizeof(struct line));
     client->channel = sluice_connect(client->board->address, client->pd, NULL, &options, LIFE);
-    must(client, client->channel != NULL, "connect");
-    must(client,
-         peer.bytes == SLUICE_REMOTE_MR_BYTES && sluice_remote_mr_unpack(peer.data, &all) == 0 &&
-             sluice_remote_mr_slice(&all, (uint64_t)client->number * WINDOW, WINDOW,
-                                    &client->window) == 0,
-         "window");
+    expect(client, client->channel != NULL, "connect");
+    expect(client,
+           peer.bytes == SLUICE_REMOTE_MR_BYTES && sluice_remote_mr_unpack(peer.data, &all) == 0 &&
+               sluice_remote_mr_slice(&all, (uint64_t)client->number * WINDOW, WINDOW,
+                                      &client->window) == 0,
+           "window");
 }
 
 /*
@@ -79,19 +79,19 @@ static void ask(struct client *client, uint32_t round)
     uint8_t wanted[WINDOW];
     pattern_fill(client->memory.bytes, WINDOW, asked_key(&line));
     memcpy(client->memory.bytes + WINDOW, &line, sizeof(line));
-    must(client, sluice_channel_write(client->channel, &window, 1, &client->window, LIFE) == 0,
-         "write");
-    must(client, sluice_channel_send(client->channel, &word, 1, LIFE) == 0, "ask");
+    expect(client, sluice_channel_write(client->channel, &window, 1, &client->window, LIFE) == 0,
+           "write");
+    expect(client, sluice_channel_send(client->channel, &word, 1, LIFE) == 0, "ask");
     memset(client->memory.bytes, 0, WINDOW + sizeof(line));
-    must(client, sluice_channel_receive(client->channel, &word, 1, LIFE, &done) == 0, "answer");
-    must(client,
-         done.bytes == sizeof(line) &&
-             memcmp(client->memory.bytes + WINDOW, &line, sizeof(line)) == 0,
-         "a wrong answer");
-    must(client, sluice_channel_read(client->channel, &window, 1, &client->window, LIFE) == 0,
-         "read");
+    expect(client, sluice_channel_receive(client->channel, &word, 1, LIFE, &done) == 0, "answer");
+    expect(client,
+           done.bytes == sizeof(line) &&
+               memcmp(client->memory.bytes + WINDOW, &line, sizeof(line)) == 0,
+           "a wrong answer");
+    expect(client, sluice_channel_read(client->channel, &window, 1, &client->window, LIFE) == 0,
+           "read");
     pattern_fill(wanted, WINDOW, answered_key(&line));
-    must(client, memcmp(client->memory.bytes, wanted, WINDOW) == 0, "wrong bytes");
+    expect(client, memcmp(client->memory.bytes, wanted, WINDOW) == 0, "wrong bytes");
 }
 
 void run_client(struct board *board, uint32_t number, bool victim)
@@ -101,7 +101,7 @@ void run_client(struct board *board, uint32_t number, bool victim)
     for (uint32_t round = 1; victim || round <= ROUNDS; round++) {
         ask(&client, round);
     }
-    must(&client, sluice_channel_send(client.channel, NULL, 0, LIFE) == 0, "goodbye");
+    expect(&client, sluice_channel_send(client.channel, NULL, 0, LIFE) == 0, "goodbye");
     sluice_channel_close(client.channel);
     memory_close(&client.memory);
     sluice_pd_free(client.pd);
