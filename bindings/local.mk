@@ -54,6 +54,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_memory.py \
 	%D%/python/tests/test_missing.py \
 	%D%/python/tests/test_multichannel.py \
+	%D%/python/tests/test_reasons.py \
 	%D%/update
 
 # A wheel of the Python package, in dist/ of the build folder; WHEEL_FLAGS=--with-verbs is one for

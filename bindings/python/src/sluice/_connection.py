@@ -21,6 +21,7 @@ from ._object import Guard, Object, remember
 from ._request import (
     RECEIVE,
     Completion,
+    ExplainedCompletion,
     FirstError,
     Request,
     Work,
@@ -189,7 +190,14 @@ class Connection(Object):
             self._until(lambda: request._completion, Limit(timeout), wakes)
         if request._completion is None:
             raise DeadlineError(errno.ETIMEDOUT, "the request is not complete yet")
-        return request._completion
+        return self._end_of_request(request)
+
+    @staticmethod
+    def _end_of_request(request: Request) -> Completion:
+        """Returns how a request that is complete has ended, with the reason of a failure."""
+        completion = request.completion
+        assert completion is not None
+        return completion
 
     def _cancel(self, request: Request) -> Completion:
         request.seen = True
@@ -206,8 +214,7 @@ class Connection(Object):
                         self._count[struct.opcode == RECEIVE] -= 1
                 request._complete(completion_of(struct, request.user))
                 self._look()
-        assert request._completion is not None
-        return request._completion
+        return self._end_of_request(request)
 
     def poll(self) -> list[Request]:
         """Returns complete requests whose results were not requested otherwise, oldest first."""
@@ -458,20 +465,35 @@ class Connection(Object):
             del sges
 
     def _gather(self, completions: list[Completion]) -> list[Completion]:
-        return gather(completions, self._reason)
+        every = [self._explained(each) if each.error != 0 else each for each in completions]
+        return gather(every, self._reason)
 
     def _first_error(self, peer: int) -> FirstError | None:
         raise NotImplementedError
 
-    def _reason(self, completion: Completion) -> str:
-        """Returns the first error of the connection, if it is the cause of this failure."""
+    def _first_known(self, peer: int) -> FirstError | None:
+        """Returns the first error of a peer, if there is one, and the library still has it."""
         if self._pointer is None:
-            return ""
+            return None
         try:
-            first = self._first_error(completion.peer)
+            return self._first_error(peer)
         except Error:
-            return ""
+            return None
+
+    def _reason(self, completion: Completion) -> str:
+        """Returns the text of the first error of the connection."""
+        first = self._first_known(completion.peer)
         return first.text if first is not None else ""
+
+    def _explained(self, completion: Completion) -> Completion:
+        """Returns a failed completion with the text of the first error of its peer, if that is the
+        cause: the peer may have been connected again, and failed again, since."""
+        if completion._reason:
+            return completion
+        first = self._first_known(completion.peer)
+        if first is None or (first.peer, first.status) != (completion.peer, completion.cause):
+            return completion
+        return ExplainedCompletion.of(completion, first.text)
 
     def _do(self, work: Work, deadline: float | None) -> Completion:
         """One request, to its end."""
@@ -513,8 +535,7 @@ class Connection(Object):
                     future.set_result(None)
             with self._pump():
                 await future
-        assert request._completion is not None
-        return request._completion
+        return self._end_of_request(request)
 
     async def submit_async(
         self, works: Iterable[Work], *, deadline: float | None

@@ -55,6 +55,9 @@ class Completion(NamedTuple):
     peer_removed: bool
     user: Any = None
 
+    #: The text of the first error of its peer, in an :class:`ExplainedCompletion`.
+    _reason = ""
+
     @property
     def ok(self) -> bool:
         """Whether it succeeded."""
@@ -68,6 +71,7 @@ class Completion(NamedTuple):
 
     def exception(self, reason: str = "") -> Error:
         """Returns its error; ``reason`` has further details."""
+        reason = reason or self._reason
         name = _NAMES.get(self.opcode, "request")
         status = ffi.string(lib.sluice_status_name(self.status)).decode()
         of_class = ffi.string(lib.sluice_error_class_name(self.error_class)).decode()
@@ -76,6 +80,17 @@ class Completion(NamedTuple):
             # The text of the first failure has everything; those that followed have their own.
             text = reason if self.status == self.cause else f"{text}: {reason}"
         return error_of(self.error, text, self)
+
+
+class ExplainedCompletion(Completion):
+    """A completion of a request that failed, with the library's text of what failed its peer."""
+
+    @classmethod
+    def of(cls, completion: Completion, reason: str) -> ExplainedCompletion:
+        """Returns the completion with this text."""
+        self = cls._make(completion)
+        self._reason = reason
+        return self
 
 
 def completion_of(struct: Any, user: Any) -> Completion:
@@ -364,7 +379,10 @@ class Request:
     @property
     def completion(self) -> Completion | None:
         """How it ended, or ``None``."""
-        return self._completion
+        completion = self._completion
+        if completion is not None and completion.error != 0:
+            completion = self._completion = self._connection._explained(completion)
+        return completion
 
     def wait(self, timeout: float | None) -> Completion:
         """Waits until it is complete, and returns its completion, even if it failed.
