@@ -293,6 +293,12 @@ lint() {
   grep -n '^\..*\<Bq\>.*\<Bq\>' "$1" | sed 's/$/: brackets in brackets/' || true
 }
 
+# A table is not wider than a terminal of 80 columns; prototypes of the SYNOPSIS may be.
+too_wide() {
+  from=$(grep -n -m 1 '^\.Sh DESCRIPTION' "$1" | cut -d: -f1)
+  groff -mdoc -Tutf8 -rLL=78n "$1" 2>&1 >"$tmp/page.out" | awk -F : -v from="${from:-0}" '$3 > from'
+}
+
 own_name() {
   base=${1##*/}
   names_of "$base" | grep -qx "${base%.*}" || echo "its NAME lacks ${base%.*}"
@@ -617,6 +623,13 @@ for page in "$man"/*.[137]; do
     check "$base lints" silent lint "$page"
   else
     skip "$base lints" 'no mandoc'
+  fi
+  if [ "${ONLY:-}" ]; then
+    :
+  elif have groff; then
+    check "$base fits in 80 columns" silent too_wide "$page"
+  else
+    skip "$base fits in 80 columns" 'no groff'
   fi
   check "$base has its own name" silent own_name "$page"
   case $base in *.3)
