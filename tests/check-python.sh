@@ -110,6 +110,10 @@ build_plain_wheel() {
   (cd "$tmp" && CC=false PYTHON=$python sh "$package/build-wheel" --library "$library" \
     --output "$tmp/plain" && ls "$tmp"/plain/sluice-*-py3-none-*.whl)
 }
+# Else each import takes half a second, in which cffi parses them.
+parses_nothing() {
+  in_venv -c 'import sys, sluice; assert "cffi.api" not in sys.modules'
+}
 compiled() {
   in_venv -c 'import sluice; assert sluice.compiled'
 }
@@ -163,6 +167,7 @@ else
     skip 'it brings sluice-info along' 'sluice-info was not built'
   fi
   check 'it is typed' typed
+  check 'its declarations are not parsed' parses_nothing
   check 'a wheel is built without a compiler' build_plain_wheel
   headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   if [ -f "$headers/Python.h" ]; then

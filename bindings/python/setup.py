@@ -3,13 +3,17 @@
 
 A wheel with the library or the extension is of this machine, and with the extension of CPython 3.10
 and later. Without a compiler or the headers of Python the package works all the same, over cffi.
+
+The declarations are compiled for cffi, which else parses them at each import.
 """
+import runpy
 import sys
 import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 HERE = Path(__file__).parent
@@ -42,6 +46,24 @@ class Build(build_ext):
         Build.built = True
 
 
+class Package(build_py):
+    def run(self):
+        super().run()
+        # An editable package parses them, because a file among its sources would be left behind.
+        if not getattr(self, "editable_mode", False):
+            self.compile_declarations()
+
+    def compile_declarations(self):
+        try:
+            from cffi import FFI
+        except ImportError:
+            return
+        ffi = FFI()
+        ffi.set_source("sluice._ffi", None)
+        ffi.cdef(runpy.run_path(str(HERE / "src/sluice/_cdef.py"))["DECLARATIONS"])
+        ffi.emit_python_code(str(Path(self.build_lib, "sluice", "_ffi.py")))
+
+
 class Wheel(bdist_wheel):
     def finalize_options(self):
         super().finalize_options()
@@ -54,6 +76,6 @@ class Wheel(bdist_wheel):
 
 
 setup(
-    cmdclass={"bdist_wheel": Wheel, "build_ext": Build},
+    cmdclass={"bdist_wheel": Wheel, "build_ext": Build, "build_py": Package},
     ext_modules=[EXTENSION] if SUPPORTED else [],
 )

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """How the library is found, and what is said if it is not."""
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import cffi
 import pytest
 from conftest import run_python
 
 import sluice
-from sluice import _info, _library
+from sluice import _cdef, _info, _library
 
 
 def import_with(library):
@@ -94,7 +97,9 @@ def test_types_are_parsed_before_they_are_used():
     out = run_python(
         """
         import re
+        import sys
         from pathlib import Path
+        sys.modules["sluice._ffi"] = None  # as in the sources
         import sluice
         from sluice._library import ffi
         names = set()
@@ -105,3 +110,41 @@ def test_types_are_parsed_before_they_are_used():
         """
     )
     assert out == "True set()\n"
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """The declarations as setup.py compiles them."""
+    made = cffi.FFI()
+    made.set_source("sluice._ffi", None)
+    made.cdef(_cdef.DECLARATIONS)
+    made.emit_python_code(str(tmp_path / "_ffi.py"))
+    return tmp_path / "_ffi.py"
+
+
+def test_compiled_declarations_are_those_of_the_package(compiled):
+    installed = Path(sluice.__file__).parent / "_ffi.py"
+    if not installed.exists():
+        pytest.skip("these are the sources, which have none")
+    assert installed.read_text() == compiled.read_text()
+
+
+def test_nothing_is_parsed_with_compiled_declarations(compiled, tmp_path):
+    package = tmp_path / "path" / "sluice"
+    shutil.copytree(Path(sluice.__file__).parent, package)
+    shutil.copy(compiled, package)
+    code = """
+import sys
+import sluice
+assert "cffi.api" not in sys.modules and "pycparser" not in sys.modules
+channels = [sluice.PreparedChannel(sluice.Context("soft").domain()) for _ in range(2)]
+ends = [each.endpoint for each in channels]
+one, other = channels[0].handshake(ends[1]), channels[1].handshake(ends[0])
+one.wait_connected(60)
+print(one.info.send_depth > 0, sluice.FAILED != sluice.READY)
+"""
+    env = dict(os.environ, PYTHONPATH=str(package.parent), SLUICE_LIBRARY=_library.library_path)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env=env
+    )
+    assert (result.stdout, result.stderr) == ("True True\n", "")

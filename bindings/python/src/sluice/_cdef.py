@@ -1284,4 +1284,8 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_BUFFER_HANDLE_BYTES 256
 #define SLUICE_BUFFER_PDS 4
 #define SLUICE_AGENT_THREAD 1
+
+/* What _forked.py calls of the C library. */
+void *mmap(void *, size_t, int, int, int, long);
+int munmap(void *, size_t);
 """

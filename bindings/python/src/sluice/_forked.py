@@ -10,16 +10,11 @@ import mmap
 import os
 from typing import Any
 
-from cffi import FFI
-
 from ._errors import ArgumentError
+from ._library import ffi
 
-_ffi = FFI()
-_ffi.cdef(
-    "void *mmap(void *, size_t, int, int, int, long); int munmap(void *, size_t);"
-)
-_libc = _ffi.dlopen(None)
-_VOID, _FAILED = _ffi.typeof("void *"), _ffi.cast("void *", -1)
+_libc = ffi.dlopen(None)
+_VOID, _FAILED = ffi.typeof("void *"), ffi.cast("void *", -1)
 
 # From linux/mman.h: fails if the address is mapped already, and keeps that mapping. Linux before
 # 4.17 treats the address as a hint.
@@ -58,7 +53,7 @@ def forget(key: int) -> None:
 def _map_zeros(address: int, length: int) -> None:
     begin = address & ~(mmap.PAGESIZE - 1)
     length = (address + length + mmap.PAGESIZE - 1 & ~(mmap.PAGESIZE - 1)) - begin
-    wanted = _ffi.cast(_VOID, begin)
+    wanted = ffi.cast(_VOID, begin)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _FIXED_NOREPLACE
     mapped: Any = _libc.mmap(wanted, length, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
     if mapped not in (wanted, _FAILED):

@@ -8,15 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cffi import FFI
-
-from ._cdef import DECLARATIONS
-
-ffi = FFI()
-ffi.cdef(DECLARATIONS)
-
-# cffi parses a type on first use, and Ctrl-C in the middle of that breaks its parser.
-for _name in """
+# What else of types the calls of this package name; see _parse().
+_TYPES = """
     char[]
     int *
     int64_t *
@@ -76,8 +69,32 @@ for _name in """
     uintptr_t
     void *
     void(*)(void *)
-""".strip().splitlines():
-    ffi.typeof(_name.strip())
+"""
+
+
+def _parse() -> Any:
+    """Has cffi parse the declarations, which takes half a second.
+
+    cffi parses other types when they are first used, and Ctrl-C in the middle of that breaks its
+    parser; so they are named here.
+    """
+    from cffi import FFI
+
+    from ._cdef import DECLARATIONS
+
+    parsed = FFI()
+    parsed.cdef(DECLARATIONS)
+    for name in _TYPES.strip().splitlines():
+        parsed.typeof(name.strip())
+    return parsed
+
+
+ffi: Any
+try:
+    # setup.py makes this of the same declarations, so that nothing is parsed here.
+    from ._ffi import ffi  # type: ignore[no-redef,import-not-found,unused-ignore]
+except ImportError:
+    ffi = _parse()
 
 #: The name by which the linker of the system knows the library.
 SONAME = "libsluice.so.0"
