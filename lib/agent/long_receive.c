@@ -2,8 +2,8 @@
 /*
  * Long messages: each is read from its sender piece by piece, beside the agent's other work.
  * Guarantees: a read goes on whether or not a caller waits for it. After a reset of the data queue
- * pair it resumes where it was. Its memory is released once no piece is in flight. The sender is
- * answered exactly once.
+ * pair it resumes where it was. The memory of a read is released once no piece is in flight. The
+ * sender is answered exactly once.
  *
  * Only the next message of a peer is read. A receive from any peer begins reads from several
  * peers, as long as these together take no more than max_message. A peer without a connected

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all parts of the library share. Files of this folder include by name what they depend on;
- * files of other folders may include all at once by this header.
+ * Declarations that all parts of the library share. Files of this folder include by name what they
+ * depend on; files of other folders may include all at once by this header.
  *
  *   macros, bytes, clock, probe, uncancelled  depend on nothing
  *   error, thread_text, descriptor   on these

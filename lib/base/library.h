@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading of shared libraries when they are first needed. They stay loaded. */
+/* Loading of shared libraries when they are first needed. Loaded libraries stay loaded. */
 #ifndef SLU_LIBRARY_H
 #define SLU_LIBRARY_H
 

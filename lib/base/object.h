@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all objects of a program have in common: the first word tells whether the object is valid.
+ * All objects of a program have this in common: the first word tells whether the object is valid.
  */
 #ifndef SLU_OBJECT_H
 #define SLU_OBJECT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a service knows of its domains, and of the ways to an owner. */
+/* The domains of a service, and the ways to an owner. */
 #include "config.h"
 
 #include "buffer/service.h"

@@ -11,7 +11,7 @@
 #include "connect/acceptor.h"
 #include "connect/session.h"
 
-/* What a peer at a place has sent. */
+/* The bytes that a peer at a place has sent. */
 struct slu_negotiation {
     struct slu_head hello;
     uint32_t hello_bytes, said_bytes; /* of hello head and body; and with the answer */

@@ -81,7 +81,7 @@ bool slu_head_first(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const uint8_t 
  */
 bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head);
 
-/* What the two sides share after hello and answer. */
+/* The secrets that the two sides share after hello and answer. */
 struct slu_session {
     uint8_t key[SLU_PROOF_BYTES];
 };

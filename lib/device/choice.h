@@ -12,7 +12,7 @@
 
 #include "device/near.h"
 
-/* What the caller or the environment asks for. */
+/* The request of the caller or of the environment. */
 struct slu_wish {
     const char *names;    /* as SLUICE_DEVICE has them; NULL: any */
     const char *source;   /* where the names come from, for texts */

@@ -57,7 +57,7 @@ struct sluice_exchange {
 /* A rank that no source has named so far, while a launch is read. */
 #define SLU_RANK_UNKNOWN UINT32_MAX
 
-/* What attributes, environment and host file say about this process. */
+/* The facts about this process in attributes, environment and host file. */
 struct slu_launch {
     uint32_t kind;             /* enum sluice_exchange_kind; AUTO: not decided yet */
     uint32_t rank, ranks;      /* PMIX: 0, since only its server knows them */

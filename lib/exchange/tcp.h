@@ -134,7 +134,7 @@ int slu_tcp_transfer(struct tcp_link *link, int64_t until);
 /* Registers with epoll for what the link waits for now. */
 int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data);
 
-/* What rank 0 reads next from another rank. */
+/* The next part that rank 0 reads from another rank. */
 enum tcp_stage {
     TCP_BETWEEN = 0, /* a header: of this call, if none has come, or of the next */
     TCP_HEADED = 1,  /* nothing: a header is complete, and waits for its call */

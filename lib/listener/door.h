@@ -46,8 +46,8 @@ struct slu_entrant {
  */
 bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant);
 /*
- * Returns the number of peers of the multichannel, or of channels (NULL), that are admitted and that
- * slu_door_step() has not returned yet.
+ * Returns the number of peers of the multichannel, or of channels (NULL), that are admitted and
+ * that slu_door_step() has not returned yet.
  */
 uint32_t slu_door_count(const struct slu_door *door,
                         const struct sluice_multichannel *multichannel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What open.c and connect.c have in common: how ranks agree on whether one of them has failed. */
+/* Shared by open.c and connect.c: how ranks agree on whether one of them has failed. */
 #include "config.h"
 
 #include <string.h>

@@ -31,7 +31,7 @@ enum verdict {
     MISSING,
 };
 
-/* What is read from a rank. */
+/* The words that are read from a rank. */
 enum query { STATE, PUBLISHED };
 
 static const uint32_t answers_at[] = {
@@ -293,7 +293,7 @@ int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
 
     query_all(group);
     verdict = find_culprit(group, rank, &culprit);
-    /* What a rank has just sent may still be on its way. */
+    /* The last message of a rank may still be on its way. */
     if (verdict == LEFT && culprit == rank)
         slu_wait(slu_node_engine(group->node), has_arrived, &late, slu_now() + SLU_ABORT_TIMEOUT);
     if (verdict == LEFT && culprit == rank && !has_arrived(&late)) {

@@ -80,7 +80,7 @@ enum slu_abort_reason {
 
 _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes each");
 
-/* What the node keeps for each rank. */
+/* The state of each rank. */
 struct slu_rank {
     uint64_t addr; /* of this rank's block there; 0: its endpoint was unusable */
     uint32_t rkey;
@@ -236,7 +236,7 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
                            const struct slu_node_endpoint *endpoint);
 
-/* What a rank that could not open its node sends instead of an endpoint. */
+/* A rank that could not open its node sends this instead of an endpoint. */
 #define SLU_NODE_FAILURE_TEXT 280
 struct slu_node_failure {
     int error; /* positive */

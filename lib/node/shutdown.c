@@ -87,7 +87,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     if (error < 0)
         return error;
     node->ended = true;
-    /* Only receives that no peer will fill are left. They are cancelled. */
+    /* Only receives that no peer will fill are left. All of these are cancelled. */
     slu_engine_shutdown(engine, 0);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program asks of arrivals: how many of a tag have come, and to wait for more. */
+/* Calls about arrivals: how many of a tag have come, and waiting for more. */
 #include "config.h"
 
 #include "engine/peer/words.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event loop asks before it sleeps on the file descriptor. No sleep misses an event: arming
+ * Calls of an event loop before it sleeps on the file descriptor. No sleep misses an event: arming
  * finds what came before, and what comes later ends the sleep.
  */
 #include "config.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program retrieves: results, arrivals, and the events of an event loop. */
+/* Calls by which a program retrieves: results, arrivals, and the events of an event loop. */
 #ifndef SLU_ENGINE_POLL_POLL_H
 #define SLU_ENGINE_POLL_POLL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an engine keeps, and what every call does on the way in and out. */
+/* The state of an engine, and the steps of every call on the way in and out. */
 #ifndef SLU_ENGINE_STATE_ENGINE_H
 #define SLU_ENGINE_STATE_ENGINE_H
 

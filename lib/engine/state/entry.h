@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine keeps of a request: its entry in a ring, and where its result is kept until the
+ * The state of a request: its entry in a ring, and where its result is kept until the
  * program has seen it. engine/engine.h describes the life of a request.
  */
 #ifndef SLU_ENGINE_STATE_ENTRY_H

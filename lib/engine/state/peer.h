@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine keeps of a peer. */
+/* The state of a peer. */
 #ifndef SLU_ENGINE_STATE_PEER_H
 #define SLU_ENGINE_STATE_PEER_H
 
