@@ -2,10 +2,13 @@
 /* Opening and closing a service: its domains, its listener and its thread. */
 #include "config.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/descriptor.h"
+#include "base/environment.h"
 #include "buffer/link.h"
 #include "buffer/service.h"
 #include "buffer/waiter.h"
@@ -130,12 +133,25 @@ static bool is_any(const struct slu_address *address)
     return memcmp(address->ip, none, sizeof none) == 0;
 }
 
+/* Writes where to listen by default: any port, at the address of the environment if it has one. */
+static void default_address(char *text, size_t size)
+{
+    const char *ip = slu_env_value(SLU_ENV_TCP_ADDRESS);
+
+    if (ip == NULL)
+        snprintf(text, size, ":0");
+    else
+        snprintf(text, size, strchr(ip, ':') != NULL ? "[%s]:0" : "%s:0", ip);
+}
+
 static int open_listener(struct sluice_buffer_service *service, const char *address)
 {
+    char usual[NAME_MAX + sizeof "[]:0"];
     const struct slu_secret secret = {.bytes = service->key, .count = sizeof service->key};
     const struct slu_address *own;
 
-    service->door.listener = slu_listen_secretly(address != NULL ? address : ":0", &secret);
+    default_address(usual, sizeof usual);
+    service->door.listener = slu_listen_secretly(address != NULL ? address : usual, &secret);
     if (service->door.listener == NULL)
         return -errno;
     own = &service->door.listener->address;

@@ -104,6 +104,27 @@ TEST(an_owner_is_its_own_user)
     world_close(&world);
 }
 
+/* Without an address of the program, a service listens at that of the environment. */
+TEST(a_service_listens_where_the_environment_says)
+{
+    struct sides sides;
+    struct sluice_buffer_service *service;
+    struct sluice_buffer_handle handle;
+    struct sluice_buffer_info info = {.size = sizeof(info)};
+    uint8_t bytes[100];
+    sides_open(&sides);
+    setenv("SLUICE_TCP_ADDRESS", "127.0.0.3", 1);
+    service = sluice_buffer_service_open(&sides.pds[0], 1, NULL);
+    require(service != NULL, "%s", sluice_last_error());
+    struct sluice_buffer *buffer =
+        publish(service, bytes, sizeof(bytes), SLUICE_ACCESS_REMOTE_READ, &handle);
+    require_ok(sluice_buffer_handle_query(&handle, &info));
+    require_words(info.address, "127.0.0.3:");
+    sluice_buffer_release(buffer);
+    sluice_buffer_service_close(service);
+    sides_close(&sides);
+}
+
 /* A query describes a handle. A change of any byte of a handle is detected. */
 TEST(handles_are_not_trusted)
 {
