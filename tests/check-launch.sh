@@ -257,7 +257,7 @@ bound_to_one() {
 # A folder of commands without taskset.
 without_taskset() {
   mkdir "$tmp/few"
-  for name in bash mktemp sed sh; do ln -s "$(command -v $name)" "$tmp/few/$name"; done
+  for name in bash mktemp sed sh; do ln -s "$(command -v "$name")" "$tmp/few/$name"; done
   ends_with 2 'bind needs taskset' env PATH="$tmp/few" bash "$launch" --bind -n 1 sh
 }
 if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
