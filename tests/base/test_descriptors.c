@@ -105,12 +105,12 @@ static void use_all(struct rank *rank)
     struct pair pair;
     require(*wire == current_wire(), "wire %d", (int)*wire);
     writer_open(&writer);
-    struct sluice_device_list *list = must(sluice_device_list_get());
+    struct sluice_device_list *list = made(sluice_device_list_get());
     sluice_device_list_free(list);
     require_closed(&writer, "with a list of devices");
     pair_open(&pair, NULL);
     require_closed(&writer, "with a pair");
-    struct sluice_mr *mr = must(sluice_mr_alloc(pair.sides.pds[0], 4096, ACCESS_ALL));
+    struct sluice_mr *mr = made(sluice_mr_alloc(pair.sides.pds[0], 4096, ACCESS_ALL));
     pair_works(&pair);
     pair_reset(&pair);
     pair_works(&pair);

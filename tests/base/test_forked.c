@@ -49,20 +49,20 @@ static void estate_open(struct estate *estate)
     }
     pair_open(&estate->pair, NULL);
     estate->pd = estate->pair.sides.pds[0];
-    estate->mr = must(sluice_mr_alloc(estate->pd, BYTES, ACCESS_ALL));
+    estate->mr = made(sluice_mr_alloc(estate->pd, BYTES, ACCESS_ALL));
     estate->bytes = sluice_mr_addr(estate->mr);
     pattern_fill(estate->bytes, BYTES, 7);
     /* Only memory of the program exists in a child as well. */
     memory_open_at(&estate->memory, estate->pd, BYTES, ACCESS_ALL, 8);
-    estate->prepared = must(sluice_channel_prepare(estate->pd, NULL));
-    estate->prepared_many = must(sluice_multichannel_prepare(estate->pd, 2, NULL));
-    estate->prepared_node = must(sluice_node_prepare(estate->pd, 0, 1, NULL));
+    estate->prepared = made(sluice_channel_prepare(estate->pd, NULL));
+    estate->prepared_many = made(sluice_multichannel_prepare(estate->pd, 2, NULL));
+    estate->prepared_node = made(sluice_node_prepare(estate->pd, 0, 1, NULL));
     estate->loop = loop_open(estate->pd, 2, NULL);
-    estate->scope = must(sluice_multichannel_scope_begin(estate->loop, DEADLINE));
+    estate->scope = made(sluice_multichannel_scope_begin(estate->loop, DEADLINE));
     require_ok(sluice_scope_post_receive(estate->scope, 0, NULL, 0, NULL));
     estate->handle = post(estate->pair.channels[0], &receive);
-    estate->exchange = must(sluice_exchange_open(&alone, DEADLINE));
-    estate->node = must(sluice_node_open(estate->pd, estate->exchange, NULL, DEADLINE));
+    estate->exchange = made(sluice_exchange_open(&alone, DEADLINE));
+    estate->node = made(sluice_node_open(estate->pd, estate->exchange, NULL, DEADLINE));
 }
 
 /* Requires that everything works as before, and closes it. */
@@ -185,11 +185,11 @@ static void use_own(void)
     pair_open(&pair, NULL);
     pair_works(&pair);
     memory_open(&memory, pair.sides.pds[0], BYTES);
-    struct sluice_mr *mr = must(sluice_mr_alloc(pair.sides.pds[0], BYTES, ACCESS_ALL));
-    struct sluice_exchange *exchange = must(sluice_exchange_open(&alone, DEADLINE));
-    struct sluice_node *node = must(sluice_node_open(pair.sides.pds[0], exchange, NULL, DEADLINE));
+    struct sluice_mr *mr = made(sluice_mr_alloc(pair.sides.pds[0], BYTES, ACCESS_ALL));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(&alone, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pair.sides.pds[0], exchange, NULL, DEADLINE));
     require_ok(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, DEADLINE));
-    struct sluice_scope *scope = must(sluice_channel_scope_begin(pair.channels[0], DEADLINE));
+    struct sluice_scope *scope = made(sluice_channel_scope_begin(pair.channels[0], DEADLINE));
     require_ok(sluice_scope_end(scope, NULL));
     sluice_node_close(node);
     sluice_exchange_close(exchange);

@@ -288,7 +288,7 @@ static int call_provider(int (*barrier)(void *argument, int64_t deadline))
 {
     const struct sluice_exchange_provider provider = {
         .size = sizeof(provider), .allgather = unused_allgather, .barrier = barrier};
-    struct sluice_exchange *exchange = must(sluice_exchange_wrap(&provider, NULL, 0, 2));
+    struct sluice_exchange *exchange = made(sluice_exchange_wrap(&provider, NULL, 0, 2));
     return sluice_exchange_barrier(exchange, DEADLINE);
 }
 

@@ -165,7 +165,7 @@ TEST(memory, .times = (int)(COUNT(memory_calls) * COUNT(memory_errors)))
     uint64_t key = pattern_key(0, 1, (uint32_t)_i);
     const size_t bytes = 300000;
     for (uint32_t i = 0; i < 2; i++) {
-        mrs[i] = must(sluice_mr_alloc(pair.sides.pds[i], bytes, ACCESS_ALL));
+        mrs[i] = made(sluice_mr_alloc(pair.sides.pds[i], bytes, ACCESS_ALL));
         require_ok(sluice_mr_sge(mrs[i], 0, bytes, &sges[i]));
     }
     require_ok(sluice_mr_remote(mrs[1], &remote));

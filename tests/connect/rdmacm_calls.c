@@ -31,7 +31,7 @@ static void run(const char *command)
 
 static struct sluice_multichannel *open_multichannel(struct sluice_pd *pd)
 {
-    struct sluice_multichannel *all = must(
+    struct sluice_multichannel *all = made(
         sluice_prepared_multichannel_handshake(sluice_multichannel_prepare(pd, 0, NULL), NULL, 0));
     return all;
 }
@@ -54,7 +54,7 @@ static struct sluice_listener *open_both(struct sides *sides, struct sluice_mult
 
 static struct sluice_incoming *next(struct sluice_listener *listener)
 {
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(listener, DEADLINE));
     return incoming;
 }
 
@@ -175,7 +175,7 @@ TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
     struct crowd crowd;
     char address[64];
     sides_open(&sides);
-    crowd.listener = must(sluice_listen("rdmacm:" HOST ":0", &attr));
+    crowd.listener = made(sluice_listen("rdmacm:" HOST ":0", &attr));
     snprintf(address, sizeof(address), "rdmacm:" HOST ":%d",
              sluice_listener_address(crowd.listener, NULL, 0));
     crowd.address = address;
@@ -195,7 +195,7 @@ TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
     plain_close(&crowd.plains[1]);
     for (int i = 0; i < MANY; i++) {
         struct sluice_channel *channel =
-            must(sluice_accept(crowd.listener, sides.pds[0], NULL, DEADLINE));
+            made(sluice_accept(crowd.listener, sides.pds[0], NULL, DEADLINE));
         sluice_channel_close(channel);
     }
     for (int i = 0; i < MANY; i++) {
@@ -227,7 +227,7 @@ TEST(a_listener_that_is_to_come, .unless = has_no_rdmacm)
     client_start(&client);
     let_pass(SLUICE_MS(20));
     struct sluice_listener *listener = listen_with(address, "");
-    pair.channels[0] = must(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
+    pair.channels[0] = made(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     pair_works(&pair);
@@ -243,7 +243,7 @@ static void connect_pair(struct pair *pair, const struct sluice_channel_attr *at
     struct sluice_listener *listener = listen_here(address);
     client_of(&client, address, pair->sides.pds[1]);
     client_start(&client);
-    pair->channels[0] = must(sluice_accept(listener, pair->sides.pds[0], attr, DEADLINE));
+    pair->channels[0] = made(sluice_accept(listener, pair->sides.pds[0], attr, DEADLINE));
     client_join(&client, 0);
     pair->channels[1] = client.channel;
     sluice_listener_close(listener);
@@ -310,7 +310,7 @@ TEST(silent_peer_is_probed, .unless = has_no_rdmacm)
     struct sluice_incoming *incoming = next(listener);
     require(pthread_create(&thread, NULL, plain_hear_answer, &plain) == 0, "no thread");
     struct sluice_channel *channel =
-        must(sluice_incoming_accept(incoming, sides.pds[0], &attr, NULL, DEADLINE));
+        made(sluice_incoming_accept(incoming, sides.pds[0], &attr, NULL, DEADLINE));
     require(pthread_join(thread, NULL) == 0, "no end");
     /* A machine that stalls may delay the answer. */
     require(!is_lost_within(channel, SLUICE_S(1), &took) || took.real - took.fair > SLUICE_MS(100),
@@ -332,11 +332,11 @@ static void name_another_device(struct rank *rank)
     struct sides sides;
     struct client client;
     struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
-    struct sluice_context *context = must(sluice_context_open("rxe9", NULL));
+    struct sluice_context *context = made(sluice_context_open("rxe9", NULL));
     char address[64];
     (void)rank;
     sides_open(&sides);
-    struct sluice_pd *pd = must(sluice_pd_alloc(context));
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
     struct sluice_listener *listener = listen_with("rdmacm:198.51.100.1:0", "");
     snprintf(address, sizeof(address), "rdmacm:198.51.100.1:%d",
              sluice_listener_address(listener, NULL, 0));
@@ -385,7 +385,7 @@ TEST(ipv6, .times = 2, .unless = is_no_guest)
         require_ok(sluice_incoming_query(incoming, &info));
         require_words(info.address, hosts[i]);
         pair.channels[0] =
-            must(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE));
+            made(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE));
         client_join(&client, 0);
         pair.channels[1] = client.channel;
         pair_works(&pair);
@@ -416,7 +416,7 @@ TEST(ipv6_of_a_link, .times = 2, .unless = is_no_guest)
     require_ok(sluice_incoming_query(incoming, &info));
     require_words(info.address, "[fe80::7%");
     pair.channels[0] =
-        must(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE));
+        made(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     pair_works(&pair);

@@ -28,7 +28,7 @@ static void open_door(struct door *door)
     memset(door, 0, sizeof(*door));
     sides_open(&door->pair.sides);
     door->listener = listen_with("127.0.0.1:0", NO_SECRET);
-    door->multichannel = must(sluice_prepared_multichannel_handshake(
+    door->multichannel = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(door->pair.sides.pds[0], 0, NULL), NULL, 0));
     door->halfway.port = (uint16_t)sluice_listener_address(door->listener, NULL, 0);
 }
@@ -55,7 +55,7 @@ static bool is_readable(const struct door *door, int milliseconds)
 
 static struct sluice_incoming *next(const struct door *door)
 {
-    struct sluice_incoming *incoming = must(sluice_listener_next(door->listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(door->listener, DEADLINE));
     return incoming;
 }
 
@@ -217,7 +217,7 @@ TEST(several_peers_of_one_client)
     struct sluice_multichannel *theirs;
     uint32_t most = short_run() ? 5 : SLUICE_CONNECT_MOST;
     open_door(&door);
-    theirs = must(sluice_prepared_multichannel_handshake(
+    theirs = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(door.pair.sides.pds[1], 0, NULL), NULL, 0));
     client_init(&client, door.listener, door.pair.sides.pds[1], NO_SECRET);
     struct sluice_incoming *incoming = client_meet(&client, door.listener, theirs, most);
@@ -413,7 +413,7 @@ TEST(a_scope_keeps_no_peer)
     open_door(&door);
     int silent = admit_silent(&door, true, SLUICE_FOREVER, 1);
     admit_connected(&door, &client, true, 2);
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(door.multichannel, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(door.multichannel, DEADLINE));
     sluice_listener_close(door.listener);
     door.listener = NULL;
     for (uint32_t i = 0; i < 2; i++) {
@@ -434,7 +434,7 @@ TEST(a_scope_comes_first)
     open_door(&door);
     start_client(&door, &client);
     require_ok(admit(&door, next(&door), true, DEADLINE, 1));
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(door.multichannel, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(door.multichannel, DEADLINE));
     for (int i = 0; i < 10; i++) {
         let_pass(SLUICE_MS(5));
         nothing_yet(&door);
@@ -484,7 +484,7 @@ TEST(a_call_that_waits_drives_all)
     require_ok(admit(&door, next(&door), false, DEADLINE, 2));
     start_client(&door, &second);
     struct sluice_channel *waited =
-        must(sluice_accept(door.listener, door.pair.sides.pds[0], NULL, DEADLINE));
+        made(sluice_accept(door.listener, door.pair.sides.pds[0], NULL, DEADLINE));
     client_join(&second, 0);
     admitted = result(&door);
     require(admitted.error == 0 && admitted.user_data == 2, "%s", sluice_last_error());

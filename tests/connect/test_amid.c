@@ -70,7 +70,7 @@ static struct sluice_listener *listen_within(rlim_t descriptors)
     limit = before;
     limit.rlim_cur = descriptors < before.rlim_cur ? descriptors : before.rlim_cur;
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
-    struct sluice_listener *listener = must(sluice_listen("127.0.0.1:0", &attr));
+    struct sluice_listener *listener = made(sluice_listen("127.0.0.1:0", &attr));
     require(setrlimit(RLIMIT_NOFILE, &before) == 0, "%s", strerror(errno));
     return listener;
 }
@@ -92,7 +92,7 @@ static void open_scene(struct scene *scene, bool all_ways, int count, bool held_
 static void accept_one(struct scene *scene)
 {
     scene->pair.channels[0] =
-        must(sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, WAIT));
+        made(sluice_accept(scene->listener, scene->pair.sides.pds[0], NULL, WAIT));
     require(pthread_join(scene->thread, NULL) == 0, "no end");
     require(scene->pair.channels[1] != NULL, "%s", scene->text);
     pair_works(&scene->pair);
@@ -132,7 +132,7 @@ static void *accept_by_hand(void *argument)
 {
     struct scene *scene = argument;
     while (scene->pair.channels[0] == NULL) {
-        struct sluice_incoming *incoming = must(sluice_listener_next(scene->listener, DEADLINE));
+        struct sluice_incoming *incoming = made(sluice_listener_next(scene->listener, DEADLINE));
         scene->pair.channels[0] =
             sluice_incoming_accept(incoming, scene->pair.sides.pds[0], NULL, NULL, DEADLINE);
         if (scene->pair.channels[0] == NULL) {

@@ -82,7 +82,7 @@ TEST(one_call_on_each_side, .times = 2 * COUNT(forms))
     snprintf(client.address, sizeof(client.address), "%s:%d", forms[_i / 2].connect,
              sluice_listener_address(listener, NULL, 0));
     client_start(&client);
-    pair.channels[0] = must(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
+    pair.channels[0] = made(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
     client_join(&client, 0);
     pair.channels[1] = client.channel;
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
@@ -129,7 +129,7 @@ TEST(accept_reports_the_client)
                 memcmp(info.private_data.data, client.own.data, SLUICE_PRIVATE_DATA_BYTES) == 0,
             "%u bytes", info.private_data.bytes);
     pair.channels[0] =
-        must(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, &own, DEADLINE));
+        made(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, &own, DEADLINE));
     client_join(&client, 0);
     require(client.peer.bytes == 7 && memcmp(client.peer.data, "welcome", 7) == 0, "%u bytes",
             client.peer.bytes);
@@ -150,7 +150,7 @@ TEST(many_at_once, .times = 3)
     sides_open(&sides);
     struct sluice_listener *listener = listen_with("127.0.0.1:0", "");
     for (int i = 0; i < 2; i++) {
-        all[i] = must(sluice_prepared_multichannel_handshake(
+        all[i] = made(sluice_prepared_multichannel_handshake(
             sluice_multichannel_prepare(sides.pds[i], 0, NULL), NULL, 0));
     }
     for (int round = 0; round < 2; round++) {
@@ -189,7 +189,7 @@ TEST(refused_client_gets_the_reason)
     int fds = count_warm(&sides);
     client_init(&client, listener, sides.pds[1], secrets[0]);
     client_start(&client);
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(listener, DEADLINE));
     sluice_incoming_refuse(incoming, "we are \033[1mfull");
     client_join(&client, -ECONNREFUSED);
     require_words(client.text, "refused us: we are ?[1mfull");
@@ -224,7 +224,7 @@ TEST(secrets_that_differ, .times = COUNT(mismatches))
     client_start(&client);
     require_null(sluice_accept(listener, pair.sides.pds[0], NULL, SLUICE_MS(300)), ETIMEDOUT, "");
     client_start(&honest);
-    pair.channels[0] = must(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
+    pair.channels[0] = made(sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE));
     client_join(&client, -EACCES);
     require_words(client.text, mismatches[_i].words);
     client_join(&honest, 0);
@@ -287,7 +287,7 @@ TEST(listeners_that_are_none)
     client_start(&client);
     let_pass(SLUICE_MS(50));
     struct sluice_listener *listener = listen_with(address, "");
-    struct sluice_channel *channel = must(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
+    struct sluice_channel *channel = made(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
     client_join(&client, 0);
     sluice_channel_close(channel);
     sluice_channel_close(client.channel);
@@ -375,7 +375,7 @@ TEST(waits_end)
     client_join(&client, -ETIMEDOUT);
     client.deadline = DEADLINE;
     client_start(&client);
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(listener, DEADLINE));
     require_null(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, 0), ETIMEDOUT, "");
     client_join(&client, -ECONNREFUSED);
     require_words(client.text, "deadline");
@@ -395,13 +395,13 @@ TEST(a_socket_that_listens_already)
     sides_open(&sides);
     int fds = count_warm(&sides);
     attr.fd = listen_raw(address);
-    struct sluice_listener *listener = must(sluice_listen(NULL, &attr));
+    struct sluice_listener *listener = made(sluice_listen(NULL, &attr));
     for (int i = 0; i < 4; i++) {
         client_init(&clients[i], listener, sides.pds[1], "");
         client_start(&clients[i]);
     }
     for (int i = 0; i < 4; i++) {
-        channels[i] = must(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
+        channels[i] = made(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
     }
     for (int i = 0; i < 4; i++) {
         client_join(&clients[i], 0);

@@ -110,7 +110,7 @@ static void take_over(struct rank *rank)
     rank_barrier(rank);
     if (rank->index == 0) {
         struct sluice_channel *channel =
-            must(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
+            made(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
         require_result(sluice_channel_wait_connected(channel, DEADLINE), -ECONNRESET);
         sluice_channel_close(channel);
         prepared = NULL;
@@ -140,7 +140,7 @@ static void impersonate(struct rank *rank)
     endpoints[1] = endpoints[2] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof(endpoints[0]));
     if (rank->index == 0) {
-        channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
+        channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
     }
     rank_barrier(rank);
     if (rank->index == 2) {
@@ -161,7 +161,7 @@ static void impersonate(struct rank *rank)
     }
     rank_barrier(rank);
     if (rank->index == 1) {
-        channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[0]));
+        channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[0]));
     }
     if (rank->index < 2) {
         require_ok(sluice_channel_wait_connected(channel, DEADLINE));
@@ -187,7 +187,7 @@ static void listen_beside(struct rank *rank)
     bool estranged = *(const int *)rank->argument != 0;
     int listener = -1;
     attr.address = "127.0.0.2";
-    struct sluice_context *context = must(sluice_context_open(test_device(), &attr));
+    struct sluice_context *context = made(sluice_context_open(test_device(), &attr));
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_prepared_channel *prepared = prepare_channel(pd, NULL, &endpoints[0]);
     endpoints[1] = endpoints[0];
@@ -201,7 +201,7 @@ static void listen_beside(struct rank *rank)
         seal(&endpoints[!rank->index]);
     }
     struct sluice_channel *channel =
-        must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
+        made(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
     require_ok(sluice_channel_wait_connected(channel, DEADLINE));
     rank_barrier(rank);
     if (rank->index == 0) {
@@ -439,7 +439,7 @@ static void time_handshakes(struct sides *sides, bool is_unix, int64_t *mean, in
         }
         int64_t start = fair_now();
         for (int j = 0; j < 2; j++) {
-            pair.channels[j] = must(sluice_prepared_channel_handshake(prepared[j], &endpoints[!j]));
+            pair.channels[j] = made(sluice_prepared_channel_handshake(prepared[j], &endpoints[!j]));
         }
         for (int j = 0; j < 2; j++) {
             require_ok(sluice_channel_wait_connected(pair.channels[j], DEADLINE));

@@ -94,7 +94,7 @@ static void open_agent(struct crowd *crowd)
     const struct sluice_agent_attr attr = {
         .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
     const struct sluice_listen_attr backlog = {.size = sizeof(backlog), .backlog = 1024};
-    crowd->agent = must(sluice_agent_create(crowd->sides.pds[0], &attr));
+    crowd->agent = made(sluice_agent_create(crowd->sides.pds[0], &attr));
     require_ok(sluice_agent_listen(crowd->agent, "127.0.0.1:0", &backlog));
     int port = sluice_agent_address(crowd->agent, crowd->address, sizeof(crowd->address));
     crowd->halfway.port = (uint16_t)port;
@@ -106,8 +106,8 @@ static void open_buffer(struct crowd *crowd)
     const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
     struct sluice_buffer_info info = {.size = sizeof(info)};
     crowd->value = 41;
-    crowd->service = must(sluice_buffer_service_open(&crowd->sides.pds[0], 1, &attr));
-    crowd->buffer = must(sluice_buffer_publish(crowd->service, &crowd->value, sizeof(crowd->value),
+    crowd->service = made(sluice_buffer_service_open(&crowd->sides.pds[0], 1, &attr));
+    crowd->buffer = made(sluice_buffer_publish(crowd->service, &crowd->value, sizeof(crowd->value),
                                                SLUICE_ACCESS_REMOTE_READ));
     require_ok(sluice_buffer_handle(crowd->buffer, &crowd->handle));
     require_ok(sluice_buffer_handle_query(&crowd->handle, &info));
@@ -121,10 +121,10 @@ static void open_buffer(struct crowd *crowd)
 static void open_listener(struct crowd *crowd)
 {
     if (crowd->form == ADMIT_INTO) {
-        crowd->multichannel = must(sluice_prepared_multichannel_handshake(
+        crowd->multichannel = made(sluice_prepared_multichannel_handshake(
             sluice_multichannel_prepare(crowd->sides.pds[0], 0, NULL), NULL, 0));
     }
-    crowd->listener = must(sluice_listen("127.0.0.1:0", &open_to_all));
+    crowd->listener = made(sluice_listen("127.0.0.1:0", &open_to_all));
     int port = sluice_listener_address(crowd->listener, crowd->address, sizeof(crowd->address));
     crowd->halfway.port = (uint16_t)port;
 }
@@ -292,7 +292,7 @@ static void open_crowd(struct crowd *crowd, enum form form, int good, int bad)
     if (form == AGENT) {
         open_agent(crowd);
         for (int i = 0; i < THREADS; i++) {
-            crowd->agents[i] = must(sluice_agent_create(crowd->sides.pds[1], &attr));
+            crowd->agents[i] = made(sluice_agent_create(crowd->sides.pds[1], &attr));
         }
     } else if (form == BUFFER) {
         open_buffer(crowd);

@@ -77,7 +77,7 @@ static void couple_prepare(struct couple *couple)
 static void shake(struct couple *couple, int side)
 {
     couple->pair.channels[side] =
-        must(sluice_prepared_channel_handshake(couple->prepared[side], &couple->endpoints[!side]));
+        made(sluice_prepared_channel_handshake(couple->prepared[side], &couple->endpoints[!side]));
 }
 
 /* Requires that both sides have met, once, and work. */
@@ -263,7 +263,7 @@ TEST(many_that_hope_for_one_peer_cost_little)
     sides_open(&sides);
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &endpoint);
     for (int i = 0; i < DIALERS; i++) {
-        channels[i] = must(sluice_prepared_channel_handshake(
+        channels[i] = made(sluice_prepared_channel_handshake(
             prepare_channel(sides.pds[1], NULL, &ignored), &endpoint));
     }
     /* Pauses grow meanwhile. */

@@ -73,7 +73,7 @@ TEST(both_sides_of_sluice, .times = 2, .unless = has_no_rdmacm)
     client.options.own = &client.own;
     client.options.peer = &client.peer;
     client_start(&client);
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(listener, DEADLINE));
     require_ok(sluice_incoming_query(incoming, &info));
     require_result((int)info.channels, 1);
     require_result((int)info.proven, 0);
@@ -113,7 +113,7 @@ TEST(many_are_let_in_by_the_descriptor, .times = 2, .unless = has_no_rdmacm)
     char address[64];
     int in = 0;
     sides_open(&sides);
-    struct sluice_multichannel *many = must(sluice_prepared_multichannel_handshake(
+    struct sluice_multichannel *many = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(sides.pds[0], 0, NULL), NULL, 0));
     struct sluice_listener *listener = listen_here(address);
     struct pollfd pollfd = {.fd = sluice_listener_fd(listener), .events = POLLIN};
@@ -164,14 +164,14 @@ TEST(many_come_and_one_is_refused, .unless = has_no_rdmacm)
         client_start(&clients[i]);
     }
     for (int i = 0; i < MANY; i++) {
-        channels[i] = must(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
+        channels[i] = made(sluice_accept(listener, sides.pds[0], NULL, DEADLINE));
     }
     for (int i = 0; i < MANY; i++) {
         client_join(&clients[i], 0);
     }
     client_of(&clients[MANY], address, sides.pds[1]);
     client_start(&clients[MANY]);
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(listener, DEADLINE));
     sluice_incoming_refuse(incoming, "full");
     client_join(&clients[MANY], -ECONNREFUSED);
     require(strstr(clients[MANY].text, "refused us: full") != NULL, "%s", clients[MANY].text);
@@ -276,7 +276,7 @@ static void talk(struct sluice_channel *channel, struct sluice_pd *pd)
 {
     static char bytes[2][64];
     struct sluice_mr *mr =
-        must(sluice_mr_register(pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE));
+        made(sluice_mr_register(pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE));
     struct sluice_completion completion;
     struct sluice_sge sges[2];
     require_ok(sluice_mr_sge(mr, 0, 6, &sges[0]));
@@ -314,7 +314,7 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
     sides_open(&sides);
     struct sluice_listener *listener = listen_here(address);
     plain_dial(&plain, address);
-    struct sluice_incoming *incoming = must(sluice_listener_next(listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(listener, DEADLINE));
     if (_i == 1) {
         sluice_incoming_refuse(incoming, "not today");
         struct rdma_cm_event *event = plain_expect(&plain, RDMA_CM_EVENT_REJECTED);
@@ -324,7 +324,7 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
         pthread_t thread;
         require(pthread_create(&thread, NULL, plain_serve, &plain) == 0, "no thread");
         struct sluice_channel *channel =
-            must(sluice_incoming_accept(incoming, sides.pds[0], NULL, &answer, DEADLINE));
+            made(sluice_incoming_accept(incoming, sides.pds[0], NULL, &answer, DEADLINE));
         talk(channel, sides.pds[0]);
         pthread_join(thread, NULL);
         sluice_channel_close(channel);

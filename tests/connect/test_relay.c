@@ -109,7 +109,7 @@ static void scene_open(struct scene *scene)
     require(scene->relay != MAP_FAILED, "%s", strerror(errno));
     scene->relay->side = -1;
     attr.secret_file = scene->secret;
-    scene->listener = must(sluice_listen("127.0.0.1:0", &attr));
+    scene->listener = made(sluice_listen("127.0.0.1:0", &attr));
     start_relay(scene); /* before there are threads */
     sides_open(&scene->pair.sides);
 }

@@ -25,7 +25,7 @@ static const struct sluice_connect_attr options = {.size = sizeof(options), .sec
 static struct sluice_listener *listen_open(void)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 4096, .secret_file = ""};
-    struct sluice_listener *listener = must(sluice_listen("127.0.0.1:0", &attr));
+    struct sluice_listener *listener = made(sluice_listen("127.0.0.1:0", &attr));
     return listener;
 }
 
@@ -163,7 +163,7 @@ static void server_open(struct server *server, uint32_t most)
     sides_open(&server->sides);
     memory_open(&server->memory, server->sides.pds[0], (size_t)most * BYTES);
     server->listener = listen_open();
-    server->all = must(sluice_prepared_multichannel_handshake(
+    server->all = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(server->sides.pds[0], 0, NULL), NULL, 0));
 }
 

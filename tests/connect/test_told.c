@@ -24,7 +24,7 @@ static void scene_open(struct scene *scene)
     sides_open(&scene->sides);
     scene->listener = listen_with("127.0.0.1:0", "");
     for (int i = 0; i < 2; i++) {
-        scene->all[i] = must(sluice_prepared_multichannel_handshake(
+        scene->all[i] = made(sluice_prepared_multichannel_handshake(
             sluice_multichannel_prepare(scene->sides.pds[i], 0, NULL), NULL, 0));
     }
     scene->options = (struct sluice_connect_attr){.size = sizeof(scene->options)};
@@ -206,7 +206,7 @@ TEST(silent_side_is_named)
     scene.client.count = 1;
     scene.client.deadline = SLUICE_MS(300);
     client_start(&scene.client);
-    struct sluice_incoming *incoming = must(sluice_listener_next(scene.listener, DEADLINE));
+    struct sluice_incoming *incoming = made(sluice_listener_next(scene.listener, DEADLINE));
     client_join(&scene.client, -ETIMEDOUT);
     require_words(scene.client.text, "127.0.0.1:");
     require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, peers, 1),
@@ -237,7 +237,7 @@ TEST(mistakes_come_first)
     client_join(&scene.client, -ECONNREFUSED);
     require_words(scene.client.text, "refused us: its program could not let us in");
     /* The same holds for a multichannel with an open scope. */
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(scene.all[0], DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(scene.all[0], DEADLINE));
     incoming = client_meet(&scene.client, scene.listener, scene.all[1], 1);
     require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, &peer, 1),
                   -EBUSY, "multichannel");

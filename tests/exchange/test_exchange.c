@@ -89,7 +89,7 @@ static struct seat *sit_alone(struct seat *seat, bool whole)
         seat->provider.alltoall = swap;
         seat->provider.barrier = meet;
     }
-    seat->exchange = must(sluice_exchange_wrap(&seat->provider, seat, seat->rank, seat->ranks));
+    seat->exchange = made(sluice_exchange_wrap(&seat->provider, seat, seat->rank, seat->ranks));
     return seat;
 }
 
@@ -306,7 +306,7 @@ TEST(functions_are_never_given_a_deadline_of_0)
     const struct sluice_exchange_provider provider = {.size = sizeof(provider),
                                                       .allgather = take_time};
     static uint8_t to[3 * SLUICE_EXCHANGE_MAX_BYTES], from[sizeof(to)];
-    struct sluice_exchange *exchange = must(sluice_exchange_wrap(&provider, &seat, 1, 3));
+    struct sluice_exchange *exchange = made(sluice_exchange_wrap(&provider, &seat, 1, 3));
     require_ok(
         sluice_exchange_alltoall(exchange, to, from, SLUICE_EXCHANGE_MAX_BYTES, SLUICE_US(1)));
     require_result(seat.gathers, 3);
@@ -328,7 +328,7 @@ TEST(errno_is_kept)
 static void *run_seat(void *argument)
 {
     struct seat *seat = argument;
-    seat->exchange = must(sluice_exchange_wrap(&seat->provider, seat, seat->rank, seat->ranks));
+    seat->exchange = made(sluice_exchange_wrap(&seat->provider, seat, seat->rank, seat->ranks));
     seat->function(seat);
     sluice_exchange_close(seat->exchange);
     return NULL;
@@ -432,7 +432,7 @@ TEST(ranks_of_two_hosts)
     struct sluice_exchange_provider provider = {.size = sizeof(provider),
                                                 .allgather = gather_from_afar};
     uint32_t rank, ranks;
-    struct sluice_exchange *exchange = must(sluice_exchange_wrap(&provider, &seat, 3, 7));
+    struct sluice_exchange *exchange = made(sluice_exchange_wrap(&provider, &seat, 3, 7));
     require_ok(sluice_exchange_locality(exchange, &rank, &ranks, LONG));
     require(rank == 1 && ranks == 3, "%u of %u", rank, ranks);
     sluice_exchange_close(exchange);

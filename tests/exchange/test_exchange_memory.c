@@ -199,7 +199,7 @@ static struct sluice_exchange *wrap_gather(void)
 {
     const struct sluice_exchange_provider provider = {.size = sizeof(provider),
                                                       .allgather = gather};
-    struct sluice_exchange *exchange = must(sluice_exchange_wrap(&provider, NULL, 1, RANKS));
+    struct sluice_exchange *exchange = made(sluice_exchange_wrap(&provider, NULL, 1, RANKS));
     gathers = 0;
     return exchange;
 }
@@ -244,7 +244,7 @@ static struct sluice_exchange *open_pmix(const char *wrong)
     const struct sluice_exchange_attr attr = {.size = sizeof(attr), .kind = SLUICE_EXCHANGE_PMIX};
     setenv("PMIX_RANK", "0", 1);
     setenv("FAKE_PMIX", wrong, 1);
-    struct sluice_exchange *exchange = must(sluice_exchange_open(&attr, LONG));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(&attr, LONG));
     return exchange;
 }
 

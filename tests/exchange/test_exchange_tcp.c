@@ -400,7 +400,7 @@ static void be_killed(struct rank *rank)
                                    .ranks = rank->size,
                                    .root = rank->argument}};
     party.deadline = LONG;
-    party.exchange = must(sluice_exchange_open(&party.attr, LONG));
+    party.exchange = made(sluice_exchange_open(&party.attr, LONG));
     party_calls(&party, 320);
     rank_barrier(rank);
     if (rank->index == 3) {

@@ -110,12 +110,12 @@ TEST(device_of_the_exchange)
         snprintf(text, sizeof(text), "{\"hosts\":[{\"hostname\":\"a\",\"port\":1,\"rankid\":0%s}]}",
                  ibdev);
         write_file(text);
-        struct sluice_exchange *exchange = must(sluice_exchange_open(&attr, SLUICE_S(10)));
+        struct sluice_exchange *exchange = made(sluice_exchange_open(&attr, SLUICE_S(10)));
         require_ok(sluice_exchange_query(exchange, &info));
         require(strcmp(info.device, devices[i] ? devices[i] : "") == 0, "'%s'", info.device);
         sluice_exchange_close(exchange);
         setenv("SLUICE_DEVICE", "soft", 1);
-        exchange = must(sluice_exchange_open(&attr, SLUICE_S(10)));
+        exchange = made(sluice_exchange_open(&attr, SLUICE_S(10)));
         require_ok(sluice_exchange_query(exchange, &info));
         require(info.device[0] == '\0', "'%s'", info.device);
         sluice_exchange_close(exchange);

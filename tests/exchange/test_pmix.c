@@ -46,7 +46,7 @@ static struct sluice_exchange *open_as(uint32_t kind, int64_t deadline)
 
 static struct sluice_exchange *open_well(void)
 {
-    struct sluice_exchange *exchange = must(sluice_exchange_open(NULL, LIMIT));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(NULL, LIMIT));
     struct sluice_exchange_info info = {.size = sizeof(info)};
     require_ok(sluice_exchange_query(exchange, &info));
     require_result(info.kind, SLUICE_EXCHANGE_PMIX);

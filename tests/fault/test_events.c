@@ -229,7 +229,7 @@ static void connect_over(struct pair *pair, const char *address)
     for (int i = 0; i < 2; i++) {
         pair->sides.contexts[i] = sluice_context_open(test_device(), &attr);
         require(pair->sides.contexts[i], "%s: %s", address, sluice_last_error());
-        pair->sides.pds[i] = must(sluice_pd_alloc(pair->sides.contexts[i]));
+        pair->sides.pds[i] = made(sluice_pd_alloc(pair->sides.contexts[i]));
     }
     pair_connect(pair, NULL);
     pair_works(pair);

@@ -68,7 +68,7 @@ static void shut_it_down(struct sluice_channel **channel)
 
 static void reset_it(struct sluice_channel **channel)
 {
-    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(*channel));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_reset(*channel));
 
     *channel = NULL;
     sluice_prepared_channel_free(prepared);

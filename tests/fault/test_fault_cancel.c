@@ -84,9 +84,9 @@ static void exchange_alone(void)
 {
     const struct sluice_exchange_attr attr = {
         .size = sizeof(attr), .kind = SLUICE_EXCHANGE_TCP, .rank = SLUICE_ZERO, .ranks = 1};
-    struct sluice_exchange *exchange = must(sluice_exchange_open(&attr, DEADLINE));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(&attr, DEADLINE));
     require_ok(sluice_exchange_barrier(exchange, DEADLINE));
-    struct sluice_node *node = must(sluice_node_open(NULL, exchange, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(NULL, exchange, NULL, DEADLINE));
     require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
     require_ok(sluice_node_shutdown(node, DEADLINE));
     sluice_node_close(node);
@@ -98,7 +98,7 @@ static void listen_and_leave(struct sluice_pd *pd)
     const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
     const struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
     char address[64];
-    struct sluice_listener *listener = must(sluice_listen("127.0.0.1:0", &attr));
+    struct sluice_listener *listener = made(sluice_listen("127.0.0.1:0", &attr));
     require(sluice_listener_address(listener, address, sizeof(address)) > 0, "address");
     require_null(sluice_accept(listener, pd, NULL, SLUICE_MS(5)), ETIMEDOUT, "");
     require_null(sluice_connect(address, pd, NULL, &options, SLUICE_MS(20)), ETIMEDOUT, "");

@@ -64,7 +64,7 @@ static void shut_side(struct side *side)
 static void reset_side(struct side *side)
 {
     struct sluice_endpoint endpoint;
-    struct sluice_prepared_channel *prepared = must(sluice_channel_reset(*side->channel));
+    struct sluice_prepared_channel *prepared = made(sluice_channel_reset(*side->channel));
     *side->channel = NULL;
     require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
     sluice_prepared_channel_free(prepared);

@@ -208,7 +208,7 @@ static void fill_scope(struct list *list, uint32_t at_once)
 {
     struct sluice_scope_report report = {.size = sizeof(report)};
     struct late late;
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(list->star.hub, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(list->star.hub, DEADLINE));
     start_late(&late, &list->star, counterpart(list->requests[0].opcode), DEPTH + 1);
     for (uint32_t i = 0; i < DEPTH + 1; i += at_once) {
         require_result(sluice_scope_post(scope, &list->requests[i], at_once, &list->handles[i]),

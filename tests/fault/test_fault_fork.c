@@ -39,8 +39,8 @@ static void open_sides(struct sides *sides)
             sides->pds[1] = sides->pds[0];
             return;
         }
-        sides->contexts[i] = must(sluice_context_open(test_device(), &with_fork));
-        sides->pds[i] = must(sluice_pd_alloc(sides->contexts[i]));
+        sides->contexts[i] = made(sluice_context_open(test_device(), &with_fork));
+        sides->pds[i] = made(sluice_pd_alloc(sides->contexts[i]));
     }
 }
 

@@ -487,7 +487,7 @@ static void replace_dead_peer(struct rank *rank)
             require_ok(sluice_multichannel_send(mesh.all, 1, NULL, 0, DEADLINE));
         } else {
             struct sluice_channel *channel =
-                must(sluice_prepared_channel_handshake(prepared, &theirs[0]));
+                made(sluice_prepared_channel_handshake(prepared, &theirs[0]));
             rank_barrier(rank);
             require_ok(sluice_channel_receive(channel, NULL, 0, DEADLINE, NULL));
             /*

@@ -49,7 +49,7 @@ static void hole_open(struct hole *hole, struct sluice_pd *pd)
                                     .mode = UFFDIO_REGISTER_MODE_MISSING};
     require(ioctl(hole->fd, UFFDIO_REGISTER, &range) == 0, "%s", strerror(errno));
     hole->mr =
-        must(sluice_mr_register(pd, hole->bytes, BYTES, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
+        made(sluice_mr_register(pd, hole->bytes, BYTES, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
 }
 
 /* Waits until a thread has touched the memory and is stopped. */

@@ -207,7 +207,7 @@ static void call_scope(struct work *work)
     struct sluice_scope_report report = {.size = sizeof(report)};
     struct sluice_completion completion;
     struct sluice_handle handle;
-    struct sluice_scope *scope = must(sluice_multichannel_scope_begin(work->star.hub, DEADLINE));
+    struct sluice_scope *scope = made(sluice_multichannel_scope_begin(work->star.hub, DEADLINE));
     begin_late(work, SLUICE_OP_RECEIVE, PEERS);
     require_result(sluice_scope_post(scope, work->sends, 1, &handle), 1);
     require_result(sluice_scope_post(scope, &work->sends[1], PEERS - 1, NULL), PEERS - 1);
@@ -263,7 +263,7 @@ static void call_constructors(struct work *work)
     struct pair pair;
     struct memory memory;
     (void)work;
-    struct sluice_device_list *list = must(sluice_device_list_get());
+    struct sluice_device_list *list = made(sluice_device_list_get());
     sluice_device_list_free(list);
     pair_open(&pair, NULL);
     memory_open(&memory, pair.sides.pds[0], BYTES);

@@ -147,7 +147,7 @@ static void join(struct end *end, struct sluice_prepared_channel *prepared)
     require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
     send_bytes(end, &endpoint, sizeof(endpoint));
     receive_bytes(end, "the endpoint", &endpoint, sizeof(endpoint));
-    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoint));
+    end->channel = made(sluice_prepared_channel_handshake(prepared, &endpoint));
     meet(end, "connected");
 }
 
@@ -161,7 +161,7 @@ static void end_open(struct end *end, int number)
     end->failure = &failures[number];
     talk_open(end, number);
     end->context = open_context();
-    end->pd = must(sluice_pd_alloc(end->context));
+    end->pd = made(sluice_pd_alloc(end->context));
     memory_open(&end->memory, end->pd, BLOCKS * BLOCK);
     join(end, sluice_channel_prepare(end->pd, &attr));
     if (this_host == 0) {

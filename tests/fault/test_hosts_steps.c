@@ -45,7 +45,7 @@ static const char *const names[] = {"in lock step", "ahead", "in lock step of th
 static void exchange_open(struct exchange *exchange, struct sluice_pd *pd)
 {
     memset(exchange, 0, sizeof(*exchange));
-    exchange->node = must(sluice_node_open(pd, NULL, NULL, DEADLINE));
+    exchange->node = made(sluice_node_open(pd, NULL, NULL, DEADLINE));
     exchange->all = sluice_node_multichannel(exchange->node);
     exchange->rank = (uint32_t)sluice_node_rank(exchange->node);
     exchange->peer = 1 - exchange->rank;
@@ -191,7 +191,7 @@ TEST(lock_step_keeps_pace)
 {
     static struct exchange exchange;
     struct sluice_context *context = open_context();
-    struct sluice_pd *pd = must(sluice_pd_alloc(context));
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
 
     exchange_open(&exchange, pd);
     for (uint32_t round = 0; round < ROUNDS; round++) {

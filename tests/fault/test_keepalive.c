@@ -46,12 +46,12 @@ TEST(keepalive_of_a_late_peer)
     struct sluice_prepared_channel *first =
         prepare_channel(pair.sides.pds[0], &attr, &endpoints[0]);
     struct sluice_prepared_channel *late = prepare_channel(pair.sides.pds[1], &attr, &endpoints[1]);
-    pair.channels[0] = must(sluice_prepared_channel_handshake(first, &endpoints[1]));
+    pair.channels[0] = made(sluice_prepared_channel_handshake(first, &endpoints[1]));
     struct sluice_handle handle = post(pair.channels[0], &receive);
     require_result(sluice_channel_wait(pair.channels[0], &handle, SLUICE_MS(1500), &completion),
                    -ETIMEDOUT);
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
-    pair.channels[1] = must(sluice_prepared_channel_handshake(late, &endpoints[0]));
+    pair.channels[1] = made(sluice_prepared_channel_handshake(late, &endpoints[0]));
     require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
     require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
     await(pair.channels[0], handle, SLUICE_CLASS_NONE);

@@ -15,7 +15,7 @@ struct work {
 static inline void work_open(struct work *work, const struct sluice_allocator_attr *attr)
 {
     pair_open(&work->pair, NULL);
-    work->allocator = must(sluice_allocator_create(work->pair.sides.pds[0], ACCESS_ALL, attr));
+    work->allocator = made(sluice_allocator_create(work->pair.sides.pds[0], ACCESS_ALL, attr));
 }
 
 static inline void work_close(struct work *work)

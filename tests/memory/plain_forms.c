@@ -231,7 +231,7 @@ TEST(rights_of_the_cache_hold)
     require_ok(sluice_channel_submit(work.pair.channels[0], list, 1, DEADLINE, NULL));
     value_check(work.far.bytes, 64, 5);
 
-    struct sluice_pd *other = must(sluice_pd_alloc(work.pair.sides.contexts[0]));
+    struct sluice_pd *other = made(sluice_pd_alloc(work.pair.sides.contexts[0]));
     attr.mr_cache = work.cache;
     require_null(sluice_channel_prepare(other, &attr), EINVAL, "protection domain");
     require_null(sluice_multichannel_prepare(other, 2, &attr), EINVAL, "protection domain");
@@ -287,7 +287,7 @@ TEST(scopes_take_plain_memory)
         list[i] = plain_request(&work, SLUICE_OP_WRITE, i, 64);
         memset(plain_page(&work, i), (int)i + 1, 64);
     }
-    struct sluice_scope *scope = must(sluice_channel_scope_begin(work.pair.channels[0], DEADLINE));
+    struct sluice_scope *scope = made(sluice_channel_scope_begin(work.pair.channels[0], DEADLINE));
     require_result(sluice_scope_post(scope, list, 12, handles), 12);
     require_ok(sluice_scope_wait(scope, &handles[11], DEADLINE, &completion));
     require(completion.user_data == 111, "%llu", (unsigned long long)completion.user_data);
@@ -316,7 +316,7 @@ TEST(prepared_lists_keep_plain_memory)
     list[0] = plain_request(&work, SLUICE_OP_WRITE, 0, 64);
     list[1] = plain_request(&work, SLUICE_OP_READ, 2, 64);
     struct sluice_list *prepared =
-        must(sluice_channel_list_prepare(work.pair.channels[0], list, 2));
+        made(sluice_channel_list_prepare(work.pair.channels[0], list, 2));
     for (uint32_t i = 1; i < 4; i++) {
         memset(plain_page(&work, 0), (int)i, 64);
         memset(work.far.bytes + 2 * BYTES, (int)i + 10, 64);
@@ -354,7 +354,7 @@ struct hub {
 static void hub_open(struct hub *hub)
 {
     sides_open(&hub->sides);
-    hub->cache = must(sluice_mr_cache_create(hub->sides.pds[0], ACCESS_ALL, NULL));
+    hub->cache = made(sluice_mr_cache_create(hub->sides.pds[0], ACCESS_ALL, NULL));
     const struct sluice_channel_attr attr = {.size = sizeof attr, .mr_cache = hub->cache};
     hub->loop = loop_open(hub->sides.pds[0], PEERS, &attr);
     for (uint32_t i = 0; i < PEERS; i++) {

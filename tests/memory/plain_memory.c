@@ -7,7 +7,7 @@
 static struct sluice_channel *handshake(struct sluice_prepared_channel *prepared,
                                         const struct sluice_endpoint *remote)
 {
-    struct sluice_channel *channel = must(sluice_prepared_channel_handshake(prepared, remote));
+    struct sluice_channel *channel = made(sluice_prepared_channel_handshake(prepared, remote));
 
     return channel;
 }
@@ -37,7 +37,7 @@ void plain_open(struct plain *work, uint32_t access, const struct sluice_mr_cach
 {
     memset(work, 0, sizeof *work);
     sides_open(&work->pair.sides);
-    work->cache = must(sluice_mr_cache_create(work->pair.sides.pds[0], access, cache));
+    work->cache = made(sluice_mr_cache_create(work->pair.sides.pds[0], access, cache));
     plain_connect(work, attr);
     work->bytes = mmap(NULL, (size_t)(plain_page(work, PAGES) - plain_page(work, 0)),
                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -73,7 +73,7 @@ static void mend(struct fixture *fixture)
         prepare_channel(fixture->star.sides.pds[1], NULL, &theirs);
     require_ok(sluice_multichannel_peer_reset(fixture->star.hub, 1, &ours));
     require_ok(sluice_multichannel_peer_handshake(fixture->star.hub, 1, &theirs));
-    fixture->star.spokes[1] = must(sluice_prepared_channel_handshake(prepared, &ours));
+    fixture->star.spokes[1] = made(sluice_prepared_channel_handshake(prepared, &ours));
     star_works(&fixture->star, 1);
 }
 
@@ -399,7 +399,7 @@ static void gone_open(struct gone *gone, int side, size_t length, size_t left)
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     require(gone->bytes != MAP_FAILED, "%s", strerror(errno));
     memset(gone->bytes, 7, GONE_BYTES);
-    gone->mr = must(sluice_mr_register(gone->pair.sides.pds[side], gone->bytes, length,
+    gone->mr = made(sluice_mr_register(gone->pair.sides.pds[side], gone->bytes, length,
                                        ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
     memory_open_at(&gone->memory, gone->pair.sides.pds[1 - side], length,
                    ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);

@@ -98,7 +98,7 @@ TEST(blocks_serve_requests)
 
     work_open(&work, NULL);
     struct sluice_allocator *other =
-        must(sluice_allocator_create(work.pair.sides.pds[1], ACCESS_ALL, NULL));
+        made(sluice_allocator_create(work.pair.sides.pds[1], ACCESS_ALL, NULL));
     for (size_t size = 8; size <= 300000; size *= 5) {
         uint8_t *block = alloc(&work, size, 0);
         uint8_t *shared = alloc_shared(&work, size, &remote);
@@ -182,7 +182,7 @@ TEST(prepared_lists_name_blocks)
     }
     const struct sluice_request request = {
         .opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .sge = sges[0]};
-    list = must(sluice_channel_list_prepare(work.pair.channels[0], &request, 1));
+    list = made(sluice_channel_list_prepare(work.pair.channels[0], &request, 1));
     free_block(&work, blocks[2]);
     require_result(sluice_allocator_free(work.allocator, blocks[0]), -EBUSY);
     require_ok(sluice_list_aim(list, 0, &sges[1], 0));
@@ -211,7 +211,7 @@ static void aim_in_flight(bool freed)
     const struct sluice_request request = {
         .opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .sge = sges[0]};
     struct sluice_list *list =
-        must(sluice_channel_list_prepare(work.pair.channels[0], &request, 1));
+        made(sluice_channel_list_prepare(work.pair.channels[0], &request, 1));
     require_ok(sluice_list_post(list, DEADLINE, NULL));
     require_ok(sluice_list_aim(list, 0, &sges[1], 0));
     require_ok(sluice_list_aim(list, 0, &sges[2], 0));
@@ -304,7 +304,7 @@ TEST(peers_reach_only_shared_blocks)
 
     work_open(&work, NULL);
     struct sluice_mr *mr =
-        must(sluice_mr_register(work.pair.sides.pds[1], local, sizeof local, ACCESS_ALL));
+        made(sluice_mr_register(work.pair.sides.pds[1], local, sizeof local, ACCESS_ALL));
     require_ok(sluice_mr_sge(mr, 0, sizeof local, &sge));
     uint8_t *first = alloc_shared(&work, 64, &one);
     uint8_t *second = alloc_shared(&work, 64, &two);
@@ -457,7 +457,7 @@ TEST(attributes_are_checked)
     require_null(sluice_allocator_create(NULL, 0, NULL), EINVAL, "domain");
     require_null(sluice_allocator_create(sides.pds[0], 1u << 20, NULL), EINVAL, "access");
     struct sluice_allocator *local =
-        must(sluice_allocator_create(sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL));
+        made(sluice_allocator_create(sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL));
     require_null(sluice_allocator_alloc_shared(local, 1, &remote), EINVAL, "remote rights");
     require_ok(sluice_allocator_destroy(local));
     sides_close(&sides);
@@ -520,8 +520,8 @@ TEST(memory_is_of_its_node)
                  "numa_node is 1023");
     attr =
         (struct sluice_allocator_attr){.size = sizeof attr, .flags = SLUICE_ALLOCATOR_HUGE_PAGES};
-    allocator = must(sluice_allocator_create(sides.pds[0], ACCESS_ALL, &attr));
-    block = must(sluice_allocator_alloc_zeroed(allocator, 4096, 0));
+    allocator = made(sluice_allocator_create(sides.pds[0], ACCESS_ALL, &attr));
+    block = made(sluice_allocator_alloc_zeroed(allocator, 4096, 0));
     require_ok(sluice_allocator_free(allocator, block));
     require_ok(sluice_allocator_destroy(allocator));
     sides_close(&sides);

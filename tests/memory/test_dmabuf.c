@@ -214,7 +214,7 @@ TEST_OF_EACH_AT(what_is_written_from_it_and_read_to_it)
     rig_open(&rig, exporter, iova);
     memory_open(&far, rig.pair.sides.pds[1], LENGTH);
     /* Memory that a peer can map, too. */
-    struct sluice_mr *mapped = must(sluice_mr_alloc(rig.pair.sides.pds[1], LENGTH, ACCESS_ALL));
+    struct sluice_mr *mapped = made(sluice_mr_alloc(rig.pair.sides.pds[1], LENGTH, ACCESS_ALL));
     for (uint32_t i = 0; i < 3 * COUNT(sizes); i++) {
         size_t size = sizes[i % COUNT(sizes)], at = i % 9;
         struct sluice_sge sge = device_sge(&rig.near, at, size);
@@ -438,7 +438,7 @@ TEST_OF_EACH(one_that_is_read_only)
     require_null(sluice_mr_register_dmabuf(pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH, iovas[2],
                                            ACCESS_ALL),
                  EACCES, "reading and writing LOCAL_WRITE");
-    struct sluice_mr *mr = must(sluice_mr_register_dmabuf(
+    struct sluice_mr *mr = made(sluice_mr_register_dmabuf(
         pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH, iovas[2], SLUICE_ACCESS_REMOTE_READ));
     require_ok(sluice_mr_remote(mr, &remote));
     struct sluice_sge sge = memory_sge(&host, 0, LENGTH);
@@ -494,7 +494,7 @@ TEST_OF_EACH(nothing_is_left)
     dmabuf_open(&dmabuf, exporter, WHOLE, 1);
     int fds = count_fds();
     for (int i = 0; i < 100; i++) {
-        struct sluice_mr *mr = must(
+        struct sluice_mr *mr = made(
             sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, iovas[0], ACCESS));
         require(count_fds() == fds + 1, "%d descriptors, were %d", count_fds(), fds);
         if (i == 0) {

@@ -139,7 +139,7 @@ TEST(no_descriptor_is_left, .unless = is_device)
         close(fds[--count]);
     }
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
-    struct sluice_mr *mr = must(make(sides.pds[0], &dmabuf));
+    struct sluice_mr *mr = made(make(sides.pds[0], &dmabuf));
     require_ok(sluice_mr_deregister(mr));
     dmabuf_close(&dmabuf);
     sides_close(&sides);
@@ -159,7 +159,7 @@ static void rig_open(struct rig *rig)
     memory_open(&rig->host, rig->pair.sides.pds[0], LENGTH);
     for (int i = 0; i < 2; i++) {
         dmabuf_open(&rig->dmabufs[i], EXPORTER_PRETENDED, WHOLE, 1);
-        rig->mrs[i] = must(make(rig->pair.sides.pds[i], &rig->dmabufs[i]));
+        rig->mrs[i] = made(make(rig->pair.sides.pds[i], &rig->dmabufs[i]));
         dmabuf_close_fd(&rig->dmabufs[i]);
         rig->dmabufs[i].pretence->starts = rig->dmabufs[i].pretence->ends = 0;
         rig->dmabufs[i].pretence->writes = 0;

@@ -43,7 +43,7 @@ static void file_map(struct file *file, int fd, size_t length, struct sluice_pd 
     file->bytes = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     require(file->bytes != MAP_FAILED, "%s", strerror(errno));
     file->mr =
-        must(sluice_mr_register(pd, file->bytes, length, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
+        made(sluice_mr_register(pd, file->bytes, length, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
 }
 
 static void file_close(struct file *file)

@@ -43,7 +43,7 @@ static void protect_middle(int rights)
 
 static struct sluice_mr *register_parts(struct sluice_pd *pd, uint32_t access)
 {
-    struct sluice_mr *mr = must(sluice_mr_register(pd, PLACE, BYTES, access));
+    struct sluice_mr *mr = made(sluice_mr_register(pd, PLACE, BYTES, access));
     return mr;
 }
 

@@ -176,7 +176,7 @@ TEST(page_size_of_any_region)
     require(pages != MAP_FAILED, "%s", strerror(errno));
     require(mprotect(pages, 2 * page, PROT_READ) == 0, "%s", strerror(errno));
     struct sluice_mr *mr =
-        must(sluice_mr_register(sides.pds[0], pages + 1, 4 * page - 2, SLUICE_ACCESS_REMOTE_READ));
+        made(sluice_mr_register(sides.pds[0], pages + 1, 4 * page - 2, SLUICE_ACCESS_REMOTE_READ));
     require(sluice_mr_page_size(mr) == page, "%zu", sluice_mr_page_size(mr));
     /* If a part of it is gone, no page size is known, and no memory is accessed. */
     munmap(pages + page, page);
@@ -233,12 +233,12 @@ TEST(memory_that_cannot_be_reached)
         require_null(sluice_mr_register(pd, pages + 2 * page, 1, access), EFAULT, "not mapped");
         require_null(sluice_mr_register(pd, pages, 2 * page + 1, access), EFAULT, "not mapped");
         require_null(sluice_mr_register(pd, pages + page, 3 * page, access), EFAULT, "not mapped");
-        struct sluice_mr *mr = must(sluice_mr_register(pd, pages, 2 * page, access));
+        struct sluice_mr *mr = made(sluice_mr_register(pd, pages, 2 * page, access));
         require_ok(sluice_mr_deregister(mr));
     }
     require_null(sluice_mr_register(pd, pages + 3 * page, page, SLUICE_ACCESS_LOCAL_WRITE), EFAULT,
                  "read-only");
-    struct sluice_mr *mr = must(sluice_mr_register(pd, pages + 3 * page, page, 0));
+    struct sluice_mr *mr = made(sluice_mr_register(pd, pages + 3 * page, page, 0));
     require_ok(sluice_mr_deregister(mr));
     munmap(pages, 4 * page);
     /* A file that may be read only, shared. */
@@ -491,7 +491,7 @@ TEST(limit_on_locked_memory)
                          "locked memory ulimit -l 64 KiB");
         }
         /* A refused region does not count: nearly all of the limit is left. */
-        struct sluice_mr *mr = must(sluice_mr_register(sides.pds[0], bytes, 48 * 1024, ACCESS_ALL));
+        struct sluice_mr *mr = made(sluice_mr_register(sides.pds[0], bytes, 48 * 1024, ACCESS_ALL));
         require_ok(sluice_mr_deregister(mr));
     }
     munmap(bytes, MIB);

@@ -28,7 +28,7 @@ static void work_open(struct work *work, const struct sluice_mr_cache_attr *attr
 {
     page = (size_t)sysconf(_SC_PAGESIZE);
     pair_open(&work->pair, NULL);
-    work->cache = must(sluice_mr_cache_create(work->pair.sides.pds[0], ACCESS_ALL, attr));
+    work->cache = made(sluice_mr_cache_create(work->pair.sides.pds[0], ACCESS_ALL, attr));
     work->bytes =
         mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(work->bytes != MAP_FAILED, "%s", strerror(errno));
@@ -103,7 +103,7 @@ TEST(regions_of_the_cache_are_regions)
     struct work work;
 
     work_open(&work, NULL);
-    far = must(sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL));
+    far = made(sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL));
     require_ok(sluice_mr_remote(far, &remote));
     mr = get(&work, 0, page);
     require_ok(sluice_mr_sge_at(mr, work.bytes, page, &sge));
@@ -163,7 +163,7 @@ TEST(remapped_range_keeps_its_old_memory)
     struct work work;
 
     work_open(&work, NULL);
-    far = must(sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL));
+    far = made(sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL));
     memset(work.bytes, 1, page);
     require(write_page(&work, far) == 1, "not what is there%s", "");
     renew_page(&work, 2);

@@ -34,7 +34,7 @@ static struct sluice_mr *own_region(struct sluice_pd *pd, struct told *told, str
     *told = (struct told){.memory = malloc(BYTES)};
     require(told->memory, "no memory%s", "");
     memset(told->memory, 0, BYTES);
-    struct sluice_mr *mr = must(sluice_mr_register(pd, told->memory, BYTES, ACCESS_ALL));
+    struct sluice_mr *mr = made(sluice_mr_register(pd, told->memory, BYTES, ACCESS_ALL));
     require_ok(sluice_mr_sge(mr, 0, 64, sge));
     return mr;
 }
@@ -168,7 +168,7 @@ TEST(list_holds_its_memory)
     pair_open(&pair, NULL);
     struct sluice_mr *mr = own_region(pair.sides.pds[0], &told, &sge);
     struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &sge);
-    struct sluice_list *list = must(sluice_channel_list_prepare(pair.channels[0], &request, 1));
+    struct sluice_list *list = made(sluice_channel_list_prepare(pair.channels[0], &request, 1));
     require_result(sluice_mr_release(mr, tell, &told), 1);
     require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
     require_result(told.count, 0);
@@ -189,7 +189,7 @@ static void release_next(void *argument)
     if (chain->left-- == 0) {
         return;
     }
-    struct sluice_mr *mr = must(sluice_mr_alloc(chain->pd, BYTES, ACCESS_ALL));
+    struct sluice_mr *mr = made(sluice_mr_alloc(chain->pd, BYTES, ACCESS_ALL));
     require_result(sluice_mr_release(mr, release_next, chain), 0);
 }
 
@@ -319,7 +319,7 @@ TEST(wrong_arguments)
     require_error(sluice_mr_deregister_wait((struct sluice_mr *)(void *)&pair, 0), -EINVAL,
                   "not a memory region");
     struct sluice_mr_cache *cache = sluice_mr_cache_create(pair.sides.pds[0], ACCESS_ALL, NULL);
-    struct sluice_mr *cached = must(sluice_mr_cache_get(cache, told.memory, BYTES));
+    struct sluice_mr *cached = made(sluice_mr_cache_get(cache, told.memory, BYTES));
     require_error(sluice_mr_release(cached, tell, &told), -EINVAL, "cache");
     require_error(sluice_mr_deregister_wait(cached, 0), -EINVAL, "cache");
     require_ok(sluice_mr_cache_put(cache, cached));

@@ -73,7 +73,7 @@ static void in_a_cgroup(struct rank *rank)
     sides_open(&sides);
     require_null(sluice_mr_alloc(sides.pds[0], 5 * MIB, ACCESS_ALL), ENOMEM,
                  "5242880 bytes: 4194304 bytes are left by a memory cgroup");
-    struct sluice_mr *mr = must(sluice_mr_alloc(sides.pds[0], 3 * MIB, ACCESS_ALL));
+    struct sluice_mr *mr = made(sluice_mr_alloc(sides.pds[0], 3 * MIB, ACCESS_ALL));
     require_ok(sluice_mr_deregister(mr));
     sides_close(&sides);
     (void)rank;

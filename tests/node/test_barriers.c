@@ -375,7 +375,7 @@ static void join_crowd(struct rank *rank)
         .size = sizeof(attr), .barrier = SLUICE_BARRIER_DISSEMINATION, .channel = &channel};
     uint32_t turns = short_run() || SANITIZED ? 20 : 1000;
     struct rusage usage;
-    struct sluice_node *node = must(sluice_node_open(pd, exchange, &attr, SLUICE_S(100)));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange, &attr, SLUICE_S(100)));
     for (uint32_t i = 0; i < turns; i++) {
         int result = sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(60));
         require(result == 0, "barrier %u: %s", i, sluice_last_error());
@@ -432,7 +432,7 @@ static void meet_in_scope(struct ranks *ranks, uint32_t rank)
     for (uint32_t turn = 0; turn < 10; turn++) {
         struct sluice_scope_report report = {.size = sizeof(report)};
         uint32_t own = rank, values[RANKS_MAX];
-        struct sluice_scope *scope = must(sluice_multichannel_scope_begin(all, DEADLINE));
+        struct sluice_scope *scope = made(sluice_multichannel_scope_begin(all, DEADLINE));
         const struct sluice_request requests[2] = {
             {.opcode = SLUICE_OP_RECEIVE, .peer = last, .sges = &in, .sge_count = 1},
             {.opcode = SLUICE_OP_SEND, .peer = next, .sges = &out, .sge_count = 1}};
@@ -458,7 +458,7 @@ static void miss_in_scope(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
     struct sluice_scope *scope =
-        must(sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE));
+        made(sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE));
     if (rank == 0) {
         /* Long enough for rank 1 to come, even if the machine stalls. */
         require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(5)), -ETIMEDOUT,

@@ -465,7 +465,7 @@ static void live_or_die(struct rank *rank)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange = rank_exchange_open(rank);
-    struct sluice_node *node = must(sluice_node_open(pd, exchange, &attr, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange, &attr, DEADLINE));
     rank_barrier(rank);
     if (rank->index < 3) {
         survive(rank, node, killing);

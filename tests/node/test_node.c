@@ -40,12 +40,12 @@ TEST(arguments)
     require_null(sluice_node_prepare(pd, 0, 2, &attr), EINVAL, "sluice_node_attr.size 8");
     require_null(sluice_node_prepare(pd, 0, 2, &newer.known), E2BIG, "sluice_node_attr");
     newer.unknown = 0;
-    struct sluice_prepared_node *prepared = must(sluice_node_prepare(pd, 1, 2, &newer.known));
+    struct sluice_prepared_node *prepared = made(sluice_node_prepare(pd, 1, 2, &newer.known));
     require_error(sluice_prepared_node_endpoints(prepared, NULL, 2), -EINVAL, "NULL");
     require_error(sluice_prepared_node_endpoints(prepared, endpoints, 1), -EINVAL, "1 2 ranks");
     require_error(sluice_prepared_node_endpoints(NULL, endpoints, 2), -EINVAL, "prepared node");
     require_null(sluice_prepared_node_handshake(prepared, NULL, 2), EINVAL, "all ranks");
-    prepared = must(sluice_node_prepare(pd, 1, 2, NULL));
+    prepared = made(sluice_node_prepare(pd, 1, 2, NULL));
     require_null(sluice_prepared_node_handshake(prepared, endpoints, 3), EINVAL, "3 2 ranks");
     require_null(sluice_prepared_node_handshake(NULL, endpoints, 2), EINVAL, "prepared node");
     require_error((int)sluice_node_rank(NULL), -EINVAL, "not a node");
@@ -93,7 +93,7 @@ static void duo_open(struct duo *duo)
     duo->context = open_context();
     duo->pd = sluice_pd_alloc(duo->context);
     for (uint32_t i = 0; i < 2; i++) {
-        duo->prepared[i] = must(sluice_node_prepare(duo->pd, i, 2, NULL));
+        duo->prepared[i] = made(sluice_node_prepare(duo->pd, i, 2, NULL));
         require_ok(sluice_prepared_node_endpoints(duo->prepared[i], made[i], 2));
     }
     for (uint32_t i = 0; i < 2; i++) {
@@ -416,7 +416,7 @@ TEST(open_alone)
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange = sluice_exchange_wrap(&provider, NULL, 0, 1);
     require_null(sluice_node_open(pd, exchange, NULL, -1), EINVAL, "deadline -1");
-    struct sluice_node *node = must(sluice_node_open(pd, exchange, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange, NULL, DEADLINE));
     require_result(sluice_node_rank(node), 0);
     require_ok(sluice_node_barrier(node, NULL, 0, 0, 0));
     require_ok(sluice_node_shutdown(node, DEADLINE));
@@ -450,7 +450,7 @@ static void work_together(struct rank *rank)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange = rank_exchange_open(rank);
-    struct sluice_node *node = must(sluice_node_open(pd, exchange, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange, NULL, DEADLINE));
     sluice_exchange_close(exchange);
     require_result(sluice_node_rank(node), rank->index);
     require_result(sluice_node_ranks(node), rank->size);

@@ -50,11 +50,11 @@ TEST(nothing_is_given, .group = "self")
     be_rank(0, 1, find_port());
     int before = count_fds();
     for (int turn = 0; turn < 3; turn++) {
-        struct sluice_node *node = must(sluice_node_open(NULL, NULL, NULL, DEADLINE));
+        struct sluice_node *node = made(sluice_node_open(NULL, NULL, NULL, DEADLINE));
         require_result(sluice_node_ranks(node), 1);
-        struct sluice_pd *pd = must(sluice_node_pd(node));
-        struct sluice_context *context = must(sluice_node_context(node));
-        struct sluice_exchange *exchange = must(sluice_node_exchange(node));
+        struct sluice_pd *pd = made(sluice_node_pd(node));
+        struct sluice_context *context = made(sluice_node_context(node));
+        struct sluice_exchange *exchange = made(sluice_node_exchange(node));
         require(strcmp(context_info(context).device, test_device()) == 0, "%s",
                 context_info(context).device);
         works(node, pd);
@@ -73,7 +73,7 @@ TEST(nothing_is_given, .group = "self")
         pd = sluice_node_pd(node);
         works(node, pd);
         /* Objects made of them may outlive the node. */
-        struct sluice_mr *mr = must(sluice_mr_alloc(pd, 100, SLUICE_ACCESS_LOCAL_WRITE));
+        struct sluice_mr *mr = made(sluice_mr_alloc(pd, 100, SLUICE_ACCESS_LOCAL_WRITE));
         if (turn == 1) {
             require_ok(sluice_node_shutdown(node, DEADLINE));
         }
@@ -89,7 +89,7 @@ TEST(a_domain_is_given, .group = "self")
     be_rank(0, 1, find_port());
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
-    struct sluice_node *node = must(sluice_node_open(pd, NULL, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, NULL, NULL, DEADLINE));
     require(sluice_node_pd(node) == pd && sluice_node_context(node) == context, "others");
     require(sluice_node_exchange(node), "%s", sluice_last_error());
     works(node, pd);
@@ -103,8 +103,8 @@ TEST(a_domain_is_given, .group = "self")
 TEST(an_exchange_is_given, .group = "self")
 {
     be_rank(0, 1, find_port());
-    struct sluice_exchange *exchange = must(sluice_exchange_open(NULL, DEADLINE));
-    struct sluice_node *node = must(sluice_node_open(NULL, exchange, NULL, DEADLINE));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(NULL, exchange, NULL, DEADLINE));
     require_null(sluice_node_exchange(node), EINVAL, "did not open its exchange");
     works(node, sluice_node_pd(node));
     sluice_pd_free(sluice_node_pd(node));
@@ -138,7 +138,7 @@ static void take_part(struct rank *rank)
     struct sluice_peer_remote_mr remotes[4];
     uint64_t own = 10 + rank->index, all[4];
     be_rank(rank->index, rank->size, *port);
-    struct sluice_node *node = must(sluice_node_open(NULL, NULL, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(NULL, NULL, NULL, DEADLINE));
     require_result(sluice_node_rank(node), rank->index);
     require_result(sluice_node_ranks(node), rank->size);
     struct memory memory;
@@ -203,7 +203,7 @@ static void open_with(struct sluice_pd *pd, struct sluice_exchange *exchange, co
 {
     char text[TEXT] = "";
     require_ok(sluice_log_set(SLUICE_LOG_WARN, keep_lines, text));
-    struct sluice_node *node = must(sluice_node_open(pd, exchange, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange, NULL, DEADLINE));
     sluice_node_close(node);
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
     require(words ? strstr(text, words) != NULL : !strstr(text, "earlier"), "%s", text);
@@ -229,7 +229,7 @@ TEST(objects_that_failed_to_open_are_given, .group = "self")
               "device 'no-such-device'");
     /* That failure was reported, and a node was opened since, so it is no longer mentioned. */
     open_with(NULL, NULL, NULL);
-    struct sluice_exchange *exchange = must(sluice_exchange_open(NULL, DEADLINE));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(NULL, DEADLINE));
     open_with(fail_to_open(), exchange,
               "NULL for the protection domain, and opens its own; earlier: no device");
     open_with(sides.pds[0], sluice_exchange_open(&wrong, DEADLINE),

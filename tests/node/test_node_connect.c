@@ -228,8 +228,8 @@ TEST(wrong_arguments)
     require_error(sluice_node_reconnect(ranks.nodes[0], all, -1), -EINVAL, "deadline -1");
     require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL,
                   "belongs to a node");
-    prepared = must(sluice_multichannel_prepare(ranks.pds[0], 1, NULL));
-    all = must(sluice_prepared_multichannel_handshake(prepared, &zeros, 1));
+    prepared = made(sluice_multichannel_prepare(ranks.pds[0], 1, NULL));
+    all = made(sluice_prepared_multichannel_handshake(prepared, &zeros, 1));
     require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL, "1 peers 2 ranks");
     sluice_multichannel_close(all);
     /* None of that has harmed the node. */
@@ -245,7 +245,7 @@ static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t 
     close_second(rank);
     sluice_node_close(ranks->nodes[rank]);
     ranks->nodes[rank] = NULL;
-    prepared = must(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, &watchful_node));
+    prepared = made(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, &watchful_node));
     require_ok(sluice_prepared_node_endpoints(prepared, ranks->made[rank], ranks->count));
     return prepared;
 }
@@ -256,7 +256,7 @@ static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prep
 
     for (uint32_t i = 0; i < ranks->count; i++)
         remotes[i] = ranks->made[i][rank];
-    ranks->nodes[rank] = must(sluice_prepared_node_handshake(prepared, remotes, ranks->count));
+    ranks->nodes[rank] = made(sluice_prepared_node_handshake(prepared, remotes, ranks->count));
 }
 
 /* Connects a rank that came again, on all ranks: the others keep their counts. */
@@ -352,7 +352,7 @@ static void hold_scope(struct ranks *ranks, uint32_t rank)
 
     open_second(ranks, rank);
     if (rank == 2) {
-        scope = must(sluice_multichannel_scope_begin(seconds[2].arrivals, DEADLINE));
+        scope = made(sluice_multichannel_scope_begin(seconds[2].arrivals, DEADLINE));
         require_error(sluice_node_reconnect(ranks->nodes[2], seconds[2].arrivals, DEADLINE), -EBUSY,
                       "scope");
         require_ok(sluice_scope_end(scope, NULL));
@@ -377,7 +377,7 @@ static void take_part(struct rank *rank)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange_of_ranks = rank_exchange_open(rank);
-    struct sluice_node *node = must(sluice_node_open(pd, exchange_of_ranks, NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange_of_ranks, NULL, DEADLINE));
     struct ranks ranks = {.count = 3};
 
     ranks.pds[rank->index] = pd;

@@ -27,7 +27,7 @@ static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t 
     sluice_node_close(ranks->nodes[rank]);
     ranks->nodes[rank] = NULL;
     struct sluice_prepared_node *prepared =
-        must(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr));
+        made(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr));
     require_ok(sluice_prepared_node_endpoints(prepared, ranks->made[rank], ranks->count));
     return prepared;
 }
@@ -38,7 +38,7 @@ static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prep
     for (uint32_t i = 0; i < ranks->count; i++) {
         remotes[i] = ranks->made[i][rank];
     }
-    ranks->nodes[rank] = must(sluice_prepared_node_handshake(prepared, remotes, ranks->count));
+    ranks->nodes[rank] = made(sluice_prepared_node_handshake(prepared, remotes, ranks->count));
 }
 
 /* A remaining rank resets its peer for the rank that came again, and connects to it. */
@@ -321,7 +321,7 @@ TEST(wrong_arguments)
     require_error(sluice_node_peer_handshake(node, 1, NULL), -EINVAL, "endpoint rank 1");
     require_error(sluice_node_peer_handshake(node, 1, theirs), -EINVAL, "rank 1 is connected");
     struct sluice_scope *scope =
-        must(sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE));
+        made(sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE));
     require_error(sluice_node_peer_reset(node, 1, &ours), -EBUSY, "scope");
     require_error(sluice_node_peer_handshake(node, 1, theirs), -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
@@ -433,7 +433,7 @@ static struct sluice_node *replace(struct rank *rank, struct sluice_pd *pd, uint
     struct sluice_node_endpoint made[NODE_RANKS], remotes[NODE_RANKS];
     struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
     struct sluice_prepared_node *prepared =
-        must(sluice_node_prepare(pd, as, NODE_RANKS, &watchful_node));
+        made(sluice_node_prepare(pd, as, NODE_RANKS, &watchful_node));
     require_ok(sluice_prepared_node_endpoints(prepared, made, NODE_RANKS));
     for (uint32_t i = 0; i < NODE_RANKS; i++) {
         blocks[places[i]] = made[i];
@@ -442,7 +442,7 @@ static struct sluice_node *replace(struct rank *rank, struct sluice_pd *pd, uint
     for (uint32_t i = 0; i < NODE_RANKS; i++) {
         remotes[i] = received[places[i]];
     }
-    struct sluice_node *node = must(sluice_prepared_node_handshake(prepared, remotes, NODE_RANKS));
+    struct sluice_node *node = made(sluice_prepared_node_handshake(prepared, remotes, NODE_RANKS));
     return node;
 }
 

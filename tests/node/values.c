@@ -354,7 +354,7 @@ static void live_or_die(struct rank *rank)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     struct sluice_exchange *exchange = rank_exchange_open(rank);
-    struct sluice_node *node = must(sluice_node_open(pd, exchange, &attr, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(pd, exchange, &attr, DEADLINE));
     uint64_t own[4], all[4];
     for (uint64_t i = 0; i < 4; i++) {
         own[i] = rank->index * 10 + i;

@@ -28,7 +28,7 @@ void hear_all(void)
 
 struct sluice_mr *alloc(const struct end *end, size_t length, uint32_t access)
 {
-    struct sluice_mr *mr = must(sluice_mr_alloc(end->pd, length, access));
+    struct sluice_mr *mr = made(sluice_mr_alloc(end->pd, length, access));
 
     return mr;
 }
@@ -50,7 +50,7 @@ static void meet(struct end *end, const struct sluice_channel_attr *attr)
 
     endpoints[1] = endpoints[0];
     rank_exchange(end->rank, endpoints, endpoints, sizeof endpoints[0]);
-    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[!end->rank->index]));
+    end->channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[!end->rank->index]));
     require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
 }
 

@@ -43,7 +43,7 @@ static void withdraw(struct access *access, struct sluice_pd *pd, size_t length,
     void *bytes = mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(bytes != MAP_FAILED, "%s", strerror(errno));
     memset(bytes, 1, length);
-    struct sluice_mr *mr = must(sluice_mr_register(pd, bytes, length, ACCESS_ALL));
+    struct sluice_mr *mr = made(sluice_mr_register(pd, bytes, length, ACCESS_ALL));
     require_ok(sluice_mr_remote(mr, &access->remote));
     require(pthread_create(&thread, NULL, run_access, access) == 0, "%zu bytes", length);
     let_pass(delay);
@@ -117,7 +117,7 @@ static void starve(struct rank *rank)
         }
         rank_barrier(rank);
         if (!starving && i >= 2) {
-            channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[0]));
+            channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[0]));
         }
         int64_t cpu = cpu_used();
         let_pass(SLUICE_S(1));

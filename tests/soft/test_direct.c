@@ -286,7 +286,7 @@ TEST(descriptor_gives_no_more_than_the_rights)
     struct sluice_pd *pd = sluice_pd_alloc(context);
 
     for (size_t i = 0; i < COUNT(access); i++) {
-        struct sluice_mr *mr = must(sluice_mr_alloc(pd, 4096, access[i]));
+        struct sluice_mr *mr = made(sluice_mr_alloc(pd, 4096, access[i]));
 
         memset(sluice_mr_addr(mr), 1, 4096);
         require_result((int)count_writable(), i >= 2);

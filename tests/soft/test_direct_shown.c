@@ -19,7 +19,7 @@ static struct sluice_mr *register_pages(struct end *end, uint8_t **pages)
 
     *pages = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(*pages != MAP_FAILED, "%s", strerror(errno));
-    mr = must(
+    mr = made(
         sluice_mr_register(end->pd, *pages, REGION, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS));
     end->remote = share(end, mr);
     return mr;

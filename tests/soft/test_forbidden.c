@@ -219,7 +219,7 @@ struct end {
 static void end_open(struct end *end, struct rank *rank)
 {
     end->context = open_context();
-    end->pd = must(sluice_pd_alloc(end->context));
+    end->pd = made(sluice_pd_alloc(end->context));
     memory_open(&end->memory, end->pd, BIG);
     for (uint32_t i = 0; i < CHANNELS; i++) {
         struct sluice_endpoint endpoints[2];
@@ -228,7 +228,7 @@ static void end_open(struct end *end, struct rank *rank)
         endpoints[1] = endpoints[0];
         rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
         end->channels[i] =
-            must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
+            made(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
         require_ok(sluice_channel_wait_connected(end->channels[i], DEADLINE));
     }
 }
@@ -281,7 +281,7 @@ static void pass_too_much(struct end *end, struct rank *rank)
 static void read_registered(struct end *end, struct rank *rank, bool near)
 {
     static uint8_t theirs[BIG];
-    struct sluice_mr *mr = must(sluice_mr_register(
+    struct sluice_mr *mr = made(sluice_mr_register(
         end->pd, theirs, BIG, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ));
     struct sluice_sge sge = memory_sge(&end->memory, 0, BIG);
     struct sluice_remote_mr remotes[2];

@@ -47,7 +47,7 @@ static void end_open(struct end *end, struct rank *rank)
     prepared = prepare_channel(end->pd, NULL, &endpoints[0]);
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
+    end->channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
     require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
 }
 

@@ -435,7 +435,7 @@ static void suffer(struct rank *rank, struct scene *scene, const struct attack *
 
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-    channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
+    channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[1]));
     /* The hostile peer waits for the second exchange: from then on it may send. */
     if (sends(attack))
         post(channel, &little_request);
@@ -453,7 +453,7 @@ static void suffer(struct rank *rank, struct scene *scene, const struct attack *
 static void scene_open(struct scene *scene)
 {
     scene->context = open_context();
-    scene->pd = must(sluice_pd_alloc(scene->context));
+    scene->pd = made(sluice_pd_alloc(scene->context));
     memory_open(&scene->landing, scene->pd, SIZE);
     memory_open(&scene->little, scene->pd, 4096);
     memset(scene->little.bytes, FILL, scene->little.length);

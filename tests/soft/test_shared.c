@@ -89,7 +89,7 @@ static void end_meet(struct end *end, struct rank *rank)
 
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
-    end->channel = must(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
+    end->channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]));
     require_ok(sluice_mr_remote(end->memory.mr, &remotes[0]));
     remotes[1] = remotes[0];
     rank_exchange(rank, remotes, remotes, sizeof remotes[0]);

@@ -55,7 +55,7 @@ static struct sockets connect_under(const char *const values[2])
         else
             unsetenv("SLUICE_WIRE");
         pair.sides.contexts[i] = open_context();
-        pair.sides.pds[i] = must(sluice_pd_alloc(pair.sides.contexts[i]));
+        pair.sides.pds[i] = made(sluice_pd_alloc(pair.sides.contexts[i]));
     }
     unsetenv("SLUICE_WIRE");
     pair_connect(&pair, NULL);

@@ -19,7 +19,7 @@ static struct sluice_agent *agent_with(struct sluice_pd *pd, struct sluice_agent
     struct sluice_agent *agent;
     attr.size = sizeof(attr);
     attr.secret_file = "";
-    agent = must(sluice_agent_create(pd, &attr));
+    agent = made(sluice_agent_create(pd, &attr));
     return agent;
 }
 
@@ -38,7 +38,7 @@ static struct couple couple_with(struct world *world, struct sluice_agent_attr o
     require_ok(sluice_agent_listen(couple.owner, "127.0.0.1:0", NULL));
     require(sluice_agent_address(couple.owner, couple.address, sizeof(couple.address)) > 0, "%s",
             sluice_last_error());
-    couple.peer = must(sluice_agent_connect(couple.holder, couple.address, NULL, DEADLINE));
+    couple.peer = made(sluice_agent_connect(couple.holder, couple.address, NULL, DEADLINE));
     return couple;
 }
 
@@ -51,7 +51,7 @@ static struct couple couple_of(struct world *world)
 static struct sluice_agent_mr *memory_of(struct couple *couple, uint32_t access)
 {
     struct sluice_agent_mr *mr =
-        must(sluice_agent_request_mr(couple->peer, 64, access, SLUICE_MS(1), DEADLINE));
+        made(sluice_agent_request_mr(couple->peer, 64, access, SLUICE_MS(1), DEADLINE));
     return mr;
 }
 
@@ -70,7 +70,7 @@ int close_peer_that_was_not_taken(struct world *world)
     struct couple couple = couple_of(world);
     struct sluice_agent_message *message;
     require_ok(sluice_agent_send(couple.peer, "x", 1, DEADLINE));
-    message = must(sluice_agent_receive(couple.owner, NULL, DEADLINE));
+    message = made(sluice_agent_receive(couple.owner, NULL, DEADLINE));
     CALL(sluice_agent_peer_close)(sluice_agent_message_peer(message));
     return 0;
 }

@@ -7,7 +7,7 @@ static struct sluice_allocator *allocator_with(struct world *world,
 {
     struct sluice_allocator *allocator;
     attr.size = sizeof(attr);
-    allocator = must(sluice_allocator_create(world->sides.pds[0], ACCESS_ALL, &attr));
+    allocator = made(sluice_allocator_create(world->sides.pds[0], ACCESS_ALL, &attr));
     return allocator;
 }
 

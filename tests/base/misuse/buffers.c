@@ -17,7 +17,7 @@ static struct sluice_buffer_service *service_of(struct sluice_pd *pd)
 {
     static const struct sluice_buffer_service_attr attr = {.size = sizeof(attr),
                                                            .address = "127.0.0.1:0"};
-    struct sluice_buffer_service *service = must(sluice_buffer_service_open(&pd, 1, &attr));
+    struct sluice_buffer_service *service = made(sluice_buffer_service_open(&pd, 1, &attr));
     return service;
 }
 
@@ -25,7 +25,7 @@ static struct couple couple_with(struct world *world, uint32_t access)
 {
     struct couple couple = {.owner = service_of(world->sides.pds[0]),
                             .user = service_of(world->sides.pds[1])};
-    couple.buffer = must(sluice_buffer_publish(couple.owner, world->far.bytes, 64, access));
+    couple.buffer = made(sluice_buffer_publish(couple.owner, world->far.bytes, 64, access));
     require_ok(sluice_buffer_handle(couple.buffer, &couple.handle));
     return couple;
 }
@@ -216,7 +216,7 @@ int batch_in_flight(struct world *world)
 {
     struct couple couple = couple_of(world);
     struct sluice_buffer_action action = read_of(world, &couple);
-    struct sluice_buffer_batch *batch = must(sluice_buffer_post(couple.user, &action, 1, DEADLINE));
+    struct sluice_buffer_batch *batch = made(sluice_buffer_post(couple.user, &action, 1, DEADLINE));
     return CALL(sluice_buffer_batch_results)(batch, NULL);
 }
 
@@ -224,7 +224,7 @@ int batch_never_posted(struct world *world)
 {
     struct couple couple = couple_of(world);
     struct sluice_buffer_action action = read_of(world, &couple);
-    struct sluice_buffer_batch *batch = must(sluice_buffer_batch_prepare(couple.user, &action, 1));
+    struct sluice_buffer_batch *batch = made(sluice_buffer_batch_prepare(couple.user, &action, 1));
     return CALL(sluice_buffer_batch_wait)(batch, SLUICE_FOREVER);
 }
 

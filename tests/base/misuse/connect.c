@@ -18,7 +18,7 @@ static const struct sluice_connect_attr no_secret = {.size = sizeof(no_secret), 
 
 static struct sluice_listener *listener_at(const char *address)
 {
-    struct sluice_listener *listener = must(sluice_listen(address, &open_door));
+    struct sluice_listener *listener = made(sluice_listen(address, &open_door));
     return listener;
 }
 
@@ -58,7 +58,7 @@ static struct sluice_incoming *dialed(struct dialer *dialer, struct world *world
 static struct sluice_incoming *somebody(struct world *world)
 {
     static struct dialer dialer;
-    struct sluice_incoming *incoming = must(dialed(&dialer, world, listener_at(HERE), DEADLINE));
+    struct sluice_incoming *incoming = made(dialed(&dialer, world, listener_at(HERE), DEADLINE));
     return incoming;
 }
 

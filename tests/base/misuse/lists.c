@@ -7,7 +7,7 @@ static struct sluice_list *prepare(struct world *world, uint32_t opcode)
 {
     world->request.opcode = opcode;
     struct sluice_list *list =
-        must(sluice_channel_list_prepare(world->pair.channels[0], &world->request, 1));
+        made(sluice_channel_list_prepare(world->pair.channels[0], &world->request, 1));
     return list;
 }
 

@@ -162,7 +162,7 @@ static inline int result_of(const void *object)
 static inline struct sluice_scope *begin_scope(struct world *world)
 {
     struct sluice_scope *scope =
-        must(sluice_channel_scope_begin(world->pair.channels[0], DEADLINE));
+        made(sluice_channel_scope_begin(world->pair.channels[0], DEADLINE));
     return scope;
 }
 

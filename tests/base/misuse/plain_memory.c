@@ -8,7 +8,7 @@ static struct sluice_mr_cache *make_cache(struct world *world, uint32_t access)
 {
     const struct sluice_mr_cache_attr attr = {.size = sizeof(attr), .max_regions = 1};
     struct sluice_mr_cache *cache =
-        must(sluice_mr_cache_create(world->sides.pds[0], access, &attr));
+        made(sluice_mr_cache_create(world->sides.pds[0], access, &attr));
     return cache;
 }
 

@@ -8,14 +8,14 @@ static struct sluice_exchange *open_exchange(void)
 {
     const struct sluice_exchange_attr attr = {
         .size = sizeof(attr), .kind = SLUICE_EXCHANGE_TCP, .rank = 0, .ranks = 1};
-    struct sluice_exchange *exchange = must(sluice_exchange_open(&attr, DEADLINE));
+    struct sluice_exchange *exchange = made(sluice_exchange_open(&attr, DEADLINE));
     return exchange;
 }
 
 static struct sluice_prepared_node *prepare_node(const struct world *world)
 {
     struct sluice_prepared_node *prepared =
-        must(sluice_node_prepare(world->sides.pds[0], 0, 1, NULL));
+        made(sluice_node_prepare(world->sides.pds[0], 0, 1, NULL));
     return prepared;
 }
 
@@ -24,7 +24,7 @@ static struct sluice_node *open_node(const struct world *world)
     struct sluice_node_endpoint endpoint;
     struct sluice_prepared_node *prepared = prepare_node(world);
     require_ok(sluice_prepared_node_endpoints(prepared, &endpoint, 1));
-    struct sluice_node *node = must(sluice_prepared_node_handshake(prepared, &endpoint, 1));
+    struct sluice_node *node = made(sluice_prepared_node_handshake(prepared, &endpoint, 1));
     return node;
 }
 
@@ -60,7 +60,7 @@ ENDS(close_multichannel_of_node, sluice_multichannel_close,
 static struct sluice_node *open_node_on_device(void)
 {
     setenv("SLUICE_DEVICE", test_device(), 1);
-    struct sluice_node *node = must(sluice_node_open(NULL, open_exchange(), NULL, DEADLINE));
+    struct sluice_node *node = made(sluice_node_open(NULL, open_exchange(), NULL, DEADLINE));
     return node;
 }
 

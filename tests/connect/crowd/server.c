@@ -22,14 +22,14 @@ void server_open(struct server *server, struct crowd *crowd)
     size_t lines = crowd->count * sizeof(struct line);
     server->crowd = crowd;
     server->context = open_context();
-    server->pd = must(sluice_pd_alloc(server->context));
-    server->lines = must(sluice_mr_alloc(server->pd, lines, SLUICE_ACCESS_LOCAL_WRITE));
-    server->doomed = must(sluice_mr_alloc(server->pd, lines, SLUICE_ACCESS_LOCAL_WRITE));
-    server->windows = must(sluice_mr_alloc(server->pd, (size_t)crowd->count * WINDOW, ACCESS_ALL));
+    server->pd = made(sluice_pd_alloc(server->context));
+    server->lines = made(sluice_mr_alloc(server->pd, lines, SLUICE_ACCESS_LOCAL_WRITE));
+    server->doomed = made(sluice_mr_alloc(server->pd, lines, SLUICE_ACCESS_LOCAL_WRITE));
+    server->windows = made(sluice_mr_alloc(server->pd, (size_t)crowd->count * WINDOW, ACCESS_ALL));
     struct sluice_prepared_multichannel *prepared =
-        must(sluice_multichannel_prepare(server->pd, 0, &attr));
-    server->clients = must(sluice_prepared_multichannel_handshake(prepared, NULL, 0));
-    server->listener = must(sluice_listen("127.0.0.1:0", &open_to_all));
+        made(sluice_multichannel_prepare(server->pd, 0, &attr));
+    server->clients = made(sluice_prepared_multichannel_handshake(prepared, NULL, 0));
+    server->listener = made(sluice_listen("127.0.0.1:0", &open_to_all));
     int fds[] = {sluice_listener_fd(server->listener), sluice_multichannel_fd(server->clients)};
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
     for (size_t i = 0; i < COUNT(fds); i++) {
