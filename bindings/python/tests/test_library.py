@@ -148,3 +148,8 @@ print(one.info.send_depth > 0, sluice.FAILED != sluice.READY)
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env=env
     )
     assert (result.stdout, result.stderr) == ("True True\n", "")
+    env["SLUICE_LIBRARY"] = "libc.so.6"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env=env
+    )
+    assert result.returncode != 0 and "is not libsluice" in result.stderr

@@ -96,6 +96,9 @@ try:
 except ImportError:
     ffi = _parse()
 
+# What compiled declarations raise for a name that the library lacks; parsed ones have no such class.
+_MISSING: type[Exception] = getattr(ffi, "error", AttributeError)
+
 #: The name by which the linker of the system knows the library.
 SONAME = "libsluice.so.0"
 
@@ -148,7 +151,7 @@ def _load() -> tuple[Any, str]:
 def _check_version(library: Any, name: str, source: str) -> None:
     try:
         text = ffi.string(library.sluice_version()).decode()
-    except AttributeError:
+    except (AttributeError, _MISSING):
         raise ImportError(f"{name}, {source}, is not libsluice: it has no sluice_version()") from None
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
     there = tuple(map(int, match.groups())) if match else (0, 0, 0)
