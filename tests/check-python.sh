@@ -85,6 +85,18 @@ install_wheel() {
   "$python" -m venv --system-site-packages "$tmp/venv" &&
     "$tmp/venv/bin/pip" --disable-pip-version-check install --no-index --no-deps "$tmp"/dist/*.whl
 }
+# In a build folder its own library is taken, where that has verbs or not as the wheel is to.
+takes_built() {
+  verbs=
+  ! grep -q '^#define HAVE_VERBS 1' config.h || verbs=--with-verbs
+  # shellcheck disable=SC2086 # no word if there is none
+  (unset MAKEFLAGS MFLAGS MAKELEVEL &&
+    PYTHON=$python sh "$package/build-wheel" $verbs --output "$tmp/built") >"$tmp/out" 2>&1
+  status=$?
+  cat "$tmp/out"
+  [ "$status" = 0 ] && grep -q 'takes the library of this folder' "$tmp/out" &&
+    ls "$tmp"/built/sluice-*.whl
+}
 # It must be the installed package that is found, and the library that came with it.
 in_venv() {
   (cd "$tmp" && env -u PYTHONPATH -u SLUICE_LIBRARY -u LD_LIBRARY_PATH SLUICE_DEVICE=soft \
@@ -169,6 +181,11 @@ else
   check 'it is typed' typed
   check 'its declarations are not parsed' parses_nothing
   check 'a wheel is built without a compiler' build_plain_wheel
+  if [ -f Makefile ] && [ -f config.h ] && [ -z "${SANITIZE:-}" ]; then
+    check 'a wheel takes the library of a build folder' takes_built
+  else
+    skip 'a wheel takes the library of a build folder' 'not in a build folder of such a library'
+  fi
   headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   if [ -f "$headers/Python.h" ]; then
     check 'the wheel has the extension in C' compiled
