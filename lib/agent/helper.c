@@ -14,12 +14,11 @@
  */
 #include "config.h"
 
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "agent/agent.h"
-#include "base/descriptor.h"
+#include "base/thread.h"
 
 #define FIRST_PAUSE SLUICE_US(20)
 #define LONGEST_PAUSE SLUICE_US(320)
@@ -95,17 +94,11 @@ static void *serve(void *argument)
 
 int slu_agent_start_helper(struct sluice_agent *agent)
 {
-    sigset_t all, before;
-    int error;
+    int error = slu_thread_start(&agent->thread, "sluice-agent", serve, agent);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&agent->thread, NULL, serve, agent);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
         return slu_fail(ENOMEM, "the thread of the agent cannot be started: %s",
                         strerrordesc_np(error));
-    slu_fd_name_thread(agent->thread, "sluice-agent");
     agent->has_thread = true;
     return 0;
 }

@@ -5,13 +5,13 @@
  */
 #include "config.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/async_call.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define NANOSECONDS INT64_C(1000000000)
 
@@ -63,37 +63,21 @@ static void *run_thread(void *argument)
 {
     struct start start = *(struct start *)argument;
 
+    pthread_detach(pthread_self());
     free(argument);
     slu_async_call_end(start.call, start.run(start.call));
     return NULL;
 }
 
-/* Signals are blocked before the thread is created, so threads that it creates inherit that. */
-static int create_thread(struct start *start)
-{
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_t thread;
-    int error;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attr, run_thread, start);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return error;
-}
-
 int slu_async_call_start(struct slu_async_call *call, int (*run)(struct slu_async_call *call))
 {
     struct start *start = malloc(sizeof *start);
+    pthread_t thread;
     int error = ENOMEM;
 
     if (start != NULL) {
         *start = (struct start){.call = call, .run = run};
-        error = create_thread(start);
+        error = slu_thread_start(&thread, NULL, run_thread, start);
     }
     if (error == 0)
         return 0;

@@ -6,7 +6,7 @@
  *   macros, bytes, clock, probe, uncancelled  depend on nothing
  *   error, thread_text, descriptor   on these
  *   random, environment, library     on error
- *   caller_name                      on descriptor
+ *   caller_name, thread              on descriptor
  *   log                              on environment and caller_name
  *   misuse, env_check                on log
  *   attr, fork                       on misuse, log and descriptor

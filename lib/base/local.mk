@@ -34,6 +34,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/probe.h \
 	%D%/random.c \
 	%D%/random.h \
+	%D%/thread.c \
+	%D%/thread.h \
 	%D%/thread_text.c \
 	%D%/thread_text.h \
 	%D%/uncancelled.h \

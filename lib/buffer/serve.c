@@ -11,13 +11,12 @@
 #include "config.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/descriptor.h"
+#include "base/thread.h"
 #include "buffer/service.h"
 
 #define ASK_MAGIC UINT32_C(0x736c7571) /* "sluq" */
@@ -198,19 +197,14 @@ static void *serve(void *argument)
 
 int slu_buffer_serve(struct sluice_buffer_service *service)
 {
-    sigset_t all, before;
     int error;
 
     service->door.judge = judge;
     service->door.admit = admit;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&service->thread, NULL, serve, service);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = slu_thread_start(&service->thread, "sluice-buffer", serve, service);
     if (error != 0)
         return slu_fail(EAGAIN, "no thread can be started that serves buffers: %s",
                         strerrordesc_np(error));
-    slu_fd_name_thread(service->thread, "sluice-buffer");
     return 0;
 }
 

@@ -14,7 +14,6 @@
 #include "transport/soft/helper/helper.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +21,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 #define TICK SLUICE_MS(1)
 #define FIRST_LOOK 20000
@@ -380,15 +381,9 @@ static void *run(void *argument)
 
 static int start_thread(struct soft_helper *helper)
 {
-    sigset_t all;
-    sigset_t old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&helper->thread, NULL, run, helper);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int err = slu_thread_start(&helper->thread, "sluice-soft", run, helper);
     if (err != 0)
         return slu_fail(err, "cannot start the helper thread: %s", strerrordesc_np(err));
-    slu_fd_name_thread(helper->thread, "sluice-soft");
     return 0;
 }
 

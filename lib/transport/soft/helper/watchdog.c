@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/thread.h"
+
 /* A turn that takes longer than this counts as stopped by a page fault. */
 #define LOOK_TIME SLUICE_MS(100)
 
@@ -27,14 +29,12 @@ bool slu_soft_leading(void)
 
 static void start_watcher(struct soft_helper *helper)
 {
-    int err = pthread_create(&helper->watcher, NULL, helper->watch_routine, helper);
+    int err = slu_thread_start(&helper->watcher, "sluice-soft", helper->watch_routine, helper);
     helper->has_watcher = err == 0;
     if (err != 0)
         slu_log(SLUICE_LOG_WARN,
                 "no thread to watch the helper thread, a page fault may stop it: %s",
                 strerrordesc_np(err));
-    else
-        slu_fd_name_thread(helper->watcher, "sluice-soft");
 }
 
 /* Wakes the watcher, or starts it the first time. */

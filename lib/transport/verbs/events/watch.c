@@ -13,11 +13,11 @@
 #include "config.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/thread.h"
 #include "transport/verbs/events/events.h"
 
 /* Reads what poll(2) found. If the program opened the device, fds[0] is unused. */
@@ -51,21 +51,6 @@ static void *watch(void *argument)
     return NULL;
 }
 
-/* Starts the thread with all signals blocked: signals are for the program's threads. */
-static int start_thread(struct slu_verbs_context *context)
-{
-    sigset_t all, old;
-    int err;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    err = pthread_create(&context->watch.thread, NULL, watch, context);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!err)
-        slu_fd_name_thread(context->watch.thread, "sluice-verbs");
-    return err;
-}
-
 static int start(struct slu_verbs_context *context)
 {
     int err;
@@ -76,7 +61,7 @@ static int start(struct slu_verbs_context *context)
         return slu_fail(err, "watching the events of %s takes a file descriptor: %s",
                         context->base.device, strerror(err));
     }
-    err = start_thread(context);
+    err = slu_thread_start(&context->watch.thread, "sluice-verbs", watch, context);
     if (err) {
         slu_fd_close(context->watch.nudge_fd);
         return slu_fail(err, "cannot start the thread that watches the events of %s: %s",
