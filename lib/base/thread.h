@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of the library. All signals are blocked in them: signals are for the program's threads. */
+/* Threads of the library. All signals are blocked in them: those are for threads of the program. */
 #ifndef SLU_BASE_THREAD_H
 #define SLU_BASE_THREAD_H
 

@@ -39,6 +39,32 @@ int64_t slu_after(int64_t relative)
     return relative < SLUICE_FOREVER - now ? slu_now() + relative : SLUICE_FOREVER;
 }
 
+/* No thread of a fuzz target is interrupted. */
+void sluice_interrupt_set(const volatile int *flag)
+{
+    (void)flag;
+}
+
+bool slu_is_interrupted(void)
+{
+    return false;
+}
+
+bool slu_is_late_at(int64_t at, int64_t until)
+{
+    return at >= until;
+}
+
+bool slu_is_late(int64_t until)
+{
+    return slu_is_late_at(slu_now(), until);
+}
+
+int64_t slu_sleep_until(int64_t until)
+{
+    return until;
+}
+
 /* Waits a millisecond at a time, which passes at once. */
 int slu_milliseconds(int64_t until)
 {
