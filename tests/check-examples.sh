@@ -94,7 +94,7 @@ tell() {
   case $program in
     *:*:*)
       for left_out in $(echo "${program##*:}" | tr , ' '); do
-        grep -q "^TEST(${left_out}[,)]" "$srcdir"/tests/*/"${program%%:*}.c" ||
+        grep -q -E "^TEST(_WITH\\([a-z_]+, |\\()${left_out}[,)]" "$srcdir"/tests/*/"${program%%:*}.c" ||
           check "${program%%:*} has the test $left_out, which is left out" false
       done
       program=${program%:*}

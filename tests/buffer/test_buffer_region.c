@@ -462,6 +462,43 @@ TEST(released_while_it_is_read, .times = 3)
     world_close(world);
 }
 
+static void *keep_writing(void *argument)
+{
+    struct reader *writer = argument;
+    uint8_t *bytes = malloc(LENGTH);
+    int error = 0;
+    require(bytes != NULL, "no memory");
+    memset(bytes, 3, LENGTH);
+    while (error == 0) {
+        error = sluice_buffer_write_from(writer->user, &writer->handle, 0, NULL, bytes, LENGTH,
+                                         DEADLINE);
+        atomic_fetch_add(&writer->reads, 1);
+    }
+    require(error == -EACCES, "%d: %s", error, sluice_last_error());
+    free(bytes);
+    return NULL;
+}
+
+/* After the release returns, no write changes the bytes, also one that was under way. */
+TEST(released_while_it_is_written, .times = 3)
+{
+    struct world *world = world_open(RIGHTS);
+    struct reader writer = {.user = world->user};
+    struct sluice_buffer *buffer =
+        publish(world, world->mr, AT, LENGTH, SLUICE_ACCESS_REMOTE_WRITE, &writer.handle);
+    require_result(pthread_create(&writer.thread, NULL, keep_writing, &writer), 0);
+    while (atomic_load(&writer.reads) < (_i == 0 ? 1 : 2 * SETTLED)) {
+        let_pass(SLUICE_US(100));
+    }
+    sluice_buffer_release(buffer);
+    memset(world->bytes, 2, WHOLE);
+    pthread_join(writer.thread, NULL);
+    for (uint32_t i = 0; i < WHOLE; i++) {
+        require(world->bytes[i] == 2, "byte %u is %u", i, world->bytes[i]);
+    }
+    world_close(world);
+}
+
 /* In a child of fork(2) the parent's objects are invalid, and calls on them end nothing. */
 TEST(a_child_ends_nothing)
 {

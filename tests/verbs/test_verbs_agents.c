@@ -159,7 +159,7 @@ TEST(event_loop_wakes_after_a_pause)
     fail_data();
     start_sender(&sender, agents.at_owner, bytes, BYTES, DEADLINE);
     while (peer_info(agents.at_holder).reconnects == 0) {
-        before = fair_now();
+        before = slu_now();
         require_null(sluice_agent_receive(agents.holder, NULL, 0), ETIMEDOUT, "message");
     }
     while (message == NULL) {
@@ -169,7 +169,7 @@ TEST(event_loop_wakes_after_a_pause)
             message = sluice_agent_receive(agents.holder, NULL, 0);
             continue;
         }
-        require(due <= PAUSE || fair_now() >= before + PAUSE, "due in %lld ns", (long long)due);
+        require(due <= PAUSE || slu_now() >= before + PAUSE, "due in %lld ns", (long long)due);
         require(due < DEADLINE || poll(&pollfd, 1, (int)(DEADLINE / 1000000)) == 1, "no event");
         if (due < DEADLINE) {
             poll(&pollfd, 1, (int)(due / 1000000) + 1);

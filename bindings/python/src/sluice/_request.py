@@ -71,7 +71,7 @@ class Completion(NamedTuple):
 
     def exception(self, reason: str = "") -> Error:
         """Returns its error; ``reason`` has further details."""
-        reason = reason or self._reason
+        reason = self._reason or reason
         name = _NAMES.get(self.opcode, "request")
         status = ffi.string(lib.sluice_status_name(self.status)).decode()
         of_class = ffi.string(lib.sluice_error_class_name(self.error_class)).decode()

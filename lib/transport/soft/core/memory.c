@@ -47,8 +47,7 @@ struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *r
     mr->pages = region->pages;
     mr->part = region->part_of != NULL;
     mr->lasts = mr->part ? region->part_of->lasts : region->pages.map != NULL;
-    mr->lent_for_reading = mr->part && (region->part_of->access & SOFT_ACCESS_CHANGES) != 0 &&
-                           (access & SOFT_ACCESS_CHANGES) == 0;
+    mr->lent_for_reading = mr->part && (region->part_of->access & SOFT_ACCESS_CHANGES) != 0;
     struct soft_context *context = (struct soft_context *)pd->context;
     if (slu_soft_keys_insert(&context->keys, mr) != 0) {
         free(mr);

@@ -79,6 +79,8 @@ static bool take_place(struct soft_exports *exports, uint32_t *place)
 static void free_place(struct soft_exports *exports, uint32_t place)
 {
     atomic_fetch_add_explicit(&exports->words[place], 1, memory_order_seq_cst);
+    /* A peer that reads what the program writes from here on finds the word changed. */
+    atomic_thread_fence(memory_order_seq_cst);
     exports->used[place] = false;
 }
 
@@ -126,14 +128,19 @@ static struct soft_exports *exports_of(const struct soft_tcp *tcp)
  */
 static bool may_map(const struct soft_qp *qp, const struct soft_mr *mr)
 {
-    return mr->sealed && ((mr->access & SOFT_ACCESS_CHANGES) == 0 ||
+    return mr->sealed && (mr->part || (mr->access & SOFT_ACCESS_CHANGES) == 0 ||
                           (mr->access & qp->attr.access & SOFT_ACCESS_CHANGES) != 0);
 }
 
-/* Returns the rights of a peer that accesses the region itself. */
+/*
+ * Returns the rights of a peer that accesses the region itself. Of a part of a region, a peer only
+ * reads: the pages remain the program's after the end of the part, and a writer that was stopped
+ * could continue then.
+ */
 static uint32_t rights(const struct soft_qp *qp, const struct soft_mr *mr)
 {
-    uint32_t here = SLUICE_ACCESS_REMOTE_READ | (may_map(qp, mr) ? SOFT_ACCESS_CHANGES : 0);
+    bool changes = may_map(qp, mr) && !mr->part;
+    uint32_t here = SLUICE_ACCESS_REMOTE_READ | (changes ? SOFT_ACCESS_CHANGES : 0);
     return mr->access & qp->attr.access & here;
 }
 
