@@ -160,10 +160,6 @@ struct sluice_agent_message {
     bool dropped; /* freed once nothing of it is in flight */
 };
 
-LIST_HEAD(slu_agent_region_list, slu_agent_region);
-TAILQ_HEAD(slu_agent_jobs, slu_agent_job);
-STAILQ_HEAD(slu_agent_returns, slu_agent_returned);
-LIST_HEAD(slu_agent_unarmed, sluice_agent_peer);
 TAILQ_HEAD(slu_agent_mrs, sluice_agent_mr);
 TAILQ_HEAD(slu_agent_messages, sluice_agent_message);
 
@@ -258,17 +254,17 @@ struct sluice_agent_peer {
     struct sluice_mr *_Atomic staging;
     uint32_t being_read; /* long messages that calls wait for the peer to read */
 
-    struct slu_agent_region_list regions;
-    struct slu_agent_region_list revoked; /* ended; REVOKE is still to be sent */
+    LIST_HEAD(, slu_agent_region) regions;
+    LIST_HEAD(, slu_agent_region) revoked; /* ended; REVOKE is still to be sent */
     uint32_t region_count;
     uint64_t region_bytes; /* allocated, being allocated, or returned but not received */
     uint32_t allocated_count;
     uint64_t last_region;
     struct slu_agent_past past[SLU_AGENT_PAST];
     uint32_t past_count;
-    struct slu_agent_jobs jobs;
+    TAILQ_HEAD(, slu_agent_job) jobs;
     uint32_t job_count;
-    struct slu_agent_returns returned;
+    STAILQ_HEAD(, slu_agent_returned) returned;
 
     struct slu_agent_mrs held, offered;
     uint32_t held_count;
@@ -318,7 +314,7 @@ struct sluice_agent {
     bool accepting, listener_ready;
     struct slu_agent_peers peers, fresh, readable, offering, returning;
     struct slu_agent_peers kept; /* lost peers whose messages wait for the program */
-    struct slu_agent_unarmed unarmed;
+    LIST_HEAD(, sluice_agent_peer) unarmed;
     struct sluice_agent_peer **places;
     uint32_t place_count, last_serial;
     uint32_t connected;     /* peers, greeting ones included */
