@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every call that does something has a row in bench/usage, and no way of use falls off a cliff:
+# Every call that does something has a row in bench/ways, and no way of use falls off a cliff:
 # by instructions on the wire "self", and by system calls a message, which do not depend on how
 # busy the machine is.
 . "${srcdir:-.}/tests/tap.sh"
