@@ -48,6 +48,22 @@ void slu_agent_door_init(struct slu_door *door)
     door->admit = admit;
 }
 
+/*
+ * Makes a peer of a connected channel. The last place may be gone: over rdma_cm the door cannot ask
+ * before it tells the peer, and a call of the program may have connected meanwhile.
+ */
+static void take_in(struct sluice_agent *agent, struct sluice_channel *channel)
+{
+    bool full = agent->connected >= agent->attr.max_peers || slu_agent_left_is_full(agent);
+
+    if (!agent->closed && !full) {
+        (void)slu_agent_peer_make(agent, channel, true);
+        return;
+    }
+    agent->info.turned_away += full;
+    sluice_channel_close(channel);
+}
+
 void slu_agent_accept(struct sluice_agent *agent)
 {
     struct slu_entrant entrant;
@@ -64,10 +80,8 @@ void slu_agent_accept(struct sluice_agent *agent)
         pthread_mutex_unlock(&agent->lock);
         some = slu_door_step(&agent->door, &entrant);
         pthread_mutex_lock(&agent->lock);
-        if (some && agent->closed)
-            sluice_channel_close(entrant.channel);
-        else if (some)
-            (void)slu_agent_peer_make(agent, entrant.channel, true);
+        if (some)
+            take_in(agent, entrant.channel);
     } while (some && !agent->closed);
     slu_text_restore(&text);
     agent->accepting = false;
