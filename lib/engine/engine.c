@@ -124,13 +124,8 @@ static int create_rings(struct slu_engine *engine)
 {
     int error = slu_places_grow(engine, engine->places, engine->peer_count);
 
-    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++) {
-        error = slu_rings_create(engine, engine->peers[i].rings, i);
-        if (error == 0)
-            error = slu_times_create(engine, engine->peers[i].rings, &engine->peers[i].times);
-        if (error == 0)
-            error = slu_staging_create(engine, engine->peers[i].rings, &engine->peers[i].staging);
-    }
+    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++)
+        error = slu_index_create(engine, &engine->peers[i], i);
     return error;
 }
 
@@ -290,11 +285,8 @@ void slu_engine_destroy(struct slu_engine *engine)
         slu_log(SLUICE_LOG_INFO,
                 "channel %llu: %llu completions of unknown requests were discarded",
                 (unsigned long long)engine->tag, (unsigned long long)engine->discarded);
-    for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++) {
-        slu_rings_destroy(engine->peers[i].rings);
-        slu_times_destroy(engine->peers[i].times);
-        slu_staging_destroy(engine->peers[i].staging);
-    }
+    for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++)
+        slu_index_destroy(&engine->peers[i]);
     slu_timing_destroy(engine);
     slu_places_destroy(engine);
     if (engine->cache != NULL)

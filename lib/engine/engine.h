@@ -37,45 +37,35 @@
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                                      const struct sluice_channel_attr *attr);
 void slu_engine_destroy(struct slu_engine *engine);
-
 /*
  * Checks whether a channel can have these attributes: 0, or the error that slu_engine_create()
  * would give.
  */
 int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_attr *attr);
-
 /* Returns a tag for an engine or a scope, unique in the process. 0 is never given out. */
 uint64_t slu_next_tag(void);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
-
 /*
  * Fails the peers whose byte in which is not 0, or all if which is NULL, without waiting. The drain
  * bound of each begins now, so a following reset, shutdown or close waits for it only once.
  */
 void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which);
-
 /* Adds a prepared peer and writes its endpoint. Returns the peer's index, or an error. */
 int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint);
-
 /* Drains the work of a peer, then removes it. */
 void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer);
-
 /* Reads the endpoint of a peer, whose queue pair must exist. */
 void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
                        struct sluice_endpoint *endpoint);
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote);
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer);
-
 /* Waits until the peer, or every connected peer if it is NULL, has shown a sign of life. */
 int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
-
 /* Does the same, but a wake does not end it: the wake ends the program's next wait instead. */
 int slu_await_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
-
 /* Returns the state of a peer to the program: enters the engine, and polls first. */
 int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer);
-
 /*
  * Answer the program, whose struct may be of another version. Both enter the engine, and poll
  * first.
@@ -84,7 +74,6 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
                    struct sluice_channel_info *info);
 int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
                          struct sluice_error *error);
-
 /* Reads the counters of a peer, or of all if peer is NULL. */
 int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
                  struct sluice_counters *counters);

@@ -18,6 +18,24 @@
 #include "engine/request/message.h"
 #include "engine/statistics/timing.h"
 
+int slu_index_create(struct slu_engine *engine, struct slu_peer *peer, uint32_t index)
+{
+    int error = slu_rings_create(engine, peer->rings, index);
+
+    if (error == 0)
+        error = slu_times_create(engine, peer->rings, &peer->times);
+    if (error == 0)
+        error = slu_staging_create(engine, peer->rings, &peer->staging);
+    return error;
+}
+
+void slu_index_destroy(struct slu_peer *peer)
+{
+    slu_rings_destroy(peer->rings);
+    slu_times_destroy(peer->times);
+    slu_staging_destroy(peer->staging);
+}
+
 /* Returns the lowest free index, or the next new one. */
 static uint32_t find_index(const struct slu_engine *engine)
 {
@@ -30,23 +48,6 @@ static uint32_t find_index(const struct slu_engine *engine)
                                           engine->peers[index].name.index_generation == UINT32_MAX))
         index++;
     return index;
-}
-
-/* Adds the counters of a removed peer to those of the past, so that the sums never decrease. */
-static void keep_counts(struct slu_counts *past, const struct slu_counts *counts)
-{
-    for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++) {
-        past->requests[i] += counts->requests[i];
-        past->bytes[i] += counts->bytes[i];
-    }
-    for (uint32_t i = 0; i < SLU_COUNTED_CLASSES; i++)
-        past->failed[i] += counts->failed[i];
-    past->refused += counts->refused;
-    past->queue_full += counts->queue_full;
-    past->forgotten += counts->forgotten;
-    past->resets += counts->resets;
-    past->arrivals += counts->arrivals;
-    past->strays += counts->strays;
 }
 
 /*
@@ -66,7 +67,8 @@ static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *f
     }
     for (uint32_t i = 0; i < SLU_RINGS; i++)
         peer->rings[i].since = peer->rings[i].next;
-    keep_counts(&engine->past, &peer->counts);
+    /* The sums of the counters never decrease. */
+    slu_counts_add(&engine->past, &peer->counts);
     slu_times_pass_on(engine, peer);
     fresh->name.index_generation = peer->name.index_generation + 1;
     memcpy(&peer->qp, &fresh->qp, sizeof *peer - offsetof(struct slu_peer, qp));
@@ -78,13 +80,9 @@ static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *f
  */
 static void forget(struct slu_engine *engine, struct slu_peer *fresh)
 {
-    slu_rings_destroy(fresh->rings);
-    slu_times_destroy(fresh->times);
-    if (fresh->staging == NULL)
-        return;
     if (engine->guarded)
         engine->transport->cq_leave(engine->cq);
-    slu_staging_destroy(fresh->staging);
+    slu_index_destroy(fresh);
     if (engine->guarded)
         engine->transport->cq_enter(engine->cq);
 }
@@ -102,11 +100,7 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
     if (error == 0)
         error = slu_peer_identify(&fresh);
     if (error == 0 && index == engine->peer_count)
-        error = slu_rings_create(engine, fresh.rings, index);
-    if (error == 0 && index == engine->peer_count)
-        error = slu_times_create(engine, fresh.rings, &fresh.times);
-    if (error == 0 && index == engine->peer_count)
-        error = slu_staging_create(engine, fresh.rings, &fresh.staging);
+        error = slu_index_create(engine, &fresh, index);
     if (error == 0)
         error = slu_room_grow(engine);
     if (error < 0) {

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "engine/engine.h"
 #include "engine/progress/progress.h"
 
@@ -68,27 +70,27 @@ _Static_assert(SLU_OPCODES <= SLU_COUNTED_OPCODES && SLU_COUNTED_OPCODES <= ROOM
 _Static_assert(SLUICE_CLASS_PROTOCOL < SLU_COUNTED_CLASSES && SLU_COUNTED_CLASSES <= ROOM(failed),
                "room for each enum sluice_error_class");
 
-static void add_peer(const struct slu_counts *counts, struct sluice_counters *counters)
+/* Writes the counters of a peer, or sums of them, for the program. */
+static void copy_counts(const struct slu_counts *counts, struct sluice_counters *counters)
 {
-    for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++) {
-        counters->requests[i] += counts->requests[i];
-        counters->bytes[i] += counts->bytes[i];
-    }
-    for (uint32_t i = 0; i < SLU_COUNTED_CLASSES; i++)
-        counters->failed[i] += counts->failed[i];
-    counters->refused += counts->refused;
-    counters->queue_full += counts->queue_full;
-    counters->forgotten += counts->forgotten;
-    counters->resets += counts->resets;
-    counters->arrivals += counts->arrivals;
-    counters->strays += counts->strays;
+    memcpy(counters->requests, counts->requests, sizeof counts->requests);
+    memcpy(counters->bytes, counts->bytes, sizeof counts->bytes);
+    memcpy(counters->failed, counts->failed, sizeof counts->failed);
+    counters->refused = counts->refused;
+    counters->queue_full = counts->queue_full;
+    counters->forgotten = counts->forgotten;
+    counters->resets = counts->resets;
+    counters->arrivals = counts->arrivals;
+    counters->strays = counts->strays;
 }
 
-static void add_engine(const struct slu_engine *engine, struct sluice_counters *counters)
+static void add_up(const struct slu_engine *engine, struct sluice_counters *counters)
 {
+    struct slu_counts sum = engine->past;
+
     for (uint32_t i = 0; i < engine->peer_count; i++)
-        add_peer(&engine->peers[i].counts, counters);
-    add_peer(&engine->past, counters);
+        slu_counts_add(&sum, &engine->peers[i].counts);
+    copy_counts(&sum, counters);
     counters->discarded = engine->discarded;
     counters->polls = engine->polls;
     counters->sleeps = engine->sleeps;
@@ -104,9 +106,9 @@ int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
     if (error < 0)
         return error;
     if (peer != NULL)
-        add_peer(&peer->counts, &known);
+        copy_counts(&peer->counts, &known);
     else
-        add_engine(engine, &known);
+        add_up(engine, &known);
     slu_info_copy(counters, &known, sizeof known);
     return 0;
 }

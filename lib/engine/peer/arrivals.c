@@ -150,23 +150,10 @@ static void count_arrival(struct slu_engine *engine, struct slu_peer *peer, cons
 static void refuse_message(struct slu_engine *engine, struct slu_peer *peer,
                            const struct slu_wc *wc)
 {
+    slu_peers_alerted(engine);
     slu_peer_fail(engine, peer, wc->status, SLUICE_OP_RECEIVE, wc->vendor);
     snprintf(peer->reason, sizeof peer->reason,
              "it sent a message, and this side takes immediates alone (arrival_tags)");
-}
-
-static void lose_peer(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
-{
-    bool inferred = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
-
-    slu_peers_alerted(engine);
-    if (slu_class_of(wc->status, SLUICE_OP_RECEIVE) == SLUICE_CLASS_TRUNCATED)
-        refuse_message(engine, peer, wc);
-    else
-        slu_peer_fail_alone(
-            engine, peer,
-            slu_peer_judge_loss(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status),
-            wc->vendor, inferred, "");
 }
 
 /*
@@ -176,8 +163,12 @@ static void lose_peer(struct slu_engine *engine, struct slu_peer *peer, const st
 static __attribute__((noinline)) void end_rare(struct slu_engine *engine, struct slu_peer *peer,
                                                const struct slu_wc *wc)
 {
-    if (wc->status != SLUICE_STATUS_SUCCESS && peer->state == SLUICE_STATE_READY)
-        lose_peer(engine, peer, wc);
+    if (wc->status != SLUICE_STATUS_SUCCESS && peer->state == SLUICE_STATE_READY) {
+        if (slu_class_of(wc->status, SLUICE_OP_RECEIVE) == SLUICE_CLASS_TRUNCATED)
+            refuse_message(engine, peer, wc);
+        else
+            slu_peer_fail_of_own(engine, peer, wc);
+    }
     if (peer->state == SLUICE_STATE_READY)
         fill(engine, peer);
     else if (peer->arrivals_posted == 0)

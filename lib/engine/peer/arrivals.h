@@ -10,11 +10,9 @@
  * posts the receives of a peer that has just connected.
  */
 int slu_arrivals_create(struct slu_engine *engine);
-
 /* Checks whether there is room for the receives of one more peer. */
 int slu_arrivals_grow(const struct slu_engine *engine);
 int slu_arrivals_begin(struct slu_engine *engine, struct slu_peer *peer);
-
 /* Handles the completion of a receive for arrivals, by its id. */
 void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc);
 void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer);

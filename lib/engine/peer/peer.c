@@ -143,6 +143,17 @@ void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint3
     peer->cause_inferred = inferred;
 }
 
+void slu_peer_fail_of_own(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
+{
+    bool inferred = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
+    uint32_t status = inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status;
+
+    slu_peers_alerted(engine);
+    if (peer->state == SLUICE_STATE_READY)
+        slu_peer_fail_alone(engine, peer, slu_peer_judge_loss(engine, peer, status), wc->vendor,
+                            inferred, "");
+}
+
 void slu_peers_alerted(struct slu_engine *engine)
 {
     struct slu_alert alert;

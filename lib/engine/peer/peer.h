@@ -7,16 +7,12 @@
 
 /* Initialises an empty peer, without a queue pair. */
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer);
-
 /* Initialises the probes of a peer that is not connected. */
 void slu_probe_init(struct slu_peer *peer);
-
 /* Fires the trace probe for a changed state. */
 void slu_peer_tell_state(const struct slu_engine *engine, const struct slu_peer *peer);
-
 /* Copies the text of the thread's last failure to the peer, for sluice_error.text. */
 void slu_peer_keep_reason(struct slu_peer *peer);
-
 /*
  * Returns whether the oldest request in the peer's send queue is a message that the peer has not
  * received yet.
@@ -60,39 +56,36 @@ static inline bool slu_peer_over(const struct slu_peer *peer)
 /* Moves the peer to FAILED, with this cause unless it already has one. Idempotent. */
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor);
-
 /*
  * Returns the status of a lost peer: SLUICE_STATUS_PEER_CLOSED if the peer said that it closes.
  * Statuses that are no loss are returned unchanged.
  */
 uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *peer,
                              uint32_t status);
-
 /*
  * Sends the peer a note that the program ends the connection. Callers send it to several peers
  * before they close the first.
  */
 void slu_peer_say_closed(const struct slu_engine *engine, const struct slu_peer *peer);
-
 /* Sends that note, then moves the peer to FAILED, because the program ends the connection. */
 void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer);
-
 /* Does the same as slu_peer_fail(), for a failure that no request reported. reason is its text. */
 void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                          uint32_t vendor, bool inferred, const char *reason);
-
+/*
+ * Fails a peer because a work request of the library itself has failed. A queue pair that fails
+ * without a reason has lost its peer.
+ */
+void slu_peer_fail_of_own(struct slu_engine *engine, struct slu_peer *peer,
+                          const struct slu_wc *wc);
 /* Fails the peers for which the device has raised an event. */
 void slu_peers_alerted(struct slu_engine *engine);
-
 /* Fails a peer whose queue pair has failed since the last poll. */
 void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer);
-
 /* Counts the requests of the peer that have succeeded. */
 uint64_t slu_peer_successes(const struct slu_peer *peer);
-
 /* Returns whether the peer has shown a sign of life since it was connected. */
 bool slu_probe_heard(struct slu_peer *peer);
-
 /* Notes that a connected peer has shown a sign of life by other means: it needs no probe. */
 void slu_peer_heard(struct slu_peer *peer);
 

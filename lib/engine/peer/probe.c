@@ -135,22 +135,6 @@ void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer)
     give_up_id(engine, peer);
 }
 
-/*
- * Fails the peer of a failed probe. As with a request, a queue pair that fails without a reason has
- * lost its peer.
- */
-static void fail_peer(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
-{
-    bool inferred = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
-
-    slu_peers_alerted(engine);
-    if (peer->state == SLUICE_STATE_READY)
-        slu_peer_fail_alone(
-            engine, peer,
-            slu_peer_judge_loss(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status),
-            wc->vendor, inferred, "");
-}
-
 bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc)
 {
     struct slu_peer *peer = find_peer(engine, wc->id);
@@ -161,7 +145,7 @@ bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc)
     if (peer->state != SLUICE_STATE_READY)
         return true;
     if (wc->status != SLUICE_STATUS_SUCCESS) {
-        fail_peer(engine, peer, wc);
+        slu_peer_fail_of_own(engine, peer, wc);
         return true;
     }
     peer->probe.answered = true;

@@ -8,13 +8,11 @@
 /* Returns whether the peer has failed, and why. The caller has entered the engine. */
 bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                     struct sluice_error *error);
-
 /*
  * Returns the error of a failed request that had this deadline, with a text that gives the reason.
  */
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
                         int64_t time);
-
 /*
  * Returns -ETIMEDOUT for a request that was posted and late, whose peer's error is not known any
  * more.

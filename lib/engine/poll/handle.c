@@ -49,13 +49,13 @@ static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t i
 }
 
 /* Finds the result of an id in failure.c, with the same check of the peer. */
-static bool find_failure(struct slu_engine *engine, uint64_t id,
+static bool find_failure(struct slu_engine *engine, uint64_t id, bool drop,
                          struct sluice_completion *completion)
 {
     const struct slu_ring *ring = slu_ring_of(engine, id);
 
     return (ring == NULL || slu_ring_is_of_today(ring, id)) &&
-           slu_failure_find(engine, id, completion);
+           slu_failure_find(engine, id, drop, completion);
 }
 
 /*
@@ -73,7 +73,7 @@ static int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64
                       struct sluice_completion *completion)
 {
     if (SLU_UNLIKELY(entry == NULL))
-        return find_failure(engine, id, completion) ? 0 : fail_stale();
+        return find_failure(engine, id, false, completion) ? 0 : fail_stale();
     slu_entry_result(entry, slu_id_peer(id), entry->marks.failed, completion);
     if (entry->state == SLU_ENTRY_DONE)
         slu_entry_seen(engine, entry);
@@ -237,9 +237,7 @@ int slu_detach(struct slu_engine *engine, const struct sluice_handle *handle)
     entry = find_entry(engine, handle->id);
     if (entry != NULL)
         detach_entry(engine, entry);
-    else if (find_failure(engine, handle->id, &unused))
-        slu_failure_drop(engine, handle->id);
-    else
+    else if (!find_failure(engine, handle->id, true, &unused))
         error = fail_stale();
     slu_engine_leave(engine);
     return error;

@@ -9,14 +9,12 @@
 int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count);
 int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion);
 int slu_flush(struct slu_engine *engine, int64_t timeout);
-
 /* Wait for the request of a handle, cancel it, and detach it. */
 int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handle, int64_t timeout,
                     struct sluice_completion *completion);
 int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
                struct sluice_completion *completion);
 int slu_detach(struct slu_engine *engine, const struct sluice_handle *handle);
-
 /*
  * Do the same as slu_poll() and slu_wait_handle(), for the work of one owner, whose handles have
  * that tag.
@@ -25,7 +23,6 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completions, uint32_t count);
 int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,
                     int64_t timeout, struct sluice_completion *completion);
-
 /* Counts the arrivals of a tag; waits until there are at least that many. */
 int slu_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t *count);
 int slu_wait_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t least, int64_t timeout);

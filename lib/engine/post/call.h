@@ -38,10 +38,8 @@ static inline void slu_call_begin(struct slu_call *call, struct slu_engine *engi
 
 /* Starts the deadline of a call. Failures of the call before this are not a missed deadline. */
 void slu_call_set_due(struct slu_call *call);
-
 /* Waits for what the call has posted, leaves the engine, and returns the result. */
 int slu_call_finish(struct slu_call *call);
-
 /* Returns the first failure of a complete call, with its text. */
 int slu_call_failure(const struct slu_call *call);
 

@@ -11,7 +11,6 @@
  */
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                struct sluice_completion *completions);
-
 /*
  * Blocking calls of one request. immediate and completion may be NULL; a NULL remote is an error
  * with a text. The arguments have the order of the channel calls, so that forwarding them costs
@@ -28,7 +27,6 @@ int slu_submit_read(struct slu_engine *engine, const struct sluice_sge *sges, ui
                     const struct sluice_remote_mr *remote, int64_t deadline, uint32_t peer);
 int slu_submit_receive(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
                        int64_t deadline, struct sluice_completion *completion, uint32_t peer);
-
 /* Posts the longest prefix of the requests for which there is room. Returns its length. */
 int slu_post(struct slu_engine *engine, const struct sluice_request *requests, uint32_t count,
              int64_t deadline, struct sluice_handle *handles);
@@ -50,23 +48,19 @@ static inline int slu_post_request(struct slu_engine *engine, const struct sluic
  * posted.
  */
 void slu_post_call(struct slu_call *call, enum slu_queue queue);
-
 /* Goes on with stalled peers that have room again or have failed. */
 void slu_post_stalled(struct slu_call *call);
-
 /*
  * Requests of the library itself, beside the program's. Their results are discarded, and they
  * displace no result of the program. The caller has entered the engine.
  */
 /* Returns whether count requests can be posted to a peer now. */
 bool slu_has_room(const struct slu_engine *engine, uint32_t peer, uint32_t count);
-
 /*
  * Posts one send, write or read, for which there must be room. Returns its id, or one that is never
  * in flight if the peer is not ready.
  */
 uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_request *request);
-
 /* Returns whether the request with that id is in flight. No request has the id 0. */
 bool slu_is_pending(struct slu_engine *engine, uint64_t id);
 

@@ -50,7 +50,6 @@ static inline uint32_t slu_peer_room(const struct slu_engine *engine, const stru
 /* Fails the peer of a request that the driver refused, and makes its drain due at once. */
 void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
                       int error);
-
 /* Does the same for the first request of a chain that the driver did not take, by its id. */
 void slu_chain_refused(struct slu_engine *engine, struct slu_peer *peer, uint64_t id, int error);
 

@@ -18,32 +18,24 @@
 
 /* Handles a completion on the slow path: of no request, of a part, out of order, or a failure. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc);
-
 /* Goes on polling until the sink is full, or nothing is left. */
 void slu_progress_rest(struct slu_engine *engine);
-
 /* Polls until the completion queue is empty. */
 void slu_progress_all(struct slu_engine *engine);
-
 /* Handles the return value of a poll. Returns how many completions came. */
 int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count);
-
 /* Polls once, for at most that many completions. Returns how many came. */
 int slu_poll_queue(struct slu_engine *engine, uint32_t most);
-
 /* Checks for overdue work after a poll that returned count. Returns whether anything came. */
 bool slu_look_at_clock(struct slu_engine *engine, int count);
-
 /*
  * Completes a request with a failure: nothing of it is in flight, and nothing will be, because its
  * peer failed.
  */
 void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
                        struct slu_entry *entry);
-
 /* Destroys the queue pair of a peer, and then completes the work that it held. */
 void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer);
-
 /* Deregisters regions that the program gave up, once no posted work names them. */
 void slu_end_regions(struct slu_engine *engine);
 

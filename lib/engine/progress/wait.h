@@ -7,25 +7,21 @@
 
 /* Polls once, without waiting. Returns whether anything completed. */
 bool slu_progress(struct slu_engine *engine);
-
 /*
  * Makes progress until ready(argument) or the absolute time. Returns whether it is ready. The
  * caller has entered the engine.
  */
 bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
               int64_t until);
-
 /*
  * Does the same as slu_wait(), for calls that a wake ends. Returns 1 if ready, 0 if the time is up,
  * and -EINTR, with its text, if woken. A wait that is ready is never interrupted.
  */
 int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
                            int64_t until);
-
 /* Does the same until the request is not pending. interruptible is whether a wake ends it. */
 int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
                    int64_t until);
-
 /* Waits until the work of a failed peer has ended, for at most the drain bound. */
 void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer);
 

@@ -189,52 +189,34 @@ static int check_wrap(const struct slu_item *item, uint64_t length, uint32_t i)
 }
 
 /*
- * Checks the blocks of a message, which has no remote side: the peer's own request places the bytes
- * there.
+ * Checks both sides. A message has no remote one: the peer's own request places the bytes there.
  */
-static int check_message(const struct slu_item *item, const struct sluice_blocks *blocks,
-                         uint64_t local_length, uint32_t i)
+static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks,
+                       uint64_t local_length, uint32_t i)
 {
+    bool message = slu_item_is_gathered(item);
     const struct looked_at local = {"local", &blocks->local, local_length, i, true};
-    const struct looked_at remote = {"remote", &blocks->remote, 0, i, true};
+    const struct looked_at remote = {"remote", &blocks->remote, message ? 0 : item->remote->length,
+                                     i, message};
     int error = check_layout(&local);
     uint64_t bytes;
 
     if (error == 0)
         error = check_layout(&remote);
-    if (error == 0 && blocks->remote.kind != SLUICE_LAYOUT_CONTIGUOUS)
+    if (error == 0 && message && blocks->remote.kind != SLUICE_LAYOUT_CONTIGUOUS)
         return slu_misuse(EINVAL,
                           "request %u: blocks.remote of a %s must be all 0: the peer's own request "
                           "says where its bytes lie",
                           i, slu_opcode_name(item->opcode));
     if (error == 0)
-        error = add_up(&local, &bytes);
+        error = compare_sides(&local, &remote);
     if (error == 0)
         error = check_wrap(item, local_length, i);
-    return error == 0 ? check_memory(&local, slu_blocks_bytes_within(blocks, local_length)) : error;
-}
-
-/* Checks the blocks of a write or a read, the only operations with a remote side. */
-static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks,
-                       uint64_t local_length, uint32_t i)
-{
-    struct looked_at local = {"local", &blocks->local, local_length, i, true};
-    struct looked_at remote = {"remote", &blocks->remote, item->remote->length, i, false};
-    int error = check_layout(&local);
-    uint64_t bytes;
-
-    if (error == 0)
-        error = check_layout(&remote);
-    if (error == 0)
-        error = compare_sides(&local, &remote);
-    if (error < 0)
-        return error;
-    error = check_wrap(item, local_length, i);
     if (error < 0)
         return error;
     bytes = slu_blocks_bytes_within(blocks, local_length);
     error = check_memory(&local, bytes);
-    return error == 0 ? check_memory(&remote, bytes) : error;
+    return error == 0 && !message ? check_memory(&remote, bytes) : error;
 }
 
 int slu_blocks_check(const struct slu_item *item, uint32_t i)
@@ -248,8 +230,7 @@ int slu_blocks_check(const struct slu_item *item, uint32_t i)
     if (error < 0)
         return error;
     length = blocks->local_length != 0 ? blocks->local_length : item->sges->length;
-    return slu_item_is_gathered(item) ? check_message(item, blocks, length, i)
-                                      : check_sides(item, blocks, length, i);
+    return check_sides(item, blocks, length, i);
 }
 
 int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,
@@ -258,7 +239,8 @@ int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,
     const struct sluice_sge sge = {.addr = addr};
     const struct sluice_remote_mr remote = {.length = remote_length};
     const struct sluice_request request = {.blocks = blocks};
-    const struct slu_item item = {.request = &request, .sges = &sge, .remote = &remote};
+    const struct slu_item item = {
+        .request = &request, .sges = &sge, .remote = &remote, .opcode = SLUICE_OP_WRITE};
     int error = check_size(blocks, 0);
 
     if (error == 0 && blocks->local_length != 0)

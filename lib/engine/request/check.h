@@ -22,17 +22,14 @@ _Static_assert(SLU_ALIKE == 1 << SLU_QUEUES, "a bit of its own");
 #define SLU_NAMES_PLAIN INT32_MIN
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
-
 /* Checks the blocks of an item: 0, or the error. */
 int slu_blocks_check(const struct slu_item *item, uint32_t index);
-
 /*
  * Checks blocks that do not belong to a channel's request, within memory of the given lengths on
  * each side. Returns 0 and the bytes that they move, or an error whose text calls them request 0.
  */
 int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,
                             uint64_t local_length, uint64_t remote_length, uint64_t *bytes);
-
 /* Checks whether regions can be obtained for an item of plain memory: 0, or the error. */
 int slu_borrow_check(const struct slu_engine *engine, const struct slu_item *item, uint32_t index);
 

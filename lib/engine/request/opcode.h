@@ -26,7 +26,6 @@ static inline bool slu_opcode_is_atomic(uint32_t opcode)
 
 /* Returns "send" and so on, a static string. */
 const char *slu_opcode_name(uint32_t opcode);
-
 /* Returns "send to" and so on, a static string. */
 const char *slu_opcode_phrase(uint32_t opcode);
 

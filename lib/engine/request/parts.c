@@ -98,11 +98,6 @@ void slu_parts_begin(struct slu_parts *parts, const struct slu_engine *engine,
     begin_side(&parts->remote, &blocks->remote, base, item->bytes, offset);
 }
 
-static inline uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Returns whether the next local bytes directly follow the last piece of a part. */
 static inline bool goes_on(const struct sluice_sge *last, const struct slu_side *local)
 {
@@ -121,7 +116,7 @@ void slu_parts_next(struct slu_parts *parts, struct sluice_sge *pieces, struct s
      * Elements without bytes are skipped. An element that a part uses partly goes on in the next.
      */
     while (parts->left > 0 && room > 0 && remote->addr == end) {
-        uint64_t bytes = least(least(local->left, remote->left), room);
+        uint64_t bytes = slu_least(slu_least(local->left, remote->left), room);
 
         if (count > 0 && goes_on(&pieces[count - 1], local)) {
             pieces[count - 1].length += (uint32_t)bytes;

@@ -40,18 +40,24 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
                 sluice_status_name(failure->completion.status));
 }
 
+static struct slu_failure *find(struct slu_engine *engine, uint64_t id)
+{
+    for (uint32_t i = 0; i < SLU_FAILURES; i++)
+        if (engine->failures[i].id == id)
+            return &engine->failures[i];
+    return NULL;
+}
+
 /*
  * Returns a free place, else one that was seen, else the owner's oldest, else the other owner's
  * oldest.
  */
 static struct slu_failure *find_place(struct slu_engine *engine, enum slu_owner owner)
 {
-    struct slu_failure *place;
+    struct slu_failure *place = find(engine, 0);
 
-    for (uint32_t i = 0; i < SLU_FAILURES; i++)
-        if (engine->failures[i].id == 0)
-            return &engine->failures[i];
-    place = find_oldest(engine, SLU_OWNER_CALL);
+    if (place == NULL)
+        place = find_oldest(engine, SLU_OWNER_CALL);
     if (place != NULL)
         return place;
     place = find_oldest(engine, owner);
@@ -93,8 +99,8 @@ uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_owner owne
 
 void slu_failure_see(struct slu_engine *engine, struct slu_failure *failure)
 {
+    engine->failure_count -= failure->owner != SLU_OWNER_CALL;
     failure->owner = SLU_OWNER_CALL;
-    engine->failure_count--;
 }
 
 bool slu_failure_take(struct slu_engine *engine, enum slu_owner owner, uint64_t before,
@@ -109,29 +115,16 @@ bool slu_failure_take(struct slu_engine *engine, enum slu_owner owner, uint64_t 
     return true;
 }
 
-bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion)
+bool slu_failure_find(struct slu_engine *engine, uint64_t id, bool drop,
+                      struct sluice_completion *completion)
 {
-    for (uint32_t i = 0; id != 0 && i < SLU_FAILURES; i++) {
-        struct slu_failure *failure = &engine->failures[i];
+    struct slu_failure *failure = id != 0 ? find(engine, id) : NULL;
 
-        if (failure->id != id)
-            continue;
-        *completion = failure->completion;
-        engine->failure_count -= failure->owner != SLU_OWNER_CALL;
-        failure->owner = SLU_OWNER_CALL;
-        return true;
-    }
-    return false;
-}
-
-bool slu_failure_drop(struct slu_engine *engine, uint64_t id)
-{
-    struct sluice_completion unused;
-
-    if (!slu_failure_find(engine, id, &unused))
+    if (failure == NULL)
         return false;
-    for (uint32_t i = 0; i < SLU_FAILURES; i++)
-        if (engine->failures[i].id == id)
-            engine->failures[i].id = 0;
+    *completion = failure->completion;
+    slu_failure_see(engine, failure);
+    if (drop)
+        failure->id = 0;
     return true;
 }

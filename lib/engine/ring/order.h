@@ -11,13 +11,10 @@
 /* Makes room for that many results of each queue, for that many peers. */
 int slu_places_grow(struct slu_engine *engine, const uint32_t places[SLU_QUEUES], uint32_t peers);
 void slu_places_destroy(struct slu_engine *engine);
-
 /* Frees a place of a queue whose places are all held: forgets the oldest unseen success. */
 void slu_place_clear(struct slu_engine *engine, enum slu_queue queue);
-
 /* Moves the unseen result of an entry elsewhere, because the entry is needed. */
 void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry);
-
 /*
  * Returns the oldest unseen entry of an order of that owner, whose id is at the tail afterwards;
  * NULL: none.
@@ -34,14 +31,11 @@ struct slu_first {
 struct slu_first slu_order_find(struct slu_engine *engine, enum slu_owner owner,
                                 bool (*is_earlier)(const struct slu_entry *one,
                                                    const struct slu_entry *other));
-
 /* Takes the entry that was found, of which there must be one: it is seen from then on. */
 void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
                     struct sluice_completion *completion);
-
 /* Drops the ids of results that are not unseen any more. */
 void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order);
-
 /* Takes the oldest unseen result of an owner. Returns false if there is none. */
 bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completion);
@@ -86,23 +80,18 @@ static inline void slu_order_push(struct slu_engine *engine, enum slu_owner owne
 int slu_aside_grow(struct slu_engine *engine, uint32_t results);
 void slu_aside_destroy(struct slu_engine *engine);
 void slu_aside_keep(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
-
 /* failure.c, for failures: keeps that of an entry. */
 void slu_failure_keep_entry(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
-
 /* Keeps the failure of a request that never had an entry. Returns its id. */
 uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_owner owner, uint32_t index,
                                   const struct sluice_completion *completion);
-
 /* Takes the owner's oldest failure, if it is older than that number. It is seen from then on. */
 bool slu_failure_take(struct slu_engine *engine, enum slu_owner owner, uint64_t before,
                       struct sluice_completion *completion);
-
-/* Marks an unseen failure as seen. */
+/* Marks a failure as seen. */
 void slu_failure_see(struct slu_engine *engine, struct slu_failure *failure);
-bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion);
-
-/* Forgets a failure, seen or not. Returns whether it was there. */
-bool slu_failure_drop(struct slu_engine *engine, uint64_t id);
+/* Returns whether there is a failure of that id, which is seen, or dropped, from then on. */
+bool slu_failure_find(struct slu_engine *engine, uint64_t id, bool drop,
+                      struct sluice_completion *completion);
 
 #endif

@@ -11,15 +11,12 @@
  * peer has the index now.
  */
 struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t peer, uint32_t flags);
-
 /* Gives a result to a call, which keeps the first failures. */
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
-
 /* Give the result of an entry to its call. The second is for calls that want completions. */
 void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer);
 void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer);
-
 /* Fills in the failure of an entry that is not pending. */
 void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *completion);
 

@@ -32,6 +32,12 @@ struct slu_counts {
     uint64_t arrivals, strays; /* see struct slu_arrivals */
 };
 
+static inline void slu_counts_add(struct slu_counts *sum, const struct slu_counts *counts)
+{
+    for (size_t i = 0; i < sizeof *sum / sizeof(uint64_t); i++)
+        ((uint64_t *)sum)[i] += ((const uint64_t *)counts)[i];
+}
+
 /* The identity of a peer and of the remote that it was connected to. A reset keeps it. */
 struct slu_name {
     uint64_t identity; /* random */
