@@ -129,19 +129,24 @@ static void destroy_event_channel(struct rdma_event_channel *base)
     pthread_mutex_unlock(&lock);
 }
 
+/*
+ * Takes the byte and the event in one step: an id that moves to another channel meanwhile takes
+ * both along.
+ */
 static int get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **event)
 {
     struct channel *channel = (struct channel *)base;
     char byte;
-    if (read(channel->base.fd, &byte, 1) != 1) {
-        return -1;
-    }
+    int error = EAGAIN;
     pthread_mutex_lock(&lock);
-    *event = &channel->first->base;
-    channel->first = channel->first->next;
-    ((struct id *)(*event)->id)->unacked++;
-    pthread_mutex_unlock(&lock);
-    return 0;
+    if (channel->first != NULL) {
+        require(read(channel->base.fd, &byte, 1) == 1, "no byte");
+        *event = &channel->first->base;
+        channel->first = channel->first->next;
+        ((struct id *)(*event)->id)->unacked++;
+        error = 0;
+    }
+    return result(error);
 }
 
 static int ack_cm_event(struct rdma_cm_event *event)
