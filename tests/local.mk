@@ -22,6 +22,7 @@ include tests/list/local.mk
 include tests/memory/local.mk
 include tests/node/local.mk
 include tests/scope/local.mk
+include tests/sim/local.mk
 include tests/soft/local.mk
 include tests/verbs/local.mk
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The faults of a run: they follow from the seed, and each has a number, so that a run can be
+ * repeated without some of them.
+ */
+#ifndef SIM_FAULT_H
+#define SIM_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "process.h"
+
+void sim_faults_plan(bool wanted, struct sim_process **processes, uint32_t ranks);
+void sim_faults_end(void);
+bool sim_fault_was_killed(uint32_t rank);
+uint32_t sim_faults_killed(void);
+/* Leaves a fault out; called before the plan. */
+void sim_fault_skip(uint32_t number);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process finds out about itself and its host: files, environment, clock, addresses. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/membarrier.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "random.h"
+#include "report.h"
+#include "system.h"
+
+char *sim_environ[] = {NULL};
+
+/* Seconds between the clock of the day and that of the host. */
+#define EPOCH INT64_C(1790000000)
+
+/* Fills in the text of a file below /proc; false: there is no such file. */
+static bool fill_file(const char *path, char *text, size_t room)
+{
+    const struct sim_process *self = sim_task->process, *process = self;
+    int pid = 0, count;
+    if (strcmp(path, "/proc/sys/kernel/random/boot_id") == 0) {
+        snprintf(text, room, "00000000-0000-4000-8000-%012x\n", self->host->index + 1);
+        return true;
+    }
+    if (strcmp(path, "/proc/self/timens_offsets") == 0) {
+        text[0] = '\0';
+        return true;
+    }
+    if (strcmp(path, "/proc/self/stat") != 0) {
+        count = 0;
+        if (sscanf(path, "/proc/%d/stat%n", &pid, &count) != 1 || path[count] != '\0' ||
+            count == 0) {
+            return false;
+        }
+        process = sim_process_find(self->host, pid);
+    }
+    if (process == NULL) {
+        return false;
+    }
+    count = snprintf(text, room, "%d (rank) S", process->pid);
+    for (int field = 4; field <= 52; field++) {
+        count += snprintf(text + count, room - (size_t)count, " %lld",
+                          field == 22 ? (long long)(process->began / 10000000 + process->pid) : 0);
+    }
+    return true;
+}
+
+int sys_open(const char *path, int flags, ...)
+{
+    char text[1024];
+    int real, error = EMFILE;
+    sim_tick(1500);
+    (void)flags;
+    if (strcmp(path, "/proc/self/maps") == 0) {
+        return sim_file_make(open(path, O_RDONLY | O_CLOEXEC));
+    }
+    if (!fill_file(path, text, sizeof text)) {
+        return sim_error(ENOENT);
+    }
+    if (sim_fault_is_due("open", &error)) {
+        return sim_error(error);
+    }
+    real = memfd_create(path, MFD_CLOEXEC);
+    sim_require(real >= 0 && write(real, text, strlen(text)) == (ssize_t)strlen(text) &&
+                    lseek(real, 0, SEEK_SET) == 0,
+                "no file for the simulation");
+    return sim_file_make(real);
+}
+
+int sys_stat(const char *path, struct stat *status)
+{
+    static const char *const namespaces[] = {"net", "user", "pid", "time", "time_for_children"};
+    sim_call();
+    memset(status, 0, sizeof *status);
+    for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "/proc/self/ns/%s", namespaces[i]);
+        if (strcmp(path, name) == 0) {
+            /* Hosts have namespaces of their own, though the numbers may be the same. */
+            status->st_ino = 4026531840 + (i < 3 ? i : 3);
+            return 0;
+        }
+    }
+    return sim_error(ENOENT);
+}
+
+int sys_access(const char *path, int mode)
+{
+    (void)path;
+    (void)mode;
+    sim_call();
+    return sim_error(ENOENT);
+}
+
+FILE *sys_fdopen(int fd, const char *mode)
+{
+    struct sim_object *object = sim_descriptor(fd);
+    FILE *file;
+    if (object == NULL || object->real < 0) {
+        return NULL;
+    }
+    file = fdopen(dup(object->real), mode);
+    sim_require(file != NULL, "no file for the simulation");
+    sys_close(fd);
+    return file;
+}
+
+DIR *sys_fdopendir(int fd)
+{
+    (void)fd;
+    sim_fail("fdopendir(3) is not simulated: open(2) finds no folder");
+}
+
+char *sys_getenv(const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *const *at = sim_task->process->environment; at != NULL && *at != NULL; at++) {
+        if (strncmp(*at, name, length) == 0 && (*at)[length] == '=') {
+            return (char *)(uintptr_t)(*at + length + 1);
+        }
+    }
+    return NULL;
+}
+
+pid_t sys_getpid(void)
+{
+    return sim_task->process->pid;
+}
+
+uid_t sys_geteuid(void)
+{
+    return 1000;
+}
+
+int sys_uname(struct utsname *name)
+{
+    memset(name, 0, sizeof *name);
+    strcpy(name->sysname, "Linux");
+    strcpy(name->release, "6.1.0");
+    sys_gethostname(name->nodename, sizeof name->nodename);
+    return 0;
+}
+
+int sys_gethostname(char *name, size_t room)
+{
+    snprintf(name, room, "host%u", sim_task->process->host->index);
+    return 0;
+}
+
+int sys_getrlimit(int resource, struct rlimit *limit)
+{
+    rlim_t value =
+        resource == RLIMIT_NOFILE ? (rlim_t)sim_task->process->descriptor_limit : RLIM_INFINITY;
+    *limit = (struct rlimit){value, value};
+    return 0;
+}
+
+int sys_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+    (void)pid;
+    memset(set, 0, bytes);
+    CPU_SET_S(0, bytes, set);
+    CPU_SET_S(1, bytes, set);
+    return (int)bytes;
+}
+
+int sys_sched_yield(void)
+{
+    sim_tick(400);
+    return 0;
+}
+
+long sys_sysconf(int name)
+{
+    sim_call();
+    return sysconf(name);
+}
+
+int sys_prctl(int option, ...)
+{
+    (void)option;
+    return 0;
+}
+
+long sys_syscall(long number, ...)
+{
+    sim_call();
+    switch (number) {
+    case SYS_membarrier: /* tasks take turns, so their memory is always up to date */
+        return 0;
+    case SYS_mbind:
+        return sim_error(ENOSYS);
+    case SYS_close_range:
+        return sim_error(ENOSYS);
+    default:
+        sim_fail("syscall(2) %ld is not simulated", number);
+    }
+}
+
+ssize_t sys_getrandom(void *bytes, size_t count, unsigned flags)
+{
+    uint8_t *to = bytes;
+    (void)flags;
+    sim_call();
+    for (size_t i = 0; i < count; i++) {
+        to[i] = (uint8_t)sim_random(SIM_SYSTEM);
+    }
+    return (ssize_t)count;
+}
+
+int sys_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    sim_tick(25);
+    *time = (struct timespec){sim_task->now / 1000000000, sim_task->now % 1000000000};
+    if (clock == CLOCK_REALTIME) {
+        time->tv_sec += EPOCH;
+    }
+    return 0;
+}
+
+/* Numbers only: a name server is not simulated, and the host's must not be asked. */
+int sys_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                    struct addrinfo **list)
+{
+    struct addrinfo wish = hints != NULL ? *hints : (struct addrinfo){.ai_family = AF_UNSPEC};
+    sim_tick(20000);
+    wish.ai_flags |= AI_NUMERICHOST;
+    wish.ai_family = wish.ai_family == AF_UNSPEC ? AF_INET : wish.ai_family;
+    return getaddrinfo(name != NULL && strcmp(name, "localhost") == 0 ? "127.0.0.1" : name, service,
+                       &wish, list);
+}
+
+struct interface {
+    struct ifaddrs base; /* the first field */
+    struct sockaddr_in address, mask;
+};
+
+int sys_getifaddrs(struct ifaddrs **list)
+{
+    static char names[2][8] = {"lo", "eth0"};
+    struct interface *interfaces = calloc(2, sizeof *interfaces);
+    sim_require(interfaces != NULL, "no memory for addresses");
+    sim_tick(20000);
+    for (int i = 0; i < 2; i++) {
+        struct interface *at = &interfaces[i];
+        at->base.ifa_name = names[i];
+        at->base.ifa_flags = IFF_UP | IFF_RUNNING | (i == 0 ? IFF_LOOPBACK : 0);
+        at->base.ifa_addr = (struct sockaddr *)&at->address;
+        at->base.ifa_netmask = (struct sockaddr *)&at->mask;
+        at->address.sin_family = at->mask.sin_family = AF_INET;
+        at->address.sin_addr.s_addr =
+            i == 0 ? htonl(INADDR_LOOPBACK) : htonl(sim_host_address(sim_task->process->host));
+        at->mask.sin_addr.s_addr = htonl(0xff000000);
+    }
+    interfaces[0].base.ifa_next = &interfaces[1].base;
+    *list = &interfaces[0].base;
+    return 0;
+}
+
+void sys_freeifaddrs(struct ifaddrs *list)
+{
+    free(list);
+}
+
+long sys_strtol(const char *text, char **end, int base)
+{
+    long value;
+    errno = 0;
+    value = strtol(text, end, base);
+    sim_task->error = errno != 0 ? errno : sim_task->error;
+    return value;
+}
+
+unsigned long sys_strtoul(const char *text, char **end, int base)
+{
+    unsigned long value;
+    errno = 0;
+    value = strtoul(text, end, base);
+    sim_task->error = errno != 0 ? errno : sim_task->error;
+    return value;
+}
+
+void sys_abort(void)
+{
+    sim_fail("the library ends the process by abort(3)");
+}
+
+/* For calls that need do nothing, and those that find nothing. */
+int sys_zero(void)
+{
+    return 0;
+}
+
+void *sys_null(void)
+{
+    return NULL;
+}
+
+const char *sys_dlerror(void)
+{
+    return "the simulation has no such library";
+}
+
+int sys_no_device(void)
+{
+    sim_fail("a call of libibverbs, though there is no device");
+}

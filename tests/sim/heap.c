@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* The heap of a process: what it has not freed is known, and it ends with the process. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "report.h"
+#include "system.h"
+
+#define ALIVE UINT64_C(0x736c756963652121)
+
+struct sim_block {
+    struct sim_block *next, **at;
+    void *memory; /* as the host gave it */
+    size_t bytes;
+    uint64_t number; /* of the allocation, in its process */
+    uint64_t alive;
+};
+
+static void *allocate(size_t alignment, size_t bytes, bool zeroed)
+{
+    struct sim_process *process = sim_task->process;
+    size_t head = (sizeof(struct sim_block) + alignment - 1) & ~(alignment - 1);
+    struct sim_block *block;
+    char *memory;
+    int error = ENOMEM;
+    process->allocations++;
+    if (sim_fault_is_due("malloc", &error)) {
+        sim_error(error);
+        return NULL;
+    }
+    if (bytes > SIZE_MAX / 2) {
+        sim_error(ENOMEM);
+        return NULL;
+    }
+    memory = aligned_alloc(alignment, (head + bytes + alignment - 1) & ~(alignment - 1));
+    sim_require(memory != NULL, "no memory for %zu bytes of a process", bytes);
+    memset(memory + head, zeroed ? 0 : 0xa5, bytes);
+    block = (struct sim_block *)(void *)(memory + head) - 1;
+    *block = (struct sim_block){process->blocks, &process->blocks,     memory,
+                                bytes,           process->allocations, ALIVE};
+    if (block->next != NULL) {
+        block->next->at = &block->next;
+    }
+    process->blocks = block;
+    process->bytes += bytes;
+    return memory + head;
+}
+
+static struct sim_block *block_of(void *memory)
+{
+    struct sim_block *block = (struct sim_block *)memory - 1;
+    sim_require(block->alive == ALIVE, "free(3) of %p, which is not allocated", memory);
+    return block;
+}
+
+void *sys_malloc(size_t bytes)
+{
+    return allocate(16, bytes, false);
+}
+
+void *sys_calloc(size_t count, size_t bytes)
+{
+    return allocate(16, __builtin_mul_overflow(count, bytes, &bytes) ? SIZE_MAX : bytes, true);
+}
+
+void *sys_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return allocate(alignment < 16 ? 16 : alignment, bytes, false);
+}
+
+void sys_free(void *memory)
+{
+    struct sim_block *block;
+    if (memory == NULL) {
+        return;
+    }
+    block = block_of(memory);
+    sim_task->process->bytes -= block->bytes;
+    *block->at = block->next;
+    if (block->next != NULL) {
+        block->next->at = block->at;
+    }
+    block->alive = 0;
+    memset(memory, 0x5a, block->bytes);
+    free(block->memory);
+}
+
+void *sys_realloc(void *memory, size_t bytes)
+{
+    void *grown = sys_malloc(bytes);
+    if (memory != NULL && grown != NULL) {
+        size_t old = block_of(memory)->bytes;
+        memcpy(grown, memory, old < bytes ? old : bytes);
+        sys_free(memory);
+    }
+    return grown;
+}
+
+char *sys_strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = sys_malloc(bytes);
+    return copy != NULL ? memcpy(copy, text, bytes) : NULL;
+}
+
+ssize_t sys_getdelim(char **line, size_t *room, int delimiter, FILE *file)
+{
+    size_t count = 0;
+    int byte = 0;
+    while (byte != delimiter && (byte = getc(file)) != EOF) {
+        if (count + 2 > *room) {
+            char *grown = sys_realloc(*line, 2 * *room + 128);
+            if (grown == NULL) {
+                return -1;
+            }
+            *line = grown;
+            *room = 2 * *room + 128;
+        }
+        (*line)[count++] = (char)byte;
+        (*line)[count] = '\0';
+    }
+    return count > 0 ? (ssize_t)count : -1;
+}
+
+void sim_heap_free(struct sim_process *process)
+{
+    while (process->blocks != NULL) {
+        struct sim_block *block = process->blocks;
+        process->blocks = block->next;
+        free(block->memory);
+    }
+    process->bytes = 0;
+}

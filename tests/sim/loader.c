@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report.h"
+
+enum { PAGE = 4096, SEGMENTS = 8 };
+
+/* A word of an image that is written when it is made. */
+struct word {
+    uint64_t at;    /* offset in the image */
+    uint64_t value; /* an address, or an offset in the image */
+    enum { ADDRESS, OFFSET } kind;
+};
+
+struct sim_module {
+    int fd;
+    size_t bytes; /* of an image */
+    Elf64_Phdr segments[SEGMENTS];
+    int segment_count;
+    Elf64_Phdr tls;
+    const char *file; /* mapped */
+    size_t file_bytes;
+    const char *names;
+    const Elf64_Sym *symbols;
+    size_t symbol_count;
+    struct word *words;
+    size_t word_count;
+    uint64_t constructors, constructor_count;
+};
+
+_Thread_local char sim_thread_variables[SIM_TLS_BYTES] __attribute__((aligned(64)));
+
+/* What is at an address of the image, in the file. */
+static const void *in_file(const struct sim_module *module, uint64_t address)
+{
+    for (int i = 0; i < module->segment_count; i++) {
+        const Elf64_Phdr *at = &module->segments[i];
+        if (address >= at->p_vaddr && address < at->p_vaddr + at->p_filesz) {
+            return module->file + at->p_offset + (address - at->p_vaddr);
+        }
+    }
+    sim_fail("the module has nothing at %#lx", (unsigned long)address);
+}
+
+static void read_segments(struct sim_module *module, const Elf64_Ehdr *header)
+{
+    const Elf64_Phdr *at = (const Elf64_Phdr *)(module->file + header->e_phoff);
+    for (int i = 0; i < header->e_phnum; i++, at++) {
+        if (at->p_type == PT_TLS) {
+            module->tls = *at;
+        }
+        if (at->p_type == PT_LOAD) {
+            sim_require(module->segment_count < SEGMENTS, "the module has too many segments");
+            module->segments[module->segment_count++] = *at;
+            module->bytes = (at->p_vaddr + at->p_memsz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        }
+    }
+}
+
+static uint64_t tag(const Elf64_Dyn *dynamic, int64_t wanted)
+{
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == wanted) {
+            return dynamic->d_un.d_val;
+        }
+    }
+    return 0;
+}
+
+static const Elf64_Dyn *find_dynamic(const struct sim_module *module, const Elf64_Ehdr *header)
+{
+    const Elf64_Phdr *at = (const Elf64_Phdr *)(module->file + header->e_phoff);
+    for (int i = 0; i < header->e_phnum; i++, at++) {
+        if (at->p_type == PT_DYNAMIC) {
+            return (const Elf64_Dyn *)(module->file + at->p_offset);
+        }
+    }
+    sim_fail("the module is not linked dynamically");
+}
+
+static struct word resolve_symbol(const struct sim_module *module, uint32_t index,
+                                  void *(*resolve)(const char *))
+{
+    const Elf64_Sym *symbol = &module->symbols[index];
+    const char *name = module->names + symbol->st_name;
+    void *address;
+    if (symbol->st_shndx != SHN_UNDEF) {
+        return (struct word){.value = symbol->st_value, .kind = OFFSET};
+    }
+    address = resolve(name);
+    sim_require(address != NULL || ELF64_ST_BIND(symbol->st_info) == STB_WEAK,
+                "the simulation has no %s(): add it to tests/sim/calls.c", name);
+    return (struct word){.value = (uintptr_t)address, .kind = ADDRESS};
+}
+
+static void add_relocations(struct sim_module *module, uint64_t address, uint64_t bytes,
+                            void *(*resolve)(const char *))
+{
+    const Elf64_Rela *at = bytes == 0 ? NULL : in_file(module, address);
+    for (size_t i = 0; i < bytes / sizeof *at; i++) {
+        struct word word = {.value = (uint64_t)at[i].r_addend, .kind = OFFSET};
+        uint32_t index = (uint32_t)ELF64_R_SYM(at[i].r_info);
+        switch (ELF64_R_TYPE(at[i].r_info)) {
+        case R_X86_64_RELATIVE:
+            break;
+        case R_X86_64_DTPMOD64: /* there is one module only: sim_image_tls() */
+            word.kind = ADDRESS;
+            break;
+        case R_X86_64_DTPOFF64:
+            word.value += index == 0 ? 0 : module->symbols[index].st_value;
+            word.kind = ADDRESS;
+            break;
+        case R_X86_64_TPOFF64:
+            word.value += index == 0 ? 0 : module->symbols[index].st_value;
+            word.value += (uint64_t)(sim_thread_variables - (char *)__builtin_thread_pointer());
+            word.kind = ADDRESS;
+            break;
+        case R_X86_64_64:
+        case R_X86_64_GLOB_DAT:
+        case R_X86_64_JUMP_SLOT:
+            word = resolve_symbol(module, index, resolve);
+            word.value += (uint64_t)at[i].r_addend;
+            break;
+        default:
+            sim_fail("the module has a relocation of type %u",
+                     (unsigned)ELF64_R_TYPE(at[i].r_info));
+        }
+        word.at = at[i].r_offset;
+        module->words[module->word_count++] = word;
+    }
+}
+
+struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char *name))
+{
+    struct sim_module *module = calloc(1, sizeof *module);
+    const Elf64_Ehdr *header;
+    const Elf64_Dyn *dynamic;
+    struct stat status;
+    sim_require(module != NULL, "no memory for a module");
+    module->fd = open(path, O_RDONLY | O_CLOEXEC);
+    sim_require(module->fd >= 0 && fstat(module->fd, &status) == 0, "%s cannot be opened", path);
+    module->file_bytes = (size_t)status.st_size;
+    module->file = mmap(NULL, module->file_bytes, PROT_READ, MAP_PRIVATE, module->fd, 0);
+    sim_require(module->file != MAP_FAILED, "%s cannot be read", path);
+    header = (const Elf64_Ehdr *)module->file;
+    sim_require(memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_machine == EM_X86_64,
+                "%s is no shared object of x86-64", path);
+    read_segments(module, header);
+    dynamic = find_dynamic(module, header);
+    module->names = in_file(module, tag(dynamic, DT_STRTAB));
+    module->symbols = in_file(module, tag(dynamic, DT_SYMTAB));
+    /* The table of names follows that of symbols. */
+    module->symbol_count = (tag(dynamic, DT_STRTAB) - tag(dynamic, DT_SYMTAB)) / sizeof(Elf64_Sym);
+    module->words = malloc((tag(dynamic, DT_RELASZ) + tag(dynamic, DT_PLTRELSZ)) /
+                           sizeof(Elf64_Rela) * sizeof *module->words);
+    sim_require(module->words != NULL, "no memory for a module");
+    add_relocations(module, tag(dynamic, DT_RELA), tag(dynamic, DT_RELASZ), resolve);
+    add_relocations(module, tag(dynamic, DT_JMPREL), tag(dynamic, DT_PLTRELSZ), resolve);
+    module->constructors = tag(dynamic, DT_INIT_ARRAY);
+    module->constructor_count = tag(dynamic, DT_INIT_ARRAYSZ) / sizeof(void *);
+    return module;
+}
+
+static void map_segment(const struct sim_module *module, char *base, const Elf64_Phdr *at)
+{
+    uint64_t from = at->p_vaddr & ~(uint64_t)(PAGE - 1);
+    uint64_t in_page = at->p_vaddr - from;
+    int protection = PROT_READ | ((at->p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
+                     ((at->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
+    void *map = mmap(base + from, at->p_filesz + in_page, protection, MAP_PRIVATE | MAP_FIXED,
+                     module->fd, (off_t)(at->p_offset - in_page));
+    sim_require(map != MAP_FAILED, "an image cannot be mapped");
+    if ((at->p_flags & PF_W) != 0) {
+        uint64_t end = at->p_vaddr + at->p_filesz, page = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        memset(base + end, 0, page - end);
+        if (at->p_vaddr + at->p_memsz > page) {
+            map = mmap(base + page, at->p_vaddr + at->p_memsz - page, protection,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            sim_require(map != MAP_FAILED, "an image cannot be mapped");
+        }
+    }
+}
+
+void sim_image_make(const struct sim_module *module, struct sim_image *image)
+{
+    char *base = mmap(NULL, module->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sim_require(base != MAP_FAILED, "no memory for an image");
+    for (int i = 0; i < module->segment_count; i++) {
+        map_segment(module, base, &module->segments[i]);
+    }
+    *image = (struct sim_image){.module = module, .base = base};
+    for (size_t i = 0; i < module->word_count; i++) {
+        const struct word *word = &module->words[i];
+        uint64_t value = word->value + (word->kind == OFFSET ? (uintptr_t)base : 0);
+        memcpy(base + word->at, &value, sizeof value);
+    }
+}
+
+void sim_image_construct(const struct sim_image *image)
+{
+    const struct sim_module *module = image->module;
+    void (*const *run)(void) = (void (*const *)(void))(void *)(image->base + module->constructors);
+    for (uint64_t i = 0; i < module->constructor_count; i++) {
+        run[i]();
+    }
+}
+
+void sim_image_free(struct sim_image *image)
+{
+    munmap(image->base, image->module->bytes);
+    image->base = NULL;
+}
+
+void *sim_image_find(const struct sim_image *image, const char *name)
+{
+    const struct sim_module *module = image->module;
+    for (size_t i = 1; i < module->symbol_count; i++) {
+        const Elf64_Sym *symbol = &module->symbols[i];
+        if (symbol->st_shndx != SHN_UNDEF && strcmp(module->names + symbol->st_name, name) == 0) {
+            return image->base + symbol->st_value;
+        }
+    }
+    return NULL;
+}
+
+void sim_image_tls(const struct sim_image *image, char *variables)
+{
+    const Elf64_Phdr *tls = &image->module->tls;
+    sim_require(tls->p_memsz <= SIM_TLS_BYTES, "the module has %lu bytes of thread-local variables",
+                (unsigned long)tls->p_memsz);
+    memset(variables, 0, SIM_TLS_BYTES);
+    memcpy(variables, image->module->file + tls->p_offset, tls->p_filesz);
+}

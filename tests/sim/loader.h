@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loads a shared object many times into this process, each with its own variables: that is how one
+ * process has many simulated ones. Names that the object does not define are looked up in the
+ * table of simulated calls, so that its code runs as it was compiled.
+ */
+#ifndef SIM_LOADER_H
+#define SIM_LOADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sim_module;
+
+struct sim_image {
+    const struct sim_module *module;
+    char *base;
+};
+
+/* Reads a file once. resolve() returns the address of a name, or NULL. */
+struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char *name));
+/* Makes a further image. Its constructors have not run. */
+void sim_image_make(const struct sim_module *module, struct sim_image *image);
+void sim_image_construct(const struct sim_image *image);
+void sim_image_free(struct sim_image *image);
+/* Returns the address of a name that the image exports, or NULL. */
+void *sim_image_find(const struct sim_image *image, const char *name);
+/*
+ * The thread-local variables of the task that runs: code finds them by an offset from the host's
+ * thread, so a switch of tasks exchanges them.
+ */
+enum { SIM_TLS_BYTES = 192 };
+extern _Thread_local char sim_thread_variables[SIM_TLS_BYTES];
+/* Fills in what a further thread begins with. */
+void sim_image_tls(const struct sim_image *image, char *variables);
+
+#endif

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# The simulator. Its module has the library's own objects, and the programs of the ranks. One
+# source or header a line, sorted.
+if SIMULATION
+check_PROGRAMS += %D%/simulate
+check_LTLIBRARIES += %D%/rank.la
+endif
+%C%_simulate_SOURCES = \
+	%D%/calls.c \
+	%D%/calls.h \
+	%D%/descriptor.c \
+	%D%/fault.c \
+	%D%/fault.h \
+	%D%/files.c \
+	%D%/heap.c \
+	%D%/loader.c \
+	%D%/loader.h \
+	%D%/main.c \
+	%D%/memory.c \
+	%D%/network.c \
+	%D%/network.h \
+	%D%/process.c \
+	%D%/process.h \
+	%D%/random.c \
+	%D%/random.h \
+	%D%/report.h \
+	%D%/sim.h \
+	%D%/socket.c \
+	%D%/system.h \
+	%D%/task.c \
+	%D%/task.h \
+	%D%/thread.c \
+	%D%/world.c \
+	%D%/world.h
+%C%_simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--no-as-needed
+%C%_simulate_LDADD = $(SODIUM_LIBS) $(JANSSON_LIBS)
+%C%_rank_la_SOURCES = \
+	%D%/programs/programs.c \
+	%D%/programs/programs.h \
+	%D%/programs/scatter.c \
+	%D%/sim.h
+%C%_rank_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+%C%_rank_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
+	-Wl,-Bsymbolic,-z,undefs
+%C%_rank_la_LIBADD = tests/libobjects.la

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Mapped memory. It is real, and so are memfds; a process gives it back when it ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "report.h"
+#include "system.h"
+
+static short always_ready(struct sim_object *object)
+{
+    (void)object;
+    return POLLIN | POLLOUT;
+}
+
+static ssize_t read_real(struct sim_object *object, void *bytes, size_t count)
+{
+    ssize_t got = read(object->real, bytes, count);
+    return got >= 0 ? got : sim_error(errno);
+}
+
+static const struct sim_class file_class = {"file", always_ready, read_real, NULL, NULL};
+
+int sim_file_make(int real)
+{
+    struct sim_object *file = calloc(1, sizeof *file);
+    sim_require(file != NULL, "no memory for a file");
+    sim_object_init(file, &file_class);
+    file->real = real;
+    return sim_descriptor_make(file);
+}
+
+int sys_memfd_create(const char *name, unsigned flags)
+{
+    int real, error = ENOMEM;
+    sim_call();
+    if (sim_fault_is_due("memfd_create", &error)) {
+        return sim_error(error);
+    }
+    real = memfd_create(name, flags);
+    sim_require(real >= 0, "no memfd for the simulation: %s", strerror(errno));
+    return sim_file_make(real);
+}
+
+/* Runs a real call on the descriptor behind a simulated one. */
+#define ON_REAL(fd, call)            \
+    const struct sim_object *object; \
+    int result;                      \
+    sim_call();                      \
+    object = sim_descriptor(fd);     \
+    if (object == NULL) {            \
+        return -1;                   \
+    }                                \
+    if (object->real < 0) {          \
+        return sim_error(EINVAL);    \
+    }                                \
+    result = (int)(call);            \
+    return result < 0 ? sim_error(errno) : result
+
+int sys_ftruncate(int fd, off_t bytes)
+{
+    ON_REAL(fd, ftruncate(object->real, bytes));
+}
+
+int sys_fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    int error = ENOSPC;
+    if (sim_fault_is_due("fallocate", &error)) {
+        return sim_error(error);
+    }
+    ON_REAL(fd, fallocate(object->real, mode, offset, bytes));
+}
+
+int sys_fstat(int fd, struct stat *status)
+{
+    ON_REAL(fd, fstat(object->real, status));
+}
+
+int sys_fstatfs(int fd, struct statfs *status)
+{
+    ON_REAL(fd, fstatfs(object->real, status));
+}
+
+off_t sys_lseek(int fd, off_t offset, int whence)
+{
+    ON_REAL(fd, lseek(object->real, offset, whence));
+}
+
+int sys_ioctl(int fd, unsigned long request, ...)
+{
+    void *argument;
+    va_list arguments;
+    va_start(arguments, request);
+    argument = va_arg(arguments, void *);
+    va_end(arguments);
+    ON_REAL(fd, ioctl(object->real, request, argument));
+}
+
+static void add_map(struct sim_process *process, char *from, size_t bytes)
+{
+    if (process->map_count == process->map_room) {
+        process->map_room = 2 * process->map_room + 8;
+        process->maps = realloc(process->maps, process->map_room * sizeof *process->maps);
+        sim_require(process->maps != NULL, "no memory for mappings");
+    }
+    process->maps[process->map_count++] = (struct sim_map){from, bytes};
+}
+
+/* Forgets a range, which may be a part of what was mapped. */
+static void remove_map(struct sim_process *process, char *from, size_t bytes)
+{
+    char *to = from + bytes;
+    for (size_t i = process->map_count; i-- > 0;) {
+        struct sim_map map = process->maps[i];
+        char *end = map.from + map.bytes;
+        if (end <= from || map.from >= to) {
+            continue;
+        }
+        process->maps[i] = process->maps[--process->map_count];
+        if (map.from < from) {
+            add_map(process, map.from, (size_t)(from - map.from));
+        }
+        if (end > to) {
+            add_map(process, to, (size_t)(end - to));
+        }
+    }
+}
+
+void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    const struct sim_object *object = NULL;
+    size_t whole = (bytes + 4095) & ~(size_t)4095;
+    int error = ENOMEM;
+    void *map;
+    sim_tick(1000);
+    if (sim_fault_is_due("mmap", &error)) {
+        sim_error(error);
+        return MAP_FAILED;
+    }
+    if ((flags & MAP_ANONYMOUS) == 0) {
+        object = sim_descriptor(fd);
+        if (object == NULL) {
+            return MAP_FAILED;
+        }
+    }
+    map = mmap(address, bytes, protection, flags, object != NULL ? object->real : -1, offset);
+    if (map == MAP_FAILED) {
+        sim_error(errno);
+        return map;
+    }
+    remove_map(sim_task->process, map, whole);
+    add_map(sim_task->process, map, whole);
+    return map;
+}
+
+int sys_munmap(void *address, size_t bytes)
+{
+    sim_tick(1000);
+    remove_map(sim_task->process, address, (bytes + 4095) & ~(size_t)4095);
+    return munmap(address, bytes) == 0 ? 0 : sim_error(errno);
+}
+
+int sys_madvise(void *address, size_t bytes, int advice)
+{
+    sim_call();
+    /* The simulator never forks. */
+    if (advice == MADV_DONTFORK || advice == MADV_WIPEONFORK) {
+        return 0;
+    }
+    return madvise(address, bytes, advice) == 0 ? 0 : sim_error(errno);
+}
+
+int sys_msync(void *address, size_t bytes, int flags)
+{
+    sim_call();
+    return msync(address, bytes, flags) == 0 ? 0 : sim_error(errno);
+}
+
+ssize_t sys_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count,
+                             const struct iovec *from, unsigned long from_count,
+                             unsigned long flags)
+{
+    ssize_t got;
+    sim_tick(1500);
+    if (sim_process_find(sim_task->process->host, pid) == NULL) {
+        return sim_error(ESRCH);
+    }
+    got = process_vm_readv(getpid(), to, to_count, from, from_count, flags);
+    return got < 0 ? sim_error(errno) : got;
+}
+
+void sim_maps_free(struct sim_process *process)
+{
+    for (size_t i = 0; i < process->map_count; i++) {
+        munmap(process->maps[i].from, process->maps[i].bytes);
+    }
+    process->map_count = 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Simulated processes and the hosts they run on. */
+#ifndef SIM_PROCESS_H
+#define SIM_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "loader.h"
+#include "task.h"
+
+struct sim_object;
+struct sim_block;
+
+struct sim_host {
+    uint32_t index;
+    struct sim_process *processes;
+    struct sim_object *listeners; /* see socket.c */
+    bool down;                    /* it has lost its power: nothing comes from it any more */
+    uint16_t last_port;
+};
+
+struct sim_descriptor {
+    struct sim_object *object;
+};
+
+/* A range of addresses that the process has mapped. */
+struct sim_map {
+    char *from;
+    size_t bytes;
+};
+
+struct sim_process {
+    struct sim_process *next; /* of the host */
+    struct sim_host *host;
+    uint32_t rank, ranks;
+    pid_t pid;
+    int64_t began; /* ns */
+    struct sim_image image;
+    struct sim_task *tasks;
+    int64_t paused_until;
+    bool ended;
+    int status; /* what its program returned */
+
+    struct sim_descriptor *descriptors;
+    int descriptor_room, descriptor_limit;
+    struct sim_map *maps;
+    size_t map_count, map_room;
+    struct sim_block *blocks; /* of its heap */
+    uint64_t bytes, allocations;
+    uint32_t key_count;
+    void (*key_end[SIM_KEYS])(void *value);
+    const char *const *environment; /* NAME=value; NULL at the end */
+};
+
+void sim_hosts_make(uint32_t count);
+void sim_hosts_free(void);
+struct sim_host *sim_host(uint32_t index);
+uint32_t sim_host_count(void);
+
+struct sim_process *sim_process_start(struct sim_host *host, const struct sim_module *module,
+                                      uint32_t rank, uint32_t ranks);
+/* Ends a process at once, as SIGKILL does. Does not return if the running task is of it. */
+void sim_process_kill(struct sim_process *process);
+/* Releases all that a process has that did not end by itself. */
+void sim_process_free(struct sim_process *process);
+struct sim_process *sim_process_find(const struct sim_host *host, pid_t pid);
+
+/* A thread has run to its end: runs the destructors of its keys. */
+void sim_process_thread_ends(struct sim_task *task);
+
+/* What a process still has; see the modules of these. */
+void sim_descriptors_close(struct sim_process *process);
+uint32_t sim_descriptors_open(const struct sim_process *process);
+void sim_heap_free(struct sim_process *process);
+void sim_maps_free(struct sim_process *process);
+
+/* Called when the program of a process has returned, or the process was killed. */
+extern void (*sim_process_ended)(struct sim_process *process);
+
+#endif

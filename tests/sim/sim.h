@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a simulated program asks of the simulation, beside the library under test. A program is a
+ * function rank_main() in the module, which each rank runs in a process of its own.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Runs the program of the run; returns its exit status. */
+int rank_main(void);
+
+uint32_t sim_rank(void);
+uint32_t sim_ranks(void);
+/* Random numbers of this rank, which follow from the seed. */
+uint64_t sim_program_random(void);
+/* A number that was given by NAME=VALUE on the command line, else the default. */
+uint64_t sim_number(const char *name, uint64_t otherwise);
+/* Memory that all ranks share, of zeros at first: the same for each call with that size. */
+void *sim_shared(size_t bytes);
+/* Each rank gives bytes, and gets those of all ranks. A rank that is dead gives zeros. */
+void sim_allgather(const void *own, void *all, size_t bytes);
+/* Returns whether a rank was killed or has ended. */
+bool sim_is_dead(uint32_t rank);
+/* Sleeps for some ns. */
+void sim_pause(int64_t ns);
+int64_t sim_own_time(void);
+/* A promise of the library is broken: the run fails. */
+void sim_break(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* Adds a line to the trace. */
+void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

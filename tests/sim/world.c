@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fault.h"
+#include "network.h"
+#include "process.h"
+#include "random.h"
+#include "report.h"
+#include "sim.h"
+#include "system.h"
+
+enum { NUMBERS = 16, SHARED = 8 };
+
+static const char *numbers[NUMBERS];
+static uint32_t number_count;
+
+static struct {
+    struct sim_process **processes;
+    uint64_t *streams; /* of random numbers of the programs */
+    uint32_t ranks, running;
+    struct {
+        void *memory;
+        size_t bytes;
+    } shared[SHARED];
+    /* The gather that goes on. */
+    char *gathered;
+    size_t gather_bytes;
+    uint32_t gather_came, gather_round;
+    bool *gather_in;
+} world;
+
+void sim_number_set(const char *text)
+{
+    sim_require(number_count < NUMBERS && strchr(text, '=') != NULL, "%s: not NAME=VALUE", text);
+    numbers[number_count++] = text;
+}
+
+uint64_t sim_number(const char *name, uint64_t otherwise)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0; i < number_count; i++) {
+        if (strncmp(numbers[i], name, length) == 0 && numbers[i][length] == '=') {
+            return strtoull(numbers[i] + length + 1, NULL, 0);
+        }
+    }
+    return otherwise;
+}
+
+uint32_t sim_rank(void)
+{
+    return sim_task->process->rank;
+}
+
+uint32_t sim_ranks(void)
+{
+    return world.ranks;
+}
+
+uint64_t sim_program_random(void)
+{
+    return sim_next(&world.streams[sim_rank()]);
+}
+
+void *sim_shared(size_t bytes)
+{
+    for (uint32_t i = 0; i < SHARED; i++) {
+        if (world.shared[i].memory == NULL) {
+            world.shared[i].memory = calloc(1, bytes);
+            world.shared[i].bytes = bytes;
+        }
+        if (world.shared[i].bytes == bytes) {
+            return world.shared[i].memory;
+        }
+    }
+    sim_fail("too many kinds of shared memory");
+}
+
+bool sim_is_dead(uint32_t rank)
+{
+    return world.processes[rank]->ended;
+}
+
+static bool all_came(void)
+{
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        if (!world.gather_in[i] && !world.processes[i]->ended) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void sim_allgather(const void *own, void *all, size_t bytes)
+{
+    uint32_t round = world.gather_round;
+    sim_require(world.gather_bytes == 0 || world.gather_bytes == bytes,
+                "ranks gather %zu and %zu bytes", world.gather_bytes, bytes);
+    world.gather_bytes = bytes;
+    if (world.gathered == NULL) {
+        world.gathered = calloc(world.ranks, bytes);
+        sim_require(world.gathered != NULL, "no memory for a gather");
+    }
+    memcpy(world.gathered + sim_rank() * bytes, own, bytes);
+    world.gather_in[sim_rank()] = true;
+    world.gather_came++;
+    while (world.gather_round == round && !all_came()) {
+        sim_wait(sim_task->now + 20000);
+    }
+    if (world.gather_round == round) {
+        world.gather_round++;
+        memset(world.gather_in, 0, world.ranks * sizeof *world.gather_in);
+    }
+    memcpy(all, world.gathered, world.ranks * bytes);
+    if (--world.gather_came == 0) {
+        free(world.gathered);
+        world.gathered = NULL;
+        world.gather_bytes = 0;
+    }
+}
+
+void sim_pause(int64_t ns)
+{
+    sim_wait(sim_task->now + ns);
+}
+
+int64_t sim_own_time(void)
+{
+    return sim_task->now;
+}
+
+void sim_break(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sim_fail("%s", text);
+}
+
+void sim_note(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    if (!sim_traces) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sim_trace_line("%s", text);
+}
+
+static void process_ended(struct sim_process *process)
+{
+    (void)process;
+    if (--world.running == 0) {
+        sim_stop();
+    }
+}
+
+static void choose_network(void)
+{
+    sim_network = (struct sim_network){
+        .delay = 1000 + (int64_t)sim_spread(SIM_NETWORK, 200000),
+        .jitter = (int64_t)sim_spread(SIM_NETWORK, 1000000),
+        .lose = sim_once_in(SIM_NETWORK, 4) ? 20 + sim_spread(SIM_NETWORK, 2000) : 0,
+        .pieces = (uint32_t)(sim_once_in(SIM_NETWORK, 2) ? 1 + sim_below(SIM_NETWORK, 8) : 0),
+        .buffer = 2048 + (uint32_t)sim_spread(SIM_NETWORK, 1 << 20),
+    };
+    sim_trace("network: delay %ld ns, jitter %ld ns, loses 1 in %lu, 1 send in %u is partial, "
+              "%u bytes in flight",
+              (long)sim_network.delay, (long)sim_network.jitter, (unsigned long)sim_network.lose,
+              sim_network.pieces, sim_network.buffer);
+}
+
+/* A process that ended by itself has given everything back. */
+static void check_end(const struct sim_process *process)
+{
+    uint32_t open = sim_descriptors_open(process);
+    sim_require(process->status == 0, "rank %u ended with status %d", process->rank,
+                process->status);
+    sim_require(open == 0, "rank %u ended with %u open descriptors", process->rank, open);
+}
+
+static void start(const struct sim_module *module, const struct sim_plan *plan)
+{
+    uint64_t stream = plan->seed;
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        struct sim_host *host = sim_host(i % sim_host_count());
+        world.streams[i] = sim_next(&stream);
+        world.processes[i] = sim_process_start(host, module, i, world.ranks);
+        world.processes[i]->environment = plan->environment;
+    }
+}
+
+static void end(void)
+{
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        sim_process_free(world.processes[i]);
+    }
+    for (uint32_t i = 0; i < SHARED; i++) {
+        free(world.shared[i].memory);
+    }
+    free(world.gathered);
+    free(world.gather_in);
+    free(world.processes);
+    free(world.streams);
+    memset(&world, 0, sizeof world);
+    sim_hosts_free();
+    sim_network_reset();
+}
+
+struct sim_outcome sim_world_run(const struct sim_module *module, const struct sim_plan *plan)
+{
+    struct sim_outcome outcome;
+    uint64_t before = sim_turns();
+    int64_t began;
+    sim_random_begin(plan->seed);
+    sim_time_reset();
+    began = sim_time();
+    world.ranks = plan->ranks != 0 ? plan->ranks : 2 + (uint32_t)sim_below(SIM_SYSTEM, 4);
+    world.running = world.ranks;
+    world.processes = calloc(world.ranks, sizeof(struct sim_process *));
+    world.streams = calloc(world.ranks, sizeof *world.streams);
+    world.gather_in = calloc(world.ranks, sizeof *world.gather_in);
+    sim_require(world.processes != NULL && world.streams != NULL && world.gather_in != NULL,
+                "no memory for ranks");
+    sim_hosts_make(plan->hosts != 0 ? plan->hosts
+                                    : 1 + (uint32_t)sim_below(SIM_SYSTEM, world.ranks));
+    choose_network();
+    sim_process_ended = process_ended;
+    start(module, plan);
+    sim_faults_plan(plan->faults, world.processes, world.ranks);
+    if (!sim_run(began + plan->most_time, before + plan->most_turns)) {
+        sim_fail("the ranks do not come to an end: %u of %u run, %s", world.running, world.ranks,
+                 sim_turns() - before >= plan->most_turns ? "and take turns all the time"
+                                                          : "and wait for ever");
+    }
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        if (!sim_fault_was_killed(i)) {
+            check_end(world.processes[i]);
+        }
+    }
+    outcome = (struct sim_outcome){sim_turns() - before, sim_time() - began, sim_faults_killed()};
+    sim_faults_end();
+    end();
+    return outcome;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* A run of the simulation: its ranks, their hosts, and the faults that befall them. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader.h"
+
+struct sim_plan {
+    uint64_t seed;
+    uint32_t ranks, hosts; /* 0: chosen by the seed */
+    bool faults;
+    uint64_t most_turns;
+    int64_t most_time; /* ns */
+    const char *const *environment;
+};
+
+struct sim_outcome {
+    uint64_t turns;
+    int64_t time; /* ns */
+    uint32_t killed;
+};
+
+/* Adds NAME=VALUE for sim_number(). */
+void sim_number_set(const char *text);
+
+/* Runs all ranks to their end. Breaks of promises end the simulator, see report.h. */
+struct sim_outcome sim_world_run(const struct sim_module *module, const struct sim_plan *plan);
+
+#endif
