@@ -19,6 +19,7 @@ endif
 	%D%/memory.c \
 	%D%/network.c \
 	%D%/network.h \
+	%D%/object.c \
 	%D%/process.c \
 	%D%/process.h \
 	%D%/random.c \
@@ -26,6 +27,8 @@ endif
 	%D%/report.h \
 	%D%/sim.h \
 	%D%/socket.c \
+	%D%/stream.c \
+	%D%/stream.h \
 	%D%/system.h \
 	%D%/task.c \
 	%D%/task.h \

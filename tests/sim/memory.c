@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +13,53 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "calls.h"
 #include "report.h"
 #include "system.h"
+
+static sigjmp_buf fault;
+static volatile sig_atomic_t copying;
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    const ucontext_t *at = context;
+    long where = at->uc_mcontext.gregs[REG_RIP];
+    if (copying) {
+        copying = 0;
+        siglongjmp(fault, 1);
+    }
+    signal(number, SIG_DFL);
+    if (sim_task != NULL) {
+        where -= (long)(uintptr_t)sim_task->process->image.base;
+    }
+    sim_fail("signal %d at address %p, by the code at %#lx of the module", number, info->si_addr,
+             where);
+}
+
+void sim_catch_faults(void)
+{
+    static char stack[64 * 1024];
+    const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_sigaction = on_fault,
+                               .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    sigaltstack(&alternate, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+bool sim_copy(void *to, const void *from, size_t bytes)
+{
+    if (sigsetjmp(fault, 0) != 0) {
+        return false;
+    }
+    copying = 1;
+    memcpy(to, from, bytes);
+    copying = 0;
+    return true;
+}
 
 static short always_ready(struct sim_object *object)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Stream sockets of AF_INET and AF_UNIX. Bytes reach the other end after a time that the network
- * chooses, in order; what is sent may be taken in parts.
- */
+/* Stream sockets of AF_INET and AF_UNIX: their names, how they meet, and their options. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,210 +13,12 @@
 #include "network.h"
 #include "random.h"
 #include "report.h"
+#include "stream.h"
 #include "system.h"
 
-enum { PASSED = 4, DEFAULT_BACKLOG = 128, UNIX_BUFFER = 212992 /* as in Linux */ };
+enum { DEFAULT_BACKLOG = 128 };
 
-/* Bytes on their way, or received and not read. */
-struct piece {
-    struct piece *next;
-    int64_t at;
-    size_t bytes, taken;
-    bool ends;   /* the peer sends no more */
-    bool resets; /* the connection is over */
-    struct sim_object *passed[PASSED];
-    int passed_count;
-    char data[];
-};
-
-enum state { FRESH, BOUND, LISTENS, CONNECTING, CONNECTED, OVER };
-
-struct stream {
-    struct sim_object base; /* the first field */
-    struct stream *next_listener, *next_waiting;
-    int family;
-    enum state state;
-    struct sim_host *host;
-    struct sim_process *process;
-    struct sockaddr_storage own, other;
-    socklen_t own_length, other_length;
-    int error; /* SO_ERROR */
-    struct stream *peer;
-    struct piece *first, **end;
-    size_t arrived, pending; /* bytes that can be read, and those on their way as well */
-    size_t most_pending;
-    int low_mark;
-    int64_t last_arrival, last_received;
-    bool no_more, was_reset; /* the peer's end has come, or a reset */
-    bool sends_no_more, reads_no_more;
-    bool peer_silent; /* the peer's host has lost its power: sends go nowhere */
-    struct sim_event arrival;
-    struct ucred peer_identity;
-    struct stream *waiting, **waiting_end; /* of a listener */
-    int waiting_count, backlog;
-    bool reuse;
-};
-
-static struct stream *stream_of(struct sim_event *event)
-{
-    return (struct stream *)((char *)event - offsetof(struct stream, arrival));
-}
-
-static short stream_ready(struct sim_object *object)
-{
-    const struct stream *stream = (const struct stream *)object;
-    short ready = 0;
-    switch (stream->state) {
-    case LISTENS:
-        return stream->waiting != NULL ? POLLIN : 0;
-    case CONNECTING:
-        return 0;
-    case FRESH:
-    case BOUND:
-        return POLLOUT | POLLHUP;
-    default:
-        break;
-    }
-    if (stream->no_more || stream->was_reset || stream->reads_no_more ||
-        (stream->arrived > 0 && stream->arrived >= (size_t)stream->low_mark)) {
-        ready |= POLLIN;
-    }
-    if (stream->no_more || stream->was_reset || stream->reads_no_more) {
-        ready |= POLLRDHUP;
-    }
-    if (stream->was_reset || stream->state == OVER || (stream->no_more && stream->sends_no_more)) {
-        ready |= POLLHUP;
-    }
-    if (stream->error != 0) {
-        ready |= POLLERR;
-    }
-    if (stream->peer_silent) {
-        return ready;
-    }
-    if (stream->peer == NULL || stream->was_reset || stream->sends_no_more ||
-        2 * stream->peer->pending < stream->peer->most_pending) {
-        ready |= POLLOUT;
-    }
-    return ready;
-}
-
-static void free_piece(struct piece *piece)
-{
-    for (int i = 0; i < piece->passed_count; i++) {
-        if (piece->passed[i] != NULL) {
-            sim_object_drop(piece->passed[i]);
-        }
-    }
-    free(piece);
-}
-
-static void drop_pieces(struct stream *stream)
-{
-    while (stream->first != NULL) {
-        struct piece *piece = stream->first;
-        stream->first = piece->next;
-        free_piece(piece);
-    }
-    stream->end = &stream->first;
-    stream->arrived = stream->pending = 0;
-    sim_event_clear(&stream->arrival);
-}
-
-static void plan_arrival(struct stream *stream)
-{
-    struct piece *at = stream->first;
-    while (at != NULL && at->at <= sim_time()) {
-        at = at->next;
-    }
-    if (at == NULL || at->at == INT64_MAX) {
-        sim_event_clear(&stream->arrival);
-    } else {
-        sim_event_set(&stream->arrival, at->at);
-    }
-}
-
-static void reset(struct stream *stream, int error)
-{
-    sim_trace("a connection of rank %u is reset", stream->process->rank);
-    drop_pieces(stream);
-    stream->was_reset = true;
-    stream->error = error;
-    stream->state = OVER;
-    sim_object_changed(&stream->base);
-}
-
-static void arrive(struct sim_event *event)
-{
-    struct stream *stream = stream_of(event);
-    size_t arrived = 0;
-    for (struct piece *at = stream->first; at != NULL && at->at <= event->at; at = at->next) {
-        if (at->resets) {
-            reset(stream, ECONNRESET);
-            return;
-        }
-        arrived += at->bytes - at->taken;
-        stream->no_more = stream->no_more || at->ends;
-    }
-    stream->arrived = arrived;
-    stream->last_received = event->at;
-    plan_arrival(stream);
-    sim_object_changed(&stream->base);
-}
-
-/* Sends a piece, which comes behind all earlier ones. */
-static void send_piece(struct stream *from, struct stream *to, struct piece *piece)
-{
-    int64_t at = sim_network_arrival(from->host, to->host, sim_time());
-    piece->at = to->last_arrival = at > to->last_arrival ? at : to->last_arrival;
-    piece->next = NULL;
-    *to->end = piece;
-    to->end = &piece->next;
-    to->pending += piece->bytes;
-    plan_arrival(to);
-}
-
-static struct piece *make_piece(size_t bytes)
-{
-    struct piece *piece = calloc(1, sizeof *piece + bytes);
-    sim_require(piece != NULL, "no memory for bytes on their way");
-    piece->bytes = bytes;
-    return piece;
-}
-
-static void send_end(struct stream *stream, bool resets)
-{
-    struct piece *piece;
-    if (stream->peer == NULL || stream->peer->state == OVER) {
-        return;
-    }
-    piece = make_piece(0);
-    piece->ends = !resets;
-    piece->resets = resets;
-    send_piece(stream, stream->peer, piece);
-}
-
-/* Takes two streams apart: the one that stays finds that the other is gone. */
-static void part(struct stream *stream)
-{
-    struct stream *peer = stream->peer;
-    if (peer == NULL) {
-        return;
-    }
-    peer->peer_silent = stream->host->down;
-    if (!stream->host->down) {
-        /* Bytes that were not read make the kernel send a reset instead of an end. */
-        if (stream->first != NULL && stream->pending > 0) {
-            send_end(stream, true);
-        } else if (!stream->sends_no_more) {
-            send_end(stream, false);
-        }
-    }
-    peer->peer = NULL;
-    stream->peer = NULL;
-    sim_object_changed(&peer->base);
-}
-
-static void leave_host(struct stream *stream)
+void sim_stream_leave_host(struct stream *stream)
 {
     struct sim_object **at = &stream->host->listeners;
     while (*at != NULL && *at != &stream->base) {
@@ -228,37 +27,6 @@ static void leave_host(struct stream *stream)
     if (*at != NULL) {
         *at = (struct sim_object *)stream->next_listener;
     }
-}
-
-static void stream_free(struct sim_object *object)
-{
-    struct stream *stream = (struct stream *)object;
-    leave_host(stream);
-    while (stream->waiting != NULL) {
-        struct stream *waiting = stream->waiting;
-        stream->waiting = waiting->next_waiting;
-        sim_object_drop(&waiting->base);
-    }
-    part(stream);
-    drop_pieces(stream);
-    free(stream);
-}
-
-static const struct sim_class stream_class;
-
-static struct stream *make_stream(int family, struct sim_host *host)
-{
-    struct stream *stream = calloc(1, sizeof *stream);
-    sim_require(stream != NULL, "no memory for a socket");
-    sim_object_init(&stream->base, &stream_class);
-    stream->family = family;
-    stream->host = host;
-    stream->end = &stream->first;
-    stream->waiting_end = &stream->waiting;
-    stream->low_mark = 1;
-    stream->most_pending = family == AF_UNIX ? UNIX_BUFFER : sim_network.buffer;
-    stream->arrival.happen = arrive;
-    return stream;
 }
 
 int sys_socket(int family, int type, int protocol)
@@ -270,22 +38,10 @@ int sys_socket(int family, int type, int protocol)
         return sim_error(EAFNOSUPPORT);
     }
     sim_require((type & 0xf) == SOCK_STREAM, "only stream sockets are simulated");
-    stream = make_stream(family, sim_task->process->host);
+    stream = sim_stream_make(family, sim_task->process->host);
     stream->process = sim_task->process;
     return sim_descriptor_make(&stream->base);
 }
-
-static struct stream *find(int fd)
-{
-    struct sim_object *object = sim_descriptor(fd);
-    if (object != NULL && object->class != &stream_class) {
-        sim_error(ENOTSOCK);
-        return NULL;
-    }
-    return (struct stream *)object;
-}
-
-/* Addresses */
 
 /* Hosts have 127.0.0.1 and 10.x.y.z. */
 static struct sim_host *host_of(struct sim_host *own, const struct sockaddr_in *address)
@@ -338,7 +94,7 @@ int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
     struct stream *stream;
     struct sockaddr_in *in;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -366,7 +122,7 @@ int sys_listen(int fd, int backlog)
 {
     struct stream *stream;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -383,7 +139,7 @@ static struct ucred identity_of(const struct stream *stream)
 /* Makes the other end, which waits to be accepted. */
 static struct stream *make_other_end(struct stream *stream, struct stream *listener)
 {
-    struct stream *other = make_stream(stream->family, listener->host);
+    struct stream *other = sim_stream_make(stream->family, listener->host);
     other->state = CONNECTED;
     other->peer = stream;
     other->own = stream->family == AF_UNIX ? listener->own : stream->other;
@@ -403,11 +159,11 @@ static struct stream *make_other_end(struct stream *stream, struct stream *liste
 /* A call that was made earlier reaches the other host. */
 static void call_arrives(struct sim_event *event)
 {
-    struct stream *stream = stream_of(event);
+    struct stream *stream = sim_stream_of(event);
     struct sim_host *host = host_of(stream->host, (struct sockaddr_in *)&stream->other);
     struct stream *listener =
         find_bound(host, (struct sockaddr *)&stream->other, stream->other_length);
-    event->happen = arrive;
+    event->happen = sim_stream_arrive;
     sim_trace("a call of rank %u reaches port %u of host %u: %s", stream->process->rank,
               ntohs(((struct sockaddr_in *)&stream->other)->sin_port), host->index,
               listener == NULL ? "refused" : "taken");
@@ -450,7 +206,7 @@ int sys_connect(int fd, const struct sockaddr *address, socklen_t length)
     struct sockaddr_in *own;
     int64_t at;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -492,7 +248,7 @@ int sys_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
     struct stream *listener, *stream;
     (void)flags;
     sim_call();
-    listener = find(fd);
+    listener = sim_stream_find(fd);
     if (listener == NULL) {
         return -1;
     }
@@ -515,7 +271,7 @@ int sys_getsockname(int fd, struct sockaddr *address, socklen_t *length)
 {
     struct stream *stream;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -530,7 +286,7 @@ int sys_getpeername(int fd, struct sockaddr *address, socklen_t *length)
 {
     struct stream *stream;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -547,7 +303,7 @@ int sys_shutdown(int fd, int how)
 {
     struct stream *stream;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -556,7 +312,7 @@ int sys_shutdown(int fd, int how)
     }
     sim_trace("shuts %d down", fd);
     if (how != SHUT_RD && !stream->sends_no_more) {
-        send_end(stream, false);
+        sim_stream_end(stream, false);
         stream->sends_no_more = true;
     }
     stream->reads_no_more = stream->reads_no_more || how != SHUT_WR;
@@ -564,14 +320,12 @@ int sys_shutdown(int fd, int how)
     return 0;
 }
 
-/* Options */
-
 int sys_setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
     struct stream *stream;
     int number = 0;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -597,7 +351,7 @@ int sys_getsockopt(int fd, int level, int name, void *value, socklen_t *length)
     struct stream *stream;
     int number;
     sim_call();
-    stream = find(fd);
+    stream = sim_stream_find(fd);
     if (stream == NULL) {
         return -1;
     }
@@ -625,253 +379,3 @@ int sys_getsockopt(int fd, int level, int name, void *value, socklen_t *length)
         sim_fail("getsockopt(2) of option %d is not simulated", name);
     }
 }
-
-/* Bytes */
-
-static size_t iovec_bytes(const struct msghdr *message)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < message->msg_iovlen; i++) {
-        bytes += message->msg_iov[i].iov_len;
-    }
-    return bytes;
-}
-
-static void pass_descriptors(const struct msghdr *message, struct piece *piece)
-{
-    struct msghdr copy = *message;
-    for (struct cmsghdr *at = CMSG_FIRSTHDR(&copy); at != NULL; at = CMSG_NXTHDR(&copy, at)) {
-        size_t count = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count && piece->passed_count < PASSED; i++) {
-            struct sim_object *object;
-            int fd;
-            memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);
-            object = sim_descriptor(fd);
-            sim_require(object != NULL, "a descriptor is passed that is not open");
-            sim_object_hold(object);
-            piece->passed[piece->passed_count++] = object;
-        }
-    }
-}
-
-static bool gather(struct piece *piece, const struct msghdr *message)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < message->msg_iovlen && at < piece->bytes; i++) {
-        size_t bytes = message->msg_iov[i].iov_len;
-        bytes = bytes < piece->bytes - at ? bytes : piece->bytes - at;
-        if (!sim_copy(piece->data + at, message->msg_iov[i].iov_base, bytes)) {
-            return false;
-        }
-        at += bytes;
-    }
-    return true;
-}
-
-/*
- * Returns how many bytes of a send are taken. Of a few bytes into an empty buffer the kernel takes
- * all, except if it is short of memory.
- */
-static size_t choose_part(const struct stream *stream, size_t bytes)
-{
-    bool few = bytes <= 512 && stream->peer->pending == 0;
-    if (bytes <= 1 || stream->family == AF_UNIX || sim_network.pieces == 0 ||
-        !sim_once_in(SIM_NETWORK, few ? 256 : sim_network.pieces)) {
-        return bytes;
-    }
-    return 1 + sim_below(SIM_NETWORK, bytes);
-}
-
-ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
-{
-    struct stream *stream;
-    struct piece *piece;
-    size_t bytes = iovec_bytes(message), room;
-    (void)flags;
-    sim_tick(1000);
-    stream = find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
-    if (stream->error != 0) {
-        int error = stream->error;
-        stream->error = 0;
-        return sim_error(error);
-    }
-    if (stream->peer_silent) {
-        return sim_error(EAGAIN);
-    }
-    if (stream->state != CONNECTED || stream->peer == NULL || stream->sends_no_more) {
-        return sim_error(stream->state == CONNECTING ? EAGAIN : EPIPE);
-    }
-    room = stream->peer->most_pending > stream->peer->pending
-               ? stream->peer->most_pending - stream->peer->pending
-               : 0;
-    if (room == 0) {
-        return sim_error(EAGAIN);
-    }
-    bytes = choose_part(stream, bytes < room ? bytes : room);
-    piece = make_piece(bytes);
-    if (!gather(piece, message)) {
-        free_piece(piece);
-        return sim_error(EFAULT);
-    }
-    if (message->msg_controllen > 0) {
-        pass_descriptors(message, piece);
-    }
-    send_piece(stream, stream->peer, piece);
-    return (ssize_t)bytes;
-}
-
-ssize_t sys_send(int fd, const void *bytes, size_t count, int flags)
-{
-    struct iovec piece = {(void *)(uintptr_t)bytes, count};
-    const struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    return sys_sendmsg(fd, &message, flags);
-}
-
-/* Gives the descriptors of a piece to the reader. */
-static void receive_descriptors(struct piece *piece, struct msghdr *message)
-{
-    struct cmsghdr *control = message->msg_control;
-    int count = 0;
-    for (int i = 0; i < piece->passed_count; i++) {
-        size_t room = CMSG_LEN((size_t)(count + 1) * sizeof(int));
-        int fd = -1;
-        if (room <= message->msg_controllen) {
-            fd = sim_descriptor_make(piece->passed[i]);
-        } else {
-            sim_object_drop(piece->passed[i]);
-        }
-        piece->passed[i] = NULL;
-        if (fd < 0) {
-            message->msg_flags |= MSG_CTRUNC;
-            continue;
-        }
-        memcpy(CMSG_DATA(control) + (size_t)count++ * sizeof fd, &fd, sizeof fd);
-    }
-    piece->passed_count = 0;
-    message->msg_controllen = count > 0 ? CMSG_SPACE((size_t)count * sizeof(int)) : 0;
-    if (count > 0) {
-        control->cmsg_level = SOL_SOCKET;
-        control->cmsg_type = SCM_RIGHTS;
-        control->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
-    }
-}
-
-/* Copies a range of a piece to where the message's bytes from an offset on belong. */
-static bool scatter(const struct msghdr *message, size_t offset, const char *from, size_t bytes)
-{
-    for (size_t i = 0; i < message->msg_iovlen && bytes > 0; i++) {
-        const struct iovec *iovec = &message->msg_iov[i];
-        size_t part;
-        if (offset >= iovec->iov_len) {
-            offset -= iovec->iov_len;
-            continue;
-        }
-        part = iovec->iov_len - offset < bytes ? iovec->iov_len - offset : bytes;
-        if (!sim_copy((char *)iovec->iov_base + offset, from, part)) {
-            return false;
-        }
-        from += part;
-        bytes -= part;
-        offset = 0;
-    }
-    return true;
-}
-
-static void take_first(struct stream *stream)
-{
-    struct piece *piece = stream->first;
-    stream->first = piece->next;
-    if (stream->first == NULL) {
-        stream->end = &stream->first;
-    }
-    free_piece(piece);
-}
-
-/* Reads what has arrived. A piece that passes descriptors ends a read, as in the kernel. */
-static ssize_t take_bytes(struct stream *stream, struct msghdr *message, bool peek)
-{
-    size_t wanted = iovec_bytes(message), got = 0;
-    bool controlled = false;
-    for (struct piece *at = stream->first, *next; at != NULL && at->at <= sim_time(); at = next) {
-        size_t bytes = at->bytes - at->taken;
-        next = at->next;
-        if (got == wanted || (got > 0 && at->passed_count > 0) || at->ends) {
-            break;
-        }
-        bytes = bytes < wanted - got ? bytes : wanted - got;
-        if (!scatter(message, got, at->data + at->taken, bytes)) {
-            return got > 0 ? (ssize_t)got : sim_error(EFAULT);
-        }
-        got += bytes;
-        if (peek) {
-            continue;
-        }
-        if (at->passed_count > 0 && message->msg_control != NULL) {
-            receive_descriptors(at, message);
-            controlled = true;
-        }
-        at->taken += bytes;
-        stream->pending -= bytes;
-        stream->arrived -= bytes < stream->arrived ? bytes : stream->arrived;
-        if (at->taken == at->bytes) {
-            take_first(stream);
-        }
-        if (controlled) {
-            break;
-        }
-    }
-    if (!controlled) {
-        message->msg_controllen = 0;
-    }
-    return (ssize_t)got;
-}
-
-ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags)
-{
-    struct stream *stream;
-    ssize_t got;
-    sim_tick(600);
-    stream = find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
-    message->msg_flags = 0;
-    if (stream->error != 0) {
-        int error = stream->error;
-        stream->error = 0;
-        return sim_error(error);
-    }
-    if (stream->state != CONNECTED && stream->state != OVER) {
-        return sim_error(stream->state == CONNECTING ? EAGAIN : ENOTCONN);
-    }
-    got = take_bytes(stream, message, (flags & MSG_PEEK) != 0);
-    if (got != 0) {
-        if (got > 0 && (flags & MSG_PEEK) == 0 && stream->peer != NULL) {
-            sim_object_changed(&stream->peer->base);
-        }
-        return got;
-    }
-    message->msg_controllen = 0;
-    return stream->no_more || stream->was_reset || stream->reads_no_more ? 0 : sim_error(EAGAIN);
-}
-
-ssize_t sys_recv(int fd, void *bytes, size_t count, int flags)
-{
-    struct iovec piece = {bytes, count};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    return sys_recvmsg(fd, &message, flags);
-}
-
-static ssize_t stream_read(struct sim_object *object, void *bytes, size_t count)
-{
-    (void)object;
-    (void)bytes;
-    (void)count;
-    sim_fail("read(2) of a socket is not simulated");
-}
-
-static const struct sim_class stream_class = {"socket", stream_ready, stream_read, NULL,
-                                              stream_free};

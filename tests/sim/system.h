@@ -51,6 +51,8 @@ void sim_object_changed(struct sim_object *object);
 
 /* Makes a descriptor of an object, which takes over the caller's reference; or fails. */
 int sim_descriptor_make(struct sim_object *object);
+/* Returns the object, or NULL. */
+struct sim_object *sim_descriptor_peek(int fd);
 /* Returns the object, or NULL with EBADF. */
 struct sim_object *sim_descriptor(int fd);
 

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects behind descriptors, and the calls that wait for them: poll(2) and epoll(7). */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "report.h"
+#include "system.h"
+
+/* A task that waits for an object. */
+struct sim_waiter {
+    struct sim_waiter *next;
+    struct sim_task *task;
+};
+
+/* An object in the list of an epoll. */
+struct sim_watch {
+    struct sim_watch *next; /* of the object */
+    struct sim_watch *next_of_epoll;
+    struct sim_watch *next_ready; /* of the epoll */
+    struct epoll *epoll;
+    struct sim_object *object;
+    int fd;
+    struct epoll_event event;
+    bool listed;   /* among those that may be ready */
+    bool disabled; /* by EPOLLONESHOT */
+};
+
+struct epoll {
+    struct sim_object base; /* the first field */
+    struct sim_watch *watches, *ready, **ready_end;
+};
+
+void sim_object_init(struct sim_object *object, const struct sim_class *class)
+{
+    *object = (struct sim_object){.class = class, .references = 1, .real = -1};
+}
+
+void sim_object_hold(struct sim_object *object)
+{
+    object->references++;
+}
+
+static void unwatch(struct sim_watch *watch)
+{
+    struct sim_watch **at = &watch->object->watches;
+    struct epoll *epoll = watch->epoll;
+    while (*at != watch) {
+        at = &(*at)->next;
+    }
+    *at = watch->next;
+    for (at = &epoll->watches; *at != watch;) {
+        at = &(*at)->next_of_epoll;
+    }
+    *at = watch->next_of_epoll;
+    if (watch->listed) {
+        for (at = &epoll->ready; *at != watch;) {
+            at = &(*at)->next_ready;
+        }
+        *at = watch->next_ready;
+        if (epoll->ready_end == &watch->next_ready) {
+            epoll->ready_end = at;
+        }
+    }
+    free(watch);
+}
+
+void sim_object_drop(struct sim_object *object)
+{
+    if (--object->references > 0) {
+        return;
+    }
+    while (object->watches != NULL) {
+        unwatch(object->watches);
+    }
+    if (object->real >= 0) {
+        close(object->real);
+    }
+    if (object->class->free != NULL) {
+        object->class->free(object);
+    } else {
+        free(object);
+    }
+}
+
+void sim_object_changed(struct sim_object *object)
+{
+    for (struct sim_waiter *at = object->waiters; at != NULL; at = at->next) {
+        sim_wake(at->task);
+    }
+    for (struct sim_watch *at = object->watches; at != NULL; at = at->next) {
+        if (!at->listed) {
+            at->listed = true;
+            at->next_ready = NULL;
+            *at->epoll->ready_end = at;
+            at->epoll->ready_end = &at->next_ready;
+        }
+        sim_object_changed(&at->epoll->base);
+    }
+}
+
+static int check_all(struct pollfd *fds, nfds_t count)
+{
+    int ready = 0;
+    for (nfds_t i = 0; i < count; i++) {
+        struct sim_object *object = sim_descriptor_peek(fds[i].fd);
+        if (fds[i].fd < 0 || (object == NULL && fds[i].fd <= 2)) {
+            fds[i].revents = 0;
+        } else if (object == NULL) {
+            fds[i].revents = POLLNVAL;
+        } else {
+            fds[i].revents =
+                (short)(object->class->ready(object) & (fds[i].events | POLLERR | POLLHUP));
+        }
+        ready += fds[i].revents != 0;
+    }
+    return ready;
+}
+
+static void remove_waiter(struct sim_object *object, const struct sim_waiter *waiter)
+{
+    struct sim_waiter **at = &object->waiters;
+    while (*at != waiter) {
+        at = &(*at)->next;
+    }
+    *at = waiter->next;
+}
+
+static int poll_until(struct pollfd *fds, nfds_t count, int64_t until)
+{
+    struct sim_waiter few[4], *waiters = few;
+    struct sim_object *fewer[4], **objects = fewer;
+    int ready = check_all(fds, count);
+    bool in_time = true;
+    if (count > 4) {
+        waiters = calloc(count, sizeof *waiters);
+        objects = calloc(count, sizeof(struct sim_object *));
+        sim_require(waiters != NULL && objects != NULL, "no memory for poll(2)");
+    }
+    while (ready == 0 && in_time && until > sim_task->now) {
+        for (nfds_t i = 0; i < count; i++) {
+            objects[i] = sim_descriptor_peek(fds[i].fd);
+            waiters[i].task = sim_task;
+            if (objects[i] != NULL) {
+                sim_object_hold(objects[i]);
+                waiters[i].next = objects[i]->waiters;
+                objects[i]->waiters = &waiters[i];
+            }
+        }
+        in_time = sim_wait(until);
+        for (nfds_t i = 0; i < count; i++) {
+            if (objects[i] != NULL) {
+                remove_waiter(objects[i], &waiters[i]);
+                sim_object_drop(objects[i]);
+            }
+        }
+        ready = check_all(fds, count);
+    }
+    if (waiters != few) {
+        free(waiters);
+        free(objects);
+    }
+    return ready;
+}
+
+static int64_t after(const struct timespec *timeout)
+{
+    return timeout == NULL ? INT64_MAX
+                           : sim_task->now + timeout->tv_sec * 1000000000 + timeout->tv_nsec;
+}
+
+int sys_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const void *mask)
+{
+    (void)mask;
+    sim_call();
+    return poll_until(fds, count, after(timeout));
+}
+
+int sys_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+    const struct timespec time = {timeout / 1000, timeout % 1000 * 1000000L};
+    return sys_ppoll(fds, count, timeout < 0 ? NULL : &time, NULL);
+}
+
+int sys_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    (void)left;
+    sim_call();
+    sim_wait(after(time));
+    return 0;
+}
+
+/* epoll(7) */
+
+static short epoll_events(const struct sim_watch *watch)
+{
+    return (short)(watch->event.events & (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI)) | POLLERR |
+           POLLHUP;
+}
+
+static short readiness(const struct sim_watch *watch)
+{
+    return watch->disabled
+               ? 0
+               : (short)(watch->object->class->ready(watch->object) & epoll_events(watch));
+}
+
+/* Takes those off the list that are not ready, up to the first one that is. */
+static bool has_ready(struct epoll *epoll)
+{
+    struct sim_watch **at = &epoll->ready;
+    while (*at != NULL) {
+        struct sim_watch *watch = *at;
+        if (readiness(watch) != 0) {
+            return true;
+        }
+        watch->listed = false;
+        *at = watch->next_ready;
+        if (epoll->ready_end == &watch->next_ready) {
+            epoll->ready_end = at;
+        }
+    }
+    return false;
+}
+
+static short epoll_ready(struct sim_object *object)
+{
+    return has_ready((struct epoll *)object) ? POLLIN : 0;
+}
+
+static void epoll_free(struct sim_object *object)
+{
+    struct epoll *epoll = (struct epoll *)object;
+    while (epoll->watches != NULL) {
+        unwatch(epoll->watches);
+    }
+    free(epoll);
+}
+
+static const struct sim_class epoll_class = {"epoll", epoll_ready, NULL, NULL, epoll_free};
+
+int sys_epoll_create1(int flags)
+{
+    struct epoll *epoll = calloc(1, sizeof *epoll);
+    (void)flags;
+    sim_require(epoll != NULL, "no memory for epoll(7)");
+    sim_call();
+    sim_object_init(&epoll->base, &epoll_class);
+    epoll->ready_end = &epoll->ready;
+    return sim_descriptor_make(&epoll->base);
+}
+
+static struct sim_watch *find_watch(const struct epoll *epoll, int fd,
+                                    const struct sim_object *object)
+{
+    struct sim_watch *at = object->watches;
+    while (at != NULL && (at->epoll != epoll || at->fd != fd)) {
+        at = at->next;
+    }
+    return at;
+}
+
+static int watch_object(struct epoll *epoll, int fd, struct sim_object *object)
+{
+    struct sim_watch *watch = calloc(1, sizeof *watch);
+    sim_require(watch != NULL, "no memory for epoll(7)");
+    watch->epoll = epoll;
+    watch->object = object;
+    watch->fd = fd;
+    watch->next = object->watches;
+    object->watches = watch;
+    watch->next_of_epoll = epoll->watches;
+    epoll->watches = watch;
+    return 0;
+}
+
+int sys_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event)
+{
+    struct epoll *epoll;
+    struct sim_object *object;
+    struct sim_watch *watch;
+    sim_call();
+    epoll = (struct epoll *)sim_descriptor(epoll_fd);
+    object = sim_descriptor(fd);
+    if (epoll == NULL || object == NULL) {
+        return -1;
+    }
+    sim_require(epoll->base.class == &epoll_class, "epoll_ctl(2) of %s", epoll->base.class->name);
+    watch = find_watch(epoll, fd, object);
+    if ((operation == EPOLL_CTL_ADD) != (watch == NULL)) {
+        return sim_error(watch == NULL ? ENOENT : EEXIST);
+    }
+    if (operation == EPOLL_CTL_DEL) {
+        unwatch(watch);
+        return 0;
+    }
+    if (watch == NULL) {
+        watch_object(epoll, fd, object);
+        watch = find_watch(epoll, fd, object);
+    }
+    watch->event = *event;
+    watch->disabled = false;
+    if (readiness(watch) != 0) {
+        sim_object_changed(object);
+    }
+    return 0;
+}
+
+/* Takes events from the list. Level-triggered ones stay on it. */
+static int take_events(struct epoll *epoll, struct epoll_event *events, int most)
+{
+    struct sim_watch *kept = NULL, **kept_end = &kept;
+    int count = 0;
+    while (count < most && has_ready(epoll)) {
+        struct sim_watch *watch = epoll->ready;
+        short ready = readiness(watch);
+        epoll->ready = watch->next_ready;
+        if (epoll->ready == NULL) {
+            epoll->ready_end = &epoll->ready;
+        }
+        watch->next_ready = NULL;
+        events[count++] = (struct epoll_event){.events = (uint32_t)(unsigned short)ready,
+                                               .data = watch->event.data};
+        watch->disabled = (watch->event.events & EPOLLONESHOT) != 0;
+        if ((watch->event.events & (EPOLLET | EPOLLONESHOT)) != 0) {
+            watch->listed = false;
+            continue;
+        }
+        *kept_end = watch;
+        kept_end = &watch->next_ready;
+    }
+    if (kept != NULL) {
+        *epoll->ready_end = kept;
+        epoll->ready_end = kept_end;
+    }
+    return count;
+}
+
+int sys_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
+{
+    struct pollfd self = {.fd = fd, .events = POLLIN};
+    struct epoll *epoll;
+    sim_call();
+    epoll = (struct epoll *)sim_descriptor(fd);
+    if (epoll == NULL) {
+        return -1;
+    }
+    poll_until(&self, 1, timeout < 0 ? INT64_MAX : sim_task->now + INT64_C(1000000) * timeout);
+    return take_events(epoll, events, most);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Stream sockets: what their names (socket.c) and their bytes (stream.c) have in common. */
+#ifndef SIM_STREAM_H
+#define SIM_STREAM_H
+
+#include <sys/socket.h>
+
+#include "system.h"
+
+struct piece;
+
+enum stream_state { FRESH, BOUND, LISTENS, CONNECTING, CONNECTED, OVER };
+
+struct stream {
+    struct sim_object base; /* the first field */
+    struct stream *next_listener, *next_waiting;
+    int family;
+    enum stream_state state;
+    struct sim_host *host;
+    struct sim_process *process;
+    struct sockaddr_storage own, other;
+    socklen_t own_length, other_length;
+    int error; /* SO_ERROR */
+    struct stream *peer;
+    struct piece *first, **end;
+    size_t arrived, pending; /* bytes that can be read, and those on their way as well */
+    size_t most_pending;
+    int low_mark;
+    int64_t last_arrival, last_received;
+    bool no_more, was_reset; /* the peer's end has come, or a reset */
+    bool sends_no_more, reads_no_more;
+    bool peer_silent; /* the peer's host has lost its power: sends go nowhere */
+    struct sim_event arrival;
+    struct ucred peer_identity;
+    struct stream *waiting, **waiting_end; /* of a listener */
+    int waiting_count, backlog;
+    bool reuse;
+};
+
+struct stream *sim_stream_make(int family, struct sim_host *host);
+struct stream *sim_stream_of(struct sim_event *event);
+/* Returns the stream of a descriptor, or NULL with an error. */
+struct stream *sim_stream_find(int fd);
+/* Bytes arrive: what happens at the arrival of a stream that is connected. */
+void sim_stream_arrive(struct sim_event *event);
+/* Sends the end of this direction, or a reset. */
+void sim_stream_end(struct stream *stream, bool resets);
+/* Forgets the name of a stream. */
+void sim_stream_leave_host(struct stream *stream);
+
+#endif
