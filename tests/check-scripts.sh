@@ -33,6 +33,9 @@ END
 script "$tree/tests/softroce/check-ptrace.sh" <<'END'
 echo 'ok 1 - ptrace'
 END
+script "$tree/tests/check-linkage.sh" <<'END'
+echo 'ok 1 - linkage'
+END
 script "$tree/tests/packages/check" <<'END'
 echo 'ok 1 - packages'
 END

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "atomic.h"
 #include "sim.h"
 #include "system.h"
 
@@ -154,6 +155,7 @@ static const struct {
 
 static const char *const pure[] = {
     "__isoc99_sscanf",
+    "bcmp",
     "closedir",
     "crypto_auth_hmacsha256_final",
     "crypto_auth_hmacsha256_init",
@@ -233,6 +235,9 @@ void *sim_resolve(const char *name)
         if (strcmp(pure[i], name) == 0) {
             return dlsym(RTLD_DEFAULT, name);
         }
+    }
+    if (strncmp(name, "__tsan_", 7) == 0) {
+        return sim_resolve_atomic(name);
     }
     return strncmp(name, "ibv_", 4) == 0 || strncmp(name, "_ibv_", 5) == 0
                ? (void *)(uintptr_t)sys_no_device

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process finds out about itself and its host: files, environment, clock, addresses. */
+/* The files, environment, clock and addresses that a process finds. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -38,7 +38,7 @@ struct sim_module {
 
 _Thread_local char sim_thread_variables[SIM_TLS_BYTES] __attribute__((aligned(64)));
 
-/* What is at an address of the image, in the file. */
+/* Returns the bytes of the file for an address of the image. */
 static const void *in_file(const struct sim_module *module, uint64_t address)
 {
     for (int i = 0; i < module->segment_count; i++) {

@@ -19,7 +19,7 @@ struct sim_image {
 
 /* Reads a file once. resolve() returns the address of a name, or NULL. */
 struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char *name));
-/* Makes a further image. Its constructors have not run. */
+/* Makes a further image, for which sim_image_construct() is to be called. */
 void sim_image_make(const struct sim_module *module, struct sim_image *image);
 void sim_image_construct(const struct sim_image *image);
 void sim_image_free(struct sim_image *image);

@@ -6,6 +6,8 @@ check_PROGRAMS += %D%/simulate
 check_LTLIBRARIES += %D%/rank.la
 endif
 %C%_simulate_SOURCES = \
+	%D%/atomic.c \
+	%D%/atomic.h \
 	%D%/calls.c \
 	%D%/calls.h \
 	%D%/descriptor.c \
@@ -46,3 +48,4 @@ endif
 %C%_rank_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
 	-Wl,-Bsymbolic,-z,undefs
 %C%_rank_la_LIBADD = tests/libobjects.la
+EXTRA_DIST += %D%/README.md %D%/shrink %D%/simulate.gdb

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "process.h"
 #include "report.h"
 #include "system.h"
@@ -18,7 +19,11 @@
 bool sim_traces;
 static struct sim_plan plan = {
     .most_turns = 20000000, .most_time = INT64_C(600000000000), .faults = true};
-static const char *usage_arguments = "";
+static const char *path = "tests/sim/.libs/rank.so";
+static double seconds;
+static uint64_t most_runs = 1;
+/* The options that a run depends on, for the line that says how to repeat it. */
+static char arguments_given[256];
 
 void sim_trace_line(const char *format, ...)
 {
@@ -48,7 +53,7 @@ void sim_fail(const char *format, ...)
         fprintf(stderr, ", in rank %u", sim_task->process->rank);
     }
     fprintf(stderr, "\n    again: scripts/simulate --seed %llu%s --trace\n",
-            (unsigned long long)plan.seed, usage_arguments);
+            (unsigned long long)plan.seed, arguments_given);
     exit(1);
 }
 
@@ -69,12 +74,12 @@ static double real_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void run_for(const struct sim_module *module, double seconds, uint64_t most)
+static void run_for(const struct sim_module *module)
 {
     double begin = real_seconds();
     uint64_t runs = 0, turns = 0, killed = 0;
     double simulated = 0;
-    while (runs < most && (seconds == 0 || real_seconds() - begin < seconds)) {
+    while (runs < most_runs && (seconds == 0 || real_seconds() - begin < seconds)) {
         struct sim_outcome outcome = sim_world_run(module, &plan);
         runs++;
         turns += outcome.turns;
@@ -88,66 +93,86 @@ static void run_for(const struct sim_module *module, double seconds, uint64_t mo
            (unsigned long long)killed);
 }
 
+/* Adds an option to those that a run depends on. */
+static void remember(const char *option, const char *value)
+{
+    size_t used = strlen(arguments_given);
+    snprintf(arguments_given + used, sizeof arguments_given - used, " %s%s%s", option,
+             value != NULL ? " " : "", value != NULL ? value : "");
+}
+
+static void take_option(int option, const char *value)
+{
+    static const char *const logging[] = {"SLUICE_LOG=debug", NULL};
+    uint64_t number = value != NULL ? strtoull(value, NULL, 0) : 0;
+    switch (option) {
+    case 's':
+        plan.seed = number;
+        break;
+    case 't':
+        seconds = strtod(value, NULL);
+        most_runs = UINT64_MAX;
+        break;
+    case 'r':
+        most_runs = number;
+        break;
+    case 'n':
+        plan.ranks = (uint32_t)number;
+        remember("--ranks", value);
+        break;
+    case 'h':
+        plan.hosts = (uint32_t)number;
+        remember("--hosts", value);
+        break;
+    case 'f':
+        plan.faults = false;
+        remember("--no-faults", NULL);
+        break;
+    case 'k':
+        sim_fault_skip((uint32_t)number);
+        remember("--skip", value);
+        break;
+    case 'm':
+        path = value;
+        remember("--module", value);
+        break;
+    case 'l':
+        plan.environment = logging;
+        break;
+    case 'v':
+        sim_traces = true;
+        break;
+    default:
+        exit(2);
+    }
+}
+
 int main(int count, char **arguments)
 {
     static const struct option options[] = {
         {"seed", required_argument, NULL, 's'},
         {"seconds", required_argument, NULL, 't'},
+        {"runs", required_argument, NULL, 'r'},
         {"ranks", required_argument, NULL, 'n'},
         {"hosts", required_argument, NULL, 'h'},
         {"no-faults", no_argument, NULL, 'f'},
-        {"trace", no_argument, NULL, 'v'},
         {"skip", required_argument, NULL, 'k'},
         {"module", required_argument, NULL, 'm'},
-        {"runs", required_argument, NULL, 'r'},
         {"log", no_argument, NULL, 'l'},
+        {"trace", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
-    static const char *const logging[] = {"SLUICE_LOG=debug", NULL};
-    const char *path = "tests/sim/.libs/rank.so";
-    double seconds = 0;
-    uint64_t most = 1;
     int option;
     fix_addresses(arguments);
     plan.seed = (uint64_t)time(NULL) * 1000000;
     while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            plan.seed = strtoull(optarg, NULL, 0);
-            break;
-        case 't':
-            seconds = strtod(optarg, NULL);
-            most = UINT64_MAX;
-            break;
-        case 'r':
-            most = strtoull(optarg, NULL, 0);
-            break;
-        case 'n':
-            plan.ranks = (uint32_t)strtoul(optarg, NULL, 0);
-            break;
-        case 'h':
-            plan.hosts = (uint32_t)strtoul(optarg, NULL, 0);
-            break;
-        case 'f':
-            plan.faults = false;
-            break;
-        case 'v':
-            sim_traces = true;
-            break;
-        case 'l':
-            plan.environment = logging;
-            break;
-        case 'm':
-            path = optarg;
-            break;
-        default:
-            return 2;
-        }
+        take_option(option, optarg);
     }
     for (int i = optind; i < count; i++) {
         sim_number_set(arguments[i]);
+        remember(arguments[i], NULL);
     }
     sim_catch_faults();
-    run_for(sim_module_open(path, sim_resolve), seconds, most);
+    run_for(sim_module_open(path, sim_resolve));
     return 0;
 }

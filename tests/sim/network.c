@@ -48,7 +48,7 @@ int64_t sim_network_arrival(const struct sim_host *from, const struct sim_host *
     if (from != to) {
         int64_t whole = healed(from->index, to->index, at);
         delay = sim_network.delay;
-        /* What is lost meanwhile is sent again some time after. */
+        /* Lost packets are sent again some time after. */
         if (whole == INT64_MAX || from->down || to->down) {
             return INT64_MAX;
         }

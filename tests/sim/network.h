@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is between the hosts: delays, losses that cost time, and partitions. */
+/* The network between the hosts: delays, losses that cost time, and partitions. */
 #ifndef SIM_NETWORK_H
 #define SIM_NETWORK_H
 

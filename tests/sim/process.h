@@ -71,7 +71,7 @@ struct sim_process *sim_process_find(const struct sim_host *host, pid_t pid);
 /* A thread has run to its end: runs the destructors of its keys. */
 void sim_process_thread_ends(struct sim_task *task);
 
-/* What a process still has; see the modules of these. */
+/* Release or count resources of a process; each is defined by the file of its kind. */
 void sim_descriptors_close(struct sim_process *process);
 uint32_t sim_descriptors_open(const struct sim_process *process);
 void sim_heap_free(struct sim_process *process);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the simulation reports: its trace, and the failure that ends it. */
+/* Output of the simulation: its trace, and the failure that ends it. */
 #ifndef SIM_REPORT_H
 #define SIM_REPORT_H
 

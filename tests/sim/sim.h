@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a simulated program asks of the simulation, beside the library under test. A program is a
- * function rank_main() in the module, which each rank runs in a process of its own.
+ * Functions of the simulation that a simulated program may call, beside the library under test. The
+ * module has one function, rank_main(), which each rank runs in a process of its own.
  */
 #ifndef SIM_H
 #define SIM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of stream sockets. They reach the other end after a time that the network chooses, in
- * order; what is sent may be taken in parts.
+ * The bytes of stream sockets. Sent bytes reach the other end in order, after a time that the network
+ * chooses. A send may take a part of its bytes only.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -274,8 +274,8 @@ static bool gather(struct piece *piece, const struct msghdr *message)
 }
 
 /*
- * Returns how many bytes of a send are taken. Of a few bytes into an empty buffer the kernel takes
- * all, except if it is short of memory.
+ * Returns how many bytes of a send are taken. The kernel takes a few bytes into an empty buffer
+ * whole, except if it is short of memory.
  */
 static size_t choose_part(const struct stream *stream, size_t bytes)
 {

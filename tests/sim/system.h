@@ -28,7 +28,7 @@ struct sim_class {
     void (*free)(struct sim_object *object);
 };
 
-/* What descriptors refer to. */
+/* An open file, to which descriptors refer. */
 struct sim_object {
     const struct sim_class *class;
     uint32_t references;
@@ -46,7 +46,7 @@ void sim_call(void);
 void sim_object_init(struct sim_object *object, const struct sim_class *class);
 void sim_object_hold(struct sim_object *object);
 void sim_object_drop(struct sim_object *object);
-/* What it is ready for may have changed. */
+/* Has waiting tasks look again: the object may be ready for something else. */
 void sim_object_changed(struct sim_object *object);
 
 /* Makes a descriptor of an object, which takes over the caller's reference; or fails. */

@@ -186,7 +186,7 @@ struct sim_task *sim_task_start(struct sim_process *process, void *(*run)(void *
     task->run = run;
     task->argument = argument;
     task->stack = make_stack();
-    /* The first switch pops six registers, and returns to begin(), with the stack as after a call. */
+    /* The first switch pops six registers and returns to begin(), the stack as after a call. */
     sp = (void **)((char *)task->stack + STACK_BYTES) - 1;
     *--sp = (void *)begin;
     sp -= 6;
@@ -209,7 +209,7 @@ void sim_task_end(struct sim_task *task)
     } else if (task != sim_task) {
         munmap(task->stack, STACK_BYTES);
     } else {
-        /* Its own stack stays in use until the switch below: a spare one goes instead. */
+        /* The task uses its stack until the switch below, so a spare one goes instead. */
         munmap(spare_stacks[0], STACK_BYTES);
         spare_stacks[0] = task->stack;
     }

@@ -235,7 +235,7 @@ int *sys_errno_location(void)
     return &sim_task->error;
 }
 
-/* What the compiler calls to find a thread-local variable. */
+/* Called by compiled code to find a thread-local variable. */
 void *sys_tls_get_addr(const uint64_t *module_and_offset)
 {
     return sim_thread_variables + module_and_offset[1];
