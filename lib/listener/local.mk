@@ -18,6 +18,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/queue.c \
 	%D%/rdmacm.h \
 	%D%/resolve.c
+EXTRA_DIST += %D%/README.md
 # Over rdma_cm.
 if RDMACM
 lib_libsluice_la_SOURCES += \
