@@ -25,3 +25,4 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_root.c \
 	%D%/tcp_wire.c \
 	%D%/wrap.c
+EXTRA_DIST += %D%/README.md
