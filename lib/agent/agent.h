@@ -35,12 +35,6 @@
 #include "agent/seam.h"
 #include "agent/state.h"
 
-/* Returns the earlier of two times. */
-static inline int64_t slu_agent_earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* events.c: all with the lock. */
 /* Opens the descriptors of a new agent. Returns 0, or -EMFILE or -ENOMEM. */
 int slu_agent_events_open(struct sluice_agent *agent);

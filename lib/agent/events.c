@@ -36,7 +36,7 @@
 
 void slu_agent_due(struct sluice_agent *agent, int64_t when)
 {
-    agent->next_due = slu_agent_earlier(agent->next_due, when);
+    agent->next_due = slu_earlier(agent->next_due, when);
 }
 
 void slu_agent_unarm(struct sluice_agent_peer *peer)
@@ -125,7 +125,7 @@ static int arm_peer(struct sluice_agent_peer *peer)
         second = sluice_multichannel_arm(peer->data.wire, &data);
     if (first != 0 || second != 0)
         return 1;
-    slu_agent_due(peer->agent, slu_after(slu_agent_earlier(control, data)));
+    slu_agent_due(peer->agent, slu_after(slu_earlier(control, data)));
     LIST_REMOVE(peer, unarmed);
     peer->is_unarmed = false;
     return 0;
@@ -172,7 +172,7 @@ void slu_agent_sleep(struct sluice_agent *agent, int64_t until)
     if (slu_agent_arm_all(agent, &due) != 0)
         return;
     if (!agent->driven) {
-        slu_agent_poll_set(agent, slu_agent_earlier(until, due));
+        slu_agent_poll_set(agent, slu_earlier(until, due));
         return;
     }
     if (due < agent->sleeps_until)

@@ -138,7 +138,7 @@ int sluice_agent_arm(struct sluice_agent *agent, int64_t *due)
         result = take_news(agent);
     } while (result == 0 && slu_agent_arm_all(agent, &when) != 0);
     agent->watched = result == 0;
-    agent->sleeps_until = agent->driven ? slu_agent_earlier(agent->sleeps_until, when) : when;
+    agent->sleeps_until = agent->driven ? slu_earlier(agent->sleeps_until, when) : when;
     slu_agent_leave(agent);
     if (due != NULL)
         *due = result != 0 || when == SLUICE_FOREVER ? (result != 0 ? 0 : SLUICE_FOREVER)

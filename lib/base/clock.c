@@ -61,7 +61,7 @@ int64_t slu_sleep_until(int64_t until)
     if (interrupt == NULL)
         return until;
     next = slu_now() + (slu_is_interrupted() ? 0 : FLAG_TIME);
-    return next < until ? next : until;
+    return slu_earlier(next, until);
 }
 
 int slu_milliseconds(int64_t until)

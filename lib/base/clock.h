@@ -16,6 +16,11 @@ int64_t slu_now(void);
 /* Returns the absolute time of a relative one. */
 int64_t slu_after(int64_t relative);
 
+static inline int64_t slu_earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Tells whether calls of this thread that wait for other processes are to end now. */
 bool slu_is_interrupted(void);
 /* Tells whether such a wait is over: the deadline has passed, or the thread is interrupted. */

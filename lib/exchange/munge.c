@@ -195,7 +195,7 @@ static int call_daemon(struct request *given, int64_t until)
     slu_fd_guard();
     error = slu_async_call_start(&request->call, run);
     if (error == 0)
-        error = slu_async_call_wait(&request->call, limit < until ? limit : until,
+        error = slu_async_call_wait(&request->call, slu_earlier(limit, until),
                                     "munge: its daemon does not answer");
     slu_fd_unguard();
     if (error == 0) {

@@ -27,11 +27,6 @@ struct search {
     struct slu_target target;
 };
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int find_addresses(struct search *search)
 {
     struct slu_address addresses[SLU_DIAL_MOST];
@@ -41,7 +36,7 @@ static int find_addresses(struct search *search)
         int64_t late = dial->count == 0 ? search->until : slu_after(SLUICE_S(1));
         struct addrinfo *list = NULL;
         const char *why;
-        int error = slu_host_port_resolve(&search->tcp->places[i], earlier(late, search->until),
+        int error = slu_host_port_resolve(&search->tcp->places[i], slu_earlier(late, search->until),
                                           &list, &why);
 
         if (error < 0 && why == NULL)
@@ -227,7 +222,7 @@ static int dial(struct search *search)
             return slu_tcp_fail_without_root(search->tcp, fail_late(search));
         if (result <= 0)
             return result;
-        next = target->chosen == SLU_DIAL_MOST ? earlier(next, search->names_at) : next;
+        next = target->chosen == SLU_DIAL_MOST ? slu_earlier(next, search->names_at) : next;
         result = handle_state(search, slu_target_wait(target, next));
         if (result <= 0)
             return result;

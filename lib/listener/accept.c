@@ -99,7 +99,7 @@ static bool make_room(struct sluice_listener *listener)
     oldest = find_oldest(listener);
     due = oldest->since + SLU_SILENT_TIME;
     if (slu_now() < due) {
-        listener->next_due = due < listener->next_due ? due : listener->next_due;
+        listener->next_due = slu_earlier(listener->next_due, due);
         return false;
     }
     slu_admission_fail(oldest, slu_fail(ETIMEDOUT, "%s did not go on, and others wait to be let in",

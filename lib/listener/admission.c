@@ -31,15 +31,10 @@
 #define TURN_TIME SLUICE_MS(2)
 #define TURNS 10
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void set_due(struct slu_admission *admission, int64_t due)
 {
-    admission->due = earlier(due, admission->until);
-    admission->listener->next_due = earlier(admission->due, admission->listener->next_due);
+    admission->due = slu_earlier(due, admission->until);
+    admission->listener->next_due = slu_earlier(admission->due, admission->listener->next_due);
 }
 
 /* Slots: the table from the data of an event to its admission, which may have ended since. */
@@ -428,7 +423,7 @@ static void set_next_due(struct slu_admission *admission, int64_t now)
         return;
     }
     pause = pause < least ? least : pause;
-    set_due(admission, now + earlier(pause, LOOK_MOST));
+    set_due(admission, now + slu_earlier(pause, LOOK_MOST));
 }
 
 static void advance(struct slu_admission *admission)
@@ -487,7 +482,7 @@ static void mark_due(struct sluice_listener *listener, int64_t now)
         if (admission->due <= now)
             mark_ready(admission);
         else
-            listener->next_due = earlier(listener->next_due, admission->due);
+            listener->next_due = slu_earlier(listener->next_due, admission->due);
     }
 }
 

@@ -43,11 +43,9 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
 {
     struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
     struct timespec timeout;
-    int64_t due = slu_next_due(engine);
+    int64_t due = slu_earlier(slu_next_due(engine), until);
     int64_t left;
 
-    if (until < due)
-        due = until;
     slu_end_regions(engine);
     if (engine->transport->cq_arm(engine->cq) != 0 || (interruptible && slu_is_woken(engine)))
         return;
