@@ -7,20 +7,27 @@
 
 #include "agent/agent.h"
 
-/* Returns 0 if there is a place for one more peer. Called without the lock. */
-static int check_room(struct slu_door *door)
+/* Returns 0 if there is a place for one more peer beside those let in. Called with the lock. */
+static int check_room(struct sluice_agent *agent, uint32_t let_in)
 {
-    struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
-    uint32_t let_in = slu_door_count(door, NULL);
     int error = 0;
 
-    pthread_mutex_lock(&agent->lock);
     if (agent->connected + let_in >= agent->attr.max_peers)
         error = slu_fail(EBUSY, "the agent has as many peers as it takes");
     else if (slu_agent_left_is_full(agent))
         error = slu_fail(EBUSY, "the agent has as many messages of peers that have left as it "
                                 "keeps");
     agent->info.turned_away += error < 0;
+    return error;
+}
+
+static int admit(struct slu_door *door, const struct sluice_multichannel *multichannel)
+{
+    struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
+    int error;
+
+    pthread_mutex_lock(&agent->lock);
+    error = check_room(agent, slu_door_count(door, multichannel));
     pthread_mutex_unlock(&agent->lock);
     return error;
 }
@@ -33,13 +40,7 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
     (void)incoming;
     welcome->pd = agent->pd;
     welcome->attr = &agent->control_attr;
-    return check_room(door);
-}
-
-static int admit(struct slu_door *door, const struct sluice_multichannel *multichannel)
-{
-    (void)multichannel;
-    return check_room(door);
+    return admit(door, NULL);
 }
 
 void slu_agent_door_init(struct slu_door *door)
@@ -54,14 +55,10 @@ void slu_agent_door_init(struct slu_door *door)
  */
 static void take_in(struct sluice_agent *agent, struct sluice_channel *channel)
 {
-    bool full = agent->connected >= agent->attr.max_peers || slu_agent_left_is_full(agent);
-
-    if (!agent->closed && !full) {
+    if (!agent->closed && check_room(agent, 0) == 0)
         (void)slu_agent_peer_make(agent, channel, true);
-        return;
-    }
-    agent->info.turned_away += full;
-    sluice_channel_close(channel);
+    else
+        sluice_channel_close(channel);
 }
 
 void slu_agent_accept(struct sluice_agent *agent)
