@@ -31,9 +31,9 @@
  */
 #define LONG_TURN SLUICE_MS(1)
 /*
- * After this many spins in a row that ended in a sleep, waits sleep at once, except one in
- * PROBING_WAITS. So it is if two ranks share a processor: the kernel often lets a thread that
- * yields go on at once, and only a sleep lets the other rank work.
+ * After this many spins in a row that ended in a sleep, or with the time of their wait, waits sleep
+ * at once, except one in PROBING_WAITS. If two ranks share a processor, spins are in vain: the
+ * kernel often lets a thread that yields go on at once, and only a sleep lets the other rank work.
  */
 #define VAIN_SPINS 8
 #define PROBING_WAITS 32
@@ -117,7 +117,7 @@ void slu_nap(struct slu_engine *engine, int64_t until)
 /* Begins a wait's spin, or ends it at once if the last ones were in vain. */
 static void begin_wait(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 {
-    if (engine->spinning) /* it ended with what the wait was for, or with other work */
+    if (engine->spinning) /* the last one ended with what its wait was for, or with other work */
         engine->vain = 0;
     engine->spinning = engine->vain < VAIN_SPINS || engine->vain % PROBING_WAITS == 0;
     engine->vain++;
@@ -156,10 +156,10 @@ static inline uint32_t batch_of(const struct awaited *awaited)
 }
 
 /*
- * Polls SPIN_POLLS times for one check of the clock, which costs more than a poll. If the wait
- * sleeps at once, or yields after each check, it polls once. There is no pause instruction: it
- * costs as much as several polls, and many times that under emulation or in a guest that is watched
- * for such loops.
+ * Polls up to SPIN_POLLS times until something is complete, because the caller then checks the
+ * clock, which costs more than a poll. Polls once if the caller then sleeps, or yields at once.
+ * A pause instruction between polls would cost as much as several of them, and many times that in a
+ * virtual machine.
  */
 static int poll_often(struct slu_engine *engine, uint32_t most)
 {
@@ -196,8 +196,11 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
         if (busy && engine->busy_polls != 0)
             continue;
         now = slu_now();
-        if (now >= until)
+        if (now >= until) {
+            if (spin.until != 0)
+                engine->spinning = false;
             return 0;
+        }
         spin_or_sleep(engine, &spin, interruptible, until, now);
     }
 }

@@ -72,7 +72,7 @@ struct slu_engine {
     uint32_t idle_polls;   /* polls that found nothing since events were last checked */
     uint32_t busy_polls;   /* polls since the clock was last checked */
     bool crowded;          /* the last yield of a wait ran another process or thread */
-    bool spinning;         /* the spin that began last has not ended in a sleep */
+    bool spinning;         /* the spin that began last has not ended in vain */
     uint32_t vain;         /* waits since a spin brought something */
     int64_t next_deadline; /* no pending request is due before */
     int64_t next_drain;    /* no drain of a failed peer ends before */
