@@ -10,7 +10,7 @@ int slu_rdmacm_check_gate(const struct slu_gate *gate)
 {
     if (gate == NULL || gate->lost < gate->count)
         return 0;
-    return slu_fail(EIO, "nobody can come any more: the device of the listener was removed");
+    return slu_fail(EIO, SLU_GATE_LOST);
 }
 
 void slu_gate_end_ids(struct slu_gate *gate)

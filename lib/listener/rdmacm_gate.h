@@ -15,6 +15,8 @@ struct slu_gate {
     struct rdma_cm_id *ids[SLU_LISTENERS];
 };
 
+#define SLU_GATE_LOST "nobody can come any more: the device of the listener was removed"
+
 /* Ends all ids: no connection comes any more. */
 void slu_gate_end_ids(struct slu_gate *gate);
 

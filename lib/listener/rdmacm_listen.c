@@ -16,7 +16,11 @@
 
 static void lost(struct slu_cm_reader *reader)
 {
-    slu_container_of(reader, struct slu_gate, reader)->lost++;
+    struct slu_gate *gate = slu_container_of(reader, struct slu_gate, reader);
+
+    /* A door has no call that could report it. */
+    if (++gate->lost == gate->count)
+        slu_log(SLUICE_LOG_WARN, SLU_GATE_LOST);
 }
 
 /*

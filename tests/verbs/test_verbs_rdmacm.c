@@ -384,11 +384,23 @@ TEST(program_that_cannot_accept, .times = 3)
     end(&sides, listener);
 }
 
-/* A client that waited at that time can still be refused; no call waits for further ones. */
+static void count_warning(uint32_t level, const char *line, void *count)
+{
+    require(level == SLUICE_LOG_WARN && strstr(line, "device of the listener was removed"), "%s",
+            line);
+    ++*(int *)count;
+}
+
+/*
+ * A client that waited at that time can still be refused; no call waits for further ones. The log
+ * warns once: an agent and a service of buffers have no such call.
+ */
 TEST(device_of_a_listener_that_goes)
 {
     struct sides sides;
     struct dialer dialer;
+    int warnings = 0;
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, count_warning, &warnings));
     struct sluice_listener *listener = begin(&sides, ANYWHERE);
     dialer_ask(&dialer, listener);
     fake_rdmacm_lose_device();
@@ -397,6 +409,8 @@ TEST(device_of_a_listener_that_goes)
     require_null(sluice_listener_next(listener, SLUICE_FOREVER), EIO, "device was removed");
     require_null(sluice_accept(listener, sides.pds[0], NULL, SLUICE_FOREVER), EIO,
                  "device was removed");
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+    require_result(warnings, 1);
     end(&sides, listener);
 }
 
