@@ -282,24 +282,27 @@ static struct range extend(const struct sluice_mr_cache *cache, struct range own
 /*
  * Registers a range in place of the regions that overlap its own pages. If that fails, these stay,
  * except unused ones that made room: a limit on locked memory counts a page that two regions have
- * twice.
+ * twice. Leaves out what the others have if a page of that may have been unmapped meanwhile.
  */
 static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cached,
                           struct range own)
 {
-    void *addr = (void *)cached->range.start;
-    size_t length = cached->range.end - cached->range.start;
-    int error = make_room(cache, own, length);
+    struct range *range = &cached->range;
+    bool again = overlaps(cache, search(cache, own.start), own);
+    int error = make_room(cache, own, range->end - range->start);
 
     if (error < 0)
         return error;
-    cached->mr = slu_mr_register(cache->pd, addr, length, cache->access);
-    if (cached->mr == NULL && errno == ENOMEM && overlaps(cache, search(cache, own.start), own)) {
-        forget_found(cache, own);
-        cached->mr = slu_mr_register(cache->pd, addr, length, cache->access);
+    while ((cached->mr = slu_mr_register(cache->pd, (void *)range->start, range->end - range->start,
+                                         cache->access)) == NULL) {
+        if (!again)
+            return -errno;
+        again = false;
+        if (errno == ENOMEM)
+            forget_found(cache, own);
+        else
+            *range = own;
     }
-    if (cached->mr == NULL)
-        return -errno;
     cached->mr->cached = cached;
     return 0;
 }

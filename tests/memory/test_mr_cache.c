@@ -275,6 +275,25 @@ TEST(a_refused_range_replaces_nothing)
     work_close(&work);
 }
 
+/* A program may have unmapped pages of a region that it did not forget. */
+TEST(a_region_of_unmapped_pages_is_replaced_by_the_range_alone)
+{
+    struct sluice_mr *mr;
+    struct work work;
+
+    work_open(&work, NULL);
+    put(&work, get(&work, 0, 2 * page));
+    require(mprotect(work.bytes, page, PROT_NONE) == 0, "%s", strerror(errno));
+    for (int i = 0; i < 2; i++) {
+        mr = get(&work, page, 2 * page);
+        require(sluice_mr_addr(mr) == work.bytes + page && sluice_mr_length(mr) == 2 * page,
+                "%zu bytes", sluice_mr_length(mr));
+        put(&work, mr);
+    }
+    require(query(&work).regions == 1 && query(&work).misses == 2, "%u", query(&work).regions);
+    work_close(&work);
+}
+
 /* A failed registration changes nothing, except that unused regions may be evicted. */
 TEST(wrong_arguments_are_refused)
 {
