@@ -152,7 +152,7 @@ static int post_one(struct transfer *transfer, struct item *item)
 /* Refuses requests that a channel would take, but an agent does not. */
 static int check_request(const struct sluice_request *request, uint32_t index)
 {
-    if (request->opcode < SLUICE_OP_WRITE || request->opcode > SLUICE_OP_FETCH_ADD)
+    if (request->opcode < SLUICE_OP_WRITE || request->opcode >= SLU_OPCODES)
         return slu_misuse(EINVAL,
                           "request %u: an agent takes reads, writes and atomics; send messages "
                           "with sluice_agent_send()",
@@ -333,7 +333,7 @@ static int use(struct sluice_agent_mr *mr, uint64_t offset, struct sluice_reques
         return slu_not_an_agent_mr(mr);
     if (request->sges == NULL && request->sge_count > 0)
         return slu_misuse(EINVAL, "%s must not be NULL",
-                          request->opcode <= SLUICE_OP_READ ? "sges" : "result");
+                          slu_opcode_is_atomic(request->opcode) ? "result" : "sges");
     if (request->sge_count > SLU_AGENT_BATCH)
         return slu_misuse(EINVAL, "sge_count %u: must be in 0..%d", request->sge_count,
                           SLU_AGENT_BATCH);

@@ -220,7 +220,7 @@ const char *slu_class_hint(enum sluice_error_class error_class)
  */
 enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode)
 {
-    switch (status) {
+    switch ((enum sluice_status)status) {
     case SLUICE_STATUS_SUCCESS:
         return SLUICE_CLASS_NONE;
     case SLUICE_STATUS_LOC_LEN_ERR:
@@ -244,7 +244,9 @@ enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode)
     case SLUICE_STATUS_RNR_RETRY_EXC_ERR:
     case SLUICE_STATUS_DEADLINE:
         return SLUICE_CLASS_TIMEOUT;
-    default:
-        return SLUICE_CLASS_DEVICE;
+    case SLUICE_STATUS_FATAL_ERR:
+    case SLUICE_STATUS_GENERAL_ERR:
+        break;
     }
+    return SLUICE_CLASS_DEVICE;
 }

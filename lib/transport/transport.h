@@ -159,6 +159,14 @@ static inline bool slu_id_is_own(uint64_t id)
     return (id & SLU_ID_OWN_MASK) == SLU_ID_OWN;
 }
 
+/* The number of values of enum sluice_opcode, of which the last ones are atomic operations. */
+#define SLU_OPCODES (SLUICE_OP_FETCH_ADD + 1)
+
+static inline bool slu_opcode_is_atomic(uint32_t opcode)
+{
+    return opcode >= SLUICE_OP_COMPARE_SWAP;
+}
+
 /* SGE lists are read during the post only. The completion has the same id. */
 struct slu_send_wr {
     struct slu_send_wr *next;

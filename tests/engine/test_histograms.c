@@ -99,7 +99,7 @@ TEST(from_the_post_to_the_completion)
     struct sluice_histogram receives = read_channel(channels[1], SLUICE_OP_RECEIVE);
     check_one(&sends, 0, end_of_send - sent);
     check_one(&receives, sent - posted, end - begin);
-    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+    for (uint32_t i = SLUICE_OP_SEND; i < OPCODES; i++) {
         struct sluice_histogram other = read_channel(channels[i != SLUICE_OP_SEND], i);
         if (i > SLUICE_OP_RECEIVE) {
             check_none(&other);
@@ -245,7 +245,7 @@ TEST(arguments)
     require_error(sluice_channel_histogram(channel, 1, NULL), -EINVAL, "sluice_histogram NULL");
     require_error(sluice_channel_histogram(channel, SLUICE_OP_NONE, &histogram), -EINVAL,
                   "opcode 0");
-    require_error(sluice_channel_histogram(channel, 7, &histogram), -EINVAL, "opcode 7");
+    require_error(sluice_channel_histogram(channel, OPCODES, &histogram), -EINVAL, "opcode 7");
     require_error(sluice_channel_histogram(channel, UINT32_MAX, &histogram), -EINVAL, "opcode");
     histogram.size = sizeof(histogram) - 1;
     require_error(sluice_channel_histogram(channel, 1, &histogram), -EINVAL,

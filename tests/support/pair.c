@@ -147,7 +147,7 @@ void channel_is_timed(const struct sluice_channel *channel)
     struct sluice_histogram histogram = {.size = sizeof(histogram)};
     struct sluice_counters counters = {.size = sizeof(counters)};
     require_ok(sluice_channel_counters(channel, &counters));
-    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+    for (uint32_t i = SLUICE_OP_SEND; i < OPCODES; i++) {
         int result = sluice_channel_histogram(channel, i, &histogram);
         if (result == -EOPNOTSUPP) {
             return;
@@ -161,7 +161,7 @@ static void peer_is_timed(const struct sluice_multichannel *multichannel, uint32
     struct sluice_histogram histogram = {.size = sizeof(histogram)};
     struct sluice_counters counters = {.size = sizeof(counters)};
     require_ok(sluice_multichannel_peer_counters(multichannel, peer, &counters));
-    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+    for (uint32_t i = SLUICE_OP_SEND; i < OPCODES; i++) {
         check_times(&counters, i,
                     sluice_multichannel_peer_histogram(multichannel, peer, i, &histogram),
                     &histogram);
@@ -173,7 +173,7 @@ void multichannel_is_timed(const struct sluice_multichannel *multichannel)
     struct sluice_histogram histogram = {.size = sizeof(histogram)};
     struct sluice_counters counters = {.size = sizeof(counters)};
     require_ok(sluice_multichannel_counters(multichannel, &counters));
-    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+    for (uint32_t i = SLUICE_OP_SEND; i < OPCODES; i++) {
         int result = sluice_multichannel_histogram(multichannel, i, &histogram);
         if (result == -EOPNOTSUPP) {
             return;

@@ -105,5 +105,7 @@ struct sluice_completion await(struct sluice_channel *channel, struct sluice_han
                                enum sluice_error_class error_class);
 
 #define DEADLINE SLUICE_S(20)
+/* The number of values of enum sluice_opcode. */
+#define OPCODES (SLUICE_OP_FETCH_ADD + 1)
 
 #endif

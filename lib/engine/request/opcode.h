@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The operations: their queues, flags and names. */
+/*
+ * The operations: their queues, flags and names. Where else each operation has a case:
+ *
+ *   transport/transport.h         their number, and which are atomic
+ *   engine/request/check.c        operands
+ *   transport/soft/shm/direct.c, transport/soft/self/wire.c, transport/soft/tcp/transmit.c,
+ *   transport/verbs/pairs/post.c  performing them
+ *   agent/transfer.c              rights that they need
+ */
 #ifndef SLU_ENGINE_REQUEST_OPCODE_H
 #define SLU_ENGINE_REQUEST_OPCODE_H
 
 #include "engine/state/call.h"
 
 /* Flags that each operation may have. */
-#define SLU_OPCODES 7
 extern const uint32_t slu_opcode_flags[SLU_OPCODES];
 
 static inline enum slu_queue slu_opcode_queue(uint32_t opcode)
@@ -17,11 +24,6 @@ static inline enum slu_queue slu_opcode_queue(uint32_t opcode)
 static inline enum slu_queue slu_item_queue(const struct slu_item *item)
 {
     return slu_opcode_queue(item->opcode);
-}
-
-static inline bool slu_opcode_is_atomic(uint32_t opcode)
-{
-    return opcode >= SLUICE_OP_COMPARE_SWAP;
 }
 
 /* Returns "send" and so on, a static string. */

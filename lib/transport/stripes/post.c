@@ -87,7 +87,7 @@ static void append(struct stripes_qp *qp, const struct slu_send_wr *wr)
     slot->out = 0;
     slot->status = SLUICE_STATUS_SUCCESS;
     slot->vendor = 0;
-    if (wr->opcode >= SLUICE_OP_COMPARE_SWAP)
+    if (slu_opcode_is_atomic(wr->opcode))
         memcpy(slot->operand, wr->operand, sizeof slot->operand);
     if ((wr->flags & SLUICE_INLINE) != 0)
         copy_inline(slot, wr);

@@ -43,7 +43,7 @@ static bool takes_send(const struct soft_qp *qp, const struct slu_send_wr *wr, u
            ring->posted - ring->done < ring->depth && wr->sge_count <= qp->attr.max_sge &&
            ((wr->flags & SLUICE_INLINE) == 0 || length <= qp->attr.max_inline) &&
            (wr->opcode == SLUICE_OP_SEND ||
-            (wr->opcode >= SLUICE_OP_WRITE && wr->opcode <= SLUICE_OP_FETCH_ADD));
+            (wr->opcode >= SLUICE_OP_WRITE && wr->opcode < SLU_OPCODES));
 }
 
 static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
@@ -65,7 +65,7 @@ static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
     wqe->checked = false;
     wqe->replied = false;
     wqe->sge_count = wr->sge_count;
-    if (slu_soft_is_atomic(wqe)) {
+    if (slu_opcode_is_atomic(wqe->opcode)) {
         wqe->operand[0] = htobe64(wr->operand[0]);
         wqe->operand[1] = htobe64(wr->operand[1]);
     }

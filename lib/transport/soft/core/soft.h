@@ -376,15 +376,10 @@ static inline bool slu_soft_in_error(const struct soft_qp *qp)
     return atomic_load_explicit(&qp->state, memory_order_relaxed) >= SLU_QP_ERROR;
 }
 
-static inline bool slu_soft_is_atomic(const struct soft_wqe *wqe)
-{
-    return wqe->opcode == SLUICE_OP_COMPARE_SWAP || wqe->opcode == SLUICE_OP_FETCH_ADD;
-}
-
 /* Returns whether the request writes to local memory, which must then be writable. */
 static inline bool slu_soft_is_fetch(const struct soft_wqe *wqe)
 {
-    return wqe->opcode == SLUICE_OP_READ || slu_soft_is_atomic(wqe);
+    return wqe->opcode == SLUICE_OP_READ || slu_opcode_is_atomic(wqe->opcode);
 }
 
 /* Returns the level for a notice: info the first time in a context, then debug for each peer. */

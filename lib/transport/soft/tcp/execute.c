@@ -163,7 +163,7 @@ static bool begin_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 static bool answers(const struct tcp_frame *frame, const struct soft_wqe *wqe)
 {
     if (frame->type == TCP_ATOMIC_REPLY)
-        return slu_soft_is_atomic(wqe);
+        return slu_opcode_is_atomic(wqe->opcode);
     return wqe->opcode == SLUICE_OP_READ && frame->length == wqe->length;
 }
 

@@ -139,7 +139,7 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
         return;
     }
     struct soft_cursor cursor = slu_soft_cursor(wqe->sges, wqe->sge_count, offset);
-    if (slu_soft_is_atomic(wqe)) {
+    if (slu_opcode_is_atomic(wqe->opcode)) {
         add_iovec(batch, (const uint8_t *)wqe->operand + offset, TCP_ATOMIC_BYTES - offset);
         return;
     }
@@ -308,7 +308,7 @@ static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
     if ((wqe->flags & SLUICE_FENCE) != 0 && batch->fetches > 0)
         return false;
     /* Keep the order: the peer executes atomics at once, but reads when it sends the reply. */
-    if (slu_soft_is_atomic(wqe) && batch->reads > 0)
+    if (slu_opcode_is_atomic(wqe->opcode) && batch->reads > 0)
         return false;
     return !slu_soft_is_fetch(wqe) || batch->fetches < tcp->qp->max_reads;
 }
@@ -322,7 +322,8 @@ static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct 
                                     [SLUICE_OP_FETCH_ADD] = TCP_FETCH_ADD};
     struct tcp_frame frame = {.type = types[wqe->opcode],
                               .seq = batch->sent,
-                              .length = slu_soft_is_atomic(wqe) ? TCP_ATOMIC_BYTES : wqe->length};
+                              .length = slu_opcode_is_atomic(wqe->opcode) ? TCP_ATOMIC_BYTES
+                                                                          : wqe->length};
     if (!slu_soft_is_fetch(wqe)) {
         bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
         frame.flags = (uint8_t)((immediate ? TCP_FLAG_IMMEDIATE : 0) |

@@ -87,7 +87,7 @@ static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *t
     to->opcode = opcode_of(from);
     to->send_flags = flags_of(from->flags);
     to->imm_data = htobe32(from->immediate);
-    if (SLU_UNLIKELY(from->opcode >= SLUICE_OP_COMPARE_SWAP)) {
+    if (SLU_UNLIKELY(slu_opcode_is_atomic(from->opcode))) {
         translate_atomic(from, to);
         return;
     }
@@ -108,7 +108,7 @@ static int fail_post(const struct slu_qp *base, const char *what, int err)
 
 static bool find_read(const struct slu_send_wr *chain)
 {
-    while (chain && chain->opcode != SLUICE_OP_READ && chain->opcode < SLUICE_OP_COMPARE_SWAP)
+    while (chain && chain->opcode != SLUICE_OP_READ && !slu_opcode_is_atomic(chain->opcode))
         chain = chain->next;
     return chain;
 }
