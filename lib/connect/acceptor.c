@@ -209,16 +209,16 @@ static void receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn
 {
     enum slu_talk_state state;
 
-    while ((state = slu_talk_hear(&conn->talk)) == SLU_TALK_WHOLE) {
-        enum slu_heard heard =
-            is_possible(acceptor, conn) ? acceptor->hear(acceptor, conn) : SLU_HEARD_DROP;
+    while ((state = slu_talk_receive(&conn->talk)) == SLU_TALK_WHOLE) {
+        enum slu_received received =
+            is_possible(acceptor, conn) ? acceptor->receive(acceptor, conn) : SLU_RECEIVED_DROP;
 
-        if (heard == SLU_HEARD_TAKEN) {
+        if (received == SLU_RECEIVED_TAKEN) {
             conn->talk.fd = -1;
             acceptor->count--;
             return;
         }
-        if (heard == SLU_HEARD_DROP)
+        if (received == SLU_RECEIVED_DROP)
             break;
     }
     if (state != SLU_TALK_MORE || !is_possible(acceptor, conn))
@@ -289,7 +289,7 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
     acceptor->starved = 0;
     acceptor->ended = 0;
     talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
-    slu_talk_hear(&talk);
+    slu_talk_receive(&talk);
     conn = find_place(acceptor, talk.got > 0, now);
     if (conn->talk.fd >= 0)
         drop(acceptor, conn);

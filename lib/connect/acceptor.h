@@ -25,15 +25,15 @@ struct slu_pending_conn {
     uint8_t stage; /* of the user; 0 at first */
 };
 
-enum slu_heard {
-    SLU_HEARD_MORE,  /* talk.want says how much is to come */
-    SLU_HEARD_TAKEN, /* the callee owns the socket, which is still in the epoll set */
-    SLU_HEARD_DROP   /* close it */
+enum slu_received {
+    SLU_RECEIVED_MORE,  /* talk.want says how much is to come */
+    SLU_RECEIVED_TAKEN, /* the callee owns the socket, which is still in the epoll set */
+    SLU_RECEIVED_DROP   /* close it */
 };
 
 struct slu_acceptor {
     /* Called when all wanted bytes have come. */
-    enum slu_heard (*hear)(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+    enum slu_received (*receive)(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
     uint32_t places; /* in use: fewer than SLU_PLACES if the process may open few files */
     /* How many bytes a connection must send first, and how they must begin. */
     uint32_t hello, magic_bytes;

@@ -167,7 +167,7 @@ static bool is_proven(const struct slu_meeting *meeting, const struct slu_talk *
 
 static enum slu_meeting_state follow(struct slu_meeting *meeting, struct slu_guest *guest, int *fd)
 {
-    switch (slu_talk_hear(&guest->talk)) {
+    switch (slu_talk_receive(&guest->talk)) {
     case SLU_TALK_MORE:
         return SLU_MEETING_ON;
     case SLU_TALK_WHOLE:
@@ -360,7 +360,7 @@ static enum slu_meeting_state receive_attempt(struct slu_meeting *meeting,
     struct slu_talk *talk = &attempt->talk;
     enum slu_talk_state state = SLU_TALK_MORE;
 
-    while (talk->fd >= 0 && (state = slu_talk_hear(talk)) == SLU_TALK_WHOLE) {
+    while (talk->fd >= 0 && (state = slu_talk_receive(talk)) == SLU_TALK_WHOLE) {
         if (attempt->state == SLU_ATTEMPT_ASKING) {
             receive_answer(meeting, attempt);
         } else if (is_proven(meeting, talk, SLU_PROOF_ACCEPTOR, true) &&

@@ -10,12 +10,12 @@
 
 enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_PROOF };
 
-static enum slu_heard receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+static enum slu_received receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
 
 void slu_negotiations_init(struct slu_negotiations *negotiations, int epoll, uint64_t tag)
 {
     slu_acceptor_init(&negotiations->acceptor, epoll, tag);
-    negotiations->acceptor.hear = receive;
+    negotiations->acceptor.receive = receive;
     negotiations->acceptor.hello = SLU_HEAD_FIRST;
     negotiations->acceptor.magic = slu_session_hello_magic;
     negotiations->acceptor.magic_bytes = SLU_SESSION_MAGIC_BYTES;
@@ -34,8 +34,8 @@ bool slu_negotiation_reply(int fd, const struct slu_session *session, enum slu_r
  * Sends only the head of an answer, and ends the connection. Reads what has come meanwhile, because
  * closing a socket with unread bytes could discard the answer.
  */
-static enum slu_heard refuse(const struct slu_negotiations *negotiations,
-                             const struct slu_talk *talk, enum slu_reply_code word)
+static enum slu_received refuse(const struct slu_negotiations *negotiations,
+                                const struct slu_talk *talk, enum slu_reply_code word)
 {
     struct slu_head head = {
         .version = SLU_SESSION_VERSION, .word = word, .means = negotiations->means};
@@ -44,17 +44,17 @@ static enum slu_heard refuse(const struct slu_negotiations *negotiations,
     if (slu_head_make(slu_session_answer_magic, &head, bytes) == 0)
         slu_talk_say(talk, bytes, sizeof bytes);
     (void)!recv(talk->fd, rest, sizeof rest, MSG_DONTWAIT);
-    return SLU_HEARD_DROP;
+    return SLU_RECEIVED_DROP;
 }
 
-static enum slu_heard receive_first(struct slu_negotiations *negotiations,
-                                    struct slu_pending_conn *conn)
+static enum slu_received receive_first(struct slu_negotiations *negotiations,
+                                       struct slu_pending_conn *conn)
 {
     struct slu_talk *talk = &conn->talk;
     struct slu_head head;
 
     if (!slu_head_first(slu_session_hello_magic, talk->bytes, &head))
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     if (head.version != SLU_SESSION_VERSION) {
         if (negotiations->foreign != NULL)
             negotiations->foreign(negotiations, head.version, talk->fd);
@@ -64,12 +64,12 @@ static enum slu_heard receive_first(struct slu_negotiations *negotiations,
         return refuse(negotiations, talk, SLU_REPLY_PURPOSE);
     conn->stage = STAGE_HEAD;
     talk->want = SLU_HEAD_BYTES;
-    return SLU_HEARD_MORE;
+    return SLU_RECEIVED_MORE;
 }
 
 /* Answers a hello that has come completely. */
-static enum slu_heard answer(struct slu_negotiations *negotiations,
-                             struct slu_negotiation *negotiation, struct slu_pending_conn *conn)
+static enum slu_received answer(struct slu_negotiations *negotiations,
+                                struct slu_negotiation *negotiation, struct slu_pending_conn *conn)
 {
     struct slu_head head = {.version = SLU_SESSION_VERSION,
                             .word = SLU_REPLY_GO_ON,
@@ -84,7 +84,7 @@ static enum slu_heard answer(struct slu_negotiations *negotiations,
         return refuse(negotiations, &conn->talk, SLU_REPLY_DENIED);
     }
     if (slu_head_make(slu_session_answer_magic, &head, at) < 0)
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     if (head.bytes > 0)
         memcpy(at + SLU_HEAD_BYTES, negotiations->answer, head.bytes);
     negotiation->said_bytes = negotiation->hello_bytes + SLU_HEAD_BYTES + head.bytes;
@@ -96,17 +96,17 @@ static enum slu_heard answer(struct slu_negotiations *negotiations,
      * Without a secret the dialer may have chosen this listener already. Then the reply goes into
      * one packet with the answer.
      */
-    if (negotiations->means == SLU_MEANS_NONE && slu_talk_hear(&conn->talk) == SLU_TALK_WHOLE)
+    if (negotiations->means == SLU_MEANS_NONE && slu_talk_receive(&conn->talk) == SLU_TALK_WHOLE)
         said = slu_talk_begin(&conn->talk, at, SLU_HEAD_BYTES + head.bytes);
     else
         said = slu_talk_say(&conn->talk, at, SLU_HEAD_BYTES + head.bytes);
-    return said ? SLU_HEARD_MORE : SLU_HEARD_DROP;
+    return said ? SLU_RECEIVED_MORE : SLU_RECEIVED_DROP;
 }
 
 /* Receives the next part of the body, since a talk has less room than a body may have. */
-static enum slu_heard receive_body_next(struct slu_negotiations *negotiations,
-                                        struct slu_negotiation *negotiation,
-                                        struct slu_pending_conn *conn)
+static enum slu_received receive_body_next(struct slu_negotiations *negotiations,
+                                           struct slu_negotiation *negotiation,
+                                           struct slu_pending_conn *conn)
 {
     uint32_t left = SLU_HEAD_BYTES + negotiation->hello.bytes - negotiation->hello_bytes;
 
@@ -115,7 +115,7 @@ static enum slu_heard receive_body_next(struct slu_negotiations *negotiations,
     conn->stage = STAGE_BODY;
     conn->talk.got = 0;
     conn->talk.want = left < SLU_TALK_BYTES ? left : SLU_TALK_BYTES;
-    return SLU_HEARD_MORE;
+    return SLU_RECEIVED_MORE;
 }
 
 static void append_hello(struct slu_negotiation *negotiation, const struct slu_talk *talk)
@@ -124,20 +124,20 @@ static void append_hello(struct slu_negotiation *negotiation, const struct slu_t
     negotiation->hello_bytes += talk->got;
 }
 
-static enum slu_heard receive_head(struct slu_negotiations *negotiations,
-                                   struct slu_negotiation *negotiation,
-                                   struct slu_pending_conn *conn)
+static enum slu_received receive_head(struct slu_negotiations *negotiations,
+                                      struct slu_negotiation *negotiation,
+                                      struct slu_pending_conn *conn)
 {
     if (!slu_head_read(conn->talk.bytes, &negotiation->hello))
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     negotiation->hello_bytes = 0;
     append_hello(negotiation, &conn->talk);
     return receive_body_next(negotiations, negotiation, conn);
 }
 
-static enum slu_heard receive_proof(struct slu_negotiations *negotiations,
-                                    struct slu_negotiation *negotiation,
-                                    struct slu_pending_conn *conn)
+static enum slu_received receive_proof(struct slu_negotiations *negotiations,
+                                       struct slu_negotiation *negotiation,
+                                       struct slu_pending_conn *conn)
 {
     struct slu_session session;
     bool proves;
@@ -155,10 +155,10 @@ static enum slu_heard receive_proof(struct slu_negotiations *negotiations,
         slu_negotiation_reply(conn->talk.fd, &session, SLU_REPLY_DENIED, NULL, 0);
     }
     slu_proof_forget(&session, sizeof session);
-    return proves ? SLU_HEARD_TAKEN : SLU_HEARD_DROP;
+    return proves ? SLU_RECEIVED_TAKEN : SLU_RECEIVED_DROP;
 }
 
-static enum slu_heard receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+static enum slu_received receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 {
     struct slu_negotiations *negotiations =
         slu_container_of(acceptor, struct slu_negotiations, acceptor);

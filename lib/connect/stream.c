@@ -21,7 +21,7 @@
  */
 #define SYN_RETRIES 2
 
-int slu_stream_hear(int fd, uint8_t **bytes, size_t *count)
+int slu_stream_receive(int fd, uint8_t **bytes, size_t *count)
 {
     while (*count > 0) {
         ssize_t got = recv(fd, *bytes, *count, MSG_DONTWAIT);
@@ -38,11 +38,11 @@ int slu_stream_hear(int fd, uint8_t **bytes, size_t *count)
     return 0;
 }
 
-enum slu_talk_state slu_talk_hear(struct slu_talk *talk)
+enum slu_talk_state slu_talk_receive(struct slu_talk *talk)
 {
     uint8_t *at = talk->bytes + talk->got;
     size_t left = talk->got < talk->want ? talk->want - talk->got : 0;
-    int error = slu_stream_hear(talk->fd, &at, &left);
+    int error = slu_stream_receive(talk->fd, &at, &left);
 
     talk->got = talk->want - (uint32_t)left;
     if (error < 0)

@@ -29,11 +29,11 @@ struct slu_talk {
  * Receives what is there, up to *count bytes, and advances both. Returns 0, even if more is to
  * come; or a negative errno value if no more will come.
  */
-int slu_stream_hear(int fd, uint8_t **bytes, size_t *count);
+int slu_stream_receive(int fd, uint8_t **bytes, size_t *count);
 
 /* SLU_TALK_MORE: more is to come. SLU_TALK_ENDED: no more will come. */
 enum slu_talk_state { SLU_TALK_MORE, SLU_TALK_WHOLE, SLU_TALK_ENDED };
-enum slu_talk_state slu_talk_hear(struct slu_talk *talk);
+enum slu_talk_state slu_talk_receive(struct slu_talk *talk);
 /* Sends all, or returns false. Use it only for what fits the buffer of a new socket. */
 bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count);
 /* The same, in one packet with the next bytes, which must follow at once. */

@@ -97,7 +97,7 @@ static int receive(struct slu_target *target, uint32_t index, uint8_t *bytes)
     struct slu_target_talk *talk = target->talks[index];
     uint8_t *at = bytes + talk->got;
     size_t left = talk->got < talk->want ? talk->want - talk->got : 0;
-    int error = slu_stream_hear(target->dial.attempts[index].fd, &at, &left);
+    int error = slu_stream_receive(target->dial.attempts[index].fd, &at, &left);
 
     talk->got = talk->want - (uint32_t)left;
     return error < 0 ? -1 : left == 0;

@@ -66,7 +66,7 @@ int slu_tcp_link_send(struct tcp_link *link)
 
 int slu_tcp_link_receive(struct tcp_link *link)
 {
-    return slu_stream_hear(link->fd, &link->in, &link->want);
+    return slu_stream_receive(link->fd, &link->in, &link->want);
 }
 
 int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data)

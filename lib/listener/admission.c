@@ -384,7 +384,7 @@ static int step(struct slu_admission *admission)
     news = has_step(admission);
     error = look(admission);
     if (error == 0 && news && !admission->heard) {
-        error = slu_passage_hear(passage, NULL, 0);
+        error = slu_passage_receive(passage, NULL, 0);
         admission->heard = true;
         admission->since = slu_now();
     }

@@ -189,7 +189,7 @@ static int explain_wire(struct slu_passage *passage, int error, bool *heard)
     slu_text_save(&text);
     if (!*heard && slu_passage_has_news(passage)) {
         *heard = true;
-        said = slu_passage_hear(passage, NULL, 0);
+        said = slu_passage_receive(passage, NULL, 0);
     }
     if (said == -ECONNABORTED)
         return said;
@@ -228,7 +228,7 @@ static int await_wires(const struct slu_joint *joint, struct slu_passage *passag
                 : slu_is_late(passage->until) ? fail_wire(passage, -ETIMEDOUT)
                                               : 0;
         if (error == 0 && !*heard && slu_passage_has_news(passage)) {
-            error = slu_passage_hear(passage, NULL, 0);
+            error = slu_passage_receive(passage, NULL, 0);
             *heard = true;
         }
     }
@@ -242,7 +242,7 @@ int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage)
 
 int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage)
 {
-    int error = slu_passage_hear(passage, joint->remote, joint->count * SLUICE_ENDPOINT_BYTES);
+    int error = slu_passage_receive(passage, joint->remote, joint->count * SLUICE_ENDPOINT_BYTES);
 
     return error == 0 ? shake_hands(joint) : error;
 }
@@ -259,7 +259,7 @@ static int go_on(struct slu_joint *joint, struct slu_passage *passage)
     /* The listener reports success last, after it has read that this side is done. */
     if (error == 0)
         error = slu_passage_send(passage, NULL, 0);
-    return error == 0 && !heard ? slu_passage_hear(passage, NULL, 0) : error;
+    return error == 0 && !heard ? slu_passage_receive(passage, NULL, 0) : error;
 }
 
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)

@@ -68,7 +68,7 @@ static int hear_all(struct slu_passage *passage, uint8_t *bytes, size_t count)
     int error = 0;
 
     while (count > 0 && error == 0) {
-        error = slu_stream_hear(passage->fd, &bytes, &count);
+        error = slu_stream_receive(passage->fd, &bytes, &count);
         if (error < 0)
             return fail_gone(passage, -error);
         if (count > 0)
@@ -151,9 +151,10 @@ static int hear_part(struct slu_passage *passage, char part, uint8_t *sealed, ui
     char label[LABEL_BYTES];
     int error = hear_all(passage, sealed, count + SLU_SEAL_BYTES);
 
-    if (error == 0 && !slu_session_open(&passage->session,
-                                        make_label(label, !passage->dialed, passage->heard, part),
-                                        sealed, count, bytes))
+    if (error == 0 &&
+        !slu_session_open(&passage->session,
+                          make_label(label, !passage->dialed, passage->received, part), sealed,
+                          count, bytes))
         error = slu_fail(EPROTO, "%s said what is no step of it, or it was changed on its way",
                          passage->who);
     return error;
@@ -171,7 +172,7 @@ static int hear_error(struct slu_passage *passage, uint32_t count)
     return slu_fail(ECONNABORTED, "%s could not connect: %.220s", passage->who, text);
 }
 
-int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
+int slu_passage_receive(struct slu_passage *passage, void *bytes, uint32_t count)
 {
     uint8_t sealed_head[SEALED_HEAD], head[HEAD_BYTES], *sealed;
     uint64_t status, told;
@@ -191,7 +192,7 @@ int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
         return slu_fail(ENOMEM, "no memory to connect");
     error = hear_part(passage, 'b', sealed, count, bytes);
     free(sealed);
-    passage->heard++;
+    passage->received++;
     return error;
 }
 

@@ -23,7 +23,7 @@ struct slu_passage {
     int fd;
     char who[SLU_ADDRESS_TEXT]; /* the other side: its address, or its name as dialed */
     bool dialed;                /* by this side */
-    uint32_t sent, heard;       /* numbers of steps */
+    uint32_t sent, received;    /* numbers of steps */
     int64_t until;              /* deadline of waits; 0: never wait */
     struct slu_session session;
 };
@@ -33,7 +33,7 @@ int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t co
 /*
  * Receives a step. Returns -ECONNABORTED if the other side sent an error; the text has its words.
  */
-int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count);
+int slu_passage_receive(struct slu_passage *passage, void *bytes, uint32_t count);
 /*
  * Sends an error and the thread's text to the other side, as the reason for giving up. If the text
  * begins with the name of the other side, which will read it, "we" replaces the name. Keeps the

@@ -418,7 +418,7 @@ static void hear_steps(void)
     uint8_t bytes[SLUICE_ENDPOINT_BYTES];
     int error = 0;
     for (uint32_t i = 0; i < PASSAGE_STEPS && error == 0; i++) {
-        error = slu_passage_hear(&passage, bytes, step_bytes[i]);
+        error = slu_passage_receive(&passage, bytes, step_bytes[i]);
         if (error == 0) {
             hold(i < sealed && is_whole[i], "step %u was never said", i);
             for (uint32_t k = 0; k < step_bytes[i]; k++) {

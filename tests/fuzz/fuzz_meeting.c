@@ -66,7 +66,7 @@ static void note(enum slu_meeting_state now, const int *fd)
 }
 
 /* Accepts as the soft transport does. */
-static enum slu_heard hear(struct slu_acceptor *at, struct slu_pending_conn *conn)
+static enum slu_received hear(struct slu_acceptor *at, struct slu_pending_conn *conn)
 {
     struct slu_talk *talk = &conn->talk;
     struct slu_hello hello;
@@ -75,23 +75,23 @@ static enum slu_heard hear(struct slu_acceptor *at, struct slu_pending_conn *con
     (void)at;
     if (talk->got != SLU_HELLO_BYTES) {
         note(slu_meeting_welcome(&meeting, conn, &fd), &fd);
-        return SLU_HEARD_TAKEN;
+        return SLU_RECEIVED_TAKEN;
     }
     slu_hello_read(talk->bytes, &hello);
     if (hello.target != OWN_NUMBER || !slu_hello_proves(talk->bytes, own.key) ||
         state != SLU_MEETING_ON) {
         slu_denial_make(denial);
         slu_talk_say(talk, denial, sizeof(denial));
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     }
     if (slu_answer_make(talk->bytes, own.key) < 0 ||
         !slu_talk_say(talk, talk->bytes + SLU_HELLO_BYTES, SLU_ANSWER_BYTES)) {
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     }
     conn->spoke = conn->known = true;
     talk->want = SAID_BYTES + SLU_PROOF_BYTES;
     talk->got = SAID_BYTES;
-    return SLU_HEARD_MORE;
+    return SLU_RECEIVED_MORE;
 }
 
 static void open_talk(int fd, bool guest)
@@ -250,7 +250,7 @@ static void begin(bool leads)
     epoll_fd = slu_fd_epoll();
     hold(epoll_fd >= 0 && listener >= 0, "%s", strerror(errno));
     slu_acceptor_init(&acceptor, epoll_fd, 0);
-    acceptor.hear = hear;
+    acceptor.receive = hear;
     acceptor.hello = SLU_HELLO_BYTES;
     acceptor.magic = slu_hello_magic;
     acceptor.magic_bytes = SLU_HELLO_MAGIC_BYTES;

@@ -66,7 +66,7 @@ static int listen_for_all(struct soft_context *context)
     return made;
 }
 
-static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+static enum slu_received receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
 
 int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acceptor, int epoll,
                          uint64_t tag)
@@ -75,7 +75,7 @@ int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acce
     if (everywhere < 0)
         return fail_listen(&context->listen, -everywhere);
     slu_acceptor_init(acceptor, epoll, tag);
-    acceptor->hear = hear;
+    acceptor->receive = receive;
     acceptor->hello = SLU_HELLO_BYTES;
     acceptor->magic = slu_hello_magic;
     acceptor->magic_bytes = SLU_HELLO_MAGIC_BYTES;
@@ -270,12 +270,12 @@ static struct soft_qp *find_target(struct soft_context *context, const struct sl
     return qp != NULL && proven && !qp->met && !slu_soft_in_error(qp) ? qp : NULL;
 }
 
-static enum slu_heard deny(const struct slu_talk *talk)
+static enum slu_received deny(const struct slu_talk *talk)
 {
     uint8_t denial[SLU_DENIAL_BYTES];
     slu_denial_make(denial);
     slu_talk_say(talk, denial, sizeof(denial));
-    return SLU_HEARD_DROP;
+    return SLU_RECEIVED_DROP;
 }
 
 /*
@@ -298,46 +298,47 @@ static bool is_rare(const struct slu_acceptor *acceptor, const struct slu_pendin
 }
 
 /* Answers a complete hello. */
-static enum slu_heard answer(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn,
-                             const struct soft_qp *qp)
+static enum slu_received answer(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn,
+                                const struct soft_qp *qp)
 {
     struct slu_talk *talk = &conn->talk;
     if (qp == NULL)
         return deny(talk);
     if (slu_answer_make(talk->bytes, qp->nonce) < 0 ||
         !slu_talk_say(talk, talk->bytes + SLU_HELLO_BYTES, SLU_ANSWER_BYTES))
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     conn->spoke = true;
     conn->known = is_rare(acceptor, conn);
     talk->got = SLU_HELLO_BYTES + SLU_ANSWER_BYTES;
     talk->want = talk->got + SLU_PROOF_BYTES;
-    return SLU_HEARD_MORE;
+    return SLU_RECEIVED_MORE;
 }
 
 /* Checks the proof behind a hello that was checked before. */
-static enum slu_heard welcome(struct slu_pending_conn *conn, struct soft_qp *qp, struct news *news)
+static enum slu_received welcome(struct slu_pending_conn *conn, struct soft_qp *qp,
+                                 struct news *news)
 {
     struct slu_meeting *meeting = qp != NULL ? find_meeting(qp) : NULL;
     int fd = -1;
     if (meeting == NULL)
-        return SLU_HEARD_DROP;
+        return SLU_RECEIVED_DROP;
     conclude(news, qp, slu_meeting_welcome(meeting, conn, &fd), &fd);
-    return SLU_HEARD_TAKEN;
+    return SLU_RECEIVED_TAKEN;
 }
 
-static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+static enum slu_received receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 {
     struct soft_helper *helper = slu_container_of(acceptor, struct soft_helper, acceptor);
     struct soft_context *context = helper->context;
     struct news news = {NULL};
-    enum slu_heard heard;
+    enum slu_received received;
     pthread_mutex_lock(&context->lock);
     struct soft_qp *qp = find_target(context, &conn->talk);
-    heard =
+    received =
         conn->talk.got == SLU_HELLO_BYTES ? answer(acceptor, conn, qp) : welcome(conn, qp, &news);
     pthread_mutex_unlock(&context->lock);
     send_news(&news);
-    return heard;
+    return received;
 }
 
 void slu_soft_meet_event(struct soft_helper *helper, uint32_t data)
