@@ -67,10 +67,11 @@ static int post_receive(struct sensor *sensor, const struct sluice_request *rece
 static int hear(struct sensor *sensor, const struct sluice_completion *completion)
 {
     const struct sluice_request *receive = &sensor->receives[completion->user_data];
+    struct sluice_error first = {.size = sizeof(first)};
 
     if (completion->error != 0) {
-        fprintf(stderr, "07-event-loop: sensor %u: %s\n", sensor->rank,
-                sluice_status_name(completion->status));
+        sluice_channel_error(sensor->channel, &first);
+        fprintf(stderr, "07-event-loop: sensor %u: %s\n", sensor->rank, first.text);
         return -1;
     }
     if (++sensor->heard == 1)
