@@ -13,13 +13,10 @@
 #include <string.h>
 
 #include "buffer/batch.h"
+#include "channel/channel.h"
+#include "engine/request/parts.h"
 
 #define PIECE_BYTES (UINT64_C(64) << 20)
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Returns the bytes of the smallest unit of whole blocks on both sides; 0: there is none. */
 static uint64_t common_unit(const struct sluice_layout *local, const struct sluice_layout *remote)
@@ -66,28 +63,10 @@ int slu_piece_blocks(struct slu_work *work, const struct sluice_blocks *blocks,
     return 0;
 }
 
-/*
- * Returns where the byte at offset is, counted from the start of the memory of its side. *left:
- * bytes from there to the end of its block.
- */
-static uint64_t place_of(const struct sluice_layout *layout, uint64_t offset, uint64_t *left)
-{
-    uint64_t block;
-
-    if (layout->kind == SLUICE_LAYOUT_CONTIGUOUS) {
-        *left = UINT64_MAX;
-        return offset;
-    }
-    block = offset / layout->bytes;
-    *left = layout->bytes - offset % layout->bytes;
-    if (layout->kind == SLUICE_LAYOUT_PAGED)
-        return layout->indices[block] * layout->bytes + offset % layout->bytes;
-    return block * layout->stride + offset % layout->bytes;
-}
-
 static uint64_t most_of(const struct slu_work *work)
 {
-    return least(least(work->length - work->posted, PIECE_BYTES), work->group->link->max_message);
+    return slu_least(slu_least(work->length - work->posted, PIECE_BYTES),
+                     work->group->link->max_message);
 }
 
 static struct sluice_request request_of(const struct slu_work *work, uint64_t local,
@@ -104,21 +83,25 @@ static struct sluice_request request_of(const struct slu_work *work, uint64_t lo
 /* Makes a piece of bytes that are contiguous on both sides. */
 static struct sluice_request next_stretch(const struct slu_work *work, struct slu_piece *piece)
 {
-    const struct slu_work_blocks *blocks = work->blocks;
-    uint64_t most = most_of(work), bytes = 0;
-    uint64_t ours, theirs, local, remote;
+    const struct sluice_blocks blocks = {.local = work->blocks->local,
+                                         .remote = work->blocks->remote};
+    const struct sluice_request whole = {.blocks = &blocks};
+    const struct sluice_sge local = {.addr = work->local};
+    const struct sluice_remote_mr remote = {.addr = work->remote};
+    const struct slu_item item = {.request = &whole,
+                                  .sges = &local,
+                                  .remote = &remote,
+                                  .opcode = work->opcode,
+                                  .bytes = work->posted + most_of(work)};
+    struct slu_parts parts;
+    struct slu_part part;
+    struct sluice_sge sge;
 
-    local = place_of(&blocks->local, work->posted, &ours);
-    remote = place_of(&blocks->remote, work->posted, &theirs);
-    while (bytes < most) {
-        bytes += least(least(ours, theirs), most - bytes);
-        if (bytes == most ||
-            place_of(&blocks->local, work->posted + bytes, &ours) != local + bytes ||
-            place_of(&blocks->remote, work->posted + bytes, &theirs) != remote + bytes)
-            break;
-    }
-    piece->bytes = bytes;
-    return request_of(work, local, remote, bytes);
+    slu_parts_begin(&parts, slu_engine_of(work->group->link->channel), &item, work->posted);
+    parts.most_sges = 1;
+    slu_parts_next(&parts, &sge, &part);
+    piece->bytes = part.bytes;
+    return request_of(work, sge.addr - work->local, part.remote_addr - work->remote, part.bytes);
 }
 
 static uint64_t blocks_in(const struct sluice_layout *layout, uint64_t bytes)
@@ -146,7 +129,7 @@ static uint64_t units_of(const struct slu_work *work)
     if (unit == 0 || work->posted % unit != 0)
         return 0;
     share = (share > 0 ? share : 1) / cost_of(work);
-    return least(share, least(left, PIECE_BYTES) / unit);
+    return slu_least(share, slu_least(left, PIECE_BYTES) / unit);
 }
 
 /*

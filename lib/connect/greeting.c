@@ -21,7 +21,7 @@ static const uint8_t answer_magic[MAGIC_BYTES] = {'S', 'L', 'U', 'I',
 
 static void prove_hello(const uint8_t *bytes, const uint8_t *key, uint8_t proof[SLU_PROOF_BYTES])
 {
-    struct slu_part part = {bytes, HELLO_PROOF_AT};
+    struct slu_proof_span part = {bytes, HELLO_PROOF_AT};
 
     slu_proof_make(key, SLU_SIDE_KEY, "sluice hello", &part, 1, proof);
 }
@@ -60,7 +60,7 @@ bool slu_hello_proves(const uint8_t bytes[SLU_HELLO_BYTES], const uint8_t key[SL
 
 static void prove_answer(const uint8_t *said, const uint8_t *key, uint8_t proof[SLU_PROOF_BYTES])
 {
-    struct slu_part part = {said, SLU_HELLO_BYTES + ANSWER_PROOF_AT};
+    struct slu_proof_span part = {said, SLU_HELLO_BYTES + ANSWER_PROOF_AT};
 
     slu_proof_make(key, SLU_SIDE_KEY, "sluice answer", &part, 1, proof);
 }
@@ -117,9 +117,9 @@ void slu_greeting_prove(const uint8_t said[SLU_HELLO_BYTES + SLU_ANSWER_BYTES],
         [SLU_PROOF_ACCEPTOR] = "sluice acceptor",
         [SLU_PROOF_CHOICE] = "sluice choice",
     };
-    const struct slu_part parts[] = {{said, SLU_HELLO_BYTES + SLU_ANSWER_BYTES},
-                                     {dialer->name, SLU_SIDE_NAME},
-                                     {acceptor->name, SLU_SIDE_NAME}};
+    const struct slu_proof_span parts[] = {{said, SLU_HELLO_BYTES + SLU_ANSWER_BYTES},
+                                           {dialer->name, SLU_SIDE_NAME},
+                                           {acceptor->name, SLU_SIDE_NAME}};
     uint8_t key[2 * SLU_SIDE_KEY];
 
     memcpy(key, dialer->key, SLU_SIDE_KEY);

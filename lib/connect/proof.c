@@ -32,7 +32,8 @@ int slu_proof_init(void)
 }
 
 void slu_proof_make(const uint8_t *key, size_t key_bytes, const char *label,
-                    const struct slu_part *parts, size_t count, uint8_t proof[SLU_PROOF_BYTES])
+                    const struct slu_proof_span *parts, size_t count,
+                    uint8_t proof[SLU_PROOF_BYTES])
 {
     crypto_auth_hmacsha256_state state;
     uint8_t name[LABEL_BYTES] = {0};

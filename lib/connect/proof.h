@@ -15,7 +15,7 @@
 #define SLU_CHALLENGE_BYTES 32
 
 /* A piece of what is proven, in this order. */
-struct slu_part {
+struct slu_proof_span {
     const void *bytes;
     size_t count;
 };
@@ -28,7 +28,8 @@ int slu_proof_init(void);
 
 /* Makes a proof. The label has at most 15 characters. */
 void slu_proof_make(const uint8_t *key, size_t key_bytes, const char *label,
-                    const struct slu_part *parts, size_t count, uint8_t proof[SLU_PROOF_BYTES]);
+                    const struct slu_proof_span *parts, size_t count,
+                    uint8_t proof[SLU_PROOF_BYTES]);
 
 /* These take the same time for all bytes. */
 bool slu_proof_equal(const uint8_t *a, const uint8_t *b, size_t count);

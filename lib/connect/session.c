@@ -67,7 +67,7 @@ void slu_session_make(const uint8_t *secret, size_t secret_bytes, const uint8_t 
                       struct slu_session *session)
 {
     static const uint8_t nothing[1];
-    struct slu_part part = {said, count};
+    struct slu_proof_span part = {said, count};
 
     slu_proof_make(secret != NULL ? secret : nothing, secret != NULL ? secret_bytes : 0,
                    "sluice session", &part, 1, session->key);
@@ -89,8 +89,8 @@ bool slu_session_proves(const struct slu_session *session, const uint8_t proof[S
 static void prove_reply(const struct slu_session *session, const uint8_t *reply, uint32_t count,
                         uint8_t proof[SLU_PROOF_BYTES])
 {
-    const struct slu_part parts[] = {{reply, SLU_REPLY_BYTES - SLU_PROOF_BYTES},
-                                     {reply + SLU_REPLY_BYTES, count}};
+    const struct slu_proof_span parts[] = {{reply, SLU_REPLY_BYTES - SLU_PROOF_BYTES},
+                                           {reply + SLU_REPLY_BYTES, count}};
 
     slu_proof_make(session->key, sizeof session->key, "sluice replies", parts, 2, proof);
 }
