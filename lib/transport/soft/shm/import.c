@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define PLACES_LEAST 32
-#define PLACES_MOST 8192
+/* At most half are used, and half of these by mapped regions: a new table drops all others. */
+#define PLACES_MOST (4 * SHM_PLACES)
 /* Requests in flight: any socket can queue this many answers unread. */
 #define ASKED_MOST 32
 /* Uses of a denied region after which to ask again: the peer may have had no place for it. */
