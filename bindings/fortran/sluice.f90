@@ -495,7 +495,7 @@ module sluice
 
     ! sluice/channel.h
     type, public, bind(c) :: sluice_channel_info
-        integer(c_int32_t) :: size = 240_c_int32_t
+        integer(c_int32_t) :: size = 248_c_int32_t
         integer(c_int32_t) :: level = 0_c_int32_t
         integer(c_int32_t) :: send_depth = 0_c_int32_t
         integer(c_int32_t) :: receive_depth = 0_c_int32_t
@@ -524,6 +524,7 @@ module sluice
         character(kind=c_char) :: remote_address(64) = c_null_char
         integer(c_int32_t) :: queue_pairs = 0_c_int32_t
         integer(c_int32_t) :: stripe_least = 0_c_int32_t
+        integer(c_int64_t) :: staging = 0_c_int64_t
     end type sluice_channel_info
 
     ! sluice/scope.h

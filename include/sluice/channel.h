@@ -151,6 +151,7 @@ struct sluice_channel_info {
     char remote_address[64];    /* the peer's; empty: not known (yet) */
     uint32_t queue_pairs;       /* of this peer; negotiated. qpn and psn are of the first */
     uint32_t stripe_least;      /* as in the attributes */
+    uint64_t staging;           /* as in the attributes, rounded up to 64 */
 };
 
 SLUICE_EXPORT void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);

@@ -28,6 +28,7 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
         .gid_index = -1,
         .queue_pairs = attr->queue_pairs,
         .stripe_least = attr->stripe_least,
+        .staging = engine->staging,
     };
     int error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_channel_info");
 

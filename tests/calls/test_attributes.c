@@ -181,6 +181,15 @@ TEST(channel_fields_that_are_zero)
     sides_close(&pair.sides);
 }
 
+/* The query shows the length in use. */
+TEST(staging_is_shown, .times = 2)
+{
+    struct pair pair;
+    pair_open(&pair, ATTR(.staging = _i == 0 ? 0 : 100));
+    require_equal(channel_info(pair.channels[0]).staging, _i == 0 ? 0 : 128);
+    pair_close(&pair);
+}
+
 /* Attributes of a newer program: longer, and zero in the fields unknown to this library. */
 TEST_WITH(sides, channel_attr_of_another_version, ())
 {

@@ -472,6 +472,7 @@ struct sluice_channel_info {
     char remote_address[64];
     uint32_t queue_pairs;
     uint32_t stripe_least;
+    uint64_t staging;
 };
 void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);
 void sluice_channel_close(struct sluice_channel *channel);
