@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Channels: messages, one-sided work, waits, errors."""
+import dataclasses
 import threading
 import time
 
@@ -8,6 +9,14 @@ from conftest import DEVICE, PATIENCE
 
 import sluice
 from sluice import Work
+from sluice._library import ffi
+
+
+def test_options_are_the_attributes():
+    ours = {field.name for field in dataclasses.fields(sluice.Options)}
+    fields = {name for name, _ in ffi.typeof("struct sluice_channel_attr").fields}
+    assert fields - ours == {"size", "flags", "mr_cache"}
+    assert ours - fields == {"global_route", "drop_long"}  # flags
 
 
 def test_message(pair):
