@@ -110,8 +110,7 @@ static void post_receive(void)
 static void post_request(uint32_t opcode)
 {
     static const uint64_t operand[2] = {0, 1};
-    struct sluice_sge sge =
-        next_place(slu_soft_is_atomic(&(struct soft_wqe){.opcode = opcode}) ? 8 : LENGTH);
+    struct sluice_sge sge = next_place(slu_opcode_is_atomic(opcode) ? 8 : LENGTH);
     struct slu_send_wr wr = {.id = ++posted,
                              .opcode = opcode,
                              .flags = SLU_SIGNALED,
