@@ -383,6 +383,26 @@ TEST_WITH(rig, refused_post_keeps_the_words_of_the_driver, (1, 8))
                   FAKE_REFUSAL);
 }
 
+/* The device then says that it has succeeded, but the call has said that it failed. */
+TEST_WITH(rig, refused_receive_that_runs_all_the_same_stays_failed,
+          (1, ON_DEVICE(8, fake.chances.run_refused = 1000, fake.chances.late = 1000,
+                        fake.chances.flush_at_once = 1000)))
+{
+    for (uint32_t i = 1; i <= 20; i++) {
+        struct sluice_completion completion;
+        struct sluice_endpoint endpoint;
+        struct sluice_request request = rig_request(SLUICE_OP_RECEIVE, 0, RIG_MESSAGE, i);
+        fake.chances.refuse = 1000;
+        require_error(sluice_multichannel_submit(rig->channel, &request, 1, LONG, &completion),
+                      -EIO, FAKE_REFUSAL);
+        require_status(&completion, i, SLUICE_STATUS_GENERAL_ERR, SLUICE_STATUS_GENERAL_ERR);
+        require(completion.error == -EIO && completion.bytes == 0, "%d", completion.error);
+        fake.chances.refuse = 0;
+        require_ok(sluice_multichannel_peer_reset(rig->channel, 0, &endpoint));
+        require_ok(sluice_multichannel_peer_handshake(rig->channel, 0, &endpoint));
+    }
+}
+
 TEST_WITH(rig, completions_of_unknown_ids_are_discarded,
           (2, ON_DEVICE(8, fake.chances.invent = 1000, fake.chances.repeat = 1000)))
 {

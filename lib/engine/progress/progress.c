@@ -210,7 +210,8 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
     return_credits(engine, peer, queue, entry, ended < entry->posted ? ended : entry->posted);
     if (wc->status != SLUICE_STATUS_SUCCESS) {
         fail_work(engine, peer, entry, wc);
-    } else if (queue == SLU_RECEIVE_QUEUE) {
+    } else if (queue == SLU_RECEIVE_QUEUE && !entry->marks.failed) {
+        /* A receive that was refused may run all the same; it has its status in this place. */
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
         slu_entry_set_immediate(entry, wc->immediate);
