@@ -142,9 +142,15 @@ static void run_qp(struct fake_qp *qp)
     }
 }
 
-static uint32_t status_in_flush(void)
+/*
+ * Behind a flushed receive come only flushed ones, as on all devices: stripes keep them back and
+ * count on that.
+ */
+static uint32_t status_in_flush(struct fake_qp *qp, int queue)
 {
-    if (!fake_chance(fake.chances.late)) {
+    bool keeps = queue == SLU_RECEIVE_QUEUE && qp->attr.queue_pairs > 1;
+    if ((keeps && qp->flushed) || !fake_chance(fake.chances.late)) {
+        qp->flushed |= keeps;
         return SLUICE_STATUS_WR_FLUSH_ERR;
     }
     return fake_random(2) ? choose_error() : SLUICE_STATUS_SUCCESS;
@@ -154,7 +160,7 @@ static void flush_qp(struct fake_qp *qp, uint32_t most)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         for (uint32_t n = most; n > 0 && qp->lists[queue].count > 0; n--) {
-            fake_complete(&qp->base, queue, status_in_flush());
+            fake_complete(&qp->base, queue, status_in_flush(qp, queue));
         }
     }
 }

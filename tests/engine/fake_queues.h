@@ -35,6 +35,7 @@ struct fake_qp {
     bool ended;     /* by the engine: it must not post any more */
     uint64_t probe; /* id of the one that it holds, or 0 */
     bool refused;   /* a posted request */
+    bool flushed;   /* a receive, where that matters */
     struct fake_list lists[SLU_QUEUES];
 };
 
