@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "atomic.h"
+#include "fabric/fabric.h"
 #include "sim.h"
 #include "system.h"
 
@@ -151,6 +152,24 @@ static const struct {
     {"sim_pause", (call)sim_pause},
     {"sim_own_time", (call)sim_own_time},
     {"sim_is_dead", (call)sim_is_dead},
+    {"sim_is_troubled", (call)sim_is_troubled},
+    /* fabric.h */
+    {"sim_fabric_limits", (call)sim_fabric_limits},
+    {"sim_fabric_register", (call)sim_fabric_register},
+    {"sim_fabric_deregister", (call)sim_fabric_deregister},
+    {"sim_fabric_queue", (call)sim_fabric_queue},
+    {"sim_fabric_poll", (call)sim_fabric_poll},
+    {"sim_fabric_alert", (call)sim_fabric_alert},
+    {"sim_fabric_arm", (call)sim_fabric_arm},
+    {"sim_fabric_wake", (call)sim_fabric_wake},
+    {"sim_fabric_pair", (call)sim_fabric_pair},
+    {"sim_fabric_endpoint", (call)sim_fabric_endpoint},
+    {"sim_fabric_connect", (call)sim_fabric_connect},
+    {"sim_fabric_state", (call)sim_fabric_state},
+    {"sim_fabric_fail", (call)sim_fabric_fail},
+    {"sim_fabric_destroy", (call)sim_fabric_destroy},
+    {"sim_fabric_send", (call)sim_fabric_send},
+    {"sim_fabric_receive", (call)sim_fabric_receive},
 };
 
 static const char *const pure[] = {

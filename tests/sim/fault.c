@@ -28,6 +28,7 @@ struct fault {
 static struct fault faults[MOST];
 static uint32_t count;
 static uint64_t skipped; /* one bit for each */
+uint32_t sim_troubles;
 
 void sim_fault_skip(uint32_t number)
 {
@@ -41,6 +42,7 @@ static void happen(struct sim_event *event)
     if (process->ended) {
         return;
     }
+    sim_troubles++;
     switch (fault->kind) {
     case KILL:
         sim_trace("fault %ld: rank %u is killed", fault - faults, process->rank);
@@ -78,6 +80,7 @@ static void plan_one(struct fault *fault, struct sim_process **processes, uint32
 void sim_faults_plan(bool wanted, struct sim_process **processes, uint32_t ranks)
 {
     count = wanted ? (uint32_t)sim_below(SIM_FAULTS, 4) : 0;
+    sim_troubles = 0;
     for (uint32_t i = 0; i < count; i++) {
         int64_t at = sim_time() + (int64_t)sim_spread(SIM_FAULTS, INT64_C(2000000000));
         plan_one(&faults[i], processes, ranks);
@@ -123,6 +126,7 @@ bool sim_fault_is_due(const char *call, int *error)
             (skipped & UINT64_C(1) << i) == 0 && strcmp(fault->call, call) == 0 &&
             fault->skips-- == 0) {
             sim_trace("fault %u: %s() is refused", i, call);
+            sim_troubles++;
             return true;
         }
     }

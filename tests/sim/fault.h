@@ -11,6 +11,9 @@
 
 #include "process.h"
 
+/* How many faults have happened in this run. */
+extern uint32_t sim_troubles;
+
 void sim_faults_plan(bool wanted, struct sim_process **processes, uint32_t ranks);
 void sim_faults_end(void);
 bool sim_fault_was_killed(uint32_t rank);

@@ -3,7 +3,7 @@
 # source or header a line, sorted.
 if SIMULATION
 check_PROGRAMS += %D%/simulate
-check_LTLIBRARIES += %D%/rank.la
+check_LTLIBRARIES += %D%/fabric.la %D%/rank.la
 endif
 %C%_simulate_SOURCES = \
 	%D%/atomic.c \
@@ -11,6 +11,13 @@ endif
 	%D%/calls.c \
 	%D%/calls.h \
 	%D%/descriptor.c \
+	%D%/fabric/answer.c \
+	%D%/fabric/ask.c \
+	%D%/fabric/fabric.c \
+	%D%/fabric/fabric.h \
+	%D%/fabric/pair.c \
+	%D%/fabric/wire.c \
+	%D%/fabric/wire.h \
 	%D%/fault.c \
 	%D%/fault.h \
 	%D%/files.c \
@@ -37,6 +44,7 @@ endif
 	%D%/thread.c \
 	%D%/world.c \
 	%D%/world.h
+%C%_simulate_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(top_srcdir)/lib
 %C%_simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--no-as-needed
 %C%_simulate_LDADD = $(SODIUM_LIBS) $(JANSSON_LIBS)
 %C%_rank_la_SOURCES = \
@@ -48,4 +56,13 @@ endif
 %C%_rank_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
 	-Wl,-Bsymbolic,-z,undefs
 %C%_rank_la_LIBADD = tests/libobjects.la
+# The same programs on the fabric: its transport takes the place of that for verbs, so the library
+# is linked as an archive, of which the linker leaves out what is not needed.
+%C%_fabric_la_SOURCES = \
+	%D%/fabric/device.c \
+	%D%/fabric/fabric.h \
+	$(%C%_rank_la_SOURCES)
+%C%_fabric_la_CPPFLAGS = $(%C%_rank_la_CPPFLAGS) -I$(top_srcdir)/lib
+%C%_fabric_la_LDFLAGS = $(%C%_rank_la_LDFLAGS) -Wl,tests/.libs/libobjects.a
+%C%_fabric_la_DEPENDENCIES = tests/libobjects.la
 EXTRA_DIST += %D%/README.md %D%/shrink %D%/simulate.gdb

@@ -62,3 +62,18 @@ int64_t sim_network_arrival(const struct sim_host *from, const struct sim_host *
     }
     return at;
 }
+
+int64_t sim_network_packet(const struct sim_host *from, const struct sim_host *to, int64_t at)
+{
+    int64_t delay = 300;
+    if (from != to) {
+        if (healed(from->index, to->index, at) > at || from->down || to->down) {
+            return INT64_MAX;
+        }
+        if (sim_network.fabric_lose != 0 && sim_once_in(SIM_FABRIC, sim_network.fabric_lose)) {
+            return INT64_MAX;
+        }
+        delay = sim_network.fabric_delay;
+    }
+    return at + delay + (int64_t)sim_spread(SIM_FABRIC, (uint64_t)sim_network.fabric_jitter);
+}

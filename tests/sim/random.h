@@ -9,7 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum sim_stream { SIM_SCHEDULE, SIM_NETWORK, SIM_FAULTS, SIM_PROGRAM, SIM_SYSTEM, SIM_STREAMS };
+enum sim_stream {
+    SIM_SCHEDULE,
+    SIM_NETWORK,
+    SIM_FAULTS,
+    SIM_PROGRAM,
+    SIM_SYSTEM,
+    SIM_FABRIC,
+    SIM_STREAMS
+};
 
 void sim_random_begin(uint64_t seed);
 uint64_t sim_random(enum sim_stream stream);

@@ -25,6 +25,8 @@ void *sim_shared(size_t bytes);
 void sim_allgather(const void *own, void *all, size_t bytes);
 /* Returns whether a rank was killed or has ended. */
 bool sim_is_dead(uint32_t rank);
+/* Returns whether a fault has happened in this run, to any rank, host or device. */
+bool sim_is_troubled(void);
 /* Sleeps for some ns. */
 void sim_pause(int64_t ns);
 int64_t sim_own_time(void);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/fabric.h"
 #include "fault.h"
 #include "network.h"
 #include "process.h"
@@ -83,6 +84,11 @@ void *sim_shared(size_t bytes)
 bool sim_is_dead(uint32_t rank)
 {
     return world.processes[rank]->ended;
+}
+
+bool sim_is_troubled(void)
+{
+    return sim_troubles > 0;
 }
 
 static bool all_came(void)
@@ -172,6 +178,10 @@ static void choose_network(void)
         .lose = sim_once_in(SIM_NETWORK, 4) ? 20 + sim_spread(SIM_NETWORK, 2000) : 0,
         .pieces = (uint32_t)(sim_once_in(SIM_NETWORK, 2) ? 1 + sim_below(SIM_NETWORK, 8) : 0),
         .buffer = 2048 + (uint32_t)sim_spread(SIM_NETWORK, 1 << 20),
+        .fabric_delay = 300 + (int64_t)sim_spread(SIM_FABRIC, 20000),
+        .fabric_jitter = (int64_t)sim_spread(SIM_FABRIC, 20000),
+        .fabric_pace = 20 + (int64_t)sim_spread(SIM_FABRIC, 4000),
+        .fabric_lose = sim_once_in(SIM_FABRIC, 4) ? 1000 + sim_spread(SIM_FABRIC, 50000) : 0,
     };
     sim_trace("network: delay %ld ns, jitter %ld ns, loses 1 in %lu, 1 send in %u is partial, "
               "%u bytes in flight",
@@ -186,6 +196,8 @@ static void check_end(const struct sim_process *process)
     sim_require(process->status == 0, "rank %u ended with status %d", process->rank,
                 process->status);
     sim_require(open == 0, "rank %u ended with %u open descriptors", process->rank, open);
+    open = sim_fabric_left(process);
+    sim_require(open == 0, "rank %u ended with %u objects of its device", process->rank, open);
 }
 
 static void start(const struct sim_module *module, const struct sim_plan *plan)
@@ -201,6 +213,7 @@ static void start(const struct sim_module *module, const struct sim_plan *plan)
 
 static void end(void)
 {
+    sim_fabric_end();
     for (uint32_t i = 0; i < world.ranks; i++) {
         sim_process_free(world.processes[i]);
     }
@@ -234,6 +247,7 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     sim_hosts_make(plan->hosts != 0 ? plan->hosts
                                     : 1 + (uint32_t)sim_below(SIM_SYSTEM, world.ranks));
     choose_network();
+    sim_fabric_begin(plan->faults);
     sim_process_ended = process_ended;
     start(module, plan);
     sim_faults_plan(plan->faults, world.processes, world.ranks);
