@@ -65,6 +65,7 @@ static bool step(struct rank *rank, uint32_t number)
             rank->memory[i * rank->bytes + at] = value(sim_rank(), i, number, at);
         }
     }
+    rank->memory[0] += (uint8_t)sim_number("wrong", 0); /* to see that it would be noticed */
     if (!works(sluice_multichannel_scatter_gather(rank->all, sends, ranks, receives, ranks,
                                                   PATIENCE, NULL) == 0,
                "scatter and gather")) {

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The library in the simulator, with seeds that nobody has chosen: see docs/simulation.md. A failure
+# prints the seed with which scripts/simulate repeats it. $SLUICE_TEST_SIMULATE is how many seconds
+# each module runs, 5.
+. "${srcdir:-.}/tests/tap.sh"
+
+seconds=${SLUICE_TEST_SIMULATE:-5}
+
+if [ ! -x tests/sim/simulate ]; then
+  skip 'programs in the simulator' 'it runs on x86-64'
+  finish
+fi
+
+# runs MODULE OPTION...: programs without a failure.
+runs() {
+  module=$1
+  shift
+  tests/sim/simulate --module "tests/sim/.libs/$module.so" --no-faults --seconds "$seconds" "$@"
+}
+
+# The trace of a run without what the host's clock says.
+trace() {
+  tests/sim/simulate --module tests/sim/.libs/rank.so --seed 1 --trace --log 2>&1 | grep -v '^simulate'
+}
+
+repeats() {
+  trace >"$tmp/first"
+  trace >"$tmp/second"
+  [ -s "$tmp/first" ] && cmp "$tmp/first" "$tmp/second"
+}
+
+# A program that breaks a promise ends with the command that repeats it.
+says_how_to_repeat() {
+  ! tests/sim/simulate --module tests/sim/.libs/rank.so --seed 4711 --no-faults wrong=1 \
+    >"$tmp/out" 2>&1 &&
+    grep -q '^simulate: seed 4711: .* is wrong' "$tmp/out" &&
+    grep -q 'again: scripts/simulate --seed 4711 --module tests/sim/.libs/rank.so --no-faults wrong=1 --trace' "$tmp/out"
+}
+
+check 'a seed gives the same run each time' repeats
+check 'a broken promise is reported with its seed' says_how_to_repeat
+check 'programs over shared memory and TCP keep every promise' runs rank
+check 'programs over a fabric of devices keep every promise' runs fabric
+finish
