@@ -6,6 +6,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 seconds=${SLUICE_TEST_SIMULATE:-5}
+rank=tests/sim/.libs/rank.so
 
 if [ ! -x tests/sim/simulate ]; then
   skip 'programs in the simulator' 'it runs on x86-64'
@@ -21,7 +22,7 @@ runs() {
 
 # The trace of a run without what the host's clock says.
 trace() {
-  tests/sim/simulate --module tests/sim/.libs/rank.so --seed 1 --trace --log 2>&1 | grep -v '^simulate'
+  tests/sim/simulate --module "$rank" --seed 1 --trace --log 2>&1 | grep -v '^simulate'
 }
 
 repeats() {
@@ -32,10 +33,11 @@ repeats() {
 
 # A program that breaks a promise ends with the command that repeats it.
 says_how_to_repeat() {
-  ! tests/sim/simulate --module tests/sim/.libs/rank.so --seed 4711 --no-faults wrong=1 \
+  ! tests/sim/simulate --module "$rank" --seed 4711 --no-faults wrong=1 \
     >"$tmp/out" 2>&1 &&
     grep -q '^simulate: seed 4711: .* is wrong' "$tmp/out" &&
-    grep -q 'again: scripts/simulate --seed 4711 --module tests/sim/.libs/rank.so --no-faults wrong=1 --trace' "$tmp/out"
+    grep -q "again: scripts/simulate --seed 4711 --module $rank --no-faults wrong=1 --trace" \
+      "$tmp/out"
 }
 
 check 'a seed gives the same run each time' repeats
