@@ -381,6 +381,7 @@ EXTRA_DIST += \
 	%D%/lint/cppcheck \
 	%D%/lint/facts.h \
 	%D%/lint/known \
+	%D%/lint/queue.cfg \
 	%D%/lint/words \
 	%D%/packages/check \
 	%D%/softroce/README.md \

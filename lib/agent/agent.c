@@ -58,7 +58,7 @@ static void set_defaults(struct sluice_agent_attr *attr, bool atomics)
 
 static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
 {
-    int error = 0;
+    int error;
 
     if ((attr->flags & ~SLUICE_AGENT_THREAD) != 0)
         return slu_misuse(EINVAL, "sluice_agent_attr.flags %#x has unknown bits", attr->flags);
@@ -70,8 +70,7 @@ static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
     if ((attr->access & SLUICE_ACCESS_REMOTE_ATOMIC) != 0 && !atomics)
         return slu_fail(EOPNOTSUPP, "sluice_agent_attr.access has REMOTE_ATOMIC, and the device "
                                     "has no atomic operations");
-    if (error == 0)
-        error = check_range(attr->max_peers, 1, 65536, "max_peers");
+    error = check_range(attr->max_peers, 1, 65536, "max_peers");
     if (error == 0)
         error = check_range(attr->max_regions, 1, 65536, "max_regions");
     if (error == 0)

@@ -376,8 +376,8 @@ static int take_some(struct sluice_agent_peer *peer)
  */
 static void fail(struct sluice_agent_peer *peer)
 {
-    while (take_some(peer) == COMPLETIONS)
-        continue;
+    while (take_some(peer) == COMPLETIONS) {
+    }
     handle_pending(peer, true);
     if (peer->state != SLU_AGENT_OVER)
         lose_control(peer, peer->failed);

@@ -141,9 +141,10 @@ int sluice_agent_arm(struct sluice_agent *agent, int64_t *due)
     agent->sleeps_until = agent->driven ? slu_earlier(agent->sleeps_until, when) : when;
     slu_agent_leave(agent);
     if (due != NULL)
-        *due = result != 0 || when == SLUICE_FOREVER ? (result != 0 ? 0 : SLUICE_FOREVER)
-               : when > slu_now()                    ? when - slu_now()
-                                                     : 0;
+        *due = result != 0              ? 0
+               : when == SLUICE_FOREVER ? SLUICE_FOREVER
+               : when > slu_now()       ? when - slu_now()
+                                        : 0;
     return result;
 }
 
