@@ -409,46 +409,57 @@ TEST(blocks_of_an_allocator)
     world_close(world);
 }
 
-struct reader {
+/* A thread that reads or writes a buffer until it is released. */
+struct worker {
     pthread_t thread;
     struct sluice_buffer_service *user;
     struct sluice_buffer_handle handle;
-    atomic_uint reads;
+    bool writes;
+    atomic_uint times;
 };
 
-/* Reads until an error. All words of a read are those of the published buffer. */
-static void *keep_reading(void *argument)
+/* All words of a read are those of the published buffer. */
+static void *keep_working(void *argument)
 {
-    struct reader *reader = argument;
+    struct worker *worker = argument;
     uint64_t *words = malloc(WHOLE);
     int error = 0;
     require(words != NULL, "no memory");
+    memset(words, 3, WHOLE);
     while (error == 0) {
-        error = sluice_buffer_read_into(reader->user, &reader->handle, 0, NULL, words, LENGTH,
-                                        DEADLINE);
-        for (uint32_t i = 0; i < LENGTH / 8 && error == 0; i++) {
+        error = worker->writes ? sluice_buffer_write_from(worker->user, &worker->handle, 0, NULL,
+                                                          words, LENGTH, DEADLINE)
+                               : sluice_buffer_read_into(worker->user, &worker->handle, 0, NULL,
+                                                         words, LENGTH, DEADLINE);
+        for (uint32_t i = 0; i < LENGTH / 8 && error == 0 && !worker->writes; i++) {
             require(words[i] == UINT64_C(0x0101010101010101), "word %u is %#llx", i,
                     (unsigned long long)words[i]);
         }
-        atomic_fetch_add(&reader->reads, 1);
+        atomic_fetch_add(&worker->times, 1);
     }
     require(error == -EACCES, "%d: %s", error, sluice_last_error());
     free(words);
     return NULL;
 }
 
+/* Returns when the worker has begun, or has also mapped all that it may. */
+static void worker_start(struct worker *worker, bool settled)
+{
+    require_result(pthread_create(&worker->thread, NULL, keep_working, worker), 0);
+    while (atomic_load(&worker->times) < (settled ? 2 * SETTLED : 1)) {
+        let_pass(SLUICE_US(100));
+    }
+}
+
 /* After the release returns, the program changes the bytes, and no reader receives the new ones. */
 TEST(released_while_it_is_read, .times = 3)
 {
     struct world *world = world_open(RIGHTS);
-    struct reader reader = {.user = world->user};
+    struct worker reader = {.user = world->user};
     memset(world->bytes + AT, 1, LENGTH);
     struct sluice_buffer *buffer =
         publish(world, world->mr, AT, LENGTH, SLUICE_ACCESS_REMOTE_READ, &reader.handle);
-    require_result(pthread_create(&reader.thread, NULL, keep_reading, &reader), 0);
-    while (atomic_load(&reader.reads) < (_i == 0 ? 1 : 2 * SETTLED)) {
-        let_pass(SLUICE_US(100));
-    }
+    worker_start(&reader, _i > 0);
     sluice_buffer_release(buffer);
     if (_i == 2) {
         /* The region ends, too, and so its pages are unmapped. */
@@ -462,34 +473,14 @@ TEST(released_while_it_is_read, .times = 3)
     world_close(world);
 }
 
-static void *keep_writing(void *argument)
-{
-    struct reader *writer = argument;
-    uint8_t *bytes = malloc(LENGTH);
-    int error = 0;
-    require(bytes != NULL, "no memory");
-    memset(bytes, 3, LENGTH);
-    while (error == 0) {
-        error = sluice_buffer_write_from(writer->user, &writer->handle, 0, NULL, bytes, LENGTH,
-                                         DEADLINE);
-        atomic_fetch_add(&writer->reads, 1);
-    }
-    require(error == -EACCES, "%d: %s", error, sluice_last_error());
-    free(bytes);
-    return NULL;
-}
-
 /* After the release returns, no write changes the bytes, also one that was under way. */
 TEST(released_while_it_is_written, .times = 3)
 {
     struct world *world = world_open(RIGHTS);
-    struct reader writer = {.user = world->user};
+    struct worker writer = {.user = world->user, .writes = true};
     struct sluice_buffer *buffer =
         publish(world, world->mr, AT, LENGTH, SLUICE_ACCESS_REMOTE_WRITE, &writer.handle);
-    require_result(pthread_create(&writer.thread, NULL, keep_writing, &writer), 0);
-    while (atomic_load(&writer.reads) < (_i == 0 ? 1 : 2 * SETTLED)) {
-        let_pass(SLUICE_US(100));
-    }
+    worker_start(&writer, _i > 0);
     sluice_buffer_release(buffer);
     memset(world->bytes, 2, WHOLE);
     pthread_join(writer.thread, NULL);
