@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fair.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +10,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,10 +24,17 @@
 /* The first processors of those that this process may use. */
 #define WATCHERS 8
 
+/* Instead of the time at which it last read the clock, if a watcher sleeps. */
+#define ASLEEP (INT64_MAX / 2)
+/* How long a caller waits for watchers that it has woken; and how often. */
+#define WAKE_MOST INT64_C(1000000000)
+#define WAKE_STEP INT64_C(1000000)
+
 /* Shared with all tests, which are forked later. */
 struct ticks {
     pthread_mutex_t lock;
     atomic_int watchers;
+    atomic_int wanted;              /* whether the running test has asked for the time; a futex */
     _Atomic int64_t seen[WATCHERS]; /* time at which each watcher last read the clock */
     _Atomic int64_t counted;        /* time withheld until then has been added */
     _Atomic int64_t withheld;       /* since it began */
@@ -34,7 +44,10 @@ struct ticks {
 static struct ticks *ticks;
 static pid_t watchers[WATCHERS];
 
-/* Returns since when a processor has not run; time before that is counted. */
+/*
+ * Returns since when a processor has not run; time before that is counted. A processor whose
+ * watcher sleeps is taken to run.
+ */
 static int64_t withheld_since(void)
 {
     int64_t first = ticks->seen[0];
@@ -45,7 +58,8 @@ static int64_t withheld_since(void)
     return first + CREDIT > ticks->counted ? first + CREDIT : ticks->counted;
 }
 
-static void look(int watcher)
+/* Counts what was withheld until now, and notes that the watcher looked, or that it sleeps. */
+static void look(int watcher, bool sleeps)
 {
     int64_t now, since;
     pthread_mutex_lock(&ticks->lock);
@@ -56,9 +70,39 @@ static void look(int watcher)
         ticks->withheld += now - since;
         ticks->counted = now;
     }
-    ticks->seen[watcher] = now;
+    ticks->seen[watcher] = sleeps ? ASLEEP : now;
     ticks->turn++;
     pthread_mutex_unlock(&ticks->lock);
+}
+
+/* Sleeps until a test asks for the time: few do, and to wake up 200 times a second is not free. */
+static void rest(int watcher)
+{
+    look(watcher, true);
+    while (!ticks->wanted) {
+        syscall(SYS_futex, &ticks->wanted, FUTEX_WAIT, 0, NULL, NULL, 0);
+    }
+    look(watcher, false);
+}
+
+static bool all_awake(void)
+{
+    for (int i = 0; i < ticks->watchers; i++) {
+        if (ticks->seen[i] == ASLEEP) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void wake_watchers(void)
+{
+    int64_t end = clock_now() + WAKE_MOST;
+    ticks->wanted = 1;
+    syscall(SYS_futex, &ticks->wanted, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    while (!all_awake() && clock_now() < end) {
+        let_pass(WAKE_STEP);
+    }
 }
 
 static _Noreturn void watch(pid_t parent, int watcher, int processor)
@@ -69,8 +113,11 @@ static _Noreturn void watch(pid_t parent, int watcher, int processor)
     sched_setaffinity(0, sizeof(set), &set);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (getppid() == parent) {
+        if (!ticks->wanted) {
+            rest(watcher);
+        }
         let_pass(TICK);
-        look(watcher);
+        look(watcher, false);
     }
     _exit(0);
 }
@@ -104,7 +151,7 @@ void fair_start(void)
         if (!CPU_ISSET((size_t)processor, &usable)) {
             continue;
         }
-        ticks->seen[watcher] = clock_now();
+        ticks->seen[watcher] = ASLEEP;
         watchers[watcher] = fork();
         if (watchers[watcher] == 0) {
             watch(parent, watcher, processor);
@@ -123,12 +170,22 @@ void fair_stop(void)
     ticks = NULL;
 }
 
+void fair_rest(void)
+{
+    if (ticks) {
+        ticks->wanted = 0;
+    }
+}
+
 int64_t fair_now(void)
 {
     int64_t since, withheld;
     unsigned turn;
     if (!ticks || ticks->watchers == 0) {
         return clock_now();
+    }
+    if (!ticks->wanted) {
+        wake_watchers();
     }
     do {
         turn = ticks->turn;
@@ -142,7 +199,9 @@ int64_t fair_now(void)
 
 struct span span_begin(void)
 {
-    return (struct span){clock_now(), fair_now()};
+    /* The first call of a test wakes the watchers, which counts for neither clock. */
+    int64_t fair = fair_now();
+    return (struct span){clock_now(), fair};
 }
 
 struct span span_between(struct span begin, struct span end)

@@ -16,6 +16,8 @@
  */
 void fair_start(void);
 void fair_stop(void);
+/* Lets these processes sleep until a test asks for the time. */
+void fair_rest(void);
 
 /* Nanoseconds, monotonic in each thread. */
 int64_t fair_now(void);

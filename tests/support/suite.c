@@ -143,6 +143,7 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
             continue;
         }
         TCase *tcase = tcase_create(cases[i].name);
+        tcase_add_checked_fixture(tcase, fair_rest, NULL);
         tcase_add_checked_fixture(tcase, use_wire[cases[i].wire], NULL);
         tcase_set_timeout(tcase, PATIENCE * cases[i].seconds);
         if (cases[i].add) {
