@@ -19,6 +19,15 @@
 #define BIG ((size_t)1 << 20)
 #define PIECES 4
 
+/*
+ * Returns whether the run is a short one by softroce/check-ptrace.sh, in an emulated guest. Other
+ * runs prove what does not depend on Yama.
+ */
+static bool only_yama(void)
+{
+    return short_run() && getenv("SLUICE_TEST_PTRACE_SCOPE");
+}
+
 static atomic_uint lent, copied;
 
 static void count_log(uint32_t level, const char *line, void *user)
@@ -79,9 +88,12 @@ static void pass(struct end *end, uint32_t from, const struct rank *rank, uint32
     value_check(end->memory.bytes + size, end->memory.length - size, 0);
 }
 
+/* After 14 messages each size and each way to split it was passed in both directions. */
 static void pass_many(struct end *end, const struct rank *rank, uint32_t first)
 {
-    for (uint32_t i = 0; i < 60; i++)
+    uint32_t count = only_yama() ? 20 : 60;
+
+    for (uint32_t i = 0; i < count; i++)
         pass(end, i / 7 % 2, rank, first + i);
 }
 
@@ -147,7 +159,9 @@ TEST(messages_are_copied_where_reading_is_forbidden, .times = 2)
 /* A send is cancelled at any time, and its memory used for something else. */
 static void take_back(struct rank *rank)
 {
-    for (uint32_t round = 0; round < (short_run() ? 20 : 100); round++) {
+    uint32_t rounds = only_yama() ? 8 : short_run() ? 20 : 100;
+
+    for (uint32_t round = 0; round < rounds; round++) {
         struct sluice_request request;
         struct sluice_sge sge;
         struct end end;

@@ -43,7 +43,12 @@ with_scope() {
     tests/test_forbidden >"$tmp/program.out" 2>&1
     pass_on "scope $1: test_forbidden" $? "$tmp/program.out"
   fi
-  setpriv --reuid 65534 --regid 65534 --clear-groups tests/test_lent >"$tmp/program.out" 2>&1
+  # What the filter of these tests forbids is forbidden by the other scopes already.
+  without=
+  [ "$1" = 0 ] || [ -z "${SLUICE_TEST_SHORT:-}" ] ||
+    without=messages_are_copied_where_reading_is_forbidden
+  SLUICE_TEST_WITHOUT=$without setpriv --reuid 65534 --regid 65534 --clear-groups tests/test_lent \
+    >"$tmp/program.out" 2>&1
   pass_on "scope $1: test_lent" $? "$tmp/program.out"
   check "scope $1: sluice-info" tells "$1"
 }
