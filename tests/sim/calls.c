@@ -170,6 +170,7 @@ static const struct {
     {"sim_fabric_destroy", (call)sim_fabric_destroy},
     {"sim_fabric_send", (call)sim_fabric_send},
     {"sim_fabric_receive", (call)sim_fabric_receive},
+    {"sim_befell", (call)sim_befell},
 };
 
 static const char *const pure[] = {

@@ -7,9 +7,10 @@
 #include "network.h"
 #include "random.h"
 #include "report.h"
+#include "sim.h"
 #include "system.h"
 
-enum { MOST = 16 };
+enum { MOST = 16, CALLS = 7 };
 
 enum kind { KILL, PAUSE, PART, REFUSE, KINDS };
 
@@ -22,7 +23,7 @@ struct fault {
     /* Of REFUSE: the call fails from some time on, for so many times. */
     const char *call;
     uint64_t skips;
-    bool killed;
+    bool happened;
 };
 
 static struct fault faults[MOST];
@@ -43,10 +44,10 @@ static void happen(struct sim_event *event)
         return;
     }
     sim_troubles++;
+    fault->happened = true;
     switch (fault->kind) {
     case KILL:
         sim_trace("fault %ld: rank %u is killed", fault - faults, process->rank);
-        fault->killed = true;
         sim_process_kill(process);
         break;
     case PAUSE:
@@ -64,22 +65,22 @@ static void happen(struct sim_event *event)
 
 static void plan_one(struct fault *fault, struct sim_process **processes, uint32_t ranks)
 {
-    static const char *const calls[] = {"malloc", "descriptor",     "memfd_create", "fallocate",
-                                        "mmap",   "pthread_create", "open"};
+    static const char *const calls[CALLS] = {
+        "malloc", "descriptor", "memfd_create", "fallocate", "mmap", "pthread_create", "open"};
     *fault = (struct fault){
         .event.happen = happen,
-        .kind = (enum kind)sim_below(SIM_FAULTS, KINDS),
+        .kind = (enum kind)sim_number("fault", sim_below(SIM_FAULTS, KINDS)),
         .process = processes[sim_below(SIM_FAULTS, ranks)],
         .other = (uint32_t)sim_below(SIM_FAULTS, sim_host_count()),
         .lasts = (int64_t)sim_spread(SIM_FAULTS, INT64_C(8000000000)),
-        .call = calls[sim_below(SIM_FAULTS, sizeof calls / sizeof *calls)],
-        .skips = sim_spread(SIM_FAULTS, 4000),
+        .call = calls[sim_number("call", sim_below(SIM_FAULTS, CALLS)) % CALLS],
+        .skips = sim_spread(SIM_FAULTS, 500),
     };
 }
 
 void sim_faults_plan(bool wanted, struct sim_process **processes, uint32_t ranks)
 {
-    count = wanted ? (uint32_t)sim_below(SIM_FAULTS, 4) : 0;
+    count = wanted ? (uint32_t)sim_number("faults", sim_below(SIM_FAULTS, 4)) % MOST : 0;
     sim_troubles = 0;
     for (uint32_t i = 0; i < count; i++) {
         int64_t at = sim_time() + (int64_t)sim_spread(SIM_FAULTS, INT64_C(2000000000));
@@ -98,21 +99,46 @@ void sim_faults_end(void)
     count = 0;
 }
 
-bool sim_fault_was_killed(uint32_t rank)
+uint32_t sim_fault_befell(const struct sim_process *process)
+{
+    static const uint32_t bits[KINDS] = {SIM_KILLED, SIM_STOPPED, 0, SIM_REFUSED};
+    uint32_t befell = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (faults[i].happened && faults[i].process == process) {
+            befell |= bits[faults[i].kind];
+        }
+    }
+    return befell;
+}
+
+bool sim_fault_parted(const struct sim_host *a, const struct sim_host *b)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (faults[i].killed && faults[i].process->rank == rank) {
+        const struct fault *fault = &faults[i];
+        uint32_t one = fault->process->host->index;
+        if (fault->kind == PART && fault->happened && a != b &&
+            ((one == a->index && fault->other == b->index) ||
+             (one == b->index && fault->other == a->index))) {
             return true;
         }
     }
     return false;
 }
 
+uint32_t sim_faults_happened(void)
+{
+    uint32_t happened = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        happened += faults[i].happened;
+    }
+    return happened;
+}
+
 uint32_t sim_faults_killed(void)
 {
     uint32_t killed = 0;
     for (uint32_t i = 0; i < count; i++) {
-        killed += faults[i].killed;
+        killed += faults[i].happened && faults[i].kind == KILL;
     }
     return killed;
 }
@@ -127,6 +153,7 @@ bool sim_fault_is_due(const char *call, int *error)
             fault->skips-- == 0) {
             sim_trace("fault %u: %s() is refused", i, call);
             sim_troubles++;
+            fault->happened = true;
             return true;
         }
     }

@@ -9,17 +9,21 @@
 #include "report.h"
 #include "system.h"
 
+/* The table of descriptors and that of names of scopes, which the library keeps for good. */
+enum { MAY_STAY = 2 };
+
 #define ALIVE UINT64_C(0x736c756963652121)
 
 struct sim_block {
     struct sim_block *next, **at;
     void *memory; /* as the host gave it */
     size_t bytes;
-    uint64_t number; /* of the allocation, in its process */
+    uint64_t number;    /* of the allocation, in its process */
+    const char *caller; /* in the module */
     uint64_t alive;
 };
 
-static void *allocate(size_t alignment, size_t bytes, bool zeroed)
+static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *caller)
 {
     struct sim_process *process = sim_task->process;
     size_t head = (sizeof(struct sim_block) + alignment - 1) & ~(alignment - 1);
@@ -39,8 +43,8 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed)
     sim_require(memory != NULL, "no memory for %zu bytes of a process", bytes);
     memset(memory + head, zeroed ? 0 : 0xa5, bytes);
     block = (struct sim_block *)(void *)(memory + head) - 1;
-    *block = (struct sim_block){process->blocks, &process->blocks,     memory,
-                                bytes,           process->allocations, ALIVE};
+    *block = (struct sim_block){process->blocks,      &process->blocks, memory, bytes,
+                                process->allocations, caller,           ALIVE};
     if (block->next != NULL) {
         block->next->at = &block->next;
     }
@@ -58,17 +62,18 @@ static struct sim_block *block_of(void *memory)
 
 void *sys_malloc(size_t bytes)
 {
-    return allocate(16, bytes, false);
+    return allocate(16, bytes, false, __builtin_return_address(0));
 }
 
 void *sys_calloc(size_t count, size_t bytes)
 {
-    return allocate(16, __builtin_mul_overflow(count, bytes, &bytes) ? SIZE_MAX : bytes, true);
+    return allocate(16, __builtin_mul_overflow(count, bytes, &bytes) ? SIZE_MAX : bytes, true,
+                    __builtin_return_address(0));
 }
 
 void *sys_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return allocate(alignment < 16 ? 16 : alignment, bytes, false);
+    return allocate(alignment < 16 ? 16 : alignment, bytes, false, __builtin_return_address(0));
 }
 
 void sys_free(void *memory)
@@ -133,4 +138,20 @@ void sim_heap_free(struct sim_process *process)
         free(block->memory);
     }
     process->bytes = 0;
+}
+
+const char *sim_heap_leaks(const struct sim_process *process)
+{
+    static char text[400];
+    size_t length = 0, count = 0;
+    for (const struct sim_block *at = process->blocks; at != NULL; at = at->next) {
+        if (length < sizeof text) {
+            length += (size_t)snprintf(text + length, sizeof text - length,
+                                       "%zu bytes of malloc(3) %lu at %#lx; ", at->bytes,
+                                       (unsigned long)at->number,
+                                       (unsigned long)(at->caller - process->image.base));
+        }
+        count += at->next != NULL && at->next->caller == at->caller ? MAY_STAY + 1 : 1;
+    }
+    return count > MAY_STAY ? text : NULL;
 }

@@ -75,6 +75,8 @@ void sim_process_thread_ends(struct sim_task *task);
 void sim_descriptors_close(struct sim_process *process);
 uint32_t sim_descriptors_open(const struct sim_process *process);
 void sim_heap_free(struct sim_process *process);
+/* Returns which blocks are in the heap, or NULL if these are only what the library may keep. */
+const char *sim_heap_leaks(const struct sim_process *process);
 void sim_maps_free(struct sim_process *process);
 
 /* Called when the program of a process has returned, or the process was killed. */

@@ -27,6 +27,19 @@ void sim_allgather(const void *own, void *all, size_t bytes);
 bool sim_is_dead(uint32_t rank);
 /* Returns whether a fault has happened in this run, to any rank, host or device. */
 bool sim_is_troubled(void);
+/*
+ * What may befall a rank: it is killed, it is stopped for a time, a call of it is refused, its host
+ * and another one are apart for a time, and a device has a fault, which counts for all ranks.
+ */
+enum sim_mishap {
+    SIM_KILLED = 1,
+    SIM_STOPPED = 2,
+    SIM_REFUSED = 4,
+    SIM_PARTED = 8,
+    SIM_DEVICE = 16
+};
+/* Returns what has befallen two ranks, which may be the same, or the way between them so far. */
+uint32_t sim_befell(uint32_t a, uint32_t b);
 /* Sleeps for some ns. */
 void sim_pause(int64_t ns);
 int64_t sim_own_time(void);

@@ -15,7 +15,7 @@
 #include "sim.h"
 #include "system.h"
 
-enum { NUMBERS = 16, SHARED = 8 };
+enum { NUMBERS = 16, SHARED = 8, MOST_RANKS = 256 };
 
 static const char *numbers[NUMBERS];
 static uint32_t number_count;
@@ -28,11 +28,14 @@ static struct {
         void *memory;
         size_t bytes;
     } shared[SHARED];
-    /* The gather that goes on. */
-    char *gathered;
-    size_t gather_bytes;
-    uint32_t gather_came, gather_round;
-    bool *gather_in;
+    /* The last two gathers: one that goes on, and one that some ranks have yet to leave. */
+    struct gather {
+        char *bytes;
+        size_t each;
+        bool *in;
+    } gathers[2];
+    uint32_t *gather_counts; /* of each rank */
+    struct sim_task *gather_waits[MOST_RANKS];
 } world;
 
 void sim_number_set(const char *text)
@@ -91,42 +94,64 @@ bool sim_is_troubled(void)
     return sim_troubles > 0;
 }
 
-static bool all_came(void)
+uint32_t sim_befell(uint32_t a, uint32_t b)
+{
+    return sim_fault_befell(world.processes[a]) | sim_fault_befell(world.processes[b]) |
+           (sim_fault_parted(world.processes[a]->host, world.processes[b]->host) ? SIM_PARTED : 0) |
+           (sim_troubles > sim_faults_happened() ? SIM_DEVICE : 0);
+}
+
+static bool all_came(const struct gather *gather)
 {
     for (uint32_t i = 0; i < world.ranks; i++) {
-        if (!world.gather_in[i] && !world.processes[i]->ended) {
+        if (!gather->in[i] && !world.processes[i]->ended) {
             return false;
         }
     }
     return true;
 }
 
+/* Wakes all that wait for others; those that wait for more go on to wait. */
+static void wake_gathers(void)
+{
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        if (world.gather_waits[i] != NULL && !world.processes[i]->ended) {
+            sim_wake(world.gather_waits[i]);
+        }
+    }
+}
+
+static void gather_begin(struct gather *gather, size_t bytes)
+{
+    free(gather->bytes);
+    gather->bytes = calloc(world.ranks, bytes + 1);
+    sim_require(gather->bytes != NULL, "no memory for a gather");
+    gather->each = bytes;
+    gather->in = (bool *)gather->bytes + world.ranks * bytes;
+}
+
+/* The gather before the last one is over: each rank that lives has come to the last one. */
 void sim_allgather(const void *own, void *all, size_t bytes)
 {
-    uint32_t round = world.gather_round;
-    sim_require(world.gather_bytes == 0 || world.gather_bytes == bytes,
-                "ranks gather %zu and %zu bytes", world.gather_bytes, bytes);
-    world.gather_bytes = bytes;
-    if (world.gathered == NULL) {
-        world.gathered = calloc(world.ranks, bytes);
-        sim_require(world.gathered != NULL, "no memory for a gather");
+    uint32_t number = world.gather_counts[sim_rank()]++;
+    struct gather *gather = &world.gathers[number % 2];
+    bool first = true;
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        first &= i == sim_rank() || world.gather_counts[i] <= number;
     }
-    memcpy(world.gathered + sim_rank() * bytes, own, bytes);
-    world.gather_in[sim_rank()] = true;
-    world.gather_came++;
-    while (world.gather_round == round && !all_came()) {
-        sim_wait(sim_task->now + 20000);
+    if (first) {
+        gather_begin(gather, bytes);
     }
-    if (world.gather_round == round) {
-        world.gather_round++;
-        memset(world.gather_in, 0, world.ranks * sizeof *world.gather_in);
+    sim_require(gather->each == bytes, "ranks gather %zu and %zu bytes", gather->each, bytes);
+    memcpy(gather->bytes + sim_rank() * bytes, own, bytes);
+    gather->in[sim_rank()] = true;
+    wake_gathers();
+    while (!all_came(gather)) {
+        world.gather_waits[sim_rank()] = sim_task;
+        sim_wait(INT64_MAX);
+        world.gather_waits[sim_rank()] = NULL;
     }
-    memcpy(all, world.gathered, world.ranks * bytes);
-    if (--world.gather_came == 0) {
-        free(world.gathered);
-        world.gathered = NULL;
-        world.gather_bytes = 0;
-    }
+    memcpy(all, gather->bytes, world.ranks * bytes);
 }
 
 void sim_pause(int64_t ns)
@@ -165,6 +190,7 @@ void sim_note(const char *format, ...)
 static void process_ended(struct sim_process *process)
 {
     (void)process;
+    wake_gathers();
     if (--world.running == 0) {
         sim_stop();
     }
@@ -193,11 +219,16 @@ static void choose_network(void)
 static void check_end(const struct sim_process *process)
 {
     uint32_t open = sim_descriptors_open(process);
+    const char *leaks = sim_heap_leaks(process);
     sim_require(process->status == 0, "rank %u ended with status %d", process->rank,
                 process->status);
     sim_require(open == 0, "rank %u ended with %u open descriptors", process->rank, open);
     open = sim_fabric_left(process);
     sim_require(open == 0, "rank %u ended with %u objects of its device", process->rank, open);
+    sim_require(process->map_count == 0, "rank %u ended with %zu mappings, one of %zu bytes",
+                process->rank, process->map_count, process->maps[0].bytes);
+    sim_require(leaks == NULL, "rank %u ended with %lu bytes of its heap: %s", process->rank,
+                (unsigned long)process->bytes, leaks);
 }
 
 static void start(const struct sim_module *module, const struct sim_plan *plan)
@@ -220,8 +251,9 @@ static void end(void)
     for (uint32_t i = 0; i < SHARED; i++) {
         free(world.shared[i].memory);
     }
-    free(world.gathered);
-    free(world.gather_in);
+    free(world.gathers[0].bytes);
+    free(world.gathers[1].bytes);
+    free(world.gather_counts);
     free(world.processes);
     free(world.streams);
     memset(&world, 0, sizeof world);
@@ -238,11 +270,12 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     sim_time_reset();
     began = sim_time();
     world.ranks = plan->ranks != 0 ? plan->ranks : 2 + (uint32_t)sim_below(SIM_SYSTEM, 4);
+    sim_require(world.ranks <= MOST_RANKS, "at most %d ranks", MOST_RANKS);
     world.running = world.ranks;
     world.processes = calloc(world.ranks, sizeof(struct sim_process *));
     world.streams = calloc(world.ranks, sizeof *world.streams);
-    world.gather_in = calloc(world.ranks, sizeof *world.gather_in);
-    sim_require(world.processes != NULL && world.streams != NULL && world.gather_in != NULL,
+    world.gather_counts = calloc(world.ranks, sizeof *world.gather_counts);
+    sim_require(world.processes != NULL && world.streams != NULL && world.gather_counts != NULL,
                 "no memory for ranks");
     sim_hosts_make(plan->hosts != 0 ? plan->hosts
                                     : 1 + (uint32_t)sim_below(SIM_SYSTEM, world.ranks));
@@ -257,7 +290,7 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
                                                           : "and wait for ever");
     }
     for (uint32_t i = 0; i < world.ranks; i++) {
-        if (!sim_fault_was_killed(i)) {
+        if ((sim_fault_befell(world.processes[i]) & SIM_KILLED) == 0) {
             check_end(world.processes[i]);
         }
     }
