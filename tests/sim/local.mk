@@ -48,9 +48,14 @@ endif
 %C%_simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--no-as-needed
 %C%_simulate_LDADD = $(SODIUM_LIBS) $(JANSSON_LIBS)
 %C%_rank_la_SOURCES = \
+	%D%/programs/message.c \
 	%D%/programs/programs.c \
 	%D%/programs/programs.h \
 	%D%/programs/scatter.c \
+	%D%/programs/styles.c \
+	%D%/programs/traffic.c \
+	%D%/programs/traffic.h \
+	%D%/programs/truth.c \
 	%D%/sim.h
 %C%_rank_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 %C%_rank_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "programs.h"
@@ -15,114 +14,114 @@ struct rank {
     uint32_t bytes;
 };
 
-/* A failure ends the program; without any fault in the run, it is one of the library. */
-static bool works(bool condition, const char *what)
-{
-    must(condition || sim_is_troubled(), "%s: %s", what, sluice_last_error());
-    return condition;
-}
+static struct rank rank;
 
 static uint8_t value(uint32_t from, uint32_t to, uint32_t step, uint32_t at)
 {
     return (uint8_t)(from * 31 + to * 17 + step * 7 + at * 3);
 }
 
-static bool connect_all(struct rank *rank)
+static void connect_all(void)
 {
     struct sluice_endpoint own[MOST_RANKS], theirs[MOST_RANKS];
-    struct sluice_endpoint(*all)[MOST_RANKS] = calloc(sim_ranks(), sizeof own);
-    struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(rank->pd, sim_ranks(), NULL);
-    if (!works(all != NULL && prepared != NULL, "prepare") ||
-        !works(sluice_prepared_multichannel_endpoints(prepared, own, sim_ranks()) == 0,
-               "endpoints")) {
-        sluice_prepared_multichannel_free(prepared);
-        free(all);
-        return false;
+    static struct sluice_endpoint all[MOST_RANKS][MOST_RANKS];
+    struct sluice_prepared_multichannel *prepared;
+    while ((prepared = sluice_multichannel_prepare(rank.pd, sim_ranks(), NULL)) == NULL) {
+        again("prepare");
     }
+    must(sluice_prepared_multichannel_endpoints(prepared, own, sim_ranks()) == 0, "endpoints: %s",
+         sluice_last_error());
     memset(own + sim_ranks(), 0, (MOST_RANKS - sim_ranks()) * sizeof *own);
     sim_allgather(own, all, sizeof own);
     for (uint32_t i = 0; i < sim_ranks(); i++) {
         theirs[i] = all[i][sim_rank()];
     }
-    free(all);
-    rank->all = sluice_prepared_multichannel_handshake(prepared, theirs, sim_ranks());
-    return works(rank->all != NULL, "handshake");
+    while ((rank.all = sluice_prepared_multichannel_handshake(prepared, theirs, sim_ranks())) ==
+           NULL) {
+        again("handshake");
+        while ((prepared = sluice_multichannel_prepare(rank.pd, sim_ranks(), NULL)) == NULL) {
+            again("prepare");
+        }
+        memset(theirs, 0, sizeof theirs);
+    }
 }
 
-static bool step(struct rank *rank, uint32_t number)
+/* A request fails only if a fault befell its peer or this rank. */
+static void check(uint32_t number, const struct sluice_completion *result)
+{
+    uint32_t ranks = sim_ranks(), peer = result->peer;
+    must(result->error == 0 ||
+             (sim_befell(sim_rank(), peer) & (SIM_KILLED | SIM_REFUSED | SIM_DEVICE)) != 0,
+         "step %u: rank %u failed for no reason: %s", number, peer,
+         sluice_status_name(result->status));
+    for (uint32_t at = 0;
+         result->error == 0 && result->opcode == SLUICE_OP_RECEIVE && at < rank.bytes; at++) {
+        must(rank.memory[(ranks + peer) * rank.bytes + at] == value(peer, sim_rank(), number, at),
+             "step %u: byte %u from rank %u is wrong", number, at, peer);
+    }
+}
+
+static void step(uint32_t number)
 {
     struct sluice_request sends[MOST_RANKS], receives[MOST_RANKS];
+    struct sluice_completion results[2 * MOST_RANKS];
     uint32_t ranks = sim_ranks();
+    bool failed = false;
+    int result;
     for (uint32_t i = 0; i < ranks; i++) {
         sends[i] = (struct sluice_request){.peer = i, .sge_count = 1};
         receives[i] = sends[i];
-        must(sluice_mr_sge(rank->mr, i * rank->bytes, rank->bytes, &sends[i].sge) == 0 &&
-                 sluice_mr_sge(rank->mr, (ranks + i) * rank->bytes, rank->bytes,
-                               &receives[i].sge) == 0,
+        must(sluice_mr_sge(rank.mr, i * rank.bytes, rank.bytes, &sends[i].sge) == 0 &&
+                 sluice_mr_sge(rank.mr, (ranks + i) * rank.bytes, rank.bytes, &receives[i].sge) ==
+                     0,
              "element: %s", sluice_last_error());
-        for (uint32_t at = 0; at < rank->bytes; at++) {
-            rank->memory[i * rank->bytes + at] = value(sim_rank(), i, number, at);
+        for (uint32_t at = 0; at < rank.bytes; at++) {
+            rank.memory[i * rank.bytes + at] = value(sim_rank(), i, number, at);
         }
     }
-    rank->memory[0] += (uint8_t)sim_number("wrong", 0); /* to see that it would be noticed */
-    if (!works(sluice_multichannel_scatter_gather(rank->all, sends, ranks, receives, ranks,
-                                                  PATIENCE, NULL) == 0,
-               "scatter and gather")) {
-        return false;
+    rank.memory[0] += (uint8_t)sim_number("wrong", 0); /* to see that it would be noticed */
+    result = sluice_multichannel_scatter_gather(rank.all, sends, ranks, receives, ranks, PATIENCE,
+                                                results);
+    for (uint32_t i = 0; i < 2 * ranks; i++) {
+        must(results[i].peer == i % ranks, "step %u: result %u is of rank %u", number, i,
+             results[i].peer);
+        check(number, &results[i]);
+        failed |= results[i].error != 0;
     }
-    for (uint32_t i = 0; i < ranks; i++) {
-        for (uint32_t at = 0; at < rank->bytes; at++) {
-            must(rank->memory[(ranks + i) * rank->bytes + at] == value(i, sim_rank(), number, at),
-                 "step %u: byte %u from rank %u is wrong", number, at, i);
-        }
-    }
-    return true;
+    must((result != 0) == failed, "step %u: %d: %s", number, result, sluice_last_error());
 }
 
-static bool take_steps(struct rank *rank, uint32_t steps)
+void run_scatter(void)
 {
-    rank->context = sluice_context_open(NULL, NULL);
-    if (!works(rank->context != NULL, "open")) {
-        return false;
-    }
-    rank->pd = sluice_pd_alloc(rank->context);
-    if (!works(rank->pd != NULL, "pd")) {
-        return false;
-    }
-    rank->mr =
-        sluice_mr_alloc(rank->pd, (size_t)2 * sim_ranks() * rank->bytes, SLUICE_ACCESS_LOCAL_WRITE);
-    if (!works(rank->mr != NULL, "memory")) {
-        return false;
-    }
-    rank->memory = sluice_mr_addr(rank->mr);
-    if (!connect_all(rank)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < steps; i++) {
-        if (!step(rank, i)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int run_scatter(void)
-{
-    struct rank rank = {.bytes = 0};
-    uint32_t steps, shared[2] = {1 + (uint32_t)below(MOST_BYTES), 1 + (uint32_t)below(20)};
+    uint32_t steps = 0, shared[2] = {1 + (uint32_t)below(MOST_BYTES), 1 + (uint32_t)below(20)};
     uint32_t all[MOST_RANKS][2];
     sim_allgather(shared, all, sizeof shared);
-    rank.bytes = all[0][0];
-    steps = all[0][1];
-    /* Rank 0 may have been killed before it said how much. */
-    if (rank.bytes > 0 && take_steps(&rank, steps)) {
-        sim_allgather(shared, all, sizeof shared);
+    for (uint32_t i = 0; i < sim_ranks() && rank.bytes == 0; i++) {
+        rank.bytes = all[i][0];
+        steps = all[i][1];
     }
+    while ((rank.context = sluice_context_open(NULL, NULL)) == NULL) {
+        again("open");
+    }
+    while ((rank.pd = sluice_pd_alloc(rank.context)) == NULL) {
+        again("pd");
+    }
+    while ((rank.mr = sluice_mr_alloc(rank.pd, (size_t)2 * sim_ranks() * rank.bytes,
+                                      SLUICE_ACCESS_LOCAL_WRITE)) == NULL) {
+        again("memory");
+    }
+    rank.memory = sluice_mr_addr(rank.mr);
+    connect_all();
+    for (uint32_t i = 0; i < steps; i++) {
+        step(i);
+    }
+    sim_allgather(shared, all, sizeof shared);
+}
+
+void end_scatter(void)
+{
     sluice_multichannel_close(rank.all);
-    must(rank.mr == NULL || sluice_mr_deregister(rank.mr) == 0, "deregister: %s",
-         sluice_last_error());
+    must(sluice_mr_deregister(rank.mr) == 0, "deregister: %s", sluice_last_error());
     sluice_pd_free(rank.pd);
     sluice_context_close(rank.context);
-    return 0;
 }
