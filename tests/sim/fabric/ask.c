@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "fault.h"
-
 static bool is_read(const struct work *work)
 {
     return work->opcode == SLUICE_OP_READ || work->opcode >= SLUICE_OP_COMPARE_SWAP;
@@ -102,9 +100,12 @@ void sim_ask(struct sim_pair *pair)
         work->status = sim_move(pair, work, offset, packet->data, bytes, false);
     }
     if (pair->device->flaky != 0 && sim_once_in(SIM_FABRIC, pair->device->flaky)) {
-        static const uint8_t statuses[] = {2, 4, 7, 8, 9, 10, 11, 12, 19, 21};
+        /* None that has a cause at the peer: those come from there. */
+        static const uint8_t statuses[] = {SLUICE_STATUS_LOC_QP_OP_ERR, SLUICE_STATUS_LOC_PROT_ERR,
+                                           SLUICE_STATUS_BAD_RESP_ERR,  SLUICE_STATUS_RETRY_EXC_ERR,
+                                           SLUICE_STATUS_FATAL_ERR,     SLUICE_STATUS_GENERAL_ERR};
         work->status = statuses[sim_below(SIM_FABRIC, sizeof statuses)];
-        sim_troubles++;
+        sim_device_troubles(pair->device);
     }
     if (work->status != 0) {
         sim_packet_free(packet);
@@ -141,6 +142,17 @@ static void go_back(struct sim_pair *pair, uint32_t number)
     sim_kick(pair);
 }
 
+/* The peer does not answer. Its answers may have been lost, too. */
+static void give_up(struct sim_pair *pair)
+{
+    struct device *other = sim_device(pair->remote_host);
+    if (other != NULL && sim_pair_is_cut(pair)) {
+        sim_device_troubles(pair->device);
+        sim_device_troubles(other);
+    }
+    fail_oldest(pair, SLUICE_STATUS_RETRY_EXC_ERR);
+}
+
 void sim_retry(struct sim_event *event)
 {
     struct sim_pair *pair = FIELD(event, timer);
@@ -152,7 +164,7 @@ void sim_retry(struct sim_event *event)
         return;
     }
     if (++pair->tries > pair->attr.retry_count) {
-        fail_oldest(pair, SLUICE_STATUS_RETRY_EXC_ERR);
+        give_up(pair);
         return;
     }
     go_back(pair, pair->acked);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "sim.h"
 #include "wire.h"
 
 struct fabric sim_fabric;
@@ -16,6 +17,12 @@ static struct device *devices;
 struct device *sim_device(uint32_t host)
 {
     return host < sim_host_count() ? &devices[host] : NULL;
+}
+
+void sim_device_troubles(struct device *device)
+{
+    device->troubled = true;
+    sim_troubles++;
 }
 
 static struct device *own_device(void)
@@ -28,7 +35,7 @@ static void break_all(struct sim_event *event)
     struct device *device = (struct device *)((char *)event - offsetof(struct device, death));
     sim_trace("the device of host %u dies", device->host->index);
     device->dead = true;
-    sim_troubles++;
+    sim_device_troubles(device);
     for (struct sim_pair *at = device->pairs; at != NULL; at = at->next) {
         sim_pair_break(at, SLUICE_STATUS_FATAL_ERR);
     }
@@ -43,7 +50,7 @@ void sim_fabric_begin(bool faults)
         .unordered = sim_once_in(SIM_FABRIC, 2),
         .naks = !sim_once_in(SIM_FABRIC, 3),
         .events = sim_once_in(SIM_FABRIC, 2),
-        .empty_limits = sim_once_in(SIM_FABRIC, 8),
+        .empty_limits = sim_once_in(SIM_FABRIC, 8) && sim_number("limits", 1) == 0,
         .mtu = UINT32_C(256) << sim_below(SIM_FABRIC, 5),
         .status =
             sim_once_in(SIM_FABRIC, 2) ? SLUICE_STATUS_LOC_ACCESS_ERR : SLUICE_STATUS_LOC_PROT_ERR,
@@ -55,13 +62,13 @@ void sim_fabric_begin(bool faults)
                                   .last_key = (uint32_t)sim_below(SIM_FABRIC, 1000) * 256,
                                   .last_qpn = 16 + (uint32_t)sim_below(SIM_FABRIC, 1000),
                                   .slow = sim_once_in(SIM_FABRIC, 8) ? 2000000 : 20000};
-        if (faults && sim_once_in(SIM_FABRIC, 16)) {
+        if (faults && sim_once_in(SIM_FABRIC, 16) && sim_number("deaths", 0) != 0) {
             device->polls_dead = sim_once_in(SIM_FABRIC, 2);
             sim_event_set(&device->death,
                           sim_time() + (int64_t)sim_spread(SIM_FABRIC, INT64_C(2000000000)));
         }
         device->flaky =
-            faults && sim_once_in(SIM_FABRIC, 16) ? 1 + (uint32_t)sim_spread(SIM_FABRIC, 1000) : 0;
+            faults && sim_once_in(SIM_FABRIC, 16) ? 20 + (uint32_t)sim_spread(SIM_FABRIC, 2000) : 0;
         device->stuck = faults && sim_once_in(SIM_FABRIC, 32);
     }
 }
@@ -95,6 +102,11 @@ uint32_t sim_fabric_left(const struct sim_process *process)
         count += at->process == process;
     }
     return count;
+}
+
+bool sim_fabric_befell(const struct sim_process *process)
+{
+    return sim_device(process->host->index)->troubled;
 }
 
 int sim_fabric_limits(struct slu_tcontext *context)

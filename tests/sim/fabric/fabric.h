@@ -52,5 +52,7 @@ void sim_fabric_end(void);
 struct sim_process;
 /* Returns how many regions, queues and queue pairs a process has. */
 uint32_t sim_fabric_left(const struct sim_process *process);
+/* Returns whether requests of a process could fail because of its device or the way to others. */
+bool sim_fabric_befell(const struct sim_process *process);
 
 #endif

@@ -61,6 +61,7 @@ void sim_packet_emit(struct sim_pair *pair, struct packet *packet)
     packet->number += packet->kind == REQUEST ? pair->attr.psn : pair->remote_psn;
     if (arrival == INT64_MAX) {
         sim_trace("fabric: packet %u of pair %u is lost", packet->number, pair->qpn);
+        pair->loses = true;
         sim_packet_free(packet);
         return;
     }
@@ -68,13 +69,25 @@ void sim_packet_emit(struct sim_pair *pair, struct packet *packet)
     sim_event_set(&packet->event, pair->arrival);
 }
 
+struct sim_pair *sim_pair_find(uint32_t host, uint32_t qpn)
+{
+    struct sim_pair *pair = sim_device(host) == NULL ? NULL : sim_device(host)->pairs;
+    while (pair != NULL && pair->qpn != qpn) {
+        pair = pair->next;
+    }
+    return pair;
+}
+
+bool sim_pair_is_cut(const struct sim_pair *pair)
+{
+    const struct sim_pair *other = sim_pair_find(pair->remote_host, pair->remote_qpn);
+    return pair->loses || (other != NULL && other->loses);
+}
+
 static void arrive(struct sim_event *event)
 {
     struct packet *packet = (struct packet *)event;
-    struct sim_pair *pair = sim_device(packet->to_host)->pairs;
-    while (pair != NULL && pair->qpn != packet->to_qpn) {
-        pair = pair->next;
-    }
+    struct sim_pair *pair = sim_pair_find(packet->to_host, packet->to_qpn);
     if (pair == NULL || !sim_pair_works(pair) || pair->remote_qpn != packet->from_qpn ||
         pair->remote_host != packet->from_host) {
         sim_trace("fabric: packet %u for pair %u finds nobody", packet->number, packet->to_qpn);

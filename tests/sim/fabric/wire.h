@@ -69,6 +69,7 @@ struct sim_pair {
     uint32_t sent;   /* and has this number */
     uint32_t posted, acked, tries, rnr_tries;
     int64_t not_before, arrival;
+    bool loses; /* packets of it were lost */
     /* As the one that answers. */
     uint32_t expected;
     bool complained, unready; /* of this side; of the peer */
@@ -88,6 +89,7 @@ struct device {
     uint32_t last_key, last_qpn, flaky; /* one request in so many fails; 0: none */
     int64_t free_at, slow;
     bool dead, polls_dead, stuck;
+    bool troubled; /* requests could fail because of it, or of packets that were lost */
 };
 
 /* What holds for all devices of a run. */
@@ -99,6 +101,8 @@ struct fabric {
 extern struct fabric sim_fabric;
 
 struct device *sim_device(uint32_t host);
+/* Requests may fail from now on, because of a device or of packets that were lost. */
+void sim_device_troubles(struct device *device);
 /* Adds a completion, which frees so many places of the queue pair when it is polled. */
 void sim_push(struct sim_pair *pair, const struct slu_wc *wc, uint32_t sends, uint32_t receives);
 /* Frees the first element of a list. */
@@ -148,6 +152,9 @@ struct packet *sim_packet_make(const struct sim_pair *pair, enum kind kind, uint
                                uint64_t bytes);
 void sim_packet_emit(struct sim_pair *pair, struct packet *packet);
 void sim_packet_free(struct packet *packet);
+struct sim_pair *sim_pair_find(uint32_t host, uint32_t qpn);
+/* Returns whether the network has lost packets of either side. */
+bool sim_pair_is_cut(const struct sim_pair *pair);
 /* Goes on with what a pair has to send; drops all that it has. */
 void sim_kick(struct sim_pair *pair);
 void sim_pump(struct sim_event *event);
