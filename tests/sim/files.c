@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "launch.h"
 #include "random.h"
 #include "report.h"
 #include "system.h"
@@ -72,14 +73,15 @@ int sys_open(const char *path, int flags, ...)
     if (strcmp(path, "/proc/self/maps") == 0) {
         return sim_file_make(open(path, O_RDONLY | O_CLOEXEC));
     }
-    if (!fill_file(path, text, sizeof text)) {
+    if (!sim_launch_file(path, text, sizeof text) && !fill_file(path, text, sizeof text)) {
         return sim_error(ENOENT);
     }
     if (sim_fault_is_due("open", &error)) {
         return sim_error(error);
     }
     real = memfd_create(path, MFD_CLOEXEC);
-    sim_require(real >= 0 && write(real, text, strlen(text)) == (ssize_t)strlen(text) &&
+    sim_require(real >= 0 && fchmod(real, 0600) == 0 &&
+                    write(real, text, strlen(text)) == (ssize_t)strlen(text) &&
                     lseek(real, 0, SEEK_SET) == 0,
                 "no file for the simulation");
     return sim_file_make(real);

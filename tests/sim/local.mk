@@ -21,7 +21,10 @@ endif
 	%D%/fault.c \
 	%D%/fault.h \
 	%D%/files.c \
+	%D%/gather.c \
 	%D%/heap.c \
+	%D%/launch.c \
+	%D%/launch.h \
 	%D%/loader.c \
 	%D%/loader.h \
 	%D%/main.c \
@@ -48,7 +51,11 @@ endif
 %C%_simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--no-as-needed
 %C%_simulate_LDADD = $(SODIUM_LIBS) $(JANSSON_LIBS)
 %C%_rank_la_SOURCES = \
+	%D%/programs/agent.c \
+	%D%/programs/buffer.c \
+	%D%/programs/listener.c \
 	%D%/programs/message.c \
+	%D%/programs/node.c \
 	%D%/programs/programs.c \
 	%D%/programs/programs.h \
 	%D%/programs/scatter.c \

@@ -125,9 +125,17 @@ int sys_fallocate(int fd, int mode, off_t offset, off_t bytes)
     ON_REAL(fd, fallocate(object->real, mode, offset, bytes));
 }
 
+/* Files belong to the user of the simulation. */
+static int stat_as_user(int real, struct stat *status)
+{
+    int result = fstat(real, status);
+    status->st_uid = sys_geteuid();
+    return result;
+}
+
 int sys_fstat(int fd, struct stat *status)
 {
-    ON_REAL(fd, fstat(object->real, status));
+    ON_REAL(fd, stat_as_user(object->real, status));
 }
 
 int sys_fstatfs(int fd, struct statfs *status)

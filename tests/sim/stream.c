@@ -19,7 +19,8 @@
 #include "stream.h"
 #include "system.h"
 
-enum { PASSED = 4, UNIX_BUFFER = 212992 /* as in Linux */ };
+/* Linux: the buffer of UNIX sockets; and the least send buffer of TCP, which is empty at first. */
+enum { PASSED = 4, UNIX_BUFFER = 212992, FIRST_BYTES = 4096 };
 
 /* Bytes on their way, or received and not read. */
 struct piece {
@@ -312,10 +313,13 @@ ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
     room = stream->peer->most_pending > stream->peer->pending
                ? stream->peer->most_pending - stream->peer->pending
                : 0;
-    if (room == 0) {
-        return sim_error(EAGAIN);
+    if (stream->sent + bytes > FIRST_BYTES) {
+        if (room == 0) {
+            return sim_error(EAGAIN);
+        }
+        bytes = choose_part(stream, bytes < room ? bytes : room);
     }
-    bytes = choose_part(stream, bytes < room ? bytes : room);
+    stream->sent += bytes;
     piece = make_piece(bytes);
     if (!gather(piece, message)) {
         free_piece(piece);

@@ -25,6 +25,7 @@ struct stream {
     struct piece *first, **end;
     size_t arrived, pending; /* bytes that can be read, and those on their way as well */
     size_t most_pending;
+    uint64_t sent; /* bytes, in all */
     int low_mark;
     int64_t last_arrival, last_received;
     bool no_more, was_reset; /* the peer's end has come, or a reset */

@@ -8,6 +8,7 @@
 
 #include "fabric/fabric.h"
 #include "fault.h"
+#include "launch.h"
 #include "network.h"
 #include "process.h"
 #include "random.h"
@@ -15,7 +16,7 @@
 #include "sim.h"
 #include "system.h"
 
-enum { NUMBERS = 16, SHARED = 8, MOST_RANKS = 256 };
+enum { NUMBERS = 16, SHARED = 8 };
 
 static const char *numbers[NUMBERS];
 static uint32_t number_count;
@@ -28,14 +29,6 @@ static struct {
         void *memory;
         size_t bytes;
     } shared[SHARED];
-    /* The last two gathers: one that goes on, and one that some ranks have yet to leave. */
-    struct gather {
-        char *bytes;
-        size_t each;
-        bool *in;
-    } gathers[2];
-    uint32_t *gather_counts; /* of each rank */
-    struct sim_task *gather_waits[MOST_RANKS];
 } world;
 
 void sim_number_set(const char *text)
@@ -101,59 +94,6 @@ uint32_t sim_befell(uint32_t a, uint32_t b)
            (sim_troubles > sim_faults_happened() ? SIM_DEVICE : 0);
 }
 
-static bool all_came(const struct gather *gather)
-{
-    for (uint32_t i = 0; i < world.ranks; i++) {
-        if (!gather->in[i] && !world.processes[i]->ended) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Wakes all that wait for others; those that wait for more go on to wait. */
-static void wake_gathers(void)
-{
-    for (uint32_t i = 0; i < world.ranks; i++) {
-        if (world.gather_waits[i] != NULL && !world.processes[i]->ended) {
-            sim_wake(world.gather_waits[i]);
-        }
-    }
-}
-
-static void gather_begin(struct gather *gather, size_t bytes)
-{
-    free(gather->bytes);
-    gather->bytes = calloc(world.ranks, bytes + 1);
-    sim_require(gather->bytes != NULL, "no memory for a gather");
-    gather->each = bytes;
-    gather->in = (bool *)gather->bytes + world.ranks * bytes;
-}
-
-/* The gather before the last one is over: each rank that lives has come to the last one. */
-void sim_allgather(const void *own, void *all, size_t bytes)
-{
-    uint32_t number = world.gather_counts[sim_rank()]++;
-    struct gather *gather = &world.gathers[number % 2];
-    bool first = true;
-    for (uint32_t i = 0; i < world.ranks; i++) {
-        first &= i == sim_rank() || world.gather_counts[i] <= number;
-    }
-    if (first) {
-        gather_begin(gather, bytes);
-    }
-    sim_require(gather->each == bytes, "ranks gather %zu and %zu bytes", gather->each, bytes);
-    memcpy(gather->bytes + sim_rank() * bytes, own, bytes);
-    gather->in[sim_rank()] = true;
-    wake_gathers();
-    while (!all_came(gather)) {
-        world.gather_waits[sim_rank()] = sim_task;
-        sim_wait(INT64_MAX);
-        world.gather_waits[sim_rank()] = NULL;
-    }
-    memcpy(all, gather->bytes, world.ranks * bytes);
-}
-
 void sim_pause(int64_t ns)
 {
     sim_wait(sim_task->now + ns);
@@ -189,8 +129,7 @@ void sim_note(const char *format, ...)
 
 static void process_ended(struct sim_process *process)
 {
-    (void)process;
-    wake_gathers();
+    sim_gather_leave(process->rank);
     if (--world.running == 0) {
         sim_stop();
     }
@@ -238,7 +177,9 @@ static void start(const struct sim_module *module, const struct sim_plan *plan)
         struct sim_host *host = sim_host(i % sim_host_count());
         world.streams[i] = sim_next(&stream);
         world.processes[i] = sim_process_start(host, module, i, world.ranks);
-        world.processes[i]->environment = plan->environment;
+        world.processes[i]->environment = sim_launch_environment(i, world.ranks, plan->environment);
+        /* Rank 0 of a job needs a descriptor for each rank. */
+        world.processes[i]->descriptor_limit += (int)(4 * world.ranks);
     }
 }
 
@@ -246,14 +187,14 @@ static void end(void)
 {
     sim_fabric_end();
     for (uint32_t i = 0; i < world.ranks; i++) {
+        const char *const *environment = world.processes[i]->environment;
         sim_process_free(world.processes[i]);
+        sim_launch_environment_free(environment);
     }
     for (uint32_t i = 0; i < SHARED; i++) {
         free(world.shared[i].memory);
     }
-    free(world.gathers[0].bytes);
-    free(world.gathers[1].bytes);
-    free(world.gather_counts);
+    sim_gather_end();
     free(world.processes);
     free(world.streams);
     memset(&world, 0, sizeof world);
@@ -265,18 +206,18 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
 {
     struct sim_outcome outcome;
     uint64_t before = sim_turns();
+    uint64_t most_turns = plan->most_turns;
     int64_t began;
     sim_random_begin(plan->seed);
     sim_time_reset();
     began = sim_time();
     world.ranks = plan->ranks != 0 ? plan->ranks : 2 + (uint32_t)sim_below(SIM_SYSTEM, 4);
-    sim_require(world.ranks <= MOST_RANKS, "at most %d ranks", MOST_RANKS);
     world.running = world.ranks;
+    most_turns *= 1 + world.ranks / 16;
     world.processes = calloc(world.ranks, sizeof(struct sim_process *));
     world.streams = calloc(world.ranks, sizeof *world.streams);
-    world.gather_counts = calloc(world.ranks, sizeof *world.gather_counts);
-    sim_require(world.processes != NULL && world.streams != NULL && world.gather_counts != NULL,
-                "no memory for ranks");
+    sim_require(world.processes != NULL && world.streams != NULL, "no memory for ranks");
+    sim_gather_begin(world.ranks);
     sim_hosts_make(plan->hosts != 0 ? plan->hosts
                                     : 1 + (uint32_t)sim_below(SIM_SYSTEM, world.ranks));
     choose_network();
@@ -284,10 +225,10 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     sim_process_ended = process_ended;
     start(module, plan);
     sim_faults_plan(plan->faults, world.processes, world.ranks);
-    if (!sim_run(began + plan->most_time, before + plan->most_turns)) {
+    if (!sim_run(began + plan->most_time, before + most_turns)) {
         sim_fail("the ranks do not come to an end: %u of %u run, %s", world.running, world.ranks,
-                 sim_turns() - before >= plan->most_turns ? "and take turns all the time"
-                                                          : "and wait for ever");
+                 sim_turns() - before >= most_turns ? "and take turns all the time"
+                                                    : "and wait for ever");
     }
     for (uint32_t i = 0; i < world.ranks; i++) {
         if ((sim_fault_befell(world.processes[i]) & SIM_KILLED) == 0) {
