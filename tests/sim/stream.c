@@ -112,29 +112,36 @@ static void plan_arrival(struct stream *stream)
     }
 }
 
-static void reset(struct stream *stream, int error)
+/* A reset arrives. What arrived before it can still be read, as in Linux. */
+static void reset(struct stream *stream, struct piece **piece)
 {
     sim_trace("a connection of rank %u is reset", stream->process->rank);
-    drop_pieces(stream);
+    while (*piece != NULL) {
+        struct piece *dropped = *piece;
+        *piece = dropped->next;
+        stream->pending -= dropped->bytes - dropped->taken;
+        free_piece(dropped);
+    }
+    stream->end = piece;
     stream->was_reset = true;
-    stream->error = error;
+    stream->error = ECONNRESET;
     stream->state = OVER;
-    sim_object_changed(&stream->base);
 }
 
 void sim_stream_arrive(struct sim_event *event)
 {
     struct stream *stream = sim_stream_of(event);
-    size_t arrived = 0;
-    for (struct piece *at = stream->first; at != NULL && at->at <= event->at; at = at->next) {
-        if (at->resets) {
-            reset(stream, ECONNRESET);
-            return;
+    struct piece **at = &stream->first;
+    stream->arrived = 0;
+    while (*at != NULL && (*at)->at <= event->at) {
+        if ((*at)->resets) {
+            reset(stream, at);
+            break;
         }
-        arrived += at->bytes - at->taken;
-        stream->no_more = stream->no_more || at->ends;
+        stream->arrived += (*at)->bytes - (*at)->taken;
+        stream->no_more = stream->no_more || (*at)->ends;
+        at = &(*at)->next;
     }
-    stream->arrived = arrived;
     stream->last_received = event->at;
     plan_arrival(stream);
     sim_object_changed(&stream->base);
@@ -448,11 +455,6 @@ ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags)
         return -1;
     }
     message->msg_flags = 0;
-    if (stream->error != 0) {
-        int error = stream->error;
-        stream->error = 0;
-        return sim_error(error);
-    }
     if (stream->state != CONNECTED && stream->state != OVER) {
         return sim_error(stream->state == CONNECTING ? EAGAIN : ENOTCONN);
     }
@@ -464,6 +466,11 @@ ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags)
         return got;
     }
     message->msg_controllen = 0;
+    if (stream->error != 0) {
+        int error = stream->error;
+        stream->error = 0;
+        return sim_error(error);
+    }
     return stream->no_more || stream->was_reset || stream->reads_no_more ? 0 : sim_error(EAGAIN);
 }
 

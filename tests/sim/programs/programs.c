@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "programs.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 uint64_t below(uint64_t limit)
 {
     return sim_program_random() % limit;
@@ -19,19 +23,91 @@ void again(const char *what)
     }
 }
 
+uint64_t agreed(uint64_t limit)
+{
+    static uint64_t state;
+    uint64_t *first = sim_shared(sizeof *first);
+    if (*first == 0) {
+        *first = sim_program_random() | 1;
+    }
+    state = (state != 0 ? state : *first) * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (state >> 33) % limit;
+}
+
+bool works(bool condition, const char *what)
+{
+    must(condition || sim_is_troubled(), "%s: %s", what, sluice_last_error());
+    if (!condition) {
+        sim_note("%s: %s", what, sluice_last_error());
+    }
+    return condition;
+}
+
+void in_time(int64_t began, int64_t deadline, const char *what)
+{
+    /* Requests end within 1 s of their deadline. Faults may stop a process for 8 s each. */
+    int64_t most = deadline + SLUICE_MS(1500) + (sim_is_troubled() ? SLUICE_S(24) : 0);
+    must(sim_own_time() - began <= most, "%s took %ld ms, its deadline is %ld ms", what,
+         (long)((sim_own_time() - began) / 1000000), (long)(deadline / 1000000));
+}
+
+bool all_well(bool well)
+{
+    uint8_t own = well, *all = malloc(sim_ranks());
+    must(all != NULL || sim_is_troubled(), "no memory");
+    if (all == NULL) {
+        uint8_t none[256];
+        must(sim_ranks() <= sizeof none, "no memory");
+        own = 0;
+        sim_allgather(&own, none, 1);
+        return false;
+    }
+    sim_allgather(&own, all, 1);
+    for (uint32_t i = 0; i < sim_ranks(); i++) {
+        well = well && all[i] == 1;
+    }
+    free(all);
+    return well;
+}
+
+void write_address(char *text, size_t size, int port)
+{
+    char host[64] = "host0";
+    unsigned number;
+    must(gethostname(host, sizeof host) == 0, "no name of the host");
+    number = (unsigned)strtoul(host + 4, NULL, 10) + 1;
+    snprintf(text, size, "10.%u.%u.%u:%d", number >> 16 & 255, number >> 8 & 255, number & 255,
+             port);
+}
+
 int rank_main(void)
 {
+    /* Most of all runs are traffic: it calls most of the library. */
     static const struct {
         void (*run)(void);
-        void (*end)(void);
-    } programs[] = {{run_scatter, end_scatter}, {run_traffic, end_traffic}};
-    uint64_t *chosen = sim_shared(sizeof *chosen);
-    if (*chosen == 0) {
-        *chosen = 1 + sim_number("program", below(8) == 0 || sim_number("wrong", 0) ? 0 : 1);
+        void (*end)(void);    /* after run(), even if it gave up */
+        int (*service)(void); /* in their place */
+        uint32_t weight;
+    } programs[] = {
+        {.run = run_scatter, .end = end_scatter, .weight = 1},
+        {.run = run_traffic, .end = end_traffic, .weight = 8},
+        {.service = run_node, .weight = 2},
+        {.service = run_agent, .weight = 2},
+        {.service = run_buffer, .weight = 2},
+        {.service = run_listener, .weight = 2},
+    };
+    uint64_t chosen = 0, drawn = agreed(17);
+    while (drawn >= programs[chosen].weight) {
+        drawn -= programs[chosen++].weight;
+    }
+    chosen = sim_number("program", sim_number("wrong", 0) != 0 ? 0 : chosen);
+    must(chosen < sizeof programs / sizeof *programs, "there is no such program");
+    if (programs[chosen].service != NULL) {
+        return programs[chosen].service();
     }
     if (__builtin_setjmp(give_up) == 0) {
-        programs[*chosen - 1].run();
+        programs[chosen].run();
     }
-    programs[*chosen - 1].end();
+    programs[chosen].end();
     return 0;
 }

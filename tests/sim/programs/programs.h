@@ -4,6 +4,7 @@
 #define SIM_PROGRAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sluice.h>
@@ -21,6 +22,14 @@ void end_scatter(void);
 /* Random requests of all kinds, see traffic.h. */
 void run_traffic(void);
 void end_traffic(void);
+/* A node over the built-in exchange: barriers, gathers, messages, and ranks that are missing. */
+int run_node(void);
+/* Agents in a ring: messages, memory under leases, and memory that is withdrawn. */
+int run_agent(void);
+/* Buffers by name: batches, cancelled ones, released buffers, and services that start again. */
+int run_buffer(void);
+/* A listener with clients of all kinds, some of which are no clients. */
+int run_listener(void);
 
 /*
  * A call has failed. Returns if one was refused, so that the caller tries again. The rank ends if a
@@ -29,5 +38,15 @@ void end_traffic(void);
 void again(const char *what);
 /* A random number below a limit. */
 uint64_t below(uint64_t limit);
+/* A random number below a limit that is the same at all ranks, which ask for it in one order. */
+uint64_t agreed(uint64_t limit);
+/* Returns the condition. A call that fails in a run without any fault breaks the run. */
+bool works(bool condition, const char *what);
+/* A blocking call that began then is over: breaks the run if that is too late. */
+void in_time(int64_t began, int64_t deadline, const char *what);
+/* Waits for all ranks that live. Returns whether all ranks live, and all of them are well. */
+bool all_well(bool well);
+/* Writes the address of this host with a port as text, as sluice_connect() takes it. */
+void write_address(char *text, size_t size, int port);
 
 #endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs.h"
+
+enum { MOST_BYTES = 200000, REGION = 20000 };
+
+/* Each rank asks the next one for memory, and is asked by the one before. */
+struct ring {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_mr *mr;
+    uint8_t *memory; /* 2 * REGION bytes */
+    struct sluice_agent *agent;
+    struct sluice_agent_peer *next, *before;
+    uint32_t steps;
+};
+
+static uint8_t value(uint32_t from, uint32_t step, size_t at)
+{
+    return (uint8_t)(from * 41 + step * 23 + at * 7 + (at >> 8));
+}
+
+static uint32_t rank_before(void)
+{
+    return (sim_rank() + sim_ranks() - 1) % sim_ranks();
+}
+
+static bool connect_ring(struct ring *ring)
+{
+    char own[64] = "", *all = calloc(sim_ranks(), sizeof own);
+    int port = sluice_agent_address(ring->agent, NULL, 0);
+    int64_t began = sim_own_time();
+    bool well = works(port > 0, "address") && works(all != NULL, "memory");
+    if (!all_well(well)) {
+        free(all);
+        return false;
+    }
+    write_address(own, sizeof own, port);
+    sim_allgather(own, all, sizeof own);
+    ring->next = sluice_agent_connect(
+        ring->agent, all + (sim_rank() + 1) % sim_ranks() * sizeof own, NULL, PATIENCE);
+    in_time(began, PATIENCE, "connect");
+    free(all);
+    if (!works(ring->next != NULL, "connect")) {
+        return false;
+    }
+    ring->before = sluice_agent_next_peer(ring->agent, PATIENCE);
+    return works(ring->before != NULL, "next peer");
+}
+
+static bool receive(struct ring *ring, size_t bytes)
+{
+    int64_t began = sim_own_time();
+    struct sluice_agent_message *message =
+        sluice_agent_receive(ring->agent, below(2) == 0 ? ring->before : NULL, PATIENCE);
+    const uint8_t *at;
+    in_time(began, PATIENCE, "receive");
+    if (!works(message != NULL, "receive")) {
+        return false;
+    }
+    at = sluice_agent_message_bytes(message);
+    must(sluice_agent_message_length(message) == bytes &&
+             sluice_agent_message_peer(message) == ring->before,
+         "a message of %zu bytes came with %zu", bytes, sluice_agent_message_length(message));
+    for (size_t i = 0; i < bytes; i++) {
+        must(at[i] == value(rank_before(), ring->steps, i), "byte %zu of a message is wrong", i);
+    }
+    sluice_agent_message_free(message);
+    return true;
+}
+
+/* Ranks take turns to send first: a long message waits until the peer receives. */
+static bool pass_message(struct ring *ring)
+{
+    size_t bytes = agreed(2) == 0 ? agreed(4097) : agreed(MOST_BYTES);
+    uint8_t *own = malloc(bytes + 1);
+    bool first = (sim_rank() + ring->steps) % 2 == 0, well = works(own != NULL, "memory");
+    int64_t began;
+    for (size_t i = 0; well && i < bytes; i++) {
+        own[i] = value(sim_rank(), ring->steps, i);
+    }
+    well = well && (first || receive(ring, bytes));
+    began = sim_own_time();
+    if (well) {
+        well = works(sluice_agent_send(ring->next, own, bytes, PATIENCE) == 0, "send");
+        in_time(began, PATIENCE, "send");
+    }
+    free(own);
+    return well && (!first || receive(ring, bytes));
+}
+
+static bool move(struct ring *ring, struct sluice_agent_mr *mr, bool writes, uint64_t offset,
+                 size_t bytes)
+{
+    struct sluice_sge sge;
+    int64_t began = sim_own_time();
+    int error;
+    must(sluice_mr_sge(ring->mr, writes ? 0 : REGION, bytes, &sge) == 0, "element: %s",
+         sluice_last_error());
+    error = writes ? sluice_agent_write(mr, offset, &sge, 1, PATIENCE)
+                   : sluice_agent_read(mr, offset, &sge, 1, PATIENCE);
+    in_time(began, PATIENCE, "transfer");
+    return error == 0 || (errno = -error, false);
+}
+
+/* Memory at the next rank, which is zeros, then what was written, and gone after its lease. */
+static bool use_memory(struct ring *ring)
+{
+    int64_t lease = agreed(2) == 0 ? SLUICE_MS(50) : 0, began = sim_own_time();
+    size_t bytes = 8 + agreed(REGION - 8), offset = agreed(bytes);
+    struct sluice_agent_mr *mr = sluice_agent_request_mr(
+        ring->next, bytes, SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ, lease, PATIENCE);
+    bool well = works(mr != NULL, "request");
+    in_time(began, PATIENCE, "request");
+    if (well && lease == 0) {
+        well = works(move(ring, mr, false, 0, bytes), "read");
+        for (size_t i = 0; well && i < bytes; i++) {
+            must(ring->memory[REGION + i] == 0, "byte %zu of new memory is not 0", i);
+            ring->memory[i] = value(sim_rank(), ring->steps, i);
+        }
+        well = well && works(move(ring, mr, true, offset, bytes - offset), "write") &&
+               works(move(ring, mr, false, 0, bytes), "read");
+        for (size_t i = 0; well && i < bytes; i++) {
+            must(ring->memory[REGION + i] == (i < offset ? 0 : ring->memory[i - offset]),
+                 "byte %zu of remote memory is wrong", i);
+        }
+        must(!move(ring, mr, false, 1, bytes) && (errno == ERANGE || sim_is_troubled()),
+             "a read outside of a region");
+    } else if (well) {
+        sim_pause(lease + SLUICE_MS(below(2000)));
+        must(!move(ring, mr, false, 0, bytes), "a read after the lease succeeds");
+        works(errno == EACCES, "read after the lease");
+    }
+    if (mr != NULL) {
+        works(sluice_agent_release_mr(mr, PATIENCE) == 0, "release");
+    }
+    return well;
+}
+
+/* Own memory goes to the next rank, which reads it until it is withdrawn. */
+static bool hand_over(struct ring *ring)
+{
+    uint64_t id = 0;
+    size_t bytes = 1 + agreed(REGION - 1);
+    struct sluice_agent_mr *mr;
+    bool well;
+    for (size_t i = 0; i < bytes; i++) {
+        ring->memory[i] = value(sim_rank(), ring->steps, i);
+    }
+    well =
+        works(sluice_agent_send_local_mr(ring->next, ring->mr, 0, bytes, SLUICE_ACCESS_REMOTE_READ,
+                                         SLUICE_FOREVER, PATIENCE, &id) == 0,
+              "hand over");
+    mr = well ? sluice_agent_receive_remote_mr(ring->agent, ring->before, PATIENCE) : NULL;
+    well = well && works(mr != NULL, "receive memory") &&
+           works(move(ring, mr, false, 0, bytes), "read");
+    for (size_t i = 0; well && i < bytes; i++) {
+        must(ring->memory[REGION + i] == value(rank_before(), ring->steps, i),
+             "byte %zu of the memory of a peer is wrong", i);
+    }
+    if (all_well(well)) {
+        well = works(sluice_agent_revoke_mr(ring->next, id) == 0, "revoke");
+        if (all_well(well)) {
+            memset(ring->memory, 1, bytes);
+            must(!move(ring, mr, false, 0, bytes), "memory is read that was withdrawn");
+            works(errno == EACCES || errno == ENOTCONN, "read of withdrawn memory");
+        }
+    }
+    if (mr != NULL) {
+        sluice_agent_release_mr(mr, PATIENCE);
+    }
+    return well;
+}
+
+/* Leaves both peers, and meets them again. */
+static bool meet_again(struct ring *ring)
+{
+    sluice_agent_peer_close(ring->next);
+    sluice_agent_peer_close(ring->before);
+    ring->next = ring->before = NULL;
+    return all_well(true) && connect_ring(ring);
+}
+
+static bool begin(struct ring *ring)
+{
+    struct sluice_agent_attr attr = {.size = sizeof attr, .flags = SLUICE_AGENT_THREAD};
+    ring->context = sluice_context_open(NULL, NULL);
+    ring->pd = works(ring->context != NULL, "open") ? sluice_pd_alloc(ring->context) : NULL;
+    ring->mr =
+        ring->pd != NULL ? sluice_mr_alloc(ring->pd, 2 * REGION, SLUICE_ACCESS_LOCAL_WRITE) : NULL;
+    if (!works(ring->mr != NULL, "memory")) {
+        return false;
+    }
+    ring->memory = sluice_mr_addr(ring->mr);
+    ring->agent = sluice_agent_create(ring->pd, &attr);
+    return works(ring->agent != NULL, "agent") &&
+           works(sluice_agent_listen(ring->agent, ":0", NULL) == 0, "listen");
+}
+
+int run_agent(void)
+{
+    static bool (*const steps[])(struct ring * ring) = {pass_message, use_memory, hand_over,
+                                                        pass_message, meet_again};
+    struct ring ring = {.steps = 0};
+    uint64_t most = sim_number("steps", agreed(20));
+    bool well = all_well(begin(&ring)) && all_well(connect_ring(&ring));
+    for (; well && ring.steps < most; ring.steps++) {
+        well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&ring));
+    }
+    sluice_agent_peer_close(ring.next);
+    sluice_agent_peer_close(ring.before);
+    sluice_agent_close(ring.agent);
+    must(ring.mr == NULL || sluice_mr_deregister(ring.mr) == 0, "deregister: %s",
+         sluice_last_error());
+    sluice_pd_free(ring.pd);
+    sluice_context_close(ring.context);
+    return 0;
+}

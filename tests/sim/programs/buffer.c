@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs.h"
+
+enum { SLOT = 6000, MOST_ACTIONS = 12, PORT = 7600 };
+
+/* Each buffer has a slot for each rank, which that rank alone writes. */
+struct names {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_mr *mr;
+    uint8_t *memory; /* MOST_ACTIONS * SLOT bytes */
+    struct sluice_buffer_service *service;
+    struct sluice_buffer *buffer;
+    struct sluice_buffer_handle *handles; /* of all ranks */
+    uint8_t **slots;                      /* what this rank wrote to each */
+    bool *unknown;                        /* a write to the buffer was cancelled */
+    uint32_t steps;
+};
+
+static bool publish(struct names *names)
+{
+    struct sluice_buffer_handle own;
+    size_t bytes = (size_t)sim_ranks() * SLOT;
+    memset(&own, 0, sizeof own);
+    names->buffer = sluice_buffer_publish(names->service, NULL, bytes,
+                                          SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE);
+    if (!all_well(works(names->buffer != NULL, "publish") &&
+                  works(sluice_buffer_handle(names->buffer, &own) == 0, "handle"))) {
+        return false;
+    }
+    sim_allgather(&own, names->handles, sizeof own);
+    return true;
+}
+
+static bool open_service(struct names *names)
+{
+    char address[32];
+    struct sluice_buffer_service_attr attr = {.size = sizeof attr, .address = address};
+    snprintf(address, sizeof address, ":%u", PORT + sim_rank());
+    names->service = sluice_buffer_service_open(&names->pd, 1, &attr);
+    return works(names->service != NULL, "service");
+}
+
+/* Actions on random slots of this rank, no two on the same bytes. Returns how many. */
+static uint32_t draw(struct names *names, struct sluice_buffer_action *actions)
+{
+    uint32_t count = 1 + (uint32_t)below(MOST_ACTIONS);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t to = (uint32_t)below(sim_ranks());
+        size_t part = SLOT / MOST_ACTIONS, length = 1 + below(part);
+        size_t in_slot = i * part + below(part - length + 1);
+        actions[i] = (struct sluice_buffer_action){
+            .opcode = below(2) == 0 ? SLUICE_OP_READ : SLUICE_OP_WRITE,
+            .handle = &names->handles[to],
+            .offset = sim_rank() * SLOT + in_slot,
+            .length = length,
+            .addr = names->memory + (size_t)i * SLOT,
+            .mr = below(4) == 0 ? NULL : names->mr,
+            .user_data = (uint64_t)i << 32 | to,
+        };
+        for (size_t at = 0; at < length; at++) {
+            names->memory[(size_t)i * SLOT + at] = (uint8_t)below(256);
+        }
+    }
+    return count;
+}
+
+/* An action has ended well: compares what was read, and remembers what was written. */
+static void check(struct names *names, const struct sluice_buffer_action *action)
+{
+    uint32_t to = (uint32_t)action->user_data;
+    uint8_t *known = names->slots[to] + action->offset % SLOT;
+    if (action->opcode == SLUICE_OP_READ) {
+        must(names->unknown[to] || memcmp(known, action->addr, action->length) == 0,
+             "bytes of the buffer of rank %u are wrong", to);
+    } else {
+        memcpy(known, action->addr, action->length);
+    }
+}
+
+static bool submit(struct names *names)
+{
+    struct sluice_buffer_action actions[MOST_ACTIONS];
+    struct sluice_completion completions[MOST_ACTIONS];
+    uint32_t count = draw(names, actions);
+    int64_t began = sim_own_time();
+    int error = sluice_buffer_submit(names->service, actions, count, PATIENCE, completions);
+    in_time(began, PATIENCE, "submit");
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        must(completions[i].error == 0, "an action failed in silence");
+        must(completions[i].user_data == actions[i].user_data, "completions are in another order");
+        check(names, &actions[i]);
+    }
+    return works(error == 0, "submit");
+}
+
+/* Takes completions one by one, or cancels what is in flight; each action ends once. */
+static bool post(struct names *names)
+{
+    struct sluice_buffer_action actions[MOST_ACTIONS];
+    struct sluice_completion completion;
+    uint32_t count = draw(names, actions), ended = 0, failed = 0;
+    bool seen[MOST_ACTIONS] = {false}, cancels = below(3) == 0;
+    struct sluice_buffer_batch *batch =
+        sluice_buffer_post(names->service, actions, count, PATIENCE);
+    int64_t began = sim_own_time();
+    if (!works(batch != NULL, "post")) {
+        return false;
+    }
+    if (cancels) {
+        sim_pause((int64_t)below(3000000));
+        must(sluice_buffer_batch_cancel(batch) == 0, "cancel: %s", sluice_last_error());
+        in_time(began, SLUICE_S(1), "cancel");
+    }
+    while (sluice_buffer_batch_next(batch, PATIENCE, &completion) == 0) {
+        uint32_t index = (uint32_t)(completion.user_data >> 32);
+        must(index < count && completion.user_data == actions[index].user_data && !seen[index],
+             "an action ends twice, or it is none");
+        seen[index] = true;
+        ended++;
+        if (completion.error == 0) {
+            check(names, &actions[index]);
+        } else {
+            failed++;
+            must(cancels || sim_is_troubled(), "an action failed: %s", sluice_last_error());
+            /* Bytes of a write that was cancelled may come at any later time. */
+            names->unknown[actions[index].user_data & UINT32_MAX] |=
+                actions[index].opcode == SLUICE_OP_WRITE;
+        }
+    }
+    in_time(began, PATIENCE, "batch");
+    must(ended == count || sim_is_troubled(), "%u of %u actions have ended", ended, count);
+    sluice_buffer_batch_free(batch);
+    return cancels || failed == 0;
+}
+
+/* Reads of another rank, whose buffer ends meanwhile: each succeeds, or is refused. */
+static bool release(struct names *names)
+{
+    uint32_t odd = (uint32_t)agreed(sim_ranks());
+    bool refused = false;
+    if (sim_rank() == odd) {
+        sim_pause((int64_t)below(4000000));
+        sluice_buffer_release(names->buffer);
+        names->buffer = NULL;
+        return true;
+    }
+    for (int64_t began = sim_own_time(); !refused;) {
+        size_t at = below(SLOT);
+        int error =
+            sluice_buffer_read_into(names->service, &names->handles[odd], sim_rank() * SLOT + at,
+                                    names->mr, names->memory, SLOT - at, PATIENCE);
+        refused = error != 0;
+        must(refused || names->unknown[odd] ||
+                 memcmp(names->memory, names->slots[odd] + at, SLOT - at) == 0,
+             "a read beside a release is wrong");
+        if (refused && !works(error == -EACCES, "read of a released buffer")) {
+            return false;
+        }
+        in_time(began, PATIENCE, "release");
+    }
+    return true;
+}
+
+/* A service starts again at its address, as another one. */
+static bool restart(struct names *names)
+{
+    uint32_t odd = (uint32_t)agreed(sim_ranks());
+    bool well = true;
+    int error = 0;
+    if (sim_rank() == odd) {
+        int64_t began = sim_own_time();
+        sluice_buffer_service_close(names->service);
+        in_time(began, SLUICE_S(1), "close");
+        sluice_buffer_release(names->buffer);
+        names->buffer = NULL;
+        well = open_service(names);
+    }
+    if (!all_well(well) || sim_rank() == odd) {
+        return well;
+    }
+    /* The closed service may have ended an attempt to connect that this read has joined. */
+    for (int tries = 0; error != -ESTALE && tries < 2; tries++) {
+        error = sluice_buffer_read_into(names->service, &names->handles[odd], 0, names->mr,
+                                        names->memory, 1, PATIENCE);
+    }
+    return works(error == -ESTALE, "read of an earlier service");
+}
+
+/* Ends a buffer in some way, and publishes another one at all ranks. */
+static bool replace(struct names *names)
+{
+    if (!all_well(agreed(2) == 0 ? release(names) : restart(names))) {
+        return false;
+    }
+    sluice_buffer_release(names->buffer);
+    for (uint32_t i = 0; i < sim_ranks(); i++) {
+        memset(names->slots[i], 0, SLOT);
+        names->unknown[i] = false;
+    }
+    return publish(names);
+}
+
+static bool begin(struct names *names)
+{
+    bool well;
+    names->context = sluice_context_open(NULL, NULL);
+    names->pd = works(names->context != NULL, "open") ? sluice_pd_alloc(names->context) : NULL;
+    names->mr = names->pd != NULL
+                    ? sluice_mr_alloc(names->pd, MOST_ACTIONS * SLOT, SLUICE_ACCESS_LOCAL_WRITE)
+                    : NULL;
+    names->handles = calloc(sim_ranks(), sizeof *names->handles);
+    names->slots = calloc(sim_ranks(), sizeof *names->slots);
+    names->unknown = calloc(sim_ranks(), sizeof *names->unknown);
+    well = works(names->mr != NULL && names->handles != NULL && names->slots != NULL &&
+                     names->unknown != NULL,
+                 "memory");
+    for (uint32_t i = 0; well && i < sim_ranks(); i++) {
+        names->slots[i] = calloc(1, SLOT);
+        well = works(names->slots[i] != NULL, "memory");
+    }
+    names->memory = well ? sluice_mr_addr(names->mr) : NULL;
+    return well && open_service(names);
+}
+
+int run_buffer(void)
+{
+    static bool (*const steps[])(struct names * names) = {submit, submit, post, post, replace};
+    struct names names = {.steps = 0};
+    uint64_t most = sim_number("steps", agreed(30));
+    bool well = all_well(begin(&names)) && publish(&names);
+    for (; well && names.steps < most; names.steps++) {
+        well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&names));
+    }
+    sluice_buffer_release(names.buffer);
+    sluice_buffer_service_close(names.service);
+    for (uint32_t i = 0; names.slots != NULL && i < sim_ranks(); i++) {
+        free(names.slots[i]);
+    }
+    free(names.slots);
+    free(names.unknown);
+    free(names.handles);
+    must(names.mr == NULL || sluice_mr_deregister(names.mr) == 0, "deregister: %s",
+         sluice_last_error());
+    sluice_pd_free(names.pd);
+    sluice_context_close(names.context);
+    return 0;
+}

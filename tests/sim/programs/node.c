@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs.h"
+
+enum { MARKS = 1024, MOST_BYTES = 3000, SHORT_MS = 1500 };
+
+/* How many ranks have entered each barrier of the run. */
+struct marks {
+    uint32_t entered[MARKS];
+};
+
+static uint32_t barriers;
+
+static uint8_t value(uint32_t from, uint32_t to, uint32_t at)
+{
+    return (uint8_t)(from * 29 + to * 13 + at * 5 + barriers);
+}
+
+static bool enter(struct sluice_node *node, const uint32_t *group, uint32_t count)
+{
+    struct marks *marks = sim_shared(sizeof *marks);
+    uint32_t number = barriers++ % MARKS;
+    int64_t began = sim_own_time();
+    int error;
+    marks->entered[number]++;
+    error = sluice_node_barrier(node, group, count, (uint32_t)agreed(4), PATIENCE);
+    in_time(began, PATIENCE, "barrier");
+    if (!works(error == 0, "barrier")) {
+        return false;
+    }
+    must(marks->entered[number] == count, "barrier %u ends at %u of %u ranks", number,
+         marks->entered[number], count);
+    return true;
+}
+
+/* A barrier of every second rank; the others do nothing. */
+static bool enter_group(struct sluice_node *node)
+{
+    uint32_t *group = malloc(sim_ranks() * sizeof *group), count = 0, odd = (uint32_t)agreed(2);
+    bool well = works(group != NULL, "memory");
+    for (uint32_t i = odd; well && i < sim_ranks(); i += 2) {
+        group[count++] = i;
+    }
+    if (well && sim_rank() % 2 == odd) {
+        well = enter(node, group, count);
+    } else {
+        barriers++;
+        agreed(4);
+    }
+    free(group);
+    return well;
+}
+
+static bool gather(struct sluice_node *node, bool alltoall)
+{
+    uint32_t ranks = sim_ranks(), bytes = (uint32_t)agreed(ranks > 64 ? 16 : MOST_BYTES);
+    uint8_t *own = calloc(ranks, bytes + 1), *all = calloc(ranks, bytes + 1);
+    bool well = works(own != NULL && all != NULL, "memory");
+    int64_t began = sim_own_time();
+    barriers++;
+    for (uint32_t i = 0; well && i < (alltoall ? ranks : 1); i++) {
+        for (uint32_t at = 0; at < bytes; at++) {
+            own[i * bytes + at] = value(sim_rank(), i, at);
+        }
+    }
+    if (well) {
+        well = works((alltoall ? sluice_node_alltoall(node, own, all, bytes, PATIENCE)
+                               : sluice_node_allgather(node, own, all, bytes, PATIENCE)) == 0,
+                     alltoall ? "alltoall" : "allgather");
+        in_time(began, PATIENCE, "gather");
+    }
+    for (uint32_t i = 0; well && i < ranks; i++) {
+        for (uint32_t at = 0; at < bytes; at++) {
+            must(all[i * bytes + at] == value(i, alltoall ? sim_rank() : 0, at),
+                 "byte %u of %u from rank %u is wrong", at, bytes, i);
+        }
+    }
+    free(own);
+    free(all);
+    return well;
+}
+
+/* Sends to the next rank, and receives from the one before. */
+static bool pass_on(struct sluice_node *node)
+{
+    uint32_t next = (sim_rank() + 1) % sim_ranks(), bytes = 1 + (uint32_t)agreed(MOST_BYTES);
+    uint32_t before = (sim_rank() + sim_ranks() - 1) % sim_ranks();
+    struct sluice_mr *mr =
+        sluice_mr_alloc(sluice_node_pd(node), (size_t)2 * bytes, SLUICE_ACCESS_LOCAL_WRITE);
+    struct sluice_request send = {.peer = next, .sge_count = 1};
+    struct sluice_request receive = {.peer = before, .sge_count = 1};
+    uint8_t *memory = mr != NULL ? sluice_mr_addr(mr) : NULL;
+    bool well = works(mr != NULL, "memory");
+    barriers++;
+    if (well) {
+        must(sluice_mr_sge(mr, 0, bytes, &send.sge) == 0 &&
+                 sluice_mr_sge(mr, bytes, bytes, &receive.sge) == 0,
+             "element: %s", sluice_last_error());
+        for (uint32_t at = 0; at < bytes; at++) {
+            memory[at] = value(sim_rank(), next, at);
+        }
+        well = works(sluice_multichannel_scatter_gather(sluice_node_multichannel(node), &send, 1,
+                                                        &receive, 1, PATIENCE, NULL) == 0,
+                     "message");
+        for (uint32_t at = 0; well && at < bytes; at++) {
+            must(memory[bytes + at] == value(before, sim_rank(), at), "byte %u is wrong", at);
+        }
+    }
+    must(mr == NULL || sluice_mr_deregister(mr) == 0, "deregister: %s", sluice_last_error());
+    return well;
+}
+
+/* The text of an error names a rank. */
+static bool names(uint32_t rank)
+{
+    char text[32];
+    const char *found = sluice_last_error();
+    size_t length = (size_t)snprintf(text, sizeof text, "rank %u", rank);
+    while ((found = strstr(found, text)) != NULL) {
+        if (found[length] < '0' || found[length] > '9') {
+            return true;
+        }
+        found++;
+    }
+    return false;
+}
+
+/* One rank is late for a barrier. All ranks fail, know which rank it was, and begin again. */
+static bool miss_barrier(struct sluice_node *node)
+{
+    uint32_t odd = (uint32_t)agreed(sim_ranks());
+    int64_t began = sim_own_time();
+    int error;
+    if (sim_rank() == odd) {
+        sim_pause(SLUICE_MS(2 * SHORT_MS));
+    }
+    error = sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(SHORT_MS));
+    if (sim_rank() != odd) {
+        in_time(began, SLUICE_MS(SHORT_MS), "barrier");
+        must(error != 0, "the barrier ended without rank %u", odd);
+        sim_note("without rank %u: error %d, %s", odd, -error, sluice_last_error());
+        /* If the network is slow, the text names the rank that was waited for, and says so. */
+        works((error == -ETIMEDOUT || error == -ECANCELED) &&
+                  (names(odd) || strstr(sluice_last_error(), "sent nothing in time") != NULL ||
+                   strstr(sluice_last_error(), "not answer") != NULL),
+              "barrier without a rank");
+    }
+    return works(error != 0, "late barrier") && all_well(true) &&
+           works(sluice_node_barrier_reset(node) == 0, "reset") && all_well(true);
+}
+
+static bool step(struct sluice_node *node)
+{
+    switch (sim_number("step", agreed(7))) {
+    case 0:
+        return gather(node, false);
+    case 1:
+        return gather(node, true);
+    case 2:
+        return enter_group(node);
+    case 3:
+        return miss_barrier(node);
+    case 4:
+        return pass_on(node);
+    default:
+        return enter(node, NULL, sim_ranks());
+    }
+}
+
+static bool work(void)
+{
+    int64_t began = sim_own_time(), patience = SLUICE_S(20 + sim_ranks());
+    struct sluice_node *node = sluice_node_open(NULL, NULL, NULL, patience);
+    uint64_t steps = sim_number("steps", agreed(12));
+    bool well = works(node != NULL, "open");
+    in_time(began, patience, "open");
+    must(node == NULL ||
+             (sluice_node_rank(node) == sim_rank() && sluice_node_ranks(node) == sim_ranks()),
+         "the node has the wrong rank");
+    for (uint64_t i = 0; well && i < steps; i++) {
+        well = step(node);
+    }
+    well = well && works(sluice_node_shutdown(node, PATIENCE) == 0, "shutdown");
+    sluice_node_close(node);
+    return well;
+}
+
+/* One rank does not come, or has another secret. The others know which rank that is. */
+static bool fail_to_open(bool absent)
+{
+    uint32_t odd = (uint32_t)agreed(sim_ranks());
+    const bool own = sim_rank() == odd;
+    struct sluice_exchange_attr attr = {.size = sizeof attr,
+                                        .secret_file = own ? "/run/wrong-secret" : NULL};
+    struct sluice_exchange *exchange;
+    int64_t began = sim_own_time();
+    int error;
+    if (own && absent) {
+        return true;
+    }
+    exchange = sluice_exchange_open(&attr, SLUICE_MS(SHORT_MS));
+    error = errno;
+    in_time(began, SLUICE_MS(SHORT_MS), "exchange");
+    must(exchange == NULL, "an exchange opened without rank %u", odd);
+    if (!absent) {
+        return works((error == EACCES || error == ETIMEDOUT) && (own || names(odd)),
+                     "exchange with the wrong secret");
+    }
+    return works(error == ETIMEDOUT && names(odd), "exchange without a rank");
+}
+
+int run_node(void)
+{
+    uint64_t rounds = sim_number("rounds", 1 + agreed(3));
+    bool well = true;
+    for (uint64_t i = 0; well && i < rounds; i++) {
+        uint64_t kind = sim_number("kind", agreed(5));
+        well = all_well(kind < 2 ? fail_to_open(kind == 0) : work());
+    }
+    return 0;
+}
