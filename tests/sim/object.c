@@ -130,6 +130,53 @@ static void remove_waiter(struct sim_object *object, const struct sim_waiter *wa
     *at = waiter->next;
 }
 
+/* A call that waits, on the stack of its task: it refers to objects that may be closed meanwhile. */
+struct sim_poll {
+    struct sim_poll *next; /* of the process */
+    struct sim_waiter *waiters;
+    struct sim_object **objects;
+    nfds_t count;
+};
+
+static void begin_poll(struct sim_poll *poll, const struct pollfd *fds)
+{
+    for (nfds_t i = 0; i < poll->count; i++) {
+        struct sim_object *object = sim_descriptor_peek(fds[i].fd);
+        poll->objects[i] = object;
+        poll->waiters[i].task = sim_task;
+        if (object != NULL) {
+            sim_object_hold(object);
+            poll->waiters[i].next = object->waiters;
+            object->waiters = &poll->waiters[i];
+        }
+    }
+    poll->next = sim_task->process->polls;
+    sim_task->process->polls = poll;
+}
+
+static void end_poll(struct sim_process *process, struct sim_poll *poll)
+{
+    struct sim_poll **at = &process->polls;
+    while (*at != poll) {
+        at = &(*at)->next;
+    }
+    *at = poll->next;
+    for (nfds_t i = 0; i < poll->count; i++) {
+        if (poll->objects[i] != NULL) {
+            remove_waiter(poll->objects[i], &poll->waiters[i]);
+            sim_object_drop(poll->objects[i]);
+        }
+    }
+}
+
+/* The tasks that wait will never go on. */
+void sim_polls_end(struct sim_process *process)
+{
+    while (process->polls != NULL) {
+        end_poll(process, process->polls);
+    }
+}
+
 static int poll_until(struct pollfd *fds, nfds_t count, int64_t until)
 {
     struct sim_waiter few[4], *waiters = few;
@@ -142,22 +189,10 @@ static int poll_until(struct pollfd *fds, nfds_t count, int64_t until)
         sim_require(waiters != NULL && objects != NULL, "no memory for poll(2)");
     }
     while (ready == 0 && in_time && until > sim_task->now) {
-        for (nfds_t i = 0; i < count; i++) {
-            objects[i] = sim_descriptor_peek(fds[i].fd);
-            waiters[i].task = sim_task;
-            if (objects[i] != NULL) {
-                sim_object_hold(objects[i]);
-                waiters[i].next = objects[i]->waiters;
-                objects[i]->waiters = &waiters[i];
-            }
-        }
+        struct sim_poll poll = {NULL, waiters, objects, count};
+        begin_poll(&poll, fds);
         in_time = sim_wait(until);
-        for (nfds_t i = 0; i < count; i++) {
-            if (objects[i] != NULL) {
-                remove_waiter(objects[i], &waiters[i]);
-                sim_object_drop(objects[i]);
-            }
-        }
+        end_poll(sim_task->process, &poll);
         ready = check_all(fds, count);
     }
     if (waiters != few) {

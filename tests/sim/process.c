@@ -115,6 +115,7 @@ void sim_process_thread_ends(struct sim_task *task)
 void sim_process_kill(struct sim_process *process)
 {
     struct sim_task *self = NULL;
+    sim_polls_end(process);
     for (struct sim_task *at = process->tasks; at != NULL; at = at->next) {
         if (at == sim_task) {
             self = at;
@@ -136,6 +137,7 @@ void sim_process_free(struct sim_process *process)
         at = &(*at)->next;
     }
     *at = process->next;
+    sim_polls_end(process);
     sim_descriptors_close(process);
     for (struct sim_task *task = process->tasks, *next; task != NULL; task = next) {
         next = task->next;

@@ -13,6 +13,7 @@
 
 struct sim_object;
 struct sim_block;
+struct sim_poll;
 
 struct sim_host {
     uint32_t index;
@@ -46,6 +47,7 @@ struct sim_process {
 
     struct sim_descriptor *descriptors;
     int descriptor_room, descriptor_limit;
+    struct sim_poll *polls; /* calls of poll(2) that wait */
     struct sim_map *maps;
     size_t map_count, map_room;
     struct sim_block *blocks; /* of its heap */
@@ -72,6 +74,7 @@ struct sim_process *sim_process_find(const struct sim_host *host, pid_t pid);
 void sim_process_thread_ends(struct sim_task *task);
 
 /* Release or count resources of a process; each is defined by the file of its kind. */
+void sim_polls_end(struct sim_process *process);
 void sim_descriptors_close(struct sim_process *process);
 uint32_t sim_descriptors_open(const struct sim_process *process);
 void sim_heap_free(struct sim_process *process);
