@@ -48,7 +48,7 @@ mkdir -p tests
 {
   printf 'all:\n\t@:\n'
   printf 'examples/01-loopback tests/test_data tests/test_wrap:\n\t@:\n'
-  printf 'TESTS = all\ntest_programs = all\ncheck coverage distcheck:\n\t@[ -z "$(TESTS)" ] || sh ../../mood $(notdir $(CURDIR))\n'
+  printf 'TESTS = all\ntest_programs = all\nthreaded_tests = all\ncheck coverage distcheck:\n\t@[ -z "$(TESTS)" ] || sh ../../mood $(notdir $(CURDIR))\n'
 } >Makefile
 printf 'echo "ok 1 - threads"\n' >tests/test_threads
 chmod +x tests/test_threads
