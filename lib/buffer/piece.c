@@ -14,7 +14,6 @@
 
 #include "buffer/batch.h"
 #include "channel/channel.h"
-#include "engine/request/parts.h"
 
 #define PIECE_BYTES (UINT64_C(64) << 20)
 

@@ -19,7 +19,8 @@
  * counted here, separately for sends and receives, so that parked receives cannot starve sends. A
  * driver is never asked for more than fits.
  *
- * This header is what channels, scopes and nodes use of the engine. README.md names its layers.
+ * This header is what channels, scopes, nodes and buffers use of the engine. README.md names its
+ * layers.
  */
 #ifndef SLU_ENGINE_ENGINE_H
 #define SLU_ENGINE_ENGINE_H
@@ -29,6 +30,7 @@
 #include "engine/poll/poll.h"
 #include "engine/post/post.h"
 #include "engine/progress/wait.h"
+#include "engine/request/parts.h"
 
 /*
  * Creates an engine. own is how many requests of the library itself, beside those of the program,
