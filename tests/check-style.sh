@@ -108,6 +108,7 @@ else
   skip 'no declaration follows a statement' 'not in a build tree'
 fi
 check 'no descriptor is made but as lib/base/descriptor.h says' silent raw_descriptors
+export LINT_BUILD="$build"
 lint format 'clang-format changes nothing'
 lint shell 'shellcheck finds nothing'
 lint spelling 'codespell finds nothing'
