@@ -43,7 +43,7 @@ with_scope() {
     tests/test_forbidden >"$tmp/program.out" 2>&1
     pass_on "scope $1: test_forbidden" $? "$tmp/program.out"
   fi
-  # What the filter of these tests forbids is forbidden by the other scopes already.
+  # The other scopes already forbid the reading that the filter of these tests forbids.
   without=
   [ "$1" = 0 ] || [ -z "${SLUICE_TEST_SHORT:-}" ] ||
     without=messages_are_copied_where_reading_is_forbidden
