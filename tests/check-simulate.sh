@@ -17,7 +17,7 @@ fi
 runs() {
   module=$1
   shift
-  tests/sim/simulate --module "tests/sim/.libs/$module.so" --no-faults --seconds "$seconds" "$@"
+  tests/sim/simulate --module "tests/sim/.libs/$module.so" --seconds "$seconds" "$@"
 }
 
 # The trace of a run without what the host's clock says.

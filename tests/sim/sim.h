@@ -28,8 +28,8 @@ bool sim_is_dead(uint32_t rank);
 /* Returns whether a fault has happened in this run, to any rank, host or device. */
 bool sim_is_troubled(void);
 /*
- * What may befall a rank: it is killed, it is stopped for a time, a call of it is refused, its host
- * and another one are apart for a time, and a device has a fault, which counts for all ranks.
+ * Faults of a rank: it is killed, it is stopped for a time, a call of it is refused, its host and
+ * another one are apart for a time, and a device has a fault, which counts for all ranks.
  */
 enum sim_mishap {
     SIM_KILLED = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of stream sockets. Sent bytes reach the other end in order, after a time that the network
- * chooses. A send may take a part of its bytes only.
+ * The bytes of stream sockets. Sent bytes reach the other end in order, after a time that the
+ * network chooses. A send may take a part of its bytes only.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -112,7 +112,7 @@ static void plan_arrival(struct stream *stream)
     }
 }
 
-/* A reset arrives. What arrived before it can still be read, as in Linux. */
+/* A reset arrives. Bytes that arrived before it can still be read, as in Linux. */
 static void reset(struct stream *stream, struct piece **piece)
 {
     sim_trace("a connection of rank %u is reset", stream->process->rank);

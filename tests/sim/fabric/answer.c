@@ -14,7 +14,7 @@ static void answer(struct sim_pair *pair, enum kind kind, uint32_t number, uint3
     sim_kick(pair);
 }
 
-/* What the peer asked for is refused, and the connection ends. */
+/* Refuses the request of the peer; the connection ends. */
 static void refuse(struct sim_pair *pair, uint32_t number, uint32_t status)
 {
     answer(pair, NAK, number, status);

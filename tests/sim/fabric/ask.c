@@ -142,7 +142,7 @@ static void go_back(struct sim_pair *pair, uint32_t number)
     sim_kick(pair);
 }
 
-/* The peer does not answer. Its answers may have been lost, too. */
+/* The peer does not answer; or it does, and the answers were lost. */
 static void give_up(struct sim_pair *pair)
 {
     struct device *other = sim_device(pair->remote_host);

@@ -4,8 +4,8 @@
  * below are what device.c in the module makes of it; the table of transports is in device.c.
  *
  * Objects belong to the process that made them. If the process is killed, they vanish, and peers
- * get no word of it. What a correct engine never does ends the simulation: more requests than the
- * depths, a list or message above the limits, or memory that is not registered any more.
+ * get no word of it. A mistake that no correct engine makes ends the simulation: more requests than
+ * the depths, a list or message above the limits, or memory that is not registered any more.
  */
 #ifndef SIM_FABRIC_H
 #define SIM_FABRIC_H

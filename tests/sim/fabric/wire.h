@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two parts of the fabric share: fabric.c has the objects, wire.c the packets. */
+/* The structs of the fabric: fabric.c has the objects, wire.c the packets. */
 #ifndef SIM_WIRE_H
 #define SIM_WIRE_H
 
@@ -92,7 +92,7 @@ struct device {
     bool troubled; /* requests could fail because of it, or of packets that were lost */
 };
 
-/* What holds for all devices of a run. */
+/* Properties of all devices of a run. */
 struct fabric {
     bool infiniband, unordered, naks, events, empty_limits;
     uint32_t mtu, status; /* of local memory without the right */

@@ -234,7 +234,7 @@ static void reconnect(void)
     }
 }
 
-/* What was sent with success was taken by the peer with success. */
+/* Checks that the peer took each message that was sent with success. */
 static void check_sends(void)
 {
     for (uint32_t i = 0; i < traffic.count; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random traffic between ranks in rounds, and what is true of it. What each rank sends to each
- * other one in a round follows from a number that all ranks know, so that a receiver knows what
- * each message must hold.
+ * Random traffic between ranks in rounds, and what is true of it. The messages of a round
+ * follow from a number that all ranks know, so that a receiver knows the bytes of each.
  */
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
@@ -11,10 +10,10 @@
 
 enum { MOST_RANKS = 16, MOST_MESSAGES = 6, MOST_WORK = 640, MOST_PIECES = 3, TICKETS = 4096 };
 
-/* What a rank does that must fail, to itself and one peer: bits of traffic.shared->spoiled. */
+/* Mistakes of a rank, which must fail for it and one peer: bits of traffic.shared->spoiled. */
 enum spoil { HASTY = 1, BAD_KEY = 2, CANCEL = 4, SHORT = 8, WITHDRAW = 16, CLOSE = 32 };
 
-/* What no real cluster has: memory of all ranks, in which they write down the truth. */
+/* Memory of all ranks, which no real cluster has: they write down the truth in it. */
 struct truth {
     uint64_t number; /* all messages follow from it */
     uint32_t spoiled[MOST_RANKS][MOST_RANKS];
@@ -89,7 +88,7 @@ void refuse(struct work *work, int error);
 void take(const struct sluice_completion *completion);
 /* A request that was done with nobody to know the result. */
 void leave_untold(struct work *work);
-/* What a call of a list returns follows from its completions. */
+/* Checks that the result of a call of a list follows from its completions. */
 void check_list(int result, const struct sluice_completion *completions, uint32_t count);
 
 /* styles.c */

@@ -177,7 +177,7 @@ void complete(struct work *work, const struct sluice_completion *completion)
         check_success(work, completion);
     }
     if (work->request.opcode == SLUICE_OP_SEND || work->request.opcode == SLUICE_OP_WRITE) {
-        /* Its bytes are not needed any more: a late look at them shows. */
+        /* A late look at the bytes, which are not needed any more, then shows. */
         memset(work->memory, 0xee, work->bytes);
     }
 }
