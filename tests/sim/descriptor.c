@@ -87,6 +87,16 @@ void sim_descriptors_close(struct sim_process *process)
     }
 }
 
+void sim_descriptors_list(const struct sim_process *process)
+{
+    for (int fd = 0; fd < process->descriptor_room; fd++) {
+        if (process->descriptors[fd].object != NULL) {
+            sim_trace("rank %u still has descriptor %d, a %s", process->rank, fd,
+                      process->descriptors[fd].object->class->name);
+        }
+    }
+}
+
 uint32_t sim_descriptors_open(const struct sim_process *process)
 {
     uint32_t count = 0;

@@ -19,9 +19,9 @@ struct sim_waiter {
 
 /* An object in the list of an epoll. */
 struct sim_watch {
-    struct sim_watch *next; /* of the object */
-    struct sim_watch *next_of_epoll;
-    struct sim_watch *next_ready; /* of the epoll */
+    struct sim_watch *next;                         /* of the object */
+    struct sim_watch *next_of_epoll, **at_of_epoll; /* in its list, and what leads to it */
+    struct sim_watch *next_ready;                   /* of the epoll */
     struct epoll *epoll;
     struct sim_object *object;
     int fd;
@@ -53,10 +53,10 @@ static void unwatch(struct sim_watch *watch)
         at = &(*at)->next;
     }
     *at = watch->next;
-    for (at = &epoll->watches; *at != watch;) {
-        at = &(*at)->next_of_epoll;
+    *watch->at_of_epoll = watch->next_of_epoll;
+    if (watch->next_of_epoll != NULL) {
+        watch->next_of_epoll->at_of_epoll = watch->at_of_epoll;
     }
-    *at = watch->next_of_epoll;
     if (watch->listed) {
         for (at = &epoll->ready; *at != watch;) {
             at = &(*at)->next_ready;
@@ -309,6 +309,10 @@ static int watch_object(struct epoll *epoll, int fd, struct sim_object *object)
     watch->next = object->watches;
     object->watches = watch;
     watch->next_of_epoll = epoll->watches;
+    watch->at_of_epoll = &epoll->watches;
+    if (epoll->watches != NULL) {
+        epoll->watches->at_of_epoll = &watch->next_of_epoll;
+    }
     epoll->watches = watch;
     return 0;
 }

@@ -76,6 +76,7 @@ void sim_process_thread_ends(struct sim_task *task);
 /* Release or count resources of a process; each is defined by the file of its kind. */
 void sim_polls_end(struct sim_process *process);
 void sim_descriptors_close(struct sim_process *process);
+void sim_descriptors_list(const struct sim_process *process);
 uint32_t sim_descriptors_open(const struct sim_process *process);
 void sim_heap_free(struct sim_process *process);
 /* Returns which blocks are in the heap, or NULL if these are only what the library may keep. */

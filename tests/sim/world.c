@@ -161,6 +161,7 @@ static void check_end(const struct sim_process *process)
     const char *leaks = sim_heap_leaks(process);
     sim_require(process->status == 0, "rank %u ended with status %d", process->rank,
                 process->status);
+    sim_descriptors_list(process);
     sim_require(open == 0, "rank %u ended with %u open descriptors", process->rank, open);
     open = sim_fabric_left(process);
     sim_require(open == 0, "rank %u ended with %u objects of its device", process->rank, open);
