@@ -463,30 +463,37 @@ int slu_soft_helper_start(struct soft_context *context)
     return err;
 }
 
+/*
+ * Releases a CQ that no thread serves any more. Messages in its inbox hold queue pairs, which hold
+ * CQs: they are executed first, or none of these would end.
+ */
+static void release_cq(struct soft_cq *cq)
+{
+    if (slu_soft_cq_take(cq)) {
+        cq->drained = 0;
+        slu_soft_inbox_drain(cq);
+        atomic_store(&cq->owner, SOFT_FREE);
+    }
+    slu_soft_cq_release(cq);
+}
+
 static void release_ticks(struct soft_cq *cq)
 {
     while (cq != NULL) {
         struct soft_cq *next = cq->tick_next;
-        slu_soft_cq_release(cq);
+        release_cq(cq);
         cq = next;
     }
 }
 
-static void release_kicks(struct soft_cq *cq)
-{
-    while (cq != NULL) {
-        struct soft_cq *next = cq->kick_next;
-        slu_soft_cq_release(cq);
-        cq = next;
-    }
-}
-
+/* Messages that are executed may kick further CQs. */
 static void release_cqs(struct soft_helper *helper)
 {
+    struct soft_cq *cq;
     release_ticks(helper->ticks);
     release_ticks(helper->looking);
-    release_kicks(helper->kicks);
-    release_kicks(helper->kicked);
+    for (take_kicks(helper); (cq = next_kicked(helper)) != NULL; take_kicks(helper))
+        release_cq(cq);
 }
 
 void slu_soft_helper_stop(struct soft_context *context)
