@@ -38,6 +38,7 @@ void sim_complete_send(struct sim_pair *pair, uint32_t status)
     }
     if (pair->at == work) {
         pair->at = work->next;
+        pair->sent = 0;
     }
     sim_work_drop(&pair->sends);
 }
@@ -68,7 +69,7 @@ static void flush(struct sim_event *event)
 
 static void flush_soon(struct sim_pair *pair)
 {
-    if (pair->flush.place == 0 && !pair->device->stuck) {
+    if (pair->flush.place == 0 && !pair->stuck) {
         sim_event_set(&pair->flush,
                       sim_time() + (int64_t)sim_spread(SIM_FABRIC, (uint64_t)pair->device->slow));
     }
@@ -190,6 +191,10 @@ void sim_fabric_fail(struct sim_pair *pair)
     sim_tick(10000);
     while (pair->answers.first != NULL) {
         sim_work_drop(&pair->answers);
+    }
+    if (pair->device->stuck && pair->state == SLU_QP_CONNECTED) {
+        pair->stuck = true;
+        sim_device_troubles(pair->device);
     }
     pair->state = SLU_QP_ERROR;
     flush_soon(pair);

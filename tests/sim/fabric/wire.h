@@ -70,6 +70,7 @@ struct sim_pair {
     uint32_t posted, acked, tries, rnr_tries;
     int64_t not_before, arrival;
     bool loses; /* packets of it were lost */
+    bool stuck; /* it never flushes */
     /* As the one that answers. */
     uint32_t expected;
     bool complained, unready; /* of this side; of the peer */
