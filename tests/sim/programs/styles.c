@@ -406,7 +406,7 @@ static void finish_one(struct work *work, enum way way)
         sluice_multichannel_flush(traffic.all, 0) == 0 && poll_some() == 0) {
         leave_untold(work);
     } else if (taken == 0) {
-        sim_pause((int64_t)below(20000));
+        sim_pause((int64_t)below(200000));
     }
 }
 
