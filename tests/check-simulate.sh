@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The library in the simulator, with seeds that nobody has chosen: see docs/simulation.md. A failure
-# prints the seed with which scripts/simulate repeats it. $SLUICE_TEST_SIMULATE is how many seconds
-# each module runs, 5.
+# The library in the simulator, see docs/simulation.md: the same programs in each run, from seeds
+# that nobody has chosen; scripts/simulate runs new ones. A failure prints its seed.
+# $SLUICE_TEST_SIMULATE is how many programs run on each module, 150.
 . "${srcdir:-.}/tests/tap.sh"
 
-seconds=${SLUICE_TEST_SIMULATE:-5}
+programs=${SLUICE_TEST_SIMULATE:-150}
 rank=tests/sim/.libs/rank.so
 
 if [ ! -x tests/sim/simulate ]; then
@@ -17,7 +17,7 @@ fi
 runs() {
   module=$1
   shift
-  tests/sim/simulate --module "tests/sim/.libs/$module.so" --seconds "$seconds" "$@"
+  tests/sim/simulate --module "tests/sim/.libs/$module.so" --seed 1 --runs "$programs" "$@"
 }
 
 # The trace of a run without what the host's clock says.

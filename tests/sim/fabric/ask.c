@@ -186,7 +186,7 @@ static void acknowledge(struct sim_pair *pair, uint32_t number)
         pair->tries = pair->rnr_tries = 0;
         pair->unready = false;
         retire(pair);
-        /* What was about to be sent again may have arrived the first time. */
+        /* A packet that was to be sent again may have arrived the first time. */
         if (pair->at != NULL && (int32_t)(pair->at->first + pair->sent - number) < 0) {
             pair->sent = number - pair->at->first;
         }
