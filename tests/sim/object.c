@@ -130,7 +130,7 @@ static void remove_waiter(struct sim_object *object, const struct sim_waiter *wa
     *at = waiter->next;
 }
 
-/* A call that waits, on the stack of its task. Its objects may be closed meanwhile. */
+/* A call that waits, on the stack of its task. The program may close the objects meanwhile. */
 struct sim_poll {
     struct sim_poll *next; /* of the process */
     struct sim_waiter *waiters;
