@@ -189,6 +189,7 @@ static const char *const pure[] = {
     "freeaddrinfo",
     "gai_strerror",
     "getc",
+    "htons",
     "if_indextoname",
     "inet_ntop",
     "inet_pton",

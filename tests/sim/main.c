@@ -19,7 +19,9 @@
 bool sim_traces;
 static struct sim_plan plan = {
     .most_turns = 20000000, .most_time = INT64_C(600000000000), .faults = true};
-static const char *path = "tests/sim/.libs/rank.so";
+#define RANK "tests/sim/.libs/rank.so"
+#define FABRIC "tests/sim/.libs/fabric.so" /* as scripts/simulate --module fabric has it */
+static const char *path = RANK;
 static double seconds;
 static uint64_t most_runs = 1;
 /* The options that a run depends on, for the line that says how to repeat it. */
@@ -134,7 +136,11 @@ static void take_option(int option, const char *value)
         break;
     case 'm':
         path = value;
-        remember("--module", value);
+        if (strcmp(value, FABRIC) == 0) {
+            remember("--module", "fabric");
+        } else if (strcmp(value, RANK) != 0) {
+            remember("--module", value);
+        }
         break;
     case 'l':
         plan.environment = logging;
