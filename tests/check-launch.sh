@@ -395,7 +395,8 @@ mpich_ranks() {
   ranks_of "$@" >"$tmp/result" || {
     cat "$tmp/result"
     # Hydra has no handler of SIGPIPE: it may die as it writes to a rank that has just ended.
-    grep -q '^exit status 141$' "$tmp/result" && ranks_of "$@" || return 1
+    grep -q '^exit status 141$' "$tmp/result" || return 1
+    ranks_of "$@" || return 1
   }
   ! grep 'BAD TERMINATION' "$tmp/out"
 }
