@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-# The simulator. Its module has the library's own objects, and the programs of the ranks. One
-# source or header a line, sorted.
+# The simulator. Its modules have the library's own objects, and the programs of the ranks; the
+# fabric is in the place of the verbs transport. One source or header a line, sorted.
 if SIMULATION
 check_PROGRAMS += %D%/simulate
-check_LTLIBRARIES += %D%/fabric.la %D%/rank.la
+check_LTLIBRARIES += %D%/rank.la
+if VERBS
+check_LTLIBRARIES += %D%/fabric.la
+endif
 endif
 %C%_simulate_SOURCES = \
 	%D%/atomic.c \
