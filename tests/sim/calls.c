@@ -63,6 +63,7 @@ static const struct {
     CALL(free),
     CALL(strdup),
     {"__getdelim", (call)sys_getdelim},
+    CALL(getline),
     /* memory.c */
     CALL(memfd_create),
     CALL(ftruncate),
@@ -174,7 +175,9 @@ static const struct {
 };
 
 static const char *const pure[] = {
+    "__cmsg_nxthdr",
     "__isoc99_sscanf",
+    "atoi",
     "bcmp",
     "closedir",
     "crypto_auth_hmacsha256_final",

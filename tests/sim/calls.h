@@ -68,6 +68,7 @@ void *sys_realloc(void *memory, size_t bytes);
 void sys_free(void *memory);
 char *sys_strdup(const char *text);
 ssize_t sys_getdelim(char **line, size_t *room, int delimiter, FILE *file);
+ssize_t sys_getline(char **line, size_t *room, FILE *file);
 
 /* memory.c */
 int sys_memfd_create(const char *name, unsigned flags);

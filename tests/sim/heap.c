@@ -130,6 +130,11 @@ ssize_t sys_getdelim(char **line, size_t *room, int delimiter, FILE *file)
     return count > 0 ? (ssize_t)count : -1;
 }
 
+ssize_t sys_getline(char **line, size_t *room, FILE *file)
+{
+    return sys_getdelim(line, room, '\n', file);
+}
+
 void sim_heap_free(struct sim_process *process)
 {
     while (process->blocks != NULL) {
