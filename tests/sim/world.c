@@ -16,7 +16,7 @@
 #include "sim.h"
 #include "system.h"
 
-enum { NUMBERS = 16, SHARED = 8 };
+enum { NUMBERS = 16, SHARED = 8, THREAD_PAUSE = 1000000 /* ns */ };
 
 static const char *numbers[NUMBERS];
 static uint32_t number_count;
@@ -127,11 +127,38 @@ void sim_note(const char *format, ...)
     sim_trace_line("%s", text);
 }
 
+/* Returns a thread that has not ended, of a process that ended by itself, or NULL. */
+static const struct sim_task *find_thread(void)
+{
+    for (uint32_t i = 0; i < world.ranks; i++) {
+        const struct sim_task *at = world.processes[i]->tasks;
+        while (at != NULL && at->ended) {
+            at = at->next;
+        }
+        if (at != NULL) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* Threads that nobody waits for may run for a while after the program has returned. */
+static void look_for_threads(struct sim_event *event)
+{
+    if (find_thread() == NULL) {
+        sim_stop();
+    } else {
+        sim_event_set(event, event->at + THREAD_PAUSE);
+    }
+}
+
+static struct sim_event over = {.happen = look_for_threads};
+
 static void process_ended(struct sim_process *process)
 {
     sim_gather_leave(process->rank);
     if (--world.running == 0) {
-        sim_stop();
+        sim_event_set(&over, sim_time() + THREAD_PAUSE);
     }
 }
 
@@ -227,6 +254,9 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     start(module, plan);
     sim_faults_plan(plan->faults, world.processes, world.ranks);
     if (!sim_run(began + plan->most_time, before + most_turns)) {
+        const struct sim_task *left = world.running == 0 ? find_thread() : NULL;
+        sim_require(left == NULL, "rank %u ended, and its thread \"%s\" runs on",
+                    left->process->rank, left->name);
         sim_fail("the ranks do not come to an end: %u of %u run, %s", world.running, world.ranks,
                  sim_turns() - before >= most_turns ? "and take turns all the time"
                                                     : "and wait for ever");
