@@ -373,7 +373,7 @@ int fake_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_se
         count++;
         fake_require((each->flags & SLU_SIGNALED) || tells_of(each->next, each->id),
                      "nothing would tell of request %llu", (unsigned long long)each->id);
-        if (each->opcode >= SLUICE_OP_COMPARE_SWAP) {
+        if (slu_opcode_is_atomic(each->opcode)) {
             check_atomic(each);
         }
     }

@@ -114,7 +114,7 @@ void fuzz_make_requests(uint32_t count, uint32_t opcode)
             fuzz.sges[i][k] = (struct sluice_sge){.addr = 4096, .length = length, .lkey = key};
             entry->bytes += length;
         }
-        if (entry->opcode >= SLUICE_OP_COMPARE_SWAP) {
+        if (slu_opcode_is_atomic(entry->opcode)) {
             make_atomic(request);
             entry->bytes = 8;
         } else if (entry->opcode != SLUICE_OP_RECEIVE && entry->opcode != SLUICE_OP_READ) {

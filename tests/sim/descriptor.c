@@ -40,13 +40,13 @@ void sim_call(void)
 int sim_descriptor_make(struct sim_object *object)
 {
     struct sim_process *process = sim_task->process;
-    int fd = 3, error = EMFILE;
+    int fd = 3;
     while (fd < process->descriptor_room && process->descriptors[fd].object != NULL) {
         fd++;
     }
-    if (sim_fault_is_due("descriptor", &error) || fd >= process->descriptor_limit) {
+    if (sim_fault_is_due("descriptor") || fd >= process->descriptor_limit) {
         sim_object_drop(object);
-        return sim_error(error);
+        return sim_error(EMFILE);
     }
     if (fd >= process->descriptor_room) {
         int room = 2 * process->descriptor_room + 16;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fault.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "network.h"
@@ -20,7 +19,7 @@ struct fault {
     struct sim_process *process;
     uint32_t other; /* a host */
     int64_t lasts;
-    /* Of REFUSE: the call fails from some time on, for so many times. */
+    /* Of REFUSE: the call fails once, after so many that do not. */
     const char *call;
     uint64_t skips;
     bool happened;
@@ -143,9 +142,8 @@ uint32_t sim_faults_killed(void)
     return killed;
 }
 
-bool sim_fault_is_due(const char *call, int *error)
+bool sim_fault_is_due(const char *call)
 {
-    (void)error;
     for (uint32_t i = 0; i < count; i++) {
         struct fault *fault = &faults[i];
         if (fault->kind == REFUSE && fault->process == sim_task->process &&

@@ -67,7 +67,7 @@ static bool fill_file(const char *path, char *text, size_t room)
 int sys_open(const char *path, int flags, ...)
 {
     char text[1024];
-    int real, error = EMFILE;
+    int real;
     sim_tick(1500);
     (void)flags;
     if (strcmp(path, "/proc/self/maps") == 0) {
@@ -76,8 +76,8 @@ int sys_open(const char *path, int flags, ...)
     if (!sim_launch_file(path, text, sizeof text) && !fill_file(path, text, sizeof text)) {
         return sim_error(ENOENT);
     }
-    if (sim_fault_is_due("open", &error)) {
-        return sim_error(error);
+    if (sim_fault_is_due("open")) {
+        return sim_error(EMFILE);
     }
     real = memfd_create(path, MFD_CLOEXEC);
     sim_require(real >= 0 && fchmod(real, 0600) == 0 &&

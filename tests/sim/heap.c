@@ -29,10 +29,9 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
     size_t head = (sizeof(struct sim_block) + alignment - 1) & ~(alignment - 1);
     struct sim_block *block;
     char *memory;
-    int error = ENOMEM;
     process->allocations++;
-    if (sim_fault_is_due("malloc", &error)) {
-        sim_error(error);
+    if (sim_fault_is_due("malloc")) {
+        sim_error(ENOMEM);
         return NULL;
     }
     if (bytes > SIZE_MAX / 2) {

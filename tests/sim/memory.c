@@ -86,10 +86,10 @@ int sim_file_make(int real)
 
 int sys_memfd_create(const char *name, unsigned flags)
 {
-    int real, error = ENOMEM;
+    int real;
     sim_call();
-    if (sim_fault_is_due("memfd_create", &error)) {
-        return sim_error(error);
+    if (sim_fault_is_due("memfd_create")) {
+        return sim_error(ENOMEM);
     }
     real = memfd_create(name, flags);
     sim_require(real >= 0, "no memfd for the simulation: %s", strerror(errno));
@@ -118,9 +118,8 @@ int sys_ftruncate(int fd, off_t bytes)
 
 int sys_fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
-    int error = ENOSPC;
-    if (sim_fault_is_due("fallocate", &error)) {
-        return sim_error(error);
+    if (sim_fault_is_due("fallocate")) {
+        return sim_error(ENOSPC);
     }
     ON_REAL(fd, fallocate(object->real, mode, offset, bytes));
 }
@@ -192,11 +191,10 @@ void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, o
 {
     const struct sim_object *object = NULL;
     size_t whole = (bytes + 4095) & ~(size_t)4095;
-    int error = ENOMEM;
     void *map;
     sim_tick(1000);
-    if (sim_fault_is_due("mmap", &error)) {
-        sim_error(error);
+    if (sim_fault_is_due("mmap")) {
+        sim_error(ENOMEM);
         return MAP_FAILED;
     }
     if ((flags & MAP_ANONYMOUS) == 0) {

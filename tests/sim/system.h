@@ -60,8 +60,8 @@ struct sim_object *sim_descriptor(int fd);
 void sim_catch_faults(void);
 bool sim_copy(void *to, const void *from, size_t bytes);
 
-/* Whether a fault is due at this call: then the call fails with the error. */
-bool sim_fault_is_due(const char *call, int *error);
+/* Returns whether a fault is due at this call, which then fails. */
+bool sim_fault_is_due(const char *call);
 
 /* Returns the simulated call or the pure function of that name, or NULL. */
 void *sim_resolve(const char *name);

@@ -19,11 +19,10 @@ _Static_assert(sizeof(struct lock) <= sizeof(pthread_mutex_t), "a lock lies wher
 int sys_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
                        void *argument)
 {
-    int error = EAGAIN;
     (void)attr;
     sim_tick(5000);
-    if (sim_fault_is_due("pthread_create", &error)) {
-        return error;
+    if (sim_fault_is_due("pthread_create")) {
+        return EAGAIN;
     }
     *thread = (pthread_t)sim_task_start(sim_task->process, run, argument);
     return 0;

@@ -209,7 +209,7 @@ static void take_again(struct sim_pair *pair, const struct packet *packet, uint3
         if (may_read(pair, packet, number)) {
             answer_read(pair, packet, number, 0);
         }
-    } else if (packet->opcode >= SLUICE_OP_COMPARE_SWAP) {
+    } else if (slu_opcode_is_atomic(packet->opcode)) {
         if (pair->replays[number % REPLAYS].number == number) {
             answer_read(pair, packet, number, pair->replays[number % REPLAYS].value);
         }
@@ -236,7 +236,7 @@ static bool take_next(struct sim_pair *pair, struct packet *packet, uint32_t num
         pair->held = packet;
         return true;
     }
-    if (packet->opcode == SLUICE_OP_READ || packet->opcode >= SLUICE_OP_COMPARE_SWAP) {
+    if (packet->opcode == SLUICE_OP_READ || slu_opcode_is_atomic(packet->opcode)) {
         if (!may_read(pair, packet, number)) {
             return false;
         }

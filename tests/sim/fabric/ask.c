@@ -9,7 +9,7 @@
 
 static bool is_read(const struct work *work)
 {
-    return work->opcode == SLUICE_OP_READ || work->opcode >= SLUICE_OP_COMPARE_SWAP;
+    return work->opcode == SLUICE_OP_READ || slu_opcode_is_atomic(work->opcode);
 }
 
 static uint32_t reads_in_flight(const struct sim_pair *pair)

@@ -136,9 +136,8 @@ struct sim_region *sim_fabric_register(struct slu_tmr *mr, uint32_t access)
 {
     struct device *device = own_device();
     struct sim_region *region;
-    int error = 0;
     sim_tick(20000);
-    if (device->dead || sim_fault_is_due("register", &error)) {
+    if (device->dead || sim_fault_is_due("register")) {
         return NULL;
     }
     region = calloc(1, sizeof *region);

@@ -106,9 +106,8 @@ struct sim_pair *sim_fabric_pair(struct slu_qp *base, struct sim_queue *queue,
     struct device *device = sim_device(sim_task->process->host->index);
     struct slu_tcontext limits;
     struct sim_pair *pair;
-    int error = 0;
     sim_tick(50000);
-    if (sim_fabric_limits(&limits) < 0 || sim_fault_is_due("register", &error)) {
+    if (sim_fabric_limits(&limits) < 0 || sim_fault_is_due("register")) {
         return NULL;
     }
     sim_require(attr->send_depth <= limits.max_send_depth &&
@@ -264,8 +263,7 @@ int sim_fabric_send(struct sim_pair *pair, const struct slu_send_wr *wr, bool pr
                         .rkey = wr->rkey,
                         .first = pair->posted,
                         .packets = 1};
-    bool atomic = wr->opcode >= SLUICE_OP_COMPARE_SWAP;
-    int error = 0;
+    bool atomic = slu_opcode_is_atomic(wr->opcode);
     copy_list(&work, wr->sges, wr->sge_count,
               wr->opcode == SLUICE_OP_READ ? pair->attr.max_read_sge : pair->attr.max_sge);
     check_post(pair, &work, pair->sends_held, pair->attr.send_depth + 1);
@@ -277,7 +275,7 @@ int sim_fabric_send(struct sim_pair *pair, const struct slu_send_wr *wr, bool pr
     } else if (work.length > 0) {
         work.packets = (uint32_t)((work.length + pair->mtu - 1) / pair->mtu);
     }
-    if (sim_fault_is_due("post", &error)) {
+    if (sim_fault_is_due("post")) {
         return -1;
     }
     if ((wr->flags & SLUICE_INLINE) != 0) {
@@ -310,11 +308,10 @@ int sim_fabric_send(struct sim_pair *pair, const struct slu_send_wr *wr, bool pr
 int sim_fabric_receive(struct sim_pair *pair, const struct slu_receive_wr *wr)
 {
     struct work work = {.id = wr->id};
-    int error = 0;
     copy_list(&work, wr->sges, wr->sge_count, pair->attr.max_sge);
     work.length = 0; /* its room may be above what a message can have */
     check_post(pair, &work, pair->receives_held, pair->attr.receive_depth);
-    if (sim_fault_is_due("post", &error)) {
+    if (sim_fault_is_due("post")) {
         return -1;
     }
     sim_work_add(&pair->receives, &work);
