@@ -138,8 +138,9 @@ alone() {
   grep -q -w -e "${3:--lsluice}" "$tmp/flags"
 }
 
+# The headers are in another folder in each run, which ccache, if it is used, must not see.
 build_library() {
-  "${MAKE:-make}" -s -j "$jobs" -C "$tmp/$1" lib/libsluice.la \
+  CCACHE_BASEDIR=$tmp "${MAKE:-make}" -s -j "$jobs" -C "$tmp/$1" lib/libsluice.la \
     LIBTOOL="/bin/sh $srcdir/scripts/libtool ./libtool"
 }
 

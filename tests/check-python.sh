@@ -180,11 +180,16 @@ else
   fi
   check 'it is typed' typed
   check 'its declarations are not parsed' parses_nothing
-  check 'a wheel is built without a compiler' build_plain_wheel
-  if [ -f Makefile ] && [ -f config.h ] && [ -z "${SANITIZE:-}" ]; then
-    check 'a wheel takes the library of a build folder' takes_built
+  if [ "${SLUICE_TEST_SHORT:-}" ]; then
+    skip 'a wheel is built without a compiler' 'it takes long, and SLUICE_TEST_SHORT is set'
+    skip 'a wheel takes the library of a build folder' 'it takes long, and SLUICE_TEST_SHORT is set'
   else
-    skip 'a wheel takes the library of a build folder' 'not in a build folder of such a library'
+    check 'a wheel is built without a compiler' build_plain_wheel
+    if [ -f Makefile ] && [ -f config.h ] && [ -z "${SANITIZE:-}" ]; then
+      check 'a wheel takes the library of a build folder' takes_built
+    else
+      skip 'a wheel takes the library of a build folder' 'not in a build folder of such a library'
+    fi
   fi
   headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   if [ -f "$headers/Python.h" ]; then
