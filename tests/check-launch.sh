@@ -281,9 +281,9 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch kills who does not end' quickly_ends_with 137 'rank 0: killed by signal 9 (KILL)' \
     "$launch" -n 2 sh -c '[ $SLUICE_RANK = 0 ] && kill -KILL $$; trap "" TERM; sleep 50; sleep 50'
   check 'scripts/launch passes on SIGTERM' signalled TERM 143 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 143" TERM; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+    'trap "echo rank $SLUICE_RANK got it; exit 143" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
   check 'scripts/launch passes on SIGINT' signalled INT 3 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
   check 'scripts/launch ends who ignores SIGINT' signalled INT 143 'rank .: killed by signal 15' \
     'trap "" INT; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
   check 'scripts/launch kills who ignores SIGINT and SIGTERM' signalled INT 137 'killed by signal 9' \
@@ -300,13 +300,13 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch --keep-going: nothing fails' keeps_going 0 '' 'exit 0'
   options=-k
   check 'scripts/launch -k passes on SIGTERM' signalled TERM 3 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 3" TERM; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+    'trap "echo rank $SLUICE_RANK got it; exit 3" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
   check 'scripts/launch -k: a signal that ends some is no success' signalled TERM 143 '1 of 2 ranks succeeded' \
-    '[ $SLUICE_RANK = 0 ] || trap "exit 0" TERM; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+    '[ $SLUICE_RANK = 0 ] || trap "exit 0" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
   check 'scripts/launch -k kills who ignores SIGTERM' signalled TERM 137 'killed by signal 9' \
     'trap "" TERM; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
   check 'scripts/launch -k passes on SIGINT' signalled INT 3 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
   options=
   check 'scripts/launch --keep-going: a rank dies before the exchange is complete' without_one
   check 'scripts/launch --keep-going: rank 0 dies before the exchange is complete' without_rank_0
