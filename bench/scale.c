@@ -7,7 +7,8 @@
  *
  *   handshake   prepare, endpoints and handshake of all peers
  *   heap        bytes allocated by malloc, per peer
- *   resident    growth of the process in memory, per peer
+ *   idle        growth of the process in memory once all are connected, per peer
+ *   used        the same, once each peer has sent and received
  *   fds         file descriptors open in the process, with device and memory
  *   scatter+gather  8 bytes to and from each peer, in one call; median of 11
  *
@@ -163,10 +164,11 @@ static int measure(uint32_t peers)
         complain(peers, "scatter and gather");
     later = take_usage();
     if (seconds >= 0)
-        printf("%6u %11.2f ms %9.1f us %10.1f KiB %12.1f KiB %6d %12.3f ms\n", peers,
+        printf("%6u %11.2f ms %9.1f us %10.1f KiB %8.1f KiB %8.1f KiB %6d %12.3f ms\n", peers,
                (after.seconds - before.seconds) * 1e3,
                (after.seconds - before.seconds) * 1e6 / peers,
                (later.heap - before.heap) / peers / 1024,
+               (after.resident - before.resident) / peers / 1024,
                (later.resident - before.resident) / peers / 1024, count_fds(), seconds * 1e3);
     sluice_multichannel_close(multichannel);
     sluice_mr_deregister(mr);
@@ -211,7 +213,7 @@ int main(int argc, char **argv)
                 MAX_DEPTH, MOST_NUMBERS, SLUICE_MAX_PEERS);
         return 2;
     }
-    printf(" peers      handshake       a peer    heap a peer  resident a peer    fds"
+    printf(" peers      handshake       a peer    heap a peer  idle a peer  used a peer    fds"
            "  scatter+gather\n");
     for (int i = 0; i < count && result == EXIT_SUCCESS; i++)
         result = measure_apart(peers[i]);

@@ -39,4 +39,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/thread_text.c \
 	%D%/thread_text.h \
 	%D%/uncancelled.h \
-	%D%/version.c
+	%D%/version.c \
+	%D%/zeroed.c \
+	%D%/zeroed.h

@@ -286,7 +286,7 @@ void slu_engine_destroy(struct slu_engine *engine)
                 "channel %llu: %llu completions of unknown requests were discarded",
                 (unsigned long long)engine->tag, (unsigned long long)engine->discarded);
     for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++)
-        slu_index_destroy(&engine->peers[i]);
+        slu_index_destroy(engine, &engine->peers[i]);
     slu_timing_destroy(engine);
     slu_places_destroy(engine);
     if (engine->cache != NULL)

@@ -9,7 +9,7 @@
 int slu_channel_attr_apply(struct slu_engine *engine, const struct sluice_channel_attr *attr);
 /* Make and free what belongs to an index and outlives its peers: rings, times, staging buffers. */
 int slu_index_create(struct slu_engine *engine, struct slu_peer *peer, uint32_t index);
-void slu_index_destroy(struct slu_peer *peer);
+void slu_index_destroy(const struct slu_engine *engine, struct slu_peer *peer);
 /* Creates a peer with a queue pair. */
 int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer);
 /* Gives the peer a random identity, unique across processes. */

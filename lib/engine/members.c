@@ -29,9 +29,9 @@ int slu_index_create(struct slu_engine *engine, struct slu_peer *peer, uint32_t 
     return error;
 }
 
-void slu_index_destroy(struct slu_peer *peer)
+void slu_index_destroy(const struct slu_engine *engine, struct slu_peer *peer)
 {
-    slu_rings_destroy(peer->rings);
+    slu_rings_destroy(engine, peer->rings);
     slu_times_destroy(peer->times);
     slu_staging_destroy(peer->staging);
 }
@@ -82,7 +82,7 @@ static void forget(struct slu_engine *engine, struct slu_peer *fresh)
 {
     if (engine->guarded)
         engine->transport->cq_leave(engine->cq);
-    slu_index_destroy(fresh);
+    slu_index_destroy(engine, fresh);
     if (engine->guarded)
         engine->transport->cq_enter(engine->cq);
 }

@@ -7,9 +7,9 @@
  */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/zeroed.h"
 #include "engine/ring/order.h"
 
 /* Returns the chain of an id: the number of its first place; 0: none. */
@@ -39,6 +39,12 @@ static void unlink_place(struct slu_aside *aside, uint32_t number)
     *link = place->next;
 }
 
+static void free_places(const struct slu_aside *aside)
+{
+    slu_zeroed_free(aside->places, aside->size, sizeof *aside->places);
+    slu_zeroed_free(aside->chains, aside->size, sizeof *aside->chains);
+}
+
 int slu_aside_grow(struct slu_engine *engine, uint32_t results)
 {
     struct slu_aside *aside = &engine->aside;
@@ -49,11 +55,10 @@ int slu_aside_grow(struct slu_engine *engine, uint32_t results)
     grown.size = slu_power_of_two(2 * results);
     if (grown.size <= aside->size)
         return 0;
-    grown.places = calloc(grown.size, sizeof *grown.places);
-    grown.chains = calloc(grown.size, sizeof *grown.chains);
+    grown.places = slu_zeroed_alloc(grown.size, sizeof *grown.places);
+    grown.chains = slu_zeroed_alloc(grown.size, sizeof *grown.chains);
     if (grown.places == NULL || grown.chains == NULL) {
-        free(grown.places);
-        free(grown.chains);
+        free_places(&grown);
         return slu_fail(ENOMEM, "no memory for the results of %u requests", results);
     }
     /*
@@ -71,8 +76,7 @@ int slu_aside_grow(struct slu_engine *engine, uint32_t results)
 
 void slu_aside_destroy(struct slu_engine *engine)
 {
-    free(engine->aside.places);
-    free(engine->aside.chains);
+    free_places(&engine->aside);
 }
 
 /*

@@ -9,9 +9,13 @@
 
 #include "engine/ring/order.h"
 
-#include <stdlib.h>
-
+#include "base/zeroed.h"
 #include "engine/ring/result.h"
+
+static void destroy_order(const struct slu_order *order)
+{
+    slu_zeroed_free(order->ids, (size_t)order->mask + 1, sizeof *order->ids);
+}
 
 /*
  * Grows an order. In a scope each peer may need one more than there are places, for a split request
@@ -24,12 +28,12 @@ static int grow_order(struct slu_order *order, uint32_t places, uint32_t peers)
 
     if (order->ids != NULL && size <= order->mask + 1)
         return 0;
-    ids = calloc(size, sizeof *ids);
+    ids = slu_zeroed_alloc(size, sizeof *ids);
     if (ids == NULL)
         return slu_fail(ENOMEM, "no memory for the results of %u requests", places);
     for (uint32_t i = order->tail; i != order->head; i++)
         ids[i & (size - 1)] = order->ids[i & order->mask];
-    free(order->ids);
+    destroy_order(order);
     order->ids = ids;
     order->mask = size - 1;
     return 0;
@@ -51,7 +55,7 @@ void slu_places_destroy(struct slu_engine *engine)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++)
         for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
-            free(engine->orders[owner][queue].ids);
+            destroy_order(&engine->orders[owner][queue]);
     slu_aside_destroy(engine);
 }
 

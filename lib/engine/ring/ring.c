@@ -7,8 +7,9 @@
 
 #include "engine/ring/ring.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/zeroed.h"
 
 #define LINE sizeof(struct slu_entry)
 
@@ -36,9 +37,15 @@ static void share_memory(const struct slu_engine *engine, struct slu_ring *rings
     rings->memory = memory;
 }
 
+/* Returns what a ring takes for each of its entries: the entry and its further elements. */
+static size_t entry_bytes(const struct slu_engine *engine)
+{
+    return LINE + (engine->attr.max_sge - 1) * sizeof(struct slu_element);
+}
+
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index)
 {
-    size_t entries = 0;
+    uint32_t entries = 0;
     void *memory;
 
     for (uint32_t i = 0; i < SLU_RINGS; i++) {
@@ -49,20 +56,20 @@ int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t
         rings[i].oldest = rings[i].since = rings[i].next;
         entries += size;
     }
-    memory = calloc(1, LINE + entries *
-                                  (LINE + (engine->attr.max_sge - 1) * sizeof(struct slu_element)));
+    memory = slu_zeroed_alloc(1, LINE + entries * entry_bytes(engine));
     if (memory == NULL)
-        return slu_fail(ENOMEM, "no memory for %zu requests in flight", entries);
+        return slu_fail(ENOMEM, "no memory for %u requests in flight", entries);
     share_memory(engine, rings, memory);
-    for (uint32_t i = 0; i < SLU_RINGS; i++)
-        for (uint32_t k = 0; k < rings[i].size; k++)
-            rings[i].entries[k].owner = SLU_OWNER_NOBODY;
     return 0;
 }
 
-void slu_rings_destroy(struct slu_ring *rings)
+void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings)
 {
-    free(rings->memory);
+    uint32_t entries = 0;
+
+    for (uint32_t i = 0; i < SLU_RINGS; i++)
+        entries += rings[i].size;
+    slu_zeroed_free(rings->memory, 1, LINE + entries * entry_bytes(engine));
     memset(rings, 0, SLU_RINGS * sizeof *rings);
 }
 

@@ -7,7 +7,7 @@
 
 /* Makes and ends the rings of an index. */
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
-void slu_rings_destroy(struct slu_ring *rings);
+void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings);
 bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory);
 /* Returns the entry of a displaced success, or NULL if there is none with that id. */
 struct slu_entry *slu_aside_find(const struct slu_engine *engine, uint64_t id);

@@ -73,27 +73,22 @@ static void free_cq(struct soft_cq *cq)
     slu_soft_keys_remove_reader(&slu_soft_cq_context(cq)->keys, &cq->reader);
     close_fds(cq);
     free(cq->staging);
-    free(cq->ring);
+    slu_soft_cq_free_ring(cq);
     free(cq);
 }
 
 int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **made)
 {
-    uint32_t size = slu_soft_ring_size(depth);
     struct soft_cq *cq = calloc(1, sizeof(*cq));
     if (cq == NULL)
         return slu_fail(ENOMEM, "no memory for a completion queue");
     cq->base.context = context;
     cq->base.depth = depth;
-    cq->mask = size - 1;
     atomic_init(&cq->references, 1);
     atomic_init(&cq->watch, SOFT_WATCH_ARMED);
-    int err = -ENOMEM;
-    cq->ring = calloc(size, sizeof(*cq->ring));
-    if (cq->ring == NULL) {
-        slu_fail(ENOMEM, "no memory for a completion queue of %u entries", depth);
+    int err = slu_soft_cq_set_ring(cq, slu_soft_ring_size(depth));
+    if (err != 0)
         goto free_struct;
-    }
     err = open_fds(cq);
     if (err != 0)
         goto free_ring;
@@ -112,7 +107,7 @@ delist:
 close_fds:
     close_fds(cq);
 free_ring:
-    free(cq->ring);
+    slu_soft_cq_free_ring(cq);
 free_struct:
     free(cq);
     return err;

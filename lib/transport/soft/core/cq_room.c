@@ -6,7 +6,7 @@
  */
 #include "transport/soft/core/soft.h"
 
-#include <stdlib.h>
+#include "base/zeroed.h"
 
 /*
  * Shrink only if the ring has more than this many times the entries needed, so that queue pairs
@@ -14,15 +14,20 @@
  */
 #define SPARE 4
 
-/* Replaces the ring. Positions continue to count, at other places of the new ring. */
-static int exchange_ring(struct soft_cq *cq, uint32_t size)
+void slu_soft_cq_free_ring(const struct soft_cq *cq)
 {
-    struct soft_completion *ring = calloc(size, sizeof *ring);
+    slu_zeroed_free(cq->ring, (size_t)cq->mask + 1, sizeof *cq->ring);
+}
+
+/* Positions continue to count, at other places of the new ring. */
+int slu_soft_cq_set_ring(struct soft_cq *cq, uint32_t size)
+{
+    struct soft_completion *ring = slu_zeroed_alloc(size, sizeof *ring);
     if (ring == NULL)
         return slu_fail(ENOMEM, "no memory for a completion queue of %u entries", size);
     for (uint32_t i = cq->head; i != cq->tail; i++)
         ring[i & (size - 1)] = cq->ring[i & cq->mask];
-    free(cq->ring);
+    slu_soft_cq_free_ring(cq);
     cq->ring = ring;
     cq->mask = size - 1;
     return 0;
@@ -33,7 +38,7 @@ int slu_soft_cq_extend(struct slu_cq *base, uint32_t entries)
     struct soft_cq *cq = (struct soft_cq *)base;
     uint32_t size = slu_soft_ring_size(base->depth + entries);
     if (size > cq->mask + 1) {
-        int err = exchange_ring(cq, size);
+        int err = slu_soft_cq_set_ring(cq, size);
         if (err != 0)
             return err;
     }
@@ -49,5 +54,5 @@ void slu_soft_cq_reduce(struct slu_cq *base, uint32_t entries)
     base->depth -= entries;
     size = slu_soft_ring_size(base->depth);
     if (cq->mask + 1 > SPARE * size && cq->tail - cq->head <= size)
-        exchange_ring(cq, size);
+        slu_soft_cq_set_ring(cq, size);
 }

@@ -8,16 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zeroed.h"
+
 static int make_ring(struct soft_ring *ring, uint32_t depth, size_t stride)
 {
     uint32_t size = slu_soft_ring_size(depth);
     ring->depth = depth;
     ring->mask = size - 1;
     ring->stride = (uint32_t)((stride + 7) & ~(size_t)7);
-    ring->entries = calloc(size, ring->stride);
+    ring->entries = slu_zeroed_alloc(size, ring->stride);
     if (ring->entries == NULL)
         return slu_fail(ENOMEM, "no memory for a queue of %u requests", depth);
     return 0;
+}
+
+static void free_ring(const struct soft_ring *ring)
+{
+    slu_zeroed_free(ring->entries, (size_t)ring->mask + 1, ring->stride);
 }
 
 static int make_rings(struct soft_qp *qp, const struct slu_qp_attr *attr)
@@ -30,7 +37,7 @@ static int make_rings(struct soft_qp *qp, const struct slu_qp_attr *attr)
         return err;
     err = make_ring(&qp->receives, attr->receive_depth, sizeof(struct soft_receive) + sges);
     if (err != 0)
-        free(qp->sends.entries);
+        free_ring(&qp->sends);
     return err;
 }
 
@@ -93,8 +100,8 @@ int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_q
     return 0;
 
 free_rings:
-    free(qp->receives.entries);
-    free(qp->sends.entries);
+    free_ring(&qp->receives);
+    free_ring(&qp->sends);
 free_struct:
     free(qp);
     return err;
@@ -110,8 +117,8 @@ void slu_soft_qp_release(struct soft_qp *qp)
     if (atomic_fetch_sub_explicit(&qp->references, 1, memory_order_acq_rel) != 1)
         return;
     slu_soft_cq_release(slu_soft_cq_of(qp));
-    free(qp->receives.entries);
-    free(qp->sends.entries);
+    free_ring(&qp->receives);
+    free_ring(&qp->sends);
     free(qp);
 }
 

@@ -501,6 +501,9 @@ void slu_soft_cq_serve(struct soft_cq *cq);
 void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 
 /* cq_room.c: by its owner. */
+/* Gives a queue a ring of that size, a power of two, in the place of the one that it may have. */
+int slu_soft_cq_set_ring(struct soft_cq *cq, uint32_t size);
+void slu_soft_cq_free_ring(const struct soft_cq *cq);
 int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
 void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/zeroed.h"
 #include "connect/address.h"
 #include "connect/meeting.h"
 #include "transport/soft/helper/helper.h"
@@ -121,7 +122,7 @@ static struct slu_meeting *find_meeting(struct soft_qp *qp)
     struct slu_side side;
     if (qp->meeting != NULL)
         return qp->meeting;
-    qp->meeting = malloc(sizeof(*qp->meeting));
+    qp->meeting = slu_zeroed_alloc(1, sizeof(*qp->meeting));
     if (qp->meeting == NULL)
         return NULL;
     slu_soft_qp_endpoint(&qp->base, &own);
@@ -141,7 +142,7 @@ static void free_meeting(struct soft_qp *qp)
         return;
     slu_meeting_end(qp->meeting);
     slu_proof_forget(qp->meeting, sizeof(*qp->meeting));
-    free(qp->meeting);
+    slu_zeroed_free(qp->meeting, 1, sizeof(*qp->meeting));
     qp->meeting = NULL;
 }
 
