@@ -409,7 +409,7 @@ static int fail_late(struct slu_admission *admission)
 
 static int fail_cancelled(const struct slu_admission *admission)
 {
-    return slu_fail(ECANCELED, "%s was cancelled before it was let in", admission->passage.who);
+    return slu_fail(ECANCELED, "the admission of %s was cancelled", admission->passage.who);
 }
 
 /* Sets the time of the next poll if no event comes. */
@@ -549,16 +549,19 @@ uint32_t slu_admissions_end(struct sluice_listener *listener, unsigned owners, i
 bool slu_admission_spin(struct slu_admission *admission)
 {
     uint32_t turns = admission->watched ? 1 : TURNS;
+    struct slu_text text;
     int error;
 
     if (!admission->answered || admission->connected == admission->joint.count ||
         admission->spins >= turns || slu_joint_is_busy(&admission->joint))
         return false;
     admission->spins++;
+    slu_text_save(&text);
     error = look_at_channels(admission, turns == 1 ? SPIN_TIME : TURN_TIME);
     if (error < 0 && error != -ETIMEDOUT)
         slu_admission_fail(admission, error);
     else
         mark_ready(admission);
+    slu_text_restore(&text);
     return true;
 }

@@ -180,8 +180,8 @@ static int fail_wire(const struct slu_passage *passage, int error)
                     text.bytes);
 }
 
-/* Prefers the reason that the other side gave: it sends one before it closes its channel. */
-static int explain_wire(struct slu_passage *passage, int error, bool *heard)
+/* Prefers the reason of the other side, which sends one before it closes its end, to an error. */
+static int prefer_reason(struct slu_passage *passage, int error, bool *heard)
 {
     struct slu_text text;
     int said = 0;
@@ -194,7 +194,14 @@ static int explain_wire(struct slu_passage *passage, int error, bool *heard)
     if (said == -ECONNABORTED)
         return said;
     slu_text_restore(&text);
-    return fail_wire(passage, error);
+    return error;
+}
+
+static int explain_wire(struct slu_passage *passage, int error, bool *heard)
+{
+    int result = prefer_reason(passage, error, heard);
+
+    return result == -ECONNABORTED ? result : fail_wire(passage, error);
 }
 
 int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
@@ -259,7 +266,9 @@ static int go_on(struct slu_joint *joint, struct slu_passage *passage)
     /* The listener reports success last, after it has read that this side is done. */
     if (error == 0)
         error = slu_passage_send(passage, NULL, 0);
-    return error == 0 && !heard ? slu_passage_receive(passage, NULL, 0) : error;
+    if (error == 0 && !heard)
+        error = slu_passage_receive(passage, NULL, 0);
+    return error == -ECONNRESET ? prefer_reason(passage, error, &heard) : error;
 }
 
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)

@@ -242,11 +242,14 @@ void sluice_listener_close(struct sluice_listener *listener)
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
+    struct slu_text text;
 
     if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))
         return;
     listener->magic = SLU_MAGIC_DEAD;
+    slu_text_save(&text);
     slu_admissions_end(listener, ~0U, ECANCELED, "the listener was closed");
+    slu_text_restore(&text);
     for (struct sluice_incoming *incoming; (incoming = slu_listener_take(listener)) != NULL;)
         slu_incoming_refuse(incoming, "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);

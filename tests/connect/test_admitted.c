@@ -300,6 +300,39 @@ TEST(what_does_not_begin_has_no_result)
     close_door(&door);
 }
 
+/* A client whose admission is cancelled reads that, however far it has come meanwhile. */
+TEST(cancelled_client_reads_the_reason, .times = 20)
+{
+    struct door door;
+    struct client client;
+    open_door(&door);
+    start_client(&door, &client);
+    require_ok(admit(&door, next(&door), false, DEADLINE, 1));
+    if (_i % 2 == 1) {
+        require(is_readable(&door, PATIENCE * 20000), "it does not go on");
+    }
+    require_result(sluice_listener_cancel(door.listener, 1), 1);
+    client_join(&client, -ECONNABORTED);
+    require_words(client.text, "could not connect: the admission of 127.0.0.1:");
+    require_words(client.text, " was cancelled");
+    require(result(&door).error == -ECANCELED, "it goes on");
+    close_door(&door);
+}
+
+/* The text is of the last call that failed, and not of what a later call ended. */
+TEST(closing_keeps_the_text)
+{
+    struct door door;
+    int fd;
+    open_door(&door);
+    fd = admit_silent(&door, false, SLUICE_FOREVER, 1);
+    require_error(sluice_listener_cancel(NULL, 1), -EINVAL, "not a listener");
+    close_door(&door);
+    require_words(sluice_last_error(), "not a listener");
+    require(!halfway_is_held(fd), "it goes on");
+    close(fd);
+}
+
 /* Those with one number end, and no others. */
 TEST(one_is_cancelled, .times = 2)
 {
@@ -317,7 +350,7 @@ TEST(one_is_cancelled, .times = 2)
         require(is_readable(&door, 0), "%d results were taken", i);
         struct sluice_admitted admitted = result(&door);
         require(admitted.error == -ECANCELED && admitted.user_data == 1, "%d", admitted.error);
-        require_words(sluice_last_error(), " was cancelled before it was let in");
+        require_words(sluice_last_error(), "the admission of 127.0.0.1:");
     }
     nothing_yet(&door);
     require(halfway_is_held(fds[0]) && halfway_is_held(fds[1]), "others have ended");
