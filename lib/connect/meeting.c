@@ -282,7 +282,8 @@ static void end_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt
     attempt->outcome = outcome;
     attempt->failures++;
     attempt->next = now + ((hung_up ? SHORT_PAUSE_TIME : PAUSE_TIME) << doublings);
-    if (outcome == SLU_OUTCOME_AWAY && attempt->failures > PAUSE_DOUBLINGS)
+    if ((outcome == SLU_OUTCOME_AWAY || outcome == SLU_OUTCOME_NO_ROUTE) &&
+        attempt->failures > PAUSE_DOUBLINGS)
         attempt->next = now + LONG_PAUSE_TIME;
     /* The next address was waiting for this one. */
     for (struct slu_attempt *other = meeting->attempts; other < end; other++) {
@@ -307,7 +308,12 @@ static enum slu_outcome outcome_of(struct slu_meeting *meeting, int error)
         meeting->starved = true;
         return SLU_OUTCOME_UNSURE;
     }
-    return error == EAGAIN ? SLU_OUTCOME_UNSURE : SLU_OUTCOME_AWAY;
+    if (error == EAGAIN)
+        return SLU_OUTCOME_UNSURE;
+    /* Without IPv6, the loopback has no address of it, and no route leads to others. */
+    if (error == ENETUNREACH || error == EAFNOSUPPORT || error == EADDRNOTAVAIL)
+        return SLU_OUTCOME_NO_ROUTE;
+    return SLU_OUTCOME_AWAY;
 }
 
 static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt)
@@ -465,26 +471,23 @@ static bool has_passed(int64_t since, int64_t time, int64_t now, int64_t *next)
 /* Tells whether the peer is lost. */
 static bool is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next)
 {
-    bool refused = true, absent = true, away = true;
+    bool refused = meeting->attempt_count > 0, absent = !refused;
+    bool unsure = has_guest(meeting), unreached = false;
 
     for (uint32_t i = 0; i < meeting->attempt_count; i++) {
         const struct slu_attempt *attempt = &meeting->attempts[i];
         enum slu_outcome outcome = attempt->outcome;
 
-        if (attempt->state != SLU_ATTEMPT_NONE && attempt->state != SLU_ATTEMPT_STANDING &&
-            outcome != SLU_OUTCOME_NONE && outcome != SLU_OUTCOME_UNSURE)
-            refused = false; /* it is being dialed again, and may have come meanwhile */
-        if (outcome == SLU_OUTCOME_NONE || outcome == SLU_OUTCOME_UNSURE ||
-            attempt->state == SLU_ATTEMPT_STANDING)
-            refused = absent = away = false;
-        refused &= outcome == SLU_OUTCOME_REFUSED;
-        absent &= outcome == SLU_OUTCOME_REFUSED || outcome == SLU_OUTCOME_HUNG_UP;
+        /* An address that is being dialed again refused earlier, and the peer may have come. */
+        refused &= outcome == SLU_OUTCOME_REFUSED && attempt->state == SLU_ATTEMPT_NONE;
+        absent |= outcome == SLU_OUTCOME_REFUSED || outcome == SLU_OUTCOME_HUNG_UP;
+        unreached |= outcome == SLU_OUTCOME_AWAY;
+        unsure |= outcome == SLU_OUTCOME_NONE || outcome == SLU_OUTCOME_UNSURE ||
+                  attempt->state == SLU_ATTEMPT_STANDING;
     }
-    if (has_guest(meeting))
-        refused = absent = away = false;
-    note_time(&meeting->absent_since, absent, now);
-    note_time(&meeting->away_since, away, now);
-    if (refused && meeting->attempt_count > 0 && (meeting->near || meeting->reached))
+    note_time(&meeting->absent_since, absent && !unreached && !unsure, now);
+    note_time(&meeting->away_since, !unsure, now);
+    if (refused && !unsure && (meeting->near || meeting->reached))
         return true;
     return has_passed(meeting->absent_since, ABSENT_TIME, now, next) ||
            has_passed(meeting->away_since, AWAY_TIME, now, next);

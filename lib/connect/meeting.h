@@ -9,8 +9,9 @@
  * other. A peer of another network is never accepted at an address of this one.
  *
  * A peer is lost if it is certain that it is not there: it is near, or was reached before, and now
- * all addresses refuse or deny; or all addresses have refused, denied or hung up for ABSENT_TIME;
- * or none could be reached for AWAY_TIME. Silence proves nothing.
+ * all addresses refuse or deny; or all addresses have refused, denied or hung up for ABSENT_TIME,
+ * but for those that this host has no route to; or none could be reached for AWAY_TIME. Silence
+ * proves nothing.
  *
  * A meeting belongs to one thread at a time, which has an epoll set for it.
  */
@@ -36,10 +37,11 @@ enum slu_attempt_state {
 
 enum slu_outcome {
     SLU_OUTCOME_NONE,
-    SLU_OUTCOME_REFUSED, /* no listener is there, or it denies that the peer is */
-    SLU_OUTCOME_HUNG_UP, /* ended without a valid answer */
-    SLU_OUTCOME_AWAY,    /* no route leads to it */
-    SLU_OUTCOME_UNSURE   /* it is silent, or dialing was not possible */
+    SLU_OUTCOME_REFUSED,  /* no listener is there, or it denies that the peer is */
+    SLU_OUTCOME_HUNG_UP,  /* ended without a valid answer */
+    SLU_OUTCOME_AWAY,     /* it cannot be reached */
+    SLU_OUTCOME_NO_ROUTE, /* the same, because this host has no route to it */
+    SLU_OUTCOME_UNSURE    /* it is silent, or dialing was not possible */
 };
 
 struct slu_attempt {

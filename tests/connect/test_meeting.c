@@ -105,6 +105,18 @@ static int listen_with(int backlog, uint16_t *port)
     return fd;
 }
 
+/* A multicast address of IPv6: no host has a route to it for TCP. */
+static void set_address_without_route(struct sluice_endpoint *endpoint, int index)
+{
+    uint8_t *address = address_of(endpoint, index);
+    memset(address, 0, ADDRESS_BYTES);
+    address[1] = 6;
+    address[3] = 1;
+    address[4] = 0xff;
+    address[5] = 0x0e;
+    address[19] = 1;
+}
+
 /* What listens at an address of a peer, beside or instead of the peer. */
 enum place {
     NOBODY,     /* refuses */
@@ -246,6 +258,29 @@ TEST(waiting_side_gets_the_error)
                 (long long)(fair_now() - start) / 1000000);
         sluice_channel_close(couple.pair.channels[0]);
     }
+    sides_close(&couple.pair.sides);
+}
+
+/* An address that this host has no route to does not make up for one that refuses. */
+TEST(peer_that_left_is_lost_in_spite_of_no_route)
+{
+    struct couple couple;
+    struct trap trap;
+    sides_open(&couple.pair.sides);
+    trap_open(&trap, NOBODY);
+    couple_prepare(&couple);
+    set_address(&couple.endpoints[1], 0, trap.port);
+    set_address_without_route(&couple.endpoints[1], 1);
+    seal(&couple.endpoints[1]);
+    int64_t start = fair_now();
+    shake(&couple, 0);
+    require_result(sluice_channel_wait_connected(couple.pair.channels[0], SLUICE_S(30)),
+                   -ECONNRESET);
+    require(fair_now() - start < SLUICE_S(9), "noticed after %lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    sluice_channel_close(couple.pair.channels[0]);
+    sluice_prepared_channel_free(couple.prepared[1]);
+    trap_close(&trap);
     sides_close(&couple.pair.sides);
 }
 
