@@ -61,6 +61,7 @@ unthreaded_tests = \
 threaded_tests = \
 	%D%/test_admitted \
 	%D%/test_agent \
+	%D%/test_agent_circle \
 	%D%/test_agent_lease \
 	%D%/test_agent_messages \
 	%D%/test_agent_owners \

@@ -70,29 +70,68 @@ static int check_options(const struct sluice_connect_attr *given,
     return 0;
 }
 
-/* Connects, without the lock, and waits for the greeting. */
+/* The duty of a thread that connects an agent without a thread: all that waits serve. */
+struct service {
+    struct slu_duty duty; /* the first field */
+    struct sluice_agent *agent;
+};
+
+static int64_t serve(struct slu_duty *duty)
+{
+    struct sluice_agent *agent = ((struct service *)duty)->agent;
+    struct slu_text text;
+    int64_t due = 0;
+
+    slu_text_save(&text);
+    pthread_mutex_lock(&agent->lock);
+    if (!agent->driven)
+        slu_agent_poll_set(agent, 0);
+    slu_agent_progress(agent);
+    if (slu_agent_arm_all(agent, &due) != 0)
+        due = 0;
+    agent->sleeps_until = agent->driven ? slu_earlier(agent->sleeps_until, due) : due;
+    pthread_mutex_unlock(&agent->lock);
+    slu_text_restore(&text);
+    return due;
+}
+
+/* Connects without the lock. Only an agent with a thread is served by others meanwhile. */
+static struct sluice_channel *dial_unlocked(struct sluice_agent *agent, const char *address,
+                                            const struct sluice_connect_attr *options,
+                                            int64_t until)
+{
+    struct service service = {.duty = {.fd = agent->epoll, .serve = serve}, .agent = agent};
+    struct sluice_channel *channel;
+    int64_t left = until - slu_now();
+
+    agent->dialers += !agent->has_thread;
+    slu_agent_arm_for_sleeper(agent);
+    pthread_mutex_unlock(&agent->lock);
+    channel = slu_connect_serving(address, agent->pd, &agent->control_attr, options,
+                                  until == SLUICE_FOREVER ? until
+                                  : left > 0              ? left
+                                                          : 0,
+                                  agent->has_thread ? NULL : &service.duty);
+    pthread_mutex_lock(&agent->lock);
+    agent->dialers -= !agent->has_thread;
+    return channel;
+}
+
+/* Connects, and waits for the greeting. */
 static int dial(struct sluice_agent *agent, const char *address,
                 const struct sluice_connect_attr *options, int64_t until,
                 struct sluice_agent_peer **made)
 {
     struct sluice_channel *channel;
     struct sluice_agent_peer *peer;
-    int64_t left = until - slu_now();
     int error;
 
     if (agent->connected >= agent->attr.max_peers)
         return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
                         agent->attr.max_peers);
-    slu_agent_arm_for_sleeper(agent);
-    pthread_mutex_unlock(&agent->lock);
-    channel = sluice_connect(address, agent->pd, &agent->control_attr, options,
-                             until == SLUICE_FOREVER ? until
-                             : left > 0              ? left
-                                                     : 0);
-    error = channel == NULL ? -errno : 0;
-    pthread_mutex_lock(&agent->lock);
-    if (error < 0)
-        return error;
+    channel = dial_unlocked(agent, address, options, until);
+    if (channel == NULL)
+        return -errno;
     peer = slu_agent_peer_make(agent, channel, false);
     if (peer == NULL)
         return -errno;

@@ -149,7 +149,7 @@ void slu_agent_arm_for_sleeper(struct sluice_agent *agent)
     int64_t due;
 
     slu_agent_unpark_helper(agent);
-    if (!agent->watched && (!agent->driven || slu_agent_helper_polls(agent)))
+    if (!agent->watched && agent->dialers == 0 && (!agent->driven || slu_agent_helper_polls(agent)))
         return;
     if (slu_agent_arm_all(agent, &due) != 0 || due < agent->sleeps_until)
         slu_agent_wake_sleeper(agent);

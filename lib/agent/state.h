@@ -297,10 +297,11 @@ struct sluice_agent {
     int epoll, event;
     uint32_t inside; /* calls */
     bool closed;
-    bool ending;  /* closed, and waiting calls have not all returned yet */
-    bool driven;  /* a thread sleeps on the epoll set */
-    bool crowded; /* other threads wait for this processor */
-    bool watched; /* an event loop of the program sleeps on the epoll set */
+    bool ending;      /* closed, and waiting calls have not all returned yet */
+    bool driven;      /* a thread sleeps on the epoll set */
+    bool crowded;     /* other threads wait for this processor */
+    bool watched;     /* an event loop of the program sleeps on the epoll set */
+    uint32_t dialers; /* threads that connect without a helper, and sleep on it as well */
     int64_t sleeps_until;
     uint32_t followers; /* threads that sleep on the condition */
     bool has_thread;

@@ -4,7 +4,6 @@
 #include "connect/dial.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,14 +102,14 @@ static int finish_connect(int fd)
 
 uint32_t slu_dial_wait(const struct slu_dial *dial, int64_t until)
 {
-    struct pollfd fds[SLU_DIAL_MOST];
+    struct pollfd fds[SLU_DIAL_MOST + 1];
     uint32_t news = 0;
 
     for (uint32_t i = 0; i < dial->count; i++)
         fds[i] = (struct pollfd){.fd = dial->attempts[i].fd,
                                  .events = dial->attempts[i].state == SLU_DIAL_CONNECTING ? POLLOUT
                                                                                           : POLLIN};
-    if (poll(fds, dial->count, slu_milliseconds(until)) <= 0)
+    if (slu_duty_poll(dial->duty, fds, dial->count, until) <= 0)
         return 0;
     for (uint32_t i = 0; i < dial->count; i++)
         news |= (uint32_t)(fds[i].revents != 0) << i;

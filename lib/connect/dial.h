@@ -7,6 +7,7 @@
 #define SLU_CONNECT_DIAL_H
 
 #include "connect/address.h"
+#include "connect/duty.h"
 
 #define SLU_DIAL_MOST 16
 
@@ -27,6 +28,7 @@ struct slu_dial_attempt {
 };
 
 struct slu_dial {
+    struct slu_duty *duty; /* served by waits; NULL: none */
     uint32_t count;
     struct slu_dial_attempt attempts[SLU_DIAL_MOST];
 };

@@ -7,6 +7,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/address.h \
 	%D%/dial.c \
 	%D%/dial.h \
+	%D%/duty.c \
+	%D%/duty.h \
 	%D%/greeting.c \
 	%D%/greeting.h \
 	%D%/identity.c \

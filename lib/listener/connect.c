@@ -73,6 +73,7 @@ static int start(struct call *call)
     if (error < 0)
         return error;
     slu_target_init(target);
+    target->dial.duty = call->joint->duty;
     target->purpose = SLU_PURPOSE_CONNECT;
     target->means = call->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
     target->secret = call->secret.bytes;
@@ -203,7 +204,8 @@ static int connect_call(struct call *call, const struct sluice_connect_attr *giv
         error = slu_misuse(EINVAL, "address must not be NULL");
     if (error < 0)
         return error;
-    call->passage = (struct slu_passage){.fd = -1, .dialed = true, .until = slu_after(deadline)};
+    call->passage = (struct slu_passage){
+        .fd = -1, .dialed = true, .until = slu_after(deadline), .duty = call->joint->duty};
     return call->dialed == NULL && slu_rdmacm_address(call->name) != NULL
                ? slu_rdmacm_connect(call->name, &call->options, call->joint, call->passage.until)
                : connect_over_tcp(call);
@@ -230,19 +232,28 @@ struct sluice_channel *slu_connect_dialed(const struct slu_dialed *dialed, struc
     return error < 0 ? slu_none(error) : joint.channel;
 }
 
-struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
-                                      const struct sluice_channel_attr *attr,
-                                      const struct sluice_connect_attr *options, int64_t deadline)
+struct sluice_channel *slu_connect_serving(const char *address, struct sluice_pd *pd,
+                                           const struct sluice_channel_attr *attr,
+                                           const struct sluice_connect_attr *options,
+                                           int64_t deadline, struct slu_duty *duty)
 {
     SLU_UNCANCELLED_BLOCK;
     struct sluice_endpoint own, remote;
-    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1, .own = &own, .remote = &remote};
+    struct slu_joint joint = {
+        .pd = pd, .attr = attr, .duty = duty, .count = 1, .own = &own, .remote = &remote};
     int error = connect_joint(address, options, &joint, deadline);
 
     if (error < 0)
         return slu_none(error);
     slu_made();
     return joint.channel;
+}
+
+struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
+                                      const struct sluice_channel_attr *attr,
+                                      const struct sluice_connect_attr *options, int64_t deadline)
+{
+    return slu_connect_serving(address, pd, attr, options, deadline, NULL);
 }
 
 int sluice_connect_into(const char *address, struct sluice_multichannel *multichannel,

@@ -8,6 +8,8 @@
 
 /* Interval of checks whether the other side has left, or sent the reason why it failed. */
 #define LOOK_TIME SLUICE_MS(20)
+/* The same for a thread that has a duty, which it serves in between. */
+#define DUTY_TIME SLUICE_MS(1)
 
 int slu_joint_check(const struct slu_joint *joint)
 {
@@ -222,15 +224,18 @@ int slu_joint_fail_late(const struct slu_joint *joint, const struct slu_passage 
 /* Waits until all peers are connected. *heard: the other side has reported that it is done. */
 static int await_wires(const struct slu_joint *joint, struct slu_passage *passage, bool *heard)
 {
+    int64_t pause = passage->duty != NULL ? DUTY_TIME : LOOK_TIME;
     int error = 0;
 
     for (uint32_t i = 0; i < joint->count && error == 0;) {
-        int looked = slu_joint_look(joint, passage, i, LOOK_TIME, heard);
+        int looked = slu_joint_look(joint, passage, i, pause, heard);
 
         if (looked == 0) {
             i++;
             continue;
         }
+        if (passage->duty != NULL)
+            (void)passage->duty->serve(passage->duty);
         error = looked != -ETIMEDOUT          ? looked
                 : slu_is_late(passage->until) ? fail_wire(passage, -ETIMEDOUT)
                                               : 0;

@@ -14,6 +14,7 @@ struct slu_joint {
     struct sluice_prepared_channel *prepared;
     struct sluice_channel *channel;
     struct sluice_multichannel *multichannel;
+    struct slu_duty *duty; /* of the thread that dials; NULL: none */
     uint32_t count, added;
     uint32_t peers[SLUICE_CONNECT_MOST];
     uint32_t generations[SLUICE_CONNECT_MOST]; /* of the indices: a peer may be removed, and another

@@ -168,5 +168,10 @@ struct sluice_channel *slu_connect_dialed(const struct slu_dialed *dialed, struc
                                           const struct sluice_channel_attr *attr,
                                           const struct sluice_connect_attr *options,
                                           int64_t deadline);
+/* Does what sluice_connect() does, and serves a duty while it waits; NULL: none. */
+struct sluice_channel *slu_connect_serving(const char *address, struct sluice_pd *pd,
+                                           const struct sluice_channel_attr *attr,
+                                           const struct sluice_connect_attr *options,
+                                           int64_t deadline, struct slu_duty *duty);
 
 #endif

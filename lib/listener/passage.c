@@ -36,11 +36,11 @@ static int fail_gone(const struct slu_passage *passage, int error)
 /* Waits for events of the socket, at most until the deadline; fails if that has passed. */
 static int await(const struct slu_passage *passage, short events)
 {
-    struct pollfd pollfd = {.fd = passage->fd, .events = events};
+    struct pollfd fds[2] = {{.fd = passage->fd, .events = events}};
 
     if (slu_is_late(passage->until))
         return fail_late(passage);
-    (void)!poll(&pollfd, 1, slu_milliseconds(passage->until));
+    (void)!slu_duty_poll(passage->duty, fds, 1, passage->until);
     return 0;
 }
 

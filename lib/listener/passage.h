@@ -11,6 +11,7 @@
 #define SLU_PASSAGE_H
 
 #include "connect/address.h"
+#include "connect/duty.h"
 #include "connect/session.h"
 #include "listener/listener.h"
 
@@ -25,6 +26,7 @@ struct slu_passage {
     bool dialed;                /* by this side */
     uint32_t sent, received;    /* numbers of steps */
     int64_t until;              /* deadline of waits; 0: never wait */
+    struct slu_duty *duty;      /* served by waits; NULL: none */
     struct slu_session session;
 };
 

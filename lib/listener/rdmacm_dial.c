@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include <poll.h>
 #include <stdio.h>
 
 #include "connect/cm.h"
@@ -96,7 +95,7 @@ static int await(struct call *call, const struct slu_cm *cm, enum slu_cm_state s
                  const struct slu_address *address, int64_t until)
 {
     struct slu_cm_reader reader = {.came = NULL};
-    struct pollfd pollfd = {.fd = call->events->fd, .events = POLLIN};
+    struct pollfd fds[2] = {{.fd = call->events->fd, .events = POLLIN}};
 
     for (;;) {
         slu_cm_read(call->events, &reader);
@@ -106,7 +105,7 @@ static int await(struct call *call, const struct slu_cm *cm, enum slu_cm_state s
             return 0;
         if (slu_is_late(until))
             return fail_late(call, address);
-        (void)!poll(&pollfd, 1, slu_milliseconds(until));
+        (void)!slu_duty_poll(call->joint->duty, fds, 1, until);
     }
 }
 
@@ -219,6 +218,7 @@ static int try_all(struct call *call, uint32_t index, bool *again)
 static int connect_one(struct call *call, uint32_t index)
 {
     int64_t pause = PAUSE_TIME;
+    struct pollfd fds[1];
 
     for (;;) {
         bool again;
@@ -227,7 +227,7 @@ static int connect_one(struct call *call, uint32_t index)
 
         if (error == 0 || call->over || !again || next >= call->until || slu_is_interrupted())
             return error;
-        (void)!poll(NULL, 0, slu_milliseconds(next));
+        (void)!slu_duty_poll(call->joint->duty, fds, 0, next);
         pause = pause * 2 < LONG_PAUSE_TIME ? pause * 2 : LONG_PAUSE_TIME;
     }
 }

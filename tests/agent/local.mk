@@ -2,6 +2,7 @@
 # Memory as a service. One program, source or header a line, sorted.
 test_programs += \
 	tests/test_agent \
+	tests/test_agent_circle \
 	tests/test_agent_hostile \
 	tests/test_agent_keys \
 	tests/test_agent_lease \
@@ -14,6 +15,7 @@ agent_strangers = %D%/strangers.c %D%/strangers.h
 agent_support = %D%/agents.c %D%/agents.h
 
 tests_test_agent_SOURCES = %D%/test_agent.c $(agent_support)
+tests_test_agent_circle_SOURCES = %D%/test_agent_circle.c $(agent_support)
 tests_test_agent_hostile_SOURCES = %D%/test_agent_hostile.c $(agent_strangers) $(agent_support)
 tests_test_agent_keys_SOURCES = %D%/test_agent_keys.c $(agent_support)
 tests_test_agent_lease_SOURCES = %D%/test_agent_lease.c $(agent_support)
