@@ -117,9 +117,16 @@ void slu_identity_of_self(struct slu_identity *identity)
     identity->start = began("/proc/self/stat");
 }
 
+bool slu_identity_is_placed(const struct slu_identity *identity)
+{
+    static const uint8_t unknown[sizeof identity->host];
+
+    return identity->network != 0 && memcmp(identity->host, unknown, sizeof unknown) != 0;
+}
+
 bool slu_identity_same_network(const struct slu_identity *a, const struct slu_identity *b)
 {
-    return a->network != 0 && a->network == b->network &&
+    return slu_identity_is_placed(a) && a->network == b->network &&
            memcmp(a->host, b->host, sizeof a->host) == 0;
 }
 

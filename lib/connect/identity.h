@@ -21,6 +21,11 @@
  */
 void slu_identity_of_self(struct slu_identity *identity);
 
+/*
+ * Tells whether it is known which network of which host the process sees. Without /proc it is not.
+ */
+bool slu_identity_is_placed(const struct slu_identity *identity);
+
 /* Tell whether the two share a loopback interface, and whether they are near. */
 bool slu_identity_same_network(const struct slu_identity *a, const struct slu_identity *b);
 bool slu_identity_near(const struct slu_identity *a, const struct slu_identity *b);

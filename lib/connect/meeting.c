@@ -95,6 +95,7 @@ void slu_meeting_begin(struct slu_meeting *meeting, const struct slu_identity *o
     meeting->peer = *peer;
     meeting->near = slu_identity_near(own, &peer->identity);
     meeting->same_network = slu_identity_same_network(own, &peer->identity);
+    meeting->anywhere = !slu_identity_is_placed(own) || !slu_identity_is_placed(&peer->identity);
     meeting->leads = memcmp(meeting->own.key, peer->side.key, SLU_SIDE_KEY) > 0;
     meeting->known = meeting->fresh = true;
     list_addresses(meeting);
@@ -144,7 +145,7 @@ static bool is_in_place(const struct slu_meeting *meeting, int fd, bool is_unix)
         return false;
     if (meeting->near)
         return slu_identity_holds(&meeting->peer.identity, fd);
-    return meeting->same_network || !slu_stream_is_local(fd);
+    return meeting->same_network || meeting->anywhere || !slu_stream_is_local(fd);
 }
 
 static bool send_proof(const struct slu_meeting *meeting, const struct slu_talk *talk,

@@ -6,7 +6,8 @@
  * closes all others. greeting.h describes the messages.
  *
  * Near processes connect only over a Unix socket, and each checks what the kernel says about the
- * other. A peer of another network is never accepted at an address of this one.
+ * other. A peer of another network is never accepted at an address of this one. If the network of
+ * either side is not known, the peer may be at any address, and its proof is the only check.
  *
  * A peer is lost if it is certain that it is not there: it is near, or was reached before, and now
  * all addresses refuse or deny; or all addresses have refused, denied or hung up for ABSENT_TIME,
@@ -81,9 +82,10 @@ struct slu_meeting {
     uint32_t number;
     bool known; /* peer and what follows are set */
     bool leads, near, same_network;
-    bool fresh;   /* the peer became known after the last tick */
-    bool reached; /* the peer has answered once */
-    bool starved; /* a lack of descriptors was logged */
+    bool anywhere; /* it is not known whether the peer is on this host */
+    bool fresh;    /* the peer became known after the last tick */
+    bool reached;  /* the peer has answered once */
+    bool starved;  /* a lack of descriptors was logged */
     struct slu_meeting_peer peer;
     int64_t absent_since, away_since; /* 0: it is not */
     uint32_t attempt_count;

@@ -2,10 +2,12 @@
 /*
  * Processes of one host meet and share memory, whatever their time namespaces: the start time of a
  * process, which distinguishes it from a later one with its number, differs between namespaces.
+ * Processes that see no /proc meet over TCP.
  */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "../support/group.h"
@@ -45,16 +47,13 @@ static uint32_t level_of(const struct sluice_multichannel *all, uint32_t peer)
     return info.level;
 }
 
-/* The clock is some hours and a part of a tick ahead. */
-static void meet_in_time(struct rank *rank)
+/* Each two ranks exchange a message. Returns their level to all others, which is the same. */
+static uint32_t exchange_messages(struct rank *rank)
 {
-    static const char *const offsets[] = {NULL, "86400 0", "7 5000000"};
     struct sluice_completion completion;
     struct memory memory;
     struct mesh mesh;
-    if (offsets[rank->index] && !move_clocks(offsets[rank->index]) && geteuid() == 0) {
-        fprintf(stderr, "# no time namespace: %s\n", strerror(errno));
-    }
+    uint32_t level = SLUICE_LEVEL_MEMORY;
     mesh_open(&mesh, rank, NULL);
     memory_open(&memory, mesh.pd, 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
@@ -66,18 +65,57 @@ static void meet_in_time(struct rank *rank)
         }
     }
     for (uint32_t peer = 0; peer < rank->size; peer++) {
-        require(peer == rank->index || !device_is_soft() ||
-                    level_of(mesh.all, peer) == SLUICE_LEVEL_MEMORY,
-                "rank %u and %u have level %u", rank->index, peer, level_of(mesh.all, peer));
+        uint32_t now = level_of(mesh.all, peer);
+        level = peer != rank->index && now < level ? now : level;
     }
     rank_barrier(rank);
     memory_close(&memory);
     mesh_close(&mesh);
+    return level;
+}
+
+/* The clock is some hours and a part of a tick ahead. */
+static void meet_in_time(struct rank *rank)
+{
+    static const char *const offsets[] = {NULL, "86400 0", "7 5000000"};
+    uint32_t level;
+    if (offsets[rank->index] && !move_clocks(offsets[rank->index]) && geteuid() == 0) {
+        fprintf(stderr, "# no time namespace: %s\n", strerror(errno));
+    }
+    level = exchange_messages(rank);
+    require(!device_is_soft() || level == SLUICE_LEVEL_MEMORY, "rank %u has level %u", rank->index,
+            level);
 }
 
 TEST(time_namespaces, .group = "processes")
 {
     group_run(3, meet_in_time, NULL, 30);
+}
+
+/* Hides all of /proc, or what is not about processes, from this process alone. */
+static bool hide(bool all)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           (all ? mount("none", "/proc", "tmpfs", 0, NULL)
+                : mount("none", "/proc/sys", "tmpfs", 0, NULL)) == 0;
+}
+
+/* Rank 0 sees /proc. The others do not know which host this is, and two of them no network. */
+static void meet_without_proc(struct rank *rank)
+{
+    bool hidden = rank->index > 0 && hide(rank->index < 3);
+    uint32_t level;
+    if (rank->index > 0 && !hidden && geteuid() == 0) {
+        fprintf(stderr, "# no namespace of mounts: %s\n", strerror(errno));
+    }
+    level = exchange_messages(rank);
+    require(!hidden || !device_is_soft() || level == SLUICE_LEVEL_TCP, "rank %u has level %u",
+            rank->index, level);
+}
+
+TEST(without_proc, .group = "processes")
+{
+    group_run(5, meet_without_proc, NULL, 30);
 }
 
 int main(void)
