@@ -150,6 +150,7 @@ static const struct {
     {"sim_break", (call)sim_break},
     {"sim_note", (call)sim_note},
     {"sim_number", (call)sim_number},
+    {"sim_chosen", (call)sim_chosen},
     {"sim_pause", (call)sim_pause},
     {"sim_own_time", (call)sim_own_time},
     {"sim_is_dead", (call)sim_is_dead},

@@ -40,7 +40,7 @@ void sim_call(void)
 int sim_descriptor_make(struct sim_object *object)
 {
     struct sim_process *process = sim_task->process;
-    int fd = 3;
+    int fd = process->descriptor_least > 3 ? process->descriptor_least : 3;
     while (fd < process->descriptor_room && process->descriptors[fd].object != NULL) {
         fd++;
     }
@@ -58,6 +58,7 @@ int sim_descriptor_make(struct sim_object *object)
         process->descriptor_room = room;
     }
     process->descriptors[fd].object = object;
+    process->descriptor_least = fd + 1;
     return fd;
 }
 
@@ -115,6 +116,9 @@ int sys_close(int fd)
         return -1;
     }
     sim_task->process->descriptors[fd].object = NULL;
+    if (fd < sim_task->process->descriptor_least) {
+        sim_task->process->descriptor_least = fd;
+    }
     /* The kernel forgets a watch only with the last reference, and so does this. */
     sim_object_drop(object);
     return 0;

@@ -9,6 +9,9 @@
 #include "report.h"
 #include "system.h"
 
+/* The most bytes that are filled in, so that what is not initialised, or freed, does harm. */
+enum { FILLED = 16384 };
+
 /* The table of descriptors and that of names of scopes, which the library keeps for good. */
 enum { MAY_STAY = 2 };
 
@@ -40,7 +43,11 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
     }
     memory = aligned_alloc(alignment, (head + bytes + alignment - 1) & ~(alignment - 1));
     sim_require(memory != NULL, "no memory for %zu bytes of a process", bytes);
-    memset(memory + head, zeroed ? 0 : 0xa5, bytes);
+    if (zeroed) {
+        memset(memory + head, 0, bytes);
+    } else {
+        memset(memory + head, 0xa5, bytes < FILLED ? bytes : FILLED);
+    }
     block = (struct sim_block *)(void *)(memory + head) - 1;
     *block = (struct sim_block){process->blocks,      &process->blocks, memory, bytes,
                                 process->allocations, caller,           ALIVE};
@@ -88,7 +95,7 @@ void sys_free(void *memory)
         block->next->at = block->at;
     }
     block->alive = 0;
-    memset(memory, 0x5a, block->bytes);
+    memset(memory, 0x5a, block->bytes < FILLED ? block->bytes : FILLED);
     free(block->memory);
 }
 

@@ -23,6 +23,7 @@ struct word {
 struct sim_module {
     int fd;
     size_t bytes; /* of an image */
+    size_t variables, variable_bytes;
     Elf64_Phdr segments[SEGMENTS];
     int segment_count;
     Elf64_Phdr tls;
@@ -61,6 +62,11 @@ static void read_segments(struct sim_module *module, const Elf64_Ehdr *header)
             sim_require(module->segment_count < SEGMENTS, "the module has too many segments");
             module->segments[module->segment_count++] = *at;
             module->bytes = (at->p_vaddr + at->p_memsz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        }
+        if (at->p_type == PT_LOAD && (at->p_flags & PF_W) != 0) {
+            sim_require(module->variables == 0, "the module has two segments of variables");
+            module->variables = at->p_vaddr;
+            module->variable_bytes = at->p_memsz;
         }
     }
 }
@@ -189,19 +195,37 @@ static void map_segment(const struct sim_module *module, char *base, const Elf64
     }
 }
 
-void sim_image_make(const struct sim_module *module, struct sim_image *image)
+static struct sim_image *spares;
+static size_t spare_count, spare_room;
+
+static struct sim_image map_image(const struct sim_module *module)
 {
+    struct sim_image image = {.module = module};
     char *base = mmap(NULL, module->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sim_require(base != MAP_FAILED, "no memory for an image");
     for (int i = 0; i < module->segment_count; i++) {
         map_segment(module, base, &module->segments[i]);
     }
-    *image = (struct sim_image){.module = module, .base = base};
+    image.base = base;
     for (size_t i = 0; i < module->word_count; i++) {
         const struct word *word = &module->words[i];
         uint64_t value = word->value + (word->kind == OFFSET ? (uintptr_t)base : 0);
         memcpy(base + word->at, &value, sizeof value);
     }
+    image.pristine = malloc(module->variable_bytes);
+    sim_require(image.pristine != NULL, "no memory for an image");
+    memcpy(image.pristine, base + module->variables, module->variable_bytes);
+    return image;
+}
+
+void sim_image_make(const struct sim_module *module, struct sim_image *image)
+{
+    if (spare_count == 0) {
+        *image = map_image(module);
+        return;
+    }
+    *image = spares[--spare_count];
+    memcpy(image->base + module->variables, image->pristine, module->variable_bytes);
 }
 
 void sim_image_construct(const struct sim_image *image)
@@ -215,7 +239,12 @@ void sim_image_construct(const struct sim_image *image)
 
 void sim_image_free(struct sim_image *image)
 {
-    munmap(image->base, image->module->bytes);
+    if (spare_count == spare_room) {
+        spare_room = 2 * spare_room + 16;
+        spares = realloc(spares, spare_room * sizeof *spares);
+        sim_require(spares != NULL, "no memory for images");
+    }
+    spares[spare_count++] = *image;
     image->base = NULL;
 }
 

@@ -15,11 +15,15 @@ struct sim_module;
 struct sim_image {
     const struct sim_module *module;
     char *base;
+    char *pristine; /* its variables before anything has run */
 };
 
 /* Reads a file once. resolve() returns the address of a name, or NULL. */
 struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char *name));
-/* Makes a further image, for which sim_image_construct() is to be called. */
+/*
+ * Makes a further image, for which sim_image_construct() is to be called. Images that were freed
+ * are used again, the last one first: only their variables are made new.
+ */
 void sim_image_make(const struct sim_module *module, struct sim_image *image);
 void sim_image_construct(const struct sim_image *image);
 void sim_image_free(struct sim_image *image);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The simulator: see docs/simulation.md. */
 #include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +57,9 @@ void sim_fail(const char *format, ...)
     if (sim_task != NULL) {
         fprintf(stderr, ", in rank %u", sim_task->process->rank);
     }
+    if (sim_program >= 0) {
+        fprintf(stderr, " of program %d", sim_program);
+    }
     fprintf(stderr, "\n    again: scripts/simulate --seed %llu%s --trace\n",
             (unsigned long long)plan.seed, arguments_given);
     exit(1);
@@ -67,6 +73,36 @@ static void fix_addresses(char **arguments)
         personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0) {
         execv("/proc/self/exe", arguments);
     }
+}
+
+/* A turn that takes this many seconds of the processor has no end. */
+enum { LONGEST_TURN = 20 };
+
+static void check_turns(int number)
+{
+    static uint64_t last;
+    (void)number;
+    if (sim_turns() == last && sim_task != NULL) {
+        sim_fail("rank %u keeps its turn for %d s", sim_task->process->rank, LONGEST_TURN);
+    }
+    last = sim_turns();
+}
+
+static void watch_turns(void)
+{
+    const struct sigaction action = {.sa_handler = check_turns,
+                                     .sa_flags = SA_RESTART | SA_ONSTACK};
+    const struct itimerval time = {{LONGEST_TURN, 0}, {LONGEST_TURN, 0}};
+    sigaction(SIGVTALRM, &action, NULL);
+    setitimer(ITIMER_VIRTUAL, &time, NULL);
+}
+
+/* Keeps memory that was freed, which the next program needs again. */
+static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 16 << 20);
 }
 
 static double real_seconds(void)
@@ -178,7 +214,9 @@ int main(int count, char **arguments)
         sim_number_set(arguments[i]);
         remember(arguments[i], NULL);
     }
+    keep_memory();
     sim_catch_faults();
+    watch_turns();
     run_for(sim_module_open(path, sim_resolve));
     return 0;
 }

@@ -9,7 +9,11 @@
 
 static struct sim_host *hosts;
 static uint32_t host_count;
-static pid_t last_pid = 100;
+/* Processes by their numbers, which are FIRST_PID and further ones. */
+static struct sim_process **processes;
+static int process_count, process_room;
+
+enum { FIRST_PID = 101 };
 
 void (*sim_process_ended)(struct sim_process *process);
 
@@ -29,7 +33,7 @@ void sim_hosts_free(void)
     free(hosts);
     hosts = NULL;
     host_count = 0;
-    last_pid = 100;
+    process_count = 0;
 }
 
 struct sim_host *sim_host(uint32_t index)
@@ -44,12 +48,20 @@ uint32_t sim_host_count(void)
 
 struct sim_process *sim_process_find(const struct sim_host *host, pid_t pid)
 {
-    for (struct sim_process *at = host->processes; at != NULL; at = at->next) {
-        if (at->pid == pid && !at->ended) {
-            return at;
-        }
+    struct sim_process *process =
+        pid >= FIRST_PID && pid < FIRST_PID + process_count ? processes[pid - FIRST_PID] : NULL;
+    return process != NULL && process->host == host && !process->ended ? process : NULL;
+}
+
+static void add_process(struct sim_process *process)
+{
+    if (process_count == process_room) {
+        process_room = 2 * process_room + 16;
+        processes = realloc(processes, (size_t)process_room * sizeof(struct sim_process *));
+        sim_require(processes != NULL, "no memory for processes");
     }
-    return NULL;
+    process->pid = FIRST_PID + process_count;
+    processes[process_count++] = process;
 }
 
 /* The first thread: what the loader and main() do in a real process. */
@@ -73,12 +85,10 @@ struct sim_process *sim_process_start(struct sim_host *host, const struct sim_mo
     process->host = host;
     process->rank = rank;
     process->ranks = ranks;
-    process->pid = ++last_pid;
     process->began = sim_time();
     process->descriptor_limit = 1024;
     sim_image_make(module, &process->image);
-    process->next = host->processes;
-    host->processes = process;
+    add_process(process);
     sim_task_start(process, run_program, process);
     return process;
 }
@@ -132,11 +142,7 @@ void sim_process_kill(struct sim_process *process)
 
 void sim_process_free(struct sim_process *process)
 {
-    struct sim_process **at = &process->host->processes;
-    while (*at != process) {
-        at = &(*at)->next;
-    }
-    *at = process->next;
+    processes[process->pid - FIRST_PID] = NULL;
     sim_polls_end(process);
     sim_descriptors_close(process);
     for (struct sim_task *task = process->tasks, *next; task != NULL; task = next) {

@@ -14,12 +14,14 @@
 struct sim_object;
 struct sim_block;
 struct sim_poll;
+struct stream;
+
+enum { SIM_NAMES = 64 };
 
 struct sim_host {
     uint32_t index;
-    struct sim_process *processes;
-    struct sim_object *listeners; /* see socket.c */
-    bool down;                    /* it has lost its power: nothing comes from it any more */
+    struct stream *named[SIM_NAMES]; /* see socket.c */
+    bool down;                       /* it has lost its power: nothing comes from it any more */
     uint16_t last_port;
 };
 
@@ -34,7 +36,6 @@ struct sim_map {
 };
 
 struct sim_process {
-    struct sim_process *next; /* of the host */
     struct sim_host *host;
     uint32_t rank, ranks;
     pid_t pid;
@@ -47,6 +48,7 @@ struct sim_process {
 
     struct sim_descriptor *descriptors;
     int descriptor_room, descriptor_limit;
+    int descriptor_least;   /* all below it are open */
     struct sim_poll *polls; /* calls of poll(2) that wait */
     struct sim_map *maps;
     size_t map_count, map_room;

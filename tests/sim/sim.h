@@ -19,6 +19,8 @@ uint32_t sim_ranks(void);
 uint64_t sim_program_random(void);
 /* A number that was given by NAME=VALUE on the command line, else the default. */
 uint64_t sim_number(const char *name, uint64_t otherwise);
+/* Tells which program runs, which the report of a failure names. */
+void sim_chosen(uint32_t program);
 /* Memory that all ranks share, of zeros at first: the same for each call with that size. */
 void *sim_shared(size_t bytes);
 /* Each rank gives bytes, and gets those of all ranks. A rank that is dead gives zeros. */

@@ -20,13 +20,30 @@ enum { DEFAULT_BACKLOG = 128 };
 
 void sim_stream_leave_host(struct stream *stream)
 {
-    struct sim_object **at = &stream->host->listeners;
-    while (*at != NULL && *at != &stream->base) {
-        at = (struct sim_object **)&((struct stream *)*at)->next_listener;
+    if (stream->at_named == NULL) {
+        return;
     }
-    if (*at != NULL) {
-        *at = (struct sim_object *)stream->next_listener;
+    *stream->at_named = stream->next_named;
+    if (stream->next_named != NULL) {
+        stream->next_named->at_named = stream->at_named;
     }
+    stream->at_named = NULL;
+}
+
+/* Returns the list of a host in which the streams of that name are: by its port, or its bytes. */
+static struct stream **list_of(struct sim_host *host, const struct sockaddr *address,
+                               socklen_t length)
+{
+    uint32_t hash = 0;
+    if (address->sa_family == AF_INET) {
+        hash = ((const struct sockaddr_in *)address)->sin_port;
+        hash += hash >> 8;
+    } else {
+        for (socklen_t i = 0; i < length; i++) {
+            hash = hash * 31 + ((const uint8_t *)address)[i];
+        }
+    }
+    return &host->named[hash % SIM_NAMES];
 }
 
 int sys_socket(int family, int type, int protocol)
@@ -76,9 +93,9 @@ static bool same_name(const struct stream *stream, const struct sockaddr *addres
 static struct stream *find_bound(struct sim_host *host, const struct sockaddr *address,
                                  socklen_t length)
 {
-    struct stream *at = (struct stream *)host->listeners;
+    struct stream *at = *list_of(host, address, length);
     while (at != NULL && !same_name(at, address, length)) {
-        at = at->next_listener;
+        at = at->next_named;
     }
     return at;
 }
@@ -91,7 +108,7 @@ static uint16_t free_port(struct sim_host *host)
 
 int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
 {
-    struct stream *stream;
+    struct stream *stream, **list;
     struct sockaddr_in *in;
     sim_call();
     stream = sim_stream_find(fd);
@@ -113,8 +130,13 @@ int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
         return sim_error(EADDRINUSE);
     }
     stream->state = BOUND;
-    stream->next_listener = (struct stream *)stream->host->listeners;
-    stream->host->listeners = &stream->base;
+    list = list_of(stream->host, (struct sockaddr *)&stream->own, length);
+    stream->next_named = *list;
+    stream->at_named = list;
+    if (*list != NULL) {
+        (*list)->at_named = &stream->next_named;
+    }
+    *list = stream;
     return 0;
 }
 

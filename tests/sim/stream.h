@@ -13,7 +13,8 @@ enum stream_state { FRESH, BOUND, LISTENS, CONNECTING, CONNECTED, OVER };
 
 struct stream {
     struct sim_object base; /* the first field */
-    struct stream *next_listener, *next_waiting;
+    struct stream *next_waiting;
+    struct stream *next_named, **at_named; /* in a list of its host, and what leads to it */
     int family;
     enum stream_state state;
     struct sim_host *host;
@@ -35,7 +36,6 @@ struct stream {
     struct ucred peer_identity;
     struct stream *waiting, **waiting_end; /* of a listener */
     int waiting_count, backlog;
-    bool reuse;
 };
 
 struct stream *sim_stream_make(int family, struct sim_host *host);

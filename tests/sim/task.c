@@ -15,11 +15,12 @@ enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096, SPARE_STACKS = 64 };
 #define FIRST_MOMENT INT64_C(100000000000)
 
 struct sim_task *sim_task;
+int64_t sim_pace = 1;
 
 static struct sim_event **heap; /* from place 1 */
 static size_t heap_count, heap_room;
-static uint64_t orders, turns;
-static int64_t event_time;
+static uint64_t orders, turns, most_turns;
+static int64_t event_time, most_time;
 static void *scheduler_sp;
 static bool stopped;
 static void *spare_stacks[SPARE_STACKS];
@@ -136,9 +137,53 @@ __asm__(".text\n"
         "    ret\n"
         ".size sim_switch, . - sim_switch\n");
 
+static void take_turn(struct sim_event *event);
+
+/* Returns the task whose turn is next, or NULL if the scheduler has something else to do. */
+static struct sim_task *find_next(void)
+{
+    struct sim_event *event = heap_count > 0 ? heap[1] : NULL;
+    struct sim_task *task = (struct sim_task *)event;
+    if (event == NULL || event->happen != take_turn || stopped || turns >= most_turns ||
+        event->at > most_time || task->process->paused_until > event->at) {
+        return NULL;
+    }
+    return task;
+}
+
+static void enter(struct sim_task *task, void **save)
+{
+    task->now = event_time = task->turn.at;
+    sim_task = task;
+    memcpy(sim_thread_variables, task->variables, sizeof task->variables);
+    sim_switch(save, task->sp);
+}
+
+/* Goes on with another task, whose turn is not in the heap any more, or NULL: the scheduler. */
+static void leave_to(struct sim_task *next)
+{
+    struct sim_task *self = sim_task;
+    turns += next != NULL;
+    if (next == self) {
+        self->now = event_time = self->turn.at;
+        return;
+    }
+    memcpy(self->variables, sim_thread_variables, sizeof self->variables);
+    if (next != NULL) {
+        enter(next, &self->sp);
+    } else {
+        sim_task = NULL;
+        sim_switch(&self->sp, scheduler_sp);
+    }
+}
+
 static void leave(void)
 {
-    sim_switch(&sim_task->sp, scheduler_sp);
+    struct sim_task *next = find_next();
+    if (next != NULL) {
+        sim_event_clear(&next->turn);
+    }
+    leave_to(next);
 }
 
 static void begin(void)
@@ -156,12 +201,7 @@ static void take_turn(struct sim_event *event)
         sim_event_set(event, paused);
         return;
     }
-    task->now = event->at;
-    sim_task = task;
-    memcpy(sim_thread_variables, task->variables, sizeof task->variables);
-    sim_switch(&scheduler_sp, task->sp);
-    memcpy(task->variables, sim_thread_variables, sizeof task->variables);
-    sim_task = NULL;
+    enter(task, &scheduler_sp);
 }
 
 static void *make_stack(void)
@@ -226,17 +266,28 @@ void sim_task_free(struct sim_task *task)
 
 void sim_tick(int64_t ns)
 {
-    struct sim_task *task = sim_task;
-    task->now += ns + (int64_t)sim_below(SIM_SCHEDULE, (uint64_t)ns + 1);
-    /* Now and then another program takes the processor away. */
-    if (sim_once_in(SIM_SCHEDULE, 1024)) {
+    struct sim_task *task = sim_task, *next;
+    uint64_t drawn = sim_random(SIM_SCHEDULE);
+    ns *= sim_pace;
+    task->now += ns + (int64_t)((drawn >> 32) * ((uint64_t)ns + 1) >> 32);
+    /* Once in 1024 calls, another program takes the processor away. */
+    if ((drawn & 1023) == 0) {
         task->now += (int64_t)sim_spread(SIM_SCHEDULE, 4000000);
     }
     if (heap_count == 0 || heap[1]->at > task->now) {
         return;
     }
-    sim_event_set(&task->turn, task->now);
-    leave();
+    next = find_next();
+    if (next == NULL) {
+        sim_event_set(&task->turn, task->now);
+    } else {
+        /* This task takes the place of that one. */
+        next->turn.place = 0;
+        task->turn.at = task->now;
+        task->turn.order = ++orders;
+        move_down(&task->turn, 1);
+    }
+    leave_to(next);
 }
 
 bool sim_wait(int64_t until)
@@ -268,6 +319,8 @@ void sim_wake(struct sim_task *task)
 bool sim_run(int64_t until, uint64_t most)
 {
     stopped = false;
+    most_time = until;
+    most_turns = most;
     while (!stopped && heap_count > 0 && turns < most && heap[1]->at <= until) {
         struct sim_event *event = heap[1];
         sim_event_clear(event);

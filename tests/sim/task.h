@@ -47,6 +47,9 @@ struct sim_task {
 /* The task that runs, or NULL in an event. */
 extern struct sim_task *sim_task;
 
+/* How many times longer than on a fast processor everything takes that a task does. */
+extern int64_t sim_pace;
+
 /* The time of the simulation: that of the task that runs, else that of the event. */
 int64_t sim_time(void);
 /* Begins again at the first moment; nothing may be left to happen. */

@@ -18,6 +18,7 @@
 
 enum { NUMBERS = 16, SHARED = 8, THREAD_PAUSE = 1000000 /* ns */ };
 
+int sim_program;
 static const char *numbers[NUMBERS];
 static uint32_t number_count;
 
@@ -46,6 +47,11 @@ uint64_t sim_number(const char *name, uint64_t otherwise)
         }
     }
     return otherwise;
+}
+
+void sim_chosen(uint32_t program)
+{
+    sim_program = (int)program;
 }
 
 uint32_t sim_rank(void)
@@ -214,7 +220,8 @@ static void start(const struct sim_module *module, const struct sim_plan *plan)
 static void end(void)
 {
     sim_fabric_end();
-    for (uint32_t i = 0; i < world.ranks; i++) {
+    /* The last one first, so that each rank has the same image in the next run. */
+    for (uint32_t i = world.ranks; i-- > 0;) {
         const char *const *environment = world.processes[i]->environment;
         sim_process_free(world.processes[i]);
         sim_launch_environment_free(environment);
@@ -236,12 +243,14 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     uint64_t before = sim_turns();
     uint64_t most_turns = plan->most_turns;
     int64_t began;
+    sim_program = -1;
     sim_random_begin(plan->seed);
     sim_time_reset();
     began = sim_time();
     world.ranks = plan->ranks != 0 ? plan->ranks : 2 + (uint32_t)sim_below(SIM_SYSTEM, 4);
     world.running = world.ranks;
     most_turns *= 1 + world.ranks / 16;
+    sim_pace = (int64_t)sim_number("pace", 1);
     world.processes = calloc(world.ranks, sizeof(struct sim_process *));
     world.streams = calloc(world.ranks, sizeof *world.streams);
     sim_require(world.processes != NULL && world.streams != NULL, "no memory for ranks");

@@ -23,6 +23,9 @@ struct sim_outcome {
     uint32_t killed;
 };
 
+/* The program that the ranks run, or -1: it is not known yet. */
+extern int sim_program;
+
 /* Adds NAME=VALUE for sim_number(). */
 void sim_number_set(const char *text);
 

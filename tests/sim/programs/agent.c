@@ -56,6 +56,7 @@ static bool receive(struct ring *ring, size_t bytes)
     int64_t began = sim_own_time();
     struct sluice_agent_message *message =
         sluice_agent_receive(ring->agent, below(2) == 0 ? ring->before : NULL, PATIENCE);
+    const uint32_t before = rank_before();
     const uint8_t *at;
     in_time(began, PATIENCE, "receive");
     if (!works(message != NULL, "receive")) {
@@ -66,7 +67,7 @@ static bool receive(struct ring *ring, size_t bytes)
              sluice_agent_message_peer(message) == ring->before,
          "a message of %zu bytes came with %zu", bytes, sluice_agent_message_length(message));
     for (size_t i = 0; i < bytes; i++) {
-        must(at[i] == value(rank_before(), ring->steps, i), "byte %zu of a message is wrong", i);
+        must(at[i] == value(before, ring->steps, i), "byte %zu of a message is wrong", i);
     }
     sluice_agent_message_free(message);
     return true;
@@ -77,10 +78,11 @@ static bool pass_message(struct ring *ring)
 {
     size_t bytes = agreed(2) == 0 ? agreed(4097) : agreed(MOST_BYTES);
     uint8_t *own = malloc(bytes + 1);
-    bool first = (sim_rank() + ring->steps) % 2 == 0, well = works(own != NULL, "memory");
+    const uint32_t rank = sim_rank();
+    bool first = (rank + ring->steps) % 2 == 0, well = works(own != NULL, "memory");
     int64_t began;
     for (size_t i = 0; well && i < bytes; i++) {
-        own[i] = value(sim_rank(), ring->steps, i);
+        own[i] = value(rank, ring->steps, i);
     }
     well = well && (first || receive(ring, bytes));
     began = sim_own_time();
@@ -205,7 +207,7 @@ int run_agent(void)
     static bool (*const steps[])(struct ring * ring) = {pass_message, use_memory, hand_over,
                                                         pass_message, meet_again};
     struct ring ring = {.steps = 0};
-    uint64_t most = sim_number("steps", agreed(20));
+    uint64_t most = sim_number("steps", agreed(1 + agreed(20)));
     bool well = all_well(begin(&ring)) && all_well(connect_ring(&ring));
     for (; well && ring.steps < most; ring.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&ring));

@@ -63,8 +63,8 @@ static uint32_t draw(struct names *names, struct sluice_buffer_action *actions)
             .mr = below(4) == 0 ? NULL : names->mr,
             .user_data = (uint64_t)i << 32 | to,
         };
-        for (size_t at = 0; at < length; at++) {
-            names->memory[(size_t)i * SLOT + at] = (uint8_t)below(256);
+        for (size_t at = 0, seed = below(256); at < length; at++) {
+            names->memory[(size_t)i * SLOT + at] = (uint8_t)(seed + at * (2 * i + 1));
         }
     }
     return count;
@@ -232,7 +232,7 @@ int run_buffer(void)
 {
     static bool (*const steps[])(struct names * names) = {submit, submit, post, post, replace};
     struct names names = {.steps = 0};
-    uint64_t most = sim_number("steps", agreed(30));
+    uint64_t most = sim_number("steps", agreed(1 + agreed(30)));
     bool well = all_well(begin(&names)) && publish(&names);
     for (; well && names.steps < most; names.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&names));

@@ -38,17 +38,35 @@ struct message message(uint32_t from, uint32_t to, uint32_t number)
     return made;
 }
 
-void fill(uint8_t *memory, uint32_t bytes, uint64_t key)
+/* The bytes of a message come again after a period. */
+enum { PERIOD = 256 };
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void make_period(uint8_t *memory, uint32_t bytes, uint64_t key)
 {
     for (uint32_t i = 0; i < bytes; i++) {
         memory[i] = (uint8_t)((key >> i % 8 * 7) + i);
     }
 }
 
+void fill(uint8_t *memory, uint32_t bytes, uint64_t key)
+{
+    make_period(memory, smaller(bytes, PERIOD), key);
+    for (uint32_t at = PERIOD; at < bytes; at += PERIOD) {
+        memcpy(memory + at, memory, smaller(bytes - at, PERIOD));
+    }
+}
+
 bool is_filled(const uint8_t *memory, uint32_t bytes, uint64_t key)
 {
-    for (uint32_t i = 0; i < bytes; i++) {
-        if (memory[i] != (uint8_t)((key >> i % 8 * 7) + i)) {
+    uint8_t expected[PERIOD];
+    make_period(expected, smaller(bytes, PERIOD), key);
+    for (uint32_t at = 0; at < bytes; at += PERIOD) {
+        if (memcmp(memory + at, expected, smaller(bytes - at, PERIOD)) != 0) {
             return false;
         }
     }

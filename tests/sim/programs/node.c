@@ -175,7 +175,7 @@ static bool work(void)
 {
     int64_t began = sim_own_time(), patience = SLUICE_S(20 + sim_ranks());
     struct sluice_node *node = sluice_node_open(NULL, NULL, NULL, patience);
-    uint64_t steps = sim_number("steps", agreed(12));
+    uint64_t steps = sim_number("steps", agreed(1 + agreed(12)));
     bool well = works(node != NULL, "open");
     in_time(began, patience, "open");
     must(node == NULL ||

@@ -102,6 +102,7 @@ int rank_main(void)
     }
     chosen = sim_number("program", sim_number("wrong", 0) != 0 ? 0 : chosen);
     must(chosen < sizeof programs / sizeof *programs, "there is no such program");
+    sim_chosen((uint32_t)chosen);
     if (programs[chosen].service != NULL) {
         return programs[chosen].service();
     }

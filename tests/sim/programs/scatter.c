@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
 #include "programs.h"
@@ -10,7 +11,8 @@ struct rank {
     struct sluice_pd *pd;
     struct sluice_mr *mr;
     struct sluice_multichannel *all;
-    uint8_t *memory; /* what goes to each rank, then what comes from each */
+    struct sluice_endpoint *endpoints; /* of all ranks, each with one for each rank */
+    uint8_t *memory;                   /* what goes to each rank, then what comes from each */
     uint32_t bytes;
 };
 
@@ -24,17 +26,19 @@ static uint8_t value(uint32_t from, uint32_t to, uint32_t step, uint32_t at)
 static void connect_all(void)
 {
     struct sluice_endpoint own[MOST_RANKS], theirs[MOST_RANKS];
-    static struct sluice_endpoint all[MOST_RANKS][MOST_RANKS];
     struct sluice_prepared_multichannel *prepared;
+    while ((rank.endpoints = malloc(sim_ranks() * sizeof own)) == NULL) {
+        again("malloc");
+    }
     while ((prepared = sluice_multichannel_prepare(rank.pd, sim_ranks(), NULL)) == NULL) {
         again("prepare");
     }
     must(sluice_prepared_multichannel_endpoints(prepared, own, sim_ranks()) == 0, "endpoints: %s",
          sluice_last_error());
     memset(own + sim_ranks(), 0, (MOST_RANKS - sim_ranks()) * sizeof *own);
-    sim_allgather(own, all, sizeof own);
+    sim_allgather(own, rank.endpoints, sizeof own);
     for (uint32_t i = 0; i < sim_ranks(); i++) {
-        theirs[i] = all[i][sim_rank()];
+        theirs[i] = rank.endpoints[i * MOST_RANKS + sim_rank()];
     }
     while ((rank.all = sluice_prepared_multichannel_handshake(prepared, theirs, sim_ranks())) ==
            NULL) {
@@ -49,14 +53,14 @@ static void connect_all(void)
 /* A request fails only if a fault befell its peer or this rank. */
 static void check(uint32_t number, const struct sluice_completion *result)
 {
-    uint32_t ranks = sim_ranks(), peer = result->peer;
+    uint32_t ranks = sim_ranks(), own = sim_rank(), peer = result->peer;
     must(result->error == 0 ||
              (sim_befell(sim_rank(), peer) & (SIM_KILLED | SIM_REFUSED | SIM_DEVICE)) != 0,
          "step %u: rank %u failed for no reason: %s", number, peer,
          sluice_status_name(result->status));
     for (uint32_t at = 0;
          result->error == 0 && result->opcode == SLUICE_OP_RECEIVE && at < rank.bytes; at++) {
-        must(rank.memory[(ranks + peer) * rank.bytes + at] == value(peer, sim_rank(), number, at),
+        must(rank.memory[(ranks + peer) * rank.bytes + at] == value(peer, own, number, at),
              "step %u: byte %u from rank %u is wrong", number, at, peer);
     }
 }
@@ -65,7 +69,7 @@ static void step(uint32_t number)
 {
     struct sluice_request sends[MOST_RANKS], receives[MOST_RANKS];
     struct sluice_completion results[2 * MOST_RANKS];
-    uint32_t ranks = sim_ranks();
+    uint32_t ranks = sim_ranks(), own = sim_rank();
     bool failed = false;
     int result;
     for (uint32_t i = 0; i < ranks; i++) {
@@ -76,7 +80,7 @@ static void step(uint32_t number)
                      0,
              "element: %s", sluice_last_error());
         for (uint32_t at = 0; at < rank.bytes; at++) {
-            rank.memory[i * rank.bytes + at] = value(sim_rank(), i, number, at);
+            rank.memory[i * rank.bytes + at] = value(own, i, number, at);
         }
     }
     rank.memory[0] += (uint8_t)sim_number("wrong", 0); /* to see that it would be noticed */
@@ -93,7 +97,8 @@ static void step(uint32_t number)
 
 void run_scatter(void)
 {
-    uint32_t steps = 0, shared[2] = {1 + (uint32_t)below(MOST_BYTES), 1 + (uint32_t)below(20)};
+    uint32_t steps = 0,
+             shared[2] = {1 + (uint32_t)below(MOST_BYTES), 1 + (uint32_t)below(1 + below(20))};
     uint32_t all[MOST_RANKS][2];
     sim_allgather(shared, all, sizeof shared);
     for (uint32_t i = 0; i < sim_ranks() && rank.bytes == 0; i++) {
@@ -121,6 +126,7 @@ void run_scatter(void)
 void end_scatter(void)
 {
     sluice_multichannel_close(rank.all);
+    free(rank.endpoints);
     must(sluice_mr_deregister(rank.mr) == 0, "deregister: %s", sluice_last_error());
     sluice_pd_free(rank.pd);
     sluice_context_close(rank.context);

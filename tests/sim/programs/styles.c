@@ -80,6 +80,7 @@ static void add_receive(uint32_t peer, uint32_t number, bool cut)
         bytes = sent.bytes - 1;
     }
     work = add(SLUICE_OP_RECEIVE, peer, bytes, sent.pieces);
+    work->bad = bytes < sent.bytes && !sent.writes;
     work->number = number;
     memset(work->memory, 0xdd, bytes);
     receives[receive_count++] = traffic.count - 1;
@@ -110,10 +111,16 @@ static void add_wrong(uint32_t peer)
     struct work *work = add(below(2) ? SLUICE_OP_WRITE : SLUICE_OP_READ, peer, 8, 1);
     spoil(peer, BAD_KEY);
     aim(work, constant(), 8);
-    if (below(2)) {
-        work->request.remote.rkey ^= 0x5000;
-    } else {
+    switch (below(4)) {
+    case 0:
         work->request.remote.addr += window_bytes();
+        break;
+    case 1: /* it begins within the window, and ends behind it */
+        work->request.remote.addr += window_bytes() - constant() - 4;
+        break;
+    default:
+        work->request.remote.rkey ^= 0x5000;
+        break;
     }
     work->bad = true;
     sends[send_count++] = traffic.count - 1;
@@ -296,16 +303,14 @@ static uint32_t post(const uint32_t *numbers, uint32_t count, bool all)
 {
     uint32_t at = 0;
     while (at < count) {
-        int posted;
-        put(numbers + at, count - at, 0, false);
-        posted = sluice_multichannel_post(traffic.all, list, 1 + (uint32_t)below(count - at),
-                                          traffic.deadline, handles);
+        uint32_t some = put(numbers + at, 1 + (uint32_t)below(count - at), 0, false);
+        int posted = sluice_multichannel_post(traffic.all, list, some, traffic.deadline, handles);
         sim_note("posts %d of %u: first %u to rank %u: %s", posted, count - at, list->opcode,
                  list->peer, posted < 0 ? sluice_last_error() : "");
         for (int i = 0; i < posted; i++) {
             struct work *work = &traffic.work[numbers[at++]];
             work->accepted = true;
-            work->handle = handles[i];
+            work->handle = traffic.old[work->request.peer] = handles[i];
             if ((work->request.flags & SLUICE_INLINE) != 0) {
                 memset(work->memory, 0xcc, work->bytes);
             }
@@ -315,7 +320,7 @@ static uint32_t post(const uint32_t *numbers, uint32_t count, bool all)
         }
         if (posted == -EAGAIN) {
             poll_some();
-            sim_pause((int64_t)below(20000));
+            sim_pause((int64_t)below(UINT64_C(1) << below(20)));
         } else if (posted <= 0) {
             refuse(&traffic.work[numbers[at++]], posted);
         }

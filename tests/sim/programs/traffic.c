@@ -25,11 +25,16 @@ static uint64_t common(uint64_t what)
 
 static uint64_t hash(const uint8_t *memory, size_t bytes)
 {
-    uint64_t hash = 1;
-    for (size_t i = 0; i < bytes; i++) {
-        hash = (hash ^ memory[i]) * UINT64_C(0x100000001b3);
+    uint64_t hash = 1, word = 0;
+    size_t at = 0;
+    for (; at + sizeof word <= bytes; at += sizeof word) {
+        memcpy(&word, memory + at, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     }
-    return hash;
+    for (; at < bytes; at++) {
+        hash = (hash ^ memory[at]) * UINT64_C(0x100000001b3);
+    }
+    return hash ^ hash >> 32;
 }
 
 static struct sluice_mr *make_region(uint32_t number, size_t bytes, uint32_t access, uint8_t **at)
@@ -110,12 +115,14 @@ static void restore_window(void)
 static struct sluice_channel_attr attributes(void)
 {
     struct sluice_channel_attr attr = {.size = sizeof attr};
+    /* A device sends a lost packet again after 1 s: a shorter time takes the loss for the end. */
+    int64_t least = strcmp(traffic.limits.transport, "soft") == 0 ? 1 : 5;
     if (below(2)) {
         attr.send_depth = (uint32_t)((traffic.most_send != 0 ? 32 : 1) + below(20));
         attr.receive_depth = (uint32_t)(MOST_MESSAGES + below(20));
     }
     attr.wait_mode = (uint32_t)below(3) == 1 ? 0 : (uint32_t)below(2) * 2;
-    attr.keepalive = traffic.keepalive ? SLUICE_S(1 + below(3)) : 0;
+    attr.keepalive = traffic.keepalive ? SLUICE_S(least + (int64_t)below(3)) : 0;
     attr.max_message = traffic.most_send;
     attr.queue_pairs = (uint32_t)(1 + below(3));
     attr.stripe_least = (uint32_t)(1 + below(5000));
@@ -156,12 +163,31 @@ static void connect_all(void)
     }
 }
 
+/* Checks that nothing of the connection that a peer had works on its new one. */
+static void check_stale(uint32_t peer, bool added, struct sluice_list *list)
+{
+    struct sluice_completion unused;
+    int result = -ESTALE;
+    if (added && traffic.old[peer].owner != 0) {
+        result = sluice_multichannel_wait(traffic.all, &traffic.old[peer], 0, &unused);
+        must(result == -ESTALE, "a handle of a removed peer: %d", result);
+    }
+    if (list != NULL) {
+        result = sluice_list_submit(list, PATIENCE, NULL);
+        must(result == -ESTALE, "a list for an earlier connection: %d", result);
+    }
+}
+
 /* Makes the connection to a peer new, or tries to: its endpoint is of zeros then. */
 static void renew(uint32_t peer)
 {
+    const struct sluice_request request = {.opcode = SLUICE_OP_SEND, .peer = peer};
     int result = sluice_multichannel_peer_state(traffic.all, peer);
+    bool was_removed = result == SLUICE_STATE_REMOVED, adds = was_removed || below(4) == 0;
+    struct sluice_list *list =
+        was_removed ? NULL : sluice_multichannel_list_prepare(traffic.all, &request, 1);
     memset(&mine.own[peer], 0, sizeof *mine.own);
-    if (result == SLUICE_STATE_REMOVED || below(4) == 0) {
+    if (adds) {
         if (result != SLUICE_STATE_REMOVED) {
             result = sluice_multichannel_peer_remove(traffic.all, peer);
             must(result == 0, "remove: %d: %s", result, sluice_last_error());
@@ -171,6 +197,10 @@ static void renew(uint32_t peer)
     } else {
         result = sluice_multichannel_peer_reset(traffic.all, peer, &mine.own[peer]);
     }
+    if (result >= 0) {
+        check_stale(peer, adds, list);
+    }
+    sluice_list_free(list);
     if (result < 0) {
         again("reset");
     }
@@ -268,6 +298,7 @@ static void close_all(void)
 {
     uint32_t area = (traffic.round + 1) % 2;
     uint32_t bytes = traffic.most_bytes < 4096 ? traffic.most_bytes : 4096;
+    size_t used = (size_t)traffic.ranks * 4 * bytes;
     struct sluice_sge sge;
     uint64_t before;
     for (uint32_t i = 0; i < traffic.ranks && below(2); i++) {
@@ -285,9 +316,10 @@ static void close_all(void)
     sim_pause((int64_t)below(300000));
     sluice_multichannel_close(traffic.all);
     traffic.all = NULL;
-    before = hash(traffic.area[area], mine.area_bytes);
+    used = used > mine.hashed[area] ? used : mine.hashed[area];
+    before = hash(traffic.area[area], used);
     sim_pause((int64_t)below(20000000));
-    must(before == hash(traffic.area[area], mine.area_bytes), "memory changed after a close");
+    must(before == hash(traffic.area[area], used), "memory changed after a close");
     sim_allgather(&mine.own[0], traffic.work, sizeof *mine.own);
 }
 
@@ -309,14 +341,15 @@ void end_traffic(void)
 
 static void begin(void)
 {
-    static const uint32_t sizes[] = {64, 64, 320, 320, 5000, 5000, 24000, 120000};
+    static const uint32_t sizes[] = {64,  64,  64,  64,  64,   320,  320,   320,
+                                     320, 320, 320, 320, 5000, 5000, 24000, 120000};
     traffic.truth = sim_shared(sizeof *traffic.truth);
     traffic.rank = sim_rank();
     traffic.ranks = sim_ranks();
     if (traffic.truth->number == 0) {
         traffic.truth->number = sim_program_random() | 1;
     }
-    traffic.most_bytes = (uint32_t)sim_number("bytes", sizes[common(1) % 8]);
+    traffic.most_bytes = (uint32_t)sim_number("bytes", sizes[common(1) % 16]);
     traffic.keepalive = common(3) % 4 == 0;
     traffic.most_send = common(4) % 3 == 0 ? 4096 : 0;
     mine.hash[0] = mine.hash[1] = hash(NULL, 0);
@@ -327,7 +360,7 @@ void run_traffic(void)
 {
     uint32_t rounds;
     begin();
-    rounds = (uint32_t)sim_number("rounds", 1 + common(2) % 12);
+    rounds = (uint32_t)sim_number("rounds", 1 + common(2) % (1 + common(5) % 12));
     open_all();
     connect_all();
     for (uint32_t i = 0; i < traffic.ranks; i++) {

@@ -61,7 +61,8 @@ struct traffic {
     bool stopped[MOST_RANKS]; /* a message failed in this round: no more go to that rank */
     bool known[MOST_RANKS];   /* what our word in a rank's window holds */
     uint64_t word[MOST_RANKS];
-    int64_t deadline, entered; /* of the calls of this round; when the last one began */
+    struct sluice_handle old[MOST_RANKS]; /* of the last request to each rank */
+    int64_t deadline, entered;            /* of the calls of this round; when the last one began */
     struct work work[MOST_WORK];
 };
 extern struct traffic traffic;

@@ -172,7 +172,8 @@ void complete(struct work *work, const struct sluice_completion *completion)
         must(completion == NULL || (completion->peer == work->request.peer &&
                                     completion->opcode == work->request.opcode),
              "a completion is of another request");
-        must(!work->bad, "round %u: a request with a wrong key succeeded", traffic.round);
+        must(!work->bad, "round %u: a %s succeeded that is wrong", traffic.round,
+             names[work->request.opcode]);
         work->succeeded = true;
         check_success(work, completion);
     }
