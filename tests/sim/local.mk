@@ -55,7 +55,12 @@ endif
 %C%_simulate_LDADD = $(SODIUM_LIBS) $(JANSSON_LIBS)
 %C%_rank_la_SOURCES = \
 	%D%/programs/agent.c \
+	%D%/programs/batch.c \
 	%D%/programs/buffer.c \
+	%D%/programs/forms.c \
+	%D%/programs/forms.h \
+	%D%/programs/forms_memory.c \
+	%D%/programs/forms_vector.c \
 	%D%/programs/listener.c \
 	%D%/programs/message.c \
 	%D%/programs/node.c \

@@ -23,11 +23,6 @@ static uint8_t value(uint32_t from, uint32_t step, size_t at)
     return (uint8_t)(from * 41 + step * 23 + at * 7 + (at >> 8));
 }
 
-static uint32_t rank_before(void)
-{
-    return (sim_rank() + sim_ranks() - 1) % sim_ranks();
-}
-
 static bool connect_ring(struct ring *ring)
 {
     char own[64] = "", *all = calloc(sim_ranks(), sizeof own);

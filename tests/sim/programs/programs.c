@@ -43,6 +43,30 @@ bool works(bool condition, const char *what)
     return condition;
 }
 
+bool well_with(bool condition, uint32_t rank, const char *what)
+{
+    uint32_t excuses = SIM_KILLED | SIM_REFUSED | SIM_DEVICE, befell = 0;
+    for (uint32_t i = 0; i < sim_ranks() && !condition; i++) {
+        befell |= rank == ANYBODY || rank == i ? sim_befell(sim_rank(), i) : 0;
+    }
+    must(condition || (befell & excuses) != 0, "%s with rank %u failed for no reason: %s", what,
+         rank, sluice_last_error());
+    if (!condition) {
+        sim_note("%s with rank %u: %s", what, rank, sluice_last_error());
+    }
+    return condition;
+}
+
+uint32_t next_rank(void)
+{
+    return (sim_rank() + 1) % sim_ranks();
+}
+
+uint32_t rank_before(void)
+{
+    return (sim_rank() + sim_ranks() - 1) % sim_ranks();
+}
+
 void in_time(int64_t began, int64_t deadline, const char *what)
 {
     /* Requests end within 1 s of their deadline. Faults may stop a process for 8 s each. */
@@ -95,8 +119,10 @@ int rank_main(void)
         {.service = run_agent, .weight = 2},
         {.service = run_buffer, .weight = 2},
         {.service = run_listener, .weight = 2},
+        {.service = run_forms, .weight = 4},
+        {.service = run_batch, .weight = 2},
     };
-    uint64_t chosen = 0, drawn = agreed(17);
+    uint64_t chosen = 0, drawn = agreed(23);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }

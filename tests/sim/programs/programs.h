@@ -30,6 +30,18 @@ int run_agent(void);
 int run_buffer(void);
 /* A listener with clients of all kinds, some of which are no clients. */
 int run_listener(void);
+/* All forms of calls, on channels and multichannels: forms.h. */
+int run_forms(void);
+/* Prepared lists, arrivals, blocks, stripes and plain memory. */
+int run_batch(void);
+/* A node whose ranks die, and come again as new processes. */
+int run_rejoin(void);
+/* Agents: memory that is lent, renewed, sent back, and over. */
+int run_lease(void);
+/* A listener with many clients at once, some of which are bad ones. */
+int run_crowd(void);
+/* Buffers by name in memory of an allocator, with prepared batches. */
+int run_store(void);
 
 /*
  * A call has failed. Returns if one was refused, so that the caller tries again. The rank ends if a
@@ -42,10 +54,19 @@ uint64_t below(uint64_t limit);
 uint64_t agreed(uint64_t limit);
 /* Returns the condition. A call that fails in a run without any fault breaks the run. */
 bool works(bool condition, const char *what);
+/*
+ * Returns the condition. A call that fails although nothing befell this rank or that one, or with
+ * ANYBODY any rank, breaks the run.
+ */
+bool well_with(bool condition, uint32_t rank, const char *what);
+#define ANYBODY UINT32_MAX
 /* A blocking call that began then is over: breaks the run if that is too late. */
 void in_time(int64_t began, int64_t deadline, const char *what);
 /* Waits for all ranks that live. Returns whether all ranks live, and all of them are well. */
 bool all_well(bool well);
+/* Neighbours in a ring of all ranks. */
+uint32_t next_rank(void);
+uint32_t rank_before(void);
 /* Writes the address of this host with a port as text, as sluice_connect() takes it. */
 void write_address(char *text, size_t size, int port);
 
