@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The heap of a process: what it has not freed is known, and it ends with the process. */
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include "system.h"
 
 /* The most bytes that are filled in, so that what is not initialised, or freed, does harm. */
-enum { FILLED = 16384 };
+enum { FILLED = 16384, FEW_RANKS = 16 };
 
 /* The table of descriptors and that of names of scopes, which the library keeps for good. */
 enum { MAY_STAY = 2 };
@@ -25,6 +27,17 @@ struct sim_block {
     const char *caller; /* in the module */
     uint64_t alive;
 };
+
+void sim_heap_begin(uint32_t ranks)
+{
+    mallopt(M_MMAP_MAX, INT_MAX);
+    /*
+     * Few ranks use memory again that was freed. For many, blocks of zeros are mapped, so that the
+     * host has no page of them that is not used: each rank has a ring for each other rank.
+     */
+    mallopt(M_MMAP_THRESHOLD, ranks > FEW_RANKS ? 8 << 10 : 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
 
 static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *caller)
 {
@@ -41,11 +54,10 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
         sim_error(ENOMEM);
         return NULL;
     }
-    memory = aligned_alloc(alignment, (head + bytes + alignment - 1) & ~(alignment - 1));
+    memory = zeroed ? calloc(1, head + bytes)
+                    : aligned_alloc(alignment, (head + bytes + alignment - 1) & ~(alignment - 1));
     sim_require(memory != NULL, "no memory for %zu bytes of a process", bytes);
-    if (zeroed) {
-        memset(memory + head, 0, bytes);
-    } else {
+    if (!zeroed) {
         memset(memory + head, 0xa5, bytes < FILLED ? bytes : FILLED);
     }
     block = (struct sim_block *)(void *)(memory + head) - 1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The simulator: see docs/simulation.md. */
 #include <getopt.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -95,14 +94,6 @@ static void watch_turns(void)
     const struct itimerval time = {{LONGEST_TURN, 0}, {LONGEST_TURN, 0}};
     sigaction(SIGVTALRM, &action, NULL);
     setitimer(ITIMER_VIRTUAL, &time, NULL);
-}
-
-/* Keeps memory that was freed, which the next program needs again. */
-static void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    mallopt(M_TOP_PAD, 16 << 20);
 }
 
 static double real_seconds(void)
@@ -214,7 +205,6 @@ int main(int count, char **arguments)
         sim_number_set(arguments[i]);
         remember(arguments[i], NULL);
     }
-    keep_memory();
     sim_catch_faults();
     watch_turns();
     run_for(sim_module_open(path, sim_resolve));
