@@ -61,11 +61,14 @@ endif
 	%D%/programs/forms.h \
 	%D%/programs/forms_memory.c \
 	%D%/programs/forms_vector.c \
+	%D%/programs/lease.c \
 	%D%/programs/listener.c \
 	%D%/programs/message.c \
 	%D%/programs/node.c \
 	%D%/programs/programs.c \
 	%D%/programs/programs.h \
+	%D%/programs/ring.c \
+	%D%/programs/ring.h \
 	%D%/programs/scatter.c \
 	%D%/programs/styles.c \
 	%D%/programs/traffic.c \

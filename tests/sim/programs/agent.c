@@ -3,47 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs.h"
+#include "ring.h"
 
-enum { MOST_BYTES = 200000, REGION = 20000 };
-
-/* Each rank asks the next one for memory, and is asked by the one before. */
-struct ring {
-    struct sluice_context *context;
-    struct sluice_pd *pd;
-    struct sluice_mr *mr;
-    uint8_t *memory; /* 2 * REGION bytes */
-    struct sluice_agent *agent;
-    struct sluice_agent_peer *next, *before;
-    uint32_t steps;
-};
+enum { MOST_BYTES = 200000 };
 
 static uint8_t value(uint32_t from, uint32_t step, size_t at)
 {
     return (uint8_t)(from * 41 + step * 23 + at * 7 + (at >> 8));
-}
-
-static bool connect_ring(struct ring *ring)
-{
-    char own[64] = "", *all = calloc(sim_ranks(), sizeof own);
-    int port = sluice_agent_address(ring->agent, NULL, 0);
-    int64_t began = sim_own_time();
-    bool well = works(port > 0, "address") && works(all != NULL, "memory");
-    if (!all_well(well)) {
-        free(all);
-        return false;
-    }
-    write_address(own, sizeof own, port);
-    sim_allgather(own, all, sizeof own);
-    ring->next = sluice_agent_connect(
-        ring->agent, all + (sim_rank() + 1) % sim_ranks() * sizeof own, NULL, PATIENCE);
-    in_time(began, PATIENCE, "connect");
-    free(all);
-    if (!works(ring->next != NULL, "connect")) {
-        return false;
-    }
-    ring->before = sluice_agent_next_peer(ring->agent, PATIENCE);
-    return works(ring->before != NULL, "next peer");
 }
 
 static bool receive(struct ring *ring, size_t bytes)
@@ -178,41 +144,20 @@ static bool meet_again(struct ring *ring)
     sluice_agent_peer_close(ring->next);
     sluice_agent_peer_close(ring->before);
     ring->next = ring->before = NULL;
-    return all_well(true) && connect_ring(ring);
-}
-
-static bool begin(struct ring *ring)
-{
-    struct sluice_agent_attr attr = {.size = sizeof attr, .flags = SLUICE_AGENT_THREAD};
-    ring->context = sluice_context_open(NULL, NULL);
-    ring->pd = works(ring->context != NULL, "open") ? sluice_pd_alloc(ring->context) : NULL;
-    ring->mr =
-        ring->pd != NULL ? sluice_mr_alloc(ring->pd, 2 * REGION, SLUICE_ACCESS_LOCAL_WRITE) : NULL;
-    if (!works(ring->mr != NULL, "memory")) {
-        return false;
-    }
-    ring->memory = sluice_mr_addr(ring->mr);
-    ring->agent = sluice_agent_create(ring->pd, &attr);
-    return works(ring->agent != NULL, "agent") &&
-           works(sluice_agent_listen(ring->agent, ":0", NULL) == 0, "listen");
+    return all_well(true) && ring_connect(ring);
 }
 
 int run_agent(void)
 {
     static bool (*const steps[])(struct ring * ring) = {pass_message, use_memory, hand_over,
                                                         pass_message, meet_again};
+    struct sluice_agent_attr attr = {.size = sizeof attr, .flags = SLUICE_AGENT_THREAD};
     struct ring ring = {.steps = 0};
     uint64_t most = sim_number("steps", agreed(1 + agreed(20)));
-    bool well = all_well(begin(&ring)) && all_well(connect_ring(&ring));
+    bool well = all_well(ring_begin(&ring, &attr)) && all_well(ring_connect(&ring));
     for (; well && ring.steps < most; ring.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&ring));
     }
-    sluice_agent_peer_close(ring.next);
-    sluice_agent_peer_close(ring.before);
-    sluice_agent_close(ring.agent);
-    must(ring.mr == NULL || sluice_mr_deregister(ring.mr) == 0, "deregister: %s",
-         sluice_last_error());
-    sluice_pd_free(ring.pd);
-    sluice_context_close(ring.context);
+    ring_end(&ring);
     return 0;
 }

@@ -121,8 +121,9 @@ int rank_main(void)
         {.service = run_listener, .weight = 2},
         {.service = run_forms, .weight = 4},
         {.service = run_batch, .weight = 2},
+        {.service = run_lease, .weight = 2},
     };
-    uint64_t chosen = 0, drawn = agreed(23);
+    uint64_t chosen = 0, drawn = agreed(25);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }
