@@ -39,8 +39,18 @@ says_how_to_repeat() {
     grep -q 'again: scripts/simulate --seed 4711 --no-faults wrong=1 --trace' "$tmp/out"
 }
 
+# Failures with the same words are one kind, which is printed once.
+goes_on() {
+  mkdir "$tmp/kinds"
+  ! "$srcdir/tests/sim/night" 3 "$tmp/kinds" 4711 tests/sim/simulate --module "$rank" \
+    --no-faults wrong=1 >"$tmp/out" 2>&1 &&
+    [ "$(grep -c '^simulate: seed 4711: ' "$tmp/out")" = 1 ] &&
+    [ "$(cat "$tmp"/kinds/kind.*/seeds | sort -u | wc -l)" -gt 1 ]
+}
+
 check 'a seed gives the same run each time' repeats
 check 'a broken promise is reported with its seed' says_how_to_repeat
+check 'a night goes on after a failure' goes_on
 check 'programs over shared memory and TCP keep every promise' runs rank
 if [ -e tests/sim/.libs/fabric.so ]; then
   check 'programs over a fabric of devices keep every promise' runs fabric

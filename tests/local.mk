@@ -265,8 +265,8 @@ build_checks = \
 	%D%/check-perf.sh \
 	%D%/check-probes.sh \
 	%D%/check-python.sh \
-	%D%/check-simulate.sh \
 	%D%/check-simulate-calls.sh \
+	%D%/check-simulate.sh \
 	%D%/check-symbols.sh \
 	%D%/check-tutorial.sh \
 	%D%/check-usage.sh \

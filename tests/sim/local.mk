@@ -88,4 +88,4 @@ endif
 %C%_fabric_la_CPPFLAGS = $(%C%_rank_la_CPPFLAGS) -I$(top_srcdir)/lib
 %C%_fabric_la_LDFLAGS = $(%C%_rank_la_LDFLAGS) -Wl,tests/.libs/libobjects.a
 %C%_fabric_la_DEPENDENCIES = tests/libobjects.la
-EXTRA_DIST += %D%/README.md %D%/mutate %D%/mutations %D%/shrink %D%/simulate.gdb %D%/weights
+EXTRA_DIST += %D%/README.md %D%/mutate %D%/mutations %D%/night %D%/shrink %D%/simulate.gdb %D%/weights
