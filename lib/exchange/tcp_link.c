@@ -57,8 +57,11 @@ int slu_tcp_link_send(struct tcp_link *link)
 
         if (sent < 0 && errno == EINTR)
             continue;
+        /* Where the system has no memory, the socket stays writable, and the caller comes again. */
         if (sent < 0)
-            return errno == EAGAIN ? 0 : errno == EPIPE ? -ECONNRESET : -errno;
+            return errno == EAGAIN || slu_is_shortage(errno) ? 0
+                   : errno == EPIPE                          ? -ECONNRESET
+                                                             : -errno;
         drop_sent(link, (size_t)sent);
     }
     return 0;

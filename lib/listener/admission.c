@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "listener/door.h"
 #include "listener/rdmacm.h"
@@ -257,8 +258,10 @@ struct slu_admission *slu_admission_make(struct sluice_incoming *incoming,
     return admission;
 }
 
+/* A part of the reply may have been sent, and then no step can be understood that follows it. */
 static int fail_left(const struct slu_admission *admission)
 {
+    (void)!shutdown(admission->incoming->fd, SHUT_RDWR);
     return slu_fail(ECONNRESET, "%s left before it was let in", admission->passage.who);
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/bytes.h"
 
@@ -15,6 +16,8 @@
 #define LABEL_BYTES 16
 /* A step up to this size fits the default send buffer of any socket. */
 #define SMALL_STEP 4096
+/* The most waits for memory, of a millisecond each, of a step that must not wait for the peer. */
+#define MEMORY_WAITS 20
 
 /* Texts of errors name the other side first, and are in the past tense. */
 static int fail_late(const struct slu_passage *passage)
@@ -44,8 +47,23 @@ static int await(const struct slu_passage *passage, short events)
     return 0;
 }
 
+/*
+ * Waits for room in the socket, or a millisecond for memory of the system, about which there are no
+ * events. Where a step is sent that must not wait, the socket is idle and lacks nothing but memory.
+ */
+static int await_room(const struct slu_passage *passage, int error, uint32_t *waits)
+{
+    if (error == EAGAIN && passage->until > 0)
+        return await(passage, POLLOUT);
+    if (passage->until > 0 ? slu_is_late(passage->until) : ++*waits > MEMORY_WAITS)
+        return fail_late(passage);
+    (void)!poll(NULL, 0, 1);
+    return 0;
+}
+
 static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t count)
 {
+    uint32_t waits = 0;
     int error = 0;
 
     while (count > 0 && error == 0) {
@@ -54,8 +72,8 @@ static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t co
         if (sent >= 0) {
             bytes += sent;
             count -= (size_t)sent;
-        } else if (errno == EAGAIN) {
-            error = await(passage, POLLOUT);
+        } else if (errno == EAGAIN || slu_is_shortage(errno)) {
+            error = await_room(passage, errno, &waits);
         } else if (errno != EINTR) {
             error = fail_gone(passage, errno);
         }
@@ -100,6 +118,9 @@ static int send_step(struct slu_passage *passage, uint32_t error, const void *by
                      bytes, count, sealed + SEALED_HEAD);
     passage->sent++;
     result = send_all(passage, sealed, SEALED_HEAD + count + SLU_SEAL_BYTES);
+    /* No step can be understood that follows a part of one. */
+    if (result < 0)
+        (void)!shutdown(passage->fd, SHUT_WR);
     free(sealed);
     return result;
 }

@@ -48,6 +48,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp/receive.c \
 	%D%/tcp/seam.h \
 	%D%/tcp/socket.c \
+	%D%/tcp/starved.c \
 	%D%/tcp/tcp.h \
 	%D%/tcp/transmit.c \
 	%D%/tcp/wire.c \

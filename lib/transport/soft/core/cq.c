@@ -166,7 +166,8 @@ bool slu_soft_cq_take(struct soft_cq *cq)
 /*
  * Gives the CQ back. If only the epoll set wakes the helper, every connection with shared memory
  * must be set to wake it; if one keeps having more, the helper polls it. The helper also continues
- * where messages are pushed as fast as they are drained, as this thread has other work to do.
+ * where messages are pushed as fast as they are drained, as this thread has other work to do, and
+ * where the system had no memory for a send.
  */
 void slu_soft_cq_give_back(struct soft_cq *cq)
 {
@@ -186,6 +187,7 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
             slu_soft_cq_wake(cq);
         atomic_store(&cq->owner, SOFT_FREE);
     } while (all && !slu_soft_inbox_empty(cq) && slu_soft_cq_take(cq));
+    restless = restless || (slu_soft_is_starved(cq) && !atomic_load(&cq->dead));
     if (restless)
         atomic_store(&cq->restless, true);
     if (restless || !all || atomic_load(&cq->watch) == SOFT_WATCH_OFF)

@@ -101,6 +101,8 @@ static void progress(struct soft_cq *cq, bool due)
 void slu_soft_cq_serve(struct soft_cq *cq)
 {
     cq->drained = 0;
+    if (slu_soft_is_starved(cq))
+        slu_soft_tcp_feed(cq);
     for (int turns = 0; turns < 16; turns++) {
         bool all = slu_soft_inbox_drain(cq);
         int served = serve_sockets(cq);
@@ -154,6 +156,8 @@ static void look(struct soft_cq *cq, bool slept)
     slu_soft_count_up(&cq->activity);
     if (cq->held != NULL)
         slu_soft_tcp_flush_held(cq);
+    if (SLU_UNLIKELY(slu_soft_is_starved(cq)))
+        slu_soft_tcp_feed(cq);
     progress(cq, due);
 }
 
@@ -199,6 +203,10 @@ int slu_soft_cq_arm(struct slu_cq *base)
     if (awaits_piece(cq))
         return 1;
     bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
+    if (slu_soft_is_starved(cq)) {
+        atomic_store(&cq->restless, true);
+        slu_soft_helper_kick(cq);
+    }
     atomic_store(&cq->armed, 1);
     return more || cq->head != cq->tail || slu_soft_has_messages(cq) || cq->overrun;
 }

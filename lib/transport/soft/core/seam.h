@@ -36,6 +36,8 @@ bool slu_soft_tcp_poll(struct soft_tcp *tcp);
 void slu_soft_tcp_flush_urgent(struct soft_cq *cq); /* all except those held back now */
 void slu_soft_tcp_flush_held(struct soft_cq *cq);   /* those held for long enough */
 void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* all, also those held back */
+/* Sends again what the system had no memory for. */
+void slu_soft_tcp_feed(struct soft_cq *cq);
 
 /* shm: the connections of a CQ that go through shared memory. */
 bool slu_soft_shm_poll(struct soft_cq *cq);  /* polls hot connections; true: one had something */

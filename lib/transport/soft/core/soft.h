@@ -303,6 +303,7 @@ struct soft_cq {
     uint32_t hot_count;
     struct soft_tcp *hot; /* of the shared ones, those that are polled */
     atomic_bool restless; /* it was left while a connection was hot: the helper is to poll */
+    atomic_bool starved;  /* the system had no memory for a send: see tcp/starved.c */
     uint32_t polls;
     int64_t served;   /* when the sockets of cold connections were last polled */
     uint32_t directs; /* requests executed at once since the connections were polled */
@@ -337,6 +338,11 @@ static inline uint32_t slu_soft_ring_size(uint32_t depth)
 static inline struct soft_context *slu_soft_context(const struct soft_qp *qp)
 {
     return (struct soft_context *)qp->base.pd->context;
+}
+
+static inline bool slu_soft_is_starved(struct soft_cq *cq)
+{
+    return atomic_load_explicit(&cq->starved, memory_order_relaxed);
 }
 
 static inline struct soft_context *slu_soft_cq_context(const struct soft_cq *cq)

@@ -186,8 +186,12 @@ static bool tick(struct soft_helper *helper, struct soft_cq *cq)
             slu_soft_cq_give_back(cq);
         return false;
     }
-    if (stays_inside(cq))
-        return !switch_off(cq);
+    if (stays_inside(cq)) {
+        if (!slu_soft_is_starved(cq))
+            return !switch_off(cq);
+        slu_soft_cq_wake(cq);
+        return true;
+    }
     if (activity != cq->tick_activity) {
         cq->tick_activity = activity;
         return true;

@@ -52,6 +52,16 @@ static void fail_join(struct soft_tcp *tcp, const char *loss)
     slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
 }
 
+/* Handles the result of sending an offer or verdict. Until it is sent, nothing is received. */
+static void note_sent(struct soft_tcp *tcp, int err)
+{
+    if (slu_is_shortage(-err))
+        slu_soft_tcp_starve(tcp);
+    else if (err == -EAGAIN)
+        fail_join(tcp, "the peer's socket is full from the start");
+    /* Other errors mean that the socket has ended, which is detected later. */
+}
+
 void slu_soft_shm_join(struct soft_tcp *tcp)
 {
     struct offer offer = {.version = OFFER_VERSION, .token = slu_soft_shm_token()};
@@ -63,9 +73,7 @@ void slu_soft_shm_join(struct soft_tcp *tcp)
     int err = slu_soft_shm_tell(tcp->fd, &offer, sizeof(offer), fd);
     if (fd >= 0)
         slu_fd_close(fd);
-    /* Other errors mean that the socket has ended, which is detected later. */
-    if (err == -EAGAIN)
-        fail_join(tcp, "the peer's socket is full from the start");
+    note_sent(tcp, err);
 }
 
 /* Receives length bytes. Returns 1 when they are complete, 0 if not yet, -1 at the end. */
@@ -89,6 +97,12 @@ static int hear(struct soft_tcp *tcp, uint32_t length)
     return 1;
 }
 
+static void send_verdict(struct soft_tcp *tcp)
+{
+    uint8_t verdict = tcp->shm->usable ? 1 : 0;
+    note_sent(tcp, slu_soft_shm_tell(tcp->fd, &verdict, sizeof(verdict), -1));
+}
+
 /* Checks the peer's offer and answers whether it is usable. False: the offer is invalid. */
 static bool judge(struct soft_tcp *tcp)
 {
@@ -102,8 +116,7 @@ static bool judge(struct soft_tcp *tcp)
     shm->usable =
         offer.has_segment == 1 && shm->writer.segment != NULL && shm->reader.segment != NULL;
     shm->stage = SHM_JUDGING;
-    uint8_t verdict = shm->usable ? 1 : 0;
-    slu_soft_shm_tell(tcp->fd, &verdict, sizeof(verdict), -1);
+    send_verdict(tcp);
     return true;
 }
 
@@ -145,7 +158,7 @@ void slu_soft_shm_join_event(struct soft_tcp *tcp)
     SLU_KEEP_ERRNO;
     int heard = 1;
     bool sound = true;
-    while (tcp->phase == PHASE_JOINING && sound && heard == 1) {
+    while (tcp->phase == PHASE_JOINING && !tcp->starved && sound && heard == 1) {
         bool offering = tcp->shm->stage == SHM_OFFERING;
         heard = hear(tcp, offering ? OFFER_BYTES : 1);
         if (heard == 1)
@@ -159,6 +172,18 @@ void slu_soft_shm_join_event(struct soft_tcp *tcp)
                 tcp->qp->qpn);
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
     }
+}
+
+void slu_soft_shm_join_again(struct soft_tcp *tcp)
+{
+    if (tcp->shm->stage == SHM_OFFERING) {
+        slu_soft_shm_unmap(tcp->shm->reader.segment, SHM_SEGMENT_BYTES);
+        slu_soft_shm_join(tcp);
+    } else {
+        send_verdict(tcp);
+    }
+    if (tcp->phase == PHASE_JOINING)
+        slu_soft_shm_join_event(tcp);
 }
 
 void slu_soft_shm_part(struct soft_tcp *tcp)

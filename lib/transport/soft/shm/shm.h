@@ -191,15 +191,6 @@ int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
 /* Sends a message with its argument, likewise. */
 int slu_soft_shm_say(struct soft_tcp *tcp, enum shm_socket_word word, const void *argument,
                      size_t length, int fd);
-/*
- * Wakes a peer that sleeps and waits for what was published. If the socket is full, the bell is not
- * needed: unread messages wake the peer.
- */
-static inline void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
-{
-    slu_soft_shm_say(tcp, SHM_WORD_BELL, NULL, 0, -1);
-}
-
 /* messages.c */
 /* Reads the socket empty. False: it has ended. *sound: all messages were valid. */
 bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound);

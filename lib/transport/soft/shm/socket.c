@@ -35,6 +35,12 @@ int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd)
     return err == 0 && (size_t)sent < length ? -EAGAIN : err;
 }
 
+void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
+{
+    if (slu_is_shortage(-slu_soft_shm_say(tcp, SHM_WORD_BELL, NULL, 0, -1)))
+        slu_soft_tcp_starve(tcp);
+}
+
 int slu_soft_shm_say(struct soft_tcp *tcp, enum shm_socket_word word, const void *argument,
                      size_t length, int fd)
 {

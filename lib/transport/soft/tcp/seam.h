@@ -13,6 +13,13 @@ bool slu_soft_shm_offer(struct soft_tcp *tcp);
 /* Negotiates what carries the frames, after a Unix socket to the peer was attached. */
 void slu_soft_shm_join(struct soft_tcp *tcp);
 void slu_soft_shm_join_event(struct soft_tcp *tcp);
+/* Goes on with the negotiation where the system had no memory. */
+void slu_soft_shm_join_again(struct soft_tcp *tcp);
+/*
+ * Wakes a peer that sleeps and waits for what was published. If the socket is full, this is not
+ * needed: unread messages wake the peer.
+ */
+void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
 /* Ends sharing and gives back all its memory. */
 void slu_soft_shm_part(struct soft_tcp *tcp);
 

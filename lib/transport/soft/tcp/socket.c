@@ -32,7 +32,7 @@ void slu_soft_tcp_remove_socket(struct soft_tcp *tcp)
     SOFT_REMOVE(tcp, all);
     cq->sockets--;
     tcp->fd = -1;
-    tcp->blocked = false;
+    tcp->blocked = tcp->starved = false;
 }
 
 void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events)

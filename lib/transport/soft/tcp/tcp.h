@@ -96,7 +96,8 @@ struct soft_tcp {
     enum tcp_phase phase;
     bool broken;  /* sending failed; received bytes are still read */
     bool ended;   /* the peer will send no more */
-    bool blocked; /* waits for EPOLLOUT */
+    bool blocked; /* waits for EPOLLOUT, or for memory */
+    bool starved; /* the system had no memory for what is to be sent */
     bool due;     /* an acknowledgement is pending, to be sent with a request or alone */
     bool hasty;   /* the peer waits for it */
     bool held;    /* the acknowledgement waits for an answer of the program: see tcp/ack.c */
@@ -227,6 +228,10 @@ bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t len
 bool slu_soft_tcp_blame_reply(struct soft_tcp *tcp, const struct tcp_out *out);
 /* Returns whether a request does. If so, the request is done with an error. */
 bool slu_soft_tcp_blame_request(struct soft_tcp *tcp, const struct tcp_out *out);
+
+/* starved.c */
+/* Has the owner of the CQ send again later. Until then the connection counts as blocked. */
+void slu_soft_tcp_starve(struct soft_tcp *tcp);
 
 /* transmit.c */
 void slu_soft_tcp_push(struct soft_tcp *tcp);

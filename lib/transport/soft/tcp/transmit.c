@@ -493,13 +493,13 @@ static void commit(struct soft_tcp *tcp, struct batch *batch, uint64_t bytes)
 
 static void set_blocked(struct soft_tcp *tcp, bool blocked)
 {
-    if (tcp->blocked == blocked)
+    if (tcp->blocked == blocked && !tcp->starved)
         return;
     tcp->blocked = blocked;
     if (tcp->shared)
         return;
     /* Read while closing, too: if both sides closed without reading, neither could finish. */
-    slu_soft_tcp_watch(tcp, EPOLLIN | (blocked ? EPOLLOUT : 0));
+    slu_soft_tcp_watch(tcp, EPOLLIN | (blocked && !tcp->starved ? EPOLLOUT : 0));
 }
 
 /* Finds the frame whose memory could not be read. False: none, or it cannot be taken back. */
@@ -554,6 +554,10 @@ static bool push_batch(struct soft_tcp *tcp)
     if (batch.frame_count > 0)
         sent = transmit_touched(tcp, &batch);
     unpin_all(&batch);
+    if (sent < 0 && slu_is_shortage((int)-sent)) {
+        slu_soft_tcp_starve(tcp);
+        sent = 0;
+    }
     if (sent > 0) {
         tcp->moved |= SLU_MOVED_OUT;
         commit(tcp, &batch, (uint64_t)sent);
