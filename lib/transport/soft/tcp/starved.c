@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sends that the system refused for want of memory. No event tells when there is memory again. So
- * the owner of a CQ tries them again in each of its turns. While the program sleeps or is elsewhere,
- * the helper begins such a turn, or has the program begin one, once in a tick.
+ * the owner of a CQ tries them again in each of its turns. While the program sleeps or is
+ * elsewhere, the helper begins such a turn, or has the program begin one, once in a tick.
  */
 #include "transport/soft/tcp/seam.h"
 
