@@ -250,7 +250,6 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     world.ranks = plan->ranks != 0 ? plan->ranks : 2 + (uint32_t)sim_below(SIM_SYSTEM, 4);
     world.running = world.ranks;
     most_turns *= 1 + world.ranks / 16;
-    sim_pace = (int64_t)sim_number("pace", 1);
     world.processes = calloc(world.ranks, sizeof(struct sim_process *));
     world.streams = calloc(world.ranks, sizeof *world.streams);
     sim_require(world.processes != NULL && world.streams != NULL, "no memory for ranks");
@@ -259,6 +258,8 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     sim_hosts_make(plan->hosts != 0 ? plan->hosts
                                     : 1 + (uint32_t)sim_below(SIM_SYSTEM, world.ranks));
     choose_network();
+    sim_pace = 1 << (world.ranks <= 16 ? sim_below(SIM_SYSTEM, 5) : 0);
+    sim_pace = (int64_t)sim_number("pace", (uint64_t)sim_pace);
     sim_fabric_begin(plan->faults);
     sim_process_ended = process_ended;
     start(module, plan);

@@ -293,6 +293,35 @@ static void check_memory(void)
     mine.hash[now] = hash(traffic.area[now], traffic.used);
 }
 
+/* Posts empty requests to a peer until its queue is full. Nothing else is in flight to it. */
+static void fill_queue(uint32_t peer, uint32_t opcode, uint32_t depth)
+{
+    static struct sluice_request requests[256];
+    int posted;
+    must(depth <= sizeof requests / sizeof *requests, "a queue of %u requests", depth);
+    for (uint32_t i = 0; i < depth; i++) {
+        requests[i] = (struct sluice_request){.opcode = opcode, .peer = peer};
+    }
+    posted = sluice_multichannel_post(traffic.all, requests, depth, PATIENCE, NULL);
+    must(posted == (int)depth ||
+             sluice_multichannel_peer_state(traffic.all, peer) != SLUICE_STATE_READY,
+         "an empty queue of rank %u takes %d requests of %u: %s", peer, posted, depth,
+         posted < 0 ? sluice_last_error() : "");
+}
+
+/* At rest, all credits are back. */
+static void check_credits(void)
+{
+    for (uint32_t i = 0; i < traffic.ranks; i++) {
+        struct sluice_channel_info info = {.size = sizeof info};
+        if (sluice_multichannel_peer_state(traffic.all, i) == SLUICE_STATE_READY &&
+            sluice_multichannel_peer_query(traffic.all, i, &info) == 0) {
+            fill_queue(i, SLUICE_OP_RECEIVE, info.receive_depth);
+            fill_queue(i, SLUICE_OP_SEND, info.send_depth);
+        }
+    }
+}
+
 /* Posts work for the last time, and closes: nothing is touched any more. */
 static void close_all(void)
 {
@@ -301,7 +330,11 @@ static void close_all(void)
     size_t used = (size_t)traffic.ranks * 4 * bytes;
     struct sluice_sge sge;
     uint64_t before;
-    for (uint32_t i = 0; i < traffic.ranks && below(2); i++) {
+    bool full = below(2);
+    if (full) {
+        check_credits();
+    }
+    for (uint32_t i = 0; i < traffic.ranks && !full; i++) {
         for (uint32_t k = 0; k < 4; k++) {
             int result = sluice_mr_sge(traffic.area_mr[area], (i * 4 + k) * bytes, bytes, &sge);
             must(result == 0, "element: %s", sluice_last_error());
