@@ -60,6 +60,7 @@ dist_man3_MANS = \
 	%D%/sluice_multichannel_peer_reset.3 \
 	%D%/sluice_multichannel_post.3 \
 	%D%/sluice_multichannel_prepare.3 \
+	%D%/sluice_multichannel_receive_any.3 \
 	%D%/sluice_multichannel_scatter_send.3 \
 	%D%/sluice_multichannel_scatter_send_unpolled.3 \
 	%D%/sluice_multichannel_send.3 \

@@ -62,14 +62,15 @@ if [ -f "$archive" ]; then
 else
   skip 'names shared between files start with sluice_ or slu_' 'no static library was built'
 fi
-# Calls that post requests take these or their elements; those of prepared lists post nothing, and
-# an agent's are of two agents and not of a channel: tests/agent tries them.
+# Calls that post requests take these or their elements; those of prepared lists post nothing,
+# those of a pool are refused where receives are of one peer, and an agent's are of two agents and
+# not of a channel: test_pool and tests/agent try them.
 posting() {
   awk 'BEGIN { RS = "[*]/" } { sub(/\/[*].*/, ""); print }' "$srcdir"/include/sluice/*.h | awk '
     BEGIN { RS = ";" }
     /const struct sluice_(sge|request) \*/ && match($0, /sluice_[a-z0-9_]+\(/) {
       print substr($0, RSTART, RLENGTH - 1)
-    }' | grep -v -e '_list_prepare$' -e '^sluice_list_aim$' -e '^sluice_agent_' | sort -u
+    }' | grep -v -e '_list_prepare$' -e '^sluice_list_aim$' -e '^sluice_agent_' -e '_receive_any' | sort -u
 }
 
 in_table() {
@@ -90,10 +91,11 @@ posting >"$tmp/left"
 in_table >"$tmp/right"
 check 'calls that post requests (<) are rows of tests/support/forms.h (>)' same
 
-# But for arrivals, which are of channels without receives of their own; test_arrivals has them.
+# But for arrivals and pools, which are of channels without receives of their own; test_arrivals and
+# test_pool have them.
 # Histograms are compared with the counters by random sequences of test_engine.
 "$srcdir/scripts/update-map" --map | grep -E '^sluice_(prepared_)?(channel|multichannel|scope)_' |
-  grep -v -e '_arrivals$' -e '_histogram$' -e '_histogram_reset$' | sort >"$tmp/left"
+  grep -v -e '_arrivals$' -e '_histogram$' -e '_histogram_reset$' -e '_receive_any' | sort >"$tmp/left"
 soaked >"$tmp/right"
 check 'calls of channels and scopes (<) are those of the soak (>)' same
 finish

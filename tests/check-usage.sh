@@ -19,6 +19,7 @@ _(rank|ranks|peers|missing|fd|histogram|histogram_reset)$
 ^sluice_agent_(message_bytes|message_length|message_peer|mr_peer)$
 ^sluice_node_(context|exchange|multichannel|pd)$
 ^sluice_multichannel_peer_remote$
+^sluice_multichannel_receive_any_room$
 ^sluice_verbs_(channel_qp|context|mr|multichannel_qp|pd)$
 # name memory or endpoints, by arithmetic
 ^sluice_mr_(addr|length|lkey|page_size|remote|sge|sge_at)$

@@ -3,6 +3,8 @@
  * Works of many ranks: exchanges in lockstep, lists to all peers, barriers and allgathers.
  * An iteration is one step of all ranks.
  */
+#include <string.h>
+
 #include "ways.h"
 
 struct lists {
@@ -10,6 +12,7 @@ struct lists {
     struct sluice_handle handles[2][16];
     struct sluice_peer_remote_mr shared[16];
     uint32_t peers[16], count; /* the others */
+    uint64_t messages[16];     /* of each rank, in this measurement */
     bool posted;
 };
 
@@ -313,6 +316,64 @@ static void exchange_arrivals(struct rank *rank, uint64_t count)
     }
 }
 
+/* Posts receives of the pool to all places for messages but the first. */
+static void post_pool(struct rank *rank, struct lists *lists)
+{
+    struct sluice_request requests[POOL_COUNT - 1];
+
+    for (uint32_t i = 0; i < POOL_COUNT - 1; i++)
+        requests[i] = lists->receives[i / lists->count % 2][i % lists->count];
+    if (!lists->posted)
+        MUST(sluice_multichannel_receive_any_unpolled(rank->all, requests, POOL_COUNT - 1, NULL));
+    lists->posted = true;
+}
+
+/* Takes one message and posts a receive in its place. */
+static void take_any(struct rank *rank, struct lists *lists)
+{
+    struct sluice_completion done;
+
+    MUST(sluice_multichannel_next(rank->all, DEADLINE, &done));
+    if (done.opcode != SLUICE_OP_RECEIVE)
+        return;
+    MUST(done.error);
+    lists->messages[done.peer]++;
+    MUST(sluice_multichannel_receive_any_unpolled(rank->all, lists->receives[0], 1, NULL));
+}
+
+/* Each rank sends to all, and takes their messages from its pool, whoever is first. */
+static void exchange_any(struct rank *rank, uint64_t count)
+{
+    struct lists *lists = rank->state;
+
+    post_pool(rank, lists);
+    meet(rank);
+    for (uint64_t step = 1; step <= count; step++) {
+        MUST(sluice_multichannel_scatter_send(rank->all, lists->sends, lists->count, DEADLINE,
+                                              NULL));
+        for (uint32_t i = 0; i < lists->count; i++)
+            while (lists->messages[lists->peers[i]] < step)
+                take_any(rank, lists);
+    }
+    memset(lists->messages, 0, sizeof lists->messages);
+    meet(rank);
+}
+
+/* Two ranks send and receive in turn, with receives of the pool. */
+static void echo_any(struct rank *rank, uint64_t count)
+{
+    const struct lists *lists = rank->state;
+    const struct sluice_sge *to = &lists->sends[0].sge, *from = &lists->receives[0][0].sge;
+
+    for (uint64_t i = 0; i < count; i++) {
+        if (rank->rank == 0)
+            MUST(sluice_multichannel_send(rank->all, 1, to, 1, DEADLINE));
+        MUST(sluice_multichannel_receive_any(rank->all, from, 1, DEADLINE, NULL));
+        if (rank->rank == 1)
+            MUST(sluice_multichannel_send(rank->all, 0, to, 1, DEADLINE));
+    }
+}
+
 static void node_barrier(struct rank *rank, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -396,6 +457,10 @@ const struct way ways_group[] = {
     WAY(exchange_arrivals, "exchange_ahead", "exchange",
         "multichannel_write_immediate multichannel_wait_arrivals multichannel_arrivals", ARRIVALS,
         FEW, SMALL),
+    WAY(exchange_any, "exchange_ahead", "exchange",
+        "multichannel_receive_any_unpolled multichannel_next multichannel_scatter_send", POOL, FEW,
+        STEP_SIZES),
+    WAY(echo_any, "echo_blocking", NULL, "multichannel_receive_any", POOL, TWO, SIZES),
     WAY(scatter_then_gather, "answer_immediate", "scatter_gather",
         "multichannel_scatter_send multichannel_receive multichannel_send "
         "multichannel_gather_receive",

@@ -166,6 +166,8 @@ static void open_rank(struct rank *rank)
             MAKE(sluice_mr_cache_create(rank->pd, SLUICE_ACCESS_LOCAL_WRITE, NULL));
     if (rank->way->needs & ARRIVALS)
         attr.arrival_tags = 16;
+    if (rank->way->needs & POOL)
+        attr.receive_pool = POOL_COUNT;
     if (rank->way->needs & CHANNEL)
         rank->channel = connect_channel(rank, &attr);
     if (rank->way->needs & NODE) {

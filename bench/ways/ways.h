@@ -24,9 +24,11 @@ enum {
     CACHE = 1 << 4,    /* connections have a cache of registrations */
     SELF = 1 << 5,     /* runs within one context only */
     APART = 1 << 6,    /* runs between processes only */
+    POOL = 1 << 7,     /* connections share POOL_COUNT receives */
 };
 
 #define BLOCK_COUNT 64u
+#define POOL_COUNT 32u
 
 /* Common sizes. */
 #define SMALL \

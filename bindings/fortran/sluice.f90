@@ -462,7 +462,7 @@ module sluice
 
     ! sluice/channel.h
     type, public, bind(c) :: sluice_channel_attr
-        integer(c_int32_t) :: size = 136_c_int32_t
+        integer(c_int32_t) :: size = 144_c_int32_t
         integer(c_int32_t) :: flags = 0_c_int32_t
         integer(c_int32_t) :: send_depth = 0_c_int32_t
         integer(c_int32_t) :: receive_depth = 0_c_int32_t
@@ -491,6 +491,8 @@ module sluice
         integer(c_int32_t) :: stripe_least = 0_c_int32_t
         type(c_ptr) :: mr_cache = c_null_ptr
         integer(c_int64_t) :: staging = 0_c_int64_t
+        integer(c_int32_t) :: receive_pool = 0_c_int32_t
+        integer(c_int32_t) :: receive_pool_low = 0_c_int32_t
     end type sluice_channel_attr
 
     ! sluice/channel.h
@@ -965,6 +967,9 @@ module sluice
     public :: sluice_multichannel_wake
     public :: sluice_multichannel_arrivals
     public :: sluice_multichannel_wait_arrivals
+    public :: sluice_multichannel_receive_any_unpolled
+    public :: sluice_multichannel_receive_any
+    public :: sluice_multichannel_receive_any_room
     public :: sluice_list_free
     public :: sluice_channel_list_prepare
     public :: sluice_multichannel_list_prepare
@@ -2373,6 +2378,31 @@ module sluice
             integer(c_int64_t), value :: timeout
             integer(c_int) :: outcome
         end function sluice_multichannel_wait_arrivals
+        function c_sluice_multichannel_receive_any_unpolled(multichannel, requests, count, &
+            handles) bind(c, name="sluice_multichannel_receive_any_unpolled") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            type(sluice_request), intent(in) :: requests(*)
+            integer(c_int32_t), value :: count
+            type(c_ptr), value :: handles
+            integer(c_int) :: outcome
+        end function c_sluice_multichannel_receive_any_unpolled
+        function c_sluice_multichannel_receive_any(multichannel, sges, sge_count, deadline, &
+            completion) bind(c, name="sluice_multichannel_receive_any") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            type(c_ptr), value :: sges
+            integer(c_int32_t), value :: sge_count
+            integer(c_int64_t), value :: deadline
+            type(sluice_completion), intent(inout) :: completion
+            integer(c_int) :: outcome
+        end function c_sluice_multichannel_receive_any
+        function sluice_multichannel_receive_any_room(multichannel) bind(c, &
+            name="sluice_multichannel_receive_any_room") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            integer(c_int) :: outcome
+        end function sluice_multichannel_receive_any_room
         subroutine sluice_list_free(list) bind(c, name="sluice_list_free")
             import
             type(c_ptr), value :: list
@@ -4460,6 +4490,37 @@ contains
         if (present(due)) due_at = c_loc(due)
         outcome = c_sluice_multichannel_arm(multichannel, due_at)
     end function sluice_multichannel_arm
+
+    function sluice_multichannel_receive_any_unpolled(multichannel, requests, count, &
+        handles) result(outcome)
+        type(c_ptr), intent(in) :: multichannel
+        type(sluice_request), intent(in) :: requests(*)
+        integer(c_int32_t), intent(in) :: count
+        type(sluice_handle), intent(inout), optional, target :: handles(*)
+        integer(c_int) :: outcome
+        type(c_ptr) :: handles_at
+
+        handles_at = c_null_ptr
+        if (present(handles)) handles_at = c_loc(handles(1))
+        outcome = c_sluice_multichannel_receive_any_unpolled(multichannel, requests, count, &
+            handles_at)
+    end function sluice_multichannel_receive_any_unpolled
+
+    function sluice_multichannel_receive_any(multichannel, sges, sge_count, deadline, &
+        completion) result(outcome)
+        type(c_ptr), intent(in) :: multichannel
+        type(sluice_sge), intent(in), optional, target :: sges(*)
+        integer(c_int32_t), intent(in) :: sge_count
+        integer(c_int64_t), intent(in) :: deadline
+        type(sluice_completion), intent(inout) :: completion
+        integer(c_int) :: outcome
+        type(c_ptr) :: sges_at
+
+        sges_at = c_null_ptr
+        if (present(sges)) sges_at = c_loc(sges(1))
+        outcome = c_sluice_multichannel_receive_any(multichannel, sges_at, sge_count, deadline, &
+            completion)
+    end function sluice_multichannel_receive_any
 
     function sluice_list_aim(list, index, sge, remote_offset) result(outcome)
         type(c_ptr), intent(in) :: list

@@ -378,6 +378,47 @@ SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint32_t tag,
                                   uint64_t count, int64_t timeout);
 
+/*
+ * Posts receives that all peers share, if the multichannel has a pool of them (receive_pool in its
+ * attributes). A message of any peer takes one of them; the completion names the peer. Peers then
+ * have no receives of their own, and requests to receive from one peer are refused, -EINVAL.
+ *
+ * The requests' peers are ignored; the opcodes are NONE or RECEIVE, and they have no blocks. Posts
+ * the longest prefix of the list for which the pool has room, and returns its length. A receive in
+ * the pool has no deadline: it waits until a message takes it, while peers come, fail and are
+ * reset, and is dropped without a result when the multichannel is closed. Flush and shutdown do not
+ * wait for it. Messages take receives in any order, those of one peer in the order of sending.
+ *
+ * -EINVAL: there is no pool, or a request is wrong; -EAGAIN: the pool is full; -EBUSY: a scope is
+ * open; -EIO, -ENOMEM: the device refused it. Handles as of sluice_multichannel_post(): a wait for
+ * one returns -ENOTCONN if no peer is connected; cancelling one harms no peer on soft, unless a
+ * message is on its way to it for a second, and is -EOPNOTSUPP on a device.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_receive_any_unpolled(struct sluice_multichannel *multichannel,
+                                         const struct sluice_request *requests, uint32_t count,
+                                         struct sluice_handle *handles);
+
+/*
+ * Posts one receive to the pool, behind those that are there, and waits until a message has taken
+ * it. A failure names the peer in the completion, if that is not NULL. -ETIMEDOUT: no message came
+ * by the deadline, and no peer has failed by that; the receive was taken back. -ENOTCONN: no peer
+ * is connected, or none any more. -EOPNOTSUPP: a device cannot take a receive back: nothing was
+ * posted. Else as sluice_multichannel_receive() and sluice_multichannel_receive_any_unpolled().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_receive_any(struct sluice_multichannel *multichannel,
+                                const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
+                                struct sluice_completion *completion);
+
+/*
+ * Returns how many receives the pool has room for, or 0 while more than receive_pool_low of them
+ * are posted: a program that posts so many after each poll refills the pool in batches. -EINVAL:
+ * not a multichannel, or there is no pool.
+ */
+SLUICE_EXPORT int
+sluice_multichannel_receive_any_room(const struct sluice_multichannel *multichannel);
+
 #ifdef __cplusplus
 }
 #endif

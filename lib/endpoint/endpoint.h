@@ -23,6 +23,8 @@
 
 /* The peer understands the farewell, which tells why a connection ends. */
 #define SLU_KNOWS_FAREWELL 1
+/* It receives from a pool: a message that cannot be early is announced, and waits for a receive. */
+#define SLU_KNOWS_WANT 2
 
 /* An IP address and TCP port. */
 struct slu_address {

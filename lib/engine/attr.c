@@ -16,6 +16,7 @@
 #define SPIN_MOST SLUICE_S(1)
 #define ARRIVAL_TAGS_MOST (1u << 20)
 #define STAGING_MOST (UINT64_C(1) << 32)
+#define POOL_MOST 65536
 #define KEEPALIVE_LEAST SLUICE_MS(1)
 #define KEEPALIVE_MOST SLUICE_S(3600)
 #define REMOTE_ACCESS \
@@ -266,6 +267,57 @@ static int apply_arrivals(struct slu_engine *engine, const struct sluice_channel
     return 0;
 }
 
+static int check_pool(const struct slu_tcontext *device, const struct sluice_channel_attr *attr)
+{
+    uint32_t pool = attr->receive_pool;
+
+    if (pool > POOL_MOST)
+        return slu_misuse(EINVAL, "sluice_channel_attr.receive_pool is %u, must be in 0..%u", pool,
+                          POOL_MOST);
+    if (attr->receive_pool_low > 0 && attr->receive_pool_low >= pool)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.receive_pool_low is %u, must be less than "
+                          "receive_pool, which is %u",
+                          attr->receive_pool_low, pool);
+    if (pool == 0)
+        return 0;
+    if (attr->arrival_tags != 0)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.receive_pool is %u, but with arrival_tags (%u) all "
+                          "receives are the library's",
+                          pool, attr->arrival_tags);
+    if (attr->queue_pairs > 1)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.receive_pool is %u, but queue_pairs is %u: peers "
+                          "that share receives have one queue pair each",
+                          pool, attr->queue_pairs);
+    if (device->max_pool_depth == 0)
+        return slu_fail(EOPNOTSUPP,
+                        "sluice_channel_attr.receive_pool is %u, but device %s has no receives "
+                        "that peers share",
+                        pool, device->device);
+    if (pool > device->max_pool_depth)
+        return slu_fail(EINVAL, "sluice_channel_attr.receive_pool is %u, this device allows 1..%u",
+                        pool, device->max_pool_depth);
+    return 0;
+}
+
+/* With a pool, the depth of the receive queue is the share of a peer. */
+static int apply_pool(struct slu_engine *engine, const struct slu_tcontext *device,
+                      const struct sluice_channel_attr *attr)
+{
+    uint32_t low = attr->receive_pool_low != 0 ? attr->receive_pool_low : attr->receive_pool / 2;
+    int error = check_pool(device, attr);
+
+    if (error < 0 || attr->receive_pool == 0)
+        return error;
+    engine->pool_limits = (struct slu_pool_limits){
+        .depth = attr->receive_pool, .low = low, .share = engine->attr.receive_depth};
+    engine->attr.pool_share = engine->attr.receive_depth;
+    engine->attr.receive_depth = 0;
+    return 0;
+}
+
 static int apply_staging(struct slu_engine *engine, uint64_t staging)
 {
     if (staging > STAGING_MOST)
@@ -314,6 +366,8 @@ static int apply_all(struct slu_engine *engine, const struct sluice_pd *pd,
         error = apply_keepalive(engine, attr.keepalive);
     if (error == 0)
         error = apply_arrivals(engine, &attr);
+    if (error == 0)
+        error = apply_pool(engine, device, &attr);
     if (error == 0)
         error = apply_staging(engine, attr.staging);
     if (error == 0)

@@ -114,6 +114,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
         error = listed_of_handshake(engine->transport->qp_connect(peer->qp, &decoded));
     if (error == 0) {
         peer->state = SLUICE_STATE_READY;
+        engine->ready_count++;
         slu_peer_tell_state(engine, peer);
         peer->name.remote_identity = decoded.identity;
         peer->name.remote_generation = decoded.generation;
@@ -137,6 +138,9 @@ void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
         engine->next_drain = peer->drain_by;
     slu_peer_await_idle(engine, peer);
     slu_peer_abandon(engine, peer);
+    /* Receives of the pool that the queue pair has used are of this peer, not of its successor. */
+    if (engine->pool != NULL)
+        slu_progress_all(engine);
     SLU_PROBE4(drain_end, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);
 }

@@ -14,6 +14,7 @@
 #include "engine/peer/arrivals.h"
 #include "engine/progress/progress.h"
 #include "engine/request/message.h"
+#include "engine/ring/pool.h"
 #include "engine/statistics/timing.h"
 #include "memory/mr_cache.h"
 #include "memory/release.h"
@@ -52,7 +53,8 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
 {
     uint32_t max_depth = device->max_cq_depth;
     uint64_t sends = (uint64_t)engine->attr.send_depth * engine->peer_count;
-    uint64_t receives = (uint64_t)engine->attr.receive_depth * engine->peer_count;
+    uint64_t receives =
+        (uint64_t)engine->attr.receive_depth * engine->peer_count + engine->pool_limits.depth;
     uint64_t total = sends + receives;
 
     engine->entries_shared = total + engine->peer_count + further > device->max_cq_entries;
@@ -157,12 +159,31 @@ static bool uses(const struct slu_memory_user *user, const struct slu_memory *me
      * Check the lists first. Aiming a list pins its requests in flight in the rings before it
      * changes the address in the list, so this order misses neither.
      */
-    bool used = slu_lists_use(engine, memory);
+    bool used = slu_lists_use(engine, memory) || slu_pool_uses(engine, memory);
 
     for (uint32_t i = 0; i < engine->peer_count && !used; i++)
         for (uint32_t k = 0; k < SLU_RINGS && !used; k++)
             used = slu_ring_uses(&engine->peers[i].rings[k], engine->attr.max_sge, memory);
     return used;
+}
+
+/* Creates the pool, which the queue pairs of all peers will use. */
+static int create_pool(struct slu_engine *engine)
+{
+    const struct slu_pool_attr attr = {.depth = engine->pool_limits.depth,
+                                       .max_sge = engine->attr.max_sge};
+    int error;
+
+    engine->no_receives = engine->arrivals != NULL || attr.depth > 0;
+    if (attr.depth == 0)
+        return 0;
+    error = slu_pool_make(engine);
+    if (error == 0)
+        error = slu_listed(engine->transport->pool_create(engine->pd->transport, engine->cq, &attr,
+                                                          &engine->pool->receives));
+    if (error == 0)
+        engine->attr.pool = engine->pool->receives;
+    return error;
 }
 
 static void join_pd(struct slu_engine *engine)
@@ -212,6 +233,8 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
         error = create_queues(engine);
     if (error == 0)
         error = slu_arrivals_create(engine);
+    if (error == 0)
+        error = create_pool(engine);
     if (error == 0)
         error = slu_scope_create(engine);
     if (error == 0)
@@ -279,6 +302,8 @@ void slu_engine_destroy(struct slu_engine *engine)
     slu_pd_leave(engine->pd, &engine->memory_user);
     if (slu_has_releases())
         slu_releases_look();
+    if (engine->attr.pool != NULL)
+        engine->transport->pool_destroy(engine->attr.pool);
     if (engine->cq != NULL)
         engine->transport->cq_destroy(engine->cq);
     if (engine->discarded > 0)
@@ -292,6 +317,7 @@ void slu_engine_destroy(struct slu_engine *engine)
     if (engine->cache != NULL)
         slu_mr_cache_release(engine->cache);
     free(engine->arrivals);
+    slu_pool_free(engine);
     free(engine->peers);
     slu_pd_release(engine->pd);
     free(engine);

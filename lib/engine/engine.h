@@ -28,6 +28,7 @@
 #include "engine/peer/peer.h"
 #include "engine/peer/words.h"
 #include "engine/poll/poll.h"
+#include "engine/post/pool.h"
 #include "engine/post/post.h"
 #include "engine/progress/wait.h"
 #include "engine/request/parts.h"

@@ -29,6 +29,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/post/chain.c \
 	%D%/post/chain.h \
 	%D%/post/detached.c \
+	%D%/post/pool.c \
+	%D%/post/pool.h \
 	%D%/post/post.c \
 	%D%/post/post.h \
 	%D%/post/submit.c \
@@ -58,6 +60,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/ring/id.h \
 	%D%/ring/order.c \
 	%D%/ring/order.h \
+	%D%/ring/pool.c \
+	%D%/ring/pool.h \
 	%D%/ring/result.c \
 	%D%/ring/result.h \
 	%D%/ring/ring.c \

@@ -16,6 +16,7 @@
 #include "engine/life.h"
 #include "engine/progress/progress.h"
 #include "engine/request/message.h"
+#include "engine/ring/pool.h"
 #include "engine/statistics/timing.h"
 
 int slu_index_create(struct slu_engine *engine, struct slu_peer *peer, uint32_t index)
@@ -132,6 +133,7 @@ static void mark_results(struct slu_engine *engine, uint32_t index)
             if (ring->entries[i].state == SLU_ENTRY_DONE)
                 ring->entries[i].marks.flags |= SLUICE_PEER_REMOVED;
     }
+    slu_pool_mark_removed(engine, index);
     for (uint32_t i = 0; i < SLU_FAILURES; i++)
         if (engine->failures[i].completion.peer == index)
             engine->failures[i].completion.flags |= SLUICE_PEER_REMOVED;

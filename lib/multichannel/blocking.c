@@ -39,6 +39,15 @@ int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32
                                completion);
 }
 
+int sluice_multichannel_receive_any(struct sluice_multichannel *multichannel,
+                                    const struct sluice_sge *sges, uint32_t sge_count,
+                                    int64_t deadline, struct sluice_completion *completion)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_pool_receive(multichannel->base.engine, sges, sge_count, deadline, completion)
+               : slu_not_a_multichannel(multichannel);
+}
+
 int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
                               const struct sluice_sge *sges, uint32_t sge_count,
                               const struct sluice_remote_mr *remote, int64_t deadline)

@@ -133,6 +133,21 @@ int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *mul
     return slu_post_source(multichannel->base.engine, &source, deadline, handles);
 }
 
+int sluice_multichannel_receive_any_unpolled(struct sluice_multichannel *multichannel,
+                                             const struct sluice_request *requests, uint32_t count,
+                                             struct sluice_handle *handles)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_pool_post(multichannel->base.engine, requests, count, handles)
+               : slu_not_a_multichannel(multichannel);
+}
+
+int sluice_multichannel_receive_any_room(const struct sluice_multichannel *multichannel)
+{
+    return slu_is_multichannel(multichannel) ? slu_pool_refill(multichannel->base.engine)
+                                             : slu_not_a_multichannel(multichannel);
+}
+
 int sluice_multichannel_poll(struct sluice_multichannel *multichannel,
                              struct sluice_completion *completions, uint32_t count)
 {

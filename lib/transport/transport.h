@@ -44,6 +44,7 @@ struct slu_tcontext {
     int32_t numa_node;
     uint32_t max_send_depth; /* not counting the one that qp_probe() takes */
     uint32_t max_receive_depth;
+    uint32_t max_pool_depth; /* receives of a pool; 0: it has no pools */
     uint32_t max_sge;
     uint32_t max_read_sge; /* of a read, if that is less */
     uint32_t max_inline;
@@ -97,6 +98,20 @@ struct slu_cq {
     struct slu_timing *timing; /* the engine's, or NULL: see engine/statistics/timing.h */
 };
 
+/*
+ * Base of a pool: receives that the queue pairs of a completion queue share. A message takes a
+ * receive when it comes, so an idle peer uses none.
+ */
+struct slu_tpool {
+    struct slu_tpd *pd;
+    struct slu_cq *cq;
+};
+
+struct slu_pool_attr {
+    uint32_t depth;
+    uint32_t max_sge;
+};
+
 /* Base of a queue pair. peer is the engine's: the index of its peer. */
 struct slu_qp {
     struct slu_tpd *pd;
@@ -135,7 +150,10 @@ struct slu_qp_attr {
     /* For a further queue pair of a peer, the first one: their endpoints differ only in qpn and
        psn. Otherwise NULL. */
     const struct slu_qp *first;
-    bool scarce; /* few completion entries: none for requests of the transport's own */
+    /* The pool that receives come from, or NULL. With a pool receive_depth is 0. */
+    struct slu_tpool *pool;
+    uint32_t pool_share; /* receives of the pool that the peer may use while the program is away */
+    bool scarce;         /* few completion entries: none for requests of the transport's own */
 };
 
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */
@@ -157,6 +175,15 @@ struct slu_qp_attr {
 static inline bool slu_id_is_own(uint64_t id)
 {
     return (id & SLU_ID_OWN_MASK) == SLU_ID_OWN;
+}
+
+/* Ids of receives of a pool have these lowest bits; no other ids have. */
+#define SLU_ID_POOL_MASK UINT64_C(0x3ffff)
+#define SLU_ID_POOL UINT64_C(0x14)
+
+static inline bool slu_id_is_pool(uint64_t id)
+{
+    return (id & SLU_ID_POOL_MASK) == SLU_ID_POOL;
 }
 
 /* The number of values of enum sluice_opcode, of which the last ones are atomic operations. */
@@ -198,7 +225,11 @@ struct slu_receive_wr {
  * A completion. On an error only id, status and vendor are valid. Completions
  * of the send queue of a queue pair come in the order of posting, and so do
  * those of its receive queue.
+ *
+ * Receives of a pool come in any order. The upper bits of their flags are the peer of the queue
+ * pair that took the receive, on an error as well.
  */
+#define SLU_WC_PEER_SHIFT 16
 struct slu_wc {
     uint64_t id;
     uint64_t bytes; /* of a receive */
@@ -342,6 +373,25 @@ struct slu_transport {
      * signal handlers may call it while the queue exists; keeps errno.
      */
     void (*cq_wake)(struct slu_cq *cq);
+
+    /*
+     * Makes a pool for the queue pairs of a queue, which has none yet; NULL if there are no pools.
+     * The pool is destroyed after its queue pairs, and before the queue. The receives that it still
+     * has then do not complete.
+     */
+    int (*pool_create)(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_pool_attr *attr,
+                       struct slu_tpool **pool);
+    void (*pool_destroy)(struct slu_tpool *pool);
+    /* Posts a chain, as post_receive() does. No queue pair fails if this fails. */
+    int (*pool_post)(struct slu_tpool *pool, struct slu_receive_wr *chain,
+                     struct slu_receive_wr **bad);
+    /*
+     * Takes back a receive that no message has used: true, and it does not complete. False: a
+     * message of a peer uses it, or a peer was promised the last receives; force: ends that
+     * connection and returns true, unless the receive has completed. NULL if the device cannot do
+     * it.
+     */
+    bool (*pool_take_back)(struct slu_tpool *pool, uint64_t id, bool force);
 
     int (*qp_create)(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                      struct slu_qp **qp);

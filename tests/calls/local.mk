@@ -18,6 +18,7 @@ test_programs += \
 	tests/test_messages \
 	tests/test_objects \
 	tests/test_peers \
+	tests/test_pool \
 	tests/test_reset \
 	tests/test_scale \
 	tests/test_scatter \
@@ -54,6 +55,7 @@ tests_test_messages_SOURCES = \
 	%D%/test_messages.c
 tests_test_objects_SOURCES = %D%/test_objects.c
 tests_test_peers_SOURCES = %D%/test_peers.c
+tests_test_pool_SOURCES = %D%/test_pool.c
 tests_test_reset_SOURCES = %D%/test_reset.c
 tests_test_scale_SOURCES = %D%/test_scale.c
 tests_test_scatter_SOURCES = %D%/test_scatter.c

@@ -108,6 +108,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     }
     if (slu_peer_over(peer))
         return;
+    engine->ready_count -= peer->state == SLUICE_STATE_READY;
     peer->state = SLUICE_STATE_FAILED;
     engine->epoch++;
     peer->failed_in = engine->call_number;
@@ -210,7 +211,8 @@ void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_
 
     *late = (struct slu_late){.time = time, .stand = {.heard = -1}};
     late->heard = slu_probe_heard(peer);
-    late->receives = slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0;
+    late->receives = slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0 ||
+                     (engine->pool != NULL && engine->pool->pending > 0);
     if (engine->transport->qp_stand != NULL)
         engine->transport->qp_stand(peer->qp, &late->stand);
 }

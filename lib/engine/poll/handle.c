@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "engine/poll/poll.h"
+#include "engine/post/pool.h"
 #include "engine/progress/progress.h"
 #include "engine/progress/wait.h"
 
@@ -43,7 +44,7 @@ static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t i
     struct slu_entry *entry = slu_ring_find(engine, ring, id);
 
     return SLU_LIKELY(entry != NULL && entry->owner < SLU_OWNERS_KEEP &&
-                      slu_ring_is_of_today(ring, id))
+                      (ring == NULL || slu_ring_is_of_today(ring, id)))
                ? entry
                : NULL;
 }
@@ -74,16 +75,18 @@ static int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64
 {
     if (SLU_UNLIKELY(entry == NULL))
         return find_failure(engine, id, false, completion) ? 0 : fail_stale();
-    slu_entry_result(entry, slu_id_peer(id), entry->marks.failed, completion);
+    slu_entry_result(entry, slu_entry_peer(id, entry), entry->marks.failed, completion);
     if (entry->state == SLU_ENTRY_DONE)
         slu_entry_seen(engine, entry);
     return 0;
 }
 
-/* Waits until an entry is not pending: 1, or -ETIMEDOUT or -EINTR. */
-static int await_entry(struct slu_engine *engine, const struct slu_entry *entry, int64_t timeout)
+/* Waits until an entry is not pending: 1, or -ETIMEDOUT, -EINTR or -ENOTCONN. */
+static int await_entry(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry,
+                       int64_t timeout)
 {
-    int ready = slu_wait_entry(engine, entry, true, slu_after(timeout));
+    int ready = slu_id_is_pool(id) ? slu_pool_await(engine, entry, slu_after(timeout))
+                                   : slu_wait_entry(engine, entry, true, slu_after(timeout));
 
     return ready != 0 ? ready : slu_fail(ETIMEDOUT, "the request is still pending");
 }
@@ -138,7 +141,7 @@ static __attribute__((noinline)) int wait_long(struct slu_engine *engine, uint64
     int result = 1;
 
     if (entry != NULL && entry->state == SLU_ENTRY_PENDING)
-        result = await_entry(engine, entry, timeout);
+        result = await_entry(engine, id, entry, timeout);
     return result > 0 ? see_result(engine, entry, id, completion) : result;
 }
 
@@ -203,9 +206,14 @@ int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
         return no_completion();
     slu_engine_enter(engine);
     entry = find_entry(engine, handle->id);
-    if (entry != NULL && entry->state == SLU_ENTRY_PENDING)
-        cancel_entry(engine, &engine->peers[slu_id_peer(handle->id)], entry);
-    error = see_result(engine, entry, handle->id, completion);
+    if (entry != NULL && entry->state == SLU_ENTRY_PENDING) {
+        if (slu_id_is_pool(handle->id))
+            error = slu_pool_cancel(engine, handle->id, entry);
+        else
+            cancel_entry(engine, &engine->peers[slu_id_peer(handle->id)], entry);
+    }
+    if (error == 0)
+        error = see_result(engine, entry, handle->id, completion);
     slu_engine_leave(engine);
     return error;
 }
@@ -214,12 +222,12 @@ int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
  * Detaches an entry, whose result is discarded. A pending request goes on, and its entry becomes
  * free at its end.
  */
-static void detach_entry(struct slu_engine *engine, struct slu_entry *entry)
+static void detach_entry(struct slu_engine *engine, uint64_t id, struct slu_entry *entry)
 {
     if (entry->state == SLU_ENTRY_DONE)
         slu_entry_seen(engine, entry);
     else if (entry->state == SLU_ENTRY_PENDING) {
-        engine->detached++;
+        engine->detached += !slu_id_is_pool(id); /* receives of the pool are counted there */
         engine->held[slu_opcode_queue(entry->opcode)]--;
     }
     entry->owner = SLU_OWNER_NOBODY;
@@ -236,7 +244,7 @@ int slu_detach(struct slu_engine *engine, const struct sluice_handle *handle)
     slu_engine_enter(engine);
     entry = find_entry(engine, handle->id);
     if (entry != NULL)
-        detach_entry(engine, entry);
+        detach_entry(engine, handle->id, entry);
     else if (!find_failure(engine, handle->id, true, &unused))
         error = fail_stale();
     slu_engine_leave(engine);

@@ -96,6 +96,8 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
 /* Returns whether work of the program is pending whose result can be polled. */
 static bool awaits_results(const struct slu_engine *engine)
 {
+    if (engine->pool != NULL && engine->pool->pending > 0 && engine->ready_count > 0)
+        return true;
     return engine->pending[SLU_SEND_QUEUE] + engine->pending[SLU_RECEIVE_QUEUE] >
            engine->scope.pending + engine->detached + slu_lists_pending(engine);
 }

@@ -12,6 +12,7 @@
 #include "engine/peer/probe.h"
 #include "engine/progress/wait.h"
 #include "engine/request/message.h"
+#include "engine/ring/pool.h"
 #include "memory/release.h"
 
 /* Check for events of the device once in this many polls that find nothing. */
@@ -223,11 +224,41 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
         end_entry(engine, peer, ring, id, entry);
 }
 
+/*
+ * Handles the completion of a receive of the pool. The queue pair that took it says whose message
+ * it was. A failure ends the connection to that peer, as that of a receive of its own would.
+ */
+static void end_shared(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    struct slu_entry *entry = slu_pool_find(engine, wc->id);
+    uint32_t index = wc->flags >> SLU_WC_PEER_SHIFT;
+    struct slu_peer *peer;
+
+    if (entry == NULL || entry->state != SLU_ENTRY_PENDING || index >= engine->peer_count) {
+        engine->discarded++;
+        return;
+    }
+    peer = &engine->peers[index];
+    slu_pool_untake(engine, entry);
+    if (wc->status != SLUICE_STATUS_SUCCESS) {
+        fail_work(engine, peer, entry, wc);
+        judge_failure(engine, peer, wc->id, entry);
+    } else {
+        entry->bytes = wc->bytes;
+        entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
+        slu_entry_set_immediate(entry, wc->immediate);
+        slu_count_success(engine, peer, wc->id, entry);
+    }
+    slu_pool_give(engine, wc->id, entry, index);
+}
+
 /* Arrivals come first: where they are counted, they are frequent. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
 {
     if (wc->id % SLU_ID_STEP == SLU_ID_ARRIVAL)
         slu_arrival_ended(engine, wc);
+    else if (slu_id_is_pool(wc->id))
+        end_shared(engine, wc);
     else if (slu_id_is_part(wc->id))
         end_request(engine, wc, slu_part_request(engine, wc->id), slu_part_of(wc->id));
     else if (slu_id_ring(wc->id) < SLU_RINGS)

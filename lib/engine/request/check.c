@@ -242,6 +242,48 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     return error;
 }
 
+/* Checks one receive for the pool. Its peer is ignored. */
+static int check_shared(const struct slu_engine *engine, const struct slu_source *source,
+                        uint32_t i)
+{
+    struct slu_item item;
+    int error = check_sges(engine, slu_source_request(source, i), SLUICE_OP_RECEIVE, i);
+
+    if (error < 0)
+        return error;
+    slu_source_item(source, i, &item);
+    error = check_opcode(&item, i);
+    if (error == 0)
+        error = check_reserved(item.request, i);
+    if (error == 0 && item.request->blocks != NULL)
+        error = slu_misuse(EINVAL, "request %u has blocks: a receive of the pool has none", i);
+    if (error == 0)
+        error = check_flags(engine, &item, i);
+    if (error == 0)
+        error = check_length(engine, &item, i);
+    if (error == 0 && (item.request->flags & SLUICE_PLAIN_MEMORY) != 0)
+        error = slu_borrow_check(engine, &item, i);
+    return error;
+}
+
+int slu_shared_check(const struct slu_engine *engine, const struct slu_source *source)
+{
+    uint32_t flags = 0;
+    int error = 0;
+
+    if (engine->pool == NULL)
+        return slu_misuse(EINVAL, "there is no pool of receives: sluice_channel_attr.receive_pool "
+                                  "is 0");
+    if (source->count > 0 && source->lists[0] == NULL)
+        return slu_misuse(EINVAL, "a list of %u request%s is NULL", source->count,
+                          SLU_S(source->count));
+    for (uint32_t i = 0; i < source->count && error == 0; i++) {
+        error = check_shared(engine, source, i);
+        flags |= source->lists[0][i].flags;
+    }
+    return error == 0 && (flags & SLUICE_PLAIN_MEMORY) != 0 ? SLU_NAMES_PLAIN : error;
+}
+
 /* Checks a source as a whole, not its items. */
 static int check_lists(const struct slu_source *source, int64_t deadline)
 {
@@ -304,8 +346,12 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
     return (flags & SLUICE_PLAIN_MEMORY) == 0 ? queues : SLU_NAMES_PLAIN;
 }
 
-static __attribute__((noinline)) int refuse_receive(void)
+static __attribute__((noinline)) int refuse_receive(const struct slu_engine *engine)
 {
+    if (engine->arrivals == NULL)
+        return slu_misuse(EINVAL, "receives are those of the pool for all peers "
+                                  "(sluice_channel_attr.receive_pool): post them by "
+                                  "sluice_multichannel_receive_any_unpolled()");
     return slu_misuse(EINVAL, "receives are the library's own where arrivals are counted "
                               "(sluice_channel_attr.arrival_tags)");
 }
@@ -328,8 +374,8 @@ static SLU_INLINE int check_list(const struct slu_engine *engine, const struct s
             return more;
         queues |= more;
     }
-    if (SLU_UNLIKELY((queues & 1 << SLU_RECEIVE_QUEUE) != 0 && engine->arrivals != NULL))
-        return refuse_receive();
+    if (SLU_UNLIKELY((queues & 1 << SLU_RECEIVE_QUEUE) != 0 && engine->no_receives))
+        return refuse_receive(engine);
     return queues;
 }
 

@@ -22,6 +22,8 @@ _Static_assert(SLU_ALIKE == 1 << SLU_QUEUES, "a bit of its own");
 #define SLU_NAMES_PLAIN INT32_MIN
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
+/* Checks a list of receives for the pool: 0, the error, or SLU_NAMES_PLAIN. */
+int slu_shared_check(const struct slu_engine *engine, const struct slu_source *source);
 /* Checks the blocks of an item: 0, or the error. */
 int slu_blocks_check(const struct slu_item *item, uint32_t index);
 /*

@@ -109,9 +109,13 @@ void slu_aside_keep(struct slu_engine *engine, uint64_t id, const struct slu_ent
 /* Returns whether the peer of that id was removed; another peer may have its index now. */
 static bool was_removed(const struct slu_engine *engine, uint64_t id)
 {
-    const struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
-    const struct slu_ring *ring = &peer->rings[slu_id_ring(id)];
+    const struct slu_ring *ring = slu_ring_of(engine, id);
+    const struct slu_peer *peer;
 
+    /* Results of the pool are marked when their peer is removed. */
+    if (ring == NULL)
+        return false;
+    peer = &engine->peers[slu_id_peer(id)];
     return peer->state == SLUICE_STATE_REMOVED || !slu_ring_is_of_today(ring, id);
 }
 

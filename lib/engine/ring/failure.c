@@ -84,7 +84,7 @@ void slu_failure_keep_entry(struct slu_engine *engine, uint64_t id, const struct
 {
     struct sluice_completion completion;
 
-    slu_entry_result(entry, slu_id_peer(id), entry->marks.failed, &completion);
+    slu_entry_result(entry, slu_entry_peer(id, entry), entry->marks.failed, &completion);
     keep(engine, id, entry->number, (enum slu_owner)entry->owner, entry->index, &completion);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ids of requests. struct slu_ring says what the id of a request consists of. Other ids belong to
- * no ring: of refused requests, probes, arrivals, and parts of requests.
+ * no ring: of refused requests, probes, arrivals, parts of requests, and receives of the pool.
  */
 #ifndef SLU_ENGINE_RING_ID_H
 #define SLU_ENGINE_RING_ID_H
@@ -20,7 +20,9 @@
 #define SLU_ID_PROBE (UINT64_C(2) << SLU_RING_BITS)
 #define SLU_ID_ARRIVAL (UINT64_C(3) << SLU_RING_BITS)
 #define SLU_ID_PART (UINT64_C(4) << SLU_RING_BITS)
-_Static_assert(SLU_ID_OWN % SLU_ID_STEP > SLU_ID_PART && SLU_ID_OWN % (1 << SLU_RING_BITS) == 0 &&
+_Static_assert(SLU_ID_POOL == UINT64_C(5) << SLU_RING_BITS && SLU_ID_POOL_MASK == SLU_ID_STEP - 1,
+               "as the transports know those of the pool");
+_Static_assert(SLU_ID_OWN % SLU_ID_STEP > SLU_ID_POOL && SLU_ID_OWN % (1 << SLU_RING_BITS) == 0 &&
                    SLU_ID_OWN_MASK % SLU_ID_STEP == SLU_ID_STEP - 1,
                "of no ring either: those of a transport");
 _Static_assert(SLUICE_MAX_PEERS <= 1 << SLU_PEER_BITS, "an id names its peer");

@@ -117,7 +117,8 @@ void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
 {
     struct slu_order *order = first->order;
 
-    slu_entry_result(first->entry, slu_id_peer(order->ids[order->tail++ & order->mask]),
+    slu_entry_result(first->entry,
+                     slu_entry_peer(order->ids[order->tail++ & order->mask], first->entry),
                      first->entry->marks.failed, completion);
     slu_entry_seen(engine, first->entry);
 }
@@ -166,7 +167,7 @@ static void forget(struct slu_engine *engine, uint64_t id, struct slu_entry *ent
     if (entry->owner == SLU_OWNER_SCOPE)
         engine->scope.forgotten++;
     else
-        slu_counts_of(engine, slu_id_peer(id), entry->marks.flags)->forgotten++;
+        slu_counts_of(engine, slu_entry_peer(id, entry), entry->marks.flags)->forgotten++;
     give_place(engine, entry);
 }
 

@@ -73,6 +73,17 @@ void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings)
     memset(rings, 0, SLU_RINGS * sizeof *rings);
 }
 
+struct slu_entry *slu_pool_find(const struct slu_engine *engine, uint64_t id)
+{
+    const struct slu_pool *pool = engine->pool;
+
+    if (pool == NULL || !slu_id_is_pool(id))
+        return NULL;
+    if (SLU_LIKELY(*slu_pool_id_at(pool, id) == id))
+        return slu_ring_entry(&pool->ring, id);
+    return engine->aside.used > 0 ? slu_aside_find(engine, id) : NULL;
+}
+
 static bool names_element(const struct slu_memory *memory, const _Atomic uint32_t *key,
                           const _Atomic uint32_t *place)
 {

@@ -9,6 +9,8 @@
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
 void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings);
 bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory);
+/* Returns the entry of a receive of the pool, or NULL if the id is of no such receive. */
+struct slu_entry *slu_pool_find(const struct slu_engine *engine, uint64_t id);
 /* Returns the entry of a displaced success, or NULL if there is none with that id. */
 struct slu_entry *slu_aside_find(const struct slu_engine *engine, uint64_t id);
 
@@ -32,13 +34,19 @@ static inline struct slu_entry *slu_ring_entry(const struct slu_ring *ring, uint
     return &ring->entries[(uint32_t)(id / SLU_ID_STEP) & ring->mask];
 }
 
+/* Returns where the id is noted of the request that has an entry of the pool. */
+static inline uint64_t *slu_pool_id_at(const struct slu_pool *pool, uint64_t id)
+{
+    return &pool->ids[(uint32_t)(id / SLU_ID_STEP) & pool->ring.mask];
+}
+
 /* Returns how many places of a ring are free. */
 static inline uint32_t slu_ring_room(const struct slu_ring *ring)
 {
     return ring->size - (uint32_t)((ring->next - ring->oldest) / SLU_ID_STEP);
 }
 
-/* Returns the ring of an id, which may be any number; NULL: none. */
+/* Returns the ring of an id, which may be any number; NULL: none, or that of the pool. */
 static inline struct slu_ring *slu_ring_of(const struct slu_engine *engine, uint64_t id)
 {
     uint32_t ring = slu_id_ring(id);
@@ -54,7 +62,7 @@ static inline struct slu_entry *slu_ring_find(const struct slu_engine *engine,
                                               const struct slu_ring *ring, uint64_t id)
 {
     if (SLU_UNLIKELY(ring == NULL))
-        return NULL;
+        return slu_pool_find(engine, id);
     if (SLU_UNLIKELY(slu_ring_age(ring, id) - 1 >= ring->size))
         return engine->aside.used > 0 ? slu_aside_find(engine, id) : NULL;
     return slu_ring_entry(ring, id);
@@ -63,6 +71,15 @@ static inline struct slu_entry *slu_ring_find(const struct slu_engine *engine,
 static inline struct slu_entry *slu_entry_find(const struct slu_engine *engine, uint64_t id)
 {
     return slu_ring_find(engine, slu_ring_of(engine, id), id);
+}
+
+/*
+ * Returns the peer of a request that has ended. The entry of a receive of the pool has its peer in
+ * index.
+ */
+static inline uint32_t slu_entry_peer(uint64_t id, const struct slu_entry *entry)
+{
+    return SLU_UNLIKELY(slu_id_is_pool(id)) ? entry->index : slu_id_peer(id);
 }
 
 /* Returns whether an entry has an unseen result. Results of past scopes do not count. */

@@ -40,6 +40,21 @@ struct slu_arrivals {
     uint64_t counts[];
 };
 
+/* The receives that all peers share; see ring/pool.h. */
+struct slu_pool {
+    struct slu_tpool *receives; /* the transport's */
+    struct slu_ring ring;       /* its oldest and since are not used */
+    uint64_t *ids;              /* of the requests that have the entries of the ring */
+    uint32_t pending;
+};
+
+/* The attributes of the pool; depth is 0 if there is none. */
+struct slu_pool_limits {
+    uint32_t depth;
+    uint32_t low;   /* refill when no more than this are posted */
+    uint32_t share; /* of a peer */
+};
+
 struct slu_engine {
     uint64_t tag; /* owner of handles; never repeats in a process. Must be first: see probe.h */
     const struct slu_transport *transport;
@@ -105,6 +120,10 @@ struct slu_engine {
     uint32_t release_rounds;  /* checks of the clock since then */
     uint32_t arrival_tags;    /* 0: arrivals are not counted */
     struct slu_arrivals *arrivals; /* or NULL */
+    struct slu_pool *pool;         /* or NULL */
+    struct slu_pool_limits pool_limits;
+    bool no_receives;              /* a peer has none of its own: of the pool, or for arrivals */
+    uint32_t ready_count;          /* peers in state READY */
     uint32_t further_peers;        /* peers for whose further queue pairs there are entries */
     struct slu_transport striped;  /* the transport, if peers have several queue pairs */
     struct sluice_mr_cache *cache; /* for requests of plain memory, or NULL; see borrow.c */

@@ -114,7 +114,7 @@ struct slu_entry {
         struct slu_call *call; /* of OWNER_CALL */
         uint64_t tag;          /* of OWNER_SCOPE: that of the scope */
     };
-    uint32_t index; /* of the request in the call, or in the scope */
+    uint32_t index; /* of the request in the call, or in the scope; of the pool: the peer */
     union {
         _Atomic uint32_t place; /* pending: low half of the address of the first element */
         uint32_t immediate;     /* of a success */

@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "connect/address.h"
 #include "connect/proof.h"
+#include "transport/soft/core/pool.h"
 #include "transport/soft/helper/helper.h"
 #include "transport/soft/shm/shm.h"
 
@@ -53,6 +54,7 @@ static void set_limits(struct slu_tcontext *base)
     base->numa_node = -1;
     base->max_send_depth = SOFT_MAX_DEPTH;
     base->max_receive_depth = SOFT_MAX_DEPTH;
+    base->max_pool_depth = SOFT_MAX_POOL_DEPTH;
     base->max_sge = SOFT_MAX_SGE;
     base->max_read_sge = SOFT_MAX_SGE;
     base->max_inline = SOFT_MAX_INLINE;
@@ -212,6 +214,10 @@ const struct slu_transport slu_transport_soft = {
     .cq_arm = slu_soft_cq_arm,
     .cq_fd = slu_soft_cq_fd,
     .cq_wake = slu_soft_cq_interrupt,
+    .pool_create = slu_soft_pool_create,
+    .pool_destroy = slu_soft_pool_destroy,
+    .pool_post = slu_soft_pool_post,
+    .pool_take_back = slu_soft_pool_take_back,
     .qp_create = slu_soft_qp_create,
     .qp_endpoint = slu_soft_qp_endpoint,
     .qp_connect = slu_soft_qp_connect,

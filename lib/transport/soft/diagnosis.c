@@ -26,7 +26,7 @@ static void stand_self(const struct soft_qp *qp, struct slu_stand *stand)
     stand->connected = qp->greeted;
     stand->unready = qp->greeted && wqe != NULL && slu_soft_takes_receive(wqe);
     stand->sending =
-        !slu_soft_has_receive(qp) && qp->parked != NULL && qp->parked->kind == SOFT_REQUEST;
+        !slu_soft_holds_receive(qp) && qp->parked != NULL && qp->parked->kind == SOFT_REQUEST;
 }
 
 static int64_t last_heard(int fd)

@@ -19,6 +19,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/core/memory.c \
 	%D%/core/pause.c \
 	%D%/core/poll.c \
+	%D%/core/pool.c \
+	%D%/core/pool.h \
+	%D%/core/pools.c \
 	%D%/core/probe_range.c \
 	%D%/core/qp.c \
 	%D%/core/queue.c \

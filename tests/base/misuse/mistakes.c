@@ -79,6 +79,17 @@ static int request_too_long(struct world *world)
     return submit_request(world);
 }
 
+RETURNS(receive_without_a_pool, sluice_multichannel_receive_any_unpolled, world->loop,
+        &world->request, 1, NULL);
+PREPARES(pool_of_a_channel, world->attr.receive_pool = 4);
+
+static int receive_of_one_peer(struct world *world)
+{
+    world->attr.receive_pool = 4;
+    struct sluice_multichannel *loop = loop_open(world->sides.pds[0], 2, &world->attr);
+    return CALL(sluice_multichannel_receive)(loop, 0, &world->sge, 1, DEADLINE, NULL);
+}
+
 /* Memory. */
 
 MAKES(memory_of_no_bytes, sluice_mr_register, world->sides.pds[0], world->memory.bytes, 0, 0);
@@ -171,6 +182,7 @@ static int foreign_handle(struct world *world)
 #define AGENTS_OWN "a secret, or private data, of one connection of an agent"
 #define NO_SCOPE "what is no scope, or only left to end"
 #define SCOPE_OPEN "a second scope, or a call that an open scope forbids"
+#define NO_POOL "a receive for a pool that there is not, or of one peer where there is a pool"
 #define NO_HANDLE "a handle that is zero, or of another object"
 
 const struct mistake misuses[] = {
@@ -331,6 +343,9 @@ const struct mistake misuses[] = {
     {"EINVAL", NO_PEER, "peer 2 0..1", no_such_peer_to_ask},
     {"EINVAL", NO_PEER, "request 0 peer 0", second_peer_of_a_peer},
     {"EINVAL", NO_PEER, "ranks[0] 1 0..0", no_such_rank},
+    {"EINVAL", NO_POOL, "no pool receive_pool", receive_without_a_pool},
+    {"EINVAL", NO_POOL, "receive_pool multichannels", pool_of_a_channel},
+    {"EINVAL", NO_POOL, "pool all peers receive_pool", receive_of_one_peer},
     {"EINVAL", "a group of ranks that does not ascend, or lacks its own", "0 after 0 ascending",
      group_that_descends},
     {"EINVAL", "more elements than max_sge", "33 max_sge", too_many_elements},

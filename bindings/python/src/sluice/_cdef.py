@@ -441,6 +441,8 @@ struct sluice_channel_attr {
     uint32_t stripe_least;
     struct sluice_mr_cache *mr_cache;
     uint64_t staging;
+    uint32_t receive_pool;
+    uint32_t receive_pool_low;
 };
 struct sluice_channel_info {
     uint32_t size;
@@ -679,6 +681,12 @@ int sluice_multichannel_arrivals(struct sluice_multichannel *multichannel, uint3
     uint64_t *count);
 int sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint32_t tag,
     uint64_t count, int64_t timeout);
+int sluice_multichannel_receive_any_unpolled(struct sluice_multichannel *multichannel, const
+    struct sluice_request *requests, uint32_t count, struct sluice_handle *handles);
+int sluice_multichannel_receive_any(struct sluice_multichannel *multichannel, const struct
+    sluice_sge *sges, uint32_t sge_count, int64_t deadline, struct sluice_completion
+    *completion);
+int sluice_multichannel_receive_any_room(const struct sluice_multichannel *multichannel);
 
 /* sluice/list.h */
 struct sluice_list;

@@ -3,7 +3,7 @@
  * Polling and arming a completion queue. A program that polls serves its connections and its inbox
  * itself, where something may have arrived, and then takes the completions.
  */
-#include "transport/soft/core/soft.h"
+#include "transport/soft/core/pool.h"
 
 #include <sched.h>
 #include <sys/epoll.h>
@@ -175,7 +175,10 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
     if (cq->urgent != NULL || cq->unsettled != NULL)
         slu_soft_tcp_flush_urgent(cq);
-    return (int)take_completions(cq, wcs, count);
+    uint32_t taken = take_completions(cq, wcs, count);
+    if (SLU_UNLIKELY(cq->pool != NULL))
+        slu_soft_pool_polled(cq);
+    return (int)taken;
 }
 
 /*
@@ -211,6 +214,7 @@ int slu_soft_cq_arm(struct slu_cq *base)
     return more || cq->head != cq->tail || slu_soft_has_messages(cq) || cq->overrun;
 }
 
+/* Completed receives of a pool stay: their buffers are the program's, which has no other word. */
 void slu_soft_cq_forget(struct soft_qp *qp)
 {
     struct soft_cq *cq = slu_soft_cq_of(qp);
@@ -218,8 +222,13 @@ void slu_soft_cq_forget(struct soft_qp *qp)
         return;
     uint32_t kept = cq->head;
     for (uint32_t i = cq->head; i != cq->tail; i++) {
-        if (cq->ring[i & cq->mask].qp != qp)
-            cq->ring[kept++ & cq->mask] = cq->ring[i & cq->mask];
+        struct soft_completion *completion = &cq->ring[i & cq->mask];
+        if (completion->qp == qp && slu_id_is_pool(completion->wc.id)) {
+            completion->qp = slu_soft_pool_heir(cq);
+            completion->qp->unpolled++;
+        }
+        if (completion->qp != qp)
+            cq->ring[kept++ & cq->mask] = *completion;
     }
     cq->tail = kept;
     qp->unpolled = 0;

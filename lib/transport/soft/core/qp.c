@@ -3,14 +3,17 @@
  * Queue pairs: making, naming, connecting and ending them. A queue pair has a reference count:
  * messages on their way to or from it keep its memory after its end.
  */
-#include "transport/soft/core/soft.h"
+#include "transport/soft/core/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/zeroed.h"
 
-static int make_ring(struct soft_ring *ring, uint32_t depth, size_t stride)
+/* Receives of a pool that a queue pair can have at a time: for long messages on their way. */
+#define POOLED_MOST 8
+
+int slu_soft_ring_make(struct soft_ring *ring, uint32_t depth, size_t stride)
 {
     uint32_t size = slu_soft_ring_size(depth);
     ring->depth = depth;
@@ -22,22 +25,29 @@ static int make_ring(struct soft_ring *ring, uint32_t depth, size_t stride)
     return 0;
 }
 
-static void free_ring(const struct soft_ring *ring)
+void slu_soft_ring_free(const struct soft_ring *ring)
 {
     slu_zeroed_free(ring->entries, (size_t)ring->mask + 1, ring->stride);
+}
+
+size_t slu_soft_receive_bytes(uint32_t max_sge)
+{
+    return sizeof(struct soft_receive) + max_sge * sizeof(struct sluice_sge);
 }
 
 static int make_rings(struct soft_qp *qp, const struct slu_qp_attr *attr)
 {
     size_t sges = attr->max_sge * sizeof(struct sluice_sge);
     size_t bytes = sizeof(struct sluice_sge) + attr->max_inline;
-    int err = make_ring(&qp->sends, attr->send_depth,
-                        sizeof(struct soft_wqe) + (sges > bytes ? sges : bytes));
+    uint32_t pooled = attr->pool_share < POOLED_MOST ? attr->pool_share : POOLED_MOST;
+    int err = slu_soft_ring_make(&qp->sends, attr->send_depth,
+                                 sizeof(struct soft_wqe) + (sges > bytes ? sges : bytes));
     if (err != 0)
         return err;
-    err = make_ring(&qp->receives, attr->receive_depth, sizeof(struct soft_receive) + sges);
+    err = slu_soft_ring_make(&qp->receives, qp->pool != NULL ? pooled : attr->receive_depth,
+                             slu_soft_receive_bytes(attr->max_sge));
     if (err != 0)
-        free_ring(&qp->sends);
+        slu_soft_ring_free(&qp->sends);
     return err;
 }
 
@@ -83,6 +93,7 @@ int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_q
     qp->base.pd = pd;
     qp->base.cq = cq;
     qp->attr = *attr;
+    qp->pool = (struct soft_pool *)attr->pool;
     qp->cause = SLUICE_STATUS_WR_FLUSH_ERR;
     qp->parked_end = &qp->parked;
     atomic_init(&qp->references, 1);
@@ -96,12 +107,13 @@ int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_q
     if (err != 0)
         goto free_rings;
     slu_soft_cq_hold((struct soft_cq *)cq);
+    slu_soft_pool_join(qp);
     *made = &qp->base;
     return 0;
 
 free_rings:
-    free_ring(&qp->receives);
-    free_ring(&qp->sends);
+    slu_soft_ring_free(&qp->receives);
+    slu_soft_ring_free(&qp->sends);
 free_struct:
     free(qp);
     return err;
@@ -117,8 +129,8 @@ void slu_soft_qp_release(struct soft_qp *qp)
     if (atomic_fetch_sub_explicit(&qp->references, 1, memory_order_acq_rel) != 1)
         return;
     slu_soft_cq_release(slu_soft_cq_of(qp));
-    free_ring(&qp->receives);
-    free_ring(&qp->sends);
+    slu_soft_ring_free(&qp->receives);
+    slu_soft_ring_free(&qp->sends);
     free(qp);
 }
 
@@ -148,7 +160,7 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->soft.everywhere = context->listen.family == 0;
     endpoint->soft.shares = context->shares;
     endpoint->soft.early = SLU_EARLY_MOST;
-    endpoint->soft.knows = SLU_KNOWS_FAREWELL;
+    endpoint->soft.knows = SLU_KNOWS_FAREWELL | (qp->pool != NULL ? SLU_KNOWS_WANT : 0);
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
     memcpy(endpoint->soft.nonce, qp->nonce, sizeof(qp->nonce));
@@ -211,6 +223,7 @@ void slu_soft_qp_destroy(struct slu_qp *base)
     slu_soft_qp_fail(qp, SLUICE_STATUS_WR_FLUSH_ERR, true);
     if (qp->wire != NULL)
         qp->wire->destroy(qp);
+    slu_soft_pool_leave(qp);
     slu_soft_cq_forget(qp);
     slu_soft_qp_release(qp);
 }

@@ -3,7 +3,7 @@
  * The two queues of a queue pair: posting, completing in order, matching, and
  * the one way into the error state.
  */
-#include "transport/soft/core/regions.h"
+#include "transport/soft/core/pool.h"
 
 #include <endian.h>
 #include <string.h>
@@ -102,12 +102,12 @@ int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct sl
     return err;
 }
 
-static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
+int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
+                            const struct slu_receive_wr *wr)
 {
-    struct soft_ring *ring = &qp->receives;
     if (ring->posted - ring->done == ring->depth || wr->sge_count > qp->attr.max_sge)
         return slu_fail(EINVAL, "the receive queue does not take this request");
-    struct soft_receive *receive = slu_soft_receive(qp, ring->posted);
+    struct soft_receive *receive = slu_soft_receive_at(ring, ring->posted);
     receive->id = wr->id;
     receive->length = slu_soft_sum_lengths(wr->sges, wr->sge_count);
     receive->sge_count = wr->sge_count;
@@ -125,6 +125,8 @@ static bool is_telling(const struct soft_qp *qp)
 
 static void flush_receives(struct soft_qp *qp)
 {
+    if (qp->pool != NULL)
+        slu_soft_pool_return(qp);
     while (qp->receives.done != qp->receives.posted)
         slu_soft_complete_receive(qp, SLUICE_STATUS_WR_FLUSH_ERR, 0, 0, 0);
 }
@@ -135,7 +137,7 @@ int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
     struct soft_qp *qp = (struct soft_qp *)base;
     int err = 0;
     for (; chain != NULL; chain = chain->next) {
-        err = append_receive(qp, chain);
+        err = slu_soft_append_receive(qp, &qp->receives, chain);
         if (err != 0) {
             *bad = chain;
             break;
@@ -204,7 +206,7 @@ static void retire_sends(struct soft_qp *qp)
 static void tell_receive(struct soft_qp *qp)
 {
     if (qp->caused || qp->cause != SLUICE_STATUS_BAD_RESP_ERR ||
-        qp->receives.done == qp->receives.posted)
+        qp->receives.done == qp->receives.posted || qp->pool != NULL)
         return;
     qp->caused = true;
     slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, 0, 0);
@@ -259,11 +261,12 @@ void slu_soft_qp_told(struct soft_qp *qp)
 void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
                                uint32_t immediate)
 {
+    uint32_t peer = qp->pool != NULL ? qp->base.peer << SLU_WC_PEER_SHIFT : 0;
     struct slu_wc wc = {
         .id = slu_soft_receive(qp, qp->receives.done)->id,
         .bytes = bytes,
         .status = status,
-        .flags = flags,
+        .flags = flags | peer,
         .immediate = (flags & SLUICE_IMMEDIATE) != 0 ? immediate : 0,
     };
     slu_soft_cq_complete(qp, &wc);

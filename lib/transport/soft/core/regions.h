@@ -127,9 +127,22 @@ bool slu_soft_touch_end(const struct soft_touched *touched);
 /* Returns whether memory can be read: by the kernel's mappings, or the exporter's last answer. */
 bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, uint64_t length);
 
-static inline bool slu_soft_has_receive(const struct soft_qp *qp)
+/*
+ * pool.c: moves a receive of the pool to a queue pair, whose oldest message takes it. False: the
+ * queue pair gets one when there is one for it, and its wire is told.
+ */
+bool slu_soft_pool_take(struct soft_qp *qp);
+
+/* Returns whether a receive is posted, or of the pool was given to the queue pair. */
+static inline bool slu_soft_holds_receive(const struct soft_qp *qp)
 {
     return qp->receives.done != qp->receives.posted;
+}
+
+/* Returns whether there is a receive for the oldest message, and takes it from the pool. */
+static inline bool slu_soft_has_receive(struct soft_qp *qp)
+{
+    return slu_soft_holds_receive(qp) || (qp->pool != NULL && slu_soft_pool_take(qp));
 }
 
 /* Returns whether the request uses up a receive of the peer. */

@@ -30,6 +30,7 @@
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384
+#define SOFT_MAX_POOL_DEPTH 65536
 #define SOFT_MAX_SGE 32
 #define SOFT_MAX_INLINE 1024
 #define SOFT_MAX_READ_DEPTH 128
@@ -44,6 +45,7 @@
 
 struct soft_context;
 struct soft_cq;
+struct soft_pool;
 struct soft_qp;
 struct soft_tcp;
 struct soft_helper;
@@ -195,6 +197,8 @@ struct soft_wire {
     void (*ask)(struct soft_qp *qp);
     /* Called after receives were posted. */
     void (*receives)(struct soft_qp *qp);
+    /* Returns whether the peer waits for a receive that the queue pair does not have. */
+    bool (*wants)(const struct soft_qp *qp);
     /*
      * The queue pair has failed: notifies the peer and gives the requests back, later those that
      * are out. hard: do not wait until the remaining bytes are sent.
@@ -230,9 +234,13 @@ struct soft_qp {
     atomic_uchar farewell;        /* enum slu_farewell: why our end failed or is about to */
     uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
-    uint32_t sent;                /* position of the next send that the wire takes */
-    uint32_t max_reads;           /* in flight, negotiated */
-    uint32_t peer_max_reads;      /* likewise of the peer */
+    struct soft_pool *pool;       /* its receives come from there, or NULL */
+    bool pooled;                  /* it waits in the pool's list */
+    struct soft_qp *pool_next;    /* in that list */
+    SOFT_PLACE(struct soft_qp) pool_member; /* among all of the pool */
+    uint32_t sent;                          /* position of the next send that the wire takes */
+    uint32_t max_reads;                     /* in flight, negotiated */
+    uint32_t peer_max_reads;                /* likewise of the peer */
     uint32_t peer_qpn;
     uint32_t qpn;
     uint64_t generation;
@@ -288,6 +296,7 @@ struct soft_cq {
     atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
     _Atomic(struct soft_message *) inbox;
     struct soft_message *rest; /* messages that a turn left over, the oldest first */
+    struct soft_pool *pool;    /* of its queue pairs, or NULL */
     struct soft_completion *ring;
     uint32_t mask;
     uint32_t head;
@@ -362,11 +371,16 @@ static inline struct soft_wqe *slu_soft_wqe(const struct soft_qp *qp, uint32_t p
                                        (size_t)(position & ring->mask) * ring->stride);
 }
 
-static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, uint32_t position)
+static inline struct soft_receive *slu_soft_receive_at(const struct soft_ring *ring,
+                                                       uint32_t position)
 {
-    const struct soft_ring *ring = &qp->receives;
     return (struct soft_receive *)(void *)(ring->entries +
                                            (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, uint32_t position)
+{
+    return slu_soft_receive_at(&qp->receives, position);
 }
 
 static inline uint64_t slu_soft_sum_lengths(const struct sluice_sge *sges, uint32_t count)
@@ -523,6 +537,9 @@ bool slu_soft_inbox_drain(struct soft_cq *cq);
 bool slu_soft_inbox_empty(struct soft_cq *cq);
 
 /* qp.c */
+int slu_soft_ring_make(struct soft_ring *ring, uint32_t depth, size_t stride);
+void slu_soft_ring_free(const struct soft_ring *ring);
+size_t slu_soft_receive_bytes(uint32_t max_sge); /* of an entry in a ring of receives */
 int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                        struct slu_qp **qp);
 void slu_soft_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
@@ -552,6 +569,9 @@ void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why);
 int slu_soft_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                           struct slu_receive_wr **bad);
+/* Adds a receive to a ring: that of the queue pair, or of its pool. */
+int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
+                            const struct slu_receive_wr *wr);
 /* Completes finished requests in order; in the error state, all that are not out. */
 void slu_soft_retire(struct soft_qp *qp);
 /* Enters the error state, once. The oldest unfinished send gets cause as its status. */

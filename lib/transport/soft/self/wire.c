@@ -468,11 +468,17 @@ static void destroy_self(struct soft_qp *qp)
     qp->peer = NULL;
 }
 
+static bool wants_self(const struct soft_qp *qp)
+{
+    return qp->parked != NULL && !slu_soft_holds_receive(qp);
+}
+
 const struct soft_wire slu_soft_wire_self = {
     .start = start_self,
     .push = push_self,
     .ask = ask_self,
     .receives = serve_parked,
+    .wants = wants_self,
     .stop = stop_self,
     .destroy = destroy_self,
 };

@@ -188,7 +188,7 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
     if (!slu_soft_tcp_accept_done(tcp, (uint32_t)words) ||
         !slu_soft_tcp_accept_credit(tcp, (uint32_t)(words >> 32)))
         return false;
-    if (!slu_soft_has_receive(tcp->qp))
+    if (!slu_soft_tcp_has_receive(tcp))
         return set_aside(tcp, record, offset, (uint32_t)immediate);
     if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
         return tcp->in.dropped && drop_message(tcp, record->length - offset);

@@ -21,6 +21,28 @@ bool slu_soft_tcp_may_send(const struct soft_tcp *tcp, const struct soft_wqe *wq
            (uint32_t)early < tcp->early_most;
 }
 
+/* A peer is asked for so many receives at a time. */
+#define WANT_MOST 8
+
+void slu_soft_tcp_announce_want(struct soft_tcp *tcp, uint32_t consumed, uint32_t position)
+{
+    const struct soft_qp *qp = tcp->qp;
+    uint32_t want = consumed;
+    for (; position != qp->sends.posted && (int32_t)(want - tcp->credits) < WANT_MOST; position++)
+        want += slu_soft_takes_receive(slu_soft_wqe(qp, position));
+    if ((int32_t)(want - tcp->credits) <= 0 || (int32_t)(want - tcp->want_seq) <= 0)
+        return;
+    tcp->want_seq = want;
+    tcp->want = true;
+}
+
+void slu_soft_tcp_satisfy(struct soft_tcp *tcp)
+{
+    struct soft_qp *qp = tcp->qp;
+    while ((int32_t)(tcp->wanted - qp->receives.posted) > 0 && slu_soft_pool_take(qp))
+        slu_soft_tcp_hurry(tcp);
+}
+
 bool slu_soft_tcp_is_next(const struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     return frame->seq == tcp->executed + tcp->early_count &&

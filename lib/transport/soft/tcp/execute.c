@@ -109,7 +109,7 @@ static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     if ((frame->flags & TCP_FLAG_LENT) != 0 && !tcp->shared)
         return slu_soft_tcp_reject(tcp, "memory is lent over a socket");
-    if (!slu_soft_has_receive(tcp->qp))
+    if (!slu_soft_tcp_has_receive(tcp))
         return (tcp->in.early = slu_soft_tcp_set_aside(tcp, frame)) != NULL;
     slu_soft_shm_time(tcp, frame->length);
     return slu_soft_tcp_match(tcp, frame->seq, frame->length) || tcp->in.dropped;
@@ -133,7 +133,7 @@ static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, ui
 
 static bool begin_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 && !slu_soft_has_receive(tcp->qp))
+    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 && !slu_soft_holds_receive(tcp->qp))
         return slu_soft_tcp_reject(tcp, "a write with immediate without a receive");
     return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_WRITE);
 }
@@ -223,7 +223,7 @@ static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, 
     slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length, flags,
                               frame->immediate);
     /* The peer may have used up all its credit. */
-    if (slu_soft_has_receive(tcp->qp))
+    if (slu_soft_holds_receive(tcp->qp))
         slu_soft_tcp_announce(tcp);
     return true;
 }
@@ -376,6 +376,20 @@ static bool begin_repeat(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return true;
 }
 
+/* Notes for how many messages the peer needs receives of the pool. */
+static bool begin_want(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    uint32_t more = frame->seq - tcp->wanted;
+    if (tcp->qp->pool == NULL)
+        return slu_soft_tcp_reject(tcp, "it asks for receives of a pool, and there is none");
+    if (frame->seq - tcp->qp->receives.posted > SOFT_MAX_DEPTH && (int32_t)more > 0)
+        return slu_soft_tcp_reject(tcp, "it asks for more receives than there can be");
+    if ((int32_t)more > 0)
+        tcp->wanted = frame->seq;
+    slu_soft_tcp_satisfy(tcp);
+    return true;
+}
+
 static const struct {
     bool request; /* has the next sequence number */
     bool (*begin)(struct soft_tcp *tcp, const struct tcp_frame *frame);
@@ -394,6 +408,7 @@ static const struct {
     [TCP_ECHO] = {false, begin_echo, finish_echo},
     [TCP_REPEAT] = {false, begin_repeat, begin_ack},
     [TCP_FAREWELL] = {false, slu_soft_tcp_take_farewell, begin_ack},
+    [TCP_WANT] = {false, begin_want, begin_ack},
 };
 
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)

@@ -56,6 +56,7 @@ static const struct {
     [TCP_ECHO] = {0, false, true, false, false, 0, 0},
     [TCP_REPEAT] = {0, false, true, false, false, 0, 0},
     [TCP_FAREWELL] = {0, true, false, false, false, 0, 0},
+    [TCP_WANT] = {0, false, true, false, false, 0, 0},
 };
 
 /* Checks the number of pieces: a lent message has at least one, any other has none. */

@@ -28,6 +28,7 @@ enum tcp_type {
     TCP_ECHO,
     TCP_REPEAT,   /* of a lent SEND: send the message itself */
     TCP_FAREWELL, /* the last frame: why this side ends the connection */
+    TCP_WANT,     /* to a peer with a pool: messages wait for credit */
     TCP_TYPES
 };
 
@@ -43,7 +44,8 @@ struct tcp_frame {
     uint8_t status;     /* NAK: for the request seq; FAREWELL: enum slu_farewell */
     uint32_t immediate; /* with TCP_FLAG_IMMEDIATE */
     uint32_t seq;       /* requests: their number; replies, NAK: that of the request;
-                           PROBE: any; ECHO: that of the probe; REPEAT: as a NAK */
+                           PROBE: any; ECHO: that of the probe; REPEAT: as a NAK;
+                           WANT: the credit that they need */
     uint32_t ack;       /* requests of the peer that are complete, ever */
     uint32_t credit;    /* receives posted, ever */
     uint32_t rkey;      /* WRITE, READ_REQUEST, atomics; SEND: with TCP_FLAG_LENT, a count */

@@ -41,6 +41,19 @@ void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events)
     epoll_ctl(slu_soft_cq_of(tcp->qp)->epoll, EPOLL_CTL_MOD, tcp->fd, &event);
 }
 
+ssize_t slu_soft_tcp_transmit(struct soft_tcp *tcp, struct iovec *iovecs, uint32_t count)
+{
+    struct msghdr message = {.msg_iov = iovecs, .msg_iovlen = count};
+    ssize_t sent;
+    SLU_KEEP_ERRNO;
+    if (tcp->shared)
+        return slu_soft_shm_transmit(tcp, iovecs, count);
+    do
+        sent = SLU_UNCANCELLED(sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0 ? sent : errno == EAGAIN ? 0 : -errno;
+}
+
 void slu_soft_tcp_close(struct soft_tcp *tcp)
 {
     int fd = tcp->fd;

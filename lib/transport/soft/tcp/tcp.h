@@ -48,6 +48,7 @@ enum tcp_control {
     CONTROL_PROBE,
     CONTROL_ECHO,
     CONTROL_REPEAT,
+    CONTROL_WANT,
     CONTROL_FAREWELL
 };
 
@@ -120,6 +121,9 @@ struct soft_tcp {
     bool repeat;         /* ask the peer to send the message that it has lent */
     bool parts;          /* send a farewell before the end */
     bool knows_farewell; /* the peer understands farewells */
+    bool announces;      /* the peer receives from a pool: announce messages that wait for credit */
+    bool want;           /* send an announcement of want_seq */
+    uint32_t want_seq;   /* credit that was asked for last */
     uint32_t probe_seq;
     uint32_t echo_seq;
     int64_t asked;    /* when a request came that the program has not answered; 0: none */
@@ -133,9 +137,10 @@ struct soft_tcp {
     uint32_t reply_tail;
     /* Receiving. */
     struct tcp_in in;
-    uint32_t mapped;         /* 0, or the key of a region found mapped in this turn */
-    bool glimpses;           /* long messages are expected: see tcp/receive.c */
-    uint32_t executed;       /* requests of the peer; early messages follow them */
+    uint32_t mapped;   /* 0, or the key of a region found mapped in this turn */
+    bool glimpses;     /* long messages are expected: see tcp/receive.c */
+    uint32_t executed; /* requests of the peer; early messages follow them */
+    uint32_t wanted;   /* with a pool: receives that the peer has announced messages for, ever */
     struct tcp_early *early; /* ring of SLU_EARLY_MOST; NULL: no message ever came early */
     uint8_t *early_long;     /* SLU_EARLY_BYTES for each of these; NULL: no long one ever did */
     uint32_t early_first;
@@ -157,6 +162,8 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp);
 int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events);
 void slu_soft_tcp_remove_socket(struct soft_tcp *tcp);
 void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events);
+/* Sends pieces, as sendmsg(2): returns how many bytes were sent, or a negative errno. */
+ssize_t slu_soft_tcp_transmit(struct soft_tcp *tcp, struct iovec *iovecs, uint32_t count);
 /* Ends the connection and hands its socket to the helper until the peer has the last bytes. */
 void slu_soft_tcp_close(struct soft_tcp *tcp);
 /*
@@ -203,6 +210,20 @@ void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
 void slu_soft_tcp_unsettled(struct soft_tcp *tcp); /* shared: see slu_soft_shm_settle() */
 
 /* early.c */
+/*
+ * Returns whether the message that comes now has a receive. A receive of the pool is for the oldest
+ * message.
+ */
+static inline bool slu_soft_tcp_has_receive(const struct soft_tcp *tcp)
+{
+    return SLU_LIKELY(tcp->qp->pool == NULL)
+               ? slu_soft_holds_receive(tcp->qp)
+               : tcp->early_count == 0 && slu_soft_has_receive(tcp->qp);
+}
+/* Notes that requests from a position on wait for credit, and prepares to announce them. */
+void slu_soft_tcp_announce_want(struct soft_tcp *tcp, uint32_t consumed, uint32_t position);
+/* Gives the peer the receives of the pool that it has asked for, as far as there are any. */
+void slu_soft_tcp_satisfy(struct soft_tcp *tcp);
 /* Returns whether a request may be sent after consumed messages that take a receive. */
 bool slu_soft_tcp_may_send(const struct soft_tcp *tcp, const struct soft_wqe *wqe,
                            uint32_t consumed);

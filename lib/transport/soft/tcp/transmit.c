@@ -289,6 +289,12 @@ static void add_farewell(struct soft_tcp *tcp, struct batch *batch)
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, CONTROL_FAREWELL);
 }
 
+static void add_want(struct soft_tcp *tcp, struct batch *batch)
+{
+    struct tcp_frame frame = {.type = TCP_WANT, .seq = tcp->want_seq};
+    add_frame(tcp, batch, &frame, TCP_PART_CONTROL, CONTROL_WANT);
+}
+
 static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
                               const struct soft_wqe *wqe)
 {
@@ -416,6 +422,8 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
             add_nak(tcp, batch);
     } else {
         faulty = add_requests(tcp, batch);
+        if (SLU_UNLIKELY(tcp->announces))
+            slu_soft_tcp_announce_want(tcp, batch->consumed, batch->sent);
     }
     /* A reply counts as complete only in a later frame. */
     bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
@@ -427,6 +435,8 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     }
     if (tcp->phase == PHASE_CLOSING)
         add_farewell(tcp, batch);
+    else if (tcp->want && has_room(batch, 1))
+        add_want(tcp, batch);
     return faulty;
 }
 
@@ -441,6 +451,7 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
         tcp->probe &= out->position != CONTROL_PROBE;
         tcp->echo &= out->position != CONTROL_ECHO;
         tcp->repeat &= out->position != CONTROL_REPEAT;
+        tcp->want &= out->position != CONTROL_WANT;
         tcp->parts &= out->position != CONTROL_FAREWELL;
     }
     if (out->part != TCP_PART_REQUEST)
@@ -520,19 +531,6 @@ static bool blame(struct soft_tcp *tcp, const struct batch *batch)
     return false;
 }
 
-static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
-{
-    struct msghdr message = {.msg_iov = batch->iovecs, .msg_iovlen = batch->iovec_count};
-    ssize_t sent;
-    SLU_KEEP_ERRNO;
-    if (tcp->shared)
-        return slu_soft_shm_transmit(tcp, batch->iovecs, batch->iovec_count);
-    do
-        sent = SLU_UNCANCELLED(sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
-    while (sent < 0 && errno == EINTR);
-    return sent >= 0 ? sent : errno == EAGAIN ? 0 : -errno;
-}
-
 /*
  * Sends a batch with its guarded regions. A refused access counts as if the kernel could not read.
  */
@@ -540,7 +538,7 @@ static ssize_t transmit_touched(struct soft_tcp *tcp, struct batch *batch)
 {
     if (!slu_soft_touch_begin(&batch->touched))
         return -EFAULT;
-    ssize_t sent = transmit(tcp, batch);
+    ssize_t sent = slu_soft_tcp_transmit(tcp, batch->iovecs, batch->iovec_count);
     slu_soft_touch_end(&batch->touched);
     return sent;
 }

@@ -133,6 +133,7 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     if (err != 0)
         return err;
     qp->tcp->early_most = remote->soft.early;
+    qp->tcp->announces = (remote->soft.knows & SLU_KNOWS_WANT) != 0;
     qp->tcp->knows_farewell = (remote->soft.knows & SLU_KNOWS_FAREWELL) != 0;
     if (slu_soft_context(qp)->shares && remote->soft.shares != 0) {
         if (!slu_soft_shm_offer(qp->tcp))
@@ -171,8 +172,20 @@ static void ask_tcp(struct soft_qp *qp)
 static void offer_receives(struct soft_qp *qp)
 {
     struct soft_tcp *tcp = qp->tcp;
-    if (tcp->phase == PHASE_OPEN && slu_soft_tcp_take_early(tcp))
+    if (tcp->phase != PHASE_OPEN || !slu_soft_tcp_take_early(tcp))
+        return;
+    if (qp->pool == NULL)
         slu_soft_tcp_announce(tcp);
+    else
+        slu_soft_tcp_hurry(tcp);
+}
+
+/* Returns whether an early message waits for a receive, or one that the peer has announced. */
+static bool wants_receive(const struct soft_qp *qp)
+{
+    const struct soft_tcp *tcp = qp->tcp;
+    return tcp->phase == PHASE_OPEN && ((tcp->early_count > 0 && !slu_soft_holds_receive(qp)) ||
+                                        (int32_t)(tcp->wanted - qp->receives.posted) > 0);
 }
 
 /* Returns whether a refusal is still to be sent, with no half-sent request before it. */
@@ -282,6 +295,7 @@ const struct soft_wire slu_soft_wire_tcp = {
     .push = push_requests,
     .ask = ask_tcp,
     .receives = offer_receives,
+    .wants = wants_receive,
     .stop = stop_tcp,
     .destroy = destroy_tcp,
 };

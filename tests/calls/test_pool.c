@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Receives that all peers of a multichannel share. The hub has a pool, and its peers are plain
+ * channels. A device differs in two ways: it cannot take a receive back, and it has no shares.
+ */
+#include "../support/pair.h"
+
+#define PEERS 5
+#define POOL 8
+#define SHARE 4
+#define PLACE ((size_t)1 << 20)
+
+/* The hub has place i of its memory for the receive with user data i. */
+struct shared {
+    struct star star;
+    struct memory here, there;
+};
+
+/* Opens a star whose hub alone has these attributes. */
+static void open_star(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr)
+{
+    struct sluice_prepared_channel *prepared[STAR_PEERS];
+    struct sluice_endpoint ours[STAR_PEERS], theirs[STAR_PEERS];
+    struct sluice_prepared_multichannel *hub;
+
+    memset(star, 0, sizeof *star);
+    sides_open(&star->sides);
+    star->peers = peers;
+    hub = made(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
+    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
+    for (uint32_t i = 0; i < peers; i++)
+        prepared[i] = prepare_channel(star->sides.pds[1], NULL, &theirs[i]);
+    star->hub = made(sluice_prepared_multichannel_handshake(hub, theirs, peers));
+    for (uint32_t i = 0; i < peers; i++)
+        star->spokes[i] = made(sluice_prepared_channel_handshake(prepared[i], &ours[i]));
+}
+
+static void shared_open(struct shared *shared, uint32_t peers, uint32_t pool)
+{
+    open_star(&shared->star, peers, ATTR(.receive_pool = pool, .receive_depth = SHARE));
+    shared->here = side_memory(&shared->star.sides, 0, POOL * PLACE);
+    shared->there = side_memory(&shared->star.sides, 1, PLACE);
+}
+
+static void shared_close(struct shared *shared)
+{
+    /* Receives may be posted: they end with the multichannel, and then the memory can. */
+    sluice_multichannel_close(shared->star.hub);
+    shared->star.hub = NULL;
+    star_close(&shared->star);
+}
+
+static struct sluice_request receive_at(struct shared *shared, struct sluice_sge *sge,
+                                        uint32_t place, size_t length)
+{
+    *sge = memory_sge(&shared->here, place * PLACE, length);
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 12345, sge);
+    request.user_data = place;
+    return request;
+}
+
+/* Posts a receive of this length to the pool. */
+static struct sluice_handle post_receive(struct shared *shared, uint32_t place, size_t length)
+{
+    struct sluice_handle handle;
+    struct sluice_sge sge;
+    struct sluice_request request = receive_at(shared, &sge, place, length);
+
+    require_result(sluice_multichannel_receive_any_unpolled(shared->star.hub, &request, 1, &handle),
+                   1);
+    return handle;
+}
+
+/* Posts a message of a peer, with its number as immediate. */
+static struct sluice_handle post_message(struct shared *shared, uint32_t peer, size_t length)
+{
+    struct sluice_sge sge = memory_sge(&shared->there, 0, length);
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, length > 0 ? &sge : NULL);
+
+    send.flags = SLUICE_IMMEDIATE;
+    send.immediate = peer;
+    return post(shared->star.spokes[peer], &send);
+}
+
+static struct sluice_completion next_result(struct shared *shared)
+{
+    struct sluice_completion completion;
+
+    require_ok(sluice_multichannel_next(shared->star.hub, DEADLINE, &completion));
+    return completion;
+}
+
+/* Requires that a result is that of a message of this length, from the peer that it names. */
+static void check_message(const struct shared *shared, const struct sluice_completion *completion,
+                          size_t length)
+{
+    require_class(completion, SLUICE_CLASS_NONE);
+    require_equal(completion->bytes, length, completion->flags, SLUICE_IMMEDIATE,
+                  completion->immediate, completion->peer, completion->opcode, SLUICE_OP_RECEIVE);
+    pattern_check(shared->here.bytes + completion->user_data * PLACE, length, 3);
+}
+
+/* One length for each way of a message, and none. */
+static const size_t lengths[] = {0, 8, 256, 257, 4096, 4097, 65536, PLACE};
+
+TEST_WITH(shared, messages_of_all_peers, (PEERS, POOL))
+{
+    struct sluice_handle sends[PEERS];
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t place = 0; place < POOL; place++)
+        post_receive(shared, place, PLACE);
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        uint32_t of[PEERS] = {0};
+
+        for (uint32_t peer = 0; peer < PEERS; peer++)
+            sends[peer] = post_message(shared, peer, lengths[i]);
+        for (uint32_t k = 0; k < PEERS; k++) {
+            struct sluice_completion completion = next_result(shared);
+
+            check_message(shared, &completion, lengths[i]);
+            require(++of[completion.peer] == 1, "two from peer %u", completion.peer);
+            post_receive(shared, (uint32_t)completion.user_data, PLACE);
+        }
+        for (uint32_t peer = 0; peer < PEERS; peer++)
+            await(shared->star.spokes[peer], sends[peer], SLUICE_CLASS_NONE);
+    }
+}
+
+/* The messages of each peer come in their order, more of them than there are receives. */
+TEST_WITH(shared, more_messages_than_receives, (PEERS, 2))
+{
+    enum { EACH = 12 };
+    struct sluice_handle sends[PEERS][EACH];
+    uint32_t seen[PEERS] = {0};
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t i = 0; i < EACH; i++)
+        for (uint32_t peer = 0; peer < PEERS; peer++)
+            sends[peer][i] = post_message(shared, peer, lengths[(i + peer) % COUNT(lengths)]);
+    post_receive(shared, 0, PLACE);
+    post_receive(shared, 1, PLACE);
+    for (uint32_t i = 0; i < PEERS * EACH; i++) {
+        struct sluice_completion completion = next_result(shared);
+        uint32_t number = seen[completion.peer]++;
+
+        check_message(shared, &completion, lengths[(number + completion.peer) % COUNT(lengths)]);
+        post_receive(shared, (uint32_t)completion.user_data, PLACE);
+    }
+    for (uint32_t peer = 0; peer < PEERS; peer++)
+        for (uint32_t i = 0; i < EACH; i++)
+            await(shared->star.spokes[peer], sends[peer][i], SLUICE_CLASS_NONE);
+}
+
+/* Writes with immediate take receives of the pool, and leave their buffers alone. */
+TEST_WITH(shared, writes_with_immediate, (PEERS, POOL))
+{
+    struct sluice_remote_mr remote = memory_remote(&shared->here, 7 * PLACE, 64);
+    struct sluice_sge sge = memory_sge(&shared->there, 0, 64);
+
+    pattern_fill(shared->there.bytes, 64, 4);
+    for (uint32_t peer = 0; peer < PEERS; peer++) {
+        struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, &sge);
+        struct sluice_handle handle;
+        struct sluice_completion completion;
+
+        write.remote = remote;
+        write.flags = SLUICE_IMMEDIATE;
+        write.immediate = 100 + peer;
+        handle = post(shared->star.spokes[peer], &write);
+        post_receive(shared, 0, 0);
+        completion = next_result(shared);
+        require_class(&completion, SLUICE_CLASS_NONE);
+        require_equal(completion.peer, peer, completion.immediate, 100 + peer, completion.flags,
+                      SLUICE_IMMEDIATE | SLUICE_WRITTEN, completion.bytes, 64);
+        pattern_check(shared->here.bytes + 7 * PLACE, 64, 4);
+        await(shared->star.spokes[peer], handle, SLUICE_CLASS_NONE);
+    }
+}
+
+/* A message and one-sided requests behind it keep their order, with no receive at first. */
+TEST_WITH(shared, requests_behind_a_message, (2, POOL))
+{
+    struct sluice_remote_mr remote = memory_remote(&shared->here, 7 * PLACE, 64);
+    struct sluice_sge sge = memory_sge(&shared->there, 0, 64);
+    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, &sge);
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    memset(shared->here.bytes + 7 * PLACE, 0, 64);
+    write.remote = remote;
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        struct sluice_handle handles[2] = {post_message(shared, i % 2, lengths[i]),
+                                           post(shared->star.spokes[i % 2], &write)};
+
+        post_receive(shared, 0, PLACE);
+        await(shared->star.spokes[i % 2], handles[1], SLUICE_CLASS_NONE);
+        await(shared->star.spokes[i % 2], handles[0], SLUICE_CLASS_NONE);
+        struct sluice_completion completion = next_result(shared);
+        check_message(shared, &completion, lengths[i]);
+    }
+    pattern_check(shared->here.bytes + 7 * PLACE, 64, 3);
+}
+
+/*
+ * A peer that floods uses its share, and no more, while the program is away: messages of others
+ * find receives. The transport serves them.
+ */
+TEST_WITH(shared, flood_of_one_peer, (PEERS, POOL))
+{
+    enum { FLOOD = 40 };
+    struct sluice_handle flood[FLOOD], others[PEERS];
+
+    if (!device_is_soft())
+        return;
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t place = 0; place < POOL; place++)
+        post_receive(shared, place, PLACE);
+    for (uint32_t i = 0; i < FLOOD; i++)
+        flood[i] = post_message(shared, 0, 8);
+    for (uint32_t peer = 1; peer < PEERS; peer++)
+        others[peer] = post_message(shared, peer, 8);
+    for (uint32_t peer = 1; peer < PEERS; peer++)
+        await(shared->star.spokes[peer], others[peer], SLUICE_CLASS_NONE);
+    for (uint32_t i = 0; i < FLOOD + PEERS - 1; i++) {
+        struct sluice_completion completion = next_result(shared);
+
+        check_message(shared, &completion, 8);
+        post_receive(shared, (uint32_t)completion.user_data, PLACE);
+    }
+    for (uint32_t i = 0; i < FLOOD; i++)
+        await(shared->star.spokes[0], flood[i], SLUICE_CLASS_NONE);
+}
+
+/* A peer that fails takes no receive with it. */
+TEST_WITH(shared, peer_that_fails, (3, POOL))
+{
+    struct sluice_handle send;
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t place = 0; place < POOL; place++)
+        post_receive(shared, place, PLACE);
+    star_break(&shared->star, 1);
+    for (uint32_t i = 0; i < POOL; i++) {
+        uint32_t peer = i % 2 == 0 ? 0 : 2;
+
+        send = post_message(shared, peer, lengths[i]);
+        struct sluice_completion completion = next_result(shared);
+        check_message(shared, &completion, lengths[i]);
+        require_equal(completion.peer, peer);
+        await(shared->star.spokes[peer], send, SLUICE_CLASS_NONE);
+    }
+    require_result(sluice_multichannel_receive_any_room(shared->star.hub), POOL);
+    star_reset(&shared->star, 1);
+    send = post_message(shared, 1, 4097);
+    post_receive(shared, 0, PLACE);
+    struct sluice_completion completion = next_result(shared);
+    check_message(shared, &completion, 4097);
+    require_equal(completion.peer, 1);
+    await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
+}
+
+/* A message that is too long fails its receive, which names the peer, and that peer alone. */
+TEST_WITH(shared, message_that_is_too_long, (2, POOL))
+{
+    struct sluice_completion completion;
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (size_t i = 1; i < COUNT(lengths); i++) {
+        struct sluice_handle send = post_message(shared, 1, lengths[i]);
+
+        post_receive(shared, 0, lengths[i] - 1);
+        completion = next_result(shared);
+        require_class(&completion, SLUICE_CLASS_TRUNCATED);
+        require_equal(completion.peer, 1, completion.user_data, 0);
+        await(shared->star.spokes[1], send, SLUICE_CLASS_TRUNCATED);
+        require_result(sluice_multichannel_peer_state(shared->star.hub, 0), SLUICE_STATE_READY);
+        require_result(sluice_multichannel_peer_state(shared->star.hub, 1), SLUICE_STATE_FAILED);
+        star_reset(&shared->star, 1);
+    }
+    struct sluice_handle send = post_message(shared, 0, 8);
+    post_receive(shared, 0, 8);
+    completion = next_result(shared);
+    check_message(shared, &completion, 8);
+    await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+}
+
+#define REFUSED "receives are those of the pool"
+
+/* With a pool, no peer has receives of its own, by whatever call. */
+TEST_WITH(shared, receives_of_one_peer_are_refused, (2, POOL))
+{
+    struct sluice_sge sge = memory_sge(&shared->here, 0, 8);
+    struct sluice_request requests[2] = {request_of(SLUICE_OP_RECEIVE, 0, &sge),
+                                         request_of(SLUICE_OP_SEND, 1, &sge)};
+    struct sluice_multichannel *hub = shared->star.hub;
+    struct sluice_handle handle;
+    struct sluice_scope *scope;
+
+    require_error(sluice_multichannel_receive(hub, 0, &sge, 1, DEADLINE, NULL), -EINVAL, REFUSED);
+    require_error(sluice_multichannel_receive_unpolled(hub, 1, &sge, 1, DEADLINE, &handle), -EINVAL,
+                  REFUSED);
+    require_error(sluice_multichannel_post(hub, requests, 2, DEADLINE, NULL), -EINVAL, REFUSED);
+    require_error(sluice_multichannel_submit(hub, requests, 1, DEADLINE, NULL), -EINVAL, REFUSED);
+    require_error(sluice_multichannel_gather_receive(hub, requests, 1, DEADLINE, NULL), -EINVAL,
+                  REFUSED);
+    require_error(
+        sluice_multichannel_scatter_gather(hub, requests + 1, 1, requests, 1, DEADLINE, NULL),
+        -EINVAL, REFUSED);
+    scope = made(sluice_multichannel_scope_begin(hub, DEADLINE));
+    require_error(sluice_scope_post_receive(scope, 0, &sge, 1, NULL), -EINVAL, REFUSED);
+    require_error(sluice_multichannel_receive_any_unpolled(hub, requests, 1, NULL), -EBUSY,
+                  "scope");
+    require_ok(sluice_scope_end(scope, NULL));
+    require_null(sluice_multichannel_list_prepare(hub, requests, 1), EINVAL, REFUSED);
+    require_null(sluice_channel_prepare(shared->star.sides.pds[0], ATTR(.receive_pool = 4)), EINVAL,
+                 "receive_pool is for multichannels");
+}
+
+TEST_WITH(shared, wrong_receives_are_refused, (1, 2))
+{
+    struct sluice_sge sge = memory_sge(&shared->here, 0, 8);
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    struct sluice_blocks blocks = {0};
+    struct sluice_multichannel *hub = shared->star.hub, *plain;
+    struct sluice_request requests[3] = {request, request, request};
+
+    require_error(sluice_multichannel_receive_any_unpolled(hub, NULL, 1, NULL), -EINVAL, "is NULL");
+    require_result(sluice_multichannel_receive_any_unpolled(hub, NULL, 0, NULL), 0);
+    request.opcode = SLUICE_OP_SEND;
+    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
+                  "opcode");
+    request.opcode = SLUICE_OP_NONE;
+    request.flags = SLUICE_FENCE;
+    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
+                  "flags");
+    request.flags = SLUICE_PLAIN_MEMORY;
+    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
+                  "cache");
+    request.flags = 0;
+    request.blocks = &blocks;
+    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
+                  "blocks");
+    require_result(sluice_multichannel_receive_any_unpolled(hub, requests, 3, NULL), 2);
+    require_error(sluice_multichannel_receive_any_unpolled(hub, requests, 1, NULL), -EAGAIN,
+                  "no room in the pool");
+    require_error(sluice_multichannel_receive_any_unpolled(NULL, requests, 1, NULL), -EINVAL,
+                  "not a multichannel");
+    require_error(sluice_multichannel_receive_any_room(NULL), -EINVAL, "not a multichannel");
+    plain = loop_open(shared->star.sides.pds[0], 2, NULL);
+    require_error(sluice_multichannel_receive_any_unpolled(plain, requests, 1, NULL), -EINVAL,
+                  "receive_pool");
+    require_error(sluice_multichannel_receive_any(plain, &sge, 1, DEADLINE, NULL), -EINVAL,
+                  "receive_pool");
+    require_error(sluice_multichannel_receive_any_room(plain), -EINVAL, "receive_pool");
+    sluice_multichannel_close(plain);
+}
+
+TEST_WITH(shared, wrong_attributes_are_refused, (1, 2))
+{
+    struct sluice_pd *pd = shared->star.sides.pds[0];
+
+    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 65537)), EINVAL,
+                 "receive_pool is 65537");
+    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 4, .receive_pool_low = 4)),
+                 EINVAL, "receive_pool_low is 4, must be less");
+    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool_low = 1)), EINVAL,
+                 "receive_pool_low is 1, must be less");
+    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 4, .arrival_tags = 1)),
+                 EINVAL, "arrival_tags");
+    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 4, .queue_pairs = 2)),
+                 EINVAL, "queue_pairs");
+}
+
+/* The room is 0 until the limit is reached, and then all that is missing. */
+TEST_WITH(shared, room_for_refilling, (1, POOL))
+{
+    require_result(sluice_multichannel_receive_any_room(shared->star.hub), POOL);
+    for (uint32_t place = 0; place < POOL; place++)
+        post_receive(shared, place, 8);
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t left = POOL; left-- > 0;) {
+        struct sluice_handle send = post_message(shared, 0, 8);
+        struct sluice_completion completion = next_result(shared);
+
+        check_message(shared, &completion, 8);
+        await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+        require_result(sluice_multichannel_receive_any_room(shared->star.hub),
+                       left > POOL / 2 ? 0 : POOL - left);
+    }
+}
+
+/* Results are found by handle, in any order, and when their entries were used again. */
+TEST_WITH(shared, results_by_handle, (2, POOL))
+{
+    struct sluice_handle receives[POOL], more[POOL], send = {0};
+    struct sluice_completion completion;
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t place = 0; place < POOL; place++)
+        receives[place] = post_receive(shared, place, 8);
+    for (uint32_t i = 0; i < POOL; i++)
+        send = post_message(shared, i % 2, 8);
+    for (uint32_t i = POOL; i-- > 1;) {
+        require_ok(sluice_multichannel_wait(shared->star.hub, &receives[i], DEADLINE, &completion));
+        check_message(shared, &completion, 8);
+        require_equal(completion.user_data, i);
+    }
+    await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
+    for (uint32_t round = 0; round < 4; round++) {
+        for (uint32_t i = 1; i < POOL; i++)
+            more[i] = post_receive(shared, i, 8);
+        for (uint32_t i = 1; i < POOL; i++)
+            send = post_message(shared, 0, 8);
+        for (uint32_t i = 1; i < POOL; i++)
+            require_ok(sluice_multichannel_wait(shared->star.hub, &more[i], DEADLINE, &completion));
+        await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+    }
+    require_ok(sluice_multichannel_wait(shared->star.hub, &receives[0], DEADLINE, &completion));
+    check_message(shared, &completion, 8);
+    require_equal(completion.user_data, 0);
+    receives[1].id += UINT64_C(1) << 40;
+    require_error(sluice_multichannel_wait(shared->star.hub, &receives[1], 0, &completion), -ESTALE,
+                  "handle");
+}
+
+/* A receive that nobody looks at any more still takes a message. */
+TEST_WITH(shared, detached_receive, (1, POOL))
+{
+    struct sluice_handle receive = post_receive(shared, 0, 8), send;
+    struct sluice_completion completion;
+
+    require_ok(sluice_multichannel_detach(shared->star.hub, &receive));
+    post_receive(shared, 1, 8);
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    post_message(shared, 0, 8);
+    send = post_message(shared, 0, 8);
+    completion = next_result(shared);
+    check_message(shared, &completion, 8);
+    require_equal(completion.user_data, 1);
+    await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+    require_error(sluice_multichannel_wait(shared->star.hub, &receive, 0, &completion), -ESTALE,
+                  "handle");
+}
+
+/* Cancelling takes a receive out of the pool and harms no peer; a device cannot do it. */
+TEST_WITH(shared, cancelled_receive, (1, POOL))
+{
+    struct sluice_handle receive = post_receive(shared, 0, 8), send;
+    struct sluice_completion completion;
+
+    if (!device_is_soft()) {
+        require_error(sluice_multichannel_cancel(shared->star.hub, &receive, &completion),
+                      -EOPNOTSUPP, "cannot take back");
+        return;
+    }
+    post_receive(shared, 1, 8);
+    require_ok(sluice_multichannel_cancel(shared->star.hub, &receive, &completion));
+    require_class(&completion, SLUICE_CLASS_CANCELLED);
+    require_equal(completion.user_data, 0, completion.peer, UINT32_MAX);
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    send = post_message(shared, 0, 8);
+    completion = next_result(shared);
+    check_message(shared, &completion, 8);
+    require_equal(completion.user_data, 1);
+    await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+    require_result(sluice_multichannel_peer_state(shared->star.hub, 0), SLUICE_STATE_READY);
+}
+
+/* The blocking call takes its receive back when its time is up, so a later message is not lost. */
+TEST_WITH(shared, blocking_receive, (2, POOL))
+{
+    struct sluice_sge sge = memory_sge(&shared->here, 0, 8);
+    struct sluice_multichannel *hub = shared->star.hub;
+    struct sluice_completion completion;
+    struct sluice_handle send;
+
+    if (!device_is_soft()) {
+        require_error(sluice_multichannel_receive_any(hub, &sge, 1, DEADLINE, &completion),
+                      -EOPNOTSUPP, "cannot take back");
+        return;
+    }
+    memset(shared->here.bytes, 0, 8);
+    require_error(sluice_multichannel_receive_any(hub, &sge, 1, 0, NULL), -ETIMEDOUT,
+                  "deadline is 0");
+    require_error(sluice_multichannel_receive_any(hub, &sge, 1, -1, NULL), -EINVAL, "negative");
+    for (int i = 0; i < 3; i++)
+        require_error(sluice_multichannel_receive_any(hub, &sge, 1, SLUICE_MS(2), NULL), -ETIMEDOUT,
+                      "no message came");
+    require_result(sluice_multichannel_receive_any_room(hub), POOL);
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    send = post_message(shared, 1, 8);
+    require_result(sluice_multichannel_next(hub, SLUICE_MS(2), &completion), -ENOENT);
+    value_check(shared->here.bytes, 8, 0);
+    require_ok(sluice_multichannel_receive_any(hub, &sge, 1, DEADLINE, &completion));
+    check_message(shared, &completion, 8);
+    require_equal(completion.peer, 1);
+    await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
+    send = post_message(shared, 0, 9);
+    require_error(sluice_multichannel_receive_any(hub, &sge, 1, DEADLINE, &completion), -EMSGSIZE,
+                  "peer 0");
+    require_equal(completion.peer, 0);
+    await(shared->star.spokes[0], send, SLUICE_CLASS_TRUNCATED);
+}
+
+/* Nothing waits for ever where no peer is connected. */
+TEST_WITH(shared, no_peer_is_left, (2, POOL))
+{
+    struct sluice_sge sge = memory_sge(&shared->here, 0, 8);
+    struct sluice_handle receive = post_receive(shared, 0, 8);
+    struct sluice_multichannel *hub = shared->star.hub;
+    struct sluice_completion completion;
+
+    require_error(sluice_multichannel_next(hub, 0, &completion), -ETIMEDOUT, "pending");
+    require_ok(sluice_multichannel_flush(hub, 0));
+    for (uint32_t peer = 0; peer < 2; peer++)
+        star_break(&shared->star, peer);
+    require_error(sluice_multichannel_wait(hub, &receive, SLUICE_FOREVER, &completion), -ENOTCONN,
+                  "no peer is connected");
+    require_error(sluice_multichannel_next(hub, SLUICE_FOREVER, &completion), -ENOENT, "");
+    if (device_is_soft())
+        require_error(sluice_multichannel_receive_any(hub, &sge, 1, SLUICE_FOREVER, NULL),
+                      -ENOTCONN, "no peer is connected");
+    require_ok(sluice_multichannel_shutdown(hub, 0));
+}
+
+/* Memory of a posted receive stays registered, until the receive is used. */
+TEST_WITH(shared, memory_in_use, (1, POOL))
+{
+    struct memory memory;
+    struct sluice_request request;
+    struct sluice_completion completion;
+    struct sluice_handle send;
+
+    memory_open(&memory, shared->star.sides.pds[0], 64);
+    struct sluice_sge pieces[2];
+    memory_split(&memory, 0, 64, pieces, 2);
+    request = request_of(SLUICE_OP_RECEIVE, 0, pieces);
+    request.sge_count = 2;
+    require_result(sluice_multichannel_receive_any_unpolled(shared->star.hub, &request, 1, NULL),
+                   1);
+    require_error(sluice_mr_deregister(memory.mr), -EBUSY, "");
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    send = post_message(shared, 0, 64);
+    completion = next_result(shared);
+    require_class(&completion, SLUICE_CLASS_NONE);
+    pattern_check(memory.bytes, 64, 3);
+    await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+    memory_close(&memory);
+}
+
+/* Results of a removed peer say so; a peer that is added shares the pool. */
+TEST_WITH(shared, peers_that_come_and_go, (2, POOL))
+{
+    struct sluice_multichannel *hub = shared->star.hub;
+    struct sluice_prepared_channel *prepared;
+    struct sluice_endpoint ours, theirs;
+    struct sluice_completion completion;
+    struct sluice_handle send;
+
+    pattern_fill(shared->there.bytes, PLACE, 3);
+    for (uint32_t place = 0; place < POOL; place++)
+        post_receive(shared, place, 8);
+    send = post_message(shared, 1, 8);
+    await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
+    require_ok(sluice_multichannel_peer_remove(hub, 1));
+    sluice_channel_close(shared->star.spokes[1]);
+    for (int i = 0; i < 2; i++) {
+        int index = sluice_multichannel_peer_add(hub, &ours);
+
+        require_result(index, 1 + i);
+        prepared = prepare_channel(shared->star.sides.pds[1], NULL, &theirs);
+        shared->star.spokes[index] = made(sluice_prepared_channel_handshake(prepared, &ours));
+        require_ok(sluice_multichannel_peer_handshake(hub, (uint32_t)index, &theirs));
+    }
+    shared->star.peers = 3;
+    completion = next_result(shared);
+    require_class(&completion, SLUICE_CLASS_NONE);
+    require_equal(completion.peer, 1, completion.flags, SLUICE_IMMEDIATE | SLUICE_PEER_REMOVED);
+    for (uint32_t peer = 0; peer < 3; peer++) {
+        send = post_message(shared, peer, 8);
+        completion = next_result(shared);
+        check_message(shared, &completion, 8);
+        require_equal(completion.peer, peer);
+        await(shared->star.spokes[peer], send, SLUICE_CLASS_NONE);
+    }
+}
+
+int main(void)
+{
+    return run_tests("pool", 20);
+}
