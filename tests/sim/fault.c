@@ -9,7 +9,7 @@
 #include "sim.h"
 #include "system.h"
 
-enum { MOST = 16, CALLS = 7 };
+enum { MOST = 16, CALLS = 9 };
 
 enum kind { KILL, PAUSE, PART, REFUSE, KINDS };
 
@@ -64,8 +64,10 @@ static void happen(struct sim_event *event)
 
 static void plan_one(struct fault *fault, struct sim_process **processes, uint32_t ranks)
 {
-    static const char *const calls[CALLS] = {
-        "malloc", "descriptor", "memfd_create", "fallocate", "mmap", "pthread_create", "open"};
+    /* The last two are those of a device. */
+    static const char *const calls[CALLS] = {"malloc",    "descriptor", "memfd_create",
+                                             "fallocate", "mmap",       "pthread_create",
+                                             "open",      "post",       "register"};
     *fault = (struct fault){
         .event.happen = happen,
         .kind = (enum kind)sim_number("fault", sim_below(SIM_FAULTS, KINDS)),

@@ -57,7 +57,13 @@ static void check_failure(const struct work *work, const struct sluice_completio
 {
     struct sluice_error error = {.size = sizeof error};
     uint32_t peer = work->request.peer;
-    sluice_multichannel_peer_error(traffic.all, peer, &error);
+    /* A request that came too late to be posted harms nobody. */
+    must((sluice_multichannel_peer_error(traffic.all, peer, &error) == 1 &&
+          sluice_multichannel_peer_state(traffic.all, peer) == SLUICE_STATE_FAILED) ||
+             completion->error_class == SLUICE_CLASS_TIMEOUT ||
+             completion->error_class == SLUICE_CLASS_CANCELLED,
+         "round %u: %s %u with rank %u failed, and the connection has no error", traffic.round,
+         names[work->request.opcode], work->number, peer);
     must(may_fail(peer), "round %u: %s %u with rank %u failed for no reason: %s; first: %s",
          traffic.round, names[work->request.opcode], work->number, peer,
          sluice_status_name(completion->status), error.text);
