@@ -266,6 +266,7 @@ build_checks = \
 	%D%/check-probes.sh \
 	%D%/check-python.sh \
 	%D%/check-simulate-calls.sh \
+	%D%/check-simulate-diagram.sh \
 	%D%/check-simulate.sh \
 	%D%/check-symbols.sh \
 	%D%/check-tutorial.sh \

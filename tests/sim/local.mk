@@ -75,10 +75,21 @@ endif
 	%D%/programs/traffic.h \
 	%D%/programs/truth.c \
 	%D%/sim.h
-%C%_rank_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+%C%_rank_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I%D%/programs
 %C%_rank_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
 	-Wl,-Bsymbolic,-z,undefs
 %C%_rank_la_LIBADD = tests/libobjects.la
+# Calls of the programs, with their results, are in the trace.
+%D%/programs/called.h: $(top_srcdir)/lib/sluice.map
+	$(AM_V_GEN)$(MKDIR_P) %D%/programs && { \
+	sed -n 's/^SLUICE_EXPORT void \(sluice_[a-z0-9_]*\)(.*/\1 CALL_IN_VOID/p' \
+		$(top_srcdir)/include/sluice/*.h; \
+	sed -n 's/^ *\(sluice_[a-z0-9_]*\);$$/\1 CALL/p' $(top_srcdir)/lib/sluice.map; } | \
+	awk '!seen[$$1]++ && !/^sluice_(last_error|status_name|error_class_name|load_)/ { \
+		printf "#define %s(...) %s(__COUNTER__, \"%s\", (%s)(__VA_ARGS__))\n", \
+		       $$1, $$2, $$1, $$1 }' >$@.new && mv $@.new $@
+$(%C%_rank_la_OBJECTS) $(%C%_fabric_la_OBJECTS): %D%/programs/called.h
+CLEANFILES += %D%/programs/called.h
 # The same programs on the fabric: its transport takes the place of that for verbs, so the library
 # is linked as an archive, of which the linker leaves out what is not needed.
 %C%_fabric_la_SOURCES = \
@@ -88,4 +99,4 @@ endif
 %C%_fabric_la_CPPFLAGS = $(%C%_rank_la_CPPFLAGS) -I$(top_srcdir)/lib
 %C%_fabric_la_LDFLAGS = $(%C%_rank_la_LDFLAGS) -Wl,tests/.libs/libobjects.a
 %C%_fabric_la_DEPENDENCIES = tests/libobjects.la
-EXTRA_DIST += %D%/README.md %D%/mutate %D%/mutations %D%/night %D%/shrink %D%/simulate.gdb %D%/weights
+EXTRA_DIST += %D%/README.md %D%/diagram %D%/mutate %D%/mutations %D%/night %D%/shrink %D%/simulate.gdb %D%/weights

@@ -284,7 +284,9 @@ int sys_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
     }
     listener->waiting_count--;
     stream->process = sim_task->process;
-    sim_trace("accepts a connection as %d", fd);
+    if (stream->peer != NULL && stream->peer->process != NULL) {
+        sim_trace("accepts a connection of rank %u", stream->peer->process->rank);
+    }
     give_address(&stream->other, stream->other_length, address, length);
     return sim_descriptor_make(&stream->base);
 }

@@ -5,6 +5,32 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+void called(const char *name, enum result kind, int64_t result, int64_t began)
+{
+    static const char *last;
+    static int64_t last_result;
+    static uint32_t times;
+    char number[24];
+    bool fails = (kind == NUMBER && result < 0) || (kind == OBJECT && result == 0);
+    result = kind == OBJECT ? result != 0 : result;
+    if (name == last && result == last_result && sim_own_time() - began < SLUICE_MS(1)) {
+        times++;
+        return;
+    }
+    if (times > 0) {
+        sim_note("calls %s() %u times more", last, times);
+    }
+    last = name;
+    last_result = result;
+    times = 0;
+    snprintf(number, sizeof number, "%ld", (long)result);
+    sim_note("calls %s() for %ld us: %s%s%s", name, (long)((sim_own_time() - began) / 1000),
+             kind == NUMBER ? number
+             : fails        ? "NULL"
+                            : "done",
+             fails ? ": " : "", fails ? sluice_last_error() : "");
+}
+
 uint64_t below(uint64_t limit)
 {
     return sim_program_random() % limit;

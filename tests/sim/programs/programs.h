@@ -11,6 +11,30 @@
 
 #include "sim.h"
 
+/*
+ * Adds a call of the library to the trace, with its result: called.h, which is made of the map,
+ * calls it beside each public function. Repetitions are counted.
+ */
+enum result { NO_RESULT, NUMBER, OBJECT };
+void called(const char *name, enum result kind, int64_t result, int64_t began);
+#define CALLED(number, name, call)                                                    \
+    ({                                                                                \
+        int64_t began_##number = sim_own_time();                                      \
+        __auto_type result_##number = call;                                           \
+        called(name, __builtin_classify_type(result_##number) == 5 ? OBJECT : NUMBER, \
+               (int64_t)result_##number, began_##number);                             \
+        result_##number;                                                              \
+    })
+#define CALLED_IN_VOID(number, name, call)          \
+    ({                                              \
+        int64_t began_##number = sim_own_time();    \
+        call;                                       \
+        called(name, NO_RESULT, 0, began_##number); \
+    })
+#define CALL(number, name, call) CALLED(number, name, call)
+#define CALL_IN_VOID(number, name, call) CALLED_IN_VOID(number, name, call)
+#include "called.h"
+
 /* Waits long enough for everything but a peer that is gone. */
 #define PATIENCE SLUICE_S(60)
 
