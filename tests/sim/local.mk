@@ -70,6 +70,7 @@ endif
 	%D%/programs/ring.c \
 	%D%/programs/ring.h \
 	%D%/programs/scatter.c \
+	%D%/programs/store.c \
 	%D%/programs/styles.c \
 	%D%/programs/traffic.c \
 	%D%/programs/traffic.h \

@@ -20,8 +20,9 @@ struct forms {
     struct sluice_channel *channels[2]; /* to the next rank, and from the one before */
     struct sluice_remote_mr remotes[FORM_RANKS];
     uint32_t step;
-    uint64_t done[7]; /* requests on the multichannel that succeeded, by opcode */
-    uint64_t added;   /* to the word of the next rank */
+    uint64_t done[7];  /* requests on the multichannel that succeeded, by opcode */
+    uint64_t timed[7]; /* of these, those that its histograms have forgotten */
+    uint64_t added;    /* to the word of the next rank */
 };
 extern struct forms forms;
 

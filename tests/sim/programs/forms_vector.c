@@ -124,6 +124,15 @@ static int post_multicast_write(const struct sluice_request *at, uint32_t count,
                                                         count, PATIENCE, handle);
 }
 
+static int post_sends_in_scope(struct sluice_scope *scope)
+{
+    for (uint32_t i = 0; i < sim_ranks(); i++) {
+        must(sluice_scope_post_send(scope, i, &requests[sim_ranks() + i].sge, 1, NULL) == 0,
+             "send in a scope: %s", sluice_last_error());
+    }
+    return (int)sim_ranks();
+}
+
 /* In a scope; sends or receives first, as it likes. */
 static bool pass_in_scope(bool same)
 {
@@ -141,7 +150,9 @@ static bool pass_in_scope(bool same)
         if ((turn == 0) == first) {
             sent = same ? sluice_scope_post_multicast_send(scope, &requests[ranks], peers, ranks,
                                                            handles)
-                        : sluice_scope_post_scatter_send(scope, &requests[ranks], ranks, handles);
+                   : below(2)
+                       ? sluice_scope_post_scatter_send(scope, &requests[ranks], ranks, handles)
+                       : post_sends_in_scope(scope);
         } else if (below(2)) {
             must(sluice_scope_post_gather_receive(scope, requests, ranks, NULL) == (int)ranks,
                  "receives in a scope: %s", sluice_last_error());

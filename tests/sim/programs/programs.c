@@ -148,8 +148,9 @@ int rank_main(void)
         {.service = run_forms, .weight = 4},
         {.service = run_batch, .weight = 2},
         {.service = run_lease, .weight = 2},
+        {.service = run_store, .weight = 2},
     };
-    uint64_t chosen = 0, drawn = agreed(25);
+    uint64_t chosen = 0, drawn = agreed(27);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }
