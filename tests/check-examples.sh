@@ -343,12 +343,12 @@ check_killed() {
 }
 
 # Rank 1 is killed at work: the others notice it by themselves, for they do not hear
-# when scripts/launch asks them to end.
+# when sluice-launch asks them to end.
 killed_rank() {
   rm -f "$tmp"/rank.*
   : >"$tmp/out"
   # shellcheck disable=SC2016 # it is the shells of the ranks that see these
-  "$srcdir/scripts/launch" -q -n 3 sh -c \
+  tools/sluice-launch -q -n 3 sh -c \
     'trap "" TERM; echo $$ >"$1.$SLUICE_RANK"; exec examples/12-kmeans --repeat 100000 "$2"' \
     - "$tmp/rank" "$digits" >"$tmp/out" 2>"$tmp/err" &
   pid=$!
@@ -381,21 +381,21 @@ check_kmeans() {
   check "$program by itself" alone_runs "$clusters" $program "$digits"
   for ranks in 1 2 3 7; do
     check "$program with $ranks ranks" \
-      runs "$clusters" "$srcdir/scripts/launch" -q -n $ranks $program "$digits"
+      runs "$clusters" tools/sluice-launch -q -n $ranks $program "$digits"
   done
   check "$program with few clusters, for few iterations" \
     runs '4 iterations, inertia 1825019.4583, purity 28.83 %, centres e6f4242358499b4c' \
-    "$srcdir/scripts/launch" -q -n 2 $program --clusters 3 --iterations 4 "$digits"
+    tools/sluice-launch -q -n 2 $program --clusters 3 --iterations 4 "$digits"
   check "$program without a file" refuses 2 'FILE is missing' $program
   check "$program with a number that is none" refuses 2 'from 1 to 1000000' $program --repeat 0 "$digits"
   head -n 5 "$digits" >"$tmp/five.csv"
   check "$program with more ranks than rows" runs '2 iterations, inertia 0.0000, purity 100.00 %' \
-    "$srcdir/scripts/launch" -q -n 7 $program --clusters 5 "$tmp/five.csv"
+    tools/sluice-launch -q -n 7 $program --clusters 5 "$tmp/five.csv"
   check "$program with more clusters than rows" refuses 1 'five.csv: 5 rows are too few for 6' \
-    "$srcdir/scripts/launch" -q -n 2 $program --clusters 6 "$tmp/five.csv"
+    tools/sluice-launch -q -n 2 $program --clusters 6 "$tmp/five.csv"
   sed '17s/,/,17,/' "$digits" >"$tmp/wrong.csv"
   check "$program with a pixel that is too bright" refuses 1 'wrong.csv:17: pixel 2 is not' \
-    "$srcdir/scripts/launch" -q -n 3 $program "$tmp/wrong.csv"
+    tools/sluice-launch -q -n 3 $program "$tmp/wrong.csv"
   sed '3s/$/,1/' "$digits" >"$tmp/wrong.csv"
   check "$program with a line that is too long" refuses 1 'wrong.csv:3: the 64 pixels are not' \
     env SLUICE_RANK=0 SLUICE_RANKS=1 $program "$tmp/wrong.csv"
@@ -412,7 +412,7 @@ check_kmeans() {
 survive() {
   ranks=$1 status=0
   shift
-  timeout "$limit" "$srcdir/scripts/launch" --keep-going -q -n "$ranks" examples/17-survivors "$@" \
+  timeout "$limit" tools/sluice-launch --keep-going -q -n "$ranks" examples/17-survivors "$@" \
     >"$tmp/out" 2>&1 || status=$?
   cat "$tmp/out"
   echo "exit status $status"
@@ -435,7 +435,7 @@ get() {
   if [ "$1" = 1 ]; then
     alone timeout "$limit" examples/18-get -r "$2" >"$tmp/out" 2>&1
   else
-    timeout "$limit" "$srcdir/scripts/launch" -q -n "$1" examples/18-get -r "$2" >"$tmp/out" 2>&1
+    timeout "$limit" tools/sluice-launch -q -n "$1" examples/18-get -r "$2" >"$tmp/out" 2>&1
   fi
   status=$?
   cat "$tmp/out"
@@ -462,7 +462,7 @@ if [ "$device" = soft ]; then
   for wire in shm tcp; do
     for ranks in 1 2 3 4; do
       check "examples/19-allreduce of $ranks ranks over $wire" env SLUICE_WIRE=$wire \
-        sh -c "$reductions" - "$srcdir/scripts/launch" "$ranks"
+        sh -c "$reductions" - tools/sluice-launch "$ranks"
     done
   done
   check 'examples/19-allreduce of no numbers' refuses 2 usage examples/19-allreduce -n 0
@@ -498,7 +498,7 @@ if [ "$device" = soft ]; then
   check 'examples/10-node without a launcher says what to do' refuses 1 \
     'or alone with SLUICE_RANK=0 SLUICE_RANKS=1' examples/10-node
   check 'examples/10-node as four ranks' \
-    runs 'add up to 799980000' "$srcdir/scripts/launch" -n 4 examples/10-node
+    runs 'add up to 799980000' tools/sluice-launch -n 4 examples/10-node
   if grep -q '^#define HAVE_JANSSON 1' config.h; then
     echo '{"hosts": [{"hostname": "a", "port": 1, "rankid": 0, "ibdev": "soft"}]}' >"$tmp/hosts"
     sed 's/"soft"/"nosuch0:1"/' "$tmp/hosts" >"$tmp/other-hosts"

@@ -8,6 +8,7 @@ fortran=${FC:-gfortran}
 top=$(cd "$srcdir" && pwd)
 module=$top/bindings/fortran/sluice.f90
 libs=$(pwd)/lib/.libs
+launch=$(pwd)/tools/sluice-launch
 
 have "$fortran" || skip_all "no $fortran"
 [ -f "$libs/libsluice.so" ] || skip_all 'no shared library was built'
@@ -220,7 +221,7 @@ same_digests() {
   count=$1
   shift
   digest examples/03-scatter-gather -n "$count" "$@" >"$tmp/of_c.digest" || cat "$tmp/of_c.digest"
-  digest bash "$top/scripts/launch" -q -n "$count" "$tmp/scatter_gather" "$@" >"$tmp/of_f.digest" ||
+  digest "$launch" -q -n "$count" "$tmp/scatter_gather" "$@" >"$tmp/of_f.digest" ||
     cat "$tmp/of_f.digest"
   cat "$tmp/of_c.digest" && [ -s "$tmp/of_c.digest" ] && cmp "$tmp/of_c.digest" "$tmp/of_f.digest"
 }
@@ -228,7 +229,7 @@ same_digests() {
 # Ways of use, as bench/usage runs them: a line with a number for each.
 ways_run() {
   compile "$top/bench/ways/ways.f90" && link ways ways.o sluice.o &&
-    SLUICE_WIRE=shm run bash "$top/scripts/launch" -q -n 2 "$tmp/ways" 20 >"$tmp/out" 2>&1
+    SLUICE_WIRE=shm run "$launch" -q -n 2 "$tmp/ways" 20 >"$tmp/out" 2>&1
   cat "$tmp/out"
   [ "$(grep -c -E '^[a-z_]+ +[0-9]*\.[0-9]{3}$' "$tmp/out")" = 3 ]
 }
@@ -238,14 +239,14 @@ read_me() {
   awk '/^```fortran$/ { inside = 1; next } /^```/ { inside = 0 } inside' \
     "$top/bindings/fortran/README.md" >"$tmp/hello.f90"
   compile hello.f90 && link hello hello.o sluice.o &&
-    run bash "$top/scripts/launch" -q -n 3 "$tmp/hello" >"$tmp/out" 2>&1
+    run "$launch" -q -n 3 "$tmp/hello" >"$tmp/out" 2>&1
   cat "$tmp/out"
   sort "$tmp/out" | tr -d '\n' |
     grep -q 'rank 0 heard from 2.*rank 1 heard from 0.*rank 2 heard from 1'
 }
 
 says_what_is_missing() {
-  ! run bash "$top/scripts/launch" -q -n 1 "$tmp/scatter_gather" "$tmp/nosuchfile" >"$tmp/out" 2>&1
+  ! run "$launch" -q -n 1 "$tmp/scatter_gather" "$tmp/nosuchfile" >"$tmp/out" 2>&1
   cat "$tmp/out"
   grep -q "nosuchfile" "$tmp/out"
 }
@@ -299,12 +300,12 @@ else
   check 'the example with MPI runs' runs_with_mpi
 fi
 
-if have bash; then
+if [ -x "$launch" ]; then
   check 'the program of README.md is compiled, and runs' read_me
   check 'the ways of use that are measured run' ways_run
 fi
-if ! [ -x examples/03-scatter-gather ] || ! have bash; then
-  skip 'the example has the digests of that in C' 'that was not built, or there is no bash'
+if ! [ -x examples/03-scatter-gather ] || ! [ -x "$launch" ]; then
+  skip 'the example has the digests of that in C' 'that or sluice-launch was not built'
 else
   sodium=$(${PKG_CONFIG:-pkg-config} --libs libsodium)
   build_example() {

@@ -139,13 +139,6 @@ launches() {
   [ "$(sort "$tmp/ranks" | tr '\n' ' ')" = '[0] rank 0 of 3 [1] rank 1 of 3 [2] rank 2 of 3 ' ]
 }
 
-check_launch() {
-  if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
-    check 'the ranks of a job are started by sluice-launch' launches "$1"
-  else
-    skip 'the ranks of a job are started by sluice-launch' 'no bash 5.1'
-  fi
-}
 page_is_there() {
   [ -f "$root${mandir:-$prefix/share/man}/man1/sluice-launch.1" ]
 }
@@ -177,7 +170,7 @@ run_ranks() {
   cat "$tmp/out"
   printf '0 to %d, 1 to %d, 2 to %d\n' 0 0 0 1 1 1 2 2 2 | cmp - "$tmp/out"
 }
-launch=$(cd "$srcdir" && pwd)/scripts/launch
+launch=$(pwd)/tools/sluice-launch
 
 # Short enough for a first glance: counts lines that are not empty.
 is_short() {
@@ -191,7 +184,7 @@ check "the program of README.md is built $kind" build "$tmp/readme.c" "$tmp/read
 check "the program of README.md runs alone $kind" run_alone "$tmp/readme"
 check "the program of README.md runs as some ranks $kind" run_ranks "$tmp/readme"
 check "a rank of a job is built $kind" build "$tmp/rank.c" "$tmp/rank"
-check_launch "$tmp/rank"
+check 'the ranks of a job are started by sluice-launch' launches "$tmp/rank"
 if [ -f "$root$libdir/libsluice.a" ]; then
   rm -f "$root$libdir"/libsluice.so*
   check 'it is built with the static library' build "$tmp/readme.c" "$tmp/static" --static

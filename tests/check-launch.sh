@@ -103,11 +103,12 @@ check 'one rank of one' ranks_of 1 'by SLUICE_RANK and SLUICE_RANKS over TCP' \
   env SLUICE_RANK=0 SLUICE_RANKS=1 SLUICE_ROOT=127.0.0.1:$port $ranks
 
 # Our own.
-launch=$srcdir/scripts/launch
+launch=tools/sluice-launch
+[ -x $launch ] || skip_all "no $launch was built"
 left_behind() {
   mkdir "$tmp/launch"
   TMPDIR=$tmp/launch timeout 60 env -u SLUICE_SECRET_FILE "$launch" -q -n 3 sh -c \
-    'test -s "$SLUICE_SECRET_FILE" && stat -c %a "$SLUICE_SECRET_FILE"' >"$tmp/out" 2>&1
+    'test -s "$SLUICE_SECRET_FILE" && stat -L -c %a "$SLUICE_SECRET_FILE"' >"$tmp/out" 2>&1
   cat "$tmp/out"
   [ "$(sort -u "$tmp/out")" = 600 ] && rmdir "$tmp/launch"
 }
@@ -254,79 +255,68 @@ bound_to_one() {
     sed 's/.*: //' | sort >"$tmp/out"
   printf '%s\n%s\n' "$one" "$one" | diff - "$tmp/out"
 }
-# A folder of commands without taskset.
-without_taskset() {
-  mkdir "$tmp/few"
-  for name in bash mktemp sed sh; do ln -s "$(command -v "$name")" "$tmp/few/$name"; done
-  ends_with 2 'bind needs taskset' env PATH="$tmp/few" bash "$launch" --bind -n 1 sh
-}
-if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
-  check 'scripts/launch' ranks_of 4 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -n 4 $ranks
-  check 'scripts/launch -q, several exchanges, one after the other' \
-    ranks_of 3 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -q -n 3 -- $ranks 3
-  check 'scripts/launch marks what each rank says' marked
-  check 'scripts/launch makes a secret that others cannot read, and leaves nothing' left_behind
-  if have taskset; then
-    check 'scripts/launch -b binds ranks to processors in turn' bound -b
-    check 'scripts/launch --bind binds to processors of its own only' bound_to_one
-  else
-    skip 'scripts/launch --bind' 'no taskset'
-  fi
-  check 'scripts/launch --bind says what it needs' without_taskset
-  check 'scripts/launch numbers the ranks of the host' numbered
-  check 'scripts/launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
-    env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
-  check 'scripts/launch ends all if one fails' quickly_ends_with 7 'rank 1: exit status 7' \
-    "$launch" -n 3 sh -c '[ $SLUICE_RANK = 1 ] && exit 7; sleep 50'
-  check 'scripts/launch kills who does not end' quickly_ends_with 137 'rank 0: killed by signal 9 (KILL)' \
-    "$launch" -n 2 sh -c '[ $SLUICE_RANK = 0 ] && kill -KILL $$; trap "" TERM; sleep 50; sleep 50'
-  check 'scripts/launch passes on SIGTERM' signalled TERM 143 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 143" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
-  check 'scripts/launch passes on SIGINT' signalled INT 3 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
-  check 'scripts/launch ends who ignores SIGINT' signalled INT 143 'rank .: killed by signal 15' \
-    'trap "" INT; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
-  check 'scripts/launch kills who ignores SIGINT and SIGTERM' signalled INT 137 'killed by signal 9' \
-    'trap "" INT TERM; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
-  check 'scripts/launch kills at the second SIGINT' interrupted_twice
-  check 'scripts/launch takes all with it if it is killed' killed_itself
-  check 'scripts/launch -q takes all with it if it is killed' killed_itself -q
-  check 'scripts/launch blames the rank that was killed' blames_the_killed
-  check 'scripts/launch blames the lowest of the ranks that failed' blames_the_lowest
-  check 'scripts/launch --keep-going: all others succeed' keeps_going 3 "$survivors" \
-    '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named'
-  check 'scripts/launch --keep-going: another one fails' keeps_going 7 "$failure" \
-    '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named; [ $SLUICE_RANK != 2 ] || exit 7'
-  check 'scripts/launch --keep-going: nothing fails' keeps_going 0 '' 'exit 0'
-  options=-k
-  check 'scripts/launch -k passes on SIGTERM' signalled TERM 3 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 3" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
-  check 'scripts/launch -k: a signal that ends some is no success' signalled TERM 143 '1 of 2 ranks succeeded' \
-    '[ $SLUICE_RANK = 0 ] || trap "exit 0" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
-  check 'scripts/launch -k kills who ignores SIGTERM' signalled TERM 137 'killed by signal 9' \
-    'trap "" TERM; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
-  check 'scripts/launch -k passes on SIGINT' signalled INT 3 'rank . got it' \
-    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
-  options=
-  check 'scripts/launch --keep-going: a rank dies before the exchange is complete' without_one
-  check 'scripts/launch --keep-going: rank 0 dies before the exchange is complete' without_rank_0
-  check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
-  check 'scripts/launch names an option it does not know' ends_with 2 'unknown option -x; see --help' \
-    "$launch" -x $ranks
-  check 'scripts/launch says what is not -np' ends_with 2 '-n N here, not -np' "$launch" -np 2 $ranks
-  check 'scripts/launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
-  check 'scripts/launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
-  check 'scripts/launch names a program that is not there, once' ends_with 127 \
-    '^sluice-launch: ./nothing: there is no such program' "$launch" -n 2 ./nothing
-  check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
-  check 'scripts/launch --help tells all' ends_with 0 'empty for no secret\.$' "$launch" --help
-  check 'scripts/launch with all closed' all_closed
-  check 'output on a full file system' full_output
-  check 'output that somebody has had enough of' enough_output
-  check 'scripts/launch without a program' ends_with 2 'which program' "$launch" -n 2
+check 'sluice-launch' ranks_of 4 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -n 4 $ranks
+check 'sluice-launch -q, several exchanges, one after the other' \
+  ranks_of 3 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -q -n 3 -- $ranks 3
+check 'sluice-launch marks what each rank says' marked
+check 'sluice-launch makes a secret that others cannot read, and leaves nothing' left_behind
+if have taskset; then
+  check 'sluice-launch -b binds ranks to processors in turn' bound -b
+  check 'sluice-launch --bind binds to processors of its own only' bound_to_one
 else
-  skip 'scripts/launch' 'no bash 5.1'
+  skip 'sluice-launch --bind' 'no taskset'
 fi
+check 'sluice-launch numbers the ranks of the host' numbered
+check 'sluice-launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
+  env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
+check 'sluice-launch ends all if one fails' quickly_ends_with 7 'rank 1: exit status 7' \
+  "$launch" -n 3 sh -c '[ $SLUICE_RANK = 1 ] && exit 7; sleep 50'
+check 'sluice-launch kills ranks that do not end' quickly_ends_with 137 'rank 0: killed by signal 9 (KILL)' \
+  "$launch" -n 2 sh -c '[ $SLUICE_RANK = 0 ] && kill -KILL $$; trap "" TERM; sleep 50; sleep 50'
+check 'sluice-launch passes on SIGTERM' signalled TERM 143 'rank . got it' \
+  'trap "echo rank $SLUICE_RANK got it; exit 143" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
+check 'sluice-launch passes on SIGINT' signalled INT 3 'rank . got it' \
+  'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
+check 'sluice-launch ends ranks that ignore SIGINT' signalled INT 143 'rank .: killed by signal 15' \
+  'trap "" INT; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
+check 'sluice-launch kills ranks that ignore SIGINT and SIGTERM' signalled INT 137 'killed by signal 9' \
+  'trap "" INT TERM; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
+check 'sluice-launch kills at the second SIGINT' interrupted_twice
+check 'sluice-launch takes all with it if it is killed' killed_itself
+check 'sluice-launch -q takes all with it if it is killed' killed_itself -q
+check 'sluice-launch blames the rank that was killed' blames_the_killed
+check 'sluice-launch blames the lowest of the ranks that failed' blames_the_lowest
+check 'sluice-launch --keep-going: all others succeed' keeps_going 3 "$survivors" \
+  '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named'
+check 'sluice-launch --keep-going: another one fails' keeps_going 7 "$failure" \
+  '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named; [ $SLUICE_RANK != 2 ] || exit 7'
+check 'sluice-launch --keep-going: nothing fails' keeps_going 0 '' 'exit 0'
+options=-k
+check 'sluice-launch -k passes on SIGTERM' signalled TERM 3 'rank . got it' \
+  'trap "echo rank $SLUICE_RANK got it; exit 3" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
+check 'sluice-launch -k: a signal that ends some is no success' signalled TERM 143 '1 of 2 ranks succeeded' \
+  '[ $SLUICE_RANK = 0 ] || trap "exit 0" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
+check 'sluice-launch -k kills ranks that ignore SIGTERM' signalled TERM 137 'killed by signal 9' \
+  'trap "" TERM; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
+check 'sluice-launch -k passes on SIGINT' signalled INT 3 'rank . got it' \
+  'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
+options=
+check 'sluice-launch --keep-going: a rank dies before the exchange is complete' without_one
+check 'sluice-launch --keep-going: rank 0 dies before the exchange is complete' without_rank_0
+check 'sluice-launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
+check 'sluice-launch names an option it does not know' ends_with 2 'unknown option -y; see --help' \
+  "$launch" -y $ranks
+check 'sluice-launch says what is not -np' ends_with 2 '-n N here, not -np' "$launch" -np 2 $ranks
+check 'sluice-launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
+check 'sluice-launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
+check 'sluice-launch names a program that is not there, once' ends_with 127 \
+  '^sluice-launch: ./nothing: there is no such program' "$launch" -n 2 ./nothing
+check 'sluice-launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
+check 'sluice-launch --help tells all' ends_with 0 'empty for no secret\.$' "$launch" --help
+check 'sluice-launch with all closed' all_closed
+check 'output on a full file system' full_output
+check 'output that somebody has had enough of' enough_output
+check 'sluice-launch without a program' ends_with 2 'which program' "$launch" -n 2
 
 # compiler_of SUFFIX MACRO: the C compiler of this MPI, by Debian's name or any other;
 # the headers may be of a package that is not there.

@@ -479,8 +479,8 @@ check_c() {
 # Commands run in a folder that has what they name.
 mkdir "$tmp/blocks" "$tmp/fixture"
 mkdir "$tmp/fixture/bin"
-ln -s "$(cd "$srcdir" && pwd)/scripts/launch" "$tmp/fixture/bin/sluice-launch"
-ln -s "$(pwd)/tools/sluice-info" "$(pwd)/tools/sluice-perf" "$tmp/fixture/bin/"
+ln -s "$(pwd)/tools/sluice-info" "$(pwd)/tools/sluice-launch" "$(pwd)/tools/sluice-perf" \
+  "$tmp/fixture/bin/"
 
 run_commands() {
   ln -sf "$(pwd)/$2" "$tmp/fixture/program"
@@ -518,7 +518,7 @@ EOF
 read_by_library() {
   ranks=$(grep -c rankid "$1")
   compiles "$tmp/rank.c" && links || return 1
-  LD_LIBRARY_PATH=lib/.libs SLUICE_HOST_FILE=$1 timeout 60 "$srcdir/scripts/launch" -q \
+  LD_LIBRARY_PATH=lib/.libs SLUICE_HOST_FILE=$1 timeout 60 tools/sluice-launch -q \
     -n "$ranks" "$tmp/example" >"$tmp/devices" || return 1
   cat "$tmp/devices"
   [ "$(grep -c 'device .' "$tmp/devices")" = "$(grep -c ibdev "$1")" ]

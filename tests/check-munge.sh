@@ -6,10 +6,9 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 ranks=tests/exchange/launch/ranks
-launch=$srcdir/scripts/launch
+launch=tools/sluice-launch
 [ -x $ranks ] || skip_all "no $ranks was built"
-{ have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; } ||
-  skip_all 'no bash 5.1'
+[ -x $launch ] || skip_all "no $launch was built"
 
 # Nothing of a launcher that started this script, and no secret, which sluice-launch would make.
 for name in $(env | sed -n 's/^\(\(SLUICE\|OMPI\|PMI\|PMIX\|SLURM\)_[A-Za-z0-9_]*\)=.*/\1/p'); do

@@ -24,7 +24,7 @@ cat >"$tmp/bin/cc" <<EOS
 exec ${CC:-cc} -Wall -Wextra -Werror ${SANITIZE:-} "\$@"
 EOS
 chmod +x "$tmp/bin/pkg-config" "$tmp/bin/cc"
-ln -s "$top/scripts/launch" "$tmp/bin/sluice-launch"
+ln -s "$build/tools/sluice-launch" "$tmp/bin/sluice-launch"
 
 # steps PAGE FOLDER: its programs, and N.sh and N.out for each block of commands.
 steps() {
@@ -92,8 +92,8 @@ else
 fi
 if [ ! -f lib/.libs/libsluice.so ]; then
   skip 'the programs run' 'no shared library was built'
-elif ! have bash; then
-  skip 'the programs run' 'no bash for sluice-launch'
+elif [ ! -x tools/sluice-launch ]; then
+  skip 'the programs run' 'no tools/sluice-launch was built'
 else
   follow "$srcdir/README.md" readme
   follow "$srcdir/docs/tutorial.md" tutorial

@@ -249,7 +249,10 @@ exchange_tests = \
 	%D%/test_pmi
 
 # Takes long, because launchers do.
-launch_checks = %D%/check-launch.sh %D%/check-munge.sh
+launch_checks = \
+	%D%/check-launch.sh \
+	%D%/check-launch-hosts.sh \
+	%D%/check-munge.sh
 
 # Checks of what was built, one a line, sorted.
 build_checks = \

@@ -11,7 +11,7 @@
 /* The size of sluice_launch_info in version 0.1. */
 #define FIRST_SIZE 504
 
-/* The prefix of job names of scripts/launch. */
+/* The prefix of job names of sluice-launch. */
 #define OWN_JOB "launch-"
 
 /* sluice-launch sets variables that users also set by hand. */

@@ -13,7 +13,7 @@ void sim_gather_end(void);
 void sim_gather_leave(uint32_t rank);
 
 /*
- * Returns the environment of a rank as scripts/launch makes it, and the variables of more, which
+ * Returns the environment of a rank as sluice-launch makes it, and the variables of more, which
  * may be NULL. It goes to sim_launch_environment_free().
  */
 const char *const *sim_launch_environment(uint32_t rank, uint32_t ranks, const char *const *more);
