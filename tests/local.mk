@@ -194,6 +194,7 @@ chosen_tests = \
 	%D%/test_fuzz_exchange \
 	%D%/test_fuzz_frame \
 	%D%/test_fuzz_host_file \
+	%D%/test_fuzz_launch \
 	%D%/test_fuzz_meeting \
 	%D%/test_fuzz_remote_mr \
 	%D%/test_gather \

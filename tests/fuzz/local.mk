@@ -8,6 +8,7 @@ fuzz_programs = \
 	tests/test_fuzz_exchange \
 	tests/test_fuzz_frame \
 	tests/test_fuzz_host_file \
+	tests/test_fuzz_launch \
 	tests/test_fuzz_meeting \
 	tests/test_fuzz_remote_mr
 test_programs += $(fuzz_programs)
@@ -40,6 +41,16 @@ tests_test_fuzz_host_file_SOURCES = $(fuzz_driver) %D%/fuzz_host_file.c
 tests_test_fuzz_host_file_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_test_fuzz_host_file_LDFLAGS = $(FUZZ_LINK)
 tests_test_fuzz_host_file_LDADD = $(FUZZ_LIBS)
+tests_test_fuzz_launch_SOURCES = \
+	$(fuzz_driver) \
+	%D%/fuzz_launch.c \
+	tools/launch/buffer.c \
+	tools/launch/buffer.h \
+	tools/launch/frame.c \
+	tools/launch/frame.h
+tests_test_fuzz_launch_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_test_fuzz_launch_LDFLAGS = $(FUZZ_LINK)
+tests_test_fuzz_launch_LDADD = $(FUZZ_LIBS)
 tests_test_fuzz_meeting_SOURCES = $(fuzz_driver) $(fuzz_world) %D%/fuzz_meeting.c
 tests_test_fuzz_meeting_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_test_fuzz_meeting_LDFLAGS = $(FUZZ_LINK)
