@@ -185,6 +185,15 @@ check 'lines are marked' marked
 check 'the current folder' prints "$(pwd)
 $(pwd)" "$launch" -q --hosts $a,$b --ssh "$tmp/ssh" pwd
 
+# The output has no reader any more, from the second line on: ranks of all hosts are told so.
+enough_output() {
+  { timeout 30 "$launch" --hosts $a,$b --ssh "$tmp/ssh" yes 2>"$tmp/err"; echo "exit status $?" >"$tmp/status"; } |
+    head -n 1
+  cat "$tmp/err" "$tmp/status"
+  grep -q '^exit status 141$' "$tmp/status"
+}
+check 'output that has no reader any more' enough_output
+
 # The secret is the same on both, nobody else can read it, and no command line or variable has it.
 secret() {
   timeout 60 "$launch" -q --hosts $a,$b --ssh "$tmp/ssh" sh -c '

@@ -50,6 +50,18 @@ static void try_signal(const struct frame *frame)
     check_same(frame, &again);
 }
 
+static void try_close(const struct frame *frame)
+{
+    struct buffer again = {0};
+    uint32_t stream;
+    if (!frame_read_close(frame, &stream)) {
+        return;
+    }
+    hold(stream <= 1, "stream %u", stream);
+    frame_add_close(&again, stream);
+    check_same(frame, &again);
+}
+
 static void try_output(const struct frame *frame)
 {
     struct buffer again = {0};
@@ -115,6 +127,7 @@ static void try_frame(const struct frame *frame)
     static void (*const tries[FRAME_TYPES])(const struct frame *) = {
         [FRAME_HELLO] = try_hello,   [FRAME_START] = try_start, [FRAME_SIGNAL] = try_signal,
         [FRAME_OUTPUT] = try_output, [FRAME_ENDED] = try_ended, [FRAME_FAILED] = try_failed,
+        [FRAME_CLOSE] = try_close,
     };
     /* A place of exactly that size, so that reading one byte too many is noticed. */
     char *body = malloc(frame->bytes > 0 ? frame->bytes : 1);

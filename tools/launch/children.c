@@ -169,6 +169,9 @@ static void begin_child(const struct launcher *launcher, struct child *child)
     job.place_count = child->place_count;
     frame_add_start(&child->link.unsent, &job);
     child->state = CHILD_STARTED;
+    for (uint32_t stream = 0; stream < 2; stream++)
+        if (launcher->streams[stream]->broken)
+            frame_add_close(&child->link.unsent, stream);
 }
 
 void children_begin(struct launcher *launcher)
@@ -392,6 +395,13 @@ void children_signal(struct launcher *launcher, int number)
         else if (child->state < CHILD_STARTED && number != SIGHUP)
             lose_child(launcher, child, "");
     }
+}
+
+void children_close(struct launcher *launcher, uint32_t stream)
+{
+    for (uint32_t i = 0; i < launcher->child_count; i++)
+        if (launcher->children[i].state == CHILD_STARTED)
+            frame_add_close(&launcher->children[i].link.unsent, stream);
 }
 
 bool children_done(const struct launcher *launcher)

@@ -81,6 +81,14 @@ void frame_add_signal(struct buffer *out, uint32_t number)
     frame_add(out, FRAME_SIGNAL, body, sizeof body);
 }
 
+void frame_add_close(struct buffer *out, uint32_t stream)
+{
+    char body[4];
+
+    write_number(body, stream);
+    frame_add(out, FRAME_CLOSE, body, sizeof body);
+}
+
 void frame_add_output(struct buffer *out, uint32_t stream, const char *bytes, size_t count)
 {
     char *head = buffer_extend(out, FRAME_HEAD + 4);
@@ -251,6 +259,14 @@ bool frame_read_signal(const struct frame *frame, int *number)
     *number = (int)take_number(&reader);
     return is_read(&reader) &&
            (*number == SIGHUP || *number == SIGINT || *number == SIGKILL || *number == SIGTERM);
+}
+
+bool frame_read_close(const struct frame *frame, uint32_t *stream)
+{
+    struct reader reader = read_body(frame);
+
+    *stream = take_number(&reader);
+    return is_read(&reader) && *stream <= 1;
 }
 
 bool frame_read_output(const struct frame *frame, uint32_t *stream, const char **bytes,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frames that two launchers send each other over ssh. Down go START, SIGNAL and BEAT; up go
- * HELLO, OUTPUT, ENDED, FAILED, DONE and BEAT. A frame is 4 bytes with the length of its body, most
- * significant first, 1 byte with its type, 3 bytes of 0, and the body. Numbers are 4 bytes; a text
- * ends with a byte of 0.
+ * The frames that two launchers send each other over ssh. Down go START, SIGNAL, CLOSE and BEAT; up
+ * go HELLO, OUTPUT, ENDED, FAILED, DONE and BEAT. A frame is 4 bytes with the length of its body,
+ * most significant first, 1 byte with its type, 3 bytes of 0, and the body. Numbers are 4 bytes; a
+ * text ends with a byte of 0.
  *
  * Decoding trusts no byte: nothing is read beyond the body, and no allocation is larger than a
  * multiple of its length.
@@ -37,6 +37,7 @@ enum frame_type {
     FRAME_ENDED,    /* one rank */
     FRAME_FAILED,   /* several ranks that could not be started, or whose host was lost */
     FRAME_DONE,     /* nothing follows */
+    FRAME_CLOSE,    /* a stream of the ranks has no reader any more */
     FRAME_TYPES
 };
 
@@ -90,6 +91,7 @@ struct job {
 void frame_add(struct buffer *out, enum frame_type type, const void *body, size_t bytes);
 void frame_add_hello(struct buffer *out, const struct frame_hello *hello);
 void frame_add_signal(struct buffer *out, uint32_t number);
+void frame_add_close(struct buffer *out, uint32_t stream);
 void frame_add_output(struct buffer *out, uint32_t stream, const char *bytes, size_t count);
 void frame_add_ended(struct buffer *out, const struct frame_ended *ended);
 void frame_add_failed(struct buffer *out, const struct frame_failed *failed);
@@ -101,6 +103,7 @@ int frame_next(const char *bytes, size_t count, struct frame *frame);
 /* Each returns false if the body is not as it must be. */
 bool frame_read_hello(const struct frame *frame, struct frame_hello *hello);
 bool frame_read_signal(const struct frame *frame, int *number);
+bool frame_read_close(const struct frame *frame, uint32_t *stream);
 bool frame_read_output(const struct frame *frame, uint32_t *stream, const char **bytes,
                        size_t *count);
 bool frame_read_ended(const struct frame *frame, struct frame_ended *ended);

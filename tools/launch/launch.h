@@ -182,6 +182,8 @@ void sink_write(struct launcher *launcher, struct sink *sink);
 /* Takes whole lines: writes them, or passes them up. */
 void output_take(struct launcher *launcher, uint32_t stream, const char *bytes, size_t count);
 void source_read(struct launcher *launcher, uint32_t index, uint32_t stream);
+/* Closes the pipes of a stream that has no reader any more: a rank that writes gets SIGPIPE. */
+void output_close(struct launcher *launcher, uint32_t stream);
 bool output_is_full(const struct launcher *launcher, uint32_t stream);
 bool sources_open(const struct launcher *launcher);
 /* Reads what is there, and closes all. */
@@ -197,6 +199,7 @@ void link_flush(struct link *link);
 /* children.c */
 void children_start(struct launcher *launcher);
 void children_signal(struct launcher *launcher, int number);
+void children_close(struct launcher *launcher, uint32_t stream);
 bool children_reap(struct launcher *launcher, pid_t id, int status);
 void child_receive(struct launcher *launcher, struct child *child);
 void children_tick(struct launcher *launcher);

@@ -33,20 +33,18 @@ void sinks_init(struct launcher *launcher)
         launcher->streams[1] = &launcher->sinks[0];
 }
 
-/* Closes the pipes of a stream that nobody reads any more: its writers get SIGPIPE. */
-static void close_sources(struct launcher *launcher, const struct sink *sink)
+void output_close(struct launcher *launcher, uint32_t stream)
 {
     for (uint32_t i = 0; i < launcher->count && launcher->ranks != NULL; i++) {
-        for (int stream = 0; stream < 2; stream++) {
-            struct source *source = &launcher->ranks[i].sources[stream];
+        struct source *source = &launcher->ranks[i].sources[stream];
 
-            if (source->fd < 0 || launcher->streams[stream] != sink)
-                continue;
-            close(source->fd);
-            source->fd = -1;
-            buffer_free(&source->line);
-        }
+        if (source->fd < 0)
+            continue;
+        close(source->fd);
+        source->fd = -1;
+        buffer_free(&source->line);
     }
+    children_close(launcher, stream);
 }
 
 /* If the reader of the output has closed it, that is no loss. */
@@ -54,9 +52,10 @@ static void fail_sink(struct launcher *launcher, struct sink *sink, int error)
 {
     sink->broken = true;
     buffer_free(&sink->unwritten);
-    if (error == EPIPE)
-        close_sources(launcher, sink);
-    else if (!launcher->lost) {
+    for (uint32_t stream = 0; stream < 2 && error == EPIPE; stream++)
+        if (launcher->streams[stream] == sink)
+            output_close(launcher, stream);
+    if (error != EPIPE && !launcher->lost) {
         launcher->lost = true;
         if (sink != launcher->streams[1])
             say(launcher, "output of the ranks is lost: it could not be written");

@@ -79,6 +79,7 @@ static void start(struct launcher *launcher)
 /* Returns false if the frame is not one that may come now. */
 static bool take_frame(struct launcher *launcher, const struct frame *frame)
 {
+    uint32_t stream;
     int number;
 
     switch (frame->type) {
@@ -93,6 +94,11 @@ static bool take_frame(struct launcher *launcher, const struct frame *frame)
         if (!launcher->started || !frame_read_signal(frame, &number))
             return false;
         signal_all(launcher, number);
+        return true;
+    case FRAME_CLOSE:
+        if (!launcher->started || !frame_read_close(frame, &stream))
+            return false;
+        output_close(launcher, stream);
         return true;
     default:
         return false;
