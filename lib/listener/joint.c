@@ -259,6 +259,28 @@ int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage)
     return error == 0 ? shake_hands(joint) : error;
 }
 
+/*
+ * Tells whether the listener alone probes the connection. A device loses the probe of a side whose
+ * peer is not ready yet, and sends it again only when a timer expires. This side is ready before
+ * its endpoint reaches the listener, but not the other way round.
+ */
+static bool is_probed_once(const struct slu_joint *joint)
+{
+    return slu_joint_context(joint)->transport->probe_is_request;
+}
+
+/* Notes that the listener has reported the success of its probes. */
+static void note_probed(const struct slu_joint *joint)
+{
+    struct slu_engine *engine = engine_of(joint);
+
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; i < joint->count; i++)
+        if (is_there(joint, i))
+            slu_peer_heard(slu_joint_peer(joint, i));
+    slu_engine_leave(engine);
+}
+
 static int go_on(struct slu_joint *joint, struct slu_passage *passage)
 {
     bool heard = false;
@@ -266,14 +288,18 @@ static int go_on(struct slu_joint *joint, struct slu_passage *passage)
 
     if (error == 0)
         error = slu_joint_offer(joint, passage);
-    if (error == 0)
+    if (error == 0 && !is_probed_once(joint))
         error = await_wires(joint, passage, &heard);
     /* The listener reports success last, after it has read that this side is done. */
     if (error == 0)
         error = slu_passage_send(passage, NULL, 0);
     if (error == 0 && !heard)
         error = slu_passage_receive(passage, NULL, 0);
-    return error == -ECONNRESET ? prefer_reason(passage, error, &heard) : error;
+    if (error == -ECONNRESET)
+        error = prefer_reason(passage, error, &heard);
+    if (error == 0 && is_probed_once(joint))
+        note_probed(joint);
+    return error;
 }
 
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)
