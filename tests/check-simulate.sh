@@ -20,6 +20,32 @@ runs() {
   tests/sim/simulate --module "tests/sim/.libs/$module.so" --seed 1 --runs "$programs" "$@"
 }
 
+# The names of scenarios, each with its wires: "A1: shm tcp".
+table() {
+  sed -n 's/^    {"\([^"]*\)", [a-z0-9_]*, "\([^"]*\)"},$/\1: \2/p' \
+    "$srcdir/tests/sim/programs/scenarios.c"
+}
+
+# Each scenario, once on each of its wires. Prints those that fail.
+scenarios() {
+  table | while IFS=': ' read -r name wires; do
+    for wire in $wires; do
+      [ -e tests/sim/.libs/fabric.so ] || [ "$wire" != fabric ] || continue
+      tests/sim/simulate --module "$rank" --seed 1 --scenario "$name:$wire" >"$tmp/out" 2>&1 ||
+        cat "$tmp/out"
+    done
+  done >"$tmp/failed"
+  cat "$tmp/failed"
+  [ ! -s "$tmp/failed" ]
+}
+
+# The page has each scenario with its wires.
+page_has_scenarios() {
+  table | sort >"$tmp/table"
+  awk -F ' [|] ' '/^[|] [^ ]* [|] .* [|] (self|shm|tcp|fabric)/ { print substr($1, 3) ": " $3 }' \
+    "$srcdir/docs/simulation.md" | sort | diff "$tmp/table" -
+}
+
 # The trace of a run without what the host's clock says.
 trace() {
   tests/sim/simulate --module "$rank" --seed 1 --trace --log 2>&1 | grep -v '^simulate'
@@ -51,6 +77,8 @@ goes_on() {
 check 'a seed gives the same run each time' repeats
 check 'a broken promise is reported with its seed' says_how_to_repeat
 check 'a night goes on after a failure' goes_on
+check 'scenarios keep every promise' scenarios
+check 'docs/simulation.md lists the scenarios' page_has_scenarios
 check 'programs over shared memory and TCP keep every promise' runs rank
 if [ -e tests/sim/.libs/fabric.so ]; then
   check 'programs over a fabric of devices keep every promise' runs fabric

@@ -155,6 +155,14 @@ static const struct {
     {"sim_own_time", (call)sim_own_time},
     {"sim_is_dead", (call)sim_is_dead},
     {"sim_is_troubled", (call)sim_is_troubled},
+    {"sim_befell", (call)sim_befell},
+    {"sim_strike", (call)sim_strike},
+    {"sim_refuse", (call)sim_refuse},
+    {"sim_has_refused", (call)sim_has_refused},
+    {"sim_forget", (call)sim_forget},
+    {"sim_slow", (call)sim_slow},
+    {"sim_generation", (call)sim_generation},
+    {"sim_scenario", (call)sim_scenario},
     /* fabric.h */
     {"sim_fabric_limits", (call)sim_fabric_limits},
     {"sim_fabric_register", (call)sim_fabric_register},
@@ -172,7 +180,6 @@ static const struct {
     {"sim_fabric_destroy", (call)sim_fabric_destroy},
     {"sim_fabric_send", (call)sim_fabric_send},
     {"sim_fabric_receive", (call)sim_fabric_receive},
-    {"sim_befell", (call)sim_befell},
 };
 
 static const char *const pure[] = {

@@ -37,6 +37,9 @@ static bool fill_file(const char *path, char *text, size_t room)
 {
     const struct sim_process *self = sim_task->process, *process = self;
     int pid = 0, count;
+    if (self->host->hides_proc) {
+        return false;
+    }
     if (strcmp(path, "/proc/sys/kernel/random/boot_id") == 0) {
         snprintf(text, room, "00000000-0000-4000-8000-%012x\n", self->host->index + 1);
         return true;
@@ -70,7 +73,7 @@ int sys_open(const char *path, int flags, ...)
     int real;
     sim_tick(1500);
     (void)flags;
-    if (strcmp(path, "/proc/self/maps") == 0) {
+    if (strcmp(path, "/proc/self/maps") == 0 && !sim_task->process->host->hides_proc) {
         return sim_file_make(open(path, O_RDONLY | O_CLOEXEC));
     }
     if (!sim_launch_file(path, text, sizeof text) && !fill_file(path, text, sizeof text)) {
@@ -94,6 +97,9 @@ int sys_stat(const char *path, struct stat *status)
     memset(status, 0, sizeof *status);
     for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
         char name[64];
+        if (sim_task->process->host->hides_proc) {
+            break;
+        }
         snprintf(name, sizeof name, "/proc/self/ns/%s", namespaces[i]);
         if (strcmp(path, name) == 0) {
             /* Hosts have namespaces of their own, though the numbers may be the same. */
@@ -230,11 +236,13 @@ ssize_t sys_getrandom(void *bytes, size_t count, unsigned flags)
 
 int sys_clock_gettime(clockid_t clock, struct timespec *time)
 {
+    int64_t now;
     sim_tick(25);
-    *time = (struct timespec){sim_task->now / 1000000000, sim_task->now % 1000000000};
+    now = sim_task->now;
     if (clock == CLOCK_REALTIME) {
-        time->tv_sec += EPOCH;
+        now += EPOCH * 1000000000 + sim_task->process->host->clock_ahead;
     }
+    *time = (struct timespec){now / 1000000000, now % 1000000000};
     return 0;
 }
 

@@ -73,6 +73,14 @@ void sim_gather_leave(uint32_t rank)
     complete_round();
 }
 
+void sim_gather_return(uint32_t rank)
+{
+    gather.left[rank] = false;
+    gather.alive++;
+    gather.entered[rank] = 0;
+    gather.waiting[rank] = NULL;
+}
+
 void sim_allgather(const void *own, void *all, size_t bytes)
 {
     uint64_t number = gather.complete;

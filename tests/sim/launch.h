@@ -9,8 +9,9 @@
 
 void sim_gather_begin(uint32_t ranks);
 void sim_gather_end(void);
-/* A rank was killed or has ended: gathers no longer wait for it. */
+/* A rank was killed or has ended: gathers no longer wait for it. It may begin again. */
 void sim_gather_leave(uint32_t rank);
+void sim_gather_return(uint32_t rank);
 
 /*
  * Returns the environment of a rank as sluice-launch makes it, and the variables of more, which

@@ -70,6 +70,13 @@ endif
 	%D%/programs/ring.c \
 	%D%/programs/ring.h \
 	%D%/programs/scatter.c \
+	%D%/programs/scenarios.c \
+	%D%/programs/scenarios.h \
+	%D%/programs/scene.c \
+	%D%/programs/scene.h \
+	%D%/programs/scene_faults.c \
+	%D%/programs/scene_jobs.c \
+	%D%/programs/scene_requests.c \
 	%D%/programs/store.c \
 	%D%/programs/styles.c \
 	%D%/programs/traffic.c \

@@ -130,6 +130,23 @@ static void remember(const char *option, const char *value)
              value != NULL ? " " : "", value != NULL ? value : "");
 }
 
+/* Takes the name of a scenario and its wire: NAME:WIRE. */
+static void take_scenario(const char *value)
+{
+    static char name[64];
+    const char *wire = strchr(value, ':');
+    if (wire == NULL || (size_t)(wire - value) >= sizeof name) {
+        fprintf(stderr, "simulate: %s: not NAME:WIRE\n", value);
+        exit(2);
+    }
+    memcpy(name, value, (size_t)(wire - value));
+    plan.scenario = name;
+    plan.ranks = strcmp(wire, ":self") == 0 ? 1 : 3;
+    plan.hosts = strcmp(wire, ":self") == 0 || strcmp(wire, ":shm") == 0 ? 1 : 3;
+    path = strcmp(wire, ":fabric") == 0 ? FABRIC : path;
+    remember("--scenario", value);
+}
+
 static void take_option(int option, const char *value)
 {
     static const char *const logging[] = {"SLUICE_LOG=debug", NULL};
@@ -169,6 +186,9 @@ static void take_option(int option, const char *value)
             remember("--module", value);
         }
         break;
+    case 'c':
+        take_scenario(value);
+        break;
     case 'l':
         plan.environment = logging;
         break;
@@ -183,17 +203,12 @@ static void take_option(int option, const char *value)
 int main(int count, char **arguments)
 {
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 't'},
-        {"runs", required_argument, NULL, 'r'},
-        {"ranks", required_argument, NULL, 'n'},
-        {"hosts", required_argument, NULL, 'h'},
-        {"no-faults", no_argument, NULL, 'f'},
-        {"skip", required_argument, NULL, 'k'},
-        {"module", required_argument, NULL, 'm'},
-        {"log", no_argument, NULL, 'l'},
-        {"trace", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        {"seed", required_argument, NULL, 's'},     {"seconds", required_argument, NULL, 't'},
+        {"runs", required_argument, NULL, 'r'},     {"ranks", required_argument, NULL, 'n'},
+        {"hosts", required_argument, NULL, 'h'},    {"no-faults", no_argument, NULL, 'f'},
+        {"skip", required_argument, NULL, 'k'},     {"module", required_argument, NULL, 'm'},
+        {"scenario", required_argument, NULL, 'c'}, {"log", no_argument, NULL, 'l'},
+        {"trace", no_argument, NULL, 'v'},          {NULL, 0, NULL, 0},
     };
     int option;
     fix_addresses(arguments);

@@ -18,15 +18,72 @@
 
 #include "calls.h"
 #include "report.h"
+#include "sim.h"
 #include "system.h"
+
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1U << 31)
+#endif
 
 static sigjmp_buf fault;
 static volatile sig_atomic_t copying;
+
+/* Memory whose pages come slowly. */
+static struct slow {
+    char *from, *to;
+    int64_t lasts, until; /* until: 0 before the first access */
+} slow[4];
+
+void sim_slow(void *memory, size_t bytes, int64_t lasts)
+{
+    struct slow *at = slow;
+    while (at->from != NULL) {
+        at++;
+        sim_require(at < slow + 4, "too much slow memory");
+    }
+    *at = (struct slow){memory, (char *)memory + bytes, lasts, 0};
+    sim_require(mprotect(memory, bytes, PROT_NONE) == 0, "slow memory: %s", strerror(errno));
+}
+
+/* Waits for slow memory. Returns whether the address is in there. Others have turns meanwhile. */
+static bool page_in(const void *address)
+{
+    struct slow *at = slow;
+    sig_atomic_t outer = copying;
+    sigjmp_buf outer_fault;
+    int error = errno;
+    while (at < slow + 4 && ((char *)address < at->from || (char *)address >= at->to)) {
+        at++;
+    }
+    if (at == slow + 4) {
+        return false;
+    }
+    memcpy(outer_fault, fault, sizeof fault);
+    copying = 0;
+    if (sim_task != NULL) {
+        struct slow here = *at;
+        at->until = at->until != 0 ? at->until : sim_task->now + at->lasts;
+        sim_trace("touches memory at %p, which takes %ld ns", address, (long)at->lasts);
+        sim_wait(at->until);
+        mprotect(here.from, (size_t)(here.to - here.from), PROT_READ | PROT_WRITE);
+    } else {
+        /* A device has pinned it. */
+        mprotect(at->from, (size_t)(at->to - at->from), PROT_READ | PROT_WRITE);
+    }
+    *at = (struct slow){.from = NULL};
+    memcpy(fault, outer_fault, sizeof fault);
+    copying = outer;
+    errno = error;
+    return true;
+}
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     const ucontext_t *at = context;
     long where = at->uc_mcontext.gregs[REG_RIP];
+    if (page_in(info->si_addr)) {
+        return;
+    }
     if (copying) {
         copying = 0;
         siglongjmp(fault, 1);
@@ -41,8 +98,10 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void sim_catch_faults(void)
 {
+    /* A task that waits for a page is on this stack; others that do have their own meanwhile. */
     static char stack[64 * 1024];
-    const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    const stack_t alternate = {
+        .ss_sp = stack, .ss_size = sizeof stack, .ss_flags = (int)SS_AUTODISARM};
     struct sigaction action = {.sa_sigaction = on_fault,
                                .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
     sigaltstack(&alternate, NULL);
@@ -242,8 +301,19 @@ ssize_t sys_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to
 {
     ssize_t got;
     sim_tick(1500);
+    if (sim_fault_is_due("readv")) {
+        return sim_error(ENOMEM);
+    }
     if (sim_process_find(sim_task->process->host, pid) == NULL) {
         return sim_error(ESRCH);
+    }
+    for (unsigned long i = 0; i < from_count; i++) {
+        for (int j = 0; j < 4; j++) {
+            const char *start = from[i].iov_base;
+            if (start < slow[j].to && start + from[i].iov_len > slow[j].from) {
+                page_in(slow[j].from);
+            }
+        }
     }
     got = process_vm_readv(getpid(), to, to_count, from, from_count, flags);
     return got < 0 ? sim_error(errno) : got;

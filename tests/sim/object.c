@@ -329,6 +329,9 @@ int sys_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event
         return -1;
     }
     sim_require(epoll->base.class == &epoll_class, "epoll_ctl(2) of %s", epoll->base.class->name);
+    if (operation == EPOLL_CTL_ADD && sim_fault_is_due("epoll_ctl")) {
+        return sim_error(ENOMEM);
+    }
     watch = find_watch(epoll, fd, object);
     if ((operation == EPOLL_CTL_ADD) != (watch == NULL)) {
         return sim_error(watch == NULL ? ENOENT : EEXIST);

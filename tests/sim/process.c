@@ -24,6 +24,7 @@ void sim_hosts_make(uint32_t count)
     host_count = count;
     for (uint32_t i = 0; i < count; i++) {
         hosts[i].index = i;
+        hosts[i].hides_proc = sim_once_in(SIM_SYSTEM, 16);
         hosts[i].last_port = (uint16_t)(32768 + sim_below(SIM_SYSTEM, 1000));
     }
 }
@@ -134,9 +135,19 @@ void sim_process_kill(struct sim_process *process)
         }
     }
     sim_descriptors_close(process);
+    process->killed = true;
     end(process);
     if (self != NULL) {
         sim_task_end(self);
+    }
+}
+
+void sim_host_kill(const struct sim_host *host)
+{
+    for (int i = 0; i < process_count; i++) {
+        if (processes[i] != NULL && processes[i]->host == host && !processes[i]->ended) {
+            sim_process_kill(processes[i]);
+        }
     }
 }
 

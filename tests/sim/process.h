@@ -22,6 +22,9 @@ struct sim_host {
     uint32_t index;
     struct stream *named[SIM_NAMES]; /* see socket.c */
     bool down;                       /* it has lost its power: nothing comes from it any more */
+    bool hides_proc;                 /* its processes see no /proc */
+    uint32_t moves;                  /* how often it got another address */
+    int64_t clock_ahead;             /* ns, of the clock of the day */
     uint16_t last_port;
 };
 
@@ -37,13 +40,14 @@ struct sim_map {
 
 struct sim_process {
     struct sim_host *host;
-    uint32_t rank, ranks;
+    uint32_t rank, ranks, generation;
+    struct sim_process *before; /* of the same rank */
     pid_t pid;
     int64_t began; /* ns */
     struct sim_image image;
     struct sim_task *tasks;
     int64_t paused_until;
-    bool ended;
+    bool ended, killed;
     int status; /* what its program returned */
 
     struct sim_descriptor *descriptors;
@@ -71,6 +75,8 @@ void sim_process_kill(struct sim_process *process);
 /* Releases all that a process has that did not end by itself. */
 void sim_process_free(struct sim_process *process);
 struct sim_process *sim_process_find(const struct sim_host *host, pid_t pid);
+/* Kills all processes of a host. */
+void sim_host_kill(const struct sim_host *host);
 
 /* A thread has run to its end: runs the destructors of its keys. */
 void sim_process_thread_ends(struct sim_task *task);

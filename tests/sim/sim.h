@@ -31,17 +31,51 @@ bool sim_is_dead(uint32_t rank);
 bool sim_is_troubled(void);
 /*
  * Faults of a rank: it is killed, it is stopped for a time, a call of it is refused, its host and
- * another one are apart for a time, and a device has a fault, which counts for all ranks.
+ * another one are apart for a time, a device has a fault, which counts for all ranks, and its
+ * connections are cut.
  */
 enum sim_mishap {
     SIM_KILLED = 1,
     SIM_STOPPED = 2,
     SIM_REFUSED = 4,
     SIM_PARTED = 8,
-    SIM_DEVICE = 16
+    SIM_DEVICE = 16,
+    SIM_CUT = 32
 };
 /* Returns what has befallen two ranks, which may be the same, or the way between them so far. */
 uint32_t sim_befell(uint32_t a, uint32_t b);
+/*
+ * Faults of a rank. Those before SIM_DRAWN are drawn in random runs. Programs of scenarios
+ * choose them: after some ns it strikes the rank, and lasts for some ns, if it ends at all.
+ */
+enum sim_blow {
+    SIM_KILL,
+    SIM_STOP,
+    SIM_PART,   /* its host cannot reach others */
+    SIM_REFUSE, /* see sim_refuse() */
+    SIM_RESET,  /* its connections to other hosts are reset */
+    SIM_JUMP,   /* the clock of the day of its host jumps by so many ns */
+    SIM_DRAWN,
+    SIM_RESTART = SIM_DRAWN, /* it is killed, and begins again as the next generation */
+    SIM_POWER,               /* its host loses its power: nothing comes from it any more */
+    SIM_MOVE,                /* its host gets another address, and loses the old one */
+    SIM_DIE,                 /* the device of its host dies */
+    SIM_LOSE,                /* the network loses one packet in so many, instead of ns */
+    SIM_HIDE                 /* its host shows no /proc to processes */
+};
+void sim_strike(enum sim_blow blow, uint32_t rank, int64_t after, int64_t lasts);
+/* After so many calls of that name, the rank has the next ones refused. fault.c has the names. */
+void sim_refuse(uint32_t rank, const char *call, uint64_t skips, uint32_t times);
+/* Returns whether a call was refused since the last sim_refuse(). */
+bool sim_has_refused(void);
+/* Forgets the last sim_refuse(), as if it had never been. */
+void sim_forget(void);
+/* Each first access to the pages of this memory takes so long from now on, as from a slow disk. */
+void sim_slow(void *memory, size_t bytes, int64_t lasts);
+/* How often the process of this rank was started again. */
+uint32_t sim_generation(void);
+/* The name of the scenario, or NULL. */
+const char *sim_scenario(void);
 /* Sleeps for some ns. */
 void sim_pause(int64_t ns);
 int64_t sim_own_time(void);

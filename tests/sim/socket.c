@@ -51,6 +51,9 @@ int sys_socket(int family, int type, int protocol)
     struct stream *stream;
     (void)protocol;
     sim_call();
+    if (sim_fault_is_due("socket")) {
+        return sim_error(ENOBUFS);
+    }
     if (family == AF_INET6) {
         return sim_error(EAFNOSUPPORT);
     }
@@ -67,12 +70,18 @@ static struct sim_host *host_of(struct sim_host *own, const struct sockaddr_in *
     if (ip >> 24 == 127) {
         return own;
     }
-    return ip >> 24 == 10 ? sim_host((ip & 0xffffff) - 1) : NULL;
+    return ip >> 24 == 10 ? sim_host((ip & 0xffff) - 1) : NULL;
 }
 
 uint32_t sim_host_address(const struct sim_host *host)
 {
-    return (UINT32_C(10) << 24) + host->index + 1;
+    return (UINT32_C(10) << 24) + (host->moves << 16) + host->index + 1;
+}
+
+bool sim_host_has(const struct sim_host *host, const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+    return ntohl(in->sin_addr.s_addr) == sim_host_address(host);
 }
 
 static bool same_name(const struct stream *stream, const struct sockaddr *address, socklen_t length)
@@ -119,7 +128,7 @@ int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
     stream->own_length = length;
     in = (struct sockaddr_in *)&stream->own;
     if (stream->family == AF_INET && in->sin_addr.s_addr != INADDR_ANY &&
-        host_of(stream->host, in) != stream->host) {
+        ntohl(in->sin_addr.s_addr) >> 24 != 127 && !sim_host_has(stream->host, &stream->own)) {
         return sim_error(EADDRNOTAVAIL);
     }
     if (stream->family == AF_INET && in->sin_port == 0) {
@@ -249,6 +258,9 @@ int sys_connect(int fd, const struct sockaddr *address, socklen_t length)
     stream->own_length = sizeof *own;
     stream->state = CONNECTING;
     at = sim_network_arrival(stream->host, host, sim_time());
+    if (host != stream->host && !sim_host_has(host, &stream->other)) {
+        at = INT64_MAX;
+    }
     stream->arrival.happen = call_arrives;
     if (at != INT64_MAX) {
         sim_event_set(&stream->arrival, at);

@@ -22,6 +22,8 @@
 /* Linux: the buffer of UNIX sockets; and the least send buffer of TCP, which is empty at first. */
 enum { PASSED = 4, UNIX_BUFFER = 212992, FIRST_BYTES = 4096 };
 
+static const struct sim_class stream_class;
+
 /* Bytes on their way, or received and not read. */
 struct piece {
     struct piece *next;
@@ -151,6 +153,10 @@ void sim_stream_arrive(struct sim_event *event)
 static void send_piece(struct stream *from, struct stream *to, struct piece *piece)
 {
     int64_t at = sim_network_arrival(from->host, to->host, sim_time());
+    if (from->host != to->host &&
+        (!sim_host_has(from->host, &from->own) || !sim_host_has(to->host, &to->own))) {
+        at = INT64_MAX;
+    }
     piece->at = to->last_arrival = at > to->last_arrival ? at : to->last_arrival;
     piece->next = NULL;
     *to->end = piece;
@@ -177,6 +183,18 @@ void sim_stream_end(struct stream *stream, bool resets)
     piece->ends = !resets;
     piece->resets = resets;
     send_piece(stream, stream->peer, piece);
+}
+
+void sim_streams_reset(struct sim_process *process)
+{
+    for (int i = 0; i < process->descriptor_room; i++) {
+        struct stream *stream = (struct stream *)process->descriptors[i].object;
+        if (stream != NULL && stream->base.class == &stream_class && stream->state == CONNECTED &&
+            stream->peer != NULL && stream->peer->host != stream->host) {
+            sim_stream_end(stream, true);
+            sim_stream_end(stream->peer, true);
+        }
+    }
 }
 
 /* Takes two streams apart: the one that stays finds that the other is gone. */
@@ -213,8 +231,6 @@ static void stream_free(struct sim_object *object)
     drop_pieces(stream);
     free(stream);
 }
-
-static const struct sim_class stream_class;
 
 struct stream *sim_stream_make(int family, struct sim_host *host)
 {
@@ -295,6 +311,12 @@ static size_t choose_part(const struct stream *stream, size_t bytes)
     return 1 + sim_below(SIM_NETWORK, bytes);
 }
 
+/* The kernel is short of memory now and then, and takes nothing although there is room. */
+static bool is_starved(const struct stream *stream)
+{
+    return stream->family == AF_INET && sim_network.pieces != 0 && sim_once_in(SIM_NETWORK, 256);
+}
+
 ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
 {
     struct stream *stream;
@@ -311,8 +333,11 @@ ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
         stream->error = 0;
         return sim_error(error);
     }
-    if (stream->peer_silent) {
+    if (stream->peer_silent || is_starved(stream)) {
         return sim_error(EAGAIN);
+    }
+    if (sim_fault_is_due("sendmsg")) {
+        return sim_error(ENOBUFS);
     }
     if (stream->state != CONNECTED || stream->peer == NULL || stream->sends_no_more) {
         return sim_error(stream->state == CONNECTING ? EAGAIN : EPIPE);
@@ -411,6 +436,10 @@ static ssize_t take_bytes(struct stream *stream, struct msghdr *message, bool pe
 {
     size_t wanted = iovec_bytes(message), got = 0;
     bool controlled = false;
+    if (wanted > 1 && !peek && stream->family == AF_INET && sim_network.pieces != 0 &&
+        sim_once_in(SIM_NETWORK, 4 * sim_network.pieces)) {
+        wanted = 1 + sim_below(SIM_NETWORK, wanted);
+    }
     for (struct piece *at = stream->first, *next; at != NULL && at->at <= sim_time(); at = next) {
         size_t bytes = at->bytes - at->taken;
         next = at->next;

@@ -38,6 +38,8 @@ struct stream {
     int waiting_count, backlog;
 };
 
+/* Returns whether an address is one that the host has now, beside the loopback. */
+bool sim_host_has(const struct sim_host *host, const struct sockaddr_storage *address);
 struct stream *sim_stream_make(int family, struct sim_host *host);
 struct stream *sim_stream_of(struct sim_event *event);
 /* Returns the stream of a descriptor, or NULL with an error. */
@@ -46,6 +48,8 @@ struct stream *sim_stream_find(int fd);
 void sim_stream_arrive(struct sim_event *event);
 /* Sends the end of this direction, or a reset. */
 void sim_stream_end(struct stream *stream, bool resets);
+/* Resets the connections of a process with other hosts, at both ends. */
+void sim_streams_reset(struct sim_process *process);
 /* Forgets the name of a stream. */
 void sim_stream_leave_host(struct stream *stream);
 

@@ -23,6 +23,8 @@ static const char *numbers[NUMBERS];
 static uint32_t number_count;
 
 static struct {
+    const struct sim_module *module;
+    const char *scenario;
     struct sim_process **processes;
     uint64_t *streams; /* of random numbers of the programs */
     uint32_t ranks, running;
@@ -62,6 +64,21 @@ uint32_t sim_rank(void)
 uint32_t sim_ranks(void)
 {
     return world.ranks;
+}
+
+uint32_t sim_generation(void)
+{
+    return sim_task->process->generation;
+}
+
+const char *sim_scenario(void)
+{
+    return world.scenario;
+}
+
+struct sim_process *sim_world_process(uint32_t rank)
+{
+    return world.processes[rank];
 }
 
 uint64_t sim_program_random(void)
@@ -204,17 +221,32 @@ static void check_end(const struct sim_process *process)
                 (unsigned long)process->bytes, leaks);
 }
 
-static void start(const struct sim_module *module, const struct sim_plan *plan)
+static void start(const struct sim_plan *plan)
 {
     uint64_t stream = plan->seed;
     for (uint32_t i = 0; i < world.ranks; i++) {
         struct sim_host *host = sim_host(i % sim_host_count());
         world.streams[i] = sim_next(&stream);
-        world.processes[i] = sim_process_start(host, module, i, world.ranks);
+        world.processes[i] = sim_process_start(host, world.module, i, world.ranks);
         world.processes[i]->environment = sim_launch_environment(i, world.ranks, plan->environment);
         /* Rank 0 of a job needs a descriptor for each rank. */
         world.processes[i]->descriptor_limit += (int)(4 * world.ranks);
     }
+}
+
+void sim_world_restart(uint32_t rank)
+{
+    struct sim_process *before = world.processes[rank], *process;
+    if (!before->ended) {
+        sim_process_kill(before);
+    }
+    process = sim_process_start(before->host, world.module, rank, world.ranks);
+    process->before = before;
+    process->generation = before->generation + 1;
+    process->environment = before->environment;
+    world.processes[rank] = process;
+    world.running++;
+    sim_gather_return(rank);
 }
 
 static void end(void)
@@ -223,7 +255,10 @@ static void end(void)
     /* The last one first, so that each rank has the same image in the next run. */
     for (uint32_t i = world.ranks; i-- > 0;) {
         const char *const *environment = world.processes[i]->environment;
-        sim_process_free(world.processes[i]);
+        for (struct sim_process *at = world.processes[i], *before; at != NULL; at = before) {
+            before = at->before;
+            sim_process_free(at);
+        }
         sim_launch_environment_free(environment);
     }
     for (uint32_t i = 0; i < SHARED; i++) {
@@ -249,6 +284,8 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     began = sim_time();
     world.ranks = plan->ranks != 0 ? plan->ranks : 2 + (uint32_t)sim_below(SIM_SYSTEM, 4);
     world.running = world.ranks;
+    world.module = module;
+    world.scenario = plan->scenario;
     most_turns *= 1 + world.ranks / 16;
     world.processes = calloc(world.ranks, sizeof(struct sim_process *));
     world.streams = calloc(world.ranks, sizeof *world.streams);
@@ -260,10 +297,10 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     choose_network();
     sim_pace = 1 << (world.ranks <= 16 ? sim_below(SIM_SYSTEM, 5) : 0);
     sim_pace = (int64_t)sim_number("pace", (uint64_t)sim_pace);
-    sim_fabric_begin(plan->faults);
+    sim_fabric_begin(plan->faults && plan->scenario == NULL);
     sim_process_ended = process_ended;
-    start(module, plan);
-    sim_faults_plan(plan->faults, world.processes, world.ranks);
+    start(plan);
+    sim_faults_plan(plan->faults && plan->scenario == NULL, world.processes, world.ranks);
     if (!sim_run(began + plan->most_time, before + most_turns)) {
         const struct sim_task *left = world.running == 0 ? find_thread() : NULL;
         sim_require(left == NULL, "rank %u ended, and its thread \"%s\" runs on",
@@ -273,7 +310,7 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
                                                     : "and wait for ever");
     }
     for (uint32_t i = 0; i < world.ranks; i++) {
-        if ((sim_fault_befell(world.processes[i]) & SIM_KILLED) == 0) {
+        if (!world.processes[i]->killed) {
             check_end(world.processes[i]);
         }
     }

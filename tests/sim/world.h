@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader.h"
+#include "process.h"
 
 struct sim_plan {
     uint64_t seed;
@@ -15,6 +15,7 @@ struct sim_plan {
     uint64_t most_turns;
     int64_t most_time; /* ns */
     const char *const *environment;
+    const char *scenario; /* NULL: the seed or program=N chooses a program */
 };
 
 struct sim_outcome {
@@ -28,6 +29,10 @@ extern int sim_program;
 
 /* Adds NAME=VALUE for sim_number(). */
 void sim_number_set(const char *text);
+
+struct sim_process *sim_world_process(uint32_t rank);
+/* Kills a rank if it lives, and starts its next generation. */
+void sim_world_restart(uint32_t rank);
 
 /* Runs all ranks to their end. Breaks of promises end the simulator, see report.h. */
 struct sim_outcome sim_world_run(const struct sim_module *module, const struct sim_plan *plan);

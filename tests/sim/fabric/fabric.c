@@ -41,6 +41,11 @@ static void break_all(struct sim_event *event)
     }
 }
 
+void sim_fabric_die(const struct sim_host *host)
+{
+    break_all(&sim_device(host->index)->death);
+}
+
 void sim_fabric_begin(bool faults)
 {
     devices = calloc(sim_host_count(), sizeof *devices);

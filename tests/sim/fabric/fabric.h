@@ -16,6 +16,7 @@
 #include "endpoint/endpoint.h"
 #include "transport/transport.h"
 
+struct sim_host;
 struct sim_region;
 struct sim_queue;
 struct sim_pair;
@@ -50,6 +51,8 @@ int sim_fabric_receive(struct sim_pair *pair, const struct slu_receive_wr *wr);
 void sim_fabric_begin(bool faults);
 void sim_fabric_end(void);
 struct sim_process;
+/* The device of a host dies. */
+void sim_fabric_die(const struct sim_host *host);
 /* Returns how many regions, queues and queue pairs a process has. */
 uint32_t sim_fabric_left(const struct sim_process *process);
 /* Returns whether requests of a process could fail because of its device or the way to others. */

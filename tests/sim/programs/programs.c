@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "programs.h"
+#include "scene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +150,11 @@ int rank_main(void)
         {.service = run_lease, .weight = 2},
         {.service = run_store, .weight = 2},
     };
-    uint64_t chosen = 0, drawn = agreed(27);
+    uint64_t chosen = 0, drawn;
+    if (sim_scenario() != NULL) {
+        return run_scenario(sim_scenario());
+    }
+    drawn = agreed(27);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }

@@ -54,8 +54,8 @@ static void connect_all(void)
 static void check(uint32_t number, const struct sluice_completion *result)
 {
     uint32_t ranks = sim_ranks(), own = sim_rank(), peer = result->peer;
-    must(result->error == 0 ||
-             (sim_befell(sim_rank(), peer) & (SIM_KILLED | SIM_REFUSED | SIM_DEVICE)) != 0,
+    must(result->error == 0 || (sim_befell(own, peer) &
+                                (SIM_KILLED | SIM_CUT | SIM_REFUSED | SIM_DEVICE)) != 0,
          "step %u: rank %u failed for no reason: %s", number, peer,
          sluice_status_name(result->status));
     for (uint32_t at = 0;

@@ -23,8 +23,8 @@ static uint32_t spoiled(uint32_t peer)
 
 static bool may_fail(uint32_t peer)
 {
-    uint32_t faults =
-        SIM_KILLED | SIM_REFUSED | SIM_DEVICE | (traffic.keepalive ? SIM_STOPPED | SIM_PARTED : 0);
+    uint32_t faults = SIM_KILLED | SIM_CUT | SIM_REFUSED | SIM_DEVICE |
+                      (traffic.keepalive ? SIM_STOPPED | SIM_PARTED : 0);
     return spoiled(peer) != 0 || (sim_befell(traffic.rank, peer) & faults) != 0;
 }
 
