@@ -316,7 +316,7 @@ void a12_restarts(void)
     scene_close();
 }
 
-/* What was an endpoint before a reset is none after it. */
+/* An endpoint from before a reset is refused after it. */
 void a13_stale_endpoint(void)
 {
     static struct sluice_endpoint stale;

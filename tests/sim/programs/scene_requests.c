@@ -320,7 +320,7 @@ void c1_floods(void)
     scene_close();
 }
 
-/* Nobody takes results: posts go on to find room, and the last failures and results are kept. */
+/* The results are not taken: posts go on to find room. */
 void c2_never_polled(void)
 {
     scene_open(NULL);
@@ -363,7 +363,7 @@ void c3_no_receive(void)
     scene_close();
 }
 
-/* What is posted to a peer that has failed is refused, and not done after it connects again. */
+/* A write to a peer that has failed is refused, and not done after it connects again. */
 void c5_posted_too_late(void)
 {
     scene_open(NULL);
@@ -385,7 +385,7 @@ void c5_posted_too_late(void)
     scene_close();
 }
 
-/* Of a list to several peers, those to the peer that has failed are refused, and no others. */
+/* A list to several peers is refused for the peer that has failed, and done for the others. */
 void c6_part_of_a_list(void)
 {
     scene_open(NULL);
