@@ -8,9 +8,11 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "connect/address.h"
 #include "connect/identity.h"
 
@@ -20,6 +22,7 @@
  * minutes.
  */
 #define SYN_RETRIES 2
+#define MEMORY_PAUSES 20
 
 int slu_stream_receive(int fd, uint8_t **bytes, size_t *count)
 {
@@ -50,14 +53,30 @@ enum slu_talk_state slu_talk_receive(struct slu_talk *talk)
     return left > 0 ? SLU_TALK_MORE : SLU_TALK_WHOLE;
 }
 
+bool slu_stream_pause(int error, uint32_t *pauses)
+{
+    if ((error != EAGAIN && !slu_is_shortage(error)) || ++*pauses > MEMORY_PAUSES)
+        return false;
+    (void)!poll(NULL, 0, 1);
+    return true;
+}
+
 static bool say(int fd, const void *bytes, uint32_t count, int flags)
 {
-    ssize_t sent;
+    const uint8_t *at = bytes;
+    uint32_t pauses = 0;
 
-    do
-        sent = send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
-    while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)count;
+    while (count > 0) {
+        ssize_t sent = send(fd, at, count, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+
+        if (sent < 0 && errno != EINTR && !slu_stream_pause(errno, &pauses))
+            return false;
+        if (sent > 0) {
+            at += sent;
+            count -= (uint32_t)sent;
+        }
+    }
+    return true;
 }
 
 bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count)

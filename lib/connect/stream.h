@@ -34,6 +34,11 @@ int slu_stream_receive(int fd, uint8_t **bytes, size_t *count);
 /* SLU_TALK_MORE: more is to come. SLU_TALK_ENDED: no more will come. */
 enum slu_talk_state { SLU_TALK_MORE, SLU_TALK_WHOLE, SLU_TALK_ENDED };
 enum slu_talk_state slu_talk_receive(struct slu_talk *talk);
+/*
+ * Of a send that failed where the socket has room: it lacks nothing but memory of the system, about
+ * which there are no events. Pauses a millisecond, and returns whether to send again, for 20 times.
+ */
+bool slu_stream_pause(int error, uint32_t *pauses);
 /* Sends all, or returns false. Use it only for what fits the buffer of a new socket. */
 bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count);
 /* The same, in one packet with the next bytes, which must follow at once. */

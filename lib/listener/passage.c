@@ -3,7 +3,6 @@
 
 #include "listener/passage.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,6 @@
 #define LABEL_BYTES 16
 /* A step up to this size fits the default send buffer of any socket. */
 #define SMALL_STEP 4096
-/* The most waits for memory, of a millisecond each, of a step that must not wait for the peer. */
-#define MEMORY_WAITS 20
 
 /* Texts of errors name the other side first, and are in the past tense. */
 static int fail_late(const struct slu_passage *passage)
@@ -47,23 +44,23 @@ static int await(const struct slu_passage *passage, short events)
     return 0;
 }
 
-/*
- * Waits for room in the socket, or a millisecond for memory of the system, about which there are no
- * events. Where a step is sent that must not wait, the socket is idle and lacks nothing but memory.
- */
-static int await_room(const struct slu_passage *passage, int error, uint32_t *waits)
+/* Waits for room in the socket. A step that must not wait finds an idle one, which has room. */
+static int await_room(const struct slu_passage *passage, int error, uint32_t *pauses)
 {
-    if (error == EAGAIN && passage->until > 0)
+    bool waits = passage->until > 0;
+
+    if (waits && error == EAGAIN)
         return await(passage, POLLOUT);
-    if (passage->until > 0 ? slu_is_late(passage->until) : ++*waits > MEMORY_WAITS)
+    if (waits)
+        *pauses = 0;
+    if ((waits && slu_is_late(passage->until)) || !slu_stream_pause(error, pauses))
         return fail_late(passage);
-    (void)!poll(NULL, 0, 1);
     return 0;
 }
 
 static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t count)
 {
-    uint32_t waits = 0;
+    uint32_t pauses = 0;
     int error = 0;
 
     while (count > 0 && error == 0) {
@@ -73,7 +70,7 @@ static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t co
             bytes += sent;
             count -= (size_t)sent;
         } else if (errno == EAGAIN || slu_is_shortage(errno)) {
-            error = await_room(passage, errno, &waits);
+            error = await_room(passage, errno, &pauses);
         } else if (errno != EINTR) {
             error = fail_gone(passage, errno);
         }

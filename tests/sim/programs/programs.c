@@ -71,7 +71,7 @@ bool works(bool condition, const char *what)
 
 bool well_with(bool condition, uint32_t rank, const char *what)
 {
-    uint32_t excuses = SIM_KILLED | SIM_REFUSED | SIM_DEVICE, befell = 0;
+    uint32_t excuses = SIM_KILLED | SIM_CUT | SIM_REFUSED | SIM_DEVICE, befell = 0;
     for (uint32_t i = 0; i < sim_ranks() && !condition; i++) {
         befell |= rank == ANYBODY || rank == i ? sim_befell(sim_rank(), i) : 0;
     }

@@ -223,7 +223,7 @@ void slu_soft_cq_forget(struct soft_qp *qp)
     uint32_t kept = cq->head;
     for (uint32_t i = cq->head; i != cq->tail; i++) {
         struct soft_completion *completion = &cq->ring[i & cq->mask];
-        if (completion->qp == qp && slu_id_is_pool(completion->wc.id)) {
+        if (cq->pool != NULL && completion->qp == qp && slu_id_is_pool(completion->wc.id)) {
             completion->qp = slu_soft_pool_heir(cq);
             completion->qp->unpolled++;
         }
