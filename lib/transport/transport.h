@@ -177,7 +177,10 @@ static inline bool slu_id_is_own(uint64_t id)
     return (id & SLU_ID_OWN_MASK) == SLU_ID_OWN;
 }
 
-/* Ids of receives of a pool have these lowest bits; no other ids have. */
+/*
+ * Ids of receives of a pool have these lowest bits, and no other ids of the engine have. Those of
+ * stripes may have them: they have no pool.
+ */
 #define SLU_ID_POOL_MASK UINT64_C(0x3ffff)
 #define SLU_ID_POOL UINT64_C(0x14)
 
