@@ -146,7 +146,7 @@ static void go_back(struct sim_pair *pair, uint32_t number)
 static void give_up(struct sim_pair *pair)
 {
     struct device *other = sim_device(pair->remote_host);
-    if (other != NULL && sim_pair_is_cut(pair)) {
+    if (other != NULL && pair->loses) {
         sim_device_troubles(pair->device);
         sim_device_troubles(other);
     }

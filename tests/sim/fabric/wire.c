@@ -61,7 +61,11 @@ void sim_packet_emit(struct sim_pair *pair, struct packet *packet)
     packet->number += packet->kind == REQUEST ? pair->attr.psn : pair->remote_psn;
     if (arrival == INT64_MAX) {
         sim_trace("fabric: packet %u of pair %u is lost", packet->number, pair->qpn);
+        struct sim_pair *other = sim_pair_find(packet->to_host, packet->to_qpn);
         pair->loses = true;
+        if (other != NULL) {
+            other->loses = true;
+        }
         sim_packet_free(packet);
         return;
     }
@@ -76,12 +80,6 @@ struct sim_pair *sim_pair_find(uint32_t host, uint32_t qpn)
         pair = pair->next;
     }
     return pair;
-}
-
-bool sim_pair_is_cut(const struct sim_pair *pair)
-{
-    const struct sim_pair *other = sim_pair_find(pair->remote_host, pair->remote_qpn);
-    return pair->loses || (other != NULL && other->loses);
 }
 
 static void arrive(struct sim_event *event)

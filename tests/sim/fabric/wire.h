@@ -69,7 +69,7 @@ struct sim_pair {
     uint32_t sent;   /* and has this number */
     uint32_t posted, acked, tries, rnr_tries;
     int64_t not_before, arrival;
-    bool loses; /* packets of it were lost */
+    bool loses; /* packets of it, or to it, were lost */
     bool stuck; /* it never flushes */
     /* As the one that answers. */
     uint32_t expected;
@@ -154,8 +154,6 @@ struct packet *sim_packet_make(const struct sim_pair *pair, enum kind kind, uint
 void sim_packet_emit(struct sim_pair *pair, struct packet *packet);
 void sim_packet_free(struct packet *packet);
 struct sim_pair *sim_pair_find(uint32_t host, uint32_t qpn);
-/* Returns whether the network has lost packets of either side. */
-bool sim_pair_is_cut(const struct sim_pair *pair);
 /* Goes on with what a pair has to send; drops all that it has. */
 void sim_kick(struct sim_pair *pair);
 void sim_pump(struct sim_event *event);
