@@ -10,6 +10,11 @@
 #define LOOK_TIME SLUICE_MS(20)
 /* The same for a thread that has a duty, which it serves in between. */
 #define DUTY_TIME SLUICE_MS(1)
+/*
+ * The other side sends its reason before it closes its channel, but over another connection: the
+ * reason may come later.
+ */
+#define REASON_TIME SLUICE_MS(500)
 
 int slu_joint_check(const struct slu_joint *joint)
 {
@@ -189,7 +194,7 @@ static int prefer_reason(struct slu_passage *passage, int error, bool *heard)
     int said = 0;
 
     slu_text_save(&text);
-    if (!*heard && slu_passage_has_news(passage)) {
+    if (!*heard && slu_passage_await_news(passage, REASON_TIME)) {
         *heard = true;
         said = slu_passage_receive(passage, NULL, 0);
     }

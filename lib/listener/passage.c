@@ -139,6 +139,16 @@ static void turn(const struct slu_passage *passage, const char *words,
     snprintf(turned, SLU_PASSAGE_TEXT, "%s%.316s", names ? "we" : "", words + (names ? length : 0));
 }
 
+/* Reads and drops what has arrived: closing a socket that has bytes resets its connection. */
+static void drain(const struct slu_passage *passage)
+{
+    uint8_t bytes[1024];
+
+    for (int i = 0; i < 32; i++)
+        if (recv(passage->fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+            return;
+}
+
 void slu_passage_fail(struct slu_passage *passage, int error)
 {
     struct slu_text text;
@@ -151,6 +161,7 @@ void slu_passage_fail(struct slu_passage *passage, int error)
     passage->until = 0;
     (void)send_step(passage, (uint32_t)-error, words, (uint32_t)strlen(words));
     passage->until = until;
+    drain(passage);
     slu_text_restore(&text);
 }
 
@@ -241,6 +252,14 @@ bool slu_passage_has_step(const struct slu_passage *passage, uint32_t count)
     if ((pollfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
         return true;
     return recv(passage->fd, bytes, whole, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)whole;
+}
+
+bool slu_passage_await_news(const struct slu_passage *passage, int64_t timeout)
+{
+    struct pollfd fds[2] = {{.fd = passage->fd, .events = POLLIN}};
+
+    return slu_duty_poll(passage->duty, fds, 1, slu_earlier(passage->until, slu_after(timeout))) >
+           0;
 }
 
 bool slu_passage_has_news(const struct slu_passage *passage)

@@ -56,6 +56,8 @@ void slu_passage_await(const struct slu_passage *passage, uint32_t count);
 bool slu_passage_has_step(const struct slu_passage *passage, uint32_t count);
 /* Returns whether there is anything to receive, or the other side has left. */
 bool slu_passage_has_news(const struct slu_passage *passage);
+/* The same, and waits for it, no longer than that and no longer than the passage allows. */
+bool slu_passage_await_news(const struct slu_passage *passage, int64_t timeout);
 /*
  * Copies text of the other side, without control characters, so that it is safe to print. count
  * includes no terminator.

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -27,6 +28,7 @@ struct relay {
     uint32_t counts[2];
     int side; /* -1: none */
     uint32_t at;
+    atomic_bool slow; /* it takes its time with the listener's words */
 };
 
 struct scene {
@@ -53,6 +55,9 @@ static bool pass_on(struct relay *relay, int side, const int fds[2])
         bytes[relay->at - *count] ^= 1;
     }
     *count += (uint32_t)got;
+    if (side == 1 && atomic_load(&relay->slow)) {
+        let_pass(SLUICE_MS(150));
+    }
     return send(fds[!side], bytes, (size_t)got, MSG_NOSIGNAL) == got;
 }
 
@@ -197,6 +202,37 @@ TEST(a_relay_that_changes_a_byte, .times = 2)
         sluice_channel_close(channels[0]);
         sluice_channel_close(channels[1]);
     }
+    end_relay(&scene);
+    scene_close(&scene);
+}
+
+static void *cancel(void *argument)
+{
+    struct scene *scene = argument;
+    struct pollfd pollfd = {.fd = sluice_listener_fd(scene->listener), .events = POLLIN};
+    struct sluice_incoming *incoming = made(sluice_listener_next(scene->listener, DEADLINE));
+    require_ok(sluice_incoming_admit(incoming, scene->pair.sides.pds[0], NULL, NULL, DEADLINE, 1));
+    /* The client has the endpoint, and has sent its own. */
+    require(poll(&pollfd, 1, 20000) == 1, "the client does not go on");
+    atomic_store(&scene->relay->slow, true);
+    require_result(sluice_listener_cancel(scene->listener, 1), 1);
+    return NULL;
+}
+
+/* A client that finds its channel ended waits for the reason, which comes another way. */
+TEST(late_reason_is_read)
+{
+    struct scene scene;
+    struct sluice_connect_attr options = {.size = sizeof(options)};
+    char address[64];
+    pthread_t thread;
+    scene_open(&scene);
+    options.secret_file = scene.secret;
+    snprintf(address, sizeof(address), "127.0.0.1:%u", scene.port);
+    require(pthread_create(&thread, NULL, cancel, &scene) == 0, "no thread");
+    require_null(sluice_connect(address, scene.pair.sides.pds[1], NULL, &options, DEADLINE),
+                 ECONNABORTED, " was cancelled");
+    require(pthread_join(thread, NULL) == 0, "no end");
     end_relay(&scene);
     scene_close(&scene);
 }
