@@ -112,6 +112,7 @@ static const struct {
     CALL(uname),
     CALL(gethostname),
     CALL(getrlimit),
+    CALL(setrlimit),
     CALL(sched_getaffinity),
     CALL(sched_yield),
     CALL(sysconf),

@@ -124,6 +124,7 @@ uid_t sys_geteuid(void);
 int sys_uname(struct utsname *name);
 int sys_gethostname(char *name, size_t room);
 int sys_getrlimit(int resource, struct rlimit *limit);
+int sys_setrlimit(int resource, const struct rlimit *limit);
 int sys_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
 int sys_sched_yield(void);
 long sys_sysconf(int name);

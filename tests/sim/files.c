@@ -181,6 +181,15 @@ int sys_getrlimit(int resource, struct rlimit *limit)
     return 0;
 }
 
+int sys_setrlimit(int resource, const struct rlimit *limit)
+{
+    sim_call();
+    if (resource == RLIMIT_NOFILE) {
+        sim_task->process->descriptor_limit = (int)limit->rlim_cur;
+    }
+    return 0;
+}
+
 int sys_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {
     (void)pid;

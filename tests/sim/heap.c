@@ -14,7 +14,10 @@
 /* The most bytes that are filled in, so that what is not initialised, or freed, does harm. */
 enum { FILLED = 16384, FEW_RANKS = 16 };
 
-/* The table of descriptors and that of names of scopes, which the library keeps for good. */
+/*
+ * The table of descriptors and that of names of scopes, which the library keeps for good. A table
+ * may be in several parts, each of its own size.
+ */
 enum { MAY_STAY = 2 };
 
 #define ALIVE UINT64_C(0x736c756963652121)
@@ -163,6 +166,17 @@ void sim_heap_free(struct sim_process *process)
     process->bytes = 0;
 }
 
+/* Counts a block: 1, or 0 if a part of its table comes later, or too many if it is none. */
+static size_t count_block(const struct sim_block *block)
+{
+    for (const struct sim_block *at = block->next; at != NULL; at = at->next) {
+        if (at->caller == block->caller) {
+            return at->bytes == block->bytes ? MAY_STAY + 1 : 0;
+        }
+    }
+    return 1;
+}
+
 const char *sim_heap_leaks(const struct sim_process *process)
 {
     static char text[400];
@@ -174,7 +188,7 @@ const char *sim_heap_leaks(const struct sim_process *process)
                                        (unsigned long)at->number,
                                        (unsigned long)(at->caller - process->image.base));
         }
-        count += at->next != NULL && at->next->caller == at->caller ? MAY_STAY + 1 : 1;
+        count += count > MAY_STAY ? 0 : count_block(at);
     }
     return count > MAY_STAY ? text : NULL;
 }

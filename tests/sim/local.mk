@@ -57,6 +57,7 @@ endif
 	%D%/programs/agent.c \
 	%D%/programs/batch.c \
 	%D%/programs/buffer.c \
+	%D%/programs/crowd.c \
 	%D%/programs/forms.c \
 	%D%/programs/forms.h \
 	%D%/programs/forms_memory.c \

@@ -14,7 +14,7 @@ enum { PORT = 7500, MOST_BYTES = 2000, VISITS = 6 };
 /* Rank 0 listens; the other ranks are clients. */
 struct door {
     char address[64];
-    uint32_t gone; /* clients that will not come again */
+    struct gone gone; /* ranks whose clients have all come */
     uint32_t served, welcome;
 };
 
@@ -77,8 +77,7 @@ static void meet(struct sluice_incoming *incoming, struct sluice_pd *pd)
 
 static void serve(struct sluice_listener *listener, struct sluice_pd *pd)
 {
-    uint32_t gone = 0;
-    while (gone < sim_ranks() - 1) {
+    while (count_gone(&door()->gone) < sim_ranks() - 1) {
         struct sluice_admitted admitted = {.size = sizeof admitted};
         int64_t began = sim_own_time(), timeout = SLUICE_MS(below(20));
         struct sluice_incoming *incoming = sluice_listener_next(listener, timeout);
@@ -95,10 +94,6 @@ static void serve(struct sluice_listener *listener, struct sluice_pd *pd)
                 door()->served++;
             }
             sluice_channel_close(admitted.channel);
-        }
-        gone = door()->gone;
-        for (uint32_t i = 1; i < sim_ranks(); i++) {
-            gone += sim_is_dead(i);
         }
     }
 }
@@ -142,14 +137,14 @@ static void be_client(struct sluice_pd *pd, uint32_t kind)
 }
 
 /* Connects without the library, sends what it likes or nothing, and leaves in its own time. */
-static void be_stranger(bool silent)
+void be_stranger(const char *address, int port, bool silent)
 {
     struct sockaddr_in to = {.sin_family = AF_INET};
     char host[64];
     uint8_t noise[300];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    snprintf(host, sizeof host, "%.*s", (int)strcspn(door()->address, ":"), door()->address);
-    to.sin_port = htons(PORT);
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(address, ":"), address);
+    to.sin_port = htons((uint16_t)port);
     if (!works(fd >= 0 && inet_pton(AF_INET, host, &to.sin_addr) == 1, "socket")) {
         return;
     }
@@ -172,12 +167,12 @@ static void visit(struct sluice_pd *pd)
         uint32_t kind = (uint32_t)sim_number("visit", below(8));
         sim_pause((int64_t)below(5000000));
         if (kind >= 4 && kind < 6) {
-            be_stranger(kind == 4);
+            be_stranger(door()->address, PORT, kind == 4);
         } else {
             be_client(pd, kind < 6 ? kind : 0);
         }
     }
-    door()->gone++;
+    leave(&door()->gone);
 }
 
 int run_listener(void)

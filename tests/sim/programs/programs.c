@@ -120,6 +120,20 @@ bool all_well(bool well)
     return well;
 }
 
+void leave(struct gone *gone)
+{
+    gone->ranks[sim_rank() % MOST_GONE] = true;
+}
+
+uint32_t count_gone(const struct gone *gone)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sim_ranks(); i++) {
+        count += gone->ranks[i % MOST_GONE] || sim_is_dead(i);
+    }
+    return count;
+}
+
 void write_address(char *text, size_t size, int port)
 {
     char host[64] = "host0";
@@ -149,12 +163,13 @@ int rank_main(void)
         {.service = run_batch, .weight = 2},
         {.service = run_lease, .weight = 2},
         {.service = run_store, .weight = 2},
+        {.service = run_crowd, .weight = 2},
     };
     uint64_t chosen = 0, drawn;
     if (sim_scenario() != NULL) {
         return run_scenario(sim_scenario());
     }
-    drawn = agreed(27);
+    drawn = agreed(29);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }

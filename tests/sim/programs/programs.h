@@ -91,6 +91,15 @@ bool all_well(bool well);
 /* Neighbours in a ring of all ranks. */
 uint32_t next_rank(void);
 uint32_t rank_before(void);
+/* Notes that this rank will not come again, in flags of all ranks; counts those gone or dead. */
+enum { MOST_GONE = 16384 };
+struct gone {
+    bool ranks[MOST_GONE];
+};
+void leave(struct gone *gone);
+uint32_t count_gone(const struct gone *gone);
+/* Connects without the library to an address, sends noise or nothing, and leaves; listener.c. */
+void be_stranger(const char *address, int port, bool silent);
 /* Writes the address of this host with a port as text, as sluice_connect() takes it. */
 void write_address(char *text, size_t size, int port);
 
