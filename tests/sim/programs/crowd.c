@@ -17,7 +17,7 @@ enum { PORT = 7800, MOST_CLIENTS = 16384, BYTES = 64, MOST_CHANNELS = 4 };
 /* How rank 0 lets clients in. */
 enum way { BY_ACCEPT, BY_INCOMING, BY_ADMISSION, WAYS };
 
-/* What rank 0 and its clients know of each other. */
+/* Shared by rank 0 and its clients. */
 struct crowd {
     char address[64];
     struct sluice_remote_mr remote; /* memory of rank 0 that each client reads */

@@ -371,7 +371,7 @@ static bool move(void)
                      to, "the connection of a buffer");
 }
 
-/* What the host has, and how this process was started. */
+/* Checks the devices of the host, and the description of this process. */
 static void look_around(void)
 {
     struct sluice_device_list *list = sluice_device_list_get();
