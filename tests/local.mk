@@ -331,6 +331,8 @@ script_checks = \
 	%D%/support/hostile.h \
 	%D%/support/inodes.c \
 	%D%/support/inodes.h \
+	%D%/support/iwarp.c \
+	%D%/support/iwarp.h \
 	%D%/support/memory.c \
 	%D%/support/memory.h \
 	%D%/support/near.c \
@@ -398,9 +400,11 @@ EXTRA_DIST += \
 	%D%/softroce/check-run.sh \
 	%D%/softroce/check-static.sh \
 	%D%/softroce/chosen \
+	%D%/softroce/chosen-siw \
 	%D%/softroce/guest \
 	%D%/softroce/image \
 	%D%/softroce/run \
+	%D%/softroce/siw \
 	%D%/tap.sh \
 	%D%/timed.sh \
 	%D%/tsan.suppressions \

@@ -113,6 +113,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_LINK_NONE = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_LINK_INFINIBAND = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_LINK_ETHERNET = 2_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_LINK_IWARP = 3_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_ATOMICS_NONE = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_ATOMICS_DEVICE = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_ATOMICS_GLOBAL = 2_c_int32_t

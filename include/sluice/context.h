@@ -35,7 +35,8 @@ struct sluice_context_attr {
 enum sluice_link_layer {
     SLUICE_LINK_NONE = 0, /* soft */
     SLUICE_LINK_INFINIBAND = 1,
-    SLUICE_LINK_ETHERNET = 2 /* RoCE */
+    SLUICE_LINK_ETHERNET = 2, /* RoCE */
+    SLUICE_LINK_IWARP = 3     /* Ethernet, too, but connections are made over rdma_cm alone */
 };
 
 /*

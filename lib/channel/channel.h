@@ -13,6 +13,10 @@ struct sluice_channel {
     struct slu_channel base;
 };
 
+/* Does what sluice_channel_prepare() does, also for a channel that rdma_cm is to connect. */
+struct sluice_prepared_channel *slu_channel_prepare(struct sluice_pd *pd,
+                                                    const struct sluice_channel_attr *attr);
+
 static inline bool slu_is_channel(const struct sluice_channel *channel)
 {
     return SLU_LIKELY(channel != NULL && channel->base.magic == SLU_MAGIC_CHANNEL);

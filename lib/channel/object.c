@@ -28,6 +28,20 @@ struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uin
     return object;
 }
 
+int slu_channel_check_device(const struct sluice_pd *pd)
+{
+    const struct slu_tcontext *device;
+
+    if (pd == NULL || pd->magic != SLU_MAGIC_PD || !pd->context->transport->by_rdmacm)
+        return 0;
+    device = pd->context->transport;
+    return slu_fail(EOPNOTSUPP,
+                    "device %s is iWARP, where rdma_cm makes the connections and endpoints connect "
+                    "nothing: use sluice_connect() and sluice_listen() with an address such as "
+                    "\"rdmacm:host:port\", or open the device soft",
+                    device->device);
+}
+
 bool slu_channel_seems_ready(const struct slu_engine *engine)
 {
     const struct slu_peer *peer = &engine->peers[0];
@@ -58,8 +72,10 @@ int slu_channel_connect(struct slu_channel *object, uint32_t peer,
 int slu_channel_reset(struct slu_channel *object, uint32_t peer, struct sluice_endpoint *endpoint)
 {
     struct slu_engine *engine = object->engine;
-    int error;
+    int error = slu_channel_check_device(engine->pd);
 
+    if (error < 0)
+        return error;
     slu_engine_enter(engine);
     error = slu_peer_reset(engine, &engine->peers[peer]);
     if (error == 0 && endpoint != NULL)

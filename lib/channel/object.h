@@ -29,6 +29,8 @@ struct slu_channel {
 struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
                                        uint32_t own, const struct sluice_channel_attr *attr);
 void slu_channel_destroy(struct slu_channel *object);
+/* Returns 0; or -EOPNOTSUPP with a text if endpoints connect nothing on the domain's device. */
+int slu_channel_check_device(const struct sluice_pd *pd);
 /*
  * Returns whether the queue pair of an engine with one peer seems to work, without polling. The
  * public call for the state polls, which is a system call if there are no completions.

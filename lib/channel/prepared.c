@@ -9,11 +9,19 @@ static bool is_prepared(const struct sluice_prepared_channel *prepared)
     return prepared != NULL && prepared->base.magic == SLU_MAGIC_PREPARED_CHANNEL;
 }
 
+struct sluice_prepared_channel *slu_channel_prepare(struct sluice_pd *pd,
+                                                    const struct sluice_channel_attr *attr)
+{
+    return (void *)slu_channel_create(SLU_MAGIC_PREPARED_CHANNEL, pd, 1, 0, attr);
+}
+
 struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
                                                        const struct sluice_channel_attr *attr)
 {
     SLU_UNCANCELLED_BLOCK;
-    return (void *)slu_channel_create(SLU_MAGIC_PREPARED_CHANNEL, pd, 1, 0, attr);
+    int error = slu_channel_check_device(pd);
+
+    return error == 0 ? slu_channel_prepare(pd, attr) : slu_none(error);
 }
 
 int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,

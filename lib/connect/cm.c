@@ -19,6 +19,12 @@ enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_STALE = 10, REJ_CONSUMER = 28 };
 /* The longest lookup in milliseconds, so that other addresses have their turn. */
 #define LOOKUP_MOST 10000
 
+/*
+ * The least backlog of the kernel; the queue of the listener has a limit of its own. With a short
+ * one siw loses connections that come at a time: the other side then waits for minutes.
+ */
+#define BACKLOG_LEAST 128
+
 /* Guards librdmacm, which opens a device when it first needs it. */
 static void begin(void)
 {
@@ -110,7 +116,28 @@ static void keep_data(struct slu_cm *cm, const struct rdma_conn_param *conn)
     cm->remote_reads = conn->responder_resources;
 }
 
-/* iWARP reports an errno value in place of a reason. */
+/*
+ * Keeps the answer of iWARP. Drivers do not agree on which of the two limits is that of this side,
+ * and each keeps to its own limit by itself: all that counts is whether the peer answers reads.
+ */
+static void keep_answer(struct slu_cm *cm, const struct rdma_conn_param *conn)
+{
+    keep_data(cm, conn);
+    if (cm->reads < cm->remote_reads)
+        cm->reads = cm->remote_reads;
+    cm->remote_reads = cm->reads;
+}
+
+static void end_unheard(struct slu_cm *cm)
+{
+    cm->reason = SLU_CM_REASON_NOBODY;
+    end_with(cm, ECONNREFUSED, "no process listens there");
+}
+
+/*
+ * iWARP reports an errno value in place of a reason: the same one whether the program rejected the
+ * connection or the other side closed it.
+ */
 static void apply_rejection(struct slu_cm *cm, const struct rdma_cm_event *event)
 {
     keep_data(cm, &event->param.conn);
@@ -119,10 +146,13 @@ static void apply_rejection(struct slu_cm *cm, const struct rdma_cm_event *event
         cm->reason = SLU_CM_REASON_REJECTED;
         end_with(cm, ECONNREFUSED, "its program rejected it");
         break;
+    case -ECONNRESET:
+        cm->reason = SLU_CM_REASON_REJECTED;
+        end_with(cm, ECONNREFUSED, "its program rejected it, or left");
+        break;
     case REJ_NO_SERVICE:
     case -ECONNREFUSED:
-        cm->reason = SLU_CM_REASON_NOBODY;
-        end_with(cm, ECONNREFUSED, "no process listens there");
+        end_unheard(cm);
         break;
     case REJ_STALE:
         cm->reason = SLU_CM_REASON_STALE;
@@ -162,6 +192,9 @@ static void apply(struct slu_cm *cm, const struct rdma_cm_event *event)
         go_to(cm, SLU_CM_ANSWERED);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
+        /* On iWARP this is the answer, too. */
+        if (cm->state == SLU_CM_ROUTED)
+            keep_answer(cm, &event->param.conn);
         go_to(cm, SLU_CM_CONNECTED);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -315,9 +348,18 @@ int slu_cm_route(struct slu_cm *cm, int64_t until)
                : fail_step("find a route to it");
 }
 
+/* iWARP makes its TCP connection in this call, and returns why there is none. */
 int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param)
 {
-    return slu_rdma.connect(cm->id, param) == 0 ? 0 : fail_step("send a request to it");
+    if (slu_rdma.connect(cm->id, param) == 0)
+        return 0;
+    if (errno != ECONNREFUSED && errno != ETIMEDOUT)
+        return fail_step("send a request to it");
+    if (errno == ECONNREFUSED)
+        end_unheard(cm);
+    else
+        end_with(cm, ETIMEDOUT, "it does not answer");
+    return 0;
 }
 
 int slu_cm_confirm(struct slu_cm *cm)
@@ -347,6 +389,8 @@ int slu_cm_answer(struct slu_cm *cm, struct rdma_conn_param *param)
         /* librdmacm also returns EINVAL for an answer that it does not accept. */
         if (errno == EINVAL)
             slu_cm_has_ended(cm);
+        else if (errno == ECONNRESET) /* iWARP */
+            end_with(cm, ECONNRESET, "the peer has left (rdma_cm)");
         return fail_step("answer it");
     }
     cm->state = SLU_CM_ANSWERED;
@@ -393,6 +437,20 @@ struct slu_address slu_cm_own_address(const struct rdma_cm_id *id)
     return slu_address_of(&id->route.addr.src_addr);
 }
 
+/*
+ * Binds an id of IPv6 to IPv6 alone: iWARP listens for IPv4 only at an id of IPv4, whose port must
+ * then be free.
+ */
+static int bind_id(struct rdma_cm_id *id, struct sockaddr *address)
+{
+    int alone = 1;
+
+    if (address->sa_family == AF_INET6 &&
+        slu_rdma.set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &alone, sizeof alone) != 0)
+        return -1;
+    return slu_rdma.bind_addr(id, address);
+}
+
 struct rdma_cm_id *slu_cm_listen(struct rdma_event_channel *events,
                                  const struct slu_address *address, int backlog, int *error)
 {
@@ -407,9 +465,9 @@ struct rdma_cm_id *slu_cm_listen(struct rdma_event_channel *events,
         return NULL;
     }
     begin();
-    failed = slu_rdma.bind_addr(id, (struct sockaddr *)&storage);
+    failed = bind_id(id, (struct sockaddr *)&storage);
     if (failed == 0)
-        failed = slu_rdma.listen(id, backlog);
+        failed = slu_rdma.listen(id, backlog < BACKLOG_LEAST ? BACKLOG_LEAST : backlog);
     *error = failed != 0 ? errno : 0;
     if (failed != 0)
         slu_rdma.destroy_id(id);

@@ -16,6 +16,7 @@
     CALL(create_id)             \
     CALL(destroy_id)            \
     CALL(migrate_id)            \
+    CALL(set_option)            \
     CALL(bind_addr)             \
     CALL(listen)                \
     CALL(resolve_addr)          \

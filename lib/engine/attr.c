@@ -258,12 +258,19 @@ static int apply_keepalive(struct slu_engine *engine, int64_t keepalive)
     return 0;
 }
 
-static int apply_arrivals(struct slu_engine *engine, const struct sluice_channel_attr *attr)
+static int apply_arrivals(struct slu_engine *engine, const struct slu_tcontext *device,
+                          const struct sluice_channel_attr *attr)
 {
     if (attr->arrival_tags > ARRIVAL_TAGS_MOST)
         return slu_misuse(EINVAL, "sluice_channel_attr.arrival_tags is %u, must be in 0..%u",
                           attr->arrival_tags, ARRIVAL_TAGS_MOST);
+    if (attr->arrival_tags != 0 && device->no_immediates)
+        return slu_fail(EOPNOTSUPP,
+                        "sluice_channel_attr.arrival_tags is %u, but arrivals are counted by "
+                        "immediates, which device %s, as iWARP, does not have",
+                        attr->arrival_tags, device->device);
     engine->arrival_tags = attr->arrival_tags;
+    engine->lacking_flags = device->no_immediates ? SLUICE_IMMEDIATE : 0;
     return 0;
 }
 
@@ -365,7 +372,7 @@ static int apply_all(struct slu_engine *engine, const struct sluice_pd *pd,
     if (error == 0)
         error = apply_keepalive(engine, attr.keepalive);
     if (error == 0)
-        error = apply_arrivals(engine, &attr);
+        error = apply_arrivals(engine, device, &attr);
     if (error == 0)
         error = apply_pool(engine, device, &attr);
     if (error == 0)

@@ -145,7 +145,7 @@ void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
                engine->pending[SLU_RECEIVE_QUEUE]);
 }
 
-int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
+int slu_peer_renew(struct slu_engine *engine, struct slu_peer *peer)
 {
     int error;
 
@@ -153,13 +153,20 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     peer->name.remote_used |= slu_probe_heard(peer);
     peer->name.generation++;
     error = slu_peer_create(engine, peer);
-    peer->counts.resets += error == 0;
-    SLU_PROBE4(reset, engine, slu_peer_index(engine, peer), peer->name.generation, error);
     if (error < 0) {
         peer->connect_error = error;
         slu_peer_keep_reason(peer);
         slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, SLUICE_OP_NONE, (uint32_t)-error);
     }
+    return error;
+}
+
+int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
+{
+    int error = slu_peer_renew(engine, peer);
+
+    peer->counts.resets += error == 0;
+    SLU_PROBE4(reset, engine, slu_peer_index(engine, peer), peer->name.generation, error);
     return error;
 }
 

@@ -63,6 +63,8 @@ void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *p
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote);
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer);
+/* Does the same for a peer that was never connected, and does not count it as a reset. */
+int slu_peer_renew(struct slu_engine *engine, struct slu_peer *peer);
 /* Waits until the peer, or every connected peer if it is NULL, has shown a sign of life. */
 int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 /* Does the same, but a wake does not end it: the wake ends the program's next wait instead. */

@@ -202,6 +202,7 @@ static struct slu_admission *allocate(struct sluice_incoming *incoming,
                                           .attr = plan->attr,
                                           .multichannel = plan->multichannel,
                                           .count = count,
+                                          .rdmacm = incoming->cm != NULL,
                                           .own = admission->endpoints,
                                           .remote = admission->endpoints + count};
     /* The passage never waits: it reads whole steps, and sends only what fits the socket. */

@@ -28,13 +28,16 @@ int slu_joint_check(const struct slu_joint *joint)
 int slu_joint_prepare(struct slu_joint *joint)
 {
     if (joint->multichannel == NULL) {
-        joint->prepared = sluice_channel_prepare(joint->pd, joint->attr);
+        joint->prepared = joint->rdmacm ? slu_channel_prepare(joint->pd, joint->attr)
+                                        : sluice_channel_prepare(joint->pd, joint->attr);
         return joint->prepared == NULL
                    ? -errno
                    : sluice_prepared_channel_endpoint(joint->prepared, &joint->own[0]);
     }
     while (joint->added < joint->count) {
-        int peer = sluice_multichannel_peer_add(joint->multichannel, &joint->own[joint->added]);
+        struct sluice_endpoint *own = &joint->own[joint->added];
+        int peer = joint->rdmacm ? slu_multichannel_peer_add(joint->multichannel, own)
+                                 : sluice_multichannel_peer_add(joint->multichannel, own);
 
         if (peer < 0)
             return peer;
@@ -146,6 +149,19 @@ int slu_joint_shake(struct slu_joint *joint, uint32_t index)
     joint->channel = sluice_prepared_channel_handshake(joint->prepared, &joint->remote[0]);
     joint->prepared = NULL;
     return joint->channel == NULL ? -errno : 0;
+}
+
+int slu_joint_renew(struct slu_joint *joint, uint32_t index)
+{
+    struct slu_engine *engine = engine_of(joint);
+    int error = slu_joint_check_peer(joint, index);
+
+    if (error < 0)
+        return error;
+    slu_engine_enter(engine);
+    error = slu_peer_renew(engine, slu_joint_peer(joint, index));
+    slu_engine_leave(engine);
+    return error;
 }
 
 bool slu_joint_is_busy(const struct slu_joint *joint)

@@ -15,6 +15,7 @@ struct slu_joint {
     struct sluice_channel *channel;
     struct sluice_multichannel *multichannel;
     struct slu_duty *duty; /* of the thread that dials; NULL: none */
+    bool rdmacm;           /* rdma_cm connects it */
     uint32_t count, added;
     uint32_t peers[SLUICE_CONNECT_MOST];
     uint32_t generations[SLUICE_CONNECT_MOST]; /* of the indices: a peer may be removed, and another
@@ -61,6 +62,11 @@ struct slu_qp *slu_joint_qp(const struct slu_joint *joint, uint32_t index);
 struct slu_tcontext *slu_joint_context(const struct slu_joint *joint);
 /* Shakes hands with one peer, by its endpoint in remote. */
 int slu_joint_shake(struct slu_joint *joint, uint32_t index);
+/*
+ * Makes a new queue pair for a peer that is still prepared: on iWARP a failed attempt to connect
+ * leaves its queue pair unusable.
+ */
+int slu_joint_renew(struct slu_joint *joint, uint32_t index);
 /*
  * Connects a prepared joint on the side that dialed and has a passage. Undoes the joint on failure.
  */

@@ -23,8 +23,10 @@ struct call {
     struct rdma_event_channel *events;
     uint32_t count;
     struct slu_address addresses[SLU_DIAL_MOST];
-    bool again; /* the last failure may be temporary */
-    bool over;  /* do not try another address */
+    bool iwarp;   /* rdma_cm connects the queue pair by itself */
+    bool used_up; /* an attempt has left the queue pair unusable */
+    bool again;   /* the last failure may be temporary */
+    bool over;    /* do not try another address */
 };
 
 static int check(const struct sluice_connect_attr *options, const struct slu_joint *joint)
@@ -127,14 +129,22 @@ static int find(struct call *call, struct slu_cm *cm, const struct slu_address *
                      : await(call, cm, SLU_CM_ROUTED, address, until);
 }
 
+/* On iWARP the answer connects the queue pair, and an attempt that fails leaves it unusable. */
 static int ask(struct call *call, struct slu_cm *cm, uint32_t index,
                const struct slu_address *address, int64_t until)
 {
-    struct rdma_conn_param param = slu_rdmacm_param(call->joint, index, NULL, call->options->own);
-    int error = slu_cm_ask(cm, &param);
+    struct rdma_conn_param param;
+    int error = call->used_up ? slu_joint_renew(call->joint, index) : 0;
 
-    return error < 0 ? fail_step(call, error, address)
-                     : await(call, cm, SLU_CM_ANSWERED, address, until);
+    call->used_up = false;
+    if (error < 0)
+        return error;
+    param = slu_rdmacm_param(call->joint, index, NULL, call->options->own);
+    call->used_up = call->iwarp;
+    error = slu_cm_ask(cm, &param);
+    return error < 0
+               ? fail_step(call, error, address)
+               : await(call, cm, call->iwarp ? SLU_CM_CONNECTED : SLU_CM_ANSWERED, address, until);
 }
 
 static void keep_answer(const struct call *call, const struct slu_cm *cm)
@@ -156,7 +166,7 @@ static int finish(struct call *call, struct slu_cm *cm, uint32_t index)
     int error = slu_rdmacm_join(call->joint, index, cm);
 
     call->over = true;
-    if (error == 0)
+    if (error == 0 && !call->iwarp)
         error = slu_cm_confirm(cm);
     if (error == 0)
         error = slu_rdmacm_hand_over(call->joint, index, cm);
@@ -240,7 +250,7 @@ static int connect_all(struct call *call)
     if (error == 0)
         error = slu_rdmacm_expect(call->joint);
     for (uint32_t i = 0; i < call->joint->count && error == 0; i++) {
-        call->over = false;
+        call->over = call->used_up = false;
         error = connect_one(call, i);
     }
     if (error < 0)
@@ -257,6 +267,8 @@ int slu_rdmacm_connect(const char *address, const struct sluice_connect_attr *op
 
     if (error < 0)
         return error;
+    joint->rdmacm = true;
+    call.iwarp = slu_joint_context(joint)->by_rdmacm;
     count = slu_connect_find(address, slu_rdmacm_address(address), until, call.addresses);
     if (count < 0)
         return count;

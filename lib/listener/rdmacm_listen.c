@@ -99,14 +99,29 @@ static int bind_all(struct slu_gate *gate, const struct slu_address *addresses, 
     return gate->count > 0 ? 0 : is_elsewhere(error) ? EADDRNOTAVAIL : error;
 }
 
+/*
+ * Binds one port at these addresses. If any port will do, and that of the first address is in use
+ * at another one, tries again with another port.
+ */
+static int bind_port(struct slu_gate *gate, const struct slu_address *addresses, int count,
+                     int backlog)
+{
+    int error = EADDRINUSE;
+
+    for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
+        error = bind_all(gate, addresses, count, backlog);
+        if (addresses[0].port != 0)
+            break;
+    }
+    return error;
+}
+
 /* Binds all addresses: of both families or, without IPv6, of IPv4. */
 static int bind_everywhere(struct slu_gate *gate, uint16_t port, int backlog)
 {
-    const struct slu_address any6 = {.family = 6, .port = port};
-    const struct slu_address any4 = {.family = 4, .port = port};
-    int error = bind_all(gate, &any6, 1, backlog);
+    const struct slu_address any[] = {{.family = 6, .port = port}, {.family = 4, .port = port}};
 
-    return error == EADDRNOTAVAIL ? bind_all(gate, &any4, 1, backlog) : error;
+    return bind_port(gate, any, 2, backlog);
 }
 
 static int fail_listen(int error, const char *address)
@@ -142,12 +157,7 @@ static int bind_where(struct slu_gate *gate, const char *address, int backlog)
     count = slu_listen_find(&where, addresses);
     if (count < 0)
         return count;
-    error = EADDRINUSE;
-    for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
-        error = bind_all(gate, addresses, count, backlog);
-        if (addresses[0].port != 0)
-            break;
-    }
+    error = bind_port(gate, addresses, count, backlog);
     return error == 0 ? 0 : fail_listen(error, address);
 }
 

@@ -17,12 +17,22 @@ int sluice_multichannel_peer_add(struct sluice_multichannel *multichannel,
                                  struct sluice_endpoint *endpoint)
 {
     SLU_UNCANCELLED_BLOCK;
+    int error = check_open(multichannel);
+
+    if (error == 0 && endpoint == NULL)
+        error = slu_misuse(EINVAL, "endpoint must not be NULL");
+    if (error == 0)
+        error = slu_channel_check_device(multichannel->base.engine->pd);
+    return error == 0 ? slu_multichannel_peer_add(multichannel, endpoint) : error;
+}
+
+int slu_multichannel_peer_add(struct sluice_multichannel *multichannel,
+                              struct sluice_endpoint *endpoint)
+{
     int result = check_open(multichannel);
 
     if (result < 0)
         return result;
-    if (endpoint == NULL)
-        return slu_misuse(EINVAL, "endpoint must not be NULL");
     if (multichannel->base.engine->scope.open)
         return slu_scope_in_use();
     slu_engine_enter(multichannel->base.engine);

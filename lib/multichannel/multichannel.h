@@ -17,6 +17,9 @@ struct sluice_multichannel {
 struct sluice_prepared_multichannel *
 slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                          const struct sluice_channel_attr *attr);
+/* Does what sluice_multichannel_peer_add() does, also for a peer that rdma_cm is to connect. */
+int slu_multichannel_peer_add(struct sluice_multichannel *multichannel,
+                              struct sluice_endpoint *endpoint);
 
 /* Find a peer: 0, or an error with a text. The second fails for a removed peer. */
 int slu_multichannel_find(const struct sluice_multichannel *multichannel, uint32_t peer,

@@ -18,6 +18,8 @@ slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t own,
     if (peers > SLUICE_MAX_PEERS)
         return slu_misuse_null(EINVAL, "a multichannel of %u peers: must be in 0..%d", peers,
                                SLUICE_MAX_PEERS);
+    if (peers > 0 && slu_channel_check_device(pd) < 0)
+        return slu_none(-EOPNOTSUPP);
     return (void *)slu_channel_create(SLU_MAGIC_PREPARED_MULTICHANNEL, pd, peers, own, attr);
 }
 

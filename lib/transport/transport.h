@@ -52,6 +52,8 @@ struct slu_tcontext {
     uint32_t max_cq_depth;   /* of one queue of the device */
     uint32_t max_cq_entries; /* of a slu_cq, which may be several queues of the device */
     enum sluice_atomics atomics;
+    bool no_immediates; /* no request carries an immediate */
+    bool by_rdmacm;     /* rdma_cm makes the connections: an endpoint connects nothing */
     uint64_t max_message;
     uint64_t max_region; /* this and the next two: 0 if the device sets no limit */
     uint32_t max_channels;

@@ -8,6 +8,7 @@ test_programs += \
 	tests/test_door \
 	tests/test_held_up \
 	tests/test_identity \
+	tests/test_iwarp \
 	tests/test_meeting \
 	tests/test_negotiation \
 	tests/test_rdmacm \
@@ -27,6 +28,7 @@ tests_test_connect_SOURCES = \
 tests_test_door_SOURCES = %D%/test_door.c
 tests_test_held_up_SOURCES = %D%/test_held_up.c
 tests_test_identity_SOURCES = %D%/test_identity.c
+tests_test_iwarp_SOURCES = %D%/test_iwarp.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_negotiation_SOURCES = %D%/test_negotiation.c
 tests_test_negotiation_CPPFLAGS = $(LAUNCH_CPPFLAGS)

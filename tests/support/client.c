@@ -15,8 +15,8 @@ static void *run_client(void *argument)
 {
     struct client *client = argument;
     if (client->into == NULL) {
-        client->channel =
-            sluice_connect(client->address, client->pd, NULL, &client->options, client->deadline);
+        client->channel = sluice_connect(client->address, client->pd, client->attr,
+                                         &client->options, client->deadline);
         client->error = client->channel == NULL ? -errno : 0;
     } else {
         errno = EXDEV;

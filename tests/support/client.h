@@ -16,7 +16,8 @@ struct client {
     pthread_t thread;
     char address[128];
     struct sluice_pd *pd;
-    struct sluice_multichannel *into; /* NULL: a channel */
+    const struct sluice_channel_attr *attr; /* NULL: the defaults */
+    struct sluice_multichannel *into;       /* NULL: a channel */
     uint32_t count;
     struct sluice_connect_attr options;
     int64_t deadline;

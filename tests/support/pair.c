@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "iwarp.h"
+
 void sides_open(struct sides *sides)
 {
     memset(sides, 0, sizeof(*sides));
@@ -97,6 +99,10 @@ void halves_connect(struct halves *halves, struct pair *pair)
 void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr)
 {
     struct halves halves;
+    if (device_is_iwarp()) {
+        iwarp_connect_pair(pair, attr);
+        return;
+    }
     halves_prepare(&halves, &pair->sides, attr, attr);
     halves_connect(&halves, pair);
 }
@@ -279,6 +285,10 @@ void star_open(struct star *star, uint32_t peers, const struct sluice_channel_at
     memset(star, 0, sizeof(*star));
     sides_open(&star->sides);
     star->peers = peers;
+    if (device_is_iwarp()) {
+        iwarp_connect_star(star, attr);
+        return;
+    }
     struct sluice_prepared_multichannel *hub =
         made(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
@@ -312,6 +322,7 @@ void star_close(struct star *star)
 void star_works(struct star *star, uint32_t peer)
 {
     struct memory near, far;
+    struct sluice_handle arrival;
     struct sluice_completion completion = {0};
     memory_open(&near, star->sides.pds[0], 1000);
     memory_open(&far, star->sides.pds[1], 1000);
@@ -327,8 +338,18 @@ void star_works(struct star *star, uint32_t peer)
     pattern_check(far.bytes, far.length, pattern_key(0, peer, 1));
 
     memset(near.bytes, 0, near.length);
+    receive = request_of(SLUICE_OP_RECEIVE, peer, &near_sge);
+    if (device_is_iwarp()) {
+        /* A message must not come before its receive. */
+        require_result(sluice_multichannel_post(star->hub, &receive, 1, DEADLINE, &arrival), 1);
+    }
     handle = post(star->spokes[peer], &send);
-    require_ok(sluice_multichannel_receive(star->hub, peer, &near_sge, 1, DEADLINE, &completion));
+    if (!device_is_iwarp()) {
+        require_ok(
+            sluice_multichannel_receive(star->hub, peer, &near_sge, 1, DEADLINE, &completion));
+    } else {
+        require_ok(sluice_multichannel_wait(star->hub, &arrival, DEADLINE, &completion));
+    }
     require_class(&completion, SLUICE_CLASS_NONE);
     require_equal(completion.peer, peer, completion.bytes, near.length);
     await(star->spokes[peer], handle, SLUICE_CLASS_NONE);

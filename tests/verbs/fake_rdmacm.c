@@ -42,6 +42,7 @@ struct id {
     uint32_t unacked, qpn, peer_qpn;
     uint8_t reads, answers; /* as agreed on: reads of ours in flight, and those we answer */
     bool known;             /* the program has answered; no events are delivered before that */
+    bool alone;             /* it listens for its own family of addresses alone */
 };
 
 struct fake_rdmacm fake_rdmacm;
@@ -49,7 +50,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct id *ids;
 static struct ibv_context *device;
 static uint16_t last_port;
-
 /* Must be called with the lock. */
 static bool fails(void)
 {
@@ -315,6 +315,15 @@ static void find_device(struct rdma_cm_id *id)
     id->port_num = 1;
 }
 
+static int set_option(struct rdma_cm_id *base, int level, int name, void *value, size_t length)
+{
+    int error = enter();
+    require(level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY && length == sizeof(int),
+            "option %d", name);
+    ((struct id *)base)->alone = *(int *)value != 0;
+    return result(error);
+}
+
 static int bind_addr(struct rdma_cm_id *base, struct sockaddr *address)
 {
     int error = enter();
@@ -378,7 +387,8 @@ static struct id *find_listener(const struct rdma_cm_id *dials)
         struct sockaddr_storage at = id->base.route.addr.src_storage;
         if (id->state == LISTENS &&
             *port_of((struct sockaddr *)&at) == *port_of((struct sockaddr *)&to) &&
-            (is_any((struct sockaddr *)&at) || memcmp(&at, &to, sizeof(at)) == 0)) {
+            ((is_any((struct sockaddr *)&at) && (!id->alone || at.ss_family == to.ss_family)) ||
+             memcmp(&at, &to, sizeof(at)) == 0)) {
             return id;
         }
     }
@@ -572,6 +582,7 @@ struct slu_cm_library slu_rdma = {
     .destroy_id = destroy_id,
     .migrate_id = migrate_id,
     .bind_addr = bind_addr,
+    .set_option = set_option,
     .listen = listen_id,
     .resolve_addr = resolve_addr,
     .resolve_route = resolve_route,

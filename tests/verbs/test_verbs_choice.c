@@ -133,13 +133,50 @@ TEST(device)
 {
     fake_verbs.devices = 3;
     fake_verbs.device[0].port[0].state = IBV_PORT_DOWN;
-    fake_verbs.device[1].transport_type = IBV_TRANSPORT_IWARP;
+    fake_verbs.device[1].transport_type = IBV_TRANSPORT_USNIC;
     struct sluice_context *context = made(sluice_context_open(NULL, NULL));
     struct sluice_context_info info = context_info(context);
     require(strcmp(info.device, "fake2") == 0, "%s", info.device);
     sluice_context_close(context);
     require_null(sluice_context_open("fake1", NULL), ENODEV, "fake1 neither");
     require_null(sluice_context_open("fake7", NULL), ENODEV, "fake7");
+}
+
+/*
+ * iWARP is taken only by its name. This device has no GID, and endpoints connect nothing. The limits of siw
+ * are those that its kernel module can keep.
+ */
+TEST(iwarp)
+{
+    static const char words[] = "fake0 is iWARP rdma_cm rdmacm:host:port soft";
+    struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_GID_INDEX};
+    struct sluice_context_info info;
+    struct sluice_context *context;
+    struct sluice_endpoint endpoint;
+    fake_verbs.device[0].transport_type = IBV_TRANSPORT_IWARP;
+    fake_verbs.device[0].atomic_cap = IBV_ATOMIC_NONE;
+    fake_verbs.device[0].port[0].max_msg_sz = UINT32_MAX;
+    fake_verbs.device[0].vendor_id = 0x626d74;
+    context = made(sluice_context_open(NULL, NULL));
+    require(strcmp(context_info(context).device, "soft") == 0, "%s", context_info(context).device);
+    sluice_context_close(context);
+    require_null(sluice_context_open("fake0", &attr), EINVAL, "gid_index 0 fake0 no GIDs");
+    context = made(sluice_context_open("fake0", NULL));
+    info = context_info(context);
+    require_equal(info.link_layer, SLUICE_LINK_IWARP, info.gid_index, -1, info.atomics,
+                  SLUICE_ATOMICS_NONE, info.max_message, 1 << 30, info.max_sge, 1);
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
+    require_null(sluice_channel_prepare(pd, NULL), EOPNOTSUPP, words);
+    require_null(sluice_multichannel_prepare(pd, 2, NULL), EOPNOTSUPP, words);
+    struct sluice_multichannel *many = made(
+        sluice_prepared_multichannel_handshake(sluice_multichannel_prepare(pd, 0, NULL), NULL, 0));
+    require_error(sluice_multichannel_peer_add(many, &endpoint), -EOPNOTSUPP, words);
+    require_null(sluice_multichannel_prepare(pd, 0, ATTR(.arrival_tags = 4)), EOPNOTSUPP,
+                 "arrival_tags immediates fake0");
+    require_equal(fake_verbs_count("qp"), 0);
+    sluice_multichannel_close(many);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b)

@@ -47,10 +47,22 @@ static void unusable(const char *reason)
     require_equal(fake_verbs_alive(), 0);
 }
 
+/* iWARP is described, and is not active: most programs cannot use it. */
+TEST(device_that_is_iwarp)
+{
+    fake_verbs.device[0].transport_type = IBV_TRANSPORT_IWARP;
+    struct sluice_device_list *list = get_list(1);
+    require_words(device_info(list, 0).description, "port 1 active, iWARP, rdma_cm alone");
+    require_equal(device_info(list, 0).active, 0, port_info(list, 0, 1).state, SLUICE_PORT_ACTIVE,
+                  port_info(list, 0, 1).active, 0, port_info(list, 0, 1).link_layer,
+                  SLUICE_LINK_IWARP);
+    sluice_device_list_free(list);
+}
+
 TEST(devices_of_all_kinds)
 {
     fake_verbs.devices = 4;
-    fake_verbs.device[0].transport_type = IBV_TRANSPORT_IWARP;
+    fake_verbs.device[0].transport_type = IBV_TRANSPORT_USNIC;
     fake_verbs.device[1].port[0].state = IBV_PORT_DOWN;
     memset(fake_verbs.device[2].port[0].gid, 0, sizeof(fake_verbs.device[2].port[0].gid));
     struct sluice_device_list *list = get_list(4);

@@ -270,7 +270,8 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
      * slu_call_flags().
      */
     if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline,
-                            opcode == SLUICE_OP_SEND ? SLU_BLOCKING_LEAST : 1))) {
+                            opcode == SLUICE_OP_SEND ? SLU_BLOCKING_LEAST : 1) &&
+                   (immediate == NULL || engine->lacking_flags == 0))) {
         uint64_t bytes = slu_sge_bytes(sges, sge_count);
 
         if (SLU_LIKELY(is_ready(engine, peer, SLU_SEND_QUEUE, bytes, remote))) {

@@ -62,6 +62,11 @@ static int check_flags(const struct slu_engine *engine, const struct slu_item *i
     if (wrong != 0)
         return slu_misuse(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
                           slu_opcode_name(item->opcode));
+    if ((request->flags & engine->lacking_flags) != 0)
+        return slu_fail(EOPNOTSUPP,
+                        "request %u: device %s, which is iWARP, sends no immediate with a %s: put "
+                        "the value into the message",
+                        i, engine->pd->context->transport->device, slu_opcode_name(item->opcode));
     if (!operands_fit(request, item->opcode))
         return slu_misuse(EINVAL, "request %u: operand is {%llu, %llu}, a %s has %s", i,
                           (unsigned long long)request->operand[0],

@@ -163,7 +163,7 @@ static SLU_INLINE bool slu_request_is_plain(const struct slu_engine *engine,
     if (bytes > engine->max_plain)
         return false;
     if (request->flags != 0 &&
-        ((request->flags & ~slu_opcode_flags[opcode]) != 0 ||
+        ((request->flags & (~slu_opcode_flags[opcode] | engine->lacking_flags)) != 0 ||
          ((request->flags & SLUICE_INLINE) != 0 && bytes > engine->attr.max_inline)))
         return false;
     return opcode < SLUICE_OP_WRITE || slu_remote_holds(&request->remote, bytes);

@@ -66,10 +66,11 @@ struct slu_engine {
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;
     int64_t spin_time;
-    uint64_t staging;    /* bytes of a staging buffer of each queue of a peer */
-    uint32_t plain_sges; /* elements that every operation can have */
-    uint64_t max_plain;  /* longest work request: max_message, and at most 2^32 - 1 bytes */
-    uint32_t peer_count; /* indices in use or used before; see members.c */
+    uint64_t staging;       /* bytes of a staging buffer of each queue of a peer */
+    uint32_t plain_sges;    /* elements that every operation can have */
+    uint32_t lacking_flags; /* of requests, which the device does not have */
+    uint64_t max_plain;     /* longest work request: max_message, and at most 2^32 - 1 bytes */
+    uint32_t peer_count;    /* indices in use or used before; see members.c */
     struct slu_peer *peers;
     struct slu_order orders[SLU_OWNERS_KEEP][SLU_QUEUES];
     struct slu_aside aside;

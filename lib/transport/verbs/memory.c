@@ -100,6 +100,19 @@ static int fail_register(int err, const void *addr, size_t length, const char *d
     }
 }
 
+/*
+ * Returns the rights of a region for libibverbs. On iWARP a read is answered by a write of the peer
+ * (RFC 5040), so memory that this side may write to is open to peers that know its key.
+ */
+static int access_of(const struct slu_tpd *pd, uint32_t access)
+{
+    int rights = slu_verbs_access(access);
+
+    if (pd->context->by_rdmacm && (access & SLUICE_ACCESS_LOCAL_WRITE) != 0)
+        rights |= IBV_ACCESS_REMOTE_WRITE;
+    return rights;
+}
+
 /* Returns 0, or a positive errno value without a text: an allocation then tries another way. */
 static int try_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
                         struct slu_verbs_mr **mr)
@@ -109,7 +122,7 @@ static int try_register(struct slu_tpd *base, void *addr, size_t length, uint32_
 
     if (!made)
         return ENOMEM;
-    made->ibv = ibv_reg_mr(slu_verbs_pd_of(base)->ibv, addr, length, slu_verbs_access(access));
+    made->ibv = ibv_reg_mr(slu_verbs_pd_of(base)->ibv, addr, length, access_of(base, access));
     if (!made->ibv) {
         err = slu_verbs_errno(-1);
         free(made);
@@ -233,7 +246,7 @@ int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *
     if (!made)
         return slu_fail(ENOMEM, "no memory for a memory region");
     made->ibv = ibv_reg_dmabuf_mr(slu_verbs_pd_of(base)->ibv, dmabuf->offset, dmabuf->length,
-                                  dmabuf->iova, dmabuf->fd, slu_verbs_access(access));
+                                  dmabuf->iova, dmabuf->fd, access_of(base, access));
     if (!made->ibv) {
         err = slu_verbs_errno(-1);
         free(made);

@@ -28,6 +28,12 @@ static struct ibv_device *find_device(struct ibv_device **devices, const char *n
     return NULL;
 }
 
+static int fail_unknown(struct ibv_device *device)
+{
+    return slu_fail(ENODEV, "device %s is neither InfiniBand nor RoCE nor iWARP",
+                    ibv_get_device_name(device));
+}
+
 static int open_device(const char *name, struct ibv_context **ibv)
 {
     struct ibv_device **devices = slu_verbs_devices(NULL);
@@ -36,8 +42,8 @@ static int open_device(const char *name, struct ibv_context **ibv)
 
     if (!device) {
         err = slu_fail(ENODEV, "there is no RDMA device %s", name);
-    } else if (device->transport_type != IBV_TRANSPORT_IB) {
-        err = slu_fail(ENODEV, "device %s is neither InfiniBand nor RoCE", name);
+    } else if (!slu_verbs_is_known(device)) {
+        err = fail_unknown(device);
     } else {
         *ibv = slu_verbs_device_open(device);
         if (!*ibv) {
@@ -83,7 +89,9 @@ static void describe_place(struct slu_verbs_context *context, const struct slu_v
     struct slu_tcontext *base = &context->base;
 
     base->port = context->port;
-    base->link_layer = path->link_layer;
+    base->link_layer = path->iwarp ? SLUICE_LINK_IWARP : path->link_layer;
+    base->no_immediates = path->iwarp;
+    base->by_rdmacm = path->iwarp;
     base->active_mtu = slu_verbs_mtu_bytes(path->mtu);
     base->gid_index = path->has_gid ? (int32_t)path->gid.gid_index : -1;
     base->numa_node = slu_near_node(context->ibv->device->ibdev_path);
@@ -172,9 +180,8 @@ static int open_context(const char *device, const struct sluice_context_attr *at
 int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context)
 {
-    if (ibv->device->transport_type != IBV_TRANSPORT_IB)
-        return slu_fail(ENODEV, "device %s is neither InfiniBand nor RoCE",
-                        ibv_get_device_name(ibv->device));
+    if (!slu_verbs_is_known(ibv->device))
+        return fail_unknown(ibv->device);
     if (attr->flags & SLUICE_CONTEXT_FORK) {
         int err = slu_verbs_fork_init();
 

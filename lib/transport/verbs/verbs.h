@@ -34,10 +34,11 @@ struct slu_verbs_path {
     enum ibv_mtu mtu;
     uint16_t lid;
     uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or _ETHERNET */
+    bool iwarp;         /* no GIDs, and none is needed */
     uint8_t lmc;        /* InfiniBand: the port has 2^lmc LIDs, from lid on */
     bool grh_required;  /* InfiniBand: the subnet requires GIDs */
     bool has_gid;
-    struct ibv_gid_entry gid; /* valid if has_gid, which Ethernet always has */
+    struct ibv_gid_entry gid; /* valid if has_gid, which RoCE always has */
     uint16_t pkey;            /* the first of the table; 0: it cannot be read */
     uint16_t pkey_entries;
     uint32_t changes; /* of the port, counted when this was read */
@@ -45,7 +46,8 @@ struct slu_verbs_path {
 
 /* Result of the handshake: the peer, and the negotiated values. */
 struct slu_verbs_link {
-    uint32_t qpn; /* 0: not connected yet */
+    bool made;    /* false: not connected yet */
+    uint32_t qpn; /* 0 on iWARP, where it is not known */
     uint32_t psn;
     uint32_t gid_type;
     uint16_t lid;
@@ -282,6 +284,15 @@ static inline uint32_t slu_verbs_min(uint32_t a, uint32_t b)
 static inline uint32_t slu_verbs_mtu_bytes(enum ibv_mtu mtu)
 {
     return UINT32_C(128) << mtu;
+}
+
+/*
+ * iWARP: queue pairs are connected by rdma_cm alone, over TCP. There are no GIDs, atomic operations
+ * or immediates.
+ */
+static inline bool slu_verbs_is_iwarp(const struct ibv_device *device)
+{
+    return device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
 /* Translates the rights of a region or a queue pair to those of libibverbs. */

@@ -77,6 +77,7 @@ enum sluice_link_layer {
     SLUICE_LINK_NONE = 0,
     SLUICE_LINK_INFINIBAND = 1,
     SLUICE_LINK_ETHERNET = 2,
+    SLUICE_LINK_IWARP = 3,
 };
 enum sluice_atomics {
     SLUICE_ATOMICS_NONE = 0,

@@ -7,6 +7,8 @@
 
 /* devices.c */
 int slu_verbs_device_list(struct sluice_device_list *list);
+/* Returns whether this transport can drive the device. */
+bool slu_verbs_is_known(const struct ibv_device *device);
 
 /*
  * open.c: work like the functions of libibverbs, with errno. Descriptors that they open follow the

@@ -89,11 +89,17 @@ static bool is_ethernet(const struct ibv_port_attr *attr)
     return attr->link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-static void fill_port(struct sluice_port_info *port, const struct ibv_port_attr *attr)
+static const char *const link_names[] = {[SLUICE_LINK_INFINIBAND] = "InfiniBand",
+                                         [SLUICE_LINK_ETHERNET] = "Ethernet",
+                                         [SLUICE_LINK_IWARP] = "iWARP"};
+
+static void fill_port(struct sluice_port_info *port, const struct ibv_port_attr *attr, bool iwarp)
 {
     port->state =
         attr->state <= IBV_PORT_ACTIVE_DEFER ? (uint32_t)attr->state : SLUICE_PORT_UNKNOWN;
-    port->link_layer = is_ethernet(attr) ? SLUICE_LINK_ETHERNET : SLUICE_LINK_INFINIBAND;
+    port->link_layer = iwarp               ? SLUICE_LINK_IWARP
+                       : is_ethernet(attr) ? SLUICE_LINK_ETHERNET
+                                           : SLUICE_LINK_INFINIBAND;
     port->lid = attr->lid;
     port->sm_lid = attr->sm_lid;
     port->mtu = attr->active_mtu ? slu_verbs_mtu_bytes(attr->active_mtu) : 0;
@@ -104,7 +110,7 @@ static void fill_port(struct sluice_port_info *port, const struct ibv_port_attr 
     port->pkey_table = attr->pkey_tbl_len;
     port->max_message = attr->max_msg_sz;
     snprintf(port->description, sizeof port->description, "%s, %s", ibv_port_state_str(attr->state),
-             is_ethernet(attr) ? "Ethernet" : "InfiniBand");
+             link_names[port->link_layer]);
 }
 
 /* Returns the most entries that the GID tables of all ports can have together. */
@@ -122,7 +128,7 @@ static uint32_t read_ports(struct ibv_context *ibv, struct slu_device *device)
                      strerror(slu_verbs_errno(err)));
             continue;
         }
-        fill_port(port, &attr);
+        fill_port(port, &attr, slu_verbs_is_iwarp(ibv->device));
         /* The kernel refuses a buffer that is not longer than the entries it finds. */
         entries += port->gid_table ? port->gid_table + 1 : 0;
     }
@@ -233,6 +239,11 @@ static void describe_path(struct ibv_context *ibv, struct slu_device *device,
         slu_fail(0, "%s", kept);
         return;
     }
+    if (path.iwarp) {
+        /* Most programs exchange endpoints, so this device is taken only if it is named. */
+        snprintf(rest, sizeof port->description - used, ", connects over rdma_cm alone");
+        return;
+    }
     port->active = 1;
     if (path.has_gid)
         mark_gid(device, port->port, path.gid.gid_index);
@@ -292,6 +303,11 @@ static int describe_open(struct ibv_context *ibv, struct slu_device *device)
     return err;
 }
 
+bool slu_verbs_is_known(const struct ibv_device *device)
+{
+    return device->transport_type == IBV_TRANSPORT_IB || slu_verbs_is_iwarp(device);
+}
+
 static int describe_device(struct ibv_device *ibv_device, struct slu_device *device)
 {
     struct sluice_device_info *info = &device->info;
@@ -301,9 +317,9 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
     info->level = SLUICE_LEVEL_NIC;
     info->numa_node = slu_near_node(ibv_device->ibdev_path);
     info->guid = be64toh(ibv_get_device_guid(ibv_device));
-    if (ibv_device->transport_type != IBV_TRANSPORT_IB) {
+    if (!slu_verbs_is_known(ibv_device)) {
         snprintf(info->description, sizeof info->description,
-                 "neither InfiniBand nor RoCE: not supported");
+                 "neither InfiniBand nor RoCE nor iWARP: not supported");
         return 0;
     }
     ibv = slu_verbs_device_open(ibv_device);

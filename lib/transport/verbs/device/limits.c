@@ -22,6 +22,7 @@
 #define CQE_UNKNOWN 1024
 #define SGE_UNKNOWN 1
 #define READS_UNKNOWN 1
+#define SIW_VENDOR 0x626d74 /* "bmt" */
 
 /*
  * Finds how much inline data a request can have. Devices do not report it, so this tries and
@@ -116,6 +117,19 @@ static void set_reads(struct slu_verbs_context *context, const struct ibv_device
     context->base.max_read_depth = slu_verbs_min(slu_verbs_min(answers, starts), UINT8_MAX);
 }
 
+/*
+ * Limits siw, the kernel's soft iWARP, to what it can do. It reports messages of 2^32 - 1 bytes,
+ * but counts the bytes of a request in an int. If a request with several elements does not fit into
+ * TCP's buffer at once, siw of Linux 6.1 walks past the end of the list, in the kernel.
+ */
+static void limit_siw(struct slu_tcontext *base, const struct ibv_device_attr *attr)
+{
+    if (attr->vendor_id != SIW_VENDOR)
+        return;
+    base->max_message = slu_verbs_min((uint32_t)base->max_message, MESSAGE_UNKNOWN);
+    base->max_sge = base->max_read_sge = 1;
+}
+
 void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
                           const struct ibv_port_attr *port)
 {
@@ -131,6 +145,8 @@ void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_de
     base->atomics = atomics_of(attr->atomic_cap);
     base->max_message =
         known(context, "how long a message can be", port->max_msg_sz, MESSAGE_UNKNOWN);
+    if (slu_verbs_is_iwarp(context->ibv->device))
+        limit_siw(base, attr);
     base->max_region = attr->max_mr_size;
     base->max_channels = attr->max_qp > 0 ? (uint32_t)attr->max_qp : 0;
     base->max_regions = attr->max_mr > 0 ? (uint32_t)attr->max_mr : 0;

@@ -227,14 +227,19 @@ static int read_path(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries
     /* Drivers older than RoCE leave the link layer unspecified. */
     read.link_layer = attr.link_layer == IBV_LINK_LAYER_ETHERNET ? IBV_LINK_LAYER_ETHERNET
                                                                  : IBV_LINK_LAYER_INFINIBAND;
+    read.iwarp = slu_verbs_is_iwarp(ibv->device);
     read.lmc = attr.lmc;
     read.grh_required = attr.flags & IBV_QPF_GRH_REQUIRED;
     read.pkey_entries = attr.pkey_tbl_len;
     read.pkey = read_pkey(ibv, port, 0);
-    err = choose_gid(ibv, port, gid_entries, (uint32_t)attr.gid_tbl_len, gid_index, &read);
+    if (!read.iwarp)
+        err = choose_gid(ibv, port, gid_entries, (uint32_t)attr.gid_tbl_len, gid_index, &read);
+    else if (gid_index >= 0)
+        err = slu_fail(EINVAL, "gid_index %d: device %s is iWARP, which has no GIDs", gid_index,
+                       device);
     if (err)
         return err;
-    if (!read.has_gid && (read.link_layer == IBV_LINK_LAYER_ETHERNET || !read.lid))
+    if (!read.has_gid && !read.iwarp && (read.link_layer == IBV_LINK_LAYER_ETHERNET || !read.lid))
         return slu_fail(EADDRNOTAVAIL,
                         "port %u of %s has no address; give its network interface one", port,
                         device);

@@ -95,6 +95,20 @@ int slu_verbs_qp_bind(struct slu_qp *base, struct slu_cm *cm)
     return 0;
 }
 
+void slu_verbs_cm_addresses(const struct slu_verbs_qp *qp, struct sluice_channel_info *info)
+{
+    struct slu_address own, peer;
+    char text[SLU_ADDRESS_TEXT];
+
+    if (!qp->cm)
+        return;
+    own = slu_cm_own_address(qp->cm->id);
+    peer = slu_cm_peer_address(qp->cm);
+    snprintf(info->address, sizeof info->address, "%s", slu_address_text(&own, text));
+    snprintf(info->remote_address, sizeof info->remote_address, "%s",
+             slu_address_text(&peer, text));
+}
+
 void slu_verbs_qp_part(struct slu_verbs_qp *qp)
 {
     if (qp->cm)

@@ -58,7 +58,16 @@ int slu_verbs_qp_bind(struct slu_qp *qp, struct slu_cm *cm);
 /* Notifies the peer over rdma_cm that the connection ends. */
 void slu_verbs_qp_part(struct slu_verbs_qp *qp);
 void slu_verbs_qp_unbind(struct slu_verbs_qp *qp);
+/* Write the addresses of this side and of the peer, with ports. */
+void slu_verbs_cm_addresses(const struct slu_verbs_qp *qp, struct sluice_channel_info *info);
 #else
+static inline void slu_verbs_cm_addresses(const struct slu_verbs_qp *qp,
+                                          struct sluice_channel_info *info)
+{
+    (void)qp;
+    (void)info;
+}
+
 static inline void slu_verbs_cm_close(struct slu_verbs_context *context)
 {
     (void)context;

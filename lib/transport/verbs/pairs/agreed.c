@@ -36,6 +36,31 @@ static int read_terms(const struct slu_cm *cm, struct terms *terms)
     return err ? err : ask_for(cm, IBV_QPS_RTS, &terms->rts);
 }
 
+/*
+ * Describes an iWARP peer, of which rdma_cm tells neither a number nor a path. TCP chooses the size
+ * of packets.
+ */
+static int agree_on_iwarp(struct slu_verbs_qp *qp, const struct slu_cm *cm,
+                          struct slu_endpoint *remote)
+{
+    if (qp->attr.path_mtu)
+        return slu_fail(EINVAL,
+                        "sluice_channel_attr.path_mtu is %u, and on iWARP (%s) TCP chooses the "
+                        "size of packets",
+                        qp->attr.path_mtu, qp->base.pd->context->device);
+    *remote = (struct slu_endpoint){
+        .transport = SLU_TRANSPORT_VERBS,
+        .qpn = qp->ibv->qp_num, /* an endpoint needs one */
+        .mtu = slu_verbs_mtu_bytes(qp->mtu),
+        .initiator_depth = cm->remote_reads,
+        .responder_depth = cm->reads,
+        .max_message = qp->attr.max_message,
+        .generation = 1,
+    };
+    remote->access = cm->reads ? SLUICE_ACCESS_REMOTE_READ : SLUICE_ACCESS_REMOTE_WRITE;
+    return 0;
+}
+
 static int fail_attribute(const char *name, uint32_t wanted, uint32_t agreed)
 {
     return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, and rdma_cm has agreed on %u", name,
@@ -141,10 +166,9 @@ static void describe_peer(const struct slu_verbs_qp *qp, const struct terms *ter
     memcpy(remote->verbs.gid, ah->grh.dgid.raw, sizeof remote->verbs.gid);
 }
 
-int slu_verbs_qp_agree(struct slu_qp *base, struct slu_cm *cm, struct slu_endpoint *remote)
+static int agree(struct slu_verbs_qp *qp, struct slu_cm *cm, struct slu_endpoint *remote)
 {
-    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
-    const struct slu_verbs_context *context = slu_verbs_context_of(base->pd->context);
+    const struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
     struct terms terms;
     int err = read_terms(cm, &terms);
 
@@ -157,8 +181,18 @@ int slu_verbs_qp_agree(struct slu_qp *base, struct slu_cm *cm, struct slu_endpoi
     if (err)
         return err;
     qp->psn = terms.rts.sq_psn;
-    qp->agreed = true;
     describe_peer(qp, &terms, cm, remote);
+    return 0;
+}
+
+int slu_verbs_qp_agree(struct slu_qp *base, struct slu_cm *cm, struct slu_endpoint *remote)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    int err = qp->path.iwarp ? agree_on_iwarp(qp, cm, remote) : agree(qp, cm, remote);
+
+    if (err)
+        return err;
+    qp->agreed = true;
     /* An identity that no endpoint has, so that the peer after a reset counts as a new one. */
     do
         err = slu_random(&remote->identity, sizeof remote->identity);

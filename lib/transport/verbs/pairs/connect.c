@@ -85,8 +85,8 @@ static int check_ethernet(const struct slu_verbs_path *path, const struct slu_en
 
 bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp)
 {
-    return qp->path.link_layer == IBV_LINK_LAYER_ETHERNET || qp->path.grh_required ||
-           (qp->attr.flags & SLUICE_CHANNEL_GLOBAL);
+    return (qp->path.link_layer == IBV_LINK_LAYER_ETHERNET && !qp->path.iwarp) ||
+           qp->path.grh_required || (qp->attr.flags & SLUICE_CHANNEL_GLOBAL);
 }
 
 /*
@@ -166,6 +166,7 @@ static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
                                        const struct slu_endpoint *remote)
 {
     struct slu_verbs_link link = {
+        .made = true,
         .qpn = remote->qpn,
         .psn = remote->psn,
         .gid_type = remote->verbs.gid_type,
@@ -258,13 +259,29 @@ static int fail_connect(int err, const struct slu_verbs_qp *qp, const struct slu
                     remote->verbs.lid, strerror(err));
 }
 
+/* On iWARP rdma_cm moves the queue pair to RTS. */
+static int connect_iwarp(struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
+{
+    if (!qp->agreed)
+        return slu_fail(EOPNOTSUPP,
+                        "queue pair %u of %s, an iWARP device: only rdma_cm connects it",
+                        qp->ibv->qp_num, qp->base.pd->context->device);
+    qp->link = negotiate(qp, remote);
+    qp->link.qpn = 0;
+    slu_verbs_events_connected(qp);
+    return 0;
+}
+
 int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     uint8_t port = slu_verbs_context_of(base->pd->context)->port;
     struct slu_verbs_link link;
-    int err = check_remote(qp, remote);
+    int err;
 
+    if (qp->path.iwarp)
+        return connect_iwarp(qp, remote);
+    err = check_remote(qp, remote);
     if (err)
         return err;
     link = negotiate(qp, remote);

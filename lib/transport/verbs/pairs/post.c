@@ -40,6 +40,20 @@ static inline int count_sges(const struct sluice_sge *sges, uint32_t count)
     return (int)count;
 }
 
+/*
+ * Gives a request without elements an empty one. libsiw refuses a receive without elements, and
+ * reads with the element that an earlier request left in its queue.
+ */
+static void add_element(struct ibv_sge **list, int *count)
+{
+    static struct ibv_sge empty;
+
+    if (*count == 0) {
+        *list = &empty;
+        *count = 1;
+    }
+}
+
 static enum ibv_wr_opcode opcode_of(const struct slu_send_wr *wr)
 {
     /* Without and with an immediate. */
@@ -149,6 +163,8 @@ int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct s
 
         for (; chain && count < BATCH; chain = chain->next) {
             translate_send(chain, &batch[count]);
+            if (SLU_UNLIKELY(qp->path.iwarp) && chain->opcode == SLUICE_OP_READ)
+                add_element(&batch[count].sg_list, &batch[count].num_sge);
             qp->own.sends += is_message(batch[count++].opcode);
         }
         batch[count - 1].next = NULL;
@@ -183,8 +199,12 @@ int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
         uint32_t count = 0;
         int err;
 
-        for (; chain && count < BATCH; chain = chain->next)
-            translate_receive(chain, &batch[count++]);
+        for (; chain && count < BATCH; chain = chain->next) {
+            translate_receive(chain, &batch[count]);
+            if (SLU_UNLIKELY(qp->path.iwarp))
+                add_element(&batch[count].sg_list, &batch[count].num_sge);
+            count++;
+        }
         batch[count - 1].next = NULL;
         ibv_bad = batch;
         err = ibv_post_recv(qp->ibv, batch, &ibv_bad);
@@ -203,7 +223,8 @@ int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
 /*
  * Probes with a write or read of no bytes. These need no key (C9-88 of the specification), but the
  * peer's queue pair must permit the operation. A peer that is not connected yet drops it, and the
- * device sends it again. A hint in flight serves as a probe.
+ * device sends it again. A hint in flight serves as a probe. On iWARP a write completes when TCP
+ * has it, so there only a read shows that the peer is alive.
  */
 int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
 {
@@ -214,6 +235,8 @@ int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
 
     if (!write && !qp->link.reads)
         return fail_read(base);
+    if (qp->path.iwarp)
+        add_element(&wr.sg_list, &wr.num_sge);
     qp->own.probe = id;
     err = qp->own.in_flight ? 0 : slu_verbs_own_post(qp, &wr);
     return err ? fail_post(base, "send-queue request", err) : 0;

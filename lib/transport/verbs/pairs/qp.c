@@ -248,7 +248,7 @@ void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *i
     const struct slu_verbs_path *path = &qp->path;
     bool infiniband = path->link_layer == IBV_LINK_LAYER_INFINIBAND;
     /* If this side can be reached by LID and GID, the one that is used. */
-    bool by_gid = qp->link.qpn ? qp->link.global : path->has_gid;
+    bool by_gid = qp->link.made ? qp->link.global : path->has_gid;
 
     info->qpn = qp->ibv->qp_num;
     info->psn = qp->psn;
@@ -262,8 +262,10 @@ void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *i
     describe_address(info->address, sizeof info->address, infiniband,
                      path->lid | qp->attr.path_bits, by_gid ? path->gid.gid.raw : NULL,
                      path->gid.gid_type);
-    if (qp->link.qpn)
+    if (qp->link.made)
         query_link(qp, info);
+    if (path->iwarp)
+        slu_verbs_cm_addresses(qp, info);
 }
 
 void slu_verbs_qp_error(struct slu_qp *base)

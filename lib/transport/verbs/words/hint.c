@@ -54,6 +54,9 @@ int slu_verbs_hint_open(struct slu_verbs_qp *qp)
 
     if (qp->attr.first || qp->attr.scarce || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
         return 0;
+    /* Over rdma_cm there are no words: a peer learns of places from an endpoint alone. */
+    if (qp->base.pd->context->by_rdmacm)
+        return 0;
     err = slu_verbs_farewell_open(qp);
     if (err)
         return err;
