@@ -58,7 +58,7 @@ finish_all() {
 # As rxe does it. scripts/test runs under a sanitizer those that move data in each way, and without
 # it others; with --full it runs all of them.
 moving='agent_messages atomics buffer buffer_batch buffer_region connect data farewell gather
-  list_change memory messages node scope_stale threads wrap'
+  list_change memory messages node pool scope_stale threads wrap'
 others='agent agent_lease agent_owners agent_regions attributes barriers buffer_blocks buffer_owners
   devices misuse node_open objects'
 case ${SLUICE_TEST_PRETEND:-} in
@@ -93,7 +93,7 @@ fi
 [ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data deadlines elements endpoints \
   errors event_loop fault_close fault_depth fault_unpolled forms histograms inline members node order \
-  messages partly scope \
+  messages partly pool scope \
   scope_block scope_posts semantics submit threads unpolled waiting words; do
   later "$program" InfiniBand tidy infiniband purge events hurry=8 max_cqe=202
 done

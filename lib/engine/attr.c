@@ -306,6 +306,11 @@ static int check_pool(const struct slu_tcontext *device, const struct sluice_cha
     if (pool > device->max_pool_depth)
         return slu_fail(EINVAL, "sluice_channel_attr.receive_pool is %u, this device allows 1..%u",
                         pool, device->max_pool_depth);
+    if (attr->max_sge > device->max_pool_sge)
+        return slu_fail(EINVAL,
+                        "sluice_channel_attr.max_sge is %u, but with receive_pool this device "
+                        "allows 1..%u",
+                        attr->max_sge, device->max_pool_sge);
     return 0;
 }
 
@@ -320,6 +325,10 @@ static int apply_pool(struct slu_engine *engine, const struct slu_tcontext *devi
         return error;
     engine->pool_limits = (struct slu_pool_limits){
         .depth = attr->receive_pool, .low = low, .share = engine->attr.receive_depth};
+    if (engine->attr.max_sge > device->max_pool_sge)
+        engine->attr.max_sge = device->max_pool_sge;
+    if (engine->attr.max_read_sge > engine->attr.max_sge)
+        engine->attr.max_read_sge = engine->attr.max_sge;
     engine->attr.pool_share = engine->attr.receive_depth;
     engine->attr.receive_depth = 0;
     return 0;

@@ -171,6 +171,7 @@ static bool uses(const struct slu_memory_user *user, const struct slu_memory *me
 static int create_pool(struct slu_engine *engine)
 {
     const struct slu_pool_attr attr = {.depth = engine->pool_limits.depth,
+                                       .low = engine->pool_limits.low,
                                        .max_sge = engine->attr.max_sge};
     int error;
 

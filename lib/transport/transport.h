@@ -45,6 +45,7 @@ struct slu_tcontext {
     uint32_t max_send_depth; /* not counting the one that qp_probe() takes */
     uint32_t max_receive_depth;
     uint32_t max_pool_depth; /* receives of a pool; 0: it has no pools */
+    uint32_t max_pool_sge;   /* of a receive of a pool */
     uint32_t max_sge;
     uint32_t max_read_sge; /* of a read, if that is less */
     uint32_t max_inline;
@@ -111,6 +112,7 @@ struct slu_tpool {
 
 struct slu_pool_attr {
     uint32_t depth;
+    uint32_t low; /* wake a thread that sleeps on the queue when no more are left */
     uint32_t max_sge;
 };
 

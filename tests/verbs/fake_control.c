@@ -45,10 +45,13 @@ static const char *const call_names[FAKE_CALLS] = {
     [FAKE_CREATE_COMP_CHANNEL] = "ibv_create_comp_channel",
     [FAKE_CREATE_CQ] = "ibv_create_cq",
     [FAKE_CREATE_QP] = "ibv_create_qp",
+    [FAKE_CREATE_SRQ] = "ibv_create_srq",
+    [FAKE_MODIFY_SRQ] = "ibv_modify_srq",
     [FAKE_MODIFY_QP] = "ibv_modify_qp",
     [FAKE_QUERY_QP] = "ibv_query_qp",
     [FAKE_POST_SEND] = "ibv_post_send",
     [FAKE_POST_RECV] = "ibv_post_recv",
+    [FAKE_POST_SRQ_RECV] = "ibv_post_srq_recv",
     [FAKE_REQ_NOTIFY_CQ] = "ibv_req_notify_cq",
     [FAKE_POLL_CQ] = "ibv_poll_cq",
     [FAKE_GET_CQ_EVENT] = "ibv_get_cq_event",
@@ -60,6 +63,7 @@ static const char *const call_names[FAKE_CALLS] = {
     [FAKE_DESTROY_COMP_CHANNEL] = "ibv_destroy_comp_channel",
     [FAKE_DESTROY_CQ] = "ibv_destroy_cq",
     [FAKE_DESTROY_QP] = "ibv_destroy_qp",
+    [FAKE_DESTROY_SRQ] = "ibv_destroy_srq",
 };
 
 void fake_lock(void)
@@ -282,7 +286,7 @@ uint32_t fake_verbs_alive(void)
     live = fake_verbs.live;
     fake_unlock();
     return live.device_lists + live.contexts + live.pds + live.mrs + live.channels + live.cqs +
-           live.qps;
+           live.qps + live.srqs;
 }
 
 int fake_verbs_count(const char *kind)
@@ -408,6 +412,9 @@ __attribute__((constructor)) void fake_verbs_reset(void)
         .max_mr = 65536,
         .max_qp_rd_atom = 128,
         .max_qp_init_rd_atom = 128,
+        .max_srq = 64,
+        .max_srq_wr = 4096,
+        .max_srq_sge = 16,
         .atomic_cap = IBV_ATOMIC_HCA,
         .max_inline = 512,
     };

@@ -186,6 +186,7 @@ static struct fake_context *make_context(struct ibv_device *device)
     ibv->ops.req_notify_cq = fake_req_notify_cq;
     ibv->ops.post_send = fake_post_send;
     ibv->ops.post_recv = fake_post_recv;
+    ibv->ops.post_srq_recv = fake_post_srq_recv;
     ibv->cmd_fd = -1;
     ibv->num_comp_vectors = 4;
     ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -282,6 +283,9 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
             .max_res_rd_atom = device->max_qp_rd_atom,
             .max_qp_init_rd_atom = said(FAKE_MAX_QP_INIT_RD_ATOM, device->max_qp_init_rd_atom),
             .atomic_cap = device->atomic_cap,
+            .max_srq = device->max_srq,
+            .max_srq_wr = device->max_srq_wr,
+            .max_srq_sge = device->max_srq_sge,
             .max_pkeys = FAKE_PKEYS,
             .phys_port_cnt = (uint8_t)device->ports,
         };

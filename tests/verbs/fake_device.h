@@ -111,6 +111,14 @@ struct fake_work {
     uint32_t posted;
 };
 
+struct fake_srq {
+    struct ibv_srq ibv;
+    struct ibv_srq_attr attr; /* srq_limit: 0 once its event was raised */
+    struct fake_link list;    /* of requests */
+    uint32_t count;
+    uint32_t qps;
+};
+
 struct fake_qp {
     struct ibv_qp ibv;
     struct fake_link link;  /* of all, in the order of their making */
@@ -129,6 +137,7 @@ struct fake_qp {
     uint32_t send_psn, receive_psn;
     int64_t wake_at; /* nothing is due before this time; 0: no timer runs */
     int64_t lost_at; /* the first request gets no answer; this is when it fails. 0: it does */
+    bool last;       /* the event for its last shared receive was raised */
     bool rnr_waits;  /* for a receive of the peer */
     uint32_t rnr_left;
     uint8_t rnr_timer; /* the peer's */
@@ -239,6 +248,18 @@ const char *fake_qp_check(struct fake_qp *qp, const struct ibv_qp_attr *attr, in
 /* fake_post.c */
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* A receive on the heap. */
+struct fake_wqe *fake_wqe_of_receive(const struct ibv_recv_wr *wr);
+
+/* fake_srq.c */
+static inline struct fake_srq *fake_srq_of(struct ibv_srq *srq)
+{
+    return fake_container_of(srq, struct fake_srq, ibv);
+}
+int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* Gives a queue pair that shares receives the next one, for a message that has come. */
+void fake_srq_take(struct fake_qp *qp);
 
 /* fake_wire.c */
 /* Starts the device's thread, for the first context; ends it, with the last one. */

@@ -227,9 +227,11 @@ static bool receive_is_ended(struct fake_qp *qp, struct fake_qp *peer)
 static enum fake_outcome do_send(struct fake_qp *qp, struct fake_qp *peer,
                                  const struct pieces *from)
 {
-    struct fake_wqe *wqe = fake_first(qp, FAKE_SEND), *target = fake_first(peer, FAKE_RECEIVE);
+    struct fake_wqe *wqe = fake_first(qp, FAKE_SEND), *target;
     struct pieces to;
 
+    fake_srq_take(peer);
+    target = fake_first(peer, FAKE_RECEIVE);
     if (!target) {
         qp->rnr_timer = peer->attr.min_rnr_timer;
         return FAKE_NOT_READY;
@@ -271,6 +273,8 @@ static enum fake_outcome do_write(struct fake_qp *qp, struct fake_qp *peer,
 
     if (!(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
         return refuse(qp, peer, IBV_WC_REM_INV_REQ_ERR);
+    if (has_immediate(wqe))
+        fake_srq_take(peer);
     if (has_immediate(wqe) && !fake_first(peer, FAKE_RECEIVE)) {
         qp->rnr_timer = peer->attr.min_rnr_timer;
         return FAKE_NOT_READY;

@@ -53,7 +53,7 @@ static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 
 static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
 {
-    if (qp->state == IBV_QPS_RESET)
+    if (qp->state == IBV_QPS_RESET || qp->init.srq)
         return EINVAL;
     if (qp->work[FAKE_RECEIVE].used >= qp->init.cap.max_recv_wr)
         return ENOMEM;
@@ -124,12 +124,17 @@ static void take_send(struct fake_qp *qp, const struct ibv_send_wr *wr)
     append(qp, FAKE_SEND, wqe);
 }
 
-static void take_recv(struct fake_qp *qp, const struct ibv_recv_wr *wr)
+struct fake_wqe *fake_wqe_of_receive(const struct ibv_recv_wr *wr)
 {
     struct fake_wqe *wqe = make(wr->sg_list, wr->num_sge, 0);
 
     wqe->wr.wr_id = wr->wr_id;
-    append(qp, FAKE_RECEIVE, wqe);
+    return wqe;
+}
+
+static void take_recv(struct fake_qp *qp, const struct ibv_recv_wr *wr)
+{
+    append(qp, FAKE_RECEIVE, fake_wqe_of_receive(wr));
 }
 
 /*

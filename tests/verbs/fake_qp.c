@@ -22,7 +22,7 @@ static int check_init(const struct fake_device *device, const struct ibv_qp_init
 {
     const struct ibv_qp_cap *cap = &init->cap;
 
-    if (init->qp_type != IBV_QPT_RC || init->srq || !init->send_cq || !init->recv_cq)
+    if (init->qp_type != IBV_QPT_RC || !init->send_cq || !init->recv_cq)
         return EINVAL;
     if (cap->max_send_wr > (uint32_t)device->max_qp_wr ||
         cap->max_recv_wr > (uint32_t)device->max_qp_wr ||
@@ -40,6 +40,7 @@ static struct fake_qp *make(struct ibv_pd *pd, const struct ibv_qp_init_attr *in
     qp->ibv.context = pd->context;
     qp->ibv.qp_context = init->qp_context;
     qp->ibv.pd = pd;
+    qp->ibv.srq = init->srq;
     qp->ibv.send_cq = init->send_cq;
     qp->ibv.recv_cq = init->recv_cq;
     qp->ibv.qp_num = ++last_qpn;
@@ -70,6 +71,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
             qp = make(pd, init);
             fake_cq_of(init->send_cq)->qps++;
             fake_cq_of(init->recv_cq)->qps++;
+            if (init->srq)
+                fake_srq_of(init->srq)->qps++;
             fake_container_of(pd, struct fake_pd, ibv)->children++;
             fake_context_of(pd->context)->children++;
             fake_verbs.live.qps++;
@@ -94,6 +97,8 @@ static void forget(struct fake_qp *qp)
     fake_events_drop(&fake_context_of(qp->ibv.context)->async, &qp->ibv);
     fake_cq_of(qp->ibv.send_cq)->qps--;
     fake_cq_of(qp->ibv.recv_cq)->qps--;
+    if (qp->init.srq)
+        fake_srq_of(qp->init.srq)->qps--;
     fake_container_of(qp->ibv.pd, struct fake_pd, ibv)->children--;
     fake_context_of(qp->ibv.context)->children--;
     fake_verbs.live.qps--;

@@ -61,6 +61,9 @@ struct fake_device {
     int max_mr;
     int max_qp_rd_atom;
     int max_qp_init_rd_atom;
+    int max_srq; /* 0: it has no shared receive queues */
+    int max_srq_wr;
+    int max_srq_sge;
     enum ibv_atomic_cap atomic_cap;
     uint32_t max_inline;
     uint32_t vendor_id;
@@ -102,6 +105,7 @@ struct fake_live {
     uint32_t channels;
     uint32_t cqs;
     uint32_t qps;
+    uint32_t srqs;
 };
 
 /* Calls, for counting them and making them fail. */
@@ -121,10 +125,13 @@ enum fake_call {
     FAKE_CREATE_COMP_CHANNEL,
     FAKE_CREATE_CQ,
     FAKE_CREATE_QP,
+    FAKE_CREATE_SRQ,
+    FAKE_MODIFY_SRQ,
     FAKE_MODIFY_QP,
     FAKE_QUERY_QP,
     FAKE_POST_SEND,
     FAKE_POST_RECV,
+    FAKE_POST_SRQ_RECV,
     FAKE_REQ_NOTIFY_CQ,
     FAKE_POLL_CQ,
     FAKE_GET_CQ_EVENT,
@@ -137,6 +144,7 @@ enum fake_call {
     FAKE_DESTROY_COMP_CHANNEL,
     FAKE_DESTROY_CQ,
     FAKE_DESTROY_QP,
+    FAKE_DESTROY_SRQ,
     FAKE_CALLS
 };
 #define FAKE_CALL(call) (UINT64_C(1) << (call))
@@ -158,6 +166,7 @@ struct fake_verbs {
     bool dmabuf;           /* dmabufs can be registered */
     bool eager;            /* a post executes at once what is possible */
     bool release_at_arm;   /* all held completions come right before a queue is armed next */
+    bool no_last_wqe;      /* no event says that a queue pair takes no more shared receives */
     uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */
     enum fake_orphans orphans;
     enum ibv_fork_status fork_status;
@@ -168,7 +177,8 @@ struct fake_verbs {
     struct fake_live live;
     uint64_t calls[FAKE_CALLS];
     uint64_t polls_empty;
-    uint64_t not_ready; /* messages that found no receive, at each attempt */
+    uint64_t not_ready;  /* messages that found no receive, at each attempt */
+    uint64_t srq_limits; /* shared receive queues that fell below their limit */
     uint64_t overruns;
     uint64_t complaints;
     uint64_t psn_mismatches; /* requests that the peer did not expect next */
@@ -182,11 +192,11 @@ extern struct fake_verbs fake_verbs;
 /*
  * Makes a new device, fake0, with one Ethernet port. No object may be alive. Words in
  * SLUICE_FAKE_VERBS change it: rxe, infiniband, events, purge, eager, tidy, hurry=20, max_cqe=64,
- * max_wr=64, max_inline=0. With mlx5 there are mlx5_0, whose second port is down, and mlx5_1, each
- * with addresses of all kinds. Further words name a device and a port: down=0:1, v1=0:1 (only GIDs
- * of RoCE v1), link_local=0:1, no_gid=0:1. Words that name a device: denied=1 (opening it fails),
- * stuck=1 (opening it never returns). sysfs=DIR gives the directory of "mlx5_0/device/numa_node"
- * and similar files.
+ * max_wr=64, max_inline=0, max_srq=0, no_last_wqe. With mlx5 there are mlx5_0, whose second port is
+ * down, and mlx5_1, each with addresses of all kinds. Further words name a device and a port:
+ * down=0:1, v1=0:1 (only GIDs of RoCE v1), link_local=0:1, no_gid=0:1. Words that name a device:
+ * denied=1 (opening it fails), stuck=1 (opening it never returns). sysfs=DIR gives the directory of
+ * "mlx5_0/device/numa_node" and similar files.
  */
 void fake_verbs_reset(void);
 

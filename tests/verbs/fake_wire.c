@@ -83,6 +83,10 @@ static void flush(struct fake_qp *qp)
         fake_wire_complete(qp, FAKE_SEND, wc, false);
     while (fake_first(qp, FAKE_RECEIVE))
         fake_wire_complete(qp, FAKE_RECEIVE, wc, false);
+    if (qp->init.srq && !qp->last && !fake_verbs.no_last_wqe) {
+        fake_async(fake_context_of(qp->ibv.context), IBV_EVENT_QP_LAST_WQE_REACHED, &qp->ibv, 0);
+        qp->last = true;
+    }
 }
 
 void fake_wire_forget(struct fake_qp *qp)

@@ -133,6 +133,8 @@ static bool apply_habit(const char *word)
         fake_verbs.responder_events = true;
     else if (strcmp(word, "eager") == 0)
         fake_verbs.eager = true;
+    else if (strcmp(word, "no_last_wqe") == 0)
+        fake_verbs.no_last_wqe = true;
     else if (strcmp(word, "tidy") == 0)
         fake_verbs.tidy = true;
     else if (strcmp(word, "purge") == 0)
@@ -160,6 +162,8 @@ static void apply_word(const char *word)
         device->max_cqe = number;
     else if (strncmp(word, "max_wr=", 7) == 0)
         device->max_qp_wr = number;
+    else if (strncmp(word, "max_srq=", 8) == 0)
+        device->max_srq = number;
     else if (strncmp(word, "max_inline=", 11) == 0)
         device->max_inline = (uint32_t)number;
     else {

@@ -24,6 +24,7 @@ fake_verbs_sources = \
 	%D%/fake_memory.c \
 	%D%/fake_post.c \
 	%D%/fake_qp.c \
+	%D%/fake_srq.c \
 	%D%/fake_verbs.h \
 	%D%/fake_wire.c \
 	%D%/fake_words.c
@@ -71,6 +72,7 @@ test_programs += \
 	tests/test_verbs_nearest \
 	tests/test_verbs_path \
 	tests/test_verbs_peers \
+	tests/test_verbs_pool \
 	tests/test_verbs_queues \
 	tests/test_verbs_status \
 	tests/test_verbs_stripes \
@@ -219,6 +221,12 @@ tests_test_verbs_peers_SOURCES = \
 	%D%/check.h
 tests_test_verbs_peers_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_peers_LDADD = $(FAKE_LIBS)
+tests_test_verbs_pool_SOURCES = \
+	%D%/test_verbs_pool.c \
+	%D%/check.c \
+	%D%/check.h
+tests_test_verbs_pool_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_pool_LDADD = $(FAKE_LIBS)
 tests_test_verbs_queues_SOURCES = \
 	%D%/test_verbs_queues.c \
 	%D%/check.c \

@@ -196,9 +196,7 @@ int slu_pool_cancel(struct slu_engine *engine, uint64_t id, struct slu_entry *en
     if (error < 0 || !take_back(engine, id, entry))
         return error;
     slu_pool_untake(engine, entry);
-    slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
-    slu_entry_set_immediate(entry, SLUICE_STATUS_WR_FLUSH_ERR);
-    slu_pool_give(engine, id, entry, SLU_NONE);
+    slu_pool_give_cancelled(engine, id, entry);
     return 0;
 }
 

@@ -234,12 +234,16 @@ static void end_shared(struct slu_engine *engine, const struct slu_wc *wc)
     uint32_t index = wc->flags >> SLU_WC_PEER_SHIFT;
     struct slu_peer *peer;
 
-    if (entry == NULL || entry->state != SLU_ENTRY_PENDING || index >= engine->peer_count) {
+    if (entry == NULL || entry->state != SLU_ENTRY_PENDING) {
         engine->discarded++;
         return;
     }
-    peer = &engine->peers[index];
     slu_pool_untake(engine, entry);
+    if (index >= engine->peer_count) {
+        slu_pool_give_cancelled(engine, wc->id, entry);
+        return;
+    }
+    peer = &engine->peers[index];
     if (wc->status != SLUICE_STATUS_SUCCESS) {
         fail_work(engine, peer, entry, wc);
         judge_failure(engine, peer, wc->id, entry);

@@ -158,6 +158,13 @@ void slu_pool_give(struct slu_engine *engine, uint64_t id, struct slu_entry *ent
         entry->call->incomplete--;
 }
 
+void slu_pool_give_cancelled(struct slu_engine *engine, uint64_t id, struct slu_entry *entry)
+{
+    slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
+    slu_entry_set_immediate(entry, SLUICE_STATUS_WR_FLUSH_ERR);
+    slu_pool_give(engine, id, entry, SLU_NONE);
+}
+
 void slu_pool_mark_removed(struct slu_engine *engine, uint32_t peer)
 {
     struct slu_aside *aside = &engine->aside;

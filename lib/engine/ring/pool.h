@@ -24,6 +24,8 @@ uint64_t slu_pool_take(struct slu_engine *engine, enum slu_owner owner,
 void slu_pool_untake(struct slu_engine *engine, struct slu_entry *entry);
 /* Gives the result of an entry, which is complete, to its owner. */
 void slu_pool_give(struct slu_engine *engine, uint64_t id, struct slu_entry *entry, uint32_t peer);
+/* Gives an entry to its owner as cancelled: of no peer, or of one that is gone and not known. */
+void slu_pool_give_cancelled(struct slu_engine *engine, uint64_t id, struct slu_entry *entry);
 /* Marks the unseen results of a removed peer. */
 void slu_pool_mark_removed(struct slu_engine *engine, uint32_t peer);
 

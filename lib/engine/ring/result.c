@@ -14,6 +14,9 @@ struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t index, uint
     struct slu_peer *peer = &engine->peers[index];
     bool gone = (flags & SLUICE_PEER_REMOVED) != 0;
 
+    /* A cancelled receive of the pool has no peer. */
+    if (index >= engine->peer_count)
+        return &engine->past;
     return gone && peer->state != SLUICE_STATE_REMOVED ? &engine->past : &peer->counts;
 }
 

@@ -55,6 +55,7 @@ static void set_limits(struct slu_tcontext *base)
     base->max_send_depth = SOFT_MAX_DEPTH;
     base->max_receive_depth = SOFT_MAX_DEPTH;
     base->max_pool_depth = SOFT_MAX_POOL_DEPTH;
+    base->max_pool_sge = SOFT_MAX_SGE;
     base->max_sge = SOFT_MAX_SGE;
     base->max_read_sge = SOFT_MAX_SGE;
     base->max_inline = SOFT_MAX_INLINE;

@@ -20,6 +20,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/pairs/alert.c \
 	%D%/pairs/connect.c \
 	%D%/pairs/pairs.h \
+	%D%/pairs/pool.c \
 	%D%/pairs/post.c \
 	%D%/pairs/qp.c \
 	%D%/queues/cq.c \

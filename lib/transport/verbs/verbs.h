@@ -158,6 +158,15 @@ struct slu_verbs_mr {
     struct slu_pages pages; /* of mr_alloc: unmapped with the region */
 };
 
+/* A pool of receives: a shared receive queue. */
+struct slu_verbs_pool {
+    struct slu_tpool base;
+    struct ibv_srq *ibv;
+    uint32_t depth, low;
+    uint32_t posted;   /* and not complete */
+    atomic_bool armed; /* the device is to report that the pool runs low */
+};
+
 struct slu_verbs_qp {
     struct slu_qp base;
     struct ibv_qp *ibv;
@@ -167,10 +176,11 @@ struct slu_verbs_qp {
     enum slu_qp_state state;
     _Atomic uint32_t event; /* that ended it: 0, or the event's number plus one */
     bool event_told;
-    atomic_bool uses_gid; /* packets have a GID; before the connection: they may */
-    bool agreed;          /* rdma_cm negotiated the parameters of the connection */
-    struct slu_cm *cm;    /* its connection over rdma_cm, or NULL */
-    atomic_bool parted;   /* the rdma_cm connection has ended, for parted_why */
+    atomic_bool last_taken; /* in error: it takes no more receives of the pool */
+    atomic_bool uses_gid;   /* packets have a GID; before the connection: they may */
+    bool agreed;            /* rdma_cm negotiated the parameters of the connection */
+    struct slu_cm *cm;      /* its connection over rdma_cm, or NULL */
+    atomic_bool parted;     /* the rdma_cm connection has ended, for parted_why */
     bool parted_told;
     char parted_why[120]; /* under events_lock until parted is true, and then fixed */
     uint32_t part;        /* of the completion queue */
@@ -208,10 +218,12 @@ struct slu_verbs_cq {
     struct slu_verbs_cq *context_next; /* in the list of the context */
     struct slu_verbs_part *parts;
     uint32_t part_count;
-    uint32_t next_part; /* the last one polled */
-    uint32_t entries;   /* of all parts */
-    bool grows;         /* has as many parts as it needs */
-    bool extended;      /* cq_extend() was called, so the final size is unknown */
+    uint32_t next_part;          /* the last one polled */
+    uint32_t entries;            /* of all parts */
+    struct slu_verbs_pool *pool; /* or NULL; changed under events_lock */
+    int64_t last_left; /* time to wait for queue pairs to have taken their last receives */
+    bool grows;        /* has as many parts as it needs */
+    bool extended;     /* cq_extend() was called, so the final size is unknown */
     struct ibv_comp_channel *channel;
     int wake_fd; /* eventfd, written to wake a thread that sleeps on fd, never read */
     int fd;      /* epoll: of the channel and wake_fd */
@@ -250,6 +262,11 @@ static inline struct slu_verbs_mr *slu_verbs_mr_of(struct slu_tmr *mr)
 static inline struct slu_verbs_cq *slu_verbs_cq_of(struct slu_cq *cq)
 {
     return slu_container_of(cq, struct slu_verbs_cq, base);
+}
+
+static inline struct slu_verbs_pool *slu_verbs_pool_of(struct slu_tpool *pool)
+{
+    return slu_container_of(pool, struct slu_verbs_pool, base);
 }
 
 static inline struct slu_verbs_qp *slu_verbs_qp_of(struct slu_qp *qp)

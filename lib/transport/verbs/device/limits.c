@@ -107,6 +107,15 @@ static void set_depths(struct slu_verbs_context *context, const struct ibv_devic
     base->max_send_depth = slu_verbs_min(wrs - 1, (cqe - 1) / 2);
 }
 
+/* A device that does not report how many elements its shared receives have has one at least. */
+static void set_pools(struct slu_tcontext *base, const struct ibv_device_attr *attr)
+{
+    if (attr->max_srq <= 0 || attr->max_srq_wr <= 0)
+        return;
+    base->max_pool_depth = slu_verbs_min((uint32_t)attr->max_srq_wr, base->max_cq_depth / 2);
+    base->max_pool_sge = attr->max_srq_sge > 0 ? (uint32_t)attr->max_srq_sge : SGE_UNKNOWN;
+}
+
 static void set_reads(struct slu_verbs_context *context, const struct ibv_device_attr *attr)
 {
     uint32_t answers = known(context, "how many reads of a peer it answers at a time",
@@ -136,6 +145,7 @@ void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_de
     struct slu_tcontext *base = &context->base;
 
     set_depths(context, attr);
+    set_pools(base, attr);
     set_reads(context, attr);
     base->max_sge = known(context, "how many elements a request has", attr->max_sge, SGE_UNKNOWN);
     /* Some devices take shorter lists for reads; 0 means not reported. */

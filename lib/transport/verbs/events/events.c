@@ -167,6 +167,7 @@ static enum sluice_log_level level_of(enum ibv_event_type event)
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
         return SLUICE_LOG_DEBUG;
     default:
         return SLUICE_LOG_INFO;
@@ -186,6 +187,35 @@ static bool is_farewell(const struct slu_verbs_context *context,
     return qp && slu_verbs_has_left(qp);
 }
 
+static void note_last(struct slu_verbs_context *context, const struct ibv_qp *ibv)
+{
+    for (struct slu_verbs_qp *qp = context->qps; qp; qp = qp->context_next) {
+        if (qp->ibv == ibv)
+            atomic_store(&qp->last_taken, true);
+    }
+}
+
+/* Wakes the thread that is to refill a pool. */
+static void note_low(struct slu_verbs_context *context, const struct ibv_srq *ibv)
+{
+    for (struct slu_verbs_cq *cq = context->cqs; cq; cq = cq->context_next) {
+        if (!cq->pool || cq->pool->ibv != ibv)
+            continue;
+        atomic_store(&cq->pool->armed, false);
+        slu_verbs_cq_wake(&cq->base);
+    }
+}
+
+void slu_verbs_events_set_pool(struct slu_verbs_cq *cq, struct slu_verbs_pool *pool)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(cq->base.context);
+
+    slu_verbs_events_read(context);
+    pthread_mutex_lock(&context->events_lock);
+    cq->pool = pool;
+    pthread_mutex_unlock(&context->events_lock);
+}
+
 static void handle_event(struct slu_verbs_context *context, const struct ibv_async_event *event)
 {
     slu_log(is_farewell(context, event) ? SLUICE_LOG_DEBUG : level_of(event->event_type),
@@ -201,6 +231,12 @@ static void handle_event(struct slu_verbs_context *context, const struct ibv_asy
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
         alert_one(context, event->element.qp, event->event_type);
+        return;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        note_last(context, event->element.qp);
+        return;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        note_low(context, event->element.srq);
         return;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:

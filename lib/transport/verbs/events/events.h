@@ -20,6 +20,8 @@ void slu_verbs_events_gone(struct slu_verbs_context *context, int err);
  */
 bool slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
 void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
+/* Sets the pool of a queue, or that it has none any more. */
+void slu_verbs_events_set_pool(struct slu_verbs_cq *cq, struct slu_verbs_pool *pool);
 void slu_verbs_events_add_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
 void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
 void slu_verbs_cq_wake(struct slu_cq *cq);

@@ -24,6 +24,14 @@ int slu_verbs_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu
 int slu_verbs_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                            struct slu_receive_wr **bad);
 int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
+void slu_verbs_translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to);
+
+/* pool.c */
+int slu_verbs_pool_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_pool_attr *attr,
+                          struct slu_tpool **pool);
+void slu_verbs_pool_destroy(struct slu_tpool *pool);
+int slu_verbs_pool_post(struct slu_tpool *pool, struct slu_receive_wr *chain,
+                        struct slu_receive_wr **bad);
 
 /* alert.c */
 bool slu_verbs_cq_alert(struct slu_cq *cq, struct slu_alert *alert);

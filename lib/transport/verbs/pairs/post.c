@@ -180,12 +180,17 @@ int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct s
     return 0;
 }
 
-static void translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to)
+static inline void translate(const struct slu_receive_wr *from, struct ibv_recv_wr *to)
 {
     to->wr_id = from->id;
     to->next = to + 1;
     to->sg_list = ibv_sges_of(from->sges);
     to->num_sge = count_sges(from->sges, from->sge_count);
+}
+
+void slu_verbs_translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to)
+{
+    translate(from, to);
 }
 
 int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
@@ -200,7 +205,7 @@ int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
         int err;
 
         for (; chain && count < BATCH; chain = chain->next) {
-            translate_receive(chain, &batch[count]);
+            translate(chain, &batch[count]);
             if (SLU_UNLIKELY(qp->path.iwarp))
                 add_element(&batch[count].sg_list, &batch[count].num_sge);
             count++;

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +34,13 @@ static int create_ibv(struct slu_verbs_qp *qp, struct slu_verbs_pd *pd, struct s
     struct ibv_qp_init_attr init = {
         .send_cq = cq->parts[qp->part].ibv,
         .recv_cq = cq->parts[qp->part].ibv,
+        .srq = attr->pool ? slu_verbs_pool_of(attr->pool)->ibv : NULL,
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 0,
         .cap = {.max_send_wr = attr->send_depth + 1, /* for one of our own */
                 .max_recv_wr = attr->receive_depth,
                 .max_send_sge = attr->max_sge,
-                .max_recv_sge = attr->max_sge,
+                .max_recv_sge = attr->pool ? 0 : attr->max_sge,
                 .max_inline_data = attr->max_inline},
     };
 
@@ -275,6 +277,32 @@ void slu_verbs_qp_error(struct slu_qp *base)
 }
 
 /*
+ * Waits until a queue pair in error has taken its last receive of the pool, so that none is lost
+ * with it (C10-98 of the specification). Not every device reports that, so all queue pairs of a
+ * queue together wait for a bounded time.
+ */
+static void await_last(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
+    int64_t begun = slu_now(), now = begun;
+
+    if (!qp->attr.pool || !qp->link.qpn || context->wrapped || cq->dead ||
+        atomic_load(&context->fatal))
+        return;
+    if (qp->state != SLU_QP_ERROR)
+        slu_verbs_qp_fail(qp);
+    while (slu_verbs_events_read(context), !atomic_load(&qp->last_taken)) {
+        now = slu_now();
+        if (now - begun >= cq->last_left) {
+            cq->last_left = 0;
+            return;
+        }
+        sched_yield();
+    }
+}
+
+/*
  * ibv_destroy_qp() ends all access of the device to buffers; completions delivered before are
  * purged after it.
  */
@@ -284,11 +312,12 @@ void slu_verbs_qp_destroy(struct slu_qp *base)
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base->cq);
     uint32_t qpn = qp->ibv->qp_num;
 
+    await_last(qp);
     slu_verbs_qp_unbind(qp);
     slu_verbs_events_remove_qp(slu_verbs_context_of(base->pd->context), qp);
     slu_verbs_cq_remove(cq, qp);
     destroy_ibv(qp);
-    slu_verbs_cq_purge(cq, qpn, qp->part);
+    slu_verbs_cq_purge(cq, qpn, base->peer, qp->part);
     slu_verbs_cq_release(cq, slu_verbs_qp_entries(qp), qp->part);
     slu_verbs_hint_close(qp);
     free(qp);

@@ -16,6 +16,9 @@
 #include "transport/verbs/events/events.h"
 #include "transport/verbs/queues/queues.h"
 
+/* Maximum wait for queue pairs to have taken their last receives of a pool, of all together. */
+#define LAST_TIME SLUICE_MS(50)
+
 static int watch(const struct slu_verbs_cq *cq, int fd, uint32_t events, uint32_t what)
 {
     struct epoll_event event = {.events = events, .data.u32 = what};
@@ -88,6 +91,7 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
         return slu_fail(ENOMEM, "no memory for a completion queue");
     made->base.context = base;
     made->base.depth = depth;
+    made->last_left = LAST_TIME;
     made->grows = depth == 0 || depth > base->max_cq_depth;
     /* Room for one, so that arming, which holds one, never needs memory. */
     made->held = calloc(1, sizeof *made->held);

@@ -82,6 +82,12 @@ bool slu_verbs_cq_destroy_part(struct slu_verbs_cq *cq, struct slu_verbs_part *p
     return err == 0;
 }
 
+/* Any queue pair may take all receives of the pool, so each queue has entries for all of them. */
+static uint32_t pool_entries(const struct slu_verbs_cq *cq)
+{
+    return cq->pool ? cq->pool->depth : 0;
+}
+
 static bool has_room(const struct slu_verbs_part *part, uint32_t entries)
 {
     return part->ibv && part->entries - part->reserved >= entries;
@@ -115,13 +121,13 @@ int slu_verbs_cq_reserve(struct slu_verbs_cq *cq, uint32_t entries, uint32_t *pa
     *part = 0;
     if (!cq->grows)
         return 0;
-    while (at < cq->part_count && !has_room(&cq->parts[at], entries))
+    while (at < cq->part_count && !has_room(&cq->parts[at], entries + pool_entries(cq)))
         at++;
     if (at == cq->part_count) {
-        err = slu_verbs_cq_add_part(cq, size_of_part(cq, entries));
+        err = slu_verbs_cq_add_part(cq, size_of_part(cq, entries + pool_entries(cq)));
         if (err)
             return err;
-        for (at = 0; !has_room(&cq->parts[at], entries);)
+        for (at = 0; !has_room(&cq->parts[at], entries + pool_entries(cq));)
             at++;
     }
     cq->parts[at].reserved += entries;

@@ -31,6 +31,20 @@
 /* Acknowledging takes a lock, so events are acknowledged in batches. */
 #define ACK_BATCH 64
 
+/* Marks the completion of a receive of a pool with its peer, which its queue pair knows. */
+static void mark_peer(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
+{
+    const struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
+
+    if (cq->pool)
+        cq->pool->posted--;
+    /* That of a queue pair that was destroyed is held with its peer: see keep_of_pool(). */
+    to->flags |= (qp                  ? qp->base.peer
+                  : from->qp_num == 0 ? from->src_qp
+                                      : UINT16_MAX)
+                 << SLU_WC_PEER_SHIFT;
+}
+
 /*
  * Translates a completion. Returns 1, or 0 for a request of our own that the engine does not get.
  * For a failure, a device fills in only id, status, vendor code and queue pair.
@@ -47,6 +61,8 @@ static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, stru
         if (qp)
             qp->state = SLU_QP_ERROR;
         to->vendor = from->vendor_err;
+        if (SLU_UNLIKELY(slu_id_is_pool(from->wr_id)))
+            mark_peer(cq, from, to);
         return 1;
     }
     if (!(from->opcode & IBV_WC_RECV))
@@ -59,6 +75,8 @@ static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, stru
         to->flags = SLUICE_IMMEDIATE;
     if (to->flags)
         to->immediate = be32toh(from->imm_data);
+    if (SLU_UNLIKELY(slu_id_is_pool(from->wr_id)))
+        mark_peer(cq, from, to);
     return 1;
 }
 
@@ -207,14 +225,27 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
     return deliver(cq, &one, wcs) ? 1 : poll_many(cq, wcs, count);
 }
 
+/*
+ * Keeps a completed receive of a pool, whose queue pair is destroyed: its buffer is the program's.
+ * No queue pair for programs has the number 0. Returns false if it is of no pool.
+ */
+static bool keep_of_pool(struct ibv_wc *held, uint32_t peer)
+{
+    if (!slu_id_is_pool(held->wr_id))
+        return false;
+    held->qp_num = 0;
+    held->src_qp = peer;
+    return true;
+}
+
 /* Drops held completions of a queue pair, from start on. */
-static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn)
+static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn, uint32_t peer)
 {
     struct ibv_wc *held = cq->held + cq->held_first;
     uint32_t kept = start;
 
     for (uint32_t i = start; i < cq->held_count; i++) {
-        if (held[i].qp_num != qpn)
+        if (held[i].qp_num != qpn || keep_of_pool(&held[i], peer))
             held[kept++] = held[i];
     }
     cq->held_count = kept;
@@ -227,18 +258,18 @@ static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn)
  * completions of others, the rest stays: the engine does not know the ids any more and discards
  * them.
  */
-void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part)
+void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t peer, uint32_t part)
 {
     struct ibv_cq *ibv = cq->parts[part].ibv;
     int got = BATCH;
 
-    drop_held(cq, 0, qpn);
+    drop_held(cq, 0, qpn, peer);
     for (int left = ibv->cqe; left > 0 && got == BATCH && !cq->dead; left -= got) {
         uint32_t start = cq->held_count;
 
         got = hold(cq, ibv, BATCH);
         if (got > 0)
-            drop_held(cq, start, qpn);
+            drop_held(cq, start, qpn, peer);
     }
 }
 

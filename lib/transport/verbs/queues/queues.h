@@ -42,8 +42,11 @@ int slu_verbs_cq_fd(struct slu_cq *cq);
  * Ends requests of our own that have completed in a part, and keeps other completions for a poll.
  */
 void slu_verbs_cq_end_own(struct slu_verbs_cq *cq, uint32_t part);
-/* Drops the completions of a destroyed queue pair and keeps all others, in order. */
-void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part);
+/*
+ * Drops the completions of a destroyed queue pair and keeps all others, in order, and those of a
+ * pool.
+ */
+void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t peer, uint32_t part);
 /*
  * Ends a step of a wait and yields the processor once the wait has lasted for hot. False: it has
  * reached its maximum.
