@@ -101,7 +101,7 @@ TEST(elements_of_shared_receives)
     shared_close(&shared);
 }
 
-/* Whatever call fails while a pool is made, nothing is left. */
+/* A pool leaves nothing behind if any call fails while it is made. */
 TEST(calls_that_fail)
 {
     struct sides sides;
