@@ -141,7 +141,7 @@ if can_count; then
   for name in solo_write_after solo_wait_after; do
     bounded "results:$name" "10,000 results not taken: $name" after_results $name
   done
-  for name in solo_write solo_write_untaken solo_send solo_register; do
+  for name in solo_write solo_write_untaken solo_send solo_send_any solo_register; do
     bounded "peers:$name" "64 peers: $name" beside_peers $name
   done
   bounded like:solo_write_untaken 'results not taken cost no more than taken ones' \
@@ -153,6 +153,8 @@ if can_count; then
   # What is passed over is kept, and found again: a sixth of the work in order.
   bounded like:solo_write_backwards 'waits in reverse order cost little more than in order' \
     like 125 solo_write_backwards solo_wait
+  bounded like:solo_send_any 'a receive of a pool costs little more than one of a peer' \
+    like 125 solo_send_any solo_send
   bounded like:solo_register 'registering costs as much as ten writes' \
     like 1000 solo_register solo_write
 else

@@ -10,13 +10,13 @@ struct ends {
     struct sluice_multichannel *ours, *theirs;
 };
 
-static void join_ends(struct rank *rank)
+static void join(struct rank *rank, const struct sluice_channel_attr *attr)
 {
     const uint32_t peers = 1 + rank->before;
     struct sluice_prepared_multichannel *one =
         MAKE(sluice_multichannel_prepare(rank->pd, peers, NULL));
     struct sluice_prepared_multichannel *two =
-        MAKE(sluice_multichannel_prepare(rank->pd, peers, NULL));
+        MAKE(sluice_multichannel_prepare(rank->pd, peers, attr));
     struct sluice_endpoint *endpoints = MAKE(calloc(2 * (size_t)peers, sizeof *endpoints));
     struct ends *ends = MAKE(calloc(1, sizeof *ends));
 
@@ -26,6 +26,19 @@ static void join_ends(struct rank *rank)
     ends->theirs = MAKE(sluice_prepared_multichannel_handshake(two, endpoints, peers));
     free(endpoints);
     rank->state = ends;
+}
+
+static void join_ends(struct rank *rank)
+{
+    join(rank, NULL);
+}
+
+/* The other end has a pool of receives. */
+static void join_pool(struct rank *rank)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof attr, .receive_pool = POOL_COUNT};
+
+    join(rank, &attr);
 }
 
 static void close_ends(struct rank *rank)
@@ -203,6 +216,24 @@ static void solo_register(struct rank *rank, uint64_t count)
             MAKE(sluice_mr_register(rank->pd, rank->memory, 4096, SLUICE_ACCESS_LOCAL_WRITE))));
 }
 
+/* As solo_send, with a receive of the pool. */
+static void solo_send_any(struct rank *rank, uint64_t count)
+{
+    const struct ends *ends = rank->state;
+    const struct sluice_sge sge = place(rank, 0, 8);
+    const struct sluice_request receive = {.sge_count = 1, .sge = place(rank, 8, 8)};
+    struct sluice_completion done;
+
+    for (uint64_t i = 0; i < count; i++) {
+        MUST(sluice_multichannel_receive_any_unpolled(ends->theirs, &receive, 1, NULL));
+        MUST(sluice_multichannel_send_unpolled(ends->ours, 0, &sge, 1, DEADLINE, NULL));
+        while (MUST(sluice_multichannel_poll(ends->theirs, &done, 1)) == 0)
+            ;
+        while (MUST(sluice_multichannel_poll(ends->ours, &done, 1)) == 0)
+            ;
+    }
+}
+
 #define WAY(name, against, calls)                                                                \
     {                                                                                            \
 #name, "solo", against, NULL, NULL, calls, SELF, {1 }, {8 }, join_ends, name, close_ends \
@@ -221,6 +252,18 @@ const struct way ways_solo[] = {
     WAY(solo_write_backwards, "solo_write", "multichannel_write_unpolled multichannel_wait"),
     WAY(solo_write_detach, "solo_write", "multichannel_detach"),
     WAY(solo_send, "solo_send", "multichannel_send_unpolled multichannel_receive_unpolled"),
+    {"solo_send_any",
+     "solo",
+     "solo_send",
+     NULL,
+     NULL,
+     "multichannel_receive_any_unpolled",
+     SELF,
+     {1},
+     {8},
+     join_pool,
+     solo_send_any,
+     close_ends},
     WAY(solo_send_untaken, "solo_send", "multichannel_send_unpolled"),
     WAY(solo_receive_untaken, "solo_send", "multichannel_receive_unpolled multichannel_send"),
     WAY(solo_scope, "solo_write", "multichannel_scope_begin scope_post_write scope_end"),
