@@ -70,6 +70,7 @@ dist_man3_MANS = \
 	%D%/sluice_node_connect.3 \
 	%D%/sluice_node_open.3 \
 	%D%/sluice_node_peer_reset.3 \
+	%D%/sluice_node_reach.3 \
 	%D%/sluice_pd_alloc.3 \
 	%D%/sluice_remote_mr_pack.3 \
 	%D%/sluice_scope_end.3 \

@@ -93,6 +93,7 @@ threaded_tests = \
 	%D%/test_mr_cache \
 	%D%/test_node \
 	%D%/test_node_connect \
+	%D%/test_node_lazy \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_pmix \
@@ -212,6 +213,7 @@ chosen_tests = \
 	%D%/test_negotiation \
 	%D%/test_node \
 	%D%/test_node_connect \
+	%D%/test_node_lazy \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_objects \

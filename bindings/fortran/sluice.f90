@@ -206,6 +206,8 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_TREE = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_CENTRAL = 2_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_DISSEMINATION = 3_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_NODE_CONNECT_ALL = 0_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_NODE_CONNECT_LAZY = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_NODE_ENDPOINT_BYTES = 320_c_int32_t
     ! sluice/buffer.h
     integer(c_int32_t), parameter, public :: SLUICE_BUFFER_HANDLE_BYTES = 256_c_int32_t
@@ -671,9 +673,12 @@ module sluice
 
     ! sluice/node.h
     type, public, bind(c) :: sluice_node_attr
-        integer(c_int32_t) :: size = 16_c_int32_t
+        integer(c_int32_t) :: size = 32_c_int32_t
         integer(c_int32_t) :: barrier = 0_c_int32_t
         type(c_ptr) :: channel = c_null_ptr
+        integer(c_int32_t) :: connect = 0_c_int32_t
+        integer(c_int32_t) :: peer_count = 0_c_int32_t
+        type(c_ptr) :: peers = c_null_ptr
     end type sluice_node_attr
 
     ! sluice/node.h
@@ -1056,6 +1061,7 @@ module sluice
     public :: sluice_node_alltoall
     public :: sluice_node_connect
     public :: sluice_node_reconnect
+    public :: sluice_node_reach
     public :: sluice_node_barrier_reset
     public :: sluice_node_peer_reset
     public :: sluice_node_peer_handshake
@@ -3068,6 +3074,15 @@ module sluice
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
         end function sluice_node_reconnect
+        function sluice_node_reach(node, ranks, count, deadline) bind(c, &
+            name="sluice_node_reach") result(outcome)
+            import
+            type(c_ptr), value :: node
+            integer(c_int32_t), intent(in) :: ranks(*)
+            integer(c_int32_t), value :: count
+            integer(c_int64_t), value :: deadline
+            integer(c_int) :: outcome
+        end function sluice_node_reach
         function sluice_node_barrier_reset(node) bind(c, &
             name="sluice_node_barrier_reset") result(outcome)
             import

@@ -36,10 +36,19 @@ enum sluice_barrier {
     SLUICE_BARRIER_DISSEMINATION = 3 /* all at once: log2 n steps, n log2 n writes */
 };
 
+/* When a node connects its ranks. */
+enum sluice_node_connect {
+    SLUICE_NODE_CONNECT_ALL = 0, /* all with all, when it is opened */
+    SLUICE_NODE_CONNECT_LAZY = 1 /* two ranks when one first uses the other */
+};
+
 struct sluice_node_attr {
     uint32_t size;                             /* set to sizeof(struct sluice_node_attr) */
     uint32_t barrier;                          /* enum sluice_barrier */
     const struct sluice_channel_attr *channel; /* of all connections; NULL: all defaults */
+    uint32_t connect;                          /* enum sluice_node_connect */
+    uint32_t peer_count;                       /* number of peers */
+    const uint32_t *peers; /* of a lazy node: ranks to connect when it is opened; NULL: none */
 };
 
 /*
@@ -224,6 +233,22 @@ struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_reconnect(struct sluice_node *node,
                                                          struct sluice_multichannel *multichannel,
                                                          int64_t deadline);
+
+/*
+ * Connects count ranks of a lazy node ahead of their use, or waits for connections that are being
+ * made. ranks NULL: all. A rank whose connection has failed is connected anew, if that rank calls
+ * this function as well: then its work in flight has ended, and both begin with a new connection.
+ * Other ranks need not call it. In a node that connects all, the call waits until they are
+ * connected, as sluice_multichannel_peer_wait_connected().
+ *
+ * 0; -EINVAL: not a node, a rank that does not exist, or a negative deadline; -EBUSY: a scope is
+ * open; -ENOTCONN: the node was shut down; -ETIMEDOUT for a deadline of 0: nothing happened. Else
+ * the first failure, while all other ranks are connected: -ETIMEDOUT: a rank has not answered yet,
+ * and is still being connected; -ECONNRESET and similar: a rank is gone, or refuses.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_reach(struct sluice_node *node,
+                                                     const uint32_t *ranks, uint32_t count,
+                                                     int64_t deadline);
 
 /*
  * Makes barriers work again after a failure. All ranks that are to go on call it, the same number

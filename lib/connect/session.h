@@ -39,7 +39,7 @@
 /* Hello and answer together. */
 #define SLU_SAID_BYTES (2 * (SLU_HEAD_BYTES + SLU_BODY_BYTES))
 
-enum slu_purpose { SLU_PURPOSE_CONNECT = 1, SLU_PURPOSE_EXCHANGE = 2 };
+enum slu_purpose { SLU_PURPOSE_CONNECT = 1, SLU_PURPOSE_EXCHANGE = 2, SLU_PURPOSE_NODE = 3 };
 
 /* Means of a proof; values above are the user's. Peers with other means are denied. */
 enum slu_means { SLU_MEANS_NONE = 0, SLU_MEANS_SECRET = 1 };

@@ -295,7 +295,8 @@ void slu_engine_destroy(struct slu_engine *engine)
         slu_engine_enter(engine);
         drain_all(engine);
         for (uint32_t i = 0; i < engine->peer_count; i++)
-            slu_peer_abandon(engine, &engine->peers[i]);
+            if (engine->peers[i].state != SLU_PEER_ABSENT)
+                slu_peer_abandon(engine, &engine->peers[i]);
         slu_engine_leave(engine);
     }
     slu_scope_destroy(engine);

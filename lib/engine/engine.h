@@ -53,6 +53,13 @@ int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
  * bound of each begins now, so a following reset, shutdown or close waits for it only once.
  */
 void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which);
+/*
+ * Gives an engine without peers this many that are absent until they are used. lazy outlives the
+ * engine. Returns 0, or an error with a text, and the engine is to be destroyed.
+ */
+int slu_engine_use_lazy(struct slu_engine *engine, struct slu_lazy *lazy, uint32_t peers);
+/* Ends the connection of a peer, and makes the peer absent. Its rings and results stay. */
+void slu_peer_vanish(struct slu_engine *engine, struct slu_peer *peer);
 /* Adds a prepared peer and writes its endpoint. Returns the peer's index, or an error. */
 int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint);
 /* Drains the work of a peer, then removes it. */

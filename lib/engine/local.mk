@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The completion engine under channels and multichannels: requests, rings, progress. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/absent.c \
 	%D%/attr.c \
 	%D%/connect.c \
 	%D%/connected.c \

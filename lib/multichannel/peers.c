@@ -83,7 +83,9 @@ int sluice_multichannel_peer_state(const struct sluice_multichannel *multichanne
     struct slu_peer *found;
     int error = slu_multichannel_find(multichannel, peer, &found);
 
-    return error == 0 ? slu_peer_state(multichannel->base.engine, found) : error;
+    if (error == 0)
+        error = slu_peer_state(multichannel->base.engine, found);
+    return error == SLU_PEER_ABSENT ? SLUICE_STATE_PREPARED : error;
 }
 
 int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel, uint32_t peer,
@@ -164,6 +166,15 @@ int sluice_multichannel_histogram_reset(struct sluice_multichannel *multichannel
                                              : slu_not_a_multichannel(multichannel);
 }
 
+/* Fails for a multichannel whose peers connect on their own. */
+static int check_connects(const struct sluice_multichannel *multichannel)
+{
+    if (multichannel->base.engine->lazy == NULL)
+        return 0;
+    return slu_misuse(EINVAL, "the ranks of a lazy node connect on their own, those that have "
+                              "failed by sluice_node_reach()");
+}
+
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_endpoint *endpoint)
 {
@@ -171,6 +182,8 @@ int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uin
     struct slu_peer *found;
     int error = slu_multichannel_find_present(multichannel, peer, &found);
 
+    if (error == 0)
+        error = check_connects(multichannel);
     if (error < 0)
         return error;
     if (endpoint == NULL)
@@ -187,6 +200,8 @@ int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel,
     struct slu_peer *found;
     int error = slu_multichannel_find_present(multichannel, peer, &found);
 
+    if (error == 0)
+        error = check_connects(multichannel);
     if (error < 0)
         return error;
     if (remote == NULL)

@@ -232,12 +232,16 @@ static int check_mark(struct slu_group *group, uint32_t rank)
     return fail_aborted(group, quitter, culprit, read_reason(node, rank));
 }
 
+/* A rank that this one has not used yet is left out: a mark of it comes by those that it uses. */
 int slu_abort_check_marks(struct slu_group *group)
 {
     int error = 0;
 
-    for (uint32_t i = 0; i < group->count && error == 0; i++)
-        if (i != group->self)
-            error = check_mark(group, slu_group_rank(group, i));
+    for (uint32_t i = 0; i < group->count && error == 0; i++) {
+        uint32_t rank = slu_group_rank(group, i);
+
+        if (i != group->self && !slu_node_is_absent(group->node, rank))
+            error = check_mark(group, rank);
+    }
     return error;
 }

@@ -69,11 +69,13 @@ static int run_dissemination(struct slu_group *group)
 #define FEW_RANKS 4
 #define CENTRAL_RANKS 64
 
-static uint32_t choose_algorithm(uint32_t ranks)
+/* In a lazy node, a rank of a tree connects to three others, the first of a central one to all. */
+static uint32_t choose_algorithm(const struct sluice_node *node, uint32_t ranks)
 {
     if (ranks <= FEW_RANKS)
         return SLUICE_BARRIER_DISSEMINATION;
-    return ranks <= CENTRAL_RANKS ? SLUICE_BARRIER_CENTRAL : SLUICE_BARRIER_TREE;
+    return ranks <= CENTRAL_RANKS && node->connector == NULL ? SLUICE_BARRIER_CENTRAL
+                                                             : SLUICE_BARRIER_TREE;
 }
 
 /* Makes a tag that all ranks of a barrier have in common and that other barriers rarely have. */
@@ -100,7 +102,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
     if (algorithm == SLUICE_BARRIER_DEFAULT)
         algorithm = group->node->algorithm;
     if (algorithm == SLUICE_BARRIER_DEFAULT)
-        algorithm = choose_algorithm(group->count);
+        algorithm = choose_algorithm(group->node, group->count);
     group->tag = make_tag(group, algorithm);
     slu_node_publish_entry(group);
     if (algorithm == SLUICE_BARRIER_CENTRAL)

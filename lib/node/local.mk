@@ -5,9 +5,15 @@ lib_libsluice_la_SOURCES += \
 	%D%/agree.c \
 	%D%/barrier.c \
 	%D%/block.c \
+	%D%/card.c \
+	%D%/card.h \
 	%D%/connect.c \
+	%D%/connector.c \
+	%D%/connector.h \
 	%D%/endpoint.c \
 	%D%/gather.c \
+	%D%/lazy.c \
+	%D%/link.c \
 	%D%/missing_rank.c \
 	%D%/node.c \
 	%D%/node.h \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exchange/exchange.h"
+#include "node/connector.h"
 #include "node/node.h"
 
 int slu_not_a_node(const struct sluice_node *node)
@@ -60,6 +61,16 @@ void slu_node_free(struct sluice_node *node)
     free(node);
 }
 
+void slu_node_end_lazy(struct sluice_node *node)
+{
+    if (node->connector != NULL)
+        slu_connector_stop(node->connector);
+    if (node->multichannel != NULL)
+        slu_channel_destroy(&node->multichannel->base);
+    slu_connector_free(node->connector);
+    free(node->cards);
+}
+
 void sluice_node_close(struct sluice_node *node)
 {
     SLU_UNCANCELLED_BLOCK;
@@ -73,7 +84,10 @@ void sluice_node_close(struct sluice_node *node)
         slu_engine_leave(slu_node_engine(node));
     }
     own = node->own;
-    slu_channel_destroy(&node->multichannel->base);
+    if (node->connector != NULL)
+        slu_node_end_lazy(node);
+    else
+        slu_channel_destroy(&node->multichannel->base);
     slu_node_free(node);
     slu_belongings_own(&own, false);
     slu_belongings_close(&own);

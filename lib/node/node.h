@@ -37,6 +37,8 @@
 
 #include <sluice/node.h>
 
+struct slu_connector;
+
 /* A slot: the number of the round, the description of the call, and the bytes of the piece. */
 #define SLU_SLOT_BYTES 256
 #define SLU_SLOT_CALL_AT 8
@@ -124,6 +126,8 @@ struct sluice_node {
     struct sluice_mr *words;
     struct sluice_mr *pieces; /* sources of alltoalls, two slots a rank; NULL before the first */
     struct slu_rank *peers;
+    struct slu_connector *connector; /* of a lazy node; NULL: all ranks were connected at first */
+    uint8_t *cards;                  /* of all ranks of a lazy node, as they were sent; or NULL */
     struct slu_belongings own;
 };
 
@@ -175,6 +179,15 @@ static inline bool slu_node_connected(const struct sluice_node *node, uint32_t r
            node->peers[rank].addr != 0;
 }
 
+/*
+ * Tells whether a rank can still be connected: it has not been used yet. Ranks of other nodes than
+ * lazy ones never are absent.
+ */
+static inline bool slu_node_is_absent(const struct sluice_node *node, uint32_t rank)
+{
+    return slu_node_engine(node)->peers[rank].state == SLU_PEER_ABSENT;
+}
+
 static inline bool slu_is_node(const struct sluice_node *node)
 {
     return node != NULL && node->magic == SLU_MAGIC_NODE;
@@ -187,6 +200,8 @@ int slu_node_check_call(const struct sluice_node *node, int64_t deadline);
 /* Marks the objects that a node opened as owned, so that the program cannot close them, or not. */
 void slu_belongings_own(const struct slu_belongings *own, bool owned);
 void slu_belongings_close(const struct slu_belongings *own);
+/* Ends the connections of a lazy node. */
+void slu_node_end_lazy(struct sluice_node *node);
 /* Frees a node, except for its connections and what it opened. */
 void slu_node_free(struct sluice_node *node);
 
@@ -236,6 +251,24 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
                            const struct slu_node_endpoint *endpoint);
 
+/* Writes of barriers, and reads, that may be in flight to a rank. */
+#define SLU_NODE_OWN_REQUESTS 16
+/* Reads the attributes of a node. Returns 0 or an error with a text. */
+int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_attr *attr);
+/* Makes a node without memory and connections. Returns NULL with a text. */
+struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
+                                    const struct sluice_node_attr *attr);
+/* Makes the blocks, and the source of words. */
+int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
+                           const struct slu_engine *engine);
+
+/*
+ * lazy.c. Opens a lazy node together with all ranks. error is what this rank has failed with so
+ * far. May set *opened even if it fails.
+ */
+int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
+                       const struct sluice_node_attr *attr, int error, int64_t until,
+                       struct sluice_node **opened);
 /* A rank that could not open its node sends this instead of an endpoint. */
 #define SLU_NODE_FAILURE_TEXT 280
 struct slu_node_failure {

@@ -96,6 +96,8 @@ static bool is_lost(const struct sluice_node *node, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(node);
 
+    if (slu_node_is_absent(node, rank))
+        return false;
     slu_peer_notice_loss(engine, &engine->peers[rank]);
     return !slu_node_connected(node, rank);
 }
@@ -140,6 +142,16 @@ static int end_late_wait(struct slu_group *group, uint32_t rank)
     return result > 0 ? 0 : result;
 }
 
+/* Connects a rank that is waited for, since the loss of a rank shows only in a connection. */
+static void connect_to(const struct sluice_node *node, uint32_t rank)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+    struct slu_peer *peer = &engine->peers[rank];
+
+    if (SLU_UNLIKELY(slu_node_is_absent(node, rank)) && slu_peer_takes(engine, peer))
+        slu_deferred_want(peer->qp);
+}
+
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
@@ -148,6 +160,7 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
     int64_t now;
     int result;
 
+    connect_to(group->node, rank);
     for (uint32_t polls = 1;; polls++) {
         result = slu_node_poll(group, rank);
         if (result == 0) {

@@ -180,13 +180,21 @@ static int open_with_all(struct opening *opening, const struct sluice_node_attr 
                          int64_t deadline, struct sluice_node **node)
 {
     struct sluice_prepared_node *prepared = NULL;
+    struct sluice_node_attr known;
     char device[64];
     int error = find_rank(opening, deadline, device);
+    int valid;
 
     if (error < 0)
         return error;
+    valid = slu_node_read_attr(attr, &known);
     if (opening->pd == NULL)
         error = open_device(opening, device);
+    if (valid == 0 && known.connect == SLUICE_NODE_CONNECT_LAZY) {
+        slu_log_set_rank(opening->rank);
+        return slu_node_open_lazy(opening->exchange, opening->pd, &known, error, opening->until,
+                                  node);
+    }
     if (error == 0) {
         prepared = sluice_node_prepare(opening->pd, opening->rank, opening->ranks, attr);
         error = prepared != NULL ? 0 : -errno;

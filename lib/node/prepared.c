@@ -8,8 +8,6 @@
 #include "node/node.h"
 
 #define WORD_BYTES 8
-/* Writes of barriers, and reads, that may be in flight to a rank. */
-#define OWN_REQUESTS 16
 /* In version 0.1. */
 #define FIRST_ATTR_SIZE 16
 
@@ -18,7 +16,7 @@ static bool is_prepared(const struct sluice_prepared_node *prepared)
     return prepared != NULL && prepared->magic == SLU_MAGIC_PREPARED_NODE;
 }
 
-static int read_attr(const struct sluice_node_attr *given, struct sluice_node_attr *attr)
+int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_attr *attr)
 {
     int error = slu_attr_copy(attr, sizeof *attr, FIRST_ATTR_SIZE, given, "sluice_node_attr");
 
@@ -27,12 +25,21 @@ static int read_attr(const struct sluice_node_attr *given, struct sluice_node_at
     if (attr->barrier > SLUICE_BARRIER_DISSEMINATION)
         return slu_misuse(EINVAL, "sluice_node_attr.barrier is %u, must be in 0..%d", attr->barrier,
                           SLUICE_BARRIER_DISSEMINATION);
+    if (attr->connect > SLUICE_NODE_CONNECT_LAZY)
+        return slu_misuse(EINVAL, "sluice_node_attr.connect is %u, must be in 0..%d", attr->connect,
+                          SLUICE_NODE_CONNECT_LAZY);
+    if ((attr->peers == NULL) != (attr->peer_count == 0))
+        return slu_misuse(EINVAL, "sluice_node_attr.peer_count is %u, and peers is %s",
+                          attr->peer_count, attr->peers == NULL ? "NULL" : "a list");
+    if (attr->peers != NULL && attr->connect != SLUICE_NODE_CONNECT_LAZY)
+        return slu_misuse(EINVAL, "sluice_node_attr.peers is for a lazy node: this one connects "
+                                  "all ranks");
     return 0;
 }
 
 /* Barriers are remote writes: peers need the right to write, and the words a place. */
-static int create_memory(struct sluice_node *node, struct sluice_pd *pd,
-                         const struct slu_engine *engine)
+int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
+                           const struct slu_engine *engine)
 {
     if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
         return slu_misuse(EINVAL, "sluice_channel_attr.access of a node has no REMOTE_WRITE, which "
@@ -48,26 +55,36 @@ static int create_memory(struct sluice_node *node, struct sluice_pd *pd,
     return node->words != NULL ? 0 : slu_listed(-errno);
 }
 
-static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, uint32_t rank,
-                  uint32_t ranks, const struct sluice_node_attr *attr)
+struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
+                                    const struct sluice_node_attr *attr)
 {
     struct sluice_node *node = calloc(1, sizeof *node);
 
-    prepared->node = node;
     if (node == NULL)
-        return slu_fail(ENOMEM, "no memory for a node");
+        return slu_fail_null(ENOMEM, "no memory for a node");
     node->rank = rank;
     node->ranks = ranks;
     node->algorithm = attr->barrier;
     node->generation = 1;
     node->peers = calloc(ranks, sizeof *node->peers);
-    if (node->peers == NULL)
-        return slu_fail(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
+    if (node->peers != NULL)
+        return node;
+    free(node);
+    return slu_fail_null(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
+}
+
+static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, uint32_t rank,
+                  uint32_t ranks, const struct sluice_node_attr *attr)
+{
+    prepared->node = slu_node_create(rank, ranks, attr);
+    if (prepared->node == NULL)
+        return -errno;
     /* Barriers and gathers have one write in flight to each rank, see notify.c. */
-    prepared->connections = slu_multichannel_prepare(pd, ranks, OWN_REQUESTS, attr->channel);
+    prepared->connections =
+        slu_multichannel_prepare(pd, ranks, SLU_NODE_OWN_REQUESTS, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
-    return create_memory(node, pd, prepared->connections->base.engine);
+    return slu_node_create_memory(prepared->node, pd, prepared->connections->base.engine);
 }
 
 /* Keeps the thread's text, since the reason may be a failure. */
@@ -97,11 +114,13 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
     SLU_UNCANCELLED_BLOCK;
     struct sluice_prepared_node *prepared;
     struct sluice_node_attr known;
-    int error = read_attr(attr, &known);
+    int error = slu_node_read_attr(attr, &known);
 
-    if (error < 0) {
+    if (error == 0 && known.connect == SLUICE_NODE_CONNECT_LAZY)
+        error = slu_misuse(EINVAL, "sluice_node_attr.connect is LAZY, and a lazy node is made by "
+                                   "sluice_node_open()");
+    if (error < 0)
         return slu_none(error);
-    }
     if (ranks == 0 || ranks > SLUICE_MAX_PEERS)
         return slu_misuse_null(EINVAL, "a node of %u ranks: must be in 1..%d", ranks,
                                SLUICE_MAX_PEERS);

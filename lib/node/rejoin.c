@@ -29,6 +29,8 @@ static int check_rank(const struct sluice_node *node, uint32_t rank)
 
 static int check_use(const struct sluice_node *node)
 {
+    if (node->connector != NULL)
+        return slu_misuse(EINVAL, "ranks of a lazy node do not come again as new processes");
     if (node->ended)
         return slu_fail(ENOTCONN, "the node was shut down");
     return slu_scope_check(slu_node_engine(node));

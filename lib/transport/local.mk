@@ -5,6 +5,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/transport.c \
 	%D%/transport.h
 
+include %D%/deferred/local.mk
 include %D%/soft/local.mk
 include %D%/stripes/local.mk
 include %D%/verbs/local.mk

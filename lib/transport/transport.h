@@ -97,7 +97,9 @@ struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
     atomic_bool alerted;
-    struct stripes *stripes;   /* state of combined queue pairs, or NULL; see stripes/ */
+    struct stripes *stripes; /* state of combined queue pairs, or NULL; see stripes/ */
+    struct slu_deferred
+        *deferred;             /* of queue pairs connected at first use, or NULL; see deferred/ */
     struct slu_timing *timing; /* the engine's, or NULL: see engine/statistics/timing.h */
 };
 

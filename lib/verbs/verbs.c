@@ -45,6 +45,8 @@ static struct ibv_qp *qp_of(const struct slu_engine *engine, uint32_t peer)
         return NULL;
     if (engine->peers[peer].state == SLUICE_STATE_REMOVED)
         return slu_fail_null(ENOTCONN, "peer %u was removed", peer);
+    if (engine->lazy != NULL && slu_peer_first_qp(engine, peer) == NULL)
+        return slu_fail_null(ENOTCONN, "peer %u is not connected: reach it first", peer);
     if (engine->peers[peer].qp == NULL)
         return slu_fail_null(ENOTCONN, "peer %u has no queue pair any more: reset it", peer);
     return slu_verbs_qp_of(slu_peer_first_qp(engine, peer))->ibv;

@@ -10,6 +10,7 @@ test_programs += \
 	tests/test_node \
 	tests/test_node_alone \
 	tests/test_node_connect \
+	tests/test_node_lazy \
 	tests/test_node_open \
 	tests/test_node_rejoin
 
@@ -31,6 +32,7 @@ tests_test_node_alone_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_alone.c
 tests_test_node_connect_SOURCES = %D%/test_node_connect.c
+tests_test_node_lazy_SOURCES = %D%/test_node_lazy.c
 tests_test_node_open_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_open.c

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "engine/list/list.h"
+#include "engine/peer/peer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -405,6 +406,17 @@ static int create_aside(struct slu_engine *engine, const struct slu_source *give
     return slu_give_back(&borrowed, error);
 }
 
+/* A list is laid out for the peers that it names, so they must be there. */
+static void find_peers(struct slu_engine *engine, const struct slu_source *source)
+{
+    if (engine->lazy == NULL)
+        return;
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; i < source->count; i++)
+        slu_peer_takes(engine, &engine->peers[slu_source_peer(source, i)]);
+    slu_engine_leave(engine);
+}
+
 int slu_list_create(struct slu_engine *engine, const struct sluice_request *requests,
                     uint32_t count, struct slu_list **made)
 {
@@ -419,6 +431,7 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
     error = slu_source_check(engine, &given, SLUICE_FOREVER);
     if (error < 0)
         return create_aside(engine, &given, error, made);
+    find_peers(engine, &given);
     list = calloc(1, sizeof *list);
     if (list == NULL)
         return slu_fail(ENOMEM, "no memory for a list");

@@ -84,6 +84,8 @@ void slu_peer_say_closed(const struct slu_engine *engine, const struct slu_peer 
 
 void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer)
 {
+    if (peer->state == SLU_PEER_ABSENT)
+        return;
     slu_peer_say_closed(engine, peer);
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
 }
@@ -198,6 +200,12 @@ bool slu_probe_heard(struct slu_peer *peer)
 {
     peer->probe.answered |= slu_peer_successes(peer) != peer->probe.successes || has_refused(peer);
     return peer->probe.answered;
+}
+
+void slu_peer_doubt(struct slu_peer *peer)
+{
+    peer->probe.answered = false;
+    peer->probe.successes = slu_peer_successes(peer);
 }
 
 void slu_peer_heard(struct slu_peer *peer)

@@ -28,13 +28,15 @@ static inline bool slu_peer_has_posted(const struct slu_peer *peer, enum slu_que
 }
 
 /*
- * Returns the queue pair of a peer, or NULL if it has none any more. If the peer has several, this
- * is the first, which alone carries messages.
+ * Returns the queue pair of a peer, or NULL if it has none any more, or is not connected yet. If
+ * the peer has several, this is the first, which alone carries messages.
  */
 static inline struct slu_qp *slu_peer_first_qp(const struct slu_engine *engine, uint32_t peer)
 {
     struct slu_qp *qp = engine->peers[peer].qp;
 
+    if (qp != NULL && engine->lazy != NULL)
+        return slu_deferred_real(qp);
     return qp != NULL && engine->attr.queue_pairs > 1 ? slu_stripes_first(qp) : qp;
 }
 
@@ -51,6 +53,16 @@ static inline bool slu_peer_busy(const struct slu_peer *peer)
 static inline bool slu_peer_over(const struct slu_peer *peer)
 {
     return peer->state >= SLUICE_STATE_FAILED;
+}
+
+/*
+ * Returns whether the peer takes requests. A peer that is absent appears first, so the engine must
+ * be entered.
+ */
+static inline bool slu_peer_takes(struct slu_engine *engine, struct slu_peer *peer)
+{
+    return SLU_LIKELY(peer->state == SLUICE_STATE_READY) ||
+           (peer->state == SLU_PEER_ABSENT && slu_peer_appear(engine, peer));
 }
 
 /* Moves the peer to FAILED, with this cause unless it already has one. Idempotent. */
@@ -86,6 +98,8 @@ void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer);
 uint64_t slu_peer_successes(const struct slu_peer *peer);
 /* Returns whether the peer has shown a sign of life since it was connected. */
 bool slu_probe_heard(struct slu_peer *peer);
+/* Forgets the signs of life that a connected peer has shown, so the next wait for it probes it. */
+void slu_peer_doubt(struct slu_peer *peer);
 /* Notes that a connected peer has shown a sign of life by other means: it needs no probe. */
 void slu_peer_heard(struct slu_peer *peer);
 

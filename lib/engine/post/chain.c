@@ -273,7 +273,7 @@ static void complete_unposted(const struct slu_engine *engine, const struct slu_
     struct slu_peer *peer = &engine->peers[item->peer];
     bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
     bool late =
-        (expired && peer->state == SLUICE_STATE_READY) ||
+        (expired && peer->state <= SLUICE_STATE_READY) ||
         (during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at);
 
     peer->counts.refused++;
@@ -322,7 +322,7 @@ static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint
 
     if (slu_item_is_gathered(item))
         slu_chain_flush(chain);
-    if (peer->state != SLUICE_STATE_READY || chain->call->expired) {
+    if (chain->call->expired || !slu_peer_takes(chain->engine, peer)) {
         refuse_item(chain->call, item, index);
         return true;
     }
@@ -359,7 +359,10 @@ static bool post_item(struct slu_chain *chain, const struct slu_item *item, uint
 
 void slu_chain_post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
-    if (chain->engine->peers[item->peer].stall[chain->queue].index == SLU_NONE)
+    const struct slu_peer *peer = &chain->engine->peers[item->peer];
+
+    /* An absent peer has all zeros there. */
+    if (peer->state == SLU_PEER_ABSENT || peer->stall[chain->queue].index == SLU_NONE)
         post_item(chain, item, index);
 }
 

@@ -9,10 +9,12 @@
 #include "engine/post/work.h"
 #include "engine/ring/entry.h"
 
-bool slu_has_room(const struct slu_engine *engine, uint32_t index, uint32_t count)
+bool slu_has_room(struct slu_engine *engine, uint32_t index, uint32_t count)
 {
-    const struct slu_peer *peer = &engine->peers[index];
+    struct slu_peer *peer = &engine->peers[index];
 
+    if (SLU_UNLIKELY(peer->state == SLU_PEER_ABSENT) && !slu_peer_appear(engine, peer))
+        return false;
     return slu_post_room(engine, peer, SLU_SEND_QUEUE, count) &&
            slu_ring_room(&peer->rings[SLU_OWN_RING]) >= count;
 }

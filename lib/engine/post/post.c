@@ -7,6 +7,7 @@
 
 #include "engine/post/post.h"
 
+#include "engine/peer/peer.h"
 #include "engine/post/call.h"
 #include "engine/post/chain.h"
 #include "engine/request/message.h"
@@ -152,12 +153,12 @@ void slu_post_call(struct slu_call *call, enum slu_queue queue)
  */
 static inline int find_room(const struct slu_chain *chain, const struct slu_item *item)
 {
-    const struct slu_peer *peer = chain->peer;
+    struct slu_peer *peer = chain->peer;
+    bool takes = slu_peer_takes(chain->engine, peer);
     uint32_t room = slu_peer_room(chain->engine, peer, chain->queue);
 
-    if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY &&
-                     (peer->refused_in != chain->engine->call_number ||
-                      slu_ring_room(&peer->rings[chain->queue]) == 0)))
+    if (SLU_UNLIKELY(!takes && (peer->refused_in != chain->engine->call_number ||
+                                slu_ring_room(&peer->rings[chain->queue]) == 0)))
         return -ENOTCONN;
     if (SLU_UNLIKELY(slu_parts_need(chain->engine, item, room) > room))
         return -EAGAIN;

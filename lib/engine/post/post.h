@@ -55,7 +55,7 @@ void slu_post_stalled(struct slu_call *call);
  * displace no result of the program. The caller has entered the engine.
  */
 /* Returns whether count requests can be posted to a peer now. */
-bool slu_has_room(const struct slu_engine *engine, uint32_t peer, uint32_t count);
+bool slu_has_room(struct slu_engine *engine, uint32_t peer, uint32_t count);
 /*
  * Posts one send, write or read, for which there must be room. Returns its id, or one that is never
  * in flight if the peer is not ready.

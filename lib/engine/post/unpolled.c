@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "engine/peer/peer.h"
 #include "engine/peer/words.h"
 #include "engine/post/call.h"
 #include "engine/post/post.h"
@@ -20,12 +21,12 @@ static int add_need(struct slu_engine *engine, const struct slu_item *item,
 {
     enum slu_queue queue = slu_item_queue(item);
     struct slu_peer *peer = &engine->peers[item->peer];
-    uint32_t left = peer->free[queue] - peer->need[queue];
-    uint32_t room = engine->cq_free[queue] - need[queue];
-    uint32_t parts;
+    uint32_t left, room, parts;
 
-    if (peer->state != SLUICE_STATE_READY)
+    if (!slu_peer_takes(engine, peer))
         return -ENOTCONN;
+    left = peer->free[queue] - peer->need[queue];
+    room = engine->cq_free[queue] - need[queue];
     if (left < room)
         room = left;
     parts = slu_parts_need(engine, item, room);
@@ -111,7 +112,8 @@ static int fail_expired(const struct slu_engine *engine, const struct slu_source
     struct slu_item item;
 
     slu_source_any_item(source, 0, &item);
-    if (engine->peers[item.peer].state != SLUICE_STATE_READY)
+    if (engine->peers[item.peer].state != SLUICE_STATE_READY &&
+        engine->peers[item.peer].state != SLU_PEER_ABSENT)
         return fail_peer(engine, &item);
     engine->peers[item.peer].counts.refused++;
     return slu_fail(ETIMEDOUT, "request 0: the deadline is 0: nothing was posted");

@@ -10,6 +10,7 @@
 #include "device/pd.h"
 #include "engine/seam.h"
 #include "engine/state/peer.h"
+#include "transport/deferred/deferred.h"
 #include "transport/stripes/stripes.h"
 
 /* Where a poll in progress writes results of the program. */
@@ -53,6 +54,13 @@ struct slu_pool_limits {
     uint32_t depth;
     uint32_t low;   /* refill when no more than this are posted */
     uint32_t share; /* of a peer */
+};
+
+/* The user of an engine whose peers are absent until they are used; see absent.c. */
+struct slu_lazy {
+    struct slu_deferred_user *user;
+    /* Returns the rights that a peer grants this side: SLUICE_ACCESS_REMOTE_*. */
+    uint32_t (*access)(const struct slu_lazy *lazy, uint32_t peer);
 };
 
 struct slu_engine {
@@ -126,7 +134,8 @@ struct slu_engine {
     bool no_receives;              /* a peer has none of its own: of the pool, or for arrivals */
     uint32_t ready_count;          /* peers in state READY */
     uint32_t further_peers;        /* peers for whose further queue pairs there are entries */
-    struct slu_transport striped;  /* the transport, if peers have several queue pairs */
+    struct slu_transport striped;  /* the transport, if peers have several queue pairs, or absent */
+    struct slu_lazy *lazy;         /* if peers are absent until they are used, or NULL */
     struct sluice_mr_cache *cache; /* for requests of plain memory, or NULL; see borrow.c */
     struct slu_timing *timing;     /* if requests are timed, or NULL; see timing.h */
 };

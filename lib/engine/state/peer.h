@@ -12,6 +12,12 @@
 /* The drain bound: how long a queue pair in error may take to complete its work requests. */
 #define SLU_DRAIN_TIME SLUICE_S(1)
 
+/*
+ * The state of an index that has no peer yet, in an engine whose peers appear when they are used:
+ * see absent.c. All of the struct is zero.
+ */
+#define SLU_PEER_ABSENT 0
+
 /* Where a call resumes with a peer whose queue was full. */
 struct slu_stall {
     uint32_t index; /* first request of that peer that is not wholly posted, or SLU_NONE */

@@ -275,10 +275,11 @@ int slu_histogram_read(const struct slu_engine *engine, const struct slu_peer *p
         error = check_timed(engine);
     if (error < 0)
         return error;
-    if (peer != NULL)
+    if (peer != NULL && peer->times != NULL)
         add_peer(peer, opcode, &known);
     for (uint32_t i = 0; peer == NULL && i < engine->peer_count; i++)
-        add_peer(&engine->peers[i], opcode, &known);
+        if (engine->peers[i].times != NULL)
+            add_peer(&engine->peers[i], opcode, &known);
     if (peer == NULL)
         slu_histogram_add(&known, &engine->timing->past[opcode]);
     slu_info_copy(histogram, &known, sizeof known);
@@ -291,7 +292,8 @@ int slu_histogram_reset(struct slu_engine *engine)
 
     for (uint32_t opcode = 0; error == 0 && opcode < SLU_OPCODES; opcode++) {
         for (uint32_t i = 0; i < engine->peer_count; i++)
-            slu_histogram_clear(&engine->peers[i].times->histograms[opcode]);
+            if (engine->peers[i].times != NULL)
+                slu_histogram_clear(&engine->peers[i].times->histograms[opcode]);
         slu_histogram_clear(&engine->timing->past[opcode]);
     }
     return error;

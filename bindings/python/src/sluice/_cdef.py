@@ -958,10 +958,17 @@ enum sluice_barrier {
     SLUICE_BARRIER_CENTRAL = 2,
     SLUICE_BARRIER_DISSEMINATION = 3,
 };
+enum sluice_node_connect {
+    SLUICE_NODE_CONNECT_ALL = 0,
+    SLUICE_NODE_CONNECT_LAZY = 1,
+};
 struct sluice_node_attr {
     uint32_t size;
     uint32_t barrier;
     const struct sluice_channel_attr *channel;
+    uint32_t connect;
+    uint32_t peer_count;
+    const uint32_t *peers;
 };
 struct sluice_node_endpoint {
     uint8_t bytes[320];
@@ -994,6 +1001,8 @@ struct sluice_multichannel *sluice_node_connect(struct sluice_node *node, const 
     sluice_channel_attr *attr, int64_t deadline);
 int sluice_node_reconnect(struct sluice_node *node, struct sluice_multichannel *multichannel,
     int64_t deadline);
+int sluice_node_reach(struct sluice_node *node, const uint32_t *ranks, uint32_t count, int64_t
+    deadline);
 int sluice_node_barrier_reset(struct sluice_node *node);
 int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank, struct sluice_node_endpoint
     *endpoint);

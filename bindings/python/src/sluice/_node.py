@@ -167,6 +167,9 @@ class Node(_Ranks):
     All ranks make a node. It opens what is not given: the exchange according to the environment,
     and a domain on a device near this rank. Leaving a ``with`` block ends the connections; call
     :meth:`shutdown` before that, so that all ranks end together.
+
+    A node with ``lazy`` connects two ranks when one first uses the other, and connects ``peers``
+    when it is made.
     """
 
     _what = "the node"
@@ -179,16 +182,22 @@ class Node(_Ranks):
         exchange: Exchange | None = None,
         options: Options | None = None,
         barrier: int = 0,
+        lazy: bool = False,
+        peers: Sequence[int] = (),
     ):
         attr = ffi.new("struct sluice_node_attr *")
         attr.size = ffi.sizeof("struct sluice_node_attr")
         attr.barrier = barrier
+        attr.connect = lib.SLUICE_NODE_CONNECT_LAZY if lazy else lib.SLUICE_NODE_CONNECT_ALL
+        ahead = ffi.new("uint32_t[]", list(peers))
+        attr.peer_count = len(peers)
+        attr.peers = ahead if peers else ffi.NULL
         of_channels = attr_of(options)
         attr.channel = of_channels
         limit = Limit(deadline)
         pd = ffi.NULL if domain is None else domain._get()
         over = ffi.NULL if exchange is None else exchange._get()
-        kept = (of_channels, domain, exchange)
+        kept = (of_channels, domain, exchange, ahead)
 
         def work() -> Any:
             assert kept
@@ -300,6 +309,15 @@ class Node(_Ranks):
                 return lib.sluice_node_reconnect(pointer, channel._get(), limit.some())
 
         self._blocking(limit, work)
+
+    def reach(self, ranks: Sequence[int] | None = None, *, deadline: float | None) -> None:
+        """Connects these ranks of a lazy node ahead of their use, or anew after a failure of their
+        connection, which the other side does as well; ``None``: all."""
+        array = ffi.NULL if ranks is None else ffi.new("uint32_t[]", list(ranks))
+        count, limit = 0 if ranks is None else len(ranks), Limit(deadline)
+        self._blocking(
+            limit, lambda pointer: lib.sluice_node_reach(pointer, array, count, limit.some())
+        )
 
     def shutdown(self, *, deadline: float | None) -> None:
         """Shuts down in order: all ranks call it, so that no work fails because another rank has

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lazy nodes: opening one with a card a rank, and connecting ranks ahead. All ranks see the same
+ * cards, so they judge them alike, and no rank waits for another after the cards were exchanged.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange/exchange.h"
+#include "node/connector.h"
+#include "node/node.h"
+
+static uint32_t access_of(const struct slu_lazy *lazy, uint32_t peer)
+{
+    const struct slu_connector *connector =
+        slu_container_of(lazy, const struct slu_connector, lazy);
+    struct slu_card card = {0};
+
+    slu_card_decode(connector->cards + (size_t)peer * SLU_CARD_BYTES, peer, &card);
+    return card.access;
+}
+
+/* An engine that fails here is destroyed with the multichannel, before the connector. */
+static int create_connections(struct sluice_node *node, struct sluice_pd *pd,
+                              const struct sluice_channel_attr *attr)
+{
+    struct slu_engine *engine;
+    int error;
+
+    node->connector = slu_connector_create(node->rank, node->ranks);
+    if (node->connector == NULL)
+        return -errno;
+    node->connector->lazy.access = access_of;
+    node->multichannel =
+        (void *)slu_channel_create(SLU_MAGIC_MULTICHANNEL, pd, 0, SLU_NODE_OWN_REQUESTS, attr);
+    if (node->multichannel == NULL)
+        return -errno;
+    engine = slu_node_engine(node);
+    error = slu_engine_use_lazy(engine, &node->connector->lazy, node->ranks);
+    if (error == 0)
+        error = slu_node_create_memory(node, pd, engine);
+    return error == 0 ? slu_connector_start(node->connector, engine) : error;
+}
+
+static int create(struct sluice_node *node, struct sluice_pd *pd,
+                  const struct sluice_node_attr *attr)
+{
+    int error = create_connections(node, pd, attr->channel);
+
+    if (error < 0)
+        return error;
+    node->cards = calloc(node->ranks, SLU_CARD_BYTES);
+    return node->cards != NULL ? 0
+                               : slu_fail(ENOMEM, "no memory for the cards of %u rank%s",
+                                          node->ranks, SLU_S(node->ranks));
+}
+
+static int make_card(const struct sluice_node *node, uint8_t wire[SLU_CARD_BYTES])
+{
+    struct slu_card card = {.rank = node->rank,
+                            .ranks = node->ranks,
+                            .algorithm = node->algorithm,
+                            .access = slu_node_engine(node)->attr.access,
+                            .block_bytes = SLU_BLOCK_BYTES};
+    struct sluice_remote_mr blocks;
+    int error = sluice_mr_remote(node->blocks, &blocks);
+
+    if (error < 0)
+        return error;
+    card.addr = blocks.addr;
+    card.rkey = blocks.rkey;
+    slu_connector_describe(node->connector, &card);
+    slu_card_encode(&card, wire);
+    return 0;
+}
+
+/* Compares a card with that of rank 0, so that all ranks find the same difference. */
+static int check_card(const struct slu_card *card, const struct slu_card *first)
+{
+    if (card->ranks != first->ranks)
+        return slu_fail(EPROTO, "rank %u is of a program of %u rank%s, rank 0 of one of %u",
+                        card->rank, card->ranks, SLU_S(card->ranks), first->ranks);
+    if (card->algorithm != first->algorithm)
+        return slu_fail(EPROTO,
+                        "sluice_node_attr.barrier of rank %u stands for algorithm %u, of rank 0 "
+                        "for %u: all ranks must agree",
+                        card->rank, card->algorithm, first->algorithm);
+    return 0;
+}
+
+static int read_cards(struct sluice_node *node, const uint8_t *cards)
+{
+    struct slu_card card, first = {0};
+    int error = 0;
+
+    for (uint32_t i = 0; i < node->ranks && error == 0; i++) {
+        error = slu_card_decode(cards + (size_t)i * SLU_CARD_BYTES, i, &card);
+        if (error < 0)
+            break;
+        if (i == 0)
+            first = card;
+        error = check_card(&card, &first);
+        node->peers[i].addr = card.addr + (uint64_t)node->rank * card.block_bytes;
+        node->peers[i].rkey = card.rkey;
+        node->peers[i].block_bytes = card.block_bytes;
+    }
+    return error;
+}
+
+/*
+ * Exchanges the cards. A rank that has failed gives its reason instead of a card, and its own error
+ * goes before what it finds in those of others.
+ */
+static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *node, int error,
+                          int64_t until)
+{
+    uint8_t own[SLU_CARD_BYTES], *cards = node != NULL ? node->cards : NULL;
+    struct slu_text text;
+    int result;
+
+    if (error == 0)
+        error = make_card(node, own);
+    slu_text_save(&text);
+    if (error < 0)
+        slu_card_encode_failure(error, own);
+    if (cards == NULL)
+        cards = calloc(exchange->ranks, SLU_CARD_BYTES);
+    if (cards == NULL) {
+        slu_text_restore(&text);
+        return slu_exchange_abandon(exchange);
+    }
+    result = sluice_exchange_allgather(exchange, own, cards, SLU_CARD_BYTES,
+                                       slu_agree_time(until, error));
+    if (result == 0 && error == 0)
+        result = read_cards(node, cards);
+    if (node == NULL || cards != node->cards)
+        free(cards);
+    return slu_agree_choose(error, &text, result);
+}
+
+int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
+                       const struct sluice_node_attr *attr, int error, int64_t until,
+                       struct sluice_node **opened)
+{
+    struct sluice_node *node = NULL;
+
+    if (error == 0) {
+        node = slu_node_create(exchange->rank, exchange->ranks, attr);
+        error = node != NULL ? create(node, pd, attr) : -errno;
+    }
+    error = exchange_cards(exchange, node, error, until);
+    if (error < 0 && node != NULL) {
+        struct slu_text text;
+
+        slu_text_save(&text);
+        slu_node_end_lazy(node);
+        slu_node_free(node);
+        slu_text_restore(&text);
+    }
+    if (error < 0)
+        return error;
+    node->connector->cards = node->cards;
+    node->magic = SLU_MAGIC_NODE;
+    node->multichannel->base.owned = true;
+    *opened = node;
+    if (attr->peers == NULL)
+        return 0;
+    return sluice_node_reach(node, attr->peers, attr->peer_count, slu_agree_time(until, 0));
+}
+
+/*
+ * A rank that was reached before, and has failed since, is connected anew. One that seems to be
+ * connected is asked for a sign of life: on a device, this side may not have noticed that the other
+ * has ended the connection.
+ */
+static void begin(struct slu_engine *engine, uint32_t rank)
+{
+    struct slu_peer *peer = &engine->peers[rank];
+
+    slu_peer_notice_loss(engine, peer);
+    if (peer->state == SLUICE_STATE_READY)
+        slu_peer_doubt(peer);
+    if (peer->state == SLUICE_STATE_FAILED)
+        slu_peer_vanish(engine, peer);
+    if (slu_peer_takes(engine, peer))
+        slu_deferred_want(peer->qp);
+}
+
+static int check_ranks(const struct sluice_node *node, const uint32_t *ranks, uint32_t count)
+{
+    if (ranks == NULL && count != 0 && count != node->ranks)
+        return slu_misuse(EINVAL, "a list of %u rank%s is NULL", count, SLU_S(count));
+    for (uint32_t i = 0; ranks != NULL && i < count; i++)
+        if (ranks[i] >= node->ranks)
+            return slu_misuse(EINVAL, "ranks[%u] is %u: there are ranks 0..%u", i, ranks[i],
+                              node->ranks - 1);
+    return 0;
+}
+
+/* Begins once more with a rank that has failed. Returns whether it has. */
+static bool begin_again(const struct sluice_node *node, uint32_t rank)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+    bool failed = node->connector != NULL && engine->peers[rank].state == SLUICE_STATE_FAILED;
+
+    if (!failed)
+        return false;
+    slu_engine_enter(engine);
+    begin(engine, rank);
+    slu_engine_leave(engine);
+    return true;
+}
+
+/*
+ * The other side may have ended a connection before this side noticed it: then the wait shows it,
+ * and the rank is connected anew. A new connection that fails is an error.
+ */
+static int await_rank(struct sluice_node *node, uint32_t rank, int64_t until)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+    struct slu_peer *peer = &engine->peers[rank];
+    bool old = peer->state == SLUICE_STATE_READY && node->connector != NULL &&
+               slu_deferred_real(peer->qp) != NULL;
+    int error = slu_await_connected(engine, peer, slu_agree_time(until, 0));
+
+    if (error < 0 && old && begin_again(node, rank))
+        error = slu_await_connected(engine, peer, slu_agree_time(until, 0));
+    return error;
+}
+
+/* All are begun before the first is waited for. Returns the first failure. */
+static int reach(struct sluice_node *node, const uint32_t *ranks, uint32_t count, int64_t until)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+    struct slu_text text;
+    int result = 0;
+
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; node->connector != NULL && i < count; i++)
+        begin(engine, ranks != NULL ? ranks[i] : i);
+    slu_engine_leave(engine);
+    for (uint32_t i = 0; i < count; i++) {
+        int error = await_rank(node, ranks != NULL ? ranks[i] : i, until);
+
+        if (error < 0 && result == 0) {
+            result = error;
+            slu_text_save(&text);
+        }
+    }
+    if (result < 0)
+        slu_text_restore(&text);
+    return result;
+}
+
+int sluice_node_reach(struct sluice_node *node, const uint32_t *ranks, uint32_t count,
+                      int64_t deadline)
+{
+    SLU_UNCANCELLED_BLOCK;
+    int64_t until = slu_after(deadline);
+    int error = slu_node_check_call(node, deadline);
+
+    if (error == 0)
+        error = check_ranks(node, ranks, count);
+    if (error == 0 && node->ended)
+        error = slu_fail(ENOTCONN, "the node was shut down");
+    if (error == 0)
+        error = slu_scope_check(slu_node_engine(node));
+    if (error == 0 && deadline == 0)
+        error = slu_fail(ETIMEDOUT, "the deadline is 0: no rank was connected");
+    if (error < 0)
+        return error;
+    return reach(node, ranks, ranks == NULL ? node->ranks : count, until);
+}

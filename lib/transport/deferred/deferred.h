@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queue pairs that are connected when they are first used. For an engine whose peers connect on
+ * their own, a table of this folder stands between the engine and the transport's table; other
+ * engines are not affected. README.md has the design.
+ *
+ * The user, which is the node, makes the connections, mostly in a thread of its own. A lock decides
+ * who has the completion queue: the program from cq_enter to cq_leave, or the user's thread.
+ */
+#ifndef SLU_DEFERRED_H
+#define SLU_DEFERRED_H
+
+#include "transport/transport.h"
+
+struct slu_deferred;
+
+/*
+ * The user. Both functions are called with the completion queue entered, so they do not wait, and
+ * must not call the engine.
+ */
+struct slu_deferred_user {
+    /* A queue pair is used for the first time: connect it. Called once for each attempt. */
+    void (*wanted)(struct slu_deferred_user *user, uint32_t peer);
+    /* Does the work for which slu_deferred_ask() was called. */
+    void (*work)(struct slu_deferred_user *user);
+};
+
+/* States of the connection to a peer. */
+enum slu_deferred_state {
+    SLU_DEFERRED_NONE,      /* there is none */
+    SLU_DEFERRED_WANTED,    /* the user was asked for one */
+    SLU_DEFERRED_MADE,      /* a queue pair of the transport exists */
+    SLU_DEFERRED_CONNECTED, /* this end is connected; the other may not be yet */
+    SLU_DEFERRED_READY      /* both ends are: requests are posted at once */
+};
+
+/*
+ * Makes the state of an engine of count peers. Returns NULL with a text. attr is the engine's, and
+ * outlives the state.
+ */
+struct slu_deferred *slu_deferred_create(struct slu_tpd *pd, const struct slu_qp_attr *attr,
+                                         uint32_t count, struct slu_deferred_user *user);
+/* Frees a state that no completion queue has taken. NULL is allowed. */
+void slu_deferred_free(struct slu_deferred *deferred);
+/* Makes the table from inner, the table of a transport. */
+void slu_deferred_over(const struct slu_transport *inner, struct slu_transport *table);
+/* Gives the state to a queue, which was made by that table, and frees it at its end. */
+void slu_deferred_take(struct slu_cq *cq, struct slu_deferred *deferred);
+
+/* For the engine. Gives a queue pair, whose peer is set, the connection that its peer has. */
+void slu_deferred_attach(struct slu_qp *qp);
+/* Connects a queue pair before it is used. */
+void slu_deferred_want(struct slu_qp *qp);
+/* Returns the queue pair of the transport, or NULL before it is ready. */
+struct slu_qp *slu_deferred_real(struct slu_qp *qp);
+
+/*
+ * Has work() called soon: at once by this thread if the program is not in a call, else by the
+ * program's thread. For the user, from a thread that has not entered the queue.
+ */
+void slu_deferred_ask(struct slu_deferred *deferred);
+
+/*
+ * The steps of a connection, for the user, within work(). A serial names one queue pair of the
+ * transport: steps with an older one fail with -ECANCELED.
+ */
+enum slu_deferred_state slu_deferred_state(const struct slu_deferred *deferred, uint32_t peer);
+/* Returns whether the program has requests for the peer, or has asked for the connection. */
+bool slu_deferred_is_wanted(const struct slu_deferred *deferred, uint32_t peer);
+/* Returns whether the engine's queue pair has failed: the peer needs a reset. */
+bool slu_deferred_has_failed(const struct slu_deferred *deferred, uint32_t peer);
+/* Makes a queue pair of the transport, unless there is one, and writes its endpoint. */
+int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *serial,
+                      struct sluice_endpoint *endpoint);
+int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
+                         const struct sluice_endpoint *remote);
+/* Both ends are connected: posts what was kept. */
+int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/* Gives up a connection that is not ready. If it is still wanted, it is asked for once more. */
+void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/* Gives up a connection that was asked for, and that is not wanted any more. */
+void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer);
+/* Drops a ready connection that has failed and that the engine has not used. Else false. */
+bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer);
+/* Fails a connection that is ready, because the peer has none any more. */
+void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer, const char *reason);
+/* Gives up, and fails the engine's queue pair with this reason. */
+void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, const char *reason);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Internals of deferred queue pairs, shared by the files of this folder. */
+#ifndef SLU_DEFERRED_INSIDE_H
+#define SLU_DEFERRED_INSIDE_H
+
+#include "base/base.h"
+#include "transport/deferred/deferred.h"
+
+/* A copy of a request that was posted before its queue pair was ready. */
+struct deferred_work {
+    struct deferred_work *next;
+    bool receives;
+    struct slu_send_wr send;
+    struct slu_receive_wr receive;
+    uint64_t operand[2];
+    struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
+};
+
+/* The queue pair that the engine has. */
+struct deferred_qp {
+    struct slu_qp base; /* first */
+    struct slu_deferred *owner;
+    struct slu_qp *real; /* once it is ready; else NULL */
+    bool attached, failed;
+    bool flushing; /* in the list of the owner */
+    bool alerts;   /* its alert is raised */
+    bool probing;
+    uint64_t probe_id; /* kept, as the works are */
+    struct deferred_work *first, **last;
+    struct deferred_qp *next; /* of those that are flushing */
+    struct slu_alert alert;
+};
+
+/* The connection to a peer. It may be made by that peer, before the engine has a queue pair. */
+struct deferred_slot {
+    struct deferred_qp *qp; /* NULL: the engine has none */
+    struct slu_qp *real;
+    uint32_t serial; /* of real */
+    uint8_t state;   /* enum slu_deferred_state */
+    bool extended;   /* the completion queue has entries for real */
+};
+
+struct slu_deferred {
+    const struct slu_transport *inner;
+    struct slu_tpd *pd;
+    struct slu_cq *cq;
+    const struct slu_qp_attr *attr;
+    struct slu_deferred_user *user;
+    uint64_t identity; /* in endpoints */
+    uint32_t count;
+    uint32_t alerts; /* queue pairs whose alert is raised */
+    struct deferred_qp *flushing;
+    pthread_mutex_t lock; /* of the completion queue */
+    atomic_bool asked;    /* work() is to be called */
+    struct deferred_slot slots[];
+};
+
+static inline struct deferred_qp *deferred_qp_of(struct slu_qp *qp)
+{
+    return slu_container_of(qp, struct deferred_qp, base);
+}
+
+static inline const struct deferred_qp *deferred_const_qp_of(const struct slu_qp *qp)
+{
+    return slu_container_of(qp, const struct deferred_qp, base);
+}
+
+static inline struct deferred_slot *deferred_slot_of(const struct deferred_qp *qp)
+{
+    return &qp->owner->slots[qp->base.peer];
+}
+
+/* deferred.c */
+int slu_deferred_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                           struct slu_qp **qp);
+void slu_deferred_qp_destroy(struct slu_qp *qp);
+int slu_deferred_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
+int slu_deferred_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
+                              struct slu_receive_wr **bad);
+int slu_deferred_qp_probe(struct slu_qp *qp, uint64_t id);
+void slu_deferred_qp_error(struct slu_qp *qp);
+/* Completes kept requests of failed queue pairs. Returns how many completions there are. */
+uint32_t slu_deferred_flush(struct slu_deferred *deferred, struct slu_wc *wcs, uint32_t count);
+/* Gives a queue pair its connection, which is ready, and posts what was kept. */
+void slu_deferred_open(struct deferred_qp *qp, struct slu_qp *real);
+/* Fails a queue pair for a reason that no request reports. */
+void slu_deferred_raise(struct deferred_qp *qp, uint32_t status, const char *reason);
+/* Returns how many entries of the completion queue a peer needs. */
+uint32_t slu_deferred_entries(const struct slu_deferred *deferred);
+/* Destroys the queue pair of the transport. */
+void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot);
+
+#endif

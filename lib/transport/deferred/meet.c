@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The steps of a connection: a queue pair of the transport is made, connected, opened and ended. */
+#include "config.h"
+
+#include <string.h>
+
+#include "transport/deferred/inside.h"
+
+enum slu_deferred_state slu_deferred_state(const struct slu_deferred *deferred, uint32_t peer)
+{
+    return (enum slu_deferred_state)deferred->slots[peer].state;
+}
+
+bool slu_deferred_is_wanted(const struct slu_deferred *deferred, uint32_t peer)
+{
+    const struct deferred_slot *slot = &deferred->slots[peer];
+
+    return slot->qp != NULL && !slot->qp->failed;
+}
+
+bool slu_deferred_has_failed(const struct slu_deferred *deferred, uint32_t peer)
+{
+    const struct deferred_slot *slot = &deferred->slots[peer];
+
+    return slot->qp != NULL && slot->qp->failed;
+}
+
+static void write_endpoint(const struct slu_deferred *deferred, const struct slu_qp *real,
+                           struct sluice_endpoint *endpoint)
+{
+    struct slu_endpoint filled = {.transport = deferred->inner->id,
+                                  .identity = deferred->identity,
+                                  .generation = 1,
+                                  .access = deferred->attr->access};
+
+    deferred->inner->qp_endpoint(real, &filled);
+    slu_endpoint_encode(&filled, endpoint);
+}
+
+static int make_real(struct slu_deferred *deferred, uint32_t peer)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+    int error = deferred->inner->cq_extend(deferred->cq, slu_deferred_entries(deferred));
+
+    if (error < 0)
+        return error;
+    error = deferred->inner->qp_create(deferred->pd, deferred->cq, deferred->attr, &slot->real);
+    if (error < 0) {
+        deferred->inner->cq_reduce(deferred->cq, slu_deferred_entries(deferred));
+        return error;
+    }
+    slot->real->peer = peer;
+    slot->extended = true;
+    slot->state = SLU_DEFERRED_MADE;
+    return 0;
+}
+
+int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *serial,
+                      struct sluice_endpoint *endpoint)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+    int error = 0;
+
+    /* A queue pair is connected once: one whose other end was given up is replaced. */
+    if (slot->state == SLU_DEFERRED_CONNECTED)
+        slu_deferred_end(deferred, slot);
+    if (slot->real == NULL)
+        error = make_real(deferred, peer);
+    if (error < 0)
+        return error;
+    *serial = slot->serial;
+    write_endpoint(deferred, slot->real, endpoint);
+    return 0;
+}
+
+/* Returns 0 if the slot is in this state with the queue pair of that serial. */
+static int check(const struct deferred_slot *slot, uint32_t serial, enum slu_deferred_state state)
+{
+    bool failed = slot->qp != NULL && slot->qp->failed;
+
+    if (slot->real != NULL && slot->serial == serial && slot->state == state && !failed)
+        return 0;
+    return slu_fail(ECANCELED, "the connection was given up");
+}
+
+int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
+                         const struct sluice_endpoint *remote)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+    int error = check(slot, serial, SLU_DEFERRED_MADE);
+    struct slu_endpoint decoded;
+
+    if (error == 0)
+        error = slu_endpoint_decode(remote, &decoded);
+    if (error == 0 && decoded.transport != deferred->inner->id)
+        error = slu_fail(EPROTOTYPE,
+                         "the other side runs another transport than %s: open devices "
+                         "of one kind on all ranks",
+                         deferred->inner->name);
+    if (error == 0)
+        error = deferred->inner->qp_connect(slot->real, &decoded);
+    if (error == 0)
+        slot->state = SLU_DEFERRED_CONNECTED;
+    return error;
+}
+
+int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+    int error = check(slot, serial, SLU_DEFERRED_CONNECTED);
+
+    if (error < 0)
+        return error;
+    slot->state = SLU_DEFERRED_READY;
+    if (slot->qp != NULL)
+        slu_deferred_open(slot->qp, slot->real);
+    return 0;
+}
+
+/* Asks the user once more, if the program still has requests for the peer. */
+static void want_again(struct deferred_slot *slot)
+{
+    if (slot->qp != NULL && (slot->qp->first != NULL || slot->qp->probing))
+        slu_deferred_want(&slot->qp->base);
+}
+
+void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+
+    if (slot->serial != serial || slot->state == SLU_DEFERRED_READY)
+        return;
+    slu_deferred_end(deferred, slot);
+    want_again(slot);
+}
+
+void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+
+    if (slot->state == SLU_DEFERRED_WANTED)
+        slu_deferred_end(deferred, slot);
+}
+
+bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+
+    if (slot->qp != NULL || slot->real == NULL || slot->state != SLU_DEFERRED_READY ||
+        deferred->inner->qp_state(slot->real) != SLU_QP_ERROR)
+        return false;
+    slu_deferred_end(deferred, slot);
+    return true;
+}
+
+void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, const char *reason)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+
+    if (slot->state == SLU_DEFERRED_READY)
+        return;
+    slu_deferred_end(deferred, slot);
+    if (slot->qp != NULL)
+        slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
+}
+
+/* A connection that the engine does not use ends at once. */
+void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer, const char *reason)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+
+    if (slot->state != SLU_DEFERRED_READY)
+        return;
+    if (slot->qp != NULL)
+        slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
+    else
+        slu_deferred_end(deferred, slot);
+}
+
+/* A connection that the peer has made, and that has failed since, is made anew. */
+void slu_deferred_attach(struct slu_qp *base)
+{
+    struct deferred_qp *qp = deferred_qp_of(base);
+    struct deferred_slot *slot = deferred_slot_of(qp);
+
+    slu_deferred_forget(qp->owner, base->peer);
+    slot->qp = qp;
+    qp->attached = true;
+    if (slot->state == SLU_DEFERRED_READY)
+        slu_deferred_open(qp, slot->real);
+}
