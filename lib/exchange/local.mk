@@ -22,6 +22,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_leaf.c \
 	%D%/tcp_link.c \
 	%D%/tcp_listen.c \
+	%D%/tcp_relay.c \
 	%D%/tcp_root.c \
 	%D%/tcp_wire.c \
 	%D%/wrap.c

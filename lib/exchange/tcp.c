@@ -32,6 +32,8 @@ static void close_tcp(struct sluice_exchange *exchange)
     for (uint32_t i = 0; tcp->peers != NULL && i < tcp->ranks; i++)
         hang_up(&tcp->peers[i].link);
     hang_up(&tcp->link);
+    if (tcp->door >= 0)
+        slu_fd_close(tcp->door);
     if (tcp->epoll >= 0)
         slu_fd_close(tcp->epoll);
     if (tcp->listener >= 0)
@@ -191,7 +193,7 @@ int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *laun
     tcp->type = TCP_STARTED;
     tcp->rank = exchange->rank;
     tcp->ranks = exchange->ranks;
-    tcp->epoll = -1;
+    tcp->epoll = tcp->door = -1;
     tcp->listener = launch->listener;
     tcp->link.fd = -1;
     error = prepare(tcp, launch, until);

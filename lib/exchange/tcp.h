@@ -13,6 +13,10 @@
  * which nothing follows. A rank sends GAVE_UP if its deadline has passed, and NO_MEMORY if it
  * cannot take part; rank 0 then fails the call for all.
  *
+ * The result of a large allgather of many ranks is passed on along a tree (tcp_relay.c). Instead of
+ * the result a rank receives RELAY, which names where it comes from. The rank sends TAKEN when it
+ * has the result, or ASK if it cannot get it there. DONE ends the call when all have it.
+ *
  * No allocation depends on a number that came over the wire, except for the text and the list of a
  * verdict, which are bounded by the number of ranks.
  */
@@ -27,7 +31,7 @@
 #include "connect/session.h"
 #include "exchange/exchange.h"
 
-#define TCP_VERSION 2
+#define TCP_VERSION 3
 
 /* How long a rank whose deadline has passed waits for rank 0 to say who was missing. */
 #define TCP_GRACE_TIME SLUICE_S(1)
@@ -58,11 +62,30 @@ enum tcp_type {
     TCP_BARRIER = 4,
     TCP_GAVE_UP = 5,
     TCP_VERDICT = 6,
-    TCP_NO_MEMORY = 7
+    TCP_NO_MEMORY = 7,
+    TCP_RELAY = 8, /* a result: where it comes from; see tcp_relay.c */
+    TCP_TAKEN = 9, /* the rank has the result */
+    TCP_ASK = 10,  /* the rank asks rank 0 for the result */
+    TCP_DONE = 11  /* all ranks have the result */
 };
+
+/*
+ * The result of an allgather of at least so many ranks, and bytes in all, is passed on along a
+ * tree, in which a rank passes it to TCP_RELAY_WIDTH others.
+ */
+#define TCP_RELAY_RANKS 32
+#define TCP_RELAY_LEAST 4096
+#define TCP_RELAY_WIDTH 8
+/*
+ * The body of a RELAY: family (2), port (2) and IP (16) of the rank that passes the result on, or
+ * zeros if it follows here; zeros (4); and two tokens, of the rank that connects and of the other.
+ */
+#define TCP_TOKEN_BYTES 16
+#define TCP_RELAY_BYTES (24 + 2 * TCP_TOKEN_BYTES)
 
 struct tcp_frame {
     uint8_t type;
+    uint16_t port;     /* of an allgather: where this rank passes results on; 0: it does not */
     uint64_t sequence; /* of the call */
     uint64_t bytes;    /* of the call, for each rank; of a verdict, its own length */
 };
@@ -152,7 +175,10 @@ struct tcp_peer {
     bool called;    /* its header of this call has come */
     bool done;      /* all its bytes of this call have come; at the start: it is there */
     bool answered;  /* its result is queued or sent */
+    bool taken;     /* it has the result of a relay */
+    uint16_t port;  /* where it passes results on; 0: it does not */
     size_t later;   /* bytes of it behind those that are read now */
+    uint8_t relay[TCP_RELAY_BYTES]; /* body of its RELAY */
 };
 
 /* Makes the link of a rank read a header next. */
@@ -183,10 +209,15 @@ struct tcp {
     uint32_t given;       /* ranks that have given all that is waited for */
     uint32_t unsent;      /* ranks whose result is not sent yet */
     uint32_t interrupted; /* a rank that did not wait for its result; 0: none */
+    bool relaying;        /* a result is on its way along the tree */
+    uint32_t taken;       /* ranks that have it */
     uint8_t reply[TCP_FRAME_BYTES];
+    uint8_t relay_head[TCP_FRAME_BYTES];
 
     /* Used by the other ranks. */
     struct tcp_link link;
+    int door; /* where this rank passes results on; -1: nowhere */
+    uint16_t port;
 };
 
 struct tcp_call {
@@ -262,6 +293,16 @@ int slu_tcp_greet_all(struct tcp *tcp, int64_t until);
 
 /* tcp_dial.c. Connects the link to rank 0, until that has admitted this rank. */
 int slu_tcp_find_root(struct tcp *tcp, int64_t until);
+
+/*
+ * tcp_relay.c, for the other ranks. Receives the result of an allgather that is passed on along a
+ * tree, and passes it on. Returns 0; TCP_OTHER if rank 0 has sent another frame, whose head is in
+ * head; or a negative errno value without a text.
+ */
+#define TCP_OTHER INT32_MIN
+int slu_tcp_relay(struct tcp *tcp, const struct tcp_call *call, uint8_t head[TCP_FRAME_BYTES]);
+/* Listens for ranks that are passed results. Without a socket, this rank passes nothing on. */
+void slu_tcp_relay_listen(struct tcp *tcp);
 
 /* tcp_leaf.c, for the other ranks. */
 int slu_tcp_leaf_open(struct tcp *tcp, int64_t until);

@@ -204,7 +204,8 @@ int slu_tcp_fail_deadline(struct tcp *tcp, uint32_t whose)
     for (uint32_t i = 1; i < tcp->ranks; i++) {
         const struct tcp_peer *peer = &tcp->peers[i];
 
-        tcp->missing[i] = (!peer->done && peer->stage != TCP_WAITING) || peer->link.out_count > 0;
+        tcp->missing[i] = (!peer->done && peer->stage != TCP_WAITING) || peer->link.out_count > 0 ||
+                          (tcp->relaying && !peer->taken);
     }
     if (name_missing(tcp, names) == 0)
         return fail_all(tcp, slu_fail(ETIMEDOUT,

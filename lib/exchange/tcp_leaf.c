@@ -40,6 +40,7 @@ static int receive_verdict(struct tcp *tcp, size_t count)
     return error;
 }
 
+/* Fails with the reason that rank 0 gives in another frame than the one that was expected. */
 static int check_reply(struct tcp *tcp, const uint8_t head[TCP_FRAME_BYTES],
                        const struct tcp_call *call)
 {
@@ -90,6 +91,17 @@ static int report_timeout(struct tcp *tcp, uint8_t head[TCP_FRAME_BYTES],
                           tcp->rank, slu_tcp_type_name(call->type));
 }
 
+/* Tells whether the result comes along a tree. */
+static bool is_relay(const struct tcp *tcp, const uint8_t head[TCP_FRAME_BYTES],
+                     const struct tcp_call *call)
+{
+    struct tcp_frame frame;
+
+    return slu_tcp_frame_decode(head, &frame) == 0 && frame.type == TCP_RELAY &&
+           call->type == TCP_ALLGATHER && frame.sequence == tcp->sequence &&
+           frame.bytes == call->bytes;
+}
+
 /* The call is queued. Receives the head of the reply, and the rest to call->from. */
 static int receive_result(struct tcp *tcp, const struct tcp_call *call, size_t count)
 {
@@ -104,6 +116,13 @@ static int receive_result(struct tcp *tcp, const struct tcp_call *call, size_t c
         return report_timeout(tcp, head, call);
     if (error < 0)
         return fail_gone(tcp);
+    if (is_relay(tcp, head, call)) {
+        error = slu_tcp_relay(tcp, call, head);
+        if (error == -ETIMEDOUT)
+            return report_timeout(tcp, head, call);
+        if (error != TCP_OTHER)
+            return error < 0 ? fail_gone(tcp) : 0;
+    }
     error = check_reply(tcp, head, call);
     if (error < 0)
         return error;
@@ -128,11 +147,16 @@ int slu_tcp_leaf_open(struct tcp *tcp, int64_t until)
 
 int slu_tcp_leaf_call(struct tcp *tcp, const struct tcp_call *call)
 {
-    struct tcp_frame frame = {call->type, ++tcp->sequence, call->bytes};
+    struct tcp_frame frame = {
+        .type = call->type, .sequence = ++tcp->sequence, .bytes = call->bytes};
     size_t all = call->bytes * tcp->ranks;
     uint8_t head[TCP_FRAME_BYTES];
     int error;
 
+    if (call->type == TCP_ALLGATHER) {
+        slu_tcp_relay_listen(tcp);
+        frame.port = tcp->port;
+    }
     slu_tcp_frame_encode(&frame, head);
     slu_tcp_link_queue(&tcp->link, head, sizeof head);
     slu_tcp_link_queue(&tcp->link, call->to, call->type == TCP_ALLTOALL ? all : call->bytes);

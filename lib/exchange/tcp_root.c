@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/bytes.h"
 #include "exchange/tcp.h"
 
 #define EVENTS 64
@@ -42,7 +43,7 @@ static int take_header(struct tcp *tcp, uint32_t rank, const struct round *round
     struct tcp_frame frame;
 
     if (slu_tcp_frame_decode(peer->header, &frame) < 0 || frame.type == TCP_STARTED ||
-        frame.type == TCP_VERDICT)
+        frame.type == TCP_VERDICT || frame.type > TCP_NO_MEMORY)
         return slu_tcp_fail_rank(tcp, rank, EPROTO, "sent something unexpected");
     /* The rank gave up a call whose result was on its way, and makes no other one. */
     if (frame.type == TCP_GAVE_UP)
@@ -59,9 +60,41 @@ static int take_header(struct tcp *tcp, uint32_t rank, const struct round *round
                           (unsigned long long)tcp->sequence, slu_tcp_type_name(call->type),
                           call->bytes, SLU_S(call->bytes)));
     peer->called = true;
+    peer->port = frame.port;
     peer->later = call->type == TCP_ALLTOALL ? call->bytes * tcp->ranks : call->bytes;
     await_bytes(tcp, rank, round);
     return 0;
+}
+
+/* Sends the whole result to a rank that did not get it by the tree. */
+static void answer_asker(struct tcp *tcp, struct tcp_peer *peer, const struct round *round)
+{
+    slu_tcp_link_queue(&peer->link, tcp->reply, TCP_FRAME_BYTES);
+    slu_tcp_link_queue(&peer->link, round->call->from, round->call->bytes * tcp->ranks);
+    tcp->unsent++;
+}
+
+/*
+ * Takes what a rank says of a result that is passed on along the tree. Returns false if it says
+ * something else.
+ */
+static bool take_note(struct tcp *tcp, uint32_t rank, const struct round *round)
+{
+    struct tcp_peer *peer = &tcp->peers[rank];
+    struct tcp_frame frame;
+
+    if (!peer->answered || peer->taken || peer->link.out_count > 0 ||
+        slu_tcp_frame_decode(peer->header, &frame) < 0 || frame.sequence != tcp->sequence ||
+        (frame.type != TCP_TAKEN && frame.type != TCP_ASK))
+        return false;
+    slu_tcp_peer_between(peer);
+    if (frame.type == TCP_ASK) {
+        answer_asker(tcp, peer, round);
+        return true;
+    }
+    peer->taken = true;
+    tcp->taken++;
+    return true;
 }
 
 /* Continues once all bytes of a stage have come. */
@@ -73,6 +106,8 @@ static int advance(struct tcp *tcp, uint32_t rank, const struct round *round)
         peer->stage = TCP_HEADED;
         if (!peer->called)
             return take_header(tcp, rank, round);
+        if (tcp->relaying && take_note(tcp, rank, round))
+            return 0;
         /* A rank sends no other call before it has its result. Read what the others gave first. */
         if ((!peer->answered || peer->link.out_count > 0) && tcp->interrupted == 0)
             tcp->interrupted = rank;
@@ -92,7 +127,7 @@ static int handle_loss(struct tcp *tcp, uint32_t rank)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
 
-    if (!peer->done || !peer->answered)
+    if (!peer->done || !peer->answered || (tcp->relaying && !peer->taken))
         return slu_tcp_fail_lost(tcp, rank);
     tcp->unsent -= peer->link.out_count > 0;
     slu_tcp_link_close(&peer->link);
@@ -126,7 +161,8 @@ static int serve_peer(struct tcp *tcp, uint32_t rank, const struct round *round)
 
 static bool is_over(const struct tcp *tcp)
 {
-    return tcp->interrupted > 0 || (tcp->given == tcp->ranks - 1 && tcp->unsent == 0);
+    return tcp->interrupted > 0 || (tcp->given == tcp->ranks - 1 && tcp->unsent == 0 &&
+                                    (!tcp->relaying || tcp->taken == tcp->ranks - 1));
 }
 
 /* Runs until all ranks have given, and all results have been sent. */
@@ -199,15 +235,104 @@ static int answer_all(struct tcp *tcp, const void *bytes, size_t count, const st
     return error < 0 ? error : serve_all(tcp, round);
 }
 
+/* Ranks of the root's host may be known by a loopback address, which is of no use to others. */
+static bool is_loopback(const struct slu_address *address)
+{
+    static const uint8_t ipv6[16] = {[15] = 1};
+
+    return address->family == 4 ? address->ip[0] == 127
+                                : memcmp(address->ip, ipv6, sizeof ipv6) == 0;
+}
+
+/* Returns the rank that passes the result on to this one; 0: it comes from rank 0. */
+static uint32_t find_parent(const struct tcp *tcp, uint32_t rank)
+{
+    uint32_t parent = (rank - 1) / TCP_RELAY_WIDTH;
+    const struct slu_address *address = &tcp->peers[parent].link.peer;
+
+    if (parent == 0 || tcp->peers[parent].port == 0 || tcp->peers[parent].link.fd < 0 ||
+        (is_loopback(address) && !is_loopback(&tcp->peers[rank].link.peer)))
+        return 0;
+    return parent;
+}
+
+static void write_relay(struct tcp *tcp, uint32_t rank, uint32_t parent, const uint8_t *tokens)
+{
+    const struct slu_address *address = &tcp->peers[parent].link.peer;
+    uint8_t *body = tcp->peers[rank].relay, *at;
+
+    memset(body, 0, TCP_RELAY_BYTES);
+    if (parent > 0) {
+        at = slu_put(body, address->family, 2);
+        at = slu_put(at, tcp->peers[parent].port, 2);
+        memcpy(at, address->ip, sizeof address->ip);
+    }
+    memcpy(body + TCP_RELAY_BYTES - 2 * TCP_TOKEN_BYTES, tokens, 2 * (size_t)TCP_TOKEN_BYTES);
+}
+
+/* Sends the result to a few ranks, and to each other rank the address of one that passes it on. */
+static int relay_all(struct tcp *tcp, const struct round *round, const uint8_t *tokens)
+{
+    int error = 0;
+
+    for (uint32_t i = 1; i < tcp->ranks && error == 0; i++) {
+        struct tcp_peer *peer = &tcp->peers[i];
+        uint32_t parent = find_parent(tcp, i);
+
+        if (peer->link.fd < 0)
+            return slu_tcp_fail_lost(tcp, i);
+        write_relay(tcp, i, parent, tokens);
+        peer->answered = true;
+        slu_tcp_link_queue(&peer->link, tcp->relay_head, TCP_FRAME_BYTES);
+        slu_tcp_link_queue(&peer->link, peer->relay, TCP_RELAY_BYTES);
+        if (parent == 0)
+            slu_tcp_link_queue(&peer->link, round->call->from, round->call->bytes * tcp->ranks);
+        tcp->unsent++;
+        error = serve_peer(tcp, i, round);
+    }
+    return error;
+}
+
+/* A rank that has taken the result stays until all have, since it passes the result on. */
+static int run_relay(struct tcp *tcp, const struct round *round)
+{
+    struct tcp_frame frame = {
+        .type = TCP_RELAY, .sequence = tcp->sequence, .bytes = round->call->bytes};
+    uint8_t tokens[2 * TCP_TOKEN_BYTES];
+    int error = slu_random(tokens, sizeof tokens);
+
+    if (error < 0)
+        return slu_tcp_fail(tcp, error);
+    slu_tcp_frame_encode(&frame, tcp->relay_head);
+    tcp->relaying = true;
+    tcp->taken = 0;
+    for (uint32_t i = 1; i < tcp->ranks; i++)
+        tcp->peers[i].taken = false;
+    error = relay_all(tcp, round, tokens);
+    if (error == 0)
+        error = serve_all(tcp, round);
+    tcp->relaying = false;
+    if (error < 0)
+        return error;
+    frame.type = TCP_DONE;
+    slu_tcp_frame_encode(&frame, tcp->reply);
+    return answer_all(tcp, NULL, 0, round);
+}
+
 static int run_allgather(struct tcp *tcp, const struct tcp_call *call)
 {
     struct round round = {call, call->from, call->bytes};
+    size_t all = call->bytes * tcp->ranks;
     int error;
 
     if (call->bytes > 0)
         memmove(call->from, call->to, call->bytes);
     error = collect(tcp, &round);
-    return error < 0 ? error : answer_all(tcp, call->from, call->bytes * tcp->ranks, &round);
+    if (error < 0)
+        return error;
+    if (call->type == TCP_ALLGATHER && tcp->ranks >= TCP_RELAY_RANKS && all >= TCP_RELAY_LEAST)
+        return run_relay(tcp, &round);
+    return answer_all(tcp, call->from, all, &round);
 }
 
 /* Arranges what all gave for count ranks from first on, so that the part of each is contiguous. */
@@ -266,7 +391,8 @@ static int run_alltoall(struct tcp *tcp, const struct tcp_call *call)
 
 int slu_tcp_root_call(struct tcp *tcp, const struct tcp_call *call)
 {
-    struct tcp_frame frame = {call->type, ++tcp->sequence, call->bytes};
+    struct tcp_frame frame = {
+        .type = call->type, .sequence = ++tcp->sequence, .bytes = call->bytes};
 
     tcp->type = call->type;
     slu_tcp_frame_encode(&frame, tcp->reply);

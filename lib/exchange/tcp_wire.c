@@ -40,31 +40,37 @@ void slu_tcp_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME
 {
     uint8_t *at = slu_put(bytes, frame->type, 1);
 
-    at = slu_put(at, 0, 7);
+    at = slu_put(at, frame->port, 2);
+    at = slu_put(at, 0, 5);
     at = slu_put(at, frame->sequence, 8);
     slu_put(at, frame->bytes, 8);
 }
 
 int slu_tcp_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame)
 {
-    uint64_t type, zero;
+    uint64_t type, port, zero;
     const uint8_t *at = slu_get(bytes, &type, 1);
 
-    at = slu_get(at, &zero, 7);
+    at = slu_get(at, &port, 2);
+    at = slu_get(at, &zero, 5);
     at = slu_get(at, &frame->sequence, 8);
     slu_get(at, &frame->bytes, 8);
-    if (type < TCP_STARTED || type > TCP_NO_MEMORY || zero != 0)
+    if (type < TCP_STARTED || type > TCP_DONE || zero != 0)
         return -EPROTO;
     frame->type = (uint8_t)type;
+    frame->port = (uint16_t)port;
     return 0;
 }
 
 const char *slu_tcp_type_name(uint8_t type)
 {
     static const char *const names[] = {
-        [TCP_STARTED] = "start",       [TCP_ALLGATHER] = "allgather", [TCP_ALLTOALL] = "alltoall",
-        [TCP_BARRIER] = "barrier",     [TCP_GAVE_UP] = "give up",     [TCP_VERDICT] = "verdict",
-        [TCP_NO_MEMORY] = "no memory",
+        [TCP_STARTED] = "start",       [TCP_ALLGATHER] = "allgather",
+        [TCP_ALLTOALL] = "alltoall",   [TCP_BARRIER] = "barrier",
+        [TCP_GAVE_UP] = "give up",     [TCP_VERDICT] = "verdict",
+        [TCP_NO_MEMORY] = "no memory", [TCP_RELAY] = "relay",
+        [TCP_TAKEN] = "taken",         [TCP_ASK] = "ask",
+        [TCP_DONE] = "done",
     };
 
     return type < sizeof names / sizeof names[0] && names[type] != NULL ? names[type] : "nothing";

@@ -18,7 +18,7 @@ void make_hello(uint8_t hello[HELLO], uint32_t ranks, uint32_t rank)
 {
     memset(hello, 0, HELLO);
     make_head(hello, "sludoor?", 2, HELLO - HEAD);
-    put(hello + OWN_VERSION, 2, 4);
+    put(hello + OWN_VERSION, 3, 4);
     put(hello + RANKS, ranks, 4);
     put(hello + RANK, rank, 4);
 }

@@ -5,6 +5,7 @@ test_programs += \
 	tests/test_exchange_hostile \
 	tests/test_exchange_memory \
 	tests/test_exchange_refused \
+	tests/test_exchange_relay \
 	tests/test_exchange_root \
 	tests/test_exchange_secret \
 	tests/test_exchange_tcp \
@@ -30,6 +31,10 @@ tests_test_exchange_refused_SOURCES = \
 	$(exchange_liar) \
 	$(exchange_parties) \
 	%D%/test_exchange_refused.c
+tests_test_exchange_relay_SOURCES = \
+	$(exchange_liar) \
+	$(exchange_parties) \
+	%D%/test_exchange_relay.c
 tests_test_exchange_root_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_exchange_root.c

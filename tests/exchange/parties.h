@@ -7,7 +7,7 @@
 
 #include "../support/suite.h"
 
-#define PARTIES 16
+#define PARTIES 48
 
 /* One rank: how it opens, and the results of that and of its calls. */
 struct party {

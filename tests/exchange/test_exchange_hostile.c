@@ -84,8 +84,8 @@ TEST(d2_hellos_to_rank_0)
                  {BYTES, 0x80, DROPPED, 0, ""},
                  {ZERO, 1, DROPPED, 0, ""},
                  {ZERO + 7, 1, DROPPED, 0, ""},
-                 {OWN_VERSION + 3, 1, NOT_STARTED, REFUSED_VERSION, "2"},
-                 {OWN_VERSION, 1, NOT_STARTED, REFUSED_VERSION, "2"},
+                 {OWN_VERSION + 3, 1, NOT_STARTED, REFUSED_VERSION, "3"},
+                 {OWN_VERSION, 1, NOT_STARTED, REFUSED_VERSION, "3"},
                  {JOB, 'x', NOT_STARTED, REFUSED_JOB, ""},
                  {RANKS + 3, 4, NOT_STARTED, 0, "rank 1 at 127.0.0.1"},
                  {RANK, 1, NOT_STARTED, 0, "it is rank 16777217, which can be 1 to 2"},
@@ -325,7 +325,7 @@ TEST(d2_replies_of_rank_0)
                   5,
                   false,
                   EPROTO,
-                  "version 9 of the exchange, this library 2"},
+                  "version 9 of the exchange, this library 3"},
                  {REFUSED, 1, {0, 0, 0, 3, 'l', 'a', 0x1b}, 7, false, EEXIST, "la?"},
                  {REFUSED, 1, {0xff, 0, 0, 3, 'l', 'a'}, 6, false, EPROTO, "la"}};
     uint8_t bytes[REPLY + 12];
@@ -355,7 +355,8 @@ TEST(d2_frames_of_rank_0)
     /* Fields: error, length of the text, number of missing ranks. */
     uint8_t verdict[12 + 4 + 4] = {0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 1, 'l', 'a', '\x1b', 'e', 0};
     answer_call(0, 1, 8, "", 0, -EPROTO, "not a frame");
-    answer_call(9, 1, 8, "", 0, -EPROTO, "not a frame");
+    answer_call(99, 1, 8, "", 0, -EPROTO, "not a frame");
+    answer_call(9, 1, 8, "", 0, -EPROTO, "answers allgather with taken");
     answer_call(BARRIER, 1, 0, "", 0, -EPROTO, "answers allgather with barrier");
     answer_call(ALLGATHER, 2, 8, "", 0, -EPROTO, "call 1, call 2");
     answer_call(ALLGATHER, 1, 9, "", 0, -EPROTO, "8 bytes 9 bytes");

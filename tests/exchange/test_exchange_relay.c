@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allgathers of many ranks, whose result is passed on along a tree: every rank gets it, whatever
+ * happens to the ranks that pass it on, and failures are those of an exchange without a tree.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../support/memory.h"
+#include "../support/process.h"
+#include "liar.h"
+
+#define MANY 40
+#define BYTES_EACH 192
+#define BODY 56
+
+enum { RELAY = 8, TAKEN = 9, DONE = 11 };
+
+static void gather_many(struct party *party)
+{
+    static __thread uint8_t all[MANY * BYTES_EACH];
+    uint8_t own[BYTES_EACH];
+    for (uint32_t round = 0; round < 3; round++) {
+        memset(own, (int)(party->attr.rank + round), sizeof(own));
+        int error =
+            sluice_exchange_allgather(party->exchange, own, all, sizeof(own), party->deadline);
+        if (party_failed(party, error)) {
+            return;
+        }
+        for (uint32_t i = 0; i < party->attr.ranks; i++) {
+            value_check(all + (size_t)i * BYTES_EACH, BYTES_EACH, (uint8_t)(i + round));
+        }
+    }
+}
+
+TEST(every_rank_gets_all)
+{
+    static const uint32_t counts[] = {31, 32, 33, MANY};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        static struct parties parties;
+        run_ranks(&parties, counts[i], LONG, gather_many);
+        require_all_ok(&parties);
+    }
+}
+
+/* Rank 1 is the test's own, and passes results on at this port. */
+struct liar {
+    struct parties *parties;
+    int fd, listener;
+    uint16_t port;
+};
+
+static void liar_open(struct liar *liar, struct parties *parties, int64_t deadline)
+{
+    uint8_t started[FRAME];
+    parties_make(parties, MANY, deadline);
+    parties->party[1].absent = true;
+    parties_start(parties, gather_many);
+    liar->parties = parties;
+    liar->fd = join(parties, MANY, 1);
+    liar->listener = listen_at(&liar->port);
+    require(hear(liar->fd, started, FRAME) && started[0] == STARTED, "it does not start");
+}
+
+/* Gives its part of a round, and receives the whole, which comes from rank 0. */
+static void liar_gather(const struct liar *liar, uint64_t round)
+{
+    static uint8_t all[MANY * BYTES_EACH];
+    uint8_t frame[FRAME + BYTES_EACH], answer[FRAME + BODY];
+    make_frame(frame, ALLGATHER, round + 1, BYTES_EACH);
+    frame[1] = (uint8_t)(liar->port >> 8);
+    frame[2] = (uint8_t)liar->port;
+    memset(frame + FRAME, (int)(1 + round), BYTES_EACH);
+    say(liar->fd, frame, sizeof(frame));
+    require(hear(liar->fd, answer, sizeof(answer)) && answer[0] == RELAY, "no result");
+    require(hear(liar->fd, all, sizeof(all)), "no result");
+    value_check(all + 5 * BYTES_EACH, BYTES_EACH, (uint8_t)(5 + round));
+}
+
+static void liar_take(const struct liar *liar, uint64_t round)
+{
+    uint8_t frame[FRAME];
+    make_frame(frame, TAKEN, round + 1, BYTES_EACH);
+    say(liar->fd, frame, sizeof(frame));
+    require(hear(liar->fd, frame, sizeof(frame)) && frame[0] == DONE, "not all have taken it");
+}
+
+/* Ways of a rank not to pass the result on. */
+enum { REFUSES, HANGS_UP, LIES, IS_SILENT, WAYS };
+
+static void fail_children(struct liar *liar, int way)
+{
+    static const uint8_t wrong[16];
+    if (way == REFUSES) {
+        close(liar->listener);
+        return;
+    }
+    for (int i = 0; i < 8 && way != IS_SILENT; i++) {
+        int fd = accept(liar->listener, NULL, NULL);
+        require(fd >= 0, "%m");
+        if (way == LIES) {
+            say(fd, wrong, sizeof(wrong));
+        }
+        close(fd);
+    }
+}
+
+TEST(a_rank_that_does_not_pass_it_on, .times = WAYS)
+{
+    static struct parties parties;
+    struct liar liar;
+    liar_open(&liar, &parties, LONG);
+    for (uint64_t round = 0; round < 3; round++) {
+        liar_gather(&liar, round);
+        if (round == 0) {
+            fail_children(&liar, _i);
+        }
+        /* From the second round on it has no port. */
+        liar.port = 0;
+        liar_take(&liar, round);
+    }
+    parties_join(&parties);
+    for (uint32_t i = 0; i < MANY; i++) {
+        require(i == 1 || parties.party[i].error == 0, "rank %u: %s", i, parties.party[i].text);
+    }
+    close(liar.fd);
+    if (_i != REFUSES) {
+        close(liar.listener);
+    }
+}
+
+TEST(a_rank_that_dies_before_it_has_the_result)
+{
+    static struct parties parties;
+    struct liar liar;
+    liar_open(&liar, &parties, LONG);
+    liar_gather(&liar, 0);
+    close(liar.fd);
+    close(liar.listener);
+    parties_join(&parties);
+    for (uint32_t i = 0; i < MANY; i++) {
+        if (i != 1) {
+            party_require(&parties.party[i], -ECONNRESET, "rank 1 gone");
+        }
+    }
+}
+
+TEST(a_rank_that_does_not_take_the_result)
+{
+    static const uint32_t missing[] = {1};
+    static struct parties parties;
+    struct liar liar;
+    liar_open(&liar, &parties, SLUICE_S(8));
+    liar_gather(&liar, 0);
+    close(liar.listener);
+    parties_join(&parties);
+    for (uint32_t i = 0; i < MANY; i++) {
+        if (i != 1) {
+            party_require(&parties.party[i], -ETIMEDOUT, "rank 1 did not take the result");
+            party_require_missing(&parties.party[i], missing, 1);
+        }
+    }
+    close(liar.fd);
+}
+
+int main(void)
+{
+    const struct tests cases[] = {{"tcp", WIRE_TCP, 90}};
+    if (sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL) != 0) {
+        return EXIT_FAILURE;
+    }
+    return run_groups("exchange_relay", cases, COUNT(cases));
+}
