@@ -29,6 +29,12 @@
 #define YIELD_FACTOR 25
 #define FIRST_NAP INT64_C(20000)
 #define LONGEST_NAP SLUICE_MS(1)
+/*
+ * Of the many ranks of a lazy node, many may share a processor, and naps of all of them would use it
+ * up. So a nap there lasts up to this fraction of the time waited so far, and at most LAZY_NAP.
+ */
+#define LAZY_PART 16
+#define LAZY_NAP SLUICE_MS(20)
 
 static int fail_elsewhere(struct slu_group *group, uint32_t rank)
 {
@@ -127,9 +133,14 @@ static int check_wait(struct slu_group *group, uint32_t rank)
     return error;
 }
 
-static int64_t next_nap(int64_t nap)
+/* waited: the time since the wait began. */
+static int64_t next_nap(const struct sluice_node *node, int64_t nap, int64_t waited)
 {
-    return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
+    int64_t longest = LONGEST_NAP;
+
+    if (node->connector != NULL && waited / LAZY_PART > longest)
+        longest = waited / LAZY_PART < LAZY_NAP ? waited / LAZY_PART : LAZY_NAP;
+    return slu_earlier(nap + nap / 4, longest);
 }
 
 /* Fails after the deadline, unless what the group waits for has come at last. */
@@ -156,7 +167,7 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
     struct slu_spin spin = {.patience = YIELD_FACTOR};
-    int64_t nap = FIRST_NAP;
+    int64_t nap = FIRST_NAP, began = 0;
     int64_t now;
     int result;
 
@@ -173,12 +184,13 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
         if (result != 0)
             return result > 0 ? 0 : result;
         now = slu_now();
+        began = began == 0 ? now : began;
         if (slu_is_late_at(now, group->until))
             return end_late_wait(group, rank);
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
-        nap = next_nap(nap);
+        nap = next_nap(group->node, nap, now - began);
         polls = MARK_POLLS - 1;
     }
 }
@@ -195,7 +207,7 @@ int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void
 {
     struct slu_engine *engine = slu_node_engine(group->node);
     struct slu_spin spin = {0};
-    int64_t nap = FIRST_NAP;
+    int64_t nap = FIRST_NAP, began = slu_now();
     int64_t now;
     int error;
 
@@ -212,7 +224,7 @@ int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
-        nap = next_nap(nap);
+        nap = next_nap(group->node, nap, now - began);
     }
 }
 

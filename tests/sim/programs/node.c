@@ -174,7 +174,9 @@ static bool step(struct sluice_node *node)
 static bool work(void)
 {
     int64_t began = sim_own_time(), patience = SLUICE_S(20 + sim_ranks());
-    struct sluice_node *node = sluice_node_open(NULL, NULL, NULL, patience);
+    const struct sluice_node_attr attr = {.size = sizeof attr,
+                                          .connect = (uint32_t)sim_number("lazy", agreed(2))};
+    struct sluice_node *node = sluice_node_open(NULL, NULL, &attr, patience);
     uint64_t steps = sim_number("steps", agreed(1 + agreed(12)));
     bool well = works(node != NULL, "open");
     in_time(began, patience, "open");
