@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The heap of a process: what it has not freed is known, and it ends with the process. */
 #include <errno.h>
-#include <limits.h>
-#include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "calls.h"
 #include "report.h"
 #include "system.h"
-
-/* The most bytes that are filled in, so that what is not initialised, or freed, does harm. */
-enum { FILLED = 16384, FEW_RANKS = 16 };
 
 /*
  * The table of descriptors and that of names of scopes, which the library keeps for good. A table
@@ -20,58 +15,115 @@ enum { FILLED = 16384, FEW_RANKS = 16 };
  */
 enum { MAY_STAY = 2 };
 
+/* The most bytes that are filled in, so that what is not initialised, or freed, does harm. */
+enum { FILLED = 16384 };
+
 #define ALIVE UINT64_C(0x736c756963652121)
 
 struct sim_block {
     struct sim_block *next, **at;
-    void *memory; /* as the host gave it */
+    char *memory; /* where it begins, with this header */
     size_t bytes;
     uint64_t number;    /* of the allocation, in its process */
     const char *caller; /* in the module */
     uint64_t alive;
+    uint32_t class;
 };
 
-void sim_heap_begin(uint32_t ranks)
+/*
+ * Blocks of all processes lie in one range, from its begin on in each run, so that a run has the
+ * same addresses whatever ran before. A freed block goes to the list of its class.
+ */
+enum { SMALL = 1024, CLASSES = 512 };
+#define HEAP_BYTES (UINT64_C(1) << 38)
+#define KEPT_BYTES (UINT64_C(256) << 20)
+
+static char *heap, *heap_next, *heap_used; /* used: by this run or an earlier one */
+static struct sim_block *unused[CLASSES];
+
+void sim_heap_begin(void)
 {
-    mallopt(M_MMAP_MAX, INT_MAX);
-    /*
-     * Few ranks use memory again that was freed. For many, blocks of zeros are mapped, so that the
-     * host has no page of them that is not used: each rank has a ring for each other rank.
-     */
-    mallopt(M_MMAP_THRESHOLD, ranks > FEW_RANKS ? 8 << 10 : 32 << 20);
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    if (heap == NULL) {
+        heap = heap_used = sim_reserve(SIM_HEAP, HEAP_BYTES);
+        sim_require(mprotect(heap, HEAP_BYTES, PROT_READ | PROT_WRITE) == 0, "no heap: %m");
+    }
+    if (heap_next != NULL && (size_t)(heap_used - heap) > KEPT_BYTES) {
+        madvise(heap, (size_t)(heap_used - heap), MADV_DONTNEED);
+        heap_used = heap;
+    }
+    heap_next = heap;
+    memset(unused, 0, sizeof unused);
+}
+
+/* Rounds a size up to one of few: multiples of 16, then four steps for each power of two. */
+static uint32_t classify(size_t *bytes)
+{
+    uint32_t bits;
+    size_t step;
+    if (*bytes <= SMALL) {
+        *bytes = (*bytes + 15) & ~(size_t)15;
+        return (uint32_t)(*bytes / 16);
+    }
+    bits = 63 - (uint32_t)__builtin_clzll(*bytes - 1);
+    step = (size_t)1 << (bits - 2);
+    *bytes = (*bytes + step - 1) & ~(step - 1);
+    return SMALL / 16 + 4 * bits + (uint32_t)((*bytes - 1) >> (bits - 2) & 3);
+}
+
+/* Returns memory with room for a header and so many bytes, and whether it was used before. */
+static char *take(size_t bytes, uint32_t *class, bool *used)
+{
+    char *memory;
+    *class = classify(&bytes);
+    sim_require(*class < CLASSES && bytes < HEAP_BYTES - (size_t)(heap_next - heap),
+                "no memory for %zu bytes of a process", bytes);
+    if (unused[*class] != NULL) {
+        memory = unused[*class]->memory;
+        unused[*class] = unused[*class]->next;
+        *used = true;
+        return memory;
+    }
+    memory = heap_next;
+    *used = memory < heap_used;
+    heap_next += bytes;
+    heap_used = heap_next > heap_used ? heap_next : heap_used;
+    return memory;
 }
 
 static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *caller)
 {
     struct sim_process *process = sim_task->process;
-    size_t head = (sizeof(struct sim_block) + alignment - 1) & ~(alignment - 1);
     struct sim_block *block;
-    char *memory;
+    uint32_t class;
+    char *memory, *begin;
+    bool used;
     process->allocations++;
-    if (sim_fault_is_due("malloc")) {
+    if (sim_fault_is_due("malloc") || bytes > HEAP_BYTES / 2) {
         sim_error(ENOMEM);
         return NULL;
     }
-    if (bytes > SIZE_MAX / 2) {
-        sim_error(ENOMEM);
-        return NULL;
-    }
-    memory = zeroed ? calloc(1, head + bytes)
-                    : aligned_alloc(alignment, (head + bytes + alignment - 1) & ~(alignment - 1));
-    sim_require(memory != NULL, "no memory for %zu bytes of a process", bytes);
+    begin = take(sizeof *block + alignment + bytes, &class, &used);
+    memory = (char *)(((uintptr_t)begin + sizeof *block + alignment - 1) & ~(alignment - 1));
     if (!zeroed) {
-        memset(memory + head, 0xa5, bytes < FILLED ? bytes : FILLED);
+        memset(memory, 0xa5, bytes < FILLED ? bytes : FILLED);
+    } else if (used) {
+        memset(memory, 0, bytes);
     }
-    block = (struct sim_block *)(void *)(memory + head) - 1;
-    *block = (struct sim_block){process->blocks,      &process->blocks, memory, bytes,
-                                process->allocations, caller,           ALIVE};
+    block = (struct sim_block *)(void *)memory - 1;
+    *block = (struct sim_block){.next = process->blocks,
+                                .at = &process->blocks,
+                                .memory = begin,
+                                .bytes = bytes,
+                                .number = process->allocations,
+                                .caller = caller,
+                                .alive = ALIVE,
+                                .class = class};
     if (block->next != NULL) {
         block->next->at = &block->next;
     }
     process->blocks = block;
     process->bytes += bytes;
-    return memory + head;
+    return memory;
 }
 
 static struct sim_block *block_of(void *memory)
@@ -111,7 +163,8 @@ void sys_free(void *memory)
     }
     block->alive = 0;
     memset(memory, 0x5a, block->bytes < FILLED ? block->bytes : FILLED);
-    free(block->memory);
+    block->next = unused[block->class];
+    unused[block->class] = block;
 }
 
 void *sys_realloc(void *memory, size_t bytes)
@@ -154,16 +207,6 @@ ssize_t sys_getdelim(char **line, size_t *room, int delimiter, FILE *file)
 ssize_t sys_getline(char **line, size_t *room, FILE *file)
 {
     return sys_getdelim(line, room, '\n', file);
-}
-
-void sim_heap_free(struct sim_process *process)
-{
-    while (process->blocks != NULL) {
-        struct sim_block *block = process->blocks;
-        process->blocks = block->next;
-        free(block->memory);
-    }
-    process->bytes = 0;
 }
 
 /* Counts a block: 1, or 0 if a part of its table comes later, or too many if it is none. */

@@ -195,14 +195,31 @@ static void map_segment(const struct sim_module *module, char *base, const Elf64
     }
 }
 
+void *sim_reserve(enum sim_range range, size_t bytes)
+{
+    void *wanted = (void *)((uintptr_t)range << 43);
+    void *map = mmap(wanted, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    sim_require(map == wanted, "no %zu bytes of addresses at %p: %m", bytes, wanted);
+    return map;
+}
+
+enum { IMAGES = 1 << 14 };
+
 static struct sim_image *spares;
 static size_t spare_count, spare_room;
+static size_t image_count; /* in all */
+static char *images;
 
 static struct sim_image map_image(const struct sim_module *module)
 {
     struct sim_image image = {.module = module};
-    char *base = mmap(NULL, module->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    sim_require(base != MAP_FAILED, "no memory for an image");
+    char *base;
+    if (images == NULL) {
+        images = sim_reserve(SIM_IMAGES, IMAGES * module->bytes);
+    }
+    sim_require(image_count < IMAGES, "too many images");
+    base = images + image_count++ * module->bytes;
     for (int i = 0; i < module->segment_count; i++) {
         map_segment(module, base, &module->segments[i]);
     }

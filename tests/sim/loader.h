@@ -29,6 +29,12 @@ void sim_image_construct(const struct sim_image *image);
 void sim_image_free(struct sim_image *image);
 /* Returns the address of a name that the image exports, or NULL. */
 void *sim_image_find(const struct sim_image *image, const char *name);
+/* Ranges of addresses, each at the same place in every run. */
+enum sim_range { SIM_HEAP = 1, SIM_MAPS, SIM_STACKS, SIM_IMAGES };
+
+/* Reserves the first bytes of a range, which may not be touched yet. */
+void *sim_reserve(enum sim_range range, size_t bytes);
+
 /*
  * The thread-local variables of the task that runs: code finds them by an offset from the host's
  * thread, so a switch of tasks exchanges them.

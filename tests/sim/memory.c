@@ -246,6 +246,35 @@ static void remove_map(struct sim_process *process, char *from, size_t bytes)
     }
 }
 
+#define MAPS_BYTES (UINT64_C(1) << 42)
+
+static char *maps, *maps_next;
+
+void sim_maps_begin(void)
+{
+    if (maps == NULL) {
+        maps = sim_reserve(SIM_MAPS, MAPS_BYTES);
+    }
+    maps_next = maps;
+}
+
+/* Takes addresses that no mapping of this run has had. */
+static void *take_addresses(size_t bytes)
+{
+    char *taken = maps_next;
+    sim_require(bytes < MAPS_BYTES - (size_t)(taken - maps), "no addresses for mappings");
+    maps_next += bytes;
+    return taken;
+}
+
+/* Returns addresses, so that a later mapping of the host does not take them. */
+static int unmap(void *address, size_t bytes)
+{
+    void *map = mmap(address, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return map == address ? 0 : -1;
+}
+
 void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     const struct sim_object *object = NULL;
@@ -262,7 +291,11 @@ void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, o
             return MAP_FAILED;
         }
     }
-    map = mmap(address, bytes, protection, flags, object != NULL ? object->real : -1, offset);
+    if ((flags & MAP_FIXED) == 0) {
+        address = take_addresses(whole);
+    }
+    map = mmap(address, bytes, protection, flags | MAP_FIXED, object != NULL ? object->real : -1,
+               offset);
     if (map == MAP_FAILED) {
         sim_error(errno);
         return map;
@@ -276,7 +309,7 @@ int sys_munmap(void *address, size_t bytes)
 {
     sim_tick(1000);
     remove_map(sim_task->process, address, (bytes + 4095) & ~(size_t)4095);
-    return munmap(address, bytes) == 0 ? 0 : sim_error(errno);
+    return unmap(address, bytes) == 0 ? 0 : sim_error(errno);
 }
 
 int sys_madvise(void *address, size_t bytes, int advice)
@@ -322,7 +355,7 @@ ssize_t sys_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to
 void sim_maps_free(struct sim_process *process)
 {
     for (size_t i = 0; i < process->map_count; i++) {
-        munmap(process->maps[i].from, process->maps[i].bytes);
+        unmap(process->maps[i].from, process->maps[i].bytes);
     }
     process->map_count = 0;
 }

@@ -164,7 +164,6 @@ void sim_process_free(struct sim_process *process)
         sim_task_free(task);
     }
     sim_maps_free(process);
-    sim_heap_free(process);
     sim_image_free(&process->image);
     free(process->descriptors);
     free(process->maps);

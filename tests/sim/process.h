@@ -86,9 +86,13 @@ void sim_polls_end(struct sim_process *process);
 void sim_descriptors_close(struct sim_process *process);
 void sim_descriptors_list(const struct sim_process *process);
 uint32_t sim_descriptors_open(const struct sim_process *process);
-/* Prepares for a run of that many ranks. */
-void sim_heap_begin(uint32_t ranks);
-void sim_heap_free(struct sim_process *process);
+/*
+ * A run begins: memory, mappings and stacks have the addresses that they had in each other run,
+ * because the order of addresses may decide what a program does.
+ */
+void sim_heap_begin(void);
+void sim_maps_begin(void);
+void sim_stacks_begin(void);
 /* Returns which blocks are in the heap, or NULL if these are only what the library may keep. */
 const char *sim_heap_leaks(const struct sim_process *process);
 void sim_maps_free(struct sim_process *process);

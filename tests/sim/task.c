@@ -9,7 +9,7 @@
 #include "random.h"
 #include "report.h"
 
-enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096, SPARE_STACKS = 64 };
+enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096, STACKS = 1 << 16 };
 
 /* Hosts have been up for a while. */
 #define FIRST_MOMENT INT64_C(100000000000)
@@ -23,8 +23,8 @@ static uint64_t orders, turns, most_turns;
 static int64_t event_time, most_time;
 static void *scheduler_sp;
 static bool stopped;
-static void *spare_stacks[SPARE_STACKS];
-static int spare_count;
+static char *stacks, *spare_stacks[STACKS];
+static int stack_count, mapped_count, spare_count; /* of this run, of all runs, not in use */
 
 int64_t sim_time(void)
 {
@@ -204,15 +204,28 @@ static void take_turn(struct sim_event *event)
     enter(task, &scheduler_sp);
 }
 
-static void *make_stack(void)
+void sim_stacks_begin(void)
+{
+    if (stacks == NULL) {
+        stacks = sim_reserve(SIM_STACKS, (size_t)STACKS * STACK_BYTES);
+    }
+    stack_count = spare_count = 0;
+}
+
+static char *make_stack(void)
 {
     char *stack;
     if (spare_count > 0) {
         return spare_stacks[--spare_count];
     }
-    stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    sim_require(stack != MAP_FAILED, "no memory for a stack");
-    sim_require(mprotect(stack, GUARD_BYTES, PROT_NONE) == 0, "no guard of a stack");
+    sim_require(stack_count < STACKS, "too many threads");
+    stack = stacks + (size_t)stack_count++ * STACK_BYTES;
+    if (stack_count > mapped_count) {
+        mapped_count = stack_count;
+        sim_require(
+            mprotect(stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES, PROT_READ | PROT_WRITE) == 0,
+            "no memory for a stack: %m");
+    }
     return stack;
 }
 
@@ -227,7 +240,7 @@ struct sim_task *sim_task_start(struct sim_process *process, void *(*run)(void *
     task->argument = argument;
     task->stack = make_stack();
     /* The first switch pops six registers and returns to begin(), the stack as after a call. */
-    sp = (void **)((char *)task->stack + STACK_BYTES) - 1;
+    sp = (void **)(void *)(task->stack + STACK_BYTES) - 1;
     *--sp = (void *)begin;
     sp -= 6;
     memset(sp, 0, 6 * sizeof *sp);
@@ -244,15 +257,7 @@ void sim_task_end(struct sim_task *task)
     sim_event_clear(&task->turn);
     task->ended = true;
     task->blocked = false;
-    if (spare_count < SPARE_STACKS) {
-        spare_stacks[spare_count++] = task->stack;
-    } else if (task != sim_task) {
-        munmap(task->stack, STACK_BYTES);
-    } else {
-        /* The task uses its stack until the switch below, so a spare one goes instead. */
-        munmap(spare_stacks[0], STACK_BYTES);
-        spare_stacks[0] = task->stack;
-    }
+    spare_stacks[spare_count++] = task->stack;
     task->stack = NULL;
     if (task == sim_task) {
         leave();

@@ -32,7 +32,8 @@ struct sim_task {
     struct sim_event turn; /* the first field */
     struct sim_process *process;
     struct sim_task *next; /* of the process */
-    void *stack, *sp;
+    char *stack;
+    void *sp;
     int64_t now;
     int error;                     /* its errno */
     char variables[SIM_TLS_BYTES]; /* its thread-local ones, while it does not run */

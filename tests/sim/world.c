@@ -290,7 +290,9 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     world.processes = calloc(world.ranks, sizeof(struct sim_process *));
     world.streams = calloc(world.ranks, sizeof *world.streams);
     sim_require(world.processes != NULL && world.streams != NULL, "no memory for ranks");
-    sim_heap_begin(world.ranks);
+    sim_heap_begin();
+    sim_maps_begin();
+    sim_stacks_begin();
     sim_gather_begin(world.ranks);
     sim_hosts_make(plan->hosts != 0 ? plan->hosts
                                     : 1 + (uint32_t)sim_below(SIM_SYSTEM, world.ranks));
