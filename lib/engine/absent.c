@@ -26,6 +26,11 @@ static int check_attr(const struct slu_engine *engine)
                           "sluice_channel_attr.arrival_tags is %u: a lazy node counts no "
                           "arrivals",
                           engine->arrival_tags);
+    if (engine->pool_limits.depth > 0)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.receive_pool is %u: a lazy node has no pool of "
+                          "receives",
+                          engine->pool_limits.depth);
     return 0;
 }
 
@@ -69,7 +74,7 @@ int slu_engine_use_lazy(struct slu_engine *engine, struct slu_lazy *lazy, uint32
 static void forget(struct slu_engine *engine, struct slu_peer *fresh)
 {
     engine->transport->cq_leave(engine->cq);
-    slu_index_destroy(fresh);
+    slu_index_destroy(engine, fresh);
     engine->transport->cq_enter(engine->cq);
 }
 
