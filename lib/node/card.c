@@ -9,7 +9,7 @@
  *    36  port (2), number of addresses (2)
  *    40  key (32)
  *    72  addresses: family (2), zeros (2), IP (16) each
- *   188  checksum of all before it: FNV-1a, against accidents, not attackers
+ *   156  checksum of all before it: FNV-1a, against accidents, not attackers
  *
  * Unused bytes are zero; versions.h has the rule for new fields. A rank that could not open its
  * node sends a failure instead: the same head, a positive errno value (4), and the reason as text.

@@ -10,10 +10,10 @@
 
 #include "endpoint/endpoint.h"
 
-#define SLU_CARD_BYTES 192
+#define SLU_CARD_BYTES 160
 #define SLU_CARD_KEY_BYTES 32
 #define SLU_CARD_ADDRESSES 4
-#define SLU_CARD_TEXT 176
+#define SLU_CARD_TEXT 148
 
 struct slu_card {
     uint32_t rank, ranks;
