@@ -232,7 +232,19 @@ static int check_mark(struct slu_group *group, uint32_t rank)
     return fail_aborted(group, quitter, culprit, read_reason(node, rank));
 }
 
-/* A rank that this one has not used yet is left out: a mark of it comes by those that it uses. */
+/*
+ * Tells whether a rank of a lazy node can have written nothing here: neither side has connected to
+ * the other. Looking at its block would only touch memory.
+ */
+static bool is_unconnected(const struct sluice_node *node, uint32_t rank)
+{
+    const struct slu_engine *engine = slu_node_engine(node);
+
+    return slu_node_is_absent(node, rank) &&
+           slu_deferred_state(engine->cq->deferred, rank) == SLU_DEFERRED_NONE;
+}
+
+/* If such a rank gives up, others that it is connected to pass that on. */
 int slu_abort_check_marks(struct slu_group *group)
 {
     int error = 0;
@@ -240,7 +252,7 @@ int slu_abort_check_marks(struct slu_group *group)
     for (uint32_t i = 0; i < group->count && error == 0; i++) {
         uint32_t rank = slu_group_rank(group, i);
 
-        if (i != group->self && !slu_node_is_absent(group->node, rank))
+        if (i != group->self && !is_unconnected(group->node, rank))
             error = check_mark(group, rank);
     }
     return error;

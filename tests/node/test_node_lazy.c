@@ -117,6 +117,26 @@ TEST(barriers_use_few_connections)
     lazy_try(8, &lazy, meet_in_tree);
 }
 
+/* A rank comes late to its first barrier: those that waited have given up, and it learns that. */
+static void come_late(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    if (rank == 0) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(200)), -ETIMEDOUT, "rank 1");
+    }
+    ranks_meet(ranks);
+    if (rank == 1) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, LONG), -ECANCELED, "rank 0 gave up");
+    }
+    ranks_reset(ranks, rank);
+    node_meets(node, NULL, 0);
+}
+
+TEST(a_late_rank_learns_that_others_gave_up)
+{
+    lazy_try(2, &lazy, come_late);
+}
+
 /* Unpolled requests of all kinds are posted before there is a connection, and complete after. */
 static void post_unpolled(struct ranks *ranks, uint32_t rank)
 {
@@ -360,7 +380,7 @@ static void work_in_process(struct rank *rank)
     process_close(&process);
 }
 
-TEST(processes_connect_at_first_use, .group = "processes")
+TEST(processes_connect_at_first_use, .group = "processes", .unless = device_is_pretend)
 {
     group_run(2, work_in_process, NULL, 40);
     group_run(5, work_in_process, NULL, 40);
@@ -398,7 +418,7 @@ static void lose_unused_rank(struct rank *rank)
     process_close(&process);
 }
 
-TEST(a_rank_that_is_gone_fails_alone, .group = "processes")
+TEST(a_rank_that_is_gone_fails_alone, .group = "processes", .unless = device_is_pretend)
 {
     group_run(3, lose_unused_rank, NULL, 40);
 }
@@ -424,7 +444,7 @@ static void open_in_vain(struct rank *rank)
     sluice_context_close(context);
 }
 
-TEST(all_learn_why_a_rank_could_not_open, .group = "processes")
+TEST(all_learn_why_a_rank_could_not_open, .group = "processes", .unless = device_is_pretend)
 {
     group_run(3, open_in_vain, NULL, 40);
 }
