@@ -64,7 +64,7 @@ struct sluice_port_info {
     uint32_t size;         /* set to sizeof(struct sluice_port_info) by the caller */
     uint32_t port;         /* its number, from 1 */
     uint32_t state;        /* enum sluice_port_state */
-    uint32_t active;       /* 1: it is active and has an address; else 0 */
+    uint32_t active;       /* 1: it is active, has an address and is not iWARP; else 0 */
     uint32_t link_layer;   /* enum sluice_link_layer of context.h */
     uint32_t lid;          /* InfiniBand: local identifier; else 0 */
     uint32_t sm_lid;       /* InfiniBand: that of the subnet manager; else 0 */

@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "base/descriptor.h"
+#include "base/thread.h"
 #include "transport/verbs/device/fork.h"
 
 /* Reasons of a rejection, with the numbers of the InfiniBand CM. */
@@ -348,10 +351,63 @@ int slu_cm_route(struct slu_cm *cm, int64_t until)
                : fail_step("find a route to it");
 }
 
-/* iWARP makes its TCP connection in this call, and returns why there is none. */
-int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param)
+/* A request that a thread of its own sends. */
+struct asking {
+    struct rdma_cm_id *id;
+    struct rdma_conn_param *param;
+    int error; /* errno value */
+};
+
+static void *run_asking(void *argument)
 {
-    if (slu_rdma.connect(cm->id, param) == 0)
+    struct asking *asking = argument;
+
+    asking->error = slu_rdma.connect(asking->id, asking->param) == 0 ? 0 : errno;
+    return NULL;
+}
+
+/* Returns whether the thread has ended in time; it is joined then. */
+static bool has_joined(pthread_t thread, int64_t until)
+{
+    const struct timespec time = {.tv_sec = until / SLUICE_S(1), .tv_nsec = until % SLUICE_S(1)};
+
+    if (until == INT64_MAX)
+        return pthread_join(thread, NULL) == 0;
+    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &time) == 0;
+}
+
+/*
+ * Sends a request of iWARP, for which the kernel makes a TCP connection and waits for it, two minutes
+ * if the host is silent. Only a signal ends that, which a cancellation is; so a thread waits. Returns
+ * an errno value.
+ */
+static int ask_iwarp(struct slu_cm *cm, struct rdma_conn_param *param, int64_t until)
+{
+    struct asking asking = {.id = cm->id, .param = param, .error = ETIMEDOUT};
+    pthread_t thread;
+    int error = slu_thread_start(&thread, "sluice-connect", run_asking, &asking);
+
+    if (error != 0)
+        return error == EAGAIN ? ENOMEM : error;
+    if (!has_joined(thread, until)) {
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    return asking.error;
+}
+
+static int ask(struct slu_cm *cm, struct rdma_conn_param *param, int64_t until)
+{
+    if (cm->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP)
+        return ask_iwarp(cm, param, until);
+    return slu_rdma.connect(cm->id, param) == 0 ? 0 : errno;
+}
+
+/* iWARP reports here, and not by an event, why there is no TCP connection. */
+int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param, int64_t until)
+{
+    errno = ask(cm, param, until);
+    if (errno == 0)
         return 0;
     if (errno != ECONNREFUSED && errno != ETIMEDOUT)
         return fail_step("send a request to it");

@@ -81,7 +81,7 @@ struct slu_cm *slu_cm_make(struct rdma_event_channel *events);
 /* Start the steps of a dialer. The state says when each is done. until: an absolute time. */
 int slu_cm_find(struct slu_cm *cm, const struct slu_address *address, int64_t until);
 int slu_cm_route(struct slu_cm *cm, int64_t until);
-int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param);
+int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param, int64_t until);
 /* Completes a dialed connection whose queue pair is ready: it is then connected. */
 int slu_cm_confirm(struct slu_cm *cm);
 /* Answers a request whose queue pair is ready. CONNECTED comes later, by an event. */

@@ -141,7 +141,7 @@ static int ask(struct call *call, struct slu_cm *cm, uint32_t index,
         return error;
     param = slu_rdmacm_param(call->joint, index, NULL, call->options->own);
     call->used_up = call->iwarp;
-    error = slu_cm_ask(cm, &param);
+    error = slu_cm_ask(cm, &param, until);
     return error < 0
                ? fail_step(call, error, address)
                : await(call, cm, call->iwarp ? SLU_CM_CONNECTED : SLU_CM_ANSWERED, address, until);

@@ -408,6 +408,20 @@ TEST(attempts_are_repeated)
     sides_close(&sides);
 }
 
+/* TCP would try for two minutes. The address belongs to the network, and to no host. */
+TEST(silent_host_holds_up_no_longer_than_the_deadline)
+{
+    struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
+    struct sides sides;
+    sides_open(&sides);
+    struct span span = span_begin();
+    require_null(
+        sluice_connect("rdmacm:192.0.2.77:7471", sides.pds[0], NULL, &options, SLUICE_MS(500)),
+        ETIMEDOUT, "192.0.2.77:7471 does not answer");
+    require(span_since(span).fair < SLUICE_S(3), "it took longer");
+    sides_close(&sides);
+}
+
 /* Peers of a multichannel: lists to all of them, and one that leaves. */
 TEST(peers_of_a_multichannel)
 {

@@ -143,8 +143,8 @@ TEST(device)
 }
 
 /*
- * iWARP is taken only by its name. This device has no GID, and endpoints connect nothing. The limits of siw
- * are those that its kernel module can keep.
+ * iWARP is taken only by its name. This device has no GID, and endpoints connect nothing on it. The
+ * limits of siw are those that its kernel module can keep.
  */
 TEST(iwarp)
 {

@@ -53,7 +53,7 @@ static void dialer_ask(struct dialer *dialer, const struct sluice_listener *list
     dialer->cm = made(slu_cm_make(dialer->events));
     dialer_step(dialer, slu_cm_find(dialer->cm, &to, INT64_MAX), SLU_CM_FOUND);
     dialer_step(dialer, slu_cm_route(dialer->cm, INT64_MAX), SLU_CM_ROUTED);
-    dialer_step(dialer, slu_cm_ask(dialer->cm, &param), SLU_CM_ROUTED);
+    dialer_step(dialer, slu_cm_ask(dialer->cm, &param, INT64_MAX), SLU_CM_ROUTED);
 }
 
 static void dialer_leave(struct dialer *dialer)
