@@ -377,9 +377,9 @@ static bool has_joined(pthread_t thread, int64_t until)
 }
 
 /*
- * Sends a request of iWARP, for which the kernel makes a TCP connection and waits for it, two minutes
- * if the host is silent. Only a signal ends that, which a cancellation is; so a thread waits. Returns
- * an errno value.
+ * Sends a request of iWARP, for which the kernel makes a TCP connection and waits for it: two
+ * minutes if the host is silent. Only a signal ends that wait, as a cancellation does, so a thread
+ * waits. Returns an errno value.
  */
 static int ask_iwarp(struct slu_cm *cm, struct rdma_conn_param *param, int64_t until)
 {

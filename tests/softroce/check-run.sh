@@ -49,7 +49,9 @@ wrong_arguments() {
     refuses '--netem needs --hosts 2' --netem 'loss 1%' true &&
     refuses '--hosts 2 needs a command' --hosts 2 &&
     refuses '--hosts needs a value' --hosts &&
-    refuses '--chosen is of the suite' --chosen true
+    refuses '--chosen is of the suite' --chosen true &&
+    refuses 'not rxe0 or siw0: mlx5_0' --device mlx5_0 true &&
+    refuses 'not for that of --backports' --device siw0 --backports true
 }
 
 # This folder is none that has a suite.
