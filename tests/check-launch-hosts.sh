@@ -97,6 +97,9 @@ if unshare -m -n true 2>/dev/null && have ip; then
     ranks_of 3 unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec "$@"' - \
       "$launch" -n 3 "$ranks"
   }
+  no_network() {
+    ranks_of 4 unshare -n "$launch" -n 4 "$ranks"
+  }
   nothing_writable() {
     TMPDIR=/nowhere ranks_of 3 unshare -m sh -c 'for folder in /tmp /dev/shm /run; do
         mount --bind $folder $folder && mount -o remount,bind,ro $folder || exit 1
@@ -107,6 +110,7 @@ if unshare -m -n true 2>/dev/null && have ip; then
   else
     skip 'a loopback interface of ::1 alone' 'no IPv6'
   fi
+  check 'a network namespace without any address' no_network
   check 'neither /tmp nor another folder can be written' nothing_writable
 else
   skip 'hosts that lack something' 'namespaces are not allowed, or there is no ip'
@@ -149,9 +153,11 @@ case \$host in
   *0.2) [ -z "\${3:-}" ] || enter="nsenter -t \$3 -n" ;;
   *) echo "no route to host \$host" >&2; exit 255 ;;
 esac
+rm -f "$tmp/in.\$host" "$tmp/out.\$host"
 echo 'Welcome, sluice-launch: frames'
 setsid -w sh -c 'echo \$\$ >"$tmp/in.'\$host'"; exec cat' |
   { env -i PATH="\$PATH" TEST_RUN=1 setsid -w \$enter sh -c "\$1" 2>>"$tmp/far"
+    until [ -s "$tmp/in.\$host" ]; do sleep 0.1; done
     kill -KILL "\$(cat "$tmp/in.\$host")"; } |
   setsid -w sh -c 'echo \$\$ >"$tmp/out.'\$host'"; exec cat'
 END

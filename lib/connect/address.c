@@ -5,15 +5,21 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/async_call.h"
+#include "base/bytes.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/macros.h"
+#include "connect/identity.h"
+
+/* A Unix socket as text: @ and the digits of its number. */
+#define UNIX_DIGITS 16
 
 /* A query for the addresses of a host name. */
 struct query {
@@ -28,6 +34,21 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
+static bool is_unix(const char *text)
+{
+    return text[0] == '@' && strlen(text) == 1 + UNIX_DIGITS &&
+           strspn(text + 1, "0123456789abcdef") == UNIX_DIGITS;
+}
+
+bool slu_host_port_is_unix(const struct slu_host_port *place, struct slu_address *address)
+{
+    if (place->port[0] != '\0')
+        return false;
+    *address = (struct slu_address){.family = SLU_FAMILY_UNIX};
+    slu_put(address->ip, strtoull(place->host + 1, NULL, 16), 8);
+    return true;
+}
+
 int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *place)
 {
     const char *host = text;
@@ -35,6 +56,11 @@ int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *pl
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
     uint32_t port;
 
+    if ((may & SLU_HOST_PORT_UNIX) != 0 && is_unix(text)) {
+        *place = (struct slu_host_port){0};
+        memcpy(place->host, text, 1 + UNIX_DIGITS);
+        return 0;
+    }
     if (colon == NULL || length >= sizeof place->host)
         return -EINVAL;
     if (length > 2 && text[0] == '[' && colon[-1] == ']') {
@@ -187,10 +213,20 @@ uint32_t slu_addresses_of(const struct addrinfo *list, struct slu_address *addre
     return count;
 }
 
+static uint64_t unix_number(const struct slu_address *address)
+{
+    uint64_t number;
+
+    slu_get(address->ip, &number, 8);
+    return number;
+}
+
 const char *slu_address_ip(const struct slu_address *address, char text[SLU_ADDRESS_IP])
 {
     if (address->family == 0)
         snprintf(text, SLU_ADDRESS_IP, "an unknown address");
+    else if (address->family == SLU_FAMILY_UNIX)
+        snprintf(text, SLU_ADDRESS_IP, "@%016" PRIx64, unix_number(address));
     else
         inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->ip, text, SLU_ADDRESS_IP);
     return text;
@@ -201,6 +237,10 @@ const char *slu_address_text(const struct slu_address *address, char text[SLU_AD
     char ip[SLU_ADDRESS_IP], scope[12] = "";
 
     slu_address_ip(address, ip);
+    if (address->family == SLU_FAMILY_UNIX) {
+        snprintf(text, SLU_ADDRESS_TEXT, "%s", ip);
+        return text;
+    }
     if (address->scope != 0)
         snprintf(scope, sizeof scope, "%%%u", address->scope);
     snprintf(text, SLU_ADDRESS_TEXT, address->family == 6 ? "[%s%s]:%u" : "%s%s:%u", ip, scope,
@@ -232,6 +272,8 @@ socklen_t slu_address_to(const struct slu_address *address, struct sockaddr_stor
     struct sockaddr_in *in4 = (struct sockaddr_in *)storage;
 
     memset(storage, 0, sizeof *storage);
+    if (address->family == SLU_FAMILY_UNIX)
+        return slu_identity_name(unix_number(address), (struct sockaddr_un *)storage);
     if (address->family == 6) {
         in6->sin6_family = AF_INET6;
         in6->sin6_port = htons(address->port);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a peer listens, as text: "host:port", "[::1]:port" or ":port"; and its addresses. */
+/*
+ * Where a peer listens, as text: "host:port", "[::1]:port" or ":port"; or "@0123456789abcdef", which
+ * is a Unix socket without a file. And its addresses.
+ */
 #ifndef SLU_CONNECT_ADDRESS_H
 #define SLU_CONNECT_ADDRESS_H
 
@@ -12,16 +15,21 @@
 
 struct slu_host_port {
     char host[256]; /* empty: all addresses of this host */
-    char port[6];
+    char port[6];   /* empty: host is a Unix socket */
 };
 
 /* Allows an empty host, and port 0. */
 #define SLU_HOST_PORT_LISTEN 1U
+/* Allows a Unix socket. */
+#define SLU_HOST_PORT_UNIX 2U
 /*
  * Parses "host:port". Returns 0; or without a text -EINVAL, or -ERANGE for a number that is no
  * port.
  */
 int slu_host_port_parse(const char *text, uint32_t may, struct slu_host_port *place);
+
+/* Tells whether this is a Unix socket, and sets its address. */
+bool slu_host_port_is_unix(const struct slu_host_port *place, struct slu_address *address);
 
 /*
  * Resolves the host, for freeaddrinfo(3). Returns 0; -ENOENT if it has no address, or -ETIMEDOUT if
@@ -46,10 +54,13 @@ int slu_address_check_scope(const struct slu_address *address, const char *name)
 /* Converts an address. An IPv4 address mapped into IPv6 becomes an IPv4 address. */
 struct slu_address slu_address_of(const struct sockaddr *sockaddr);
 bool slu_address_equal(const struct slu_address *a, const struct slu_address *b);
-/* Writes "192.0.2.1:7471", or "[fe80::1%2]:7471" with the index of an interface; returns text. */
+/*
+ * Writes "192.0.2.1:7471", "[fe80::1%2]:7471" with the index of an interface, or a Unix socket;
+ * returns text.
+ */
 #define SLU_ADDRESS_TEXT 64
 const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT]);
-/* Writes the IP address alone; returns text. */
+/* Writes the IP address alone, or the Unix socket; returns text. */
 #define SLU_ADDRESS_IP 46
 const char *slu_address_ip(const struct slu_address *address, char text[SLU_ADDRESS_IP]);
 /* Return the address of a socket, and of its peer; family 0 if it has no IP address. */

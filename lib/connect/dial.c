@@ -90,10 +90,13 @@ void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char 
 }
 
 /* Returns 1 if the socket is connected, 0 if not yet, or a negative errno value. */
-static int finish_connect(int fd)
+static int finish_connect(int fd, bool unix_socket)
 {
     struct slu_address own = slu_address_of_own(fd), peer = slu_address_of_peer(fd);
 
+    /* A Unix socket is connected at once. */
+    if (peer.family == 0 && unix_socket)
+        return 1;
     if (peer.family == 0)
         return -slu_stream_error(fd);
     /* A socket can connect to itself if no process listens at its port. */
@@ -123,7 +126,7 @@ bool slu_dial_event(struct slu_dial *dial, uint32_t index)
 
     if (index >= dial->count || attempt->state != SLU_DIAL_CONNECTING)
         return index < dial->count && attempt->state == SLU_DIAL_UP;
-    result = finish_connect(attempt->fd);
+    result = finish_connect(attempt->fd, attempt->address.family == SLU_FAMILY_UNIX);
     if (result < 0)
         slu_dial_fail(dial, index, -result, NULL);
     if (result <= 0)

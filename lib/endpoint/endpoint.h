@@ -26,9 +26,12 @@
 /* It receives from a pool: a message that cannot be early is announced, and waits for a receive. */
 #define SLU_KNOWS_WANT 2
 
+/* The family of a Unix socket, whose name is made of the first 8 bytes of ip; in no endpoint. */
+#define SLU_FAMILY_UNIX 1
+
 /* An IP address and TCP port. */
 struct slu_address {
-    uint16_t family; /* 0: unused; 4 or 6 */
+    uint16_t family; /* 0: unused; 4 or 6, or SLU_FAMILY_UNIX */
     uint16_t port;   /* host byte order */
     uint8_t ip[16];  /* network byte order; IPv4 in the first 4 */
     uint32_t scope;  /* of a link-local address: the interface index; only valid on its host */

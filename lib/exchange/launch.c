@@ -148,8 +148,10 @@ int slu_launch_check_root(const char *root, const char *source)
 {
     struct slu_host_port place;
 
-    if (slu_host_port_parse(root, 0, &place) < 0)
-        return slu_fail(EINVAL, "%s is '%.128s', must be host:port, with a port of 1 to 65535",
+    if (slu_host_port_parse(root, SLU_HOST_PORT_UNIX, &place) < 0)
+        return slu_fail(EINVAL,
+                        "%s is '%.128s', must be host:port, with a port of 1 to 65535, or @ and 16 "
+                        "digits of a Unix socket",
                         source, root);
     return 0;
 }

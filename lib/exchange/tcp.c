@@ -112,7 +112,7 @@ static int find_places(struct tcp *tcp, const struct slu_launch *launch)
     for (uint32_t i = 0; i < tcp->place_count; i++) {
         const char *root = i == 0 ? tcp->root : launch->roots[i];
 
-        if (slu_host_port_parse(root, 0, &tcp->places[i]) < 0)
+        if (slu_host_port_parse(root, SLU_HOST_PORT_UNIX, &tcp->places[i]) < 0)
             return slu_fail(EINVAL, "root \"%s\" is not host:port, or [1:2::3]:port for IPv6",
                             root);
     }

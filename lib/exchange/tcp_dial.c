@@ -36,8 +36,14 @@ static int find_addresses(struct search *search)
         int64_t late = dial->count == 0 ? search->until : slu_after(SLUICE_S(1));
         struct addrinfo *list = NULL;
         const char *why;
-        int error = slu_host_port_resolve(&search->tcp->places[i], slu_earlier(late, search->until),
-                                          &list, &why);
+        int error;
+
+        if (slu_host_port_is_unix(&search->tcp->places[i], &addresses[0])) {
+            slu_dial_add(dial, &addresses[0]);
+            continue;
+        }
+        error = slu_host_port_resolve(&search->tcp->places[i], slu_earlier(late, search->until),
+                                      &list, &why);
 
         if (error < 0 && why == NULL)
             return error;

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "base/bytes.h"
 #include "connect/dial.h"
 #include "connect/stream.h"
 #include "exchange/tcp.h"
@@ -56,7 +57,7 @@ const char *slu_tcp_name_error(const struct slu_host_port *place)
     const char *why;
     int error;
 
-    if (!is_for_all(place->host))
+    if (place->port[0] == '\0' || !is_for_all(place->host))
         return NULL;
     error = slu_host_port_resolve(place, slu_after(NAME_TIME), &list, &why);
     if (error == 0)
@@ -83,10 +84,29 @@ static int listen_at(const struct slu_host_port *place)
     return fd;
 }
 
+/* Ranks of one host can meet without a network. */
+static int listen_unix(const struct slu_address *address)
+{
+    char text[SLU_ADDRESS_TEXT];
+    uint64_t number;
+    int fd;
+
+    slu_get(address->ip, &number, 8);
+    fd = slu_stream_listen_here(number);
+    return fd >= 0 ? fd
+                   : slu_fail(-fd, "rank 0 cannot listen at the Unix socket %s: %s",
+                              slu_address_text(address, text), strerrordesc_np(-fd));
+}
+
 int slu_tcp_listen(const struct slu_host_port *place, const char *source)
 {
-    int fd = is_for_all(place->host) ? slu_stream_listen_all((uint16_t)atoi(place->port))
-                                     : listen_at(place);
+    struct slu_address address;
+    int fd;
+
+    if (slu_host_port_is_unix(place, &address))
+        return listen_unix(&address);
+    fd = is_for_all(place->host) ? slu_stream_listen_all((uint16_t)atoi(place->port))
+                                 : listen_at(place);
 
     return fd < 0 ? fail_listen(place, -fd, source) : fd;
 }

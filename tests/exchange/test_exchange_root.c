@@ -123,6 +123,36 @@ TEST(a_root_that_others_know)
     require_all_ok(&parties);
 }
 
+static void call_all(struct party *party)
+{
+    party_calls(party, 1000);
+}
+
+/* Ranks of one host need no network: they meet at a Unix socket. */
+TEST(a_unix_socket)
+{
+    struct parties parties, others;
+    char root[24];
+    snprintf(root, sizeof(root), "@%016llx", (unsigned long long)clock_now() << 20 | getpid());
+    parties_make(&parties, 3, LONG);
+    for (int i = 0; i < 3; i++) {
+        parties.party[i].attr.root = root;
+    }
+    parties.party[0].delay = SLUICE_MS(100);
+    parties_run(&parties, call_all);
+    require_all_ok(&parties);
+    parties_make(&parties, 2, SLUICE_S(2));
+    parties.party[0].attr.root = parties.party[1].attr.root = root;
+    parties.party[1].absent = true;
+    others = parties;
+    others.party[0].delay = SLUICE_MS(500);
+    parties_start(&parties, NULL);
+    parties_run(&others, NULL);
+    parties_join(&parties);
+    party_require(&others.party[0], -EADDRINUSE, "Unix socket @ in use");
+    party_require(&parties.party[0], -ETIMEDOUT, "rank 1");
+}
+
 static atomic_bool answered;
 
 /* Replaces getaddrinfo() of the C library: the name server of one name does not answer. */

@@ -350,9 +350,11 @@ TEST(several)
 
 TEST(roots)
 {
-    static const char *const wrong[] = {"host",  "host:", ":1",   "host:0", "host:65536",
-                                        "1:2:3", "[::1]", "[]:1", "host:1x"};
-    static const char *const right[] = {"host:1", "10.0.0.1:65535", "[::1]:80", "a.b-c_d:22"};
+    static const char *const wrong[] = {
+        "host",  "host:", ":1",      "host:0",           "host:65536",         "1:2:3",
+        "[::1]", "[]:1",  "host:1x", "@0123456789abcde", "@0123456789abcdef0", "@0123456789ABCDEF"};
+    static const char *const right[] = {"host:1", "10.0.0.1:65535", "[::1]:80", "a.b-c_d:22",
+                                        "@0123456789abcdef"};
     char words[128];
     for (size_t i = 0; i < COUNT(wrong); i++) {
         snprintf(words, sizeof(words), "SLUICE_RANK=0 SLUICE_RANKS=1 SLUICE_ROOT=%s", wrong[i]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames that launchers send each other (tools/launch/frame.h): the input is a stream of them. What
- * is taken is within its limits, and is encoded to the same bytes again; nothing is read beyond the
- * body of a frame, which has a place of its own for this.
+ * Frames that launchers send each other (tools/launch/frame.h): the input is a stream of them. A
+ * frame that is taken is within its limits, and is encoded to the same bytes again; nothing is read
+ * beyond its body, which has a place of its own for this.
  */
 #include <signal.h>
 #include <stdlib.h>

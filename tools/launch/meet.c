@@ -51,32 +51,51 @@ void publish_secret(struct launcher *launcher)
     setenv("SLUICE_SECRET_FILE", path, 1);
 }
 
-/* Returns whether nothing listens at this port of the address. */
-static bool is_free(int family, const void *address, uint32_t port)
+/* Writes the address, with a port. Returns its length. */
+static socklen_t write_address(const char *ip, uint32_t port, struct sockaddr_storage *storage)
 {
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), bound;
+    struct sockaddr_in *four = (struct sockaddr_in *)storage;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)storage;
 
-    if (family == AF_INET)
-        memcpy(&four.sin_addr, address, sizeof four.sin_addr);
-    else
-        memcpy(&six.sin6_addr, address, sizeof six.sin6_addr);
-    bound = family == AF_INET ? bind(fd, (struct sockaddr *)&four, sizeof four)
-                              : bind(fd, (struct sockaddr *)&six, sizeof six);
+    *storage = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, ip, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons((uint16_t)port);
+        return sizeof *four;
+    }
+    inet_pton(AF_INET6, ip, &six->sin6_addr);
+    six->sin6_family = AF_INET6;
+    six->sin6_port = htons((uint16_t)port);
+    return sizeof *six;
+}
+
+/* Tells whether a rank can listen there, and with reach, whether others can connect. */
+static bool is_free(const char *ip, uint32_t port, bool reach)
+{
+    struct sockaddr_storage address;
+    socklen_t length = write_address(ip, port, &address);
+    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), other = -1;
+    bool result = bind(fd, (struct sockaddr *)&address, length) == 0;
+
+    /* An interface that is down has addresses, too. */
+    if (result && reach) {
+        other = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        result = listen(fd, 1) == 0 && connect(other, (struct sockaddr *)&address, length) == 0;
+        close(other);
+    }
     close(fd);
-    return bound == 0;
+    return result;
 }
 
 /* Returns a free port of the address, or 0. */
-static uint32_t try_ports(int family, const void *address)
+static uint32_t try_ports(const char *ip, bool reach)
 {
     for (int i = 0; i < TRIES; i++) {
         uint32_t port;
 
         fill_random(&port, sizeof port);
         port = FIRST_PORT + port % PORTS;
-        if (is_free(family, address, port))
+        if (is_free(ip, port, reach))
             return port;
     }
     return 0;
@@ -84,28 +103,26 @@ static uint32_t try_ports(int family, const void *address)
 
 uint32_t find_port(void)
 {
-    struct in_addr any = {.s_addr = INADDR_ANY};
-    uint32_t port = try_ports(AF_INET6, &in6addr_any);
+    uint32_t port = try_ports("::", false);
 
-    return port != 0 ? port : try_ports(AF_INET, &any);
+    return port != 0 ? port : try_ports("0.0.0.0", false);
 }
 
-/* A host may have one of the two loopback addresses alone. */
+/* A host may have one of the two loopback addresses alone, or none: then ranks need no network. */
 void find_local_root(char *root, size_t size)
 {
-    struct in_addr four = {.s_addr = htonl(INADDR_LOOPBACK)};
-    uint32_t port = try_ports(AF_INET, &four);
+    uint32_t port = try_ports("127.0.0.1", true), number[2];
 
     if (port != 0) {
         snprintf(root, size, "127.0.0.1:%u", port);
         return;
     }
-    port = try_ports(AF_INET6, &in6addr_loopback);
-    if (port == 0)
-        die(STATUS_ARGUMENTS,
-            "ranks cannot meet: neither 127.0.0.1 nor ::1 can be used on this host; "
-            "bring its loopback interface up");
-    snprintf(root, size, "[::1]:%u", port);
+    port = try_ports("::1", true);
+    fill_random(number, sizeof number);
+    if (port != 0)
+        snprintf(root, size, "[::1]:%u", port);
+    else
+        snprintf(root, size, "@%08x%08x", number[0], number[1]);
 }
 
 void make_job_name(char *name, size_t size)
