@@ -236,6 +236,22 @@ check 'what answers is another program' ends_with 2 'it cannot be reached' \
 check 'a launcher that is not there' ends_with 2 'it cannot be reached' \
   "$launch" --hosts $a --ssh "$tmp/ssh" --path /nowhere/sluice-launch true
 
+unanswered() {
+  printf '#!/bin/sh\necho $$ >>"$0.ids"\nexec sleep 50\n' >"$tmp/slow"
+  chmod +x "$tmp/slow"
+  env --default-signal=INT "$launch" --hosts a,b --ssh "$tmp/slow" true >"$tmp/out" 2>&1 &
+  id=$!
+  until [ "$(grep -c . "$tmp/slow.ids")" = 2 ]; do sleep 0.1; done
+  kill -INT $id
+  wait $id
+  status=$?
+  cat "$tmp/out"
+  echo "exit status $status"
+  # shellcheck disable=SC2046 # they are words
+  [ $status = 130 ] && ! kill -0 $(cat "$tmp/slow.ids")
+}
+check 'SIGINT while hosts are reached' unanswered
+
 # begin ARGUMENT...: starts ranks on both hosts, until all of them run. They ignore SIGTERM, and
 # have a child.
 begin() {

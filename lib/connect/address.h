@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a peer listens, as text: "host:port", "[::1]:port" or ":port"; or "@0123456789abcdef", which
- * is a Unix socket without a file. And its addresses.
+ * Where a peer listens, as text: "host:port", "[::1]:port" or ":port"; or a Unix socket without a
+ * file, "@0123456789abcdef". And its addresses.
  */
 #ifndef SLU_CONNECT_ADDRESS_H
 #define SLU_CONNECT_ADDRESS_H

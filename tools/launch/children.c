@@ -366,7 +366,8 @@ static void tick_child(struct launcher *launcher, struct child *child)
         lose_closed_child(launcher, child);
         return;
     }
-    if (child->closed || paused)
+    /* A launcher of this host cannot be lost in silence, but both may be stopped. */
+    if (child->closed || paused || child->places[0].host[0] == '\0')
         return;
     child->link.silent++;
     if (child->state == CHILD_LOGIN && child->link.silent >= LOGIN_TICKS) {

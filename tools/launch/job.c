@@ -25,7 +25,7 @@ struct verdict {
     bool first_killed;
     bool blamed; /* the rank that counts was named */
     int refused; /* exit status because ranks could not start */
-    bool asked;  /* by a signal to end */
+    int asked;   /* the signal that asked the ranks to end; or 0 */
     int64_t patience;
     int64_t settle_at, next_at, interrupted_at; /* 0: not set */
     int next;                                   /* the signal at next_at */
@@ -153,6 +153,7 @@ void verdict_ended(struct launcher *launcher, const struct frame_ended *ended)
 void verdict_failed(struct launcher *launcher, const struct frame_failed *failed)
 {
     struct verdict *verdict = launcher->verdict;
+    int unstarted = verdict->asked != 0 ? verdict->asked : SIGTERM;
     uint32_t count = 0;
     char ranks[64];
 
@@ -160,7 +161,7 @@ void verdict_failed(struct launcher *launcher, const struct frame_failed *failed
         struct frame_ended ended = {
             .rank = failed->first + i,
             .killed = true,
-            .status = failed->text[0] != '\0' ? SIGKILL : SIGTERM,
+            .status = (uint32_t)(failed->text[0] != '\0' ? SIGKILL : unstarted),
         };
 
         if (take_outcome(verdict, &ended)) {
@@ -201,7 +202,7 @@ void verdict_signal(struct launcher *launcher, int number)
     struct verdict *verdict = launcher->verdict;
     int64_t now = clock_now();
 
-    verdict->asked = true;
+    verdict->asked = number;
     if (number != SIGINT) {
         signal_all(launcher, number);
         if (number == SIGTERM && launcher->keep_going && verdict->next != SIGKILL)
@@ -255,7 +256,7 @@ void verdict_finish(struct launcher *launcher)
         blame(launcher);
     } else if (verdict->failed > 0) {
         say(launcher, "%u of %u ranks succeeded", survivors, launcher->job.ranks);
-        if (verdict->first_killed && survivors > 0 && !verdict->asked)
+        if (verdict->first_killed && survivors > 0 && verdict->asked == 0)
             verdict->first = STATUS_SURVIVORS;
     }
 }

@@ -150,6 +150,8 @@ void remote_tick(struct launcher *launcher)
         return;
     if (buffer_count(&launcher->up.unsent) < FRAME_HEAD)
         frame_add(&launcher->up.unsent, FRAME_BEAT, NULL, 0);
+    if (launcher->started && launcher->job.places[0].host[0] == '\0')
+        return;
     if (++launcher->up.silent < SILENCE_TICKS)
         return;
     snprintf(why, sizeof why, "nothing was received from the launcher for %d s", SILENCE_TICKS);
