@@ -236,22 +236,6 @@ check 'what answers is another program' ends_with 2 'it cannot be reached' \
 check 'a launcher that is not there' ends_with 2 'it cannot be reached' \
   "$launch" --hosts $a --ssh "$tmp/ssh" --path /nowhere/sluice-launch true
 
-unanswered() {
-  printf '#!/bin/sh\necho $$ >>"$0.ids"\nexec sleep 50\n' >"$tmp/slow"
-  chmod +x "$tmp/slow"
-  env --default-signal=INT "$launch" --hosts a,b --ssh "$tmp/slow" true >"$tmp/out" 2>&1 &
-  id=$!
-  until [ "$(grep -c . "$tmp/slow.ids")" = 2 ]; do sleep 0.1; done
-  kill -INT $id
-  wait $id
-  status=$?
-  cat "$tmp/out"
-  echo "exit status $status"
-  # shellcheck disable=SC2046 # they are words
-  [ $status = 130 ] && ! kill -0 $(cat "$tmp/slow.ids")
-}
-check 'SIGINT while hosts are reached' unanswered
-
 # begin ARGUMENT...: starts ranks on both hosts, until all of them run. They ignore SIGTERM, and
 # have a child.
 begin() {
@@ -375,6 +359,7 @@ ssh_ranks() {
 }
 ssh_cut() {
   rm -f "$tmp"/run.*
+  : >"$tmp/out"
   nsenter -t "${holders%% *}" -n "$launch" --hosts $a:8,$b:8 --ssh "ssh $options" sh -c '
     trap "" TERM
     sleep 100 &
@@ -413,6 +398,24 @@ else
   check 'sixteen ranks on two hosts by ssh' ssh_ranks
   check 'a network that breaks' ssh_cut
 fi
+
+unanswered() {
+  printf '#!/bin/sh\necho $$ >>"$0.ids"\nexec sleep 50\n' >"$tmp/slow"
+  chmod +x "$tmp/slow"
+  : >"$tmp/slow.ids"
+  env --default-signal=INT "$launch" --hosts a,b --ssh "$tmp/slow" true >"$tmp/out" 2>&1 &
+  id=$!
+  until [ "$(grep -c . "$tmp/slow.ids")" = 2 ]; do sleep 0.1; done
+  begun=$(date +%s)
+  kill -INT $id
+  wait $id
+  status=$?
+  cat "$tmp/out"
+  echo "exit status $status"
+  mv "$tmp/slow.ids" "$tmp/run.0"
+  [ $status = 130 ] && all_end 5 0
+}
+check 'SIGINT while hosts are reached' unanswered
 
 # Five hosts by a tree of two each: they are addresses of the first one.
 five=127.0.0.1:2,127.0.1.1:1,127.1.0.1:3,127.2.0.1:1,127.3.0.1:1
