@@ -117,8 +117,8 @@ struct sluice_channel_attr {
     uint32_t receive_pool;     /* multichannel: receives that all peers share; 1..65536, default 0:
                                   each peer has receive_depth of its own. With a pool receive_depth
                                   is the share of a peer on soft, and a device ignores it: see
-                                  sluice_multichannel_receive_any_unpolled(). Not with arrival_tags,
-                                  nor with several queue_pairs */
+                                  sluice_multichannel_receive_any_unpolled(). With arrival_tags the
+                                  library posts all of them. Not with several queue_pairs */
     uint32_t receive_pool_low; /* sluice_multichannel_receive_any_room() is 0 while more of them are
                                   posted; less than receive_pool, default 0: half of it */
 };

@@ -363,7 +363,8 @@ SLUICE_EXPORT int sluice_multichannel_wake(struct sluice_multichannel *multichan
  * was made, in any order. The multichannel needs arrival_tags in its attributes. An arrival is a
  * write with an immediate, whose bytes are then in memory, or a send of no bytes; a send of more
  * fails the connection. The library posts the receives: each peer may have receive_depth arrivals
- * in flight until the next call of this side on the multichannel. Counts continue across resets.
+ * in flight until the next call of this side on the multichannel, and with receive_pool all peers
+ * together may have that many. Counts continue across resets.
  * The call does not wait. -EINVAL: they are not counted here, no such tag, NULL.
  */
 SLUICE_EXPORT int sluice_multichannel_arrivals(struct sluice_multichannel *multichannel,

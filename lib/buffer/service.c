@@ -41,6 +41,11 @@ static int check_attr(const struct sluice_buffer_service_attr *given,
         return slu_misuse(EINVAL, "sluice_buffer_service_attr.channel: %s %#x must be 0",
                           channel->access != 0 ? "access" : "arrival_tags",
                           channel->access != 0 ? channel->access : channel->arrival_tags);
+    if (channel->receive_pool != 0)
+        return slu_misuse(EINVAL,
+                          "sluice_buffer_service_attr.channel: receive_pool %u must be 0: "
+                          "connections of buffers receive nothing",
+                          channel->receive_pool);
     return 0;
 }
 

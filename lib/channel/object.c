@@ -19,7 +19,7 @@ struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uin
         free(object);
         return NULL;
     }
-    if (magic == SLU_MAGIC_PREPARED_CHANNEL && object->engine->pool != NULL) {
+    if (magic == SLU_MAGIC_PREPARED_CHANNEL && object->engine->attr.pool != NULL) {
         slu_channel_destroy(object);
         return slu_misuse_null(EINVAL, "sluice_channel_attr.receive_pool is for multichannels: a "
                                        "channel has a single peer");

@@ -288,11 +288,6 @@ static int check_pool(const struct slu_tcontext *device, const struct sluice_cha
                           attr->receive_pool_low, pool);
     if (pool == 0)
         return 0;
-    if (attr->arrival_tags != 0)
-        return slu_misuse(EINVAL,
-                          "sluice_channel_attr.receive_pool is %u, but with arrival_tags (%u) all "
-                          "receives are the library's",
-                          pool, attr->arrival_tags);
     if (attr->queue_pairs > 1)
         return slu_misuse(EINVAL,
                           "sluice_channel_attr.receive_pool is %u, but queue_pairs is %u: peers "

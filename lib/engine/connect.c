@@ -139,7 +139,7 @@ void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
     slu_peer_await_idle(engine, peer);
     slu_peer_abandon(engine, peer);
     /* Receives of the pool that the queue pair has used are of this peer, not of its successor. */
-    if (engine->pool != NULL)
+    if (engine->attr.pool != NULL)
         slu_progress_all(engine);
     SLU_PROBE4(drain_end, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);

@@ -167,23 +167,30 @@ static bool uses(const struct slu_memory_user *user, const struct slu_memory *me
     return used;
 }
 
-/* Creates the pool, which the queue pairs of all peers will use. */
+/*
+ * Creates the pool, which the queue pairs of all peers will use. Its receives are the program's,
+ * unless arrivals are counted.
+ */
 static int create_pool(struct slu_engine *engine)
 {
     const struct slu_pool_attr attr = {.depth = engine->pool_limits.depth,
                                        .low = engine->pool_limits.low,
                                        .max_sge = engine->attr.max_sge};
-    int error;
+    int error = 0;
 
     engine->no_receives = engine->arrivals != NULL || attr.depth > 0;
     if (attr.depth == 0)
         return 0;
-    error = slu_pool_make(engine);
+    if (engine->arrivals == NULL)
+        error = slu_pool_make(engine);
     if (error == 0)
         error = slu_listed(engine->transport->pool_create(engine->pd->transport, engine->cq, &attr,
-                                                          &engine->pool->receives));
-    if (error == 0)
-        engine->attr.pool = engine->pool->receives;
+                                                          &engine->attr.pool));
+    if (error < 0 || engine->arrivals == NULL)
+        return error;
+    slu_engine_enter(engine);
+    error = slu_arrivals_share(engine);
+    slu_engine_leave(engine);
     return error;
 }
 

@@ -21,7 +21,7 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
 
     struct sluice_channel_info known = {
         .send_depth = attr->send_depth,
-        .receive_depth = engine->pool != NULL ? attr->pool_share : attr->receive_depth,
+        .receive_depth = attr->pool != NULL ? attr->pool_share : attr->receive_depth,
         .max_sge = attr->max_sge,
         .max_inline = attr->max_inline,
         .max_message = attr->max_message,

@@ -55,7 +55,13 @@ tests_test_messages_SOURCES = \
 	%D%/test_messages.c
 tests_test_objects_SOURCES = %D%/test_objects.c
 tests_test_peers_SOURCES = %D%/test_peers.c
-tests_test_pool_SOURCES = %D%/test_pool.c
+# One source or header a line, sorted.
+tests_test_pool_SOURCES = \
+	%D%/pool/arrivals.c \
+	%D%/pool/fixture.c \
+	%D%/pool/fixture.h \
+	%D%/pool/peers.c \
+	%D%/test_pool.c
 tests_test_reset_SOURCES = %D%/test_reset.c
 tests_test_scale_SOURCES = %D%/test_scale.c
 tests_test_scatter_SOURCES = %D%/test_scatter.c

@@ -3,105 +3,7 @@
  * Receives that all peers of a multichannel share. The hub has a pool, and its peers are plain
  * channels. A device differs in two ways: it cannot take a receive back, and it has no shares.
  */
-#include "../support/pair.h"
-
-#define PEERS 5
-#define POOL 8
-#define SHARE 4
-#define PLACE ((size_t)1 << 20)
-
-/* The hub has place i of its memory for the receive with user data i. */
-struct shared {
-    struct star star;
-    struct memory here, there;
-};
-
-/* Opens a star whose hub alone has these attributes. */
-static void open_star(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr)
-{
-    struct sluice_prepared_channel *prepared[STAR_PEERS];
-    struct sluice_endpoint ours[STAR_PEERS], theirs[STAR_PEERS];
-    struct sluice_prepared_multichannel *hub;
-
-    memset(star, 0, sizeof *star);
-    sides_open(&star->sides);
-    star->peers = peers;
-    hub = made(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
-    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
-    for (uint32_t i = 0; i < peers; i++)
-        prepared[i] = prepare_channel(star->sides.pds[1], NULL, &theirs[i]);
-    star->hub = made(sluice_prepared_multichannel_handshake(hub, theirs, peers));
-    for (uint32_t i = 0; i < peers; i++)
-        star->spokes[i] = made(sluice_prepared_channel_handshake(prepared[i], &ours[i]));
-}
-
-static void shared_open(struct shared *shared, uint32_t peers, uint32_t pool)
-{
-    open_star(&shared->star, peers, ATTR(.receive_pool = pool, .receive_depth = SHARE));
-    shared->here = side_memory(&shared->star.sides, 0, POOL * PLACE);
-    shared->there = side_memory(&shared->star.sides, 1, PLACE);
-}
-
-static void shared_close(struct shared *shared)
-{
-    /* Receives may be posted: they end with the multichannel, and then the memory can. */
-    sluice_multichannel_close(shared->star.hub);
-    shared->star.hub = NULL;
-    star_close(&shared->star);
-}
-
-static struct sluice_request receive_at(struct shared *shared, struct sluice_sge *sge,
-                                        uint32_t place, size_t length)
-{
-    *sge = memory_sge(&shared->here, place * PLACE, length);
-    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 12345, sge);
-    request.user_data = place;
-    return request;
-}
-
-/* Posts a receive of this length to the pool. */
-static struct sluice_handle post_receive(struct shared *shared, uint32_t place, size_t length)
-{
-    struct sluice_handle handle;
-    struct sluice_sge sge;
-    struct sluice_request request = receive_at(shared, &sge, place, length);
-
-    require_result(sluice_multichannel_receive_any_unpolled(shared->star.hub, &request, 1, &handle),
-                   1);
-    return handle;
-}
-
-/* Posts a message of a peer, with its number as immediate. */
-static struct sluice_handle post_message(struct shared *shared, uint32_t peer, size_t length)
-{
-    struct sluice_sge sge = memory_sge(&shared->there, 0, length);
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, length > 0 ? &sge : NULL);
-
-    send.flags = SLUICE_IMMEDIATE;
-    send.immediate = peer;
-    return post(shared->star.spokes[peer], &send);
-}
-
-static struct sluice_completion next_result(struct shared *shared)
-{
-    struct sluice_completion completion;
-
-    require_ok(sluice_multichannel_next(shared->star.hub, DEADLINE, &completion));
-    return completion;
-}
-
-/* Requires that a result is that of a message of this length, from the peer that it names. */
-static void check_message(const struct shared *shared, const struct sluice_completion *completion,
-                          size_t length)
-{
-    require_class(completion, SLUICE_CLASS_NONE);
-    require_equal(completion->bytes, length, completion->flags, SLUICE_IMMEDIATE,
-                  completion->immediate, completion->peer, completion->opcode, SLUICE_OP_RECEIVE);
-    pattern_check(shared->here.bytes + completion->user_data * PLACE, length, 3);
-}
-
-/* One length for each way of a message, and none. */
-static const size_t lengths[] = {0, 8, 256, 257, 4096, 4097, 65536, PLACE};
+#include "pool/fixture.h"
 
 TEST_WITH(shared, messages_of_all_peers, (PEERS, POOL))
 {
@@ -110,7 +12,7 @@ TEST_WITH(shared, messages_of_all_peers, (PEERS, POOL))
     pattern_fill(shared->there.bytes, PLACE, 3);
     for (uint32_t place = 0; place < POOL; place++)
         post_receive(shared, place, PLACE);
-    for (size_t i = 0; i < COUNT(lengths); i++) {
+    for (size_t i = 0; i < LENGTHS; i++) {
         uint32_t of[PEERS] = {0};
 
         for (uint32_t peer = 0; peer < PEERS; peer++)
@@ -137,14 +39,14 @@ TEST_WITH(shared, more_messages_than_receives, (PEERS, 2))
     pattern_fill(shared->there.bytes, PLACE, 3);
     for (uint32_t i = 0; i < EACH; i++)
         for (uint32_t peer = 0; peer < PEERS; peer++)
-            sends[peer][i] = post_message(shared, peer, lengths[(i + peer) % COUNT(lengths)]);
+            sends[peer][i] = post_message(shared, peer, lengths[(i + peer) % LENGTHS]);
     post_receive(shared, 0, PLACE);
     post_receive(shared, 1, PLACE);
     for (uint32_t i = 0; i < PEERS * EACH; i++) {
         struct sluice_completion completion = next_result(shared);
         uint32_t number = seen[completion.peer]++;
 
-        check_message(shared, &completion, lengths[(number + completion.peer) % COUNT(lengths)]);
+        check_message(shared, &completion, lengths[(number + completion.peer) % LENGTHS]);
         post_receive(shared, (uint32_t)completion.user_data, PLACE);
     }
     for (uint32_t peer = 0; peer < PEERS; peer++)
@@ -188,7 +90,7 @@ TEST_WITH(shared, requests_behind_a_message, (2, POOL))
     pattern_fill(shared->there.bytes, PLACE, 3);
     memset(shared->here.bytes + 7 * PLACE, 0, 64);
     write.remote = remote;
-    for (size_t i = 0; i < COUNT(lengths); i++) {
+    for (size_t i = 0; i < LENGTHS; i++) {
         struct sluice_handle handles[2] = {post_message(shared, i % 2, lengths[i]),
                                            post(shared->star.spokes[i % 2], &write)};
 
@@ -229,59 +131,6 @@ TEST_WITH(shared, flood_of_one_peer, (PEERS, POOL))
     }
     for (uint32_t i = 0; i < FLOOD; i++)
         await(shared->star.spokes[0], flood[i], SLUICE_CLASS_NONE);
-}
-
-/* A peer that fails takes no receive with it. */
-TEST_WITH(shared, peer_that_fails, (3, POOL))
-{
-    struct sluice_handle send;
-
-    pattern_fill(shared->there.bytes, PLACE, 3);
-    for (uint32_t place = 0; place < POOL; place++)
-        post_receive(shared, place, PLACE);
-    star_break(&shared->star, 1);
-    for (uint32_t i = 0; i < POOL; i++) {
-        uint32_t peer = i % 2 == 0 ? 0 : 2;
-
-        send = post_message(shared, peer, lengths[i]);
-        struct sluice_completion completion = next_result(shared);
-        check_message(shared, &completion, lengths[i]);
-        require_equal(completion.peer, peer);
-        await(shared->star.spokes[peer], send, SLUICE_CLASS_NONE);
-    }
-    require_result(sluice_multichannel_receive_any_room(shared->star.hub), POOL);
-    star_reset(&shared->star, 1);
-    send = post_message(shared, 1, 4097);
-    post_receive(shared, 0, PLACE);
-    struct sluice_completion completion = next_result(shared);
-    check_message(shared, &completion, 4097);
-    require_equal(completion.peer, 1);
-    await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
-}
-
-/* A message that is too long fails its receive, which names the peer, and that peer alone. */
-TEST_WITH(shared, message_that_is_too_long, (2, POOL))
-{
-    struct sluice_completion completion;
-
-    pattern_fill(shared->there.bytes, PLACE, 3);
-    for (size_t i = 1; i < COUNT(lengths); i++) {
-        struct sluice_handle send = post_message(shared, 1, lengths[i]);
-
-        post_receive(shared, 0, lengths[i] - 1);
-        completion = next_result(shared);
-        require_class(&completion, SLUICE_CLASS_TRUNCATED);
-        require_equal(completion.peer, 1, completion.user_data, 0);
-        await(shared->star.spokes[1], send, SLUICE_CLASS_TRUNCATED);
-        require_result(sluice_multichannel_peer_state(shared->star.hub, 0), SLUICE_STATE_READY);
-        require_result(sluice_multichannel_peer_state(shared->star.hub, 1), SLUICE_STATE_FAILED);
-        star_reset(&shared->star, 1);
-    }
-    struct sluice_handle send = post_message(shared, 0, 8);
-    post_receive(shared, 0, 8);
-    completion = next_result(shared);
-    check_message(shared, &completion, 8);
-    await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
 }
 
 #define REFUSED "receives are those of the pool"
@@ -365,8 +214,6 @@ TEST_WITH(shared, wrong_attributes_are_refused, (1, 2))
                  EINVAL, "receive_pool_low is 4, must be less");
     require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool_low = 1)), EINVAL,
                  "receive_pool_low is 1, must be less");
-    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 4, .arrival_tags = 1)),
-                 EINVAL, "arrival_tags");
     require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 4, .queue_pairs = 2)),
                  EINVAL, "queue_pairs");
 }
@@ -502,27 +349,6 @@ TEST_WITH(shared, blocking_receive, (2, POOL))
     await(shared->star.spokes[0], send, SLUICE_CLASS_TRUNCATED);
 }
 
-/* Nothing waits for ever where no peer is connected. */
-TEST_WITH(shared, no_peer_is_left, (2, POOL))
-{
-    struct sluice_sge sge = memory_sge(&shared->here, 0, 8);
-    struct sluice_handle receive = post_receive(shared, 0, 8);
-    struct sluice_multichannel *hub = shared->star.hub;
-    struct sluice_completion completion;
-
-    require_error(sluice_multichannel_next(hub, 0, &completion), -ETIMEDOUT, "pending");
-    require_ok(sluice_multichannel_flush(hub, 0));
-    for (uint32_t peer = 0; peer < 2; peer++)
-        star_break(&shared->star, peer);
-    require_error(sluice_multichannel_wait(hub, &receive, SLUICE_FOREVER, &completion), -ENOTCONN,
-                  "no peer is connected");
-    require_error(sluice_multichannel_next(hub, SLUICE_FOREVER, &completion), -ENOENT, "");
-    if (device_is_soft())
-        require_error(sluice_multichannel_receive_any(hub, &sge, 1, SLUICE_FOREVER, NULL),
-                      -ENOTCONN, "no peer is connected");
-    require_ok(sluice_multichannel_shutdown(hub, 0));
-}
-
 /* Memory of a posted receive stays registered, until the receive is used. */
 TEST_WITH(shared, memory_in_use, (1, POOL))
 {
@@ -546,43 +372,6 @@ TEST_WITH(shared, memory_in_use, (1, POOL))
     pattern_check(memory.bytes, 64, 3);
     await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
     memory_close(&memory);
-}
-
-/* Results of a removed peer say so; a peer that is added shares the pool. */
-TEST_WITH(shared, peers_that_come_and_go, (2, POOL))
-{
-    struct sluice_multichannel *hub = shared->star.hub;
-    struct sluice_prepared_channel *prepared;
-    struct sluice_endpoint ours, theirs;
-    struct sluice_completion completion;
-    struct sluice_handle send;
-
-    pattern_fill(shared->there.bytes, PLACE, 3);
-    for (uint32_t place = 0; place < POOL; place++)
-        post_receive(shared, place, 8);
-    send = post_message(shared, 1, 8);
-    await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
-    require_ok(sluice_multichannel_peer_remove(hub, 1));
-    sluice_channel_close(shared->star.spokes[1]);
-    for (int i = 0; i < 2; i++) {
-        int index = sluice_multichannel_peer_add(hub, &ours);
-
-        require_result(index, 1 + i);
-        prepared = prepare_channel(shared->star.sides.pds[1], NULL, &theirs);
-        shared->star.spokes[index] = made(sluice_prepared_channel_handshake(prepared, &ours));
-        require_ok(sluice_multichannel_peer_handshake(hub, (uint32_t)index, &theirs));
-    }
-    shared->star.peers = 3;
-    completion = next_result(shared);
-    require_class(&completion, SLUICE_CLASS_NONE);
-    require_equal(completion.peer, 1, completion.flags, SLUICE_IMMEDIATE | SLUICE_PEER_REMOVED);
-    for (uint32_t peer = 0; peer < 3; peer++) {
-        send = post_message(shared, peer, 8);
-        completion = next_result(shared);
-        check_message(shared, &completion, 8);
-        require_equal(completion.peer, peer);
-        await(shared->star.spokes[peer], send, SLUICE_CLASS_NONE);
-    }
 }
 
 int main(void)

@@ -5,7 +5,8 @@
  * results and no call waits for them.
  *
  * Guarantee: a connected peer has as many of these receives posted as its queue pair and its share
- * of the completion queue hold. Up to a quarter of them may be missing before more are posted.
+ * of the completion queue hold. Up to a quarter of them may be missing before more are posted. If
+ * all peers share a pool of receives, all of it is for arrivals, and the same is true of the pool.
  */
 #include "config.h"
 
@@ -29,7 +30,10 @@ static int set_depth(struct slu_engine *engine)
 {
     uint32_t share = engine->attr.receive_depth;
 
-    if (engine->entries_shared && engine->cq_size[SLU_RECEIVE_QUEUE] / engine->peer_count < share)
+    if (engine->pool_limits.depth > 0)
+        share = (uint32_t)slu_least(engine->pool_limits.depth, engine->cq_size[SLU_RECEIVE_QUEUE]);
+    else if (engine->entries_shared &&
+             engine->cq_size[SLU_RECEIVE_QUEUE] / engine->peer_count < share)
         share = engine->cq_size[SLU_RECEIVE_QUEUE] / engine->peer_count;
     engine->arrivals->depth = share;
     engine->arrivals->few = share - (share + 3) / 4;
@@ -56,7 +60,7 @@ int slu_arrivals_grow(const struct slu_engine *engine)
 {
     uint32_t size = engine->cq_size[SLU_RECEIVE_QUEUE];
 
-    if (engine->arrivals == NULL || !engine->entries_shared ||
+    if (engine->arrivals == NULL || !engine->entries_shared || engine->pool_limits.depth > 0 ||
         (uint64_t)(engine->present_count + 1) * engine->arrivals->depth <= size)
         return 0;
     return slu_fail(ENOMEM,
@@ -105,9 +109,30 @@ static int fill(struct slu_engine *engine, struct slu_peer *peer)
     return error;
 }
 
+int slu_arrivals_share(struct slu_engine *engine)
+{
+    struct slu_arrivals *arrivals = engine->arrivals;
+    struct slu_receive_wr wrs[BATCH];
+    struct slu_receive_wr *bad = NULL;
+    int error = 0;
+
+    while (error == 0 && arrivals->shared < arrivals->depth) {
+        uint32_t count = (uint32_t)slu_least(arrivals->depth - arrivals->shared, BATCH);
+
+        for (uint32_t i = 0; i < count; i++)
+            wrs[i] = (struct slu_receive_wr){.next = i + 1 < count ? &wrs[i + 1] : NULL,
+                                             .id = SLU_ID_STEP | SLU_ID_POOL};
+        error = engine->transport->pool_post(engine->attr.pool, wrs, &bad);
+        if (error < 0)
+            count = bad != NULL ? (uint32_t)(bad - wrs) : 0;
+        arrivals->shared += count;
+    }
+    return slu_listed(error);
+}
+
 int slu_arrivals_begin(struct slu_engine *engine, struct slu_peer *peer)
 {
-    if (engine->arrivals == NULL)
+    if (engine->arrivals == NULL || engine->attr.pool != NULL)
         return 0;
     /*
      * The program gets no receive credits, so its receives never pass a fast path, which needs no
@@ -156,6 +181,14 @@ static void refuse_message(struct slu_engine *engine, struct slu_peer *peer,
              "it sent a message, and this side takes immediates alone (arrival_tags)");
 }
 
+static void fail_peer(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
+{
+    if (slu_class_of(wc->status, SLUICE_OP_RECEIVE) == SLUICE_CLASS_TRUNCATED)
+        refuse_message(engine, peer, wc);
+    else
+        slu_peer_fail_of_own(engine, peer, wc);
+}
+
 /*
  * Handles the slow path of an arrival: a failure, a peer that has failed, or time to post more
  * receives.
@@ -163,12 +196,8 @@ static void refuse_message(struct slu_engine *engine, struct slu_peer *peer,
 static __attribute__((noinline)) void end_rare(struct slu_engine *engine, struct slu_peer *peer,
                                                const struct slu_wc *wc)
 {
-    if (wc->status != SLUICE_STATUS_SUCCESS && peer->state == SLUICE_STATE_READY) {
-        if (slu_class_of(wc->status, SLUICE_OP_RECEIVE) == SLUICE_CLASS_TRUNCATED)
-            refuse_message(engine, peer, wc);
-        else
-            slu_peer_fail_of_own(engine, peer, wc);
-    }
+    if (wc->status != SLUICE_STATUS_SUCCESS && peer->state == SLUICE_STATE_READY)
+        fail_peer(engine, peer, wc);
     if (peer->state == SLUICE_STATE_READY)
         fill(engine, peer);
     else if (peer->arrivals_posted == 0)
@@ -189,6 +218,35 @@ void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc)
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS || peer->state != SLUICE_STATE_READY ||
                      peer->arrivals_posted <= engine->arrivals->few))
         end_rare(engine, peer, wc);
+}
+
+/* Fails all peers, because there are fewer receives than was promised. */
+static SLU_COLD void fail_all(struct slu_engine *engine, int error)
+{
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (engine->peers[i].state == SLUICE_STATE_READY)
+            slu_peer_fail_alone(engine, &engine->peers[i], SLUICE_STATUS_GENERAL_ERR,
+                                (uint32_t)-error, false, sluice_last_error());
+}
+
+void slu_arrival_shared_ended(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    uint32_t index = wc->flags >> SLU_WC_PEER_SHIFT;
+    struct slu_arrivals *arrivals = engine->arrivals;
+    int error;
+
+    arrivals->shared--;
+    if (SLU_UNLIKELY(index >= engine->peer_count))
+        engine->discarded++;
+    else if (SLU_LIKELY(wc->status == SLUICE_STATUS_SUCCESS))
+        count_arrival(engine, &engine->peers[index], wc);
+    else if (engine->peers[index].state == SLUICE_STATE_READY)
+        fail_peer(engine, &engine->peers[index], wc);
+    if (SLU_LIKELY(arrivals->shared > arrivals->few))
+        return;
+    error = slu_arrivals_share(engine);
+    if (SLU_UNLIKELY(error < 0))
+        fail_all(engine, error);
 }
 
 /* Returns the credits of receives that were lost with the peer's queue pair. */

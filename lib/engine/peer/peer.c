@@ -220,7 +220,8 @@ void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_
     *late = (struct slu_late){.time = time, .stand = {.heard = -1}};
     late->heard = slu_probe_heard(peer);
     late->receives = slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0 ||
-                     (engine->pool != NULL && engine->pool->pending > 0);
+                     (engine->pool != NULL && engine->pool->pending > 0) ||
+                     (engine->arrivals != NULL && engine->arrivals->shared > 0);
     if (engine->transport->qp_stand != NULL)
         engine->transport->qp_stand(peer->qp, &late->stand);
 }

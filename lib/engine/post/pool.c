@@ -45,7 +45,7 @@ static int post_chain(struct slu_engine *engine, struct slu_receive_wr *wrs, uin
 
     for (uint32_t i = 0; i < count; i++)
         wrs[i].next = i + 1 < count ? &wrs[i + 1] : NULL;
-    error = engine->transport->pool_post(engine->pool->receives, wrs, &bad);
+    error = engine->transport->pool_post(engine->attr.pool, wrs, &bad);
     if (error < 0 && bad == NULL)
         bad = wrs;
     if (error < 0)
@@ -157,7 +157,7 @@ static bool is_over(void *argument)
 
     if (taking->entry->state != SLU_ENTRY_PENDING)
         return true;
-    taking->taken = engine->transport->pool_take_back(engine->pool->receives, taking->id, false);
+    taking->taken = engine->transport->pool_take_back(engine->attr.pool, taking->id, false);
     return taking->taken;
 }
 
@@ -172,7 +172,7 @@ static bool take_back(struct slu_engine *engine, uint64_t id, const struct slu_e
 
     slu_progress_all(engine);
     if (!is_over(&taking) && !slu_wait(engine, is_over, &taking, slu_now() + SLU_DRAIN_TIME)) {
-        taking.taken = engine->transport->pool_take_back(engine->pool->receives, id, true);
+        taking.taken = engine->transport->pool_take_back(engine->attr.pool, id, true);
         slu_progress_all(engine);
     }
     return taking.taken;

@@ -234,6 +234,10 @@ static void end_shared(struct slu_engine *engine, const struct slu_wc *wc)
     uint32_t index = wc->flags >> SLU_WC_PEER_SHIFT;
     struct slu_peer *peer;
 
+    if (engine->arrivals != NULL) {
+        slu_arrival_shared_ended(engine, wc);
+        return;
+    }
     if (entry == NULL || entry->state != SLU_ENTRY_PENDING) {
         engine->discarded++;
         return;

@@ -247,6 +247,16 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     return error;
 }
 
+static __attribute__((noinline)) int refuse_receive(const struct slu_engine *engine)
+{
+    if (engine->arrivals == NULL)
+        return slu_misuse(EINVAL, "receives are those of the pool for all peers "
+                                  "(sluice_channel_attr.receive_pool): post them by "
+                                  "sluice_multichannel_receive_any_unpolled()");
+    return slu_misuse(EINVAL, "receives are the library's own where arrivals are counted "
+                              "(sluice_channel_attr.arrival_tags)");
+}
+
 /* Checks one receive for the pool. Its peer is ignored. */
 static int check_shared(const struct slu_engine *engine, const struct slu_source *source,
                         uint32_t i)
@@ -276,6 +286,8 @@ int slu_shared_check(const struct slu_engine *engine, const struct slu_source *s
     uint32_t flags = 0;
     int error = 0;
 
+    if (engine->arrivals != NULL)
+        return refuse_receive(engine);
     if (engine->pool == NULL)
         return slu_misuse(EINVAL, "there is no pool of receives: sluice_channel_attr.receive_pool "
                                   "is 0");
@@ -349,16 +361,6 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
         queues |= 1 << slu_opcode_queue(opcode);
     }
     return (flags & SLUICE_PLAIN_MEMORY) == 0 ? queues : SLU_NAMES_PLAIN;
-}
-
-static __attribute__((noinline)) int refuse_receive(const struct slu_engine *engine)
-{
-    if (engine->arrivals == NULL)
-        return slu_misuse(EINVAL, "receives are those of the pool for all peers "
-                                  "(sluice_channel_attr.receive_pool): post them by "
-                                  "sluice_multichannel_receive_any_unpolled()");
-    return slu_misuse(EINVAL, "receives are the library's own where arrivals are counted "
-                              "(sluice_channel_attr.arrival_tags)");
 }
 
 /* Checks the items of one list. first is the index of its first item in the source. */

@@ -9,20 +9,21 @@
 
 #include <stdlib.h>
 
+#include "base/zeroed.h"
 #include "engine/ring/entry.h"
 #include "engine/ring/result.h"
 
 #define LINE sizeof(struct slu_entry)
 
-static uint64_t first_id(void)
+/* Returns the bytes of the entries and their elements, with a spare line for aligning these. */
+static size_t memory_bytes(const struct slu_engine *engine, uint32_t size)
 {
-    return SLU_ID_STEP | SLU_ID_POOL;
+    return LINE + size * (LINE + (size_t)(engine->attr.max_sge - 1) * sizeof(struct slu_element));
 }
 
 int slu_pool_make(struct slu_engine *engine)
 {
     uint32_t size = slu_power_of_two(2 * engine->pool_limits.depth);
-    size_t elements = (size_t)size * (engine->attr.max_sge - 1);
     struct slu_pool *pool = calloc(1, sizeof *pool);
     struct slu_ring *ring;
     uintptr_t first;
@@ -30,19 +31,17 @@ int slu_pool_make(struct slu_engine *engine)
     engine->pool = pool;
     if (pool != NULL) {
         ring = &pool->ring;
-        ring->memory = calloc(1, LINE + size * LINE + elements * sizeof *ring->elements);
-        pool->ids = calloc(size, sizeof *pool->ids);
+        ring->size = size;
+        ring->memory = slu_zeroed_alloc(1, memory_bytes(engine, size));
+        pool->ids = slu_zeroed_alloc(size, sizeof *pool->ids);
     }
     if (pool == NULL || ring->memory == NULL || pool->ids == NULL)
         return slu_fail(ENOMEM, "no memory for a pool of %u receives", engine->pool_limits.depth);
     first = ((uintptr_t)ring->memory + LINE - 1) & ~(uintptr_t)(LINE - 1);
     ring->entries = (void *)first;
     ring->elements = (void *)(ring->entries + size);
-    ring->size = size;
     ring->mask = size - 1;
-    ring->next = first_id();
-    for (uint32_t i = 0; i < size; i++)
-        ring->entries[i].owner = SLU_OWNER_NOBODY;
+    ring->next = SLU_ID_STEP | SLU_ID_POOL;
     return 0;
 }
 
@@ -52,8 +51,8 @@ void slu_pool_free(struct slu_engine *engine)
 
     if (pool == NULL)
         return;
-    free(pool->ring.memory);
-    free(pool->ids);
+    slu_zeroed_free(pool->ring.memory, 1, memory_bytes(engine, pool->ring.size));
+    slu_zeroed_free(pool->ids, pool->ring.size, sizeof *pool->ids);
     free(pool);
     engine->pool = NULL;
 }

@@ -37,15 +37,15 @@ struct slu_arrivals {
     uint32_t depth;   /* receives of a peer */
     uint32_t few;     /* refill when no more than this are left */
     uint32_t session; /* number of the last connection */
+    uint32_t shared;  /* receives of the pool that are posted */
     bool unseen;      /* some came since the program last asked */
     uint64_t counts[];
 };
 
 /* The receives that all peers share; see ring/pool.h. */
 struct slu_pool {
-    struct slu_tpool *receives; /* the transport's */
-    struct slu_ring ring;       /* its oldest and since are not used */
-    uint64_t *ids;              /* of the requests that have the entries of the ring */
+    struct slu_ring ring; /* its oldest and since are not used */
+    uint64_t *ids;        /* of the requests that have the entries of the ring */
     uint32_t pending;
 };
 
@@ -129,7 +129,7 @@ struct slu_engine {
     uint32_t release_rounds;  /* checks of the clock since then */
     uint32_t arrival_tags;    /* 0: arrivals are not counted */
     struct slu_arrivals *arrivals; /* or NULL */
-    struct slu_pool *pool;         /* or NULL */
+    struct slu_pool *pool;         /* of the program, or NULL */
     struct slu_pool_limits pool_limits;
     bool no_receives;              /* a peer has none of its own: of the pool, or for arrivals */
     uint32_t ready_count;          /* peers in state READY */

@@ -76,6 +76,9 @@ int slu_verbs_pool_post(struct slu_tpool *base, struct slu_receive_wr *chain,
     struct slu_verbs_pool *pool = slu_verbs_pool_of(base);
     struct ibv_recv_wr batch[BATCH], *ibv_bad;
 
+    /* So few are left that the event was raised, even if no thread has read it yet. */
+    if (pool->posted < pool->low)
+        atomic_store(&pool->armed, false);
     while (chain) {
         struct slu_receive_wr *first = chain;
         uint32_t count = 0;
