@@ -68,6 +68,7 @@ endif
 	%D%/programs/node.c \
 	%D%/programs/programs.c \
 	%D%/programs/programs.h \
+	%D%/programs/rejoin.c \
 	%D%/programs/ring.c \
 	%D%/programs/ring.h \
 	%D%/programs/scatter.c \

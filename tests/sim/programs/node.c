@@ -181,8 +181,9 @@ static bool work(void)
     bool well = works(node != NULL, "open");
     in_time(began, patience, "open");
     must(node == NULL ||
-             (sluice_node_rank(node) == sim_rank() && sluice_node_ranks(node) == sim_ranks()),
-         "the node has the wrong rank");
+             (sluice_node_rank(node) == sim_rank() && sluice_node_ranks(node) == sim_ranks() &&
+              sluice_node_context(node) != NULL && sluice_node_exchange(node) != NULL),
+         "the node has the wrong rank, or lacks what it opened");
     for (uint64_t i = 0; well && i < steps; i++) {
         well = step(node);
     }

@@ -49,15 +49,27 @@ void again(const char *what)
     }
 }
 
+static uint64_t agreed_state;
+
 uint64_t agreed(uint64_t limit)
 {
-    static uint64_t state;
     uint64_t *first = sim_shared(sizeof *first);
     if (*first == 0) {
         *first = sim_program_random() | 1;
     }
-    state = (state != 0 ? state : *first) * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (state >> 33) % limit;
+    agreed_state = (agreed_state != 0 ? agreed_state : *first) * UINT64_C(6364136223846793005) +
+                   1442695040888963407;
+    return (agreed_state >> 33) % limit;
+}
+
+uint64_t agreed_so_far(void)
+{
+    return agreed_state;
+}
+
+void agree_from(uint64_t state)
+{
+    agreed_state = state;
 }
 
 bool works(bool condition, const char *what)
@@ -164,12 +176,13 @@ int rank_main(void)
         {.service = run_lease, .weight = 2},
         {.service = run_store, .weight = 2},
         {.service = run_crowd, .weight = 2},
+        {.service = run_rejoin, .weight = 2},
     };
     uint64_t chosen = 0, drawn;
     if (sim_scenario() != NULL) {
         return run_scenario(sim_scenario());
     }
-    drawn = agreed(29);
+    drawn = agreed(31);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }

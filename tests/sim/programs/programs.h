@@ -76,6 +76,9 @@ void again(const char *what);
 uint64_t below(uint64_t limit);
 /* A random number below a limit that is the same at all ranks, which ask for it in one order. */
 uint64_t agreed(uint64_t limit);
+/* Where these numbers go on, for a process that comes later. */
+uint64_t agreed_so_far(void);
+void agree_from(uint64_t state);
 /* Returns the condition. A call that fails in a run without any fault breaks the run. */
 bool works(bool condition, const char *what);
 /*
