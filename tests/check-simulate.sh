@@ -57,6 +57,14 @@ repeats() {
   [ -s "$tmp/first" ] && cmp "$tmp/first" "$tmp/second"
 }
 
+# The twentieth program of a run is the one of its seed.
+repeats_alone() {
+  tests/sim/simulate --module "$rank" --seed 1 --runs 20 --trace 2>&1 | grep -v '^simulate' |
+    awk '/  network: / { text = "" } { text = text $0 "\n" } END { printf "%s", text }' >"$tmp/last"
+  tests/sim/simulate --module "$rank" --seed 20 --trace 2>&1 | grep -v '^simulate' >"$tmp/alone"
+  [ -s "$tmp/last" ] && cmp "$tmp/last" "$tmp/alone"
+}
+
 # A program that breaks a promise ends with the command that repeats it.
 says_how_to_repeat() {
   ! tests/sim/simulate --module "$rank" --seed 4711 --no-faults wrong=1 \
@@ -75,6 +83,7 @@ goes_on() {
 }
 
 check 'a seed gives the same run each time' repeats
+check 'a program is the same whatever ran before it' repeats_alone
 check 'a broken promise is reported with its seed' says_how_to_repeat
 check 'a night goes on after a failure' goes_on
 check 'scenarios keep every promise' scenarios
