@@ -382,9 +382,12 @@ static void begin(void)
     if (traffic.truth->number == 0) {
         traffic.truth->number = sim_program_random() | 1;
     }
-    traffic.most_bytes = (uint32_t)sim_number("bytes", sizes[common(1) % 16]);
     traffic.keepalive = common(3) % 4 == 0;
     traffic.most_send = common(4) % 3 == 0 ? 4096 : 0;
+    /* Where requests are split, some more are long enough for it. */
+    traffic.most_bytes =
+        traffic.most_send != 0 && common(6) % 3 == 0 ? 24000 : sizes[common(1) % 16];
+    traffic.most_bytes = (uint32_t)sim_number("bytes", traffic.most_bytes);
     mine.hash[0] = mine.hash[1] = hash(NULL, 0);
     mine.area_bytes = (size_t)traffic.ranks * (3 * MOST_MESSAGES + 4) * (traffic.most_bytes + 16);
 }
