@@ -5,9 +5,12 @@
  *
  *   The dialer proves that it knows the key, and sends the endpoint of a queue pair with its hello.
  *   The listener makes a queue pair, connects it, and answers with its endpoint.
- *   The dialer connects its own, begins to post, and sends a byte. The listener begins as well.
+ *   The dialer connects its own, and sends a byte.
+ *   The listener begins to post, and answers with a byte. The dialer begins as well.
  *
  * So neither side posts before the other is connected, which on a device would cost a timeout. If
+ * the TCP connection ends early, the dialer begins again with the same endpoint, and the listener
+ * continues where it was. If
  * both dial at once, the lower rank leads: it tells the higher one to try again, and the higher one
  * gives up its own dial when the lower one knocks.
  *
@@ -194,10 +197,13 @@ static void *run(void *argument)
 {
     struct slu_connector *connector = argument;
 
-    while (!is_stopping(connector)) {
+    for (;;) {
         int64_t next;
 
+        /* The event is cleared first, so that no reason for it is missed. */
         handle_events(connector);
+        if (is_stopping(connector))
+            break;
         finish_jobs(connector);
         start_dials(connector);
         next = handle_links(connector);

@@ -27,10 +27,10 @@ enum slu_link_job {
     SLU_JOB_NONE,
     SLU_JOB_MAKE,   /* dialer: make a queue pair, for the hello */
     SLU_JOB_CHECK,  /* dialer: is the connection still wanted? */
-    SLU_JOB_FINISH, /* dialer: connect to the endpoint of the listener, and begin */
+    SLU_JOB_FINISH, /* dialer: connect to the endpoint of the listener */
     SLU_JOB_FAIL,   /* dialer: fail the peer with the text */
     SLU_JOB_ACCEPT, /* listener: make a queue pair, and connect to the endpoint of the dialer */
-    SLU_JOB_BEGIN,  /* listener: the dialer is connected, too */
+    SLU_JOB_BEGIN,  /* either: both ends are connected */
     SLU_JOB_DROP    /* either: give up */
 };
 
@@ -44,6 +44,7 @@ struct slu_link {
     bool ends; /* the last job: the link is freed when it is done */
     int fd;    /* proven, or taken from the target; -1: none */
     int error; /* of the last job */
+    uint32_t tries;
     int64_t check_at;
     enum slu_link_job job;
     struct slu_session session;

@@ -19,6 +19,8 @@
 #define MAGIC UINT32_C(0x736c756e) /* "slun" */
 /* How often a dial checks whether the connection is still wanted. */
 #define CHECK_TIME SLUICE_S(1)
+/* Attempts of a dial whose connection ends early; then the rank is wanted anew. */
+#define TRIES 16
 
 struct slu_link *slu_links_take(struct slu_connector *connector, struct slu_links *links)
 {
@@ -111,7 +113,7 @@ static int make(struct slu_connector *connector, struct slu_link *link)
     struct slu_deferred *deferred = connector->deferred;
     int error;
 
-    if (slu_deferred_state(deferred, link->rank) != SLU_DEFERRED_WANTED)
+    if (slu_deferred_state(deferred, link->rank) == SLU_DEFERRED_READY)
         return -ECANCELED;
     if (!slu_deferred_is_wanted(deferred, link->rank)) {
         slu_deferred_quit(deferred, link->rank);
@@ -125,31 +127,26 @@ static int make(struct slu_connector *connector, struct slu_link *link)
 
 static int check(struct slu_deferred *deferred, const struct slu_link *link)
 {
-    if (slu_deferred_state(deferred, link->rank) == SLU_DEFERRED_MADE &&
+    if (slu_deferred_is_made(deferred, link->rank, link->serial) &&
         slu_deferred_is_wanted(deferred, link->rank))
         return 0;
     slu_deferred_drop(deferred, link->rank, link->serial);
     return -ECANCELED;
 }
 
-static int finish(struct slu_deferred *deferred, struct slu_link *link)
-{
-    int error = slu_deferred_connect(deferred, link->rank, link->serial, &link->remote);
-
-    return error == 0 ? slu_deferred_begin(deferred, link->rank, link->serial) : error;
-}
-
 /*
- * A rank that knocks has no connection any more. If this side has not noticed that, the connection
- * fails here as well. The rank tries again until the program of this side has reached it anew.
+ * A rank that knocks with the endpoint that this side is connected to resumes an attempt of which
+ * it does not know how far it came. With another one, it has no connection any more. If this side
+ * has not noticed that, the connection fails here as well. The rank tries again until the program of
+ * this side has reached it anew.
  */
 static int let_in(struct slu_deferred *deferred, struct slu_link *link)
 {
     int error;
 
-    slu_deferred_lose(deferred, link->rank, "the peer has ended the connection, and connects anew");
-    if (slu_deferred_state(deferred, link->rank) == SLU_DEFERRED_READY ||
-        slu_deferred_has_failed(deferred, link->rank))
+    slu_deferred_lose(deferred, link->rank, &link->remote,
+                      "the peer has ended the connection, and connects anew");
+    if (slu_deferred_has_failed(deferred, link->rank))
         return -EBUSY;
     error = slu_deferred_make(deferred, link->rank, &link->serial, &link->own);
     if (error == 0)
@@ -167,7 +164,7 @@ static int do_job(struct slu_connector *connector, struct slu_link *link)
     case SLU_JOB_CHECK:
         return check(deferred, link);
     case SLU_JOB_FINISH:
-        return finish(deferred, link);
+        return slu_deferred_connect(deferred, link->rank, link->serial, &link->remote);
     case SLU_JOB_FAIL:
         slu_deferred_fail(deferred, link->rank, link->text);
         return 0;
@@ -227,7 +224,7 @@ static void dial(struct slu_connector *connector, struct slu_link *link)
     link->check_at = slu_now() + CHECK_TIME;
 }
 
-/* The listener waits for this byte. If it has gone, the connection notices that. */
+/* Each side waits for a byte of the other. If it does not come, the dialer tries again. */
 static void send_byte(const struct slu_link *link)
 {
     struct slu_talk talk = {.fd = link->fd};
@@ -256,9 +253,27 @@ static void answer(struct slu_connector *connector, struct slu_link *link)
         end_with(connector, link, SLU_JOB_DROP);
 }
 
+/*
+ * Tells whether the rank is being connected by another link, which asks once more if it fails. An
+ * earlier dial of another queue pair does not count, and ends when it notices that.
+ */
+static bool has_other(const struct slu_connector *connector, const struct slu_link *link)
+{
+    const struct slu_link *other;
+
+    TAILQ_FOREACH(other, &connector->links, next)
+    {
+        if (other != link && other->rank == link->rank && !other->ends &&
+            (!other->dials || other->serial == link->serial))
+            return true;
+    }
+    return false;
+}
+
 static void made(struct slu_connector *connector, struct slu_link *link)
 {
-    if (link->error == -ECANCELED || (link->error == 0 && link->rank == connector->rank))
+    if (link->error == -ECANCELED || (link->error == 0 && has_other(connector, link)) ||
+        (link->error == 0 && link->rank == connector->rank))
         slu_link_free(connector, link);
     else if (link->error < 0)
         fail_rank(connector, link, link->text);
@@ -270,12 +285,19 @@ static void finished(struct slu_connector *connector, struct slu_link *link)
 {
     if (link->error == 0) {
         send_byte(link);
-        slu_link_free(connector, link);
     } else if (link->error == -ECANCELED) {
         end_with(connector, link, SLU_JOB_DROP);
     } else {
         fail_rank(connector, link, link->text);
     }
+}
+
+/* The listener begins first, and tells the dialer. */
+static void begun(struct slu_connector *connector, struct slu_link *link)
+{
+    if (link->error == 0 && !link->dials)
+        send_byte(link);
+    slu_link_free(connector, link);
 }
 
 void slu_link_done(struct slu_connector *connector, struct slu_link *link)
@@ -296,7 +318,7 @@ void slu_link_done(struct slu_connector *connector, struct slu_link *link)
     else if (job == SLU_JOB_BEGIN && link->error < 0)
         end_with(connector, link, SLU_JOB_DROP);
     else
-        slu_link_free(connector, link);
+        begun(connector, link);
 }
 
 static void admitted(struct slu_connector *connector, struct slu_link *link)
@@ -356,6 +378,21 @@ void slu_link_dial(struct slu_connector *connector, struct slu_link *link, int64
     }
 }
 
+/*
+ * The connection over which the ranks met ended early. The dialer tries again, because the listener
+ * may have begun or not.
+ */
+static void hear_no_more(struct slu_connector *connector, struct slu_link *link)
+{
+    if (!link->dials || ++link->tries == TRIES) {
+        end_with(connector, link, SLU_JOB_DROP);
+        return;
+    }
+    slu_fd_close(link->fd);
+    link->fd = -1;
+    dial(connector, link);
+}
+
 void slu_link_hear(struct slu_connector *connector, struct slu_link *link)
 {
     uint8_t byte;
@@ -364,7 +401,7 @@ void slu_link_hear(struct slu_connector *connector, struct slu_link *link)
     if (got == 1)
         slu_link_give(connector, link, SLU_JOB_BEGIN);
     else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-        end_with(connector, link, SLU_JOB_DROP);
+        hear_no_more(connector, link);
 }
 
 /* Reads the body of a hello. Returns the reason why it is wrong, or NULL. */

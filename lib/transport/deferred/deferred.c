@@ -21,10 +21,10 @@ void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot)
 {
     if (slot->real != NULL)
         deferred->inner->qp_destroy(slot->real);
-    if (slot->extended)
+    if ((slot->flags & DEFERRED_EXTENDED) != 0)
         deferred->inner->cq_reduce(deferred->cq, slu_deferred_entries(deferred));
     slot->real = NULL;
-    slot->extended = false;
+    slot->flags = 0;
     slot->serial++;
     slot->state = SLU_DEFERRED_NONE;
 }
@@ -208,9 +208,13 @@ void slu_deferred_want(struct slu_qp *base)
     struct deferred_qp *qp = deferred_qp_of(base);
     struct deferred_slot *slot = deferred_slot_of(qp);
 
-    if (qp->failed || slot->state != SLU_DEFERRED_NONE)
+    /* A connection that one side gave up while it was made is connected still, and is resumed. */
+    if (qp->failed || (slot->flags & DEFERRED_ASKED) != 0 ||
+        (slot->state != SLU_DEFERRED_NONE && slot->state != SLU_DEFERRED_CONNECTED))
         return;
-    slot->state = SLU_DEFERRED_WANTED;
+    slot->flags |= DEFERRED_ASKED;
+    if (slot->state == SLU_DEFERRED_NONE)
+        slot->state = SLU_DEFERRED_WANTED;
     qp->owner->user->wanted(qp->owner->user, base->peer);
 }
 

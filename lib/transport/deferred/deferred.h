@@ -65,6 +65,8 @@ void slu_deferred_ask(struct slu_deferred *deferred);
  * transport: steps with an older one fail with -ECANCELED.
  */
 enum slu_deferred_state slu_deferred_state(const struct slu_deferred *deferred, uint32_t peer);
+/* Returns whether the queue pair of a serial exists, and is not ready. */
+bool slu_deferred_is_made(const struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* Returns whether the program has requests for the peer, or has asked for the connection. */
 bool slu_deferred_is_wanted(const struct slu_deferred *deferred, uint32_t peer);
 /* Returns whether the engine's queue pair has failed: the peer needs a reset. */
@@ -72,18 +74,26 @@ bool slu_deferred_has_failed(const struct slu_deferred *deferred, uint32_t peer)
 /* Makes a queue pair of the transport, unless there is one, and writes its endpoint. */
 int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *serial,
                       struct sluice_endpoint *endpoint);
+/* Connects it, unless it is connected to this endpoint already. */
 int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
                          const struct sluice_endpoint *remote);
-/* Both ends are connected: posts what was kept. */
+/* Both ends are connected: posts what was kept. May be called again. */
 int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
-/* Gives up a connection that is not ready. If it is still wanted, it is asked for once more. */
+/*
+ * Gives up an attempt. A queue pair that is connected stays, for the next one. If the connection is
+ * still wanted, it is asked for once more.
+ */
 void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* Gives up a connection that was asked for, and that is not wanted any more. */
 void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer);
 /* Drops a ready connection that has failed and that the engine has not used. Else false. */
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer);
-/* Fails a connection that is ready, because the peer has none any more. */
-void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer, const char *reason);
+/*
+ * Ends a connection to another endpoint than this, because the peer has that one no more. If it was
+ * ready, the engine's queue pair fails.
+ */
+void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
+                       const struct sluice_endpoint *remote, const char *reason);
 /* Gives up, and fails the engine's queue pair with this reason. */
 void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, const char *reason);
 

@@ -35,10 +35,13 @@ struct deferred_qp {
 struct deferred_slot {
     struct deferred_qp *qp; /* NULL: the engine has none */
     struct slu_qp *real;
-    uint32_t serial; /* of real */
+    uint32_t remote; /* checksum of the endpoint that real is connected to */
+    uint16_t serial; /* of real */
     uint8_t state;   /* enum slu_deferred_state */
-    bool extended;   /* the completion queue has entries for real */
+    uint8_t flags;
 };
+#define DEFERRED_EXTENDED 1U /* the completion queue has entries for the real queue pair */
+#define DEFERRED_ASKED 2U    /* wanted() was called, and no attempt has begun since */
 
 struct slu_deferred {
     const struct slu_transport *inner;

@@ -4,11 +4,20 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "transport/deferred/inside.h"
 
 enum slu_deferred_state slu_deferred_state(const struct slu_deferred *deferred, uint32_t peer)
 {
     return (enum slu_deferred_state)deferred->slots[peer].state;
+}
+
+bool slu_deferred_is_made(const struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
+{
+    const struct deferred_slot *slot = &deferred->slots[peer];
+
+    return slot->real != NULL && slot->serial == (uint16_t)serial &&
+           slot->state != SLU_DEFERRED_READY;
 }
 
 bool slu_deferred_is_wanted(const struct slu_deferred *deferred, uint32_t peer)
@@ -50,7 +59,7 @@ static int make_real(struct slu_deferred *deferred, uint32_t peer)
         return error;
     }
     slot->real->peer = peer;
-    slot->extended = true;
+    slot->flags |= DEFERRED_EXTENDED;
     slot->state = SLU_DEFERRED_MADE;
     return 0;
 }
@@ -61,9 +70,7 @@ int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *se
     struct deferred_slot *slot = &deferred->slots[peer];
     int error = 0;
 
-    /* A queue pair is connected once: one whose other end was given up is replaced. */
-    if (slot->state == SLU_DEFERRED_CONNECTED)
-        slu_deferred_end(deferred, slot);
+    slot->flags &= (uint8_t)~DEFERRED_ASKED;
     if (slot->real == NULL)
         error = make_real(deferred, peer);
     if (error < 0)
@@ -78,7 +85,7 @@ static int check(const struct deferred_slot *slot, uint32_t serial, enum slu_def
 {
     bool failed = slot->qp != NULL && slot->qp->failed;
 
-    if (slot->real != NULL && slot->serial == serial && slot->state == state && !failed)
+    if (slot->real != NULL && slot->serial == (uint16_t)serial && slot->state == state && !failed)
         return 0;
     return slu_fail(ECANCELED, "the connection was given up");
 }
@@ -87,8 +94,13 @@ int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t 
                          const struct sluice_endpoint *remote)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
-    int error = check(slot, serial, SLU_DEFERRED_MADE);
+    uint32_t sum = slu_checksum(remote->bytes, sizeof remote->bytes);
     struct slu_endpoint decoded;
+    int error;
+
+    if (slot->state >= SLU_DEFERRED_CONNECTED && slot->remote == sum)
+        return check(slot, serial, (enum slu_deferred_state)slot->state);
+    error = check(slot, serial, SLU_DEFERRED_MADE);
 
     if (error == 0)
         error = slu_endpoint_decode(remote, &decoded);
@@ -99,16 +111,21 @@ int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t 
                          deferred->inner->name);
     if (error == 0)
         error = deferred->inner->qp_connect(slot->real, &decoded);
-    if (error == 0)
-        slot->state = SLU_DEFERRED_CONNECTED;
-    return error;
+    if (error < 0)
+        return error;
+    slot->state = SLU_DEFERRED_CONNECTED;
+    slot->remote = sum;
+    return 0;
 }
 
 int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
-    int error = check(slot, serial, SLU_DEFERRED_CONNECTED);
+    int error = 0;
 
+    if (slot->state == SLU_DEFERRED_READY && slot->serial == (uint16_t)serial)
+        return 0;
+    error = check(slot, serial, SLU_DEFERRED_CONNECTED);
     if (error < 0)
         return error;
     slot->state = SLU_DEFERRED_READY;
@@ -117,10 +134,13 @@ int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t se
     return 0;
 }
 
-/* Asks the user once more, if the program still has requests for the peer. */
+/*
+ * Asks the user once more, if the program uses the peer. It may also wait for the peer without a
+ * request, and must learn of its loss.
+ */
 static void want_again(struct deferred_slot *slot)
 {
-    if (slot->qp != NULL && (slot->qp->first != NULL || slot->qp->probing))
+    if (slot->qp != NULL)
         slu_deferred_want(&slot->qp->base);
 }
 
@@ -128,9 +148,11 @@ void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->serial != serial || slot->state == SLU_DEFERRED_READY)
+    if (slot->serial != (uint16_t)serial || slot->state == SLU_DEFERRED_READY)
         return;
-    slu_deferred_end(deferred, slot);
+    /* The other side may have begun. Another attempt finds out, with the same queue pairs. */
+    if (slot->state != SLU_DEFERRED_CONNECTED)
+        slu_deferred_end(deferred, slot);
     want_again(slot);
 }
 
@@ -164,14 +186,16 @@ void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, const char 
         slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
 }
 
-/* A connection that the engine does not use ends at once. */
-void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer, const char *reason)
+/* A connection that the engine does not use ends at once, and so does one that was not ready. */
+void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
+                       const struct sluice_endpoint *remote, const char *reason)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->state != SLU_DEFERRED_READY)
+    if (slot->state < SLU_DEFERRED_CONNECTED ||
+        slot->remote == slu_checksum(remote->bytes, sizeof remote->bytes))
         return;
-    if (slot->qp != NULL)
+    if (slot->qp != NULL && slot->state == SLU_DEFERRED_READY)
         slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
     else
         slu_deferred_end(deferred, slot);
