@@ -292,6 +292,15 @@ static void finished(struct slu_connector *connector, struct slu_link *link)
     }
 }
 
+/* A link without a target begins to dial again. */
+static void checked(struct slu_connector *connector, struct slu_link *link)
+{
+    if (link->target == NULL)
+        dial(connector, link);
+    else
+        link->check_at = slu_now() + CHECK_TIME;
+}
+
 /* The listener begins first, and tells the dialer. */
 static void begun(struct slu_connector *connector, struct slu_link *link)
 {
@@ -314,7 +323,7 @@ void slu_link_done(struct slu_connector *connector, struct slu_link *link)
     else if (job == SLU_JOB_ACCEPT)
         answer(connector, link);
     else if (job == SLU_JOB_CHECK && link->error == 0)
-        link->check_at = slu_now() + CHECK_TIME;
+        checked(connector, link);
     else if (job == SLU_JOB_BEGIN && link->error < 0)
         end_with(connector, link, SLU_JOB_DROP);
     else
@@ -390,7 +399,7 @@ static void hear_no_more(struct slu_connector *connector, struct slu_link *link)
     }
     slu_fd_close(link->fd);
     link->fd = -1;
-    dial(connector, link);
+    slu_link_give(connector, link, SLU_JOB_CHECK);
 }
 
 void slu_link_hear(struct slu_connector *connector, struct slu_link *link)
