@@ -234,6 +234,7 @@ chosen_tests = \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_events \
 	%D%/test_verbs_infiniband \
+	%D%/test_verbs_iwarp \
 	%D%/test_verbs_limits \
 	%D%/test_verbs_memory \
 	%D%/test_verbs_queues \

@@ -30,16 +30,32 @@ static int check_atomic(const struct fake_qp *qp, const struct ibv_send_wr *wr)
     return wr->num_sge == 1 && wr->sg_list[0].length == 8 ? 0 : EINVAL;
 }
 
+static bool is_iwarp(const struct fake_qp *qp)
+{
+    return fake_device_of(qp->ibv.context)->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+/* As siw: no immediates, and a read has one element, even of no bytes. */
+static int check_iwarp(const struct ibv_send_wr *wr)
+{
+    if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        return EINVAL;
+    return wr->opcode == IBV_WR_RDMA_READ && wr->num_sge != 1 ? EINVAL : 0;
+}
+
 static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 {
     const struct ibv_qp_cap *cap = &qp->init.cap;
 
+    if (is_iwarp(qp) && check_iwarp(wr))
+        return EINVAL;
     if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_RTR)
         return EINVAL;
     if (qp->work[FAKE_SEND].used >= cap->max_send_wr)
         return ENOMEM;
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_send_sge ||
-        wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD || has_empty_element(wr->sg_list, wr->num_sge))
+        wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
+        (!is_iwarp(qp) && has_empty_element(wr->sg_list, wr->num_sge)))
         return EINVAL;
     if (wr->opcode == IBV_WR_RDMA_READ && wr->num_sge > fake_device_of(qp->ibv.context)->max_sge_rd)
         return EINVAL;
@@ -57,6 +73,9 @@ static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
         return EINVAL;
     if (qp->work[FAKE_RECEIVE].used >= qp->init.cap.max_recv_wr)
         return ENOMEM;
+    /* libsiw takes no receive without elements. */
+    if (is_iwarp(qp))
+        return wr->num_sge < 1 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge ? EINVAL : 0;
     return wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge ||
                    has_empty_element(wr->sg_list, wr->num_sge)
                ? EINVAL

@@ -18,6 +18,16 @@ struct fake_qp *fake_qp_find(uint32_t qpn)
     return qp;
 }
 
+struct ibv_qp *fake_verbs_find(uint32_t qpn)
+{
+    struct fake_qp *qp;
+
+    fake_lock();
+    qp = fake_qp_find(qpn);
+    fake_unlock();
+    return qp ? &qp->ibv : NULL;
+}
+
 static int check_init(const struct fake_device *device, const struct ibv_qp_init_attr *init)
 {
     const struct ibv_qp_cap *cap = &init->cap;
@@ -193,6 +203,9 @@ const char *fake_qp_check(struct fake_qp *qp, const struct ibv_qp_attr *attr, in
 
     if (why)
         return why;
+    if (device->transport_type == IBV_TRANSPORT_IWARP && !fake_verbs.rdmacm_moves &&
+        (to == IBV_QPS_RTR || to == IBV_QPS_RTS))
+        return "only rdma_cm connects a queue pair of iWARP";
     if (mask & IBV_QP_PORT && !port)
         return "there is no such port";
     if (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC &&

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../support/suite.h"
-#include "fake_verbs.h"
+#include "fake_iwarp.h"
 
 /* Values of the kernel. */
 enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_CONSUMER = 28 };
@@ -220,6 +220,7 @@ static void part(struct id *id)
     peer->peer = id->peer = NULL;
     switch (id->state) {
     case CONNECTED:
+        fake_iwarp_end(peer->qpn);
         deliver(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
         break;
     case ASKS:
@@ -408,6 +409,9 @@ static int dial(struct rdma_cm_id *base, struct rdma_conn_param *param)
     id->state = ASKS;
     id->qpn = param->qp_num;
     listener = find_listener(base);
+    if (listener == NULL && fake_iwarp()) {
+        return result(ECONNREFUSED);
+    }
     if (listener == NULL) {
         deliver(id, RDMA_CM_EVENT_REJECTED, REJ_NO_SERVICE, NULL);
         return result(0);
@@ -478,6 +482,15 @@ static int accept_id(struct rdma_cm_id *base, struct rdma_conn_param *param)
     id->peer->answers = id->reads;
     conn.initiator_depth = id->answers;
     conn.responder_resources = id->reads;
+    if (fake_iwarp()) {
+        if (!fake_iwarp_join(id->qpn, id->peer->qpn)) {
+            return result(EINVAL);
+        }
+        id->state = id->peer->state = CONNECTED;
+        deliver(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+        deliver(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, &conn);
+        return result(0);
+    }
     deliver(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &conn);
     return result(0);
 }
@@ -488,7 +501,8 @@ static int reject(struct rdma_cm_id *base, const void *data, uint8_t bytes)
     struct rdma_conn_param conn = {.private_data = data, .private_data_len = bytes};
     pthread_mutex_lock(&lock);
     if (id->peer != NULL) {
-        deliver(id->peer, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER, &conn);
+        fake_iwarp_end(id->peer->qpn);
+        deliver(id->peer, RDMA_CM_EVENT_REJECTED, fake_iwarp() ? -ECONNRESET : REJ_CONSUMER, &conn);
         id->peer->state = OVER;
         id->peer->peer = NULL;
         id->peer = NULL;
@@ -506,21 +520,6 @@ static int disconnect(struct rdma_cm_id *base)
         id->state = OVER;
     }
     return result(0);
-}
-
-/* The address of RoCE v2 over IPv4, which both sides have. */
-static void fill_path(struct ibv_ah_attr *ah)
-{
-    const struct fake_port *port = &fake_verbs.device[0].port[0];
-    uint32_t index = 0;
-    while (index + 1 < port->gids && port->gid[index].type != 1 + IBV_GID_TYPE_ROCE_V2) {
-        index++;
-    }
-    ah->is_global = 1;
-    ah->port_num = 1;
-    ah->grh.sgid_index = (uint8_t)index;
-    ah->grh.hop_limit = 64;
-    memcpy(ah->grh.dgid.raw, port->gid[index].raw, 16);
 }
 
 static int init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
@@ -542,7 +541,7 @@ static int init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *
     attr->sq_psn = id->state == WAS_ASKED ? ANSWER_PSN : id->qpn & 0xffffff;
     attr->max_dest_rd_atomic = id->state == WAS_ASKED ? 16 : id->answers;
     attr->max_rd_atomic = id->state == WAS_ASKED ? 16 : id->reads;
-    fill_path(&attr->ah_attr);
+    fake_iwarp_address(&attr->ah_attr);
     return result(0);
 }
 

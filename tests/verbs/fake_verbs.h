@@ -165,6 +165,7 @@ struct fake_verbs {
         flags_without_imm; /* a receive of a write with immediate data says so by its opcode only */
     bool dmabuf;           /* dmabufs can be registered */
     bool eager;            /* a post executes at once what is possible */
+    bool rdmacm_moves;     /* iWARP: rdma_cm connects a queue pair, which no program may do */
     bool release_at_arm;   /* all held completions come right before a queue is armed next */
     bool no_last_wqe;      /* no event says that a queue pair takes no more shared receives */
     uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */
@@ -275,6 +276,8 @@ struct fake_qp_info {
 };
 /* Returns the i-th existing one, in the order of creation, or false. */
 bool fake_verbs_qp(uint32_t i, struct fake_qp_info *info);
+/* Returns the queue pair of this number, or NULL. */
+struct ibv_qp *fake_verbs_find(uint32_t qpn);
 /* Returns the attributes of its change to the state; fails the program if there was none. */
 const struct ibv_qp_attr *fake_verbs_change(const struct fake_qp_info *info,
                                             enum ibv_qp_state state);

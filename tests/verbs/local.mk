@@ -78,7 +78,7 @@ test_programs += \
 	tests/test_verbs_stripes \
 	tests/test_verbs_watch
 if RDMACM
-test_programs += tests/test_verbs_rdmacm
+test_programs += tests/test_verbs_iwarp tests/test_verbs_rdmacm
 endif
 endif
 
@@ -234,10 +234,23 @@ tests_test_verbs_queues_SOURCES = \
 tests_test_verbs_queues_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_queues_LDADD = $(FAKE_LIBS)
 # The pretend rdma_cm is in the place of what loads the real one.
+tests_test_verbs_iwarp_SOURCES = \
+	%D%/test_verbs_iwarp.c \
+	%D%/check.c \
+	%D%/check.h \
+	%D%/fake_iwarp.c \
+	%D%/fake_iwarp.h \
+	%D%/fake_rdmacm.c \
+	%D%/fake_rdmacm.h
+tests_test_verbs_iwarp_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_verbs_iwarp_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_iwarp_LDADD = $(FAKE_LIBS) $(SODIUM_LIBS)
 tests_test_verbs_rdmacm_SOURCES = \
 	%D%/test_verbs_rdmacm.c \
 	%D%/check.c \
 	%D%/check.h \
+	%D%/fake_iwarp.c \
+	%D%/fake_iwarp.h \
 	%D%/fake_rdmacm.c \
 	%D%/fake_rdmacm.h
 tests_test_verbs_rdmacm_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
