@@ -3,7 +3,7 @@
  * Measures the cost of many peers: one process with a multichannel whose peers are
  * all connected to themselves. Prints time and memory for each number of peers.
  *
- *   bench/scale [--depth N] [PEERS]...    default 10 100 1000
+ *   bench/scale [--depth N | --pool N] [PEERS]...    default 10 100 1000
  *
  *   handshake   prepare, endpoints and handshake of all peers
  *   heap        bytes allocated by malloc, per peer
@@ -13,9 +13,11 @@
  *   scatter+gather  8 bytes to and from each peer, in one call; median of 11
  *
  * Each line is measured in a process of its own. The depth is that of sends and of receives;
- * the default is 16.
+ * the default is 16. With a pool all peers share that many receives, and the depth of sends is 128;
+ * the last column is then the time until all messages were taken from the pool.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,6 +37,7 @@
 #define DEADLINE SLUICE_S(60)
 
 static uint32_t depth = DEPTH;
+static uint32_t pool; /* receives that all peers share; 0: each has its own */
 
 struct usage {
     double seconds;
@@ -88,7 +91,7 @@ static int count_fds(void)
 static struct sluice_multichannel *connect_to_itself(struct sluice_pd *pd, uint32_t peers)
 {
     struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = depth, .receive_depth = depth};
+        .size = sizeof(attr), .send_depth = depth, .receive_depth = depth, .receive_pool = pool};
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, peers, &attr);
     struct sluice_endpoint *endpoints = malloc(peers * sizeof(*endpoints));
     struct sluice_multichannel *multichannel = NULL;
@@ -141,6 +144,72 @@ static double time_scatter_gather(struct sluice_multichannel *multichannel, stru
     return result == 0 ? times[ROUNDS / 2] : -1;
 }
 
+/* Fills the pool with receives for one word each, behind the words of the peers. */
+static int refill(struct sluice_multichannel *multichannel, struct sluice_mr *mr, uint32_t peers)
+{
+    int room = sluice_multichannel_receive_any_room(multichannel);
+
+    for (int posted = 0; posted < room; posted++) {
+        struct sluice_request request = {.sge_count = 1};
+
+        if (sluice_mr_sge(mr, (size_t)(peers + (uint32_t)posted % peers) * 8, 8, &request.sge) <
+                0 ||
+            sluice_multichannel_receive_any_unpolled(multichannel, &request, 1, NULL) < 0)
+            return -1;
+    }
+    return room < 0 ? -1 : 0;
+}
+
+/* Sends one message to each peer and takes as many from the pool. */
+static int pass_messages(struct sluice_multichannel *multichannel, struct sluice_mr *mr,
+                         const struct sluice_request *sends, uint32_t peers)
+{
+    struct sluice_completion done[64];
+    uint32_t sent = 0, ended = 0;
+    int result = 0;
+
+    while (ended < 2 * peers && result >= 0) {
+        if (sent < peers) {
+            result = sluice_multichannel_scatter_send_unpolled(multichannel, sends + sent,
+                                                               peers - sent, DEADLINE, NULL);
+            sent += result > 0 ? (uint32_t)result : 0;
+            result = result == -EAGAIN ? 0 : result;
+        }
+        if (result >= 0)
+            result = sluice_multichannel_poll(multichannel, done, 64);
+        for (int i = 0; i < result; i++)
+            if (done[i].error < 0)
+                return -1;
+        ended += result > 0 ? (uint32_t)result : 0;
+        if (result >= 0)
+            result = refill(multichannel, mr, peers);
+    }
+    return result;
+}
+
+/* As time_scatter_gather(), with receives of the pool. */
+static double time_pool(struct sluice_multichannel *multichannel, struct sluice_mr *mr,
+                        uint32_t peers)
+{
+    struct sluice_request *sends = calloc(peers, sizeof(*sends));
+    double times[ROUNDS] = {0};
+    int result = sends != NULL ? refill(multichannel, mr, peers) : -1;
+
+    for (uint32_t i = 0; i < peers && result == 0; i++) {
+        sends[i].peer = i;
+        sends[i].sge_count = 1;
+        result = sluice_mr_sge(mr, (size_t)i * 8, 8, &sends[i].sge);
+    }
+    for (uint32_t round = 0; round < ROUNDS && result == 0; round++) {
+        times[round] = now();
+        result = pass_messages(multichannel, mr, sends, peers);
+        times[round] = now() - times[round];
+    }
+    free(sends);
+    qsort(times, ROUNDS, sizeof(times[0]), compare);
+    return result == 0 ? times[ROUNDS / 2] : -1;
+}
+
 static int measure(uint32_t peers)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -160,7 +229,8 @@ static int measure(uint32_t peers)
     after = take_usage();
     if (multichannel == NULL)
         complain(peers, "connect");
-    else if ((seconds = time_scatter_gather(multichannel, mr, peers)) < 0)
+    else if ((seconds = pool > 0 ? time_pool(multichannel, mr, peers)
+                                 : time_scatter_gather(multichannel, mr, peers)) < 0)
         complain(peers, "scatter and gather");
     later = take_usage();
     if (seconds >= 0)
@@ -204,12 +274,20 @@ int main(int argc, char **argv)
         depth = given[0];
         argc = argc > 2 ? argc - 2 : 1;
         argv += 2;
+    } else if (argc > 1 && strcmp(argv[1], "--pool") == 0) {
+        char *one[] = {argv[0], argc > 2 ? argv[2] : argv[1]};
+
+        right = read_numbers(2, one, 1, MAX_DEPTH, given);
+        pool = given[0];
+        depth = 128;
+        argc = argc > 2 ? argc - 2 : 1;
+        argv += 2;
     }
     count = argc > 1 ? argc - 1 : 3;
     if (!right || !read_numbers(argc, argv, 1, SLUICE_MAX_PEERS, peers)) {
         fprintf(stderr,
-                "usage: scale [--depth N] [PEERS]...\n"
-                "a depth of 1 to %d, and up to %d numbers of 1 to %d peers\n",
+                "usage: scale [--depth N | --pool N] [PEERS]...\n"
+                "a depth or pool of 1 to %d, and up to %d numbers of 1 to %d peers\n",
                 MAX_DEPTH, MOST_NUMBERS, SLUICE_MAX_PEERS);
         return 2;
     }
