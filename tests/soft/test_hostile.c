@@ -135,6 +135,11 @@ static const struct attack attacks[] = {
     {"echo of probe 1", NONSENSE, 0, 0, 0, 0, {.type = ECHO, .seq = 1}},
     {"refusal of an atomic", MASK(ACCESS), AN_ATOMIC, 0, 0, 0, {.type = NAK, .status = 10}},
     {"repeat of nothing", NONSENSE, 0, 0, 0, 0, {.type = REPEAT}},
+    /* Messages that are announced to a pool. */
+    {"want without a pool", NONSENSE, 0, 0, 0, 0, {.type = WANT, .seq = 1}},
+    {"want of nothing", NONSENSE, 0, 0, 0, 0, {.type = WANT}},
+    {"want with a flag", NONSENSE, 0, 0, 0, 0, {.type = WANT, .seq = 1, .flags = PROMPT}},
+    {"want with length", NONSENSE, 0, 0, 0, 8, {.type = WANT, .seq = 1, .length = 8}},
     /* Farewells. */
     {"farewell", MASK(PEER_LOST), 0, 0, 0, 0, {.type = FAREWELL, .status = 1}},
     {"farewell, and the end", MASK(PEER_LOST), 0, 1, 0, 0, {.type = FAREWELL, .status = 1}},

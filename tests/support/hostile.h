@@ -27,7 +27,8 @@ enum type {
     ECHO,
     REPEAT,
     FAREWELL,
-    LAST_TYPE = FAREWELL
+    WANT,
+    LAST_TYPE = WANT
 };
 enum flag { IMMEDIATE = 1, PROMPT = 2 };
 
