@@ -374,6 +374,38 @@ TEST_WITH(shared, memory_in_use, (1, POOL))
     memory_close(&memory);
 }
 
+/* Receives of plain memory, whose region is that of a cache while they are posted. */
+TEST(plain_memory)
+{
+    static char message[100] = "of plain memory", room[100];
+    struct sluice_request receive = REQUEST(.flags = SLUICE_PLAIN_MEMORY, .user_data = 5);
+    struct sluice_request send = REQUEST(.opcode = SLUICE_OP_SEND, .flags = SLUICE_PLAIN_MEMORY);
+    struct sluice_counters counters = {.size = sizeof counters};
+    struct sluice_completion completion;
+    struct sluice_multichannel *loop;
+    struct sluice_mr_cache *cache;
+    struct sides sides;
+
+    sides_open(&sides);
+    cache = made(sluice_mr_cache_create(sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL));
+    loop = loop_open(sides.pds[0], 2, ATTR(.receive_pool = 2, .mr_cache = cache));
+    receive.sge = (struct sluice_sge){(uintptr_t)room, sizeof room, 0};
+    send.sge = (struct sluice_sge){(uintptr_t)message, sizeof message, 0};
+    receive.sge_count = send.sge_count = 1;
+    require_result(sluice_multichannel_receive_any_unpolled(loop, &receive, 1, NULL), 1);
+    require_ok(sluice_multichannel_submit(loop, &send, 1, DEADLINE, NULL));
+    require_ok(sluice_multichannel_next(loop, DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+    require_equal(completion.peer, 1, completion.user_data, 5, completion.bytes, sizeof room);
+    require(memcmp(message, room, sizeof room) == 0, "other bytes");
+    require_ok(sluice_multichannel_peer_counters(loop, 1, &counters));
+    require_equal(counters.requests[SLUICE_OP_RECEIVE], 1, counters.bytes[SLUICE_OP_RECEIVE],
+                  sizeof room);
+    sluice_multichannel_close(loop);
+    require_ok(sluice_mr_cache_destroy(cache));
+    sides_close(&sides);
+}
+
 int main(void)
 {
     return run_tests("pool", 20);
