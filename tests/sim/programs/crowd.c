@@ -83,9 +83,10 @@ static void admit(struct sluice_incoming *incoming, uint32_t channels)
     works(result == 0 || result == -ECONNRESET, "admit");
     if (below(16) == 0) {
         sim_pause((int64_t)below(2000000));
+        crowd()->cancelled++; /* the client may read it before the call returns */
         result = sluice_listener_cancel(host.listener, number);
         must(result == 0 || result == 1, "%d admissions are cancelled", result);
-        crowd()->cancelled += (uint32_t)result;
+        crowd()->cancelled -= result == 0;
     }
 }
 
