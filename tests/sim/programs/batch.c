@@ -21,6 +21,7 @@ static struct {
     struct sluice_mr_cache *cache;
     uint8_t *memory, *plain;
     struct sluice_multichannel *counting, *messages;
+    struct sluice_multichannel *pooled; /* all peers share its receives; NULL: on a device */
     struct sluice_channel *channels[2]; /* to the next rank, from the one before */
     struct sluice_list *lists[2];       /* of writes to all, and of messages with all */
     struct sluice_list *single;         /* of the channel to the next rank */
@@ -322,11 +323,84 @@ static bool move_large(void)
     return well;
 }
 
-static struct sluice_multichannel *connect_all(uint32_t tags)
+/* Receives of all peers together: a message of each takes one, whichever it is. */
+static bool share_receives(void)
+{
+    struct sluice_request requests[MOST_RANKS];
+    struct sluice_completion completion;
+    uint32_t ranks = sim_ranks();
+    bool came[MOST_RANKS] = {false}, well = true;
+    int room;
+    if (batch.pooled == NULL) {
+        return true;
+    }
+    room = sluice_multichannel_receive_any_room(batch.pooled);
+    must(room == 2 * MOST_RANKS, "an empty pool has room for %d receives", room);
+    for (uint32_t i = 0; i < ranks; i++) {
+        requests[i] = (struct sluice_request){
+            .sge_count = 1, .sge = element(IN + (size_t)i * PLACE, PLACE), .user_data = i};
+        fill(OUT + (size_t)i * PLACE, PLACE, i);
+    }
+    must(sluice_multichannel_receive_any_unpolled(batch.pooled, requests, ranks, NULL) ==
+             (int)ranks,
+         "receives of a pool: %s", sluice_last_error());
+    for (uint32_t i = 0; i < ranks; i++) {
+        struct sluice_sge sge = element(OUT + (size_t)i * PLACE, PLACE);
+        well &= well_with(sluice_multichannel_send(batch.pooled, i, &sge, 1, PATIENCE) == 0, i,
+                          "a send to a pool");
+    }
+    for (uint32_t i = 0; well && i < ranks; i++) {
+        well = well_with(sluice_multichannel_next(batch.pooled, PATIENCE, &completion) == 0 &&
+                             completion.error == 0,
+                         ANYBODY, "a receive of a pool");
+        if (well) {
+            must(completion.opcode == SLUICE_OP_RECEIVE && !came[completion.peer],
+                 "a message of rank %u comes twice", completion.peer);
+            came[completion.peer] = true;
+            check(IN + (size_t)completion.user_data * PLACE, PLACE, completion.peer, sim_rank());
+        }
+    }
+    return well;
+}
+
+/* One receive that waits for a message of any rank, which is of the one before. */
+static bool receive_any(void)
+{
+    struct sluice_sge out = element(OUT, PLACE), in = element(IN, PLACE);
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    bool well;
+    int result;
+    if (batch.pooled == NULL) {
+        return true;
+    }
+    fill(OUT, PLACE, next_rank());
+    result =
+        sluice_multichannel_send_unpolled(batch.pooled, next_rank(), &out, 1, PATIENCE, &handle);
+    well = well_with(result == 0, next_rank(), "a send to a pool");
+    result = sluice_multichannel_receive_any(batch.pooled, &in, 1, PATIENCE, &completion);
+    if (well_with(result == 0, ANYBODY, "a receive of any")) {
+        must(completion.peer == rank_before(), "a message comes from rank %u", completion.peer);
+        check(IN, PLACE, rank_before(), sim_rank());
+    } else {
+        well = false;
+    }
+    if (well) {
+        must(sluice_multichannel_wait(batch.pooled, &handle, PATIENCE + SLUICE_S(3), &completion) ==
+                 0,
+             "wait: %s", sluice_last_error());
+        well = well_with(completion.error == 0, next_rank(), "a send to a pool");
+    }
+    return well;
+}
+
+static struct sluice_multichannel *connect_all(uint32_t tags, uint32_t pool)
 {
     struct sluice_channel_attr attr = {.size = sizeof attr,
+                                       .receive_pool = pool,
+                                       .receive_pool_low = pool == 0 ? 0 : pool - 1,
                                        .arrival_tags = tags,
-                                       .queue_pairs = 1 + (uint32_t)below(3),
+                                       .queue_pairs = pool != 0 ? 1 : 1 + (uint32_t)below(3),
                                        .stripe_least = 1 + (uint32_t)below(20000),
                                        .staging = tags == 0 ? 16384 : 0,
                                        .mr_cache = tags == 0 ? batch.cache : NULL};
@@ -377,11 +451,13 @@ static bool begin(void)
 {
     uint32_t access =
         SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE;
+    struct sluice_context_info limits = {.size = sizeof limits};
     struct sluice_remote_mr own = {.addr = 0};
     bool well;
     batch.context = sluice_context_open(NULL, NULL);
     batch.pd = works(batch.context != NULL, "open") ? sluice_pd_alloc(batch.context) : NULL;
     if (batch.pd != NULL) {
+        must(sluice_context_query(batch.context, &limits) == 0, "query");
         batch.mr = sluice_mr_alloc(batch.pd, ALL, access);
         batch.cache = sluice_mr_cache_create(batch.pd, SLUICE_ACCESS_LOCAL_WRITE, NULL);
     }
@@ -395,19 +471,28 @@ static bool begin(void)
     if (!all_well(well)) {
         return false;
     }
-    batch.counting = connect_all(TAGS);
+    batch.counting = connect_all(TAGS, 0);
     if (!all_well(works(batch.counting != NULL, "connect"))) {
         return false;
     }
-    batch.messages = connect_all(0);
-    return all_well(works(batch.messages != NULL, "connect")) && all_well(connect_ring()) &&
-           prepare_lists();
+    batch.messages = connect_all(0, 0);
+    if (!all_well(works(batch.messages != NULL, "connect"))) {
+        return false;
+    }
+    if (strcmp(limits.transport, "soft") == 0) {
+        batch.pooled = connect_all(0, 2 * MOST_RANKS);
+        if (!all_well(works(batch.pooled != NULL, "connect"))) {
+            return false;
+        }
+    }
+    return all_well(connect_ring()) && prepare_lists();
 }
 
 int run_batch(void)
 {
-    static bool (*const steps[])(void) = {post_writes, post_writes, post_messages, post_single,
-                                          send_empty,  move_blocks, move_large};
+    static bool (*const steps[])(void) = {post_writes, post_writes,    post_messages,
+                                          post_single, send_empty,     move_blocks,
+                                          move_large,  share_receives, receive_any};
     uint64_t most = sim_number("steps", agreed(25));
     bool well = sim_ranks() <= MOST_RANKS && all_well(begin());
     for (; well && batch.step < most; batch.step++) {
@@ -420,6 +505,7 @@ int run_batch(void)
     sluice_list_free(batch.single);
     sluice_multichannel_close(batch.counting);
     sluice_multichannel_close(batch.messages);
+    sluice_multichannel_close(batch.pooled);
     sluice_channel_close(batch.channels[0]);
     sluice_channel_close(batch.channels[1]);
     must(sluice_mr_cache_destroy(batch.cache) == 0, "cache: %s", sluice_last_error());
