@@ -209,9 +209,8 @@ static void scatter_gather(void)
                 send_count + receive_count);
 }
 
-static void prepared(void)
+static void do_list(uint32_t count)
 {
-    uint32_t count = put(sends, send_count, put(receives, receive_count, 0, true), true);
     struct sluice_list *made =
         count == 0 ? NULL : sluice_multichannel_list_prepare(traffic.all, list, count);
     int result, last;
@@ -386,6 +385,7 @@ static int take_next(void)
     int result = sluice_multichannel_next(traffic.all, SLUICE_MS(below(20)), results);
     must(result == 0 || result == -ETIMEDOUT || result == -ENOENT, "next: %d: %s", result,
          sluice_last_error());
+    must(result != -ENOENT || are_forgotten(), "next: nothing is left, and one request is pending");
     if (result == 0) {
         take(results);
     }
@@ -455,6 +455,21 @@ static void unpolled(uint32_t mishap)
     finish_unpolled(mishap);
 }
 
+static void prepared(void)
+{
+    do_list(put(sends, send_count, put(receives, receive_count, 0, true), true));
+}
+
+/* Posts some before the list, which then finds less room. */
+static void prepared_late(uint32_t mishap)
+{
+    uint32_t early = (uint32_t)below(send_count + 1);
+    post(receives, receive_count, true);
+    post(sends, early, true);
+    do_list(put(sends + early, send_count - early, 0, true));
+    finish_unpolled(mishap);
+}
+
 /* Does one request by the blocking call for it. */
 static int block(const struct sluice_request *request)
 {
@@ -516,13 +531,15 @@ static void blocking(uint32_t mishap)
 static void do_requests(uint32_t mishap)
 {
     static void (*const styles[])(void) = {submit, scatter_gather, prepared, scoped};
-    uint32_t style = (uint32_t)sim_number("style", below(8));
+    uint32_t style = (uint32_t)sim_number("style", below(9));
     sim_note("round %u: style %u, mishap %u, %u sends, %u receives", traffic.round, style, mishap,
              send_count, receive_count);
     if (style < 4 && mishap != CANCEL) {
         styles[style]();
     } else if (style == 4) {
         blocking(mishap);
+    } else if (style == 5) {
+        prepared_late(mishap);
     } else {
         unpolled(mishap);
     }
