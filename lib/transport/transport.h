@@ -123,6 +123,7 @@ struct slu_qp {
     struct slu_tpd *pd;
     struct slu_cq *cq;
     uint32_t peer;
+    uint64_t taken; /* messages that the engine has received, set before a farewell */
 };
 
 /*
@@ -445,6 +446,12 @@ struct slu_transport {
      * the first qp_error().
      */
     void (*qp_farewell)(struct slu_qp *qp, enum slu_farewell why);
+    /*
+     * Returns whether the peer has closed and said how many messages it has received. *untaken: how
+     * many of those posted here are not among them; the flush of an earlier one is a success whose
+     * acknowledgement came too late. NULL: it never knows.
+     */
+    bool (*qp_untaken)(const struct slu_qp *qp, uint64_t *untaken);
     /* Enters the error state. All posted requests complete through the CQ soon. */
     void (*qp_error)(struct slu_qp *qp);
     /*

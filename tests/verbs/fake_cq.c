@@ -275,6 +275,8 @@ void fake_cq_release(struct fake_qp *qp, enum fake_queue queue, uint32_t count)
         struct fake_completion *completion = completion_of(qp->held[queue].next);
 
         fake_list_remove(&completion->link);
+        if (fake_verbs.late_acks && queue == FAKE_SEND && qp->state == IBV_QPS_ERR)
+            completion->wc.status = IBV_WC_WR_FLUSH_ERR;
         fake_cq_add(fake_cq_of(cq), completion);
     }
 }

@@ -166,6 +166,7 @@ struct fake_verbs {
     bool dmabuf;           /* dmabufs can be registered */
     bool eager;            /* a post executes at once what is possible */
     bool rdmacm_moves;     /* iWARP: rdma_cm connects a queue pair, which no program may do */
+    bool late_acks;        /* what is held as a queue pair fails is flushed, though it was done */
     bool release_at_arm;   /* all held completions come right before a queue is armed next */
     bool no_last_wqe;      /* no event says that a queue pair takes no more shared receives */
     uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */

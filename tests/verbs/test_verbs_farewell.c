@@ -148,6 +148,37 @@ TEST(close_after_the_peer)
     close_pair(&pair);
 }
 
+/*
+ * The device has not acknowledged messages that the other side has taken before it closes. Their
+ * sends are flushed, and are successes; the one that was not taken fails.
+ */
+TEST(sends_that_were_taken_before_a_close)
+{
+    struct sluice_handle sends[3], receives[2];
+    struct pair pair;
+    open_pair(&pair, true);
+    fake_verbs_lock();
+    fake_verbs.late_acks = true;
+    fake_verbs_unlock();
+    fake_verbs_hold(qpn_of(0));
+    for (int i = 0; i < 2; i++) {
+        receives[i] = post_of(pair.channels[1], SLUICE_OP_RECEIVE, NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        sends[i] = post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        await(pair.channels[1], receives[i], SLUICE_CLASS_NONE);
+    }
+    close_timed(&pair.channels[1]);
+    check_told(true);
+    fake_verbs_release(0);
+    for (int i = 0; i < 3; i++) {
+        await(pair.channels[0], sends[i], i < 2 ? SLUICE_CLASS_NONE : SLUICE_CLASS_PEER_LOST);
+    }
+    close_pair(&pair);
+}
+
 /* The device has an event of the refused write as well, which is no reason of its own. */
 TEST(farewell_with_an_event)
 {

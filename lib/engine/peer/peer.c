@@ -43,6 +43,7 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
         peer->stall[queue].index = SLU_NONE;
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_init(peer);
+    peer->taken_before = counts.requests[SLUICE_OP_RECEIVE];
     peer->state = SLUICE_STATE_PREPARED;
 }
 
@@ -72,8 +73,10 @@ uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *p
 static void say_farewell(const struct slu_engine *engine, const struct slu_peer *peer,
                          enum slu_farewell why)
 {
-    if (engine->transport->qp_farewell != NULL && peer->qp != NULL)
-        engine->transport->qp_farewell(peer->qp, why);
+    if (engine->transport->qp_farewell == NULL || peer->qp == NULL)
+        return;
+    peer->qp->taken = peer->counts.requests[SLUICE_OP_RECEIVE] - peer->taken_before;
+    engine->transport->qp_farewell(peer->qp, why);
 }
 
 void slu_peer_say_closed(const struct slu_engine *engine, const struct slu_peer *peer)

@@ -185,6 +185,28 @@ static uint32_t count_ended(struct slu_entry *entry, uint32_t part)
     return ended;
 }
 
+/*
+ * Returns whether the flush of a send is a success all the same: the peer has closed, and said that
+ * it has this message. Messages behind it are pending as well, since a queue ends in order.
+ */
+static bool was_taken(const struct slu_engine *engine, const struct slu_peer *peer,
+                      const struct slu_ring *ring, uint64_t id)
+{
+    uint64_t untaken, behind = 0;
+
+    if (engine->transport->qp_untaken == NULL || peer->qp == NULL ||
+        slu_ring_entry(ring, id)->opcode != SLUICE_OP_SEND ||
+        !engine->transport->qp_untaken(peer->qp, &untaken))
+        return false;
+    for (uint64_t at = id; at != ring->next; at += SLU_ID_STEP) {
+        const struct slu_entry *entry = slu_ring_entry(ring, at);
+
+        behind += entry->state == SLU_ENTRY_PENDING && entry->posted > 0 &&
+                  entry->opcode == SLUICE_OP_SEND;
+    }
+    return behind > untaken;
+}
+
 /* Handles the completion of a request. part is 0, or the value of slu_part_of(). */
 static __attribute__((noinline)) void
 end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uint32_t part)
@@ -194,6 +216,7 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
     struct slu_ring *ring;
     struct slu_peer *peer;
     uint32_t ended;
+    bool taken;
 
     if (entry == NULL || entry->state != SLU_ENTRY_PENDING || entry->posted == 0) {
         engine->discarded++;
@@ -207,9 +230,11 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
         else
             retire_unsignaled(engine, peer, ring, id);
     }
+    taken = wc->status == SLUICE_STATUS_WR_FLUSH_ERR && queue == SLU_SEND_QUEUE &&
+            was_taken(engine, peer, ring, id);
     ended = part == 0 ? 1 : count_ended(entry, part);
     return_credits(engine, peer, queue, entry, ended < entry->posted ? ended : entry->posted);
-    if (wc->status != SLUICE_STATUS_SUCCESS) {
+    if (wc->status != SLUICE_STATUS_SUCCESS && !taken) {
         fail_work(engine, peer, entry, wc);
     } else if (queue == SLU_RECEIVE_QUEUE && !entry->marks.failed) {
         /* A receive that was refused may run all the same; it has its status in this place. */

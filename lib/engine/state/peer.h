@@ -101,7 +101,8 @@ struct slu_peer {
     struct slu_counts counts; /* a reset keeps them */
     uint32_t arrivals_posted; /* receives of the library for arrivals */
     uint32_t arrival_session; /* number of this connection, part of their ids */
-    uint64_t spare[21];       /* padding to a power of two: a peer is found by a shift */
+    uint64_t taken_before;    /* messages that were received before this connection */
+    uint64_t spare[20];       /* padding to a power of two: a peer is found by a shift */
 };
 
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");

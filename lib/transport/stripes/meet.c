@@ -183,6 +183,8 @@ void slu_stripes_qp_farewell(struct slu_qp *base, enum slu_farewell why)
 {
     const struct stripes_qp *qp = stripes_qp_of(base);
 
+    /* All messages go over the first one. */
+    qp->qps[0]->taken = base->taken;
     for (uint32_t i = 0; i < qp->count && qp->inner->qp_farewell != NULL; i++)
         qp->inner->qp_farewell(qp->qps[i], why);
 }

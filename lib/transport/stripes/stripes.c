@@ -47,6 +47,13 @@ static void be_slow(struct slu_qp *qp)
     stripes_qp_of(qp)->inner->qp_slow(stripes_qp_of(qp)->qps[0]);
 }
 
+static bool find_untaken(const struct slu_qp *base, uint64_t *untaken)
+{
+    const struct stripes_qp *qp = (const struct stripes_qp *)base;
+
+    return qp->inner->qp_untaken(qp->qps[0], untaken);
+}
+
 void slu_stripes_over(const struct slu_transport *inner, struct slu_transport *table)
 {
     *table = *inner;
@@ -66,6 +73,7 @@ void slu_stripes_over(const struct slu_transport *inner, struct slu_transport *t
     table->qp_stand = slu_stripes_qp_stand;
     table->qp_loss = slu_stripes_qp_loss;
     table->qp_farewell = slu_stripes_qp_farewell;
+    table->qp_untaken = inner->qp_untaken != NULL ? find_untaken : NULL;
     table->qp_error = slu_stripes_qp_error;
     table->qp_destroy = slu_stripes_qp_destroy;
     table->post_send = slu_stripes_post_send;

@@ -241,6 +241,7 @@ const struct slu_transport slu_transport_verbs = {
     .qp_slow = slu_verbs_qp_slow,
     .qp_loss = slu_verbs_qp_loss,
     .qp_farewell = slu_verbs_qp_farewell,
+    .qp_untaken = slu_verbs_qp_untaken,
     .qp_error = slu_verbs_qp_error,
     .qp_destroy = slu_verbs_qp_destroy,
     .post_send = slu_verbs_post_send,

@@ -69,14 +69,15 @@ struct slu_verbs_words {
     _Atomic uint64_t receives; /* number posted since the connection was made */
     _Atomic uint64_t wanted;   /* not 0: this side wants hints of the other's receives */
     _Atomic uint64_t farewell; /* farewell word from the other's endpoint: this side has closed */
+    _Atomic uint64_t taken; /* then: messages that it has received, plus 1; 0: of an old version */
 };
 
 /* The place of a queue pair: two cache lines, of which the peer writes the first. */
 struct slu_verbs_place {
     struct slu_verbs_words heard;
-    uint64_t unused[5];
+    uint64_t unused[4];
     struct slu_verbs_words said; /* source of the write in flight to the peer */
-    uint64_t unused2[5];
+    uint64_t unused2[4];
 };
 _Static_assert(sizeof(struct slu_verbs_place) == 128, "two lines of the cache");
 

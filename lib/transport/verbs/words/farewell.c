@@ -15,6 +15,11 @@
  * acknowledged in time, the side closes all the same: for the peer that looks like a killed
  * process.
  *
+ * A device may let its program have a message before it acknowledges it. A program that closes at
+ * once would then end the send of a message that it has: the acknowledgement comes behind the
+ * farewell. So the number of messages that were received is written with the word, and the peer
+ * takes the flush of one of these for a success.
+ *
  * The places of several peers are in one region, and each of them may write to all. So the word is
  * a random number that a side chooses for each peer and gives to that peer alone, in its endpoint:
  * no other peer can end the connection.
@@ -64,6 +69,19 @@ const char *slu_verbs_qp_loss(const struct slu_qp *base, bool *closed)
     return *closed ? "the peer closed the connection" : NULL;
 }
 
+/* A peer that writes nonsense deceives this side about its own messages alone. */
+bool slu_verbs_qp_untaken(const struct slu_qp *base, uint64_t *untaken)
+{
+    const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
+    uint64_t taken;
+
+    if (!slu_verbs_has_left(qp))
+        return false;
+    taken = le64toh(atomic_load_explicit(&qp->own.place->heard.taken, memory_order_relaxed));
+    *untaken = qp->own.sends - (taken - 1);
+    return taken > 0 && taken - 1 <= qp->own.sends;
+}
+
 #define WANTED offsetof(struct slu_verbs_words, wanted)
 
 /*
@@ -77,6 +95,7 @@ static void post(struct slu_verbs_qp *qp, uint64_t addr, enum slu_verbs_farewell
 
     atomic_store_explicit(&said->wanted, htole64(1), memory_order_relaxed);
     atomic_store_explicit(&said->farewell, htole64(qp->link.farewell), memory_order_relaxed);
+    atomic_store_explicit(&said->taken, htole64(qp->base.taken + 1), memory_order_relaxed);
     own->farewell = slu_verbs_words_write(qp, &said->wanted, sizeof *said - WANTED, addr)
                         ? SLU_VERBS_OVER
                         : next;

@@ -63,5 +63,6 @@ void slu_verbs_farewell_step(struct slu_verbs_qp *qp);
 /* Waits until the peer was notified, for a bounded time. */
 void slu_verbs_farewell_await(struct slu_verbs_qp *qp);
 const char *slu_verbs_qp_loss(const struct slu_qp *qp, bool *closed);
+bool slu_verbs_qp_untaken(const struct slu_qp *qp, uint64_t *untaken);
 
 #endif
