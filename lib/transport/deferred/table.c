@@ -237,8 +237,17 @@ static void say_farewell(struct slu_qp *base, enum slu_farewell why)
 {
     const struct deferred_qp *qp = deferred_qp_of(base);
 
-    if (qp->real != NULL)
-        qp->owner->inner->qp_farewell(qp->real, why);
+    if (qp->real == NULL)
+        return;
+    qp->real->taken = base->taken;
+    qp->owner->inner->qp_farewell(qp->real, why);
+}
+
+static bool find_untaken(const struct slu_qp *base, uint64_t *untaken)
+{
+    const struct deferred_qp *qp = deferred_const_qp_of(base);
+
+    return qp->real != NULL && qp->owner->inner->qp_untaken(qp->real, untaken);
 }
 
 void slu_deferred_over(const struct slu_transport *inner, struct slu_transport *table)
@@ -262,6 +271,7 @@ void slu_deferred_over(const struct slu_transport *inner, struct slu_transport *
     table->qp_stand = inner->qp_stand != NULL ? take_stand : NULL;
     table->qp_loss = inner->qp_loss != NULL ? find_loss : NULL;
     table->qp_farewell = inner->qp_farewell != NULL ? say_farewell : NULL;
+    table->qp_untaken = inner->qp_untaken != NULL ? find_untaken : NULL;
     table->qp_error = slu_deferred_qp_error;
     table->post_send = slu_deferred_post_send;
     table->post_receive = slu_deferred_post_receive;
