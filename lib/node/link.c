@@ -137,8 +137,8 @@ static int check(struct slu_deferred *deferred, const struct slu_link *link)
 /*
  * A rank that knocks with the endpoint that this side is connected to resumes an attempt of which
  * it does not know how far it came. With another one, it has no connection any more. If this side
- * has not noticed that, the connection fails here as well. The rank tries again until the program of
- * this side has reached it anew.
+ * has not noticed that, the connection fails here as well. The rank tries again until the program
+ * of this side has reached it anew.
  */
 static int let_in(struct slu_deferred *deferred, struct slu_link *link)
 {

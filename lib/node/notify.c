@@ -30,8 +30,8 @@
 #define FIRST_NAP INT64_C(20000)
 #define LONGEST_NAP SLUICE_MS(1)
 /*
- * Of the many ranks of a lazy node, many may share a processor, and naps of all of them would use it
- * up. So a nap there lasts up to this fraction of the time waited so far, and at most LAZY_NAP.
+ * Many ranks of a lazy node may share a processor, and naps of all of them would use it up. So a
+ * nap there lasts up to this fraction of the time waited so far, and at most LAZY_NAP.
  */
 #define LAZY_PART 16
 #define LAZY_NAP SLUICE_MS(20)
