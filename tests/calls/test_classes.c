@@ -227,16 +227,18 @@ static int errno_of(enum sluice_error_class error_class)
 static void require_cell(const struct row *row, const struct cell *cell, const struct bench *bench,
                          int result)
 {
+    const enum sluice_error_class wanted =
+        row->error_class == SLUICE_CLASS_LOCAL ? class_of_own_mistakes() : row->error_class;
     const char *where = columns[column_here()], *what = sluice_error_class_name(row->error_class);
-    require(result == (cell->result != 0 ? cell->result : errno_of(row->error_class)),
+    require(result == (cell->result != 0 ? cell->result : errno_of(wanted)),
             "%s on %s: the call returned %d: %s", what, where, result, sluice_last_error());
     if (cell->result == 0)
-        require_class(&bench->completion, row->error_class);
+        require_class(&bench->completion, wanted);
     if (row->error_class == SLUICE_CLASS_NONE || row->error_class == SLUICE_CLASS_CANCELLED)
         return;
     /* The failure is the first error of its peer, which has failed. */
     struct sluice_error error = peer_error(bench->star.hub, 0);
-    require(error.error_class == row->error_class, "%s on %s: %s, %s", what, where,
+    require(error.error_class == wanted, "%s on %s: %s, %s", what, where,
             sluice_error_class_name(error.error_class), error.text);
     require_result(sluice_multichannel_peer_state(bench->star.hub, 0), SLUICE_STATE_FAILED);
 }

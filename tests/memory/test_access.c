@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "../support/pair.h"
+#include "../support/process.h"
 
 #define LENGTH 4096
 
@@ -276,11 +277,11 @@ TEST(local_elements_outside_their_region)
     bad[4].lkey ^= 0x01010101;
     /* A device may have sent the packets before the one byte that is outside. */
     for (size_t i = device_is_soft() ? 0 : 1; i < COUNT(bad); i++) {
-        refused(&fixture, SLUICE_OP_WRITE, 0, &bad[i], &remote, SLUICE_CLASS_LOCAL);
+        refused(&fixture, SLUICE_OP_WRITE, 0, &bad[i], &remote, class_of_own_mistakes());
         mend(&fixture);
         refused(&fixture, SLUICE_OP_READ, 0, &bad[i], &remote, SLUICE_CLASS_LOCAL);
         mend(&fixture);
-        refused(&fixture, SLUICE_OP_SEND, 0, &bad[i], NULL, SLUICE_CLASS_LOCAL);
+        refused(&fixture, SLUICE_OP_SEND, 0, &bad[i], NULL, class_of_own_mistakes());
         mend(&fixture);
     }
     fixture_close(&fixture);
@@ -323,7 +324,7 @@ TEST(stale_local_key)
     struct sluice_sge sge;
     require_ok(sluice_mr_sge(mr, 0, 64, &sge));
     require_ok(sluice_mr_deregister(mr));
-    refused(&fixture, SLUICE_OP_WRITE, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
+    refused(&fixture, SLUICE_OP_WRITE, 0, &sge, &remote, class_of_own_mistakes());
     mend(&fixture);
     refused(&fixture, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
     fixture_close(&fixture);

@@ -122,9 +122,9 @@ static void use_reserved_pages(struct sluice_pd *pd)
     require(free_pages() == 4, "%ld pages are free", free_pages());
     memset(sluice_mr_addr(mr), 1, 5 * huge);
     require_ok(sluice_mr_deregister(mr));
+    /* Newer kernels may give it transparent pages unasked. */
     mr = alloc(pd, huge, ACCESS_ALL);
-    require(sluice_mr_page_size(mr) == page_bytes() && free_pages() == 4, "%zu, unasked",
-            sluice_mr_page_size(mr));
+    require(free_pages() == 4, "%ld pages are free, unasked", free_pages());
     require_ok(sluice_mr_deregister(mr));
     configure(RESERVED_PAGES, "0");
 }

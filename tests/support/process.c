@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +69,17 @@ int settle_fds(int most)
 static int (*find_fake_count(void))(const char *)
 {
     return (int (*)(const char *))dlsym(RTLD_DEFAULT, "fake_verbs_count");
+}
+
+enum sluice_error_class class_of_own_mistakes(void)
+{
+    struct utsname name;
+    int major = 0, minor = 0;
+    if (strncmp(test_device(), "rxe", 3) != 0 || uname(&name) != 0) {
+        return SLUICE_CLASS_LOCAL;
+    }
+    require(sscanf(name.release, "%d.%d", &major, &minor) == 2, "release %s", name.release);
+    return major > 6 || (major == 6 && minor > 1) ? SLUICE_CLASS_PEER_LOST : SLUICE_CLASS_LOCAL;
 }
 
 bool device_is_pretend(void)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <sluice.h>
+
 #include "fair.h"
 
 /* Counts open file descriptors of the process, except the one used for that. */
@@ -23,6 +25,11 @@ int settle_fds(int most);
 int count_objects(const char *kind);
 /* Returns whether the device is the pretend one, whose peers are all in the process. */
 bool device_is_pretend(void);
+/*
+ * Returns the class of a send or a write whose own memory is wrong: SLUICE_CLASS_LOCAL, but rxe of
+ * newer kernels (6.12 does, 6.1 does not) reports only that the request was flushed.
+ */
+enum sluice_error_class class_of_own_mistakes(void);
 /* Nanoseconds of a monotonic clock, and of CPU time of the whole process. */
 int64_t clock_now(void);
 int64_t cpu_used(void);
