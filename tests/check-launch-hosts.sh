@@ -438,6 +438,26 @@ check 'a host behind another one that is not reached' ends_with 2 'host 10.0.0.9
   "$launch" --hosts $a,$b,10.0.0.9 --tree=2 --ssh "$tmp/ssh" sleep 50
 
 # The command line.
+printf '#!/bin/sh\necho "$1" >>"$0.names"\nuntil [ "$(grep -c . "$0.names")" = 5 ]; do sleep 0.1; done\nexit 1\n' >"$tmp/name"
+chmod +x "$tmp/name"
+names() {
+  timeout 60 "$launch" --hosts 'a:2,u@b:1,[::1]:3,[fe80::2]:1,v@[::3]:1' --ssh "$tmp/name" true
+  sort "$tmp/name.names" | tr '\n' ' ' >"$tmp/got"
+  cat "$tmp/got"
+  [ "$(cat "$tmp/got")" = '::1 a fe80::2 u@b v@::3 ' ]
+}
+check 'names of hosts' names
+roots() {
+  for root in h:1 '[::1]:2' h '[::1]' ::1; do
+    "$launch" --hosts $a --root $root -q --ssh "$tmp/ssh" sh -c 'echo $SLUICE_ROOT' 2>/dev/null |
+      sed 's/:[23][0-9]\{4\}$/:port/'
+  done >"$tmp/got"
+  cat "$tmp/got"
+  printf '%s\n' h:1 '[::1]:2' h:port '[::1]:port' '[::1]:port' | diff - "$tmp/got"
+}
+check 'the address of rank 0' roots
+check 'a wrong address of rank 0' ends_with 2 "root must be a host, or host:port, not 'h:0'" \
+  "$launch" --hosts a --root h:0 true
 check 'more ranks than the hosts have' ends_with 2 'is 9, but the hosts have 4 ranks' \
   "$launch" --hosts a:2,b:2 -n 9 true
 check 'a host that is named twice' ends_with 2 'a is named twice' "$launch" --hosts a:2,a:2 true

@@ -53,7 +53,9 @@ int bind_find(char *text, size_t size)
         return STATUS_ARGUMENTS;
     }
     processors = calloc((size_t)room, sizeof *processors);
-    for (int i = 0; i < room && processors != NULL; i++)
+    if (processors == NULL)
+        die(STATUS_ARGUMENTS, "no memory for %d processors", room);
+    for (int i = 0; i < room; i++)
         if (CPU_ISSET_S(i, CPU_ALLOC_SIZE(room), set))
             processors[processor_count++] = i;
     result = processor_count > 0 ? set_affinity(processors[0]) : -1;

@@ -24,11 +24,15 @@ static void add(struct round *round, int fd, int events, struct watch watch)
     if (fd < 0 || events == 0)
         return;
     if (round->count == round->room) {
-        round->room = round->room == 0 ? 64 : 2 * round->room;
-        round->fds = realloc(round->fds, round->room * sizeof *round->fds);
-        round->watches = realloc(round->watches, round->room * sizeof *round->watches);
-        if (round->fds == NULL || round->watches == NULL)
-            die(STATUS_LOST, "no memory");
+        nfds_t room = round->room == 0 ? 64 : 2 * round->room;
+        struct pollfd *fds = realloc(round->fds, room * sizeof *fds);
+        struct watch *watches = realloc(round->watches, room * sizeof *watches);
+
+        if (fds == NULL || watches == NULL)
+            die(STATUS_LOST, "no memory for %lu descriptors", (unsigned long)room);
+        round->fds = fds;
+        round->watches = watches;
+        round->room = room;
     }
     round->fds[round->count] = (struct pollfd){.fd = fd, .events = (short)events};
     round->watches[round->count++] = watch;

@@ -92,6 +92,7 @@ static void read_ranks(struct words *words, const char *text)
 
 static void add_variable(struct words *words, const char *text)
 {
+    const char **list;
     char *variable;
     const char *value = strchr(text, '=') == NULL ? getenv(text) : "";
 
@@ -101,10 +102,10 @@ static void add_variable(struct words *words, const char *text)
         die(STATUS_ARGUMENTS, "-x %s: this variable is not set here", text);
     if (asprintf(&variable, strchr(text, '=') == NULL ? "%s=%s" : "%s%s", text, value) < 0)
         die(STATUS_ARGUMENTS, "no memory for the environment");
-    words->environment =
-        realloc(words->environment, (words->environment_count + 2) * sizeof *words->environment);
-    if (words->environment == NULL)
+    list = realloc(words->environment, (words->environment_count + 2) * sizeof *list);
+    if (list == NULL)
         die(STATUS_ARGUMENTS, "no memory for the environment");
+    words->environment = list;
     words->environment[words->environment_count++] = variable;
     words->environment[words->environment_count] = NULL;
 }
@@ -119,24 +120,20 @@ static void read_fan(struct job *job, const char *text)
 /* Divides "host", "host:port" or "[1:2::3]:port". */
 static void read_root(struct launcher *launcher, const char *text)
 {
-    char *host = strdup(text), *colon = strrchr(text, ':') != NULL ? strrchr(host, ':') : NULL;
-    bool bracketed = text[0] == '[' && strchr(text, ']') != NULL;
+    const char *close = text[0] == '[' ? strchr(text, ']') : NULL, *colon = strchr(text, ':');
+    size_t length = strlen(text);
 
-    if (bracketed) {
-        char *close = strchr(host, ']');
-
+    if (close != NULL)
         colon = close[1] == ':' ? close + 1 : NULL;
-        *close = '\0';
-        host++;
-    } else if (colon != NULL && strchr(host, ':') != colon) {
+    else if (colon != NULL && colon != strrchr(text, ':'))
         colon = NULL; /* an IPv6 address */
-    }
-    if (colon != NULL) {
-        *colon = '\0';
-        launcher->root_port = colon + 1;
-    }
-    launcher->root_host = host;
-    if (host[0] == '\0' ||
+    if (colon != NULL)
+        length = (size_t)(colon - text);
+    if (close != NULL)
+        length = (size_t)(close - text - 1);
+    launcher->root_host = strndup(text + (close != NULL), length);
+    launcher->root_port = colon != NULL ? colon + 1 : NULL;
+    if (length == 0 || (close != NULL && close[1] != '\0' && colon == NULL) ||
         (colon != NULL && (read_count(colon + 1) == 0 || read_count(colon + 1) > 65535)))
         die(STATUS_ARGUMENTS, "--root must be a host, or host:port, not '%s'", text);
 }

@@ -28,10 +28,13 @@ uint32_t read_count(const char *text)
 static struct place *add_place(struct list *list)
 {
     if (list->count == list->room) {
-        list->room = list->room == 0 ? 16 : 2 * list->room;
-        list->places = realloc(list->places, list->room * sizeof *list->places);
-        if (list->places == NULL)
-            die(STATUS_ARGUMENTS, "no memory for %u hosts", list->room);
+        uint32_t room = list->room == 0 ? 16 : 2 * list->room;
+        struct place *places = realloc(list->places, room * sizeof *places);
+
+        if (places == NULL)
+            die(STATUS_ARGUMENTS, "no memory for %u hosts", room);
+        list->places = places;
+        list->room = room;
     }
     list->places[list->count] = (struct place){0};
     return &list->places[list->count++];
@@ -41,39 +44,43 @@ static void check_host(const struct list *list, const char *where, const char *h
 {
     size_t length = strlen(host);
 
-    if (length == 0 || length > MOST_HOST || host[0] == '-' || host[0] == '@' ||
-        host[length - 1] == '@' || strpbrk(host, " \t'\"\\;&|<>$`()[]{}*?~#") != NULL)
+    if (length == 0 || host[0] == '-' || host[0] == '@' || host[length - 1] == '@' ||
+        strpbrk(host, " \t'\"\\;&|<>$`()[]{}*?~#") != NULL)
         die(STATUS_ARGUMENTS, "%s: '%s' is not a host", where, host);
     for (uint32_t i = 0; i < list->count; i++)
         if (list->places[i].host != NULL && strcmp(list->places[i].host, host) == 0)
             die(STATUS_ARGUMENTS, "%s: %s is named twice: give all its ranks at once", where, host);
 }
 
-/* Adds "host", "host:4", "[::1]:4" or "::1". slots: the number, if it stands elsewhere. */
+/*
+ * Adds "host", "host:4", "[::1]:4" or "::1"; with a user before it, if there is one. slots: the
+ * number, if it stands elsewhere.
+ */
 static void add_host(struct list *list, const char *where, const char *text, const char *slots)
 {
-    char *host = strdup(text), *open, *close;
+    const char *open = strchr(text, '['), *close = open != NULL ? strchr(open, ']') : NULL;
+    const char *colon = close != NULL ? close + 1 : strchr(text, ':');
+    char host[MOST_HOST + 1];
     struct place *place;
+    int length = close != NULL ? (int)(close - open - 1) : (int)strlen(text);
 
-    if (host == NULL)
-        die(STATUS_ARGUMENTS, "no memory");
-    open = strchr(host, '[');
-    close = open != NULL ? strchr(open, ']') : NULL;
-    if (close != NULL) {
-        if (close[1] == ':')
-            slots = close + 2;
-        else if (close[1] != '\0')
-            die(STATUS_ARGUMENTS, "%s: '%s' is not a host", where, text);
-        *close = '\0';
-        memmove(open, open + 1, strlen(open));
-    } else if (strchr(host, ':') != NULL && strchr(host, ':') == strrchr(host, ':')) {
-        slots = strchr(text, ':') + 1;
-        *strchr(host, ':') = '\0';
-    }
+    if (close != NULL && *colon != '\0' && *colon != ':')
+        die(STATUS_ARGUMENTS, "%s: '%s' is not a host", where, text);
+    if (close == NULL && colon != NULL && colon == strrchr(text, ':'))
+        length = (int)(colon - text);
+    else if (close == NULL)
+        colon = NULL; /* an IPv6 address, or no number */
+    if (colon != NULL && *colon == ':')
+        slots = colon + 1;
+    if (snprintf(host, sizeof host, "%.*s%.*s", close != NULL ? (int)(open - text) : 0, text,
+                 length, close != NULL ? open + 1 : text) >= (int)sizeof host)
+        die(STATUS_ARGUMENTS, "%s: '%s' is too long", where, text);
     check_host(list, where, host);
     place = add_place(list);
-    place->host = host;
+    place->host = strdup(host);
     place->count = slots != NULL ? read_count(slots) : 0;
+    if (place->host == NULL)
+        die(STATUS_ARGUMENTS, "no memory for host %s", host);
     if (slots != NULL && place->count == 0)
         die(STATUS_ARGUMENTS, "%s: the ranks of %s must be 1 to %d, not '%s'", where, host,
             MOST_RANKS, slots);

@@ -61,6 +61,7 @@ static void watch(int fd)
     }
     for (size_t i = 0; i < started.count; i++)
         process_signal(started.ids[i], SIGKILL);
+    free(started.ids);
 }
 
 int watcher_start(void)
