@@ -225,6 +225,7 @@ tests_test_verbs_pool_SOURCES = \
 	%D%/test_verbs_pool.c \
 	%D%/check.c \
 	%D%/check.h
+tests_test_verbs_pool_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 tests_test_verbs_pool_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_pool_LDADD = $(FAKE_LIBS)
 tests_test_verbs_queues_SOURCES = \

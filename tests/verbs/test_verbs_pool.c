@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools of receives on a device: its limits, its events, and calls that it refuses. */
+#include <stdatomic.h>
+
 #include "check.h"
+#include "endpoint/endpoint.h"
 
 #define POOL 8
 
@@ -189,6 +192,53 @@ TEST(results_of_a_peer_that_is_reset, .times = 2)
     for (uint32_t i = 0; i < 4; i++)
         take_message(&shared, i % 2 * 2 + 1);
     require_result(sluice_multichannel_receive_any_room(shared.hub), 4);
+    shared_close(&shared);
+}
+
+/* Returns the words that a peer writes to the side with this endpoint: see words/hint.c. */
+static _Atomic uint64_t *words_of(const struct sluice_endpoint *endpoint)
+{
+    struct slu_endpoint decoded;
+
+    require(slu_endpoint_decode(endpoint, &decoded) == 0, "%s", sluice_last_error());
+    require(decoded.verbs.hint_addr != 0, "no place for hints%s", "");
+    return (_Atomic uint64_t *)(uintptr_t)decoded.verbs.hint_addr;
+}
+
+/* A peer that asks for hints of receives learns once that it need not wait for any. */
+TEST(hints_of_a_pool)
+{
+    struct sluice_prepared_multichannel *prepared;
+    struct sluice_prepared_channel *peer;
+    struct sluice_endpoint ours, theirs;
+    struct shared shared = {.hub = NULL};
+    struct sluice_completion completion;
+    struct sluice_channel *channel;
+    struct sluice_sge sge;
+
+    sides_open(&shared.sides);
+    memory_open(&shared.memory, shared.sides.pds[0], 4096);
+    prepared =
+        made(sluice_multichannel_prepare(shared.sides.pds[0], 1, ATTR(.receive_pool = POOL)));
+    require_ok(sluice_prepared_multichannel_endpoints(prepared, &ours, 1));
+    peer = prepare_channel(shared.sides.pds[1], NULL, &theirs);
+    shared.hub = made(sluice_prepared_multichannel_handshake(prepared, &theirs, 1));
+    channel = made(sluice_prepared_channel_handshake(peer, &ours));
+    require_equal(words_of(&theirs)[0], 0);
+    words_of(&ours)[1] = 1;
+    sge = memory_sge(&shared.memory, 2048, 64);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sluice_handle handle = post_of(channel, SLUICE_OP_SEND, &sge);
+
+        require_result(post_receives(&shared, 1), 1);
+        take_message(&shared, 0);
+        await(channel, handle, SLUICE_CLASS_NONE);
+    }
+    while (words_of(&theirs)[0] == 0)
+        require_result(sluice_multichannel_poll(shared.hub, &completion, 1), 0);
+    require(words_of(&theirs)[0] >= UINT64_C(1) << 32, "%llu receives",
+            (unsigned long long)words_of(&theirs)[0]);
+    sluice_channel_close(channel);
     shared_close(&shared);
 }
 

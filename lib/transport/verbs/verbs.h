@@ -98,6 +98,7 @@ struct slu_verbs_own {
     uint64_t probe;                /* id of the probe that ends with it; 0: none */
     uint32_t failed, vendor;       /* status of a failed hint that is not reported yet; 0: none */
     bool wants;                    /* the peer was asked for hints */
+    bool pooled;                   /* the peer knows that it need not wait for receives */
     bool hints;                    /* the request in flight is a hint, not a probe */
     bool more;                     /* a hint follows the request in flight */
     uint8_t farewell;              /* enum slu_verbs_farewell */

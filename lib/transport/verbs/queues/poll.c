@@ -34,10 +34,12 @@
 /* Marks the completion of a receive of a pool with its peer, which its queue pair knows. */
 static void mark_peer(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
 {
-    const struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
+    struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
 
     if (cq->pool)
         cq->pool->posted--;
+    if (qp)
+        slu_verbs_hint_pooled(qp);
     /* That of a queue pair that was destroyed is held with its peer: see keep_of_pool(). */
     to->flags |= (qp                  ? qp->base.peer
                   : from->qp_num == 0 ? from->src_qp

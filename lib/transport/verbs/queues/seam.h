@@ -6,6 +6,11 @@
 #include "transport/verbs/verbs.h"
 
 /*
+ * words: after a message took a receive of a pool: if its peer waits for hints of receives, says
+ * once that it need not.
+ */
+void slu_verbs_hint_pooled(struct slu_verbs_qp *qp);
+/*
  * words: handles the end of a request of our own, and posts the next one that is due. Returns
  * whether *to has to be delivered.
  */

@@ -48,10 +48,18 @@
 #define LEAST_PAUSE 32
 #define MOST_PAUSE 1024
 
+/*
+ * The receives of a queue pair that has a pool, as it says: its peer need never wait for more. How
+ * many there are depends on all peers.
+ */
+#define POOLED_RECEIVES (UINT64_C(1) << 62)
+
 int slu_verbs_hint_open(struct slu_verbs_qp *qp)
 {
     int err;
 
+    if (qp->attr.pool)
+        qp->own.receives = POOLED_RECEIVES;
     if (qp->attr.first || qp->attr.scarce || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
         return 0;
     /* Over rdma_cm there are no words: a peer learns of places from an endpoint alone. */
@@ -144,6 +152,15 @@ void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count)
     if (has_peer(qp) &&
         SLU_UNLIKELY(atomic_load_explicit(&qp->own.place->heard.wanted, memory_order_relaxed)))
         answer(qp);
+}
+
+void slu_verbs_hint_pooled(struct slu_verbs_qp *qp)
+{
+    if (qp->own.pooled || !has_peer(qp) ||
+        SLU_LIKELY(!atomic_load_explicit(&qp->own.place->heard.wanted, memory_order_relaxed)))
+        return;
+    qp->own.pooled = true;
+    answer(qp);
 }
 
 /* Returns the number of receives in the peer's last hint. */
