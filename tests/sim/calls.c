@@ -80,6 +80,8 @@ static const struct {
     /* thread.c */
     CALL(pthread_create),
     CALL(pthread_self),
+    CALL(pthread_cancel),
+    CALL(pthread_clockjoin_np),
     CALL(pthread_join),
     CALL(pthread_detach),
     CALL(pthread_setname_np),

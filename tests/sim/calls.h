@@ -90,6 +90,9 @@ ssize_t sys_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to
 int sys_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
                        void *argument);
 pthread_t sys_pthread_self(void);
+int sys_pthread_cancel(pthread_t thread);
+int sys_pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock,
+                             const struct timespec *until);
 int sys_pthread_join(pthread_t thread, void **result);
 int sys_pthread_detach(pthread_t thread);
 int sys_pthread_setname_np(pthread_t thread, const char *name);

@@ -33,20 +33,42 @@ pthread_t sys_pthread_self(void)
     return (pthread_t)sim_task;
 }
 
-int sys_pthread_join(pthread_t thread, void **result)
+static int join(pthread_t thread, void **result, int64_t until)
 {
     struct sim_task *task = (struct sim_task *)thread;
     sim_call();
-    while (!task->ended) {
+    while (!task->ended && sim_task->now < until) {
         sim_task->waits_for = task;
-        sim_wait(INT64_MAX);
+        sim_wait(until);
     }
     sim_task->waits_for = NULL;
+    if (!task->ended) {
+        return ETIMEDOUT;
+    }
     task->joined = true;
     if (result != NULL) {
         *result = task->result;
     }
     return 0;
+}
+
+int sys_pthread_join(pthread_t thread, void **result)
+{
+    return join(thread, result, INT64_MAX);
+}
+
+int sys_pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock,
+                             const struct timespec *until)
+{
+    sim_require(clock == CLOCK_MONOTONIC, "only the clock that nobody sets is simulated");
+    return join(thread, result, until->tv_sec * INT64_C(1000000000) + until->tv_nsec);
+}
+
+/* Only connects over rdma_cm cancel a thread, which no simulated host has. */
+int sys_pthread_cancel(pthread_t thread)
+{
+    (void)thread;
+    sim_fail("a thread is cancelled, which is not simulated");
 }
 
 int sys_pthread_detach(pthread_t thread)

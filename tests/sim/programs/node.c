@@ -153,6 +153,18 @@ static bool miss_barrier(struct sluice_node *node)
            works(sluice_node_barrier_reset(node) == 0, "reset") && all_well(true);
 }
 
+/* Connects the next rank, or all of them, ahead of their use. */
+static bool reach(struct sluice_node *node)
+{
+    uint32_t next = next_rank();
+    int64_t began = sim_own_time();
+    bool all = below(2) == 0;
+    int error = sluice_node_reach(node, all ? NULL : &next, all ? 0 : 1, PATIENCE);
+    barriers++;
+    in_time(began, PATIENCE, "reach");
+    return works(error == 0, "reach");
+}
+
 static bool step(struct sluice_node *node)
 {
     switch (sim_number("step", agreed(7))) {
@@ -166,6 +178,8 @@ static bool step(struct sluice_node *node)
         return miss_barrier(node);
     case 4:
         return pass_on(node);
+    case 5:
+        return reach(node);
     default:
         return enter(node, NULL, sim_ranks());
     }
