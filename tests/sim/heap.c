@@ -70,6 +70,16 @@ static uint32_t classify(size_t *bytes)
     return SMALL / 16 + 4 * bits + (uint32_t)((*bytes - 1) >> (bits - 2) & 3);
 }
 
+/* Checks that nobody has written to a block since it was freed. */
+static void check_unused(const struct sim_block *block)
+{
+    const char *bytes = (const char *)(block + 1);
+    size_t count = block->bytes < FILLED ? block->bytes : FILLED;
+    sim_require(count == 0 || (bytes[0] == 0x5a && memcmp(bytes, bytes + 1, count - 1) == 0),
+                "memory was written to after it was freed: %zu bytes of malloc(3) %lu",
+                block->bytes, (unsigned long)block->number);
+}
+
 /* Returns memory with room for a header and so many bytes, and whether it was used before. */
 static char *take(size_t bytes, uint32_t *class, bool *used)
 {
@@ -78,6 +88,7 @@ static char *take(size_t bytes, uint32_t *class, bool *used)
     sim_require(*class < CLASSES && bytes < HEAP_BYTES - (size_t)(heap_next - heap),
                 "no memory for %zu bytes of a process", bytes);
     if (unused[*class] != NULL) {
+        check_unused(unused[*class]);
         memory = unused[*class]->memory;
         unused[*class] = unused[*class]->next;
         *used = true;
