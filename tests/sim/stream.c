@@ -213,6 +213,8 @@ static void part(struct stream *stream)
             sim_stream_end(stream, false);
         }
     }
+    /* The end never comes if the way is cut for good. */
+    peer->peer_silent = peer->peer_silent || peer->last_arrival == INT64_MAX;
     peer->peer = NULL;
     stream->peer = NULL;
     sim_object_changed(&peer->base);

@@ -404,6 +404,8 @@ void starved(void)
         }
         bystanders();
     }
+    /* A close does not wait for memory to acknowledge what has come. */
+    meet();
     scene_close();
 }
 
@@ -413,6 +415,7 @@ void starved_early(void)
     sim_refuse(sim_rank(), "sendmsg", below(12), 1 + (uint32_t)below(8));
     scene_open(NULL);
     bystanders();
+    meet();
     scene_close();
 }
 
