@@ -45,7 +45,7 @@ void a1_killed_busy(void)
 void a2_killed_idle(void)
 {
     struct sluice_channel_attr attr = scene_attr();
-    attr.keepalive = SLUICE_MS(200);
+    attr.keepalive = SLUICE_MS(450);
     scene_open(&attr);
     meet();
     if (IS_VICTIM) {
@@ -64,7 +64,7 @@ void a3_killed_in_scatter(void)
     struct sluice_channel_attr attr = scene_attr();
     struct sluice_request work;
     uint32_t got = 0;
-    attr.keepalive = SLUICE_MS(200);
+    attr.keepalive = SLUICE_MS(450);
     scene_open(&attr);
     meet();
     if (IS_VICTIM) {
@@ -131,7 +131,7 @@ void a5_closed(void)
 {
     struct sluice_channel_attr attr = scene_attr();
     struct sluice_request send;
-    attr.keepalive = SLUICE_MS(200);
+    attr.keepalive = SLUICE_MS(450);
     scene_open(&attr);
     send = request(SLUICE_OP_SEND, scene.victim, 64);
     meet();
