@@ -70,8 +70,6 @@ void slu_soft_tcp_drop_early(struct soft_tcp *tcp)
     free(tcp->early);
     if (tcp->early_long != NULL)
         munmap(tcp->early_long, LONG_BYTES);
-    tcp->early = NULL;
-    tcp->early_long = NULL;
 }
 
 uint8_t *slu_soft_tcp_early_bytes(const struct soft_tcp *tcp, uint32_t index)

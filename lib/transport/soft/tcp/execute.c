@@ -472,8 +472,5 @@ bool slu_soft_tcp_take_early(struct soft_tcp *tcp)
     while (count-- > 0 && slu_soft_has_receive(tcp->qp) && take_oldest(tcp))
         ;
     tcp->in = before;
-    /* Of many peers that share receives, few have messages that wait at a time. */
-    if (tcp->qp->pool != NULL && tcp->early_count == 0)
-        slu_soft_tcp_drop_early(tcp);
     return tcp->phase == PHASE_OPEN;
 }

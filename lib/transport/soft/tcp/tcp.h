@@ -236,7 +236,7 @@ bool slu_soft_tcp_is_next(const struct soft_tcp *tcp, const struct tcp_frame *fr
 uint8_t *slu_soft_tcp_set_aside(struct soft_tcp *tcp, const struct tcp_frame *frame);
 /* Returns the bytes of an early message, by its place in the ring. */
 uint8_t *slu_soft_tcp_early_bytes(const struct soft_tcp *tcp, uint32_t index);
-/* Frees the memory for early messages. */
+/* Frees the early messages, when the connection is destroyed. */
 void slu_soft_tcp_drop_early(struct soft_tcp *tcp);
 
 /* fault.c */
