@@ -131,7 +131,13 @@ void d3_wrong_secret(void)
     if (scene.rank == 0) {
         let_in(listener, 1);
     } else {
+        /* The listener is driven until it has let rank 1 in, which comes last. */
+        bool *denied = sim_shared(sizeof *denied);
+        while (scene.rank == 1 && !*denied) {
+            sim_pause(SLUICE_MS(1));
+        }
         channel = dial(scene.rank == 2 ? "/run/wrong-secret" : NULL, 2000);
+        *denied = true;
         must(scene.rank == 1 ? channel != NULL : channel == NULL && errno == EACCES, "connect: %s",
              sluice_last_error());
         meet();
