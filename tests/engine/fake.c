@@ -4,6 +4,7 @@
 
 #include "fake_queues.h"
 
+#include "../support/iwarp.h"
 #include "device/device.h"
 
 #include <stdlib.h>
@@ -11,6 +12,26 @@
 #include <unistd.h>
 
 struct fake fake;
+
+/* These devices are no iWARP. Support for it would bring listeners, and with them the real clock. */
+bool device_is_iwarp(void)
+{
+    return false;
+}
+
+void iwarp_connect_pair(struct pair *pair, const struct sluice_channel_attr *attr)
+{
+    (void)pair;
+    (void)attr;
+    fail_at(__FILE__, __LINE__, "no iWARP device is here");
+}
+
+void iwarp_connect_star(struct star *star, const struct sluice_channel_attr *attr)
+{
+    (void)star;
+    (void)attr;
+    fail_at(__FILE__, __LINE__, "no iWARP device is here");
+}
 
 /* Replaces the clock of the library. */
 int64_t slu_now(void)
