@@ -13,7 +13,7 @@
 
 struct fake fake;
 
-/* These devices are no iWARP. Support for it would bring listeners, and with them the real clock. */
+/* These devices are no iWARP, whose support would bring listeners and with them the real clock. */
 bool device_is_iwarp(void)
 {
     return false;

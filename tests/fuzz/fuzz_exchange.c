@@ -115,8 +115,7 @@ static size_t make_frame(struct fuzz_talk *of, unsigned argument)
     size_t rank = (size_t)(of - talks), count, whole;
     uint32_t index = made[rank] < CALLS ? made[rank]++ : CALLS - 1;
     const struct tcp_call *call = &calls[index];
-    struct tcp_frame frame = {
-        .type = call->type, .sequence = index + 1, .bytes = call->bytes};
+    struct tcp_frame frame = {.type = call->type, .sequence = index + 1, .bytes = call->bytes};
     if (argument == 31 && rank == 0) {
         uint8_t *verdict;
         (void)slu_fail(EEXIST, "the words of the verdict");
