@@ -45,8 +45,9 @@ void a1_killed_busy(void)
 void a2_killed_idle(void)
 {
     struct sluice_channel_attr attr = scene_attr();
-    attr.keepalive = SLUICE_MS(450);
-    scene_open(&attr);
+    scene_begin();
+    attr.keepalive = scene.device ? SLUICE_MS(450) : 0;
+    scene_connect(&attr);
     meet();
     if (IS_VICTIM) {
         sim_strike(SIM_KILL, scene.rank, (int64_t)below(SLUICE_MS(50)), 0);
@@ -64,8 +65,9 @@ void a3_killed_in_scatter(void)
     struct sluice_channel_attr attr = scene_attr();
     struct sluice_request work;
     uint32_t got = 0;
-    attr.keepalive = SLUICE_MS(450);
-    scene_open(&attr);
+    scene_begin();
+    attr.keepalive = scene.device ? SLUICE_MS(450) : 0;
+    scene_connect(&attr);
     meet();
     if (IS_VICTIM) {
         sim_strike(SIM_KILL, scene.rank, (int64_t)below(SLUICE_US(200)), 0);
@@ -131,8 +133,9 @@ void a5_closed(void)
 {
     struct sluice_channel_attr attr = scene_attr();
     struct sluice_request send;
-    attr.keepalive = SLUICE_MS(450);
-    scene_open(&attr);
+    scene_begin();
+    attr.keepalive = scene.device ? SLUICE_MS(450) : 0;
+    scene_connect(&attr);
     send = request(SLUICE_OP_SEND, scene.victim, 64);
     meet();
     if (!IS_VICTIM) {
