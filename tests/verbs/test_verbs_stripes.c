@@ -367,6 +367,41 @@ TEST(small_completion_queues)
     sluice_context_close(context);
 }
 
+/*
+ * Completions of a peer that is reset are dropped with its queue pairs, whatever their ids: some
+ * look like those of receives that peers share.
+ */
+TEST(completions_of_a_peer_that_is_reset)
+{
+    enum { MESSAGES = 40 };
+    struct sluice_counters counters = {.size = sizeof counters};
+    struct sluice_completion completion;
+    struct sluice_endpoint endpoint;
+    struct sluice_multichannel *loop;
+    struct memory memory;
+    struct sides sides;
+
+    sides_open(&sides);
+    memory_open(&memory, sides.pds[0], 64);
+    loop = loop_open(sides.pds[0], 2, ATTR(.queue_pairs = 2));
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    fake_verbs_hold(0);
+    for (int i = 0; i < MESSAGES; i++) {
+        require_ok(sluice_multichannel_receive_unpolled(loop, 1, &sge, 1, DEADLINE, NULL));
+        require_ok(sluice_multichannel_send_unpolled(loop, 0, &sge, 1, DEADLINE, NULL));
+    }
+    await_held(qpn_of(2), FAKE_RECEIVE, MESSAGES);
+    require_ok(sluice_multichannel_peer_reset(loop, 1, &endpoint));
+    fake_verbs_release(0);
+    for (int i = 0; i < 2 * MESSAGES + 10; i++)
+        require(sluice_multichannel_poll(loop, &completion, 1) >= 0, "%s", sluice_last_error());
+    require_ok(sluice_multichannel_counters(loop, &counters));
+    require_equal(counters.discarded, 0);
+    sluice_multichannel_close(loop);
+    memory_close(&memory);
+    sides_close(&sides);
+}
+
 int main(void)
 {
     return run_verbs("verbs_stripes", WIRE_SELF, 30);

@@ -31,13 +31,18 @@
 /* Acknowledging takes a lock, so events are acknowledged in batches. */
 #define ACK_BATCH 64
 
+/* Returns whether a completion is of a receive of the pool. Ids of stripes may look like these. */
+static inline bool is_of_pool(const struct slu_verbs_cq *cq, const struct ibv_wc *wc)
+{
+    return slu_id_is_pool(wc->wr_id) && cq->pool;
+}
+
 /* Marks the completion of a receive of a pool with its peer, which its queue pair knows. */
 static void mark_peer(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
 {
     struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
 
-    if (cq->pool)
-        cq->pool->posted--;
+    cq->pool->posted--;
     if (qp)
         slu_verbs_hint_pooled(qp);
     /* That of a queue pair that was destroyed is held with its peer: see keep_of_pool(). */
@@ -63,7 +68,7 @@ static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, stru
         if (qp)
             qp->state = SLU_QP_ERROR;
         to->vendor = from->vendor_err;
-        if (SLU_UNLIKELY(slu_id_is_pool(from->wr_id)))
+        if (SLU_UNLIKELY(is_of_pool(cq, from)))
             mark_peer(cq, from, to);
         return 1;
     }
@@ -77,7 +82,7 @@ static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, stru
         to->flags = SLUICE_IMMEDIATE;
     if (to->flags)
         to->immediate = be32toh(from->imm_data);
-    if (SLU_UNLIKELY(slu_id_is_pool(from->wr_id)))
+    if (SLU_UNLIKELY(is_of_pool(cq, from)))
         mark_peer(cq, from, to);
     return 1;
 }
@@ -231,9 +236,9 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
  * Keeps a completed receive of a pool, whose queue pair is destroyed: its buffer is the program's.
  * No queue pair for programs has the number 0. Returns false if it is of no pool.
  */
-static bool keep_of_pool(struct ibv_wc *held, uint32_t peer)
+static bool keep_of_pool(const struct slu_verbs_cq *cq, struct ibv_wc *held, uint32_t peer)
 {
-    if (!slu_id_is_pool(held->wr_id))
+    if (!is_of_pool(cq, held))
         return false;
     held->qp_num = 0;
     held->src_qp = peer;
@@ -247,7 +252,7 @@ static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn, uin
     uint32_t kept = start;
 
     for (uint32_t i = start; i < cq->held_count; i++) {
-        if (held[i].qp_num != qpn || keep_of_pool(&held[i], peer))
+        if (held[i].qp_num != qpn || keep_of_pool(cq, &held[i], peer))
             held[kept++] = held[i];
     }
     cq->held_count = kept;
