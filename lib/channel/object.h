@@ -51,6 +51,8 @@ static inline int slu_channel_send(struct slu_engine *engine, uint32_t peer,
                                    const struct sluice_sge *sges, uint32_t sge_count,
                                    const uint32_t *immediate, int64_t deadline)
 {
+    if (engine != NULL && immediate != NULL && SLU_UNLIKELY(engine->lacking_flags != 0))
+        return slu_submit_checked_send(engine, sges, sge_count, deadline, peer, immediate);
     return SLU_LIKELY(engine != NULL)
                ? slu_submit_send(engine, sges, sge_count, deadline, peer, immediate)
                : -EINVAL;

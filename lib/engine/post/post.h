@@ -18,6 +18,10 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
  */
 int slu_submit_send(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
                     int64_t deadline, uint32_t peer, const uint32_t *immediate);
+/* The same where the device may lack immediate values. */
+int slu_submit_checked_send(struct slu_engine *engine, const struct sluice_sge *sges,
+                            uint32_t sge_count, int64_t deadline, uint32_t peer,
+                            const uint32_t *immediate);
 int slu_submit_write(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
                      const struct sluice_remote_mr *remote, int64_t deadline, uint32_t peer);
 int slu_submit_write_immediate(struct slu_engine *engine, const struct sluice_sge *sges,

@@ -255,6 +255,24 @@ static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct
     return entry;
 }
 
+/* The way for each request that is not plain, or not ready, with all checks. */
+static SLU_INLINE int submit_checked(struct slu_engine *engine, uint32_t opcode, uint32_t index,
+                                     const struct sluice_sge *sges, uint32_t sge_count,
+                                     const struct sluice_remote_mr *remote,
+                                     const uint32_t *immediate, int64_t deadline)
+{
+    return submit_general(engine,
+                          &(struct sluice_request){
+                              .opcode = opcode,
+                              .peer = index,
+                              .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
+                              .immediate = immediate != NULL ? *immediate : 0,
+                              .sges = sges,
+                              .sge_count = sge_count,
+                          },
+                          remote, deadline, NULL);
+}
+
 static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opcode, uint32_t index,
                                   const struct sluice_sge *sges, const uint32_t sge_count,
                                   const struct sluice_remote_mr *remote, const uint32_t *immediate,
@@ -270,8 +288,7 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
      * slu_call_flags().
      */
     if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline,
-                            opcode == SLUICE_OP_SEND ? SLU_BLOCKING_LEAST : 1) &&
-                   (immediate == NULL || engine->lacking_flags == 0))) {
+                            opcode == SLUICE_OP_SEND ? SLU_BLOCKING_LEAST : 1))) {
         uint64_t bytes = slu_sge_bytes(sges, sge_count);
 
         if (SLU_LIKELY(is_ready(engine, peer, SLU_SEND_QUEUE, bytes, remote))) {
@@ -306,16 +323,7 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
             return 0;
         }
     }
-    return submit_general(engine,
-                          &(struct sluice_request){
-                              .opcode = opcode,
-                              .peer = index,
-                              .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
-                              .immediate = immediate != NULL ? *immediate : 0,
-                              .sges = sges,
-                              .sge_count = sge_count,
-                          },
-                          remote, deadline, NULL);
+    return submit_checked(engine, opcode, index, sges, sge_count, remote, immediate, deadline);
 }
 
 static NOINLINE int submit_list(struct slu_engine *engine, uint32_t opcode, uint32_t index,
@@ -342,6 +350,13 @@ int slu_submit_send(struct slu_engine *engine, const struct sluice_sge *sges, ui
     return submit(engine, SLUICE_OP_SEND, peer, sges, sge_count, NULL, immediate, deadline);
 }
 
+int slu_submit_checked_send(struct slu_engine *engine, const struct sluice_sge *sges,
+                            uint32_t sge_count, int64_t deadline, uint32_t peer,
+                            const uint32_t *immediate)
+{
+    return submit_checked(engine, SLUICE_OP_SEND, peer, sges, sge_count, NULL, immediate, deadline);
+}
+
 int slu_submit_write(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
                      const struct sluice_remote_mr *remote, int64_t deadline, uint32_t peer)
 {
@@ -354,9 +369,13 @@ int slu_submit_write_immediate(struct slu_engine *engine, const struct sluice_sg
                                uint32_t sge_count, const struct sluice_remote_mr *remote,
                                int64_t deadline, uint32_t peer, uint32_t immediate)
 {
-    return SLU_LIKELY(remote != NULL) ? submit(engine, SLUICE_OP_WRITE, peer, sges, sge_count,
-                                               remote, &immediate, deadline)
-                                      : slu_no_remote(SLUICE_OP_WRITE);
+    if (SLU_UNLIKELY(remote == NULL))
+        return slu_no_remote(SLUICE_OP_WRITE);
+    return SLU_LIKELY(engine->lacking_flags == 0)
+               ? submit(engine, SLUICE_OP_WRITE, peer, sges, sge_count, remote, &immediate,
+                        deadline)
+               : submit_checked(engine, SLUICE_OP_WRITE, peer, sges, sge_count, remote, &immediate,
+                                deadline);
 }
 
 int slu_submit_read(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
