@@ -155,6 +155,22 @@ static void node_open(struct rank *rank, uint64_t count)
     }
 }
 
+/* Opens a node whose ranks are not connected, and connects them. */
+static void node_reach(struct rank *rank, uint64_t count)
+{
+    const struct sluice_node_attr attr = {.size = sizeof attr,
+                                          .connect = SLUICE_NODE_CONNECT_LAZY};
+    const uint32_t other = 1 - rank->rank;
+
+    for (uint64_t i = 0; i < count; i++) {
+        struct sluice_node *node = MAKE(sluice_node_open(rank->pd, rank->exchange, &attr, DEADLINE));
+
+        MUST(sluice_node_reach(node, &other, 1, DEADLINE));
+        MUST(sluice_node_shutdown(node, DEADLINE));
+        sluice_node_close(node);
+    }
+}
+
 /* Connects a second multichannel again, whose connections are all in order. */
 static void node_connect(struct rank *rank, uint64_t count)
 {
@@ -307,6 +323,7 @@ const struct way ways_object[] = {
         0),
     WAY(peer_reset, 2, "multichannel_peer_reset multichannel_peer_handshake", 0),
     WAY(node_open, 2, "node_open node_shutdown node_close", 0),
+    WAY(node_reach, 2, "node_reach", 0),
     WAY(node_connect, 2, "node_connect node_reconnect", 0),
     WAY(node_handshake, 2, "node_prepare prepared_node_handshake exchange_alltoall", 0),
     WAY(node_peer_reset, 2, "node_peer_reset node_peer_handshake node_barrier_reset", 0),

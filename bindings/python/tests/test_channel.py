@@ -15,7 +15,13 @@ from sluice._library import ffi
 def test_options_are_the_attributes():
     ours = {field.name for field in dataclasses.fields(sluice.Options)}
     fields = {name for name, _ in ffi.typeof("struct sluice_channel_attr").fields}
-    assert fields - ours == {"size", "flags", "mr_cache"}
+    assert fields - ours == {
+        "size",
+        "flags",
+        "mr_cache",
+        "receive_pool",
+        "receive_pool_low",
+    }
     assert ours - fields == {"global_route", "drop_long"}  # flags
 
 
