@@ -158,12 +158,12 @@ static void node_open(struct rank *rank, uint64_t count)
 /* Opens a node whose ranks are not connected, and connects them. */
 static void node_reach(struct rank *rank, uint64_t count)
 {
-    const struct sluice_node_attr attr = {.size = sizeof attr,
-                                          .connect = SLUICE_NODE_CONNECT_LAZY};
+    const struct sluice_node_attr attr = {.size = sizeof attr, .connect = SLUICE_NODE_CONNECT_LAZY};
     const uint32_t other = 1 - rank->rank;
 
     for (uint64_t i = 0; i < count; i++) {
-        struct sluice_node *node = MAKE(sluice_node_open(rank->pd, rank->exchange, &attr, DEADLINE));
+        struct sluice_node *node =
+            MAKE(sluice_node_open(rank->pd, rank->exchange, &attr, DEADLINE));
 
         MUST(sluice_node_reach(node, &other, 1, DEADLINE));
         MUST(sluice_node_shutdown(node, DEADLINE));
