@@ -70,7 +70,7 @@ static int post_requests(struct slu_engine *engine, const struct sluice_request 
     int error = 0;
 
     while (error == 0 && done < count) {
-        uint32_t in_chain = count - done < CHAIN ? count - done : CHAIN;
+        uint32_t in_chain = (uint32_t)slu_least(count - done, CHAIN);
         uint32_t posted;
 
         for (uint32_t i = 0; i < in_chain; i++) {

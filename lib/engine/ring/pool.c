@@ -21,6 +21,11 @@ static size_t memory_bytes(const struct slu_engine *engine, uint32_t size)
     return LINE + size * (LINE + (size_t)(engine->attr.max_sge - 1) * sizeof(struct slu_element));
 }
 
+static int fail_make(const struct slu_engine *engine)
+{
+    return slu_fail(ENOMEM, "no memory for a pool of %u receives", engine->pool_limits.depth);
+}
+
 int slu_pool_make(struct slu_engine *engine)
 {
     uint32_t size = slu_power_of_two(2 * engine->pool_limits.depth);
@@ -29,14 +34,14 @@ int slu_pool_make(struct slu_engine *engine)
     uintptr_t first;
 
     engine->pool = pool;
-    if (pool != NULL) {
-        ring = &pool->ring;
-        ring->size = size;
-        ring->memory = slu_zeroed_alloc(1, memory_bytes(engine, size));
-        pool->ids = slu_zeroed_alloc(size, sizeof *pool->ids);
-    }
-    if (pool == NULL || ring->memory == NULL || pool->ids == NULL)
-        return slu_fail(ENOMEM, "no memory for a pool of %u receives", engine->pool_limits.depth);
+    if (pool == NULL)
+        return fail_make(engine);
+    ring = &pool->ring;
+    ring->size = size;
+    ring->memory = slu_zeroed_alloc(1, memory_bytes(engine, size));
+    pool->ids = slu_zeroed_alloc(size, sizeof *pool->ids);
+    if (ring->memory == NULL || pool->ids == NULL)
+        return fail_make(engine);
     first = ((uintptr_t)ring->memory + LINE - 1) & ~(uintptr_t)(LINE - 1);
     ring->entries = (void *)first;
     ring->elements = (void *)(ring->entries + size);
