@@ -97,6 +97,7 @@ threaded_tests = \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_pmix \
+	%D%/test_pool \
 	%D%/test_relay \
 	%D%/test_release \
 	%D%/test_room \
@@ -219,6 +220,7 @@ chosen_tests = \
 	%D%/test_objects \
 	%D%/test_pmi \
 	%D%/test_pmix \
+	%D%/test_pool \
 	%D%/test_rdmacm \
 	%D%/test_release \
 	%D%/test_room \
