@@ -107,9 +107,9 @@ sluice_multichannel_peer_remote(const struct sluice_multichannel *multichannel, 
                                 struct sluice_peer_remote_mr *tagged);
 
 /*
- * Returns the enum sluice_peer_state of a peer, including SLUICE_STATE_REMOVED; -EINVAL: no such
- * peer. All other calls for one peer, except that for its counters, return -ENOTCONN if it was
- * removed.
+ * Looks for events, so that an armed multichannel must be armed again, and returns the enum
+ * sluice_peer_state of a peer, including SLUICE_STATE_REMOVED; -EINVAL: no such peer. All other
+ * calls for one peer, except that for its counters, return -ENOTCONN if it was removed.
  */
 SLUICE_EXPORT int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel,
                                                  uint32_t peer);

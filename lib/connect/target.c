@@ -323,10 +323,20 @@ static enum slu_target_state check_attempt(struct slu_target *target, uint32_t i
     return SLU_TARGET_ON;
 }
 
+/* The last three: there is no route. If no address has one, that may change. */
+static const int final_errors[] = {EACCES,      EPROTO,       ECONNREFUSED,
+                                   ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL};
+
+static bool is_hopeless(const struct slu_target *target)
+{
+    if (!target->not_there)
+        return slu_dial_all_failed(&target->dial, final_errors, 2);
+    return slu_dial_all_failed(&target->dial, final_errors, 6) &&
+           !slu_dial_all_failed(&target->dial, final_errors + 3, 3);
+}
+
 enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, int64_t *next)
 {
-    static const int final[] = {EACCES, EPROTO, ECONNREFUSED};
-
     if (target->proven)
         return SLU_TARGET_ON;
     for (uint32_t i = 0; i < target->dial.count; i++) {
@@ -335,7 +345,7 @@ enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, in
         if (state != SLU_TARGET_ON)
             return state;
     }
-    if (slu_dial_all_failed(&target->dial, final, target->not_there ? 3 : 2))
+    if (is_hopeless(target))
         return SLU_TARGET_HOPELESS;
     slu_dial_tick(&target->dial, now, next);
     return SLU_TARGET_ON;
@@ -375,13 +385,11 @@ int slu_target_take(struct slu_target *target, struct slu_session *session)
 
 int slu_target_explain(const struct slu_target *target, char *text, size_t size)
 {
-    static const int in_turn[] = {EACCES, EPROTO, ECONNREFUSED};
-
     slu_dial_explain(&target->dial, text, size);
     for (uint32_t i = 0; i < 3; i++)
         for (uint32_t k = 0; k < target->dial.count; k++)
-            if (target->dial.attempts[k].error == in_turn[i] &&
-                slu_dial_all_failed(&target->dial, in_turn, 3))
-                return -in_turn[i];
+            if (target->dial.attempts[k].error == final_errors[i] &&
+                slu_dial_all_failed(&target->dial, final_errors, 6))
+                return -final_errors[i];
     return -ETIMEDOUT;
 }

@@ -41,9 +41,12 @@ static int make_places(struct slu_engine *engine, uint32_t peers)
 
     if (places == NULL)
         return slu_fail(ENOMEM, "no memory for %u peers", peers);
+    /* A thread that deregisters memory may scan the peers. */
+    pthread_mutex_lock(&engine->pd->lock);
     free(engine->peers);
     engine->peers = places;
     engine->peer_count = engine->peer_room = peers;
+    pthread_mutex_unlock(&engine->pd->lock);
     return 0;
 }
 
@@ -114,6 +117,7 @@ static int make_peer(struct slu_engine *engine, struct slu_peer *peer)
         return error;
     slu_deferred_attach(peer->qp);
     peer->state = SLUICE_STATE_READY;
+    engine->ready_count++;
     slu_peer_tell_state(engine, peer);
     slu_probe_connected(engine, peer,
                         engine->lazy->access(engine->lazy, slu_peer_index(engine, peer)));

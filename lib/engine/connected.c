@@ -113,9 +113,10 @@ static int await_peers(struct slu_engine *engine, struct slu_peer *peer, bool in
         return slu_fail(ENOTCONN, "peer %u was removed", first);
     slu_engine_enter(engine);
     slu_progress_all(engine);
-    if (peer != NULL && peer->state == SLU_PEER_ABSENT)
-        slu_peer_appear(engine, peer);
-    error = wait_for(engine, &wait, interruptible, slu_after(timeout));
+    if (peer != NULL && peer->state == SLU_PEER_ABSENT && !slu_peer_appear(engine, peer))
+        error = slu_fail(ENOMEM, "no memory to connect peer %u", first);
+    if (error == 0)
+        error = wait_for(engine, &wait, interruptible, slu_after(timeout));
     for (uint32_t i = wait.first; i < wait.end; i++)
         slu_peer_stop_awaiting(engine, &engine->peers[i]);
     slu_engine_leave(engine);

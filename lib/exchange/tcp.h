@@ -297,9 +297,11 @@ int slu_tcp_find_root(struct tcp *tcp, int64_t until);
 /*
  * tcp_relay.c, for the other ranks. Receives the result of an allgather that is passed on along a
  * tree, and passes it on. Returns 0; TCP_OTHER if rank 0 has sent another frame, whose head is in
- * head; or a negative errno value without a text.
+ * head; TCP_CUT if the deadline passed in the middle of a frame; or a negative errno value without
+ * a text.
  */
 #define TCP_OTHER INT32_MIN
+#define TCP_CUT (INT32_MIN + 1)
 int slu_tcp_relay(struct tcp *tcp, const struct tcp_call *call, uint8_t head[TCP_FRAME_BYTES]);
 /* Listens for ranks that are passed results. Without a socket, this rank passes nothing on. */
 void slu_tcp_relay_listen(struct tcp *tcp);

@@ -91,6 +91,21 @@ static int report_timeout(struct tcp *tcp, uint8_t head[TCP_FRAME_BYTES],
                           tcp->rank, slu_tcp_type_name(call->type));
 }
 
+/* After the deadline, in the middle of a frame of rank 0. Rank 0 still waits for this rank. */
+static int give_up_amid(struct tcp *tcp, const struct tcp_call *call)
+{
+    struct tcp_frame frame = {.type = TCP_GAVE_UP, .sequence = tcp->sequence};
+    uint8_t bytes[TCP_FRAME_BYTES];
+
+    slu_tcp_frame_encode(&frame, bytes);
+    slu_tcp_link_queue(&tcp->link, bytes, sizeof bytes);
+    (void)slu_tcp_link_send(&tcp->link);
+    tcp->link.out_count = 0;
+    return slu_tcp_fail_without_root(
+        tcp, slu_fail(ETIMEDOUT, "the deadline of rank %u passed in the middle of the result of %s",
+                      tcp->rank, slu_tcp_type_name(call->type)));
+}
+
 /* Tells whether the result comes along a tree. */
 static bool is_relay(const struct tcp *tcp, const uint8_t head[TCP_FRAME_BYTES],
                      const struct tcp_call *call)
@@ -120,6 +135,8 @@ static int receive_result(struct tcp *tcp, const struct tcp_call *call, size_t c
         error = slu_tcp_relay(tcp, call, head);
         if (error == -ETIMEDOUT)
             return report_timeout(tcp, head, call);
+        if (error == TCP_CUT)
+            return give_up_amid(tcp, call);
         if (error != TCP_OTHER)
             return error < 0 ? fail_gone(tcp) : 0;
     }

@@ -44,6 +44,7 @@ struct relay {
     bool connected; /* to the parent */
     bool proven;    /* the parent is the right one */
     bool fetched, asked;
+    bool inside;      /* a frame of rank 0 has come in part */
     int64_t patience; /* until when the parent has to send something */
     struct child children[CHILDREN];
 };
@@ -242,9 +243,11 @@ static int take_frame(struct relay *relay)
         return TCP_OTHER;
     tcp->link.in = relay->call->from;
     tcp->link.want = relay->all;
+    relay->inside = true;
     error = slu_tcp_transfer(&tcp->link, relay->call->until);
     if (error < 0)
         return error;
+    relay->inside = false;
     have_fetched(relay);
     tcp->link.in = relay->head;
     tcp->link.want = TCP_FRAME_BYTES;
@@ -274,6 +277,9 @@ static int run(struct relay *relay)
             return -ECONNRESET;
         if (root->want == 0)
             result = take_frame(relay);
+        /* A door that cannot accept is ready again and again. */
+        if (result > 0 && slu_is_late(relay->call->until))
+            return -ETIMEDOUT;
     }
     return result;
 }
@@ -287,6 +293,7 @@ static int begin(struct relay *relay)
 
     root->in = relay->body;
     root->want = sizeof relay->body;
+    relay->inside = true;
     error = slu_tcp_transfer(root, relay->call->until);
     if (error < 0)
         return error;
@@ -297,12 +304,14 @@ static int begin(struct relay *relay)
         root->in = relay->call->from;
         root->want = relay->all;
         error = slu_tcp_transfer(root, relay->call->until);
-        if (error == 0)
-            have_fetched(relay);
+        if (error < 0)
+            return error;
+        have_fetched(relay);
     }
+    relay->inside = false;
     root->in = relay->head;
     root->want = TCP_FRAME_BYTES;
-    return error;
+    return 0;
 }
 
 int slu_tcp_relay(struct tcp *tcp, const struct tcp_call *call, uint8_t head[TCP_FRAME_BYTES])
@@ -324,7 +333,10 @@ int slu_tcp_relay(struct tcp *tcp, const struct tcp_call *call, uint8_t head[TCP
     slu_tcp_link_close(&relay.parent);
     if (result < 0)
         tcp->link.out_count = 0;
-    return result;
+    /* The rest would go to memory that is gone, and no verdict can be told apart from it. */
+    if (relay.inside)
+        tcp->link.want = 0;
+    return result == -ETIMEDOUT && relay.inside ? TCP_CUT : result;
 }
 
 void slu_tcp_relay_listen(struct tcp *tcp)

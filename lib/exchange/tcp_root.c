@@ -109,7 +109,8 @@ static int advance(struct tcp *tcp, uint32_t rank, const struct round *round)
         if (tcp->relaying && take_note(tcp, rank, round))
             return 0;
         /* A rank sends no other call before it has its result. Read what the others gave first. */
-        if ((!peer->answered || peer->link.out_count > 0) && tcp->interrupted == 0)
+        if ((!peer->answered || peer->link.out_count > 0 || (tcp->relaying && !peer->taken)) &&
+            tcp->interrupted == 0)
             tcp->interrupted = rank;
         return 0;
     }
@@ -250,8 +251,9 @@ static uint32_t find_parent(const struct tcp *tcp, uint32_t rank)
     uint32_t parent = (rank - 1) / TCP_RELAY_WIDTH;
     const struct slu_address *address = &tcp->peers[parent].link.peer;
 
+    /* Ranks that came over a Unix socket have no address. */
     if (parent == 0 || tcp->peers[parent].port == 0 || tcp->peers[parent].link.fd < 0 ||
-        (is_loopback(address) && !is_loopback(&tcp->peers[rank].link.peer)))
+        address->family == 0 || (is_loopback(address) && !is_loopback(&tcp->peers[rank].link.peer)))
         return 0;
     return parent;
 }

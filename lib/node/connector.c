@@ -50,13 +50,16 @@ static void signal_thread(const struct slu_connector *connector)
     (void)!SLU_UNCANCELLED(write(connector->event, &one, sizeof one));
 }
 
-/* A rank is wanted once at a time, so the ring has room. */
+/* A rank is in the ring once at a time, so that the ring has room. */
 static void want(struct slu_deferred_user *user, uint32_t peer)
 {
     struct slu_connector *connector = connector_of(user);
 
     pthread_mutex_lock(&connector->lock);
-    connector->wants[(connector->want_first + connector->want_count++) % connector->ranks] = peer;
+    if (!connector->listed[peer])
+        connector->wants[(connector->want_first + connector->want_count++) % connector->ranks] =
+            peer;
+    connector->listed[peer] = true;
     pthread_mutex_unlock(&connector->lock);
     signal_thread(connector);
 }
@@ -88,6 +91,7 @@ static bool next_want(struct slu_connector *connector, uint32_t *rank)
     found = connector->want_count > 0;
     if (found) {
         *rank = connector->wants[connector->want_first];
+        connector->listed[*rank] = false;
         connector->want_first = (connector->want_first + 1) % connector->ranks;
         connector->want_count--;
     }
@@ -178,7 +182,7 @@ static int64_t handle_links(struct slu_connector *connector)
         if (link->target != NULL)
             slu_link_dial(connector, link, now, &next);
         else
-            slu_link_hear(connector, link);
+            slu_link_hear(connector, link, now, &next);
     }
     return next;
 }
@@ -280,7 +284,8 @@ static int prepare(struct slu_connector *connector)
     negotiations->secret_bytes = sizeof connector->key;
     negotiations->proven = let_in;
     connector->wants = calloc(connector->ranks, sizeof *connector->wants);
-    if (connector->wants == NULL)
+    connector->listed = calloc(connector->ranks, sizeof *connector->listed);
+    if (connector->wants == NULL || connector->listed == NULL)
         return slu_fail(ENOMEM, "no memory to connect %u ranks", connector->ranks);
     return listen_anywhere(connector);
 }
@@ -357,6 +362,7 @@ void slu_connector_free(struct slu_connector *connector)
     explicit_bzero(connector->key, sizeof connector->key);
     pthread_mutex_destroy(&connector->lock);
     free(connector->wants);
+    free(connector->listed);
     free(connector);
     slu_text_restore(&text);
 }

@@ -45,7 +45,8 @@ struct slu_link {
     int fd;    /* proven, or taken from the target; -1: none */
     int error; /* of the last job */
     uint32_t tries;
-    int64_t check_at;
+    int64_t began;    /* of the dial */
+    int64_t check_at; /* of a dial: when it is checked; later: until when the byte must come */
     enum slu_link_job job;
     struct slu_session session;
     struct slu_target *target; /* while it dials; else NULL */
@@ -70,6 +71,7 @@ struct slu_connector {
     pthread_mutex_t lock; /* of the fields up to finished */
     bool stopping;
     uint32_t *wants; /* a ring of ranks */
+    bool *listed;    /* by rank: it is in the ring */
     uint32_t want_first, want_count;
     struct slu_links jobs, finished;
     /* Used by the thread only. */
@@ -106,7 +108,8 @@ void slu_link_done(struct slu_connector *connector, struct slu_link *link);
 void slu_link_dial(struct slu_connector *connector, struct slu_link *link, int64_t now,
                    int64_t *next);
 /* Receives the last byte of the dialer. */
-void slu_link_hear(struct slu_connector *connector, struct slu_link *link);
+void slu_link_hear(struct slu_connector *connector, struct slu_link *link, int64_t now,
+                   int64_t *next);
 /* Lets in a rank that has proven itself. Owns fd. */
 void slu_link_knock(struct slu_connector *connector, const struct slu_negotiation *negotiation,
                     const struct slu_session *session, int fd);

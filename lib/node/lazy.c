@@ -57,6 +57,15 @@ static int create(struct sluice_node *node, struct sluice_pd *pd,
                                           node->ranks, SLU_S(node->ranks));
 }
 
+static int check_peers(const struct sluice_node *node, const struct sluice_node_attr *attr)
+{
+    for (uint32_t i = 0; i < attr->peer_count; i++)
+        if (attr->peers[i] >= node->ranks)
+            return slu_misuse(EINVAL, "sluice_node_attr.peers[%u] is %u: there are ranks 0..%u", i,
+                              attr->peers[i], node->ranks - 1);
+    return 0;
+}
+
 static int make_card(const struct sluice_node *node, uint8_t wire[SLU_CARD_BYTES])
 {
     struct slu_card card = {.rank = node->rank,
@@ -148,7 +157,9 @@ int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
 
     if (error == 0) {
         node = slu_node_create(exchange->rank, exchange->ranks, attr);
-        error = node != NULL ? create(node, pd, attr) : -errno;
+        error = node != NULL ? check_peers(node, attr) : -errno;
+        if (error == 0)
+            error = create(node, pd, attr);
     }
     error = exchange_cards(exchange, node, error, until);
     if (error < 0 && node != NULL) {
@@ -213,21 +224,38 @@ static bool begin_again(const struct sluice_node *node, uint32_t rank)
     return true;
 }
 
+/* Reports a rank that failed during this call, while another one was waited for. */
+static int explain(const struct slu_engine *engine, const struct slu_peer *peer, uint64_t began,
+                   int error)
+{
+    struct sluice_error cause;
+
+    if (error != -ENOTCONN || peer->failed_in < began || !slu_peer_error(engine, peer, &cause) ||
+        cause.error == -ECANCELED)
+        return error;
+    return slu_fail(-cause.error, "%s", cause.text);
+}
+
 /*
  * The other side may have ended a connection before this side noticed it: then the wait shows it,
  * and the rank is connected anew. A new connection that fails is an error.
  */
-static int await_rank(struct sluice_node *node, uint32_t rank, int64_t until)
+static int await_rank(struct sluice_node *node, uint32_t rank, uint64_t began, int64_t until)
 {
     struct slu_engine *engine = slu_node_engine(node);
     struct slu_peer *peer = &engine->peers[rank];
-    bool old = peer->state == SLUICE_STATE_READY && node->connector != NULL &&
-               slu_deferred_real(peer->qp) != NULL;
-    int error = slu_await_connected(engine, peer, slu_agree_time(until, 0));
+    bool old;
+    int error;
+
+    slu_engine_enter(engine);
+    old = peer->state == SLUICE_STATE_READY && node->connector != NULL &&
+          slu_deferred_real(peer->qp) != NULL;
+    slu_engine_leave(engine);
+    error = slu_await_connected(engine, peer, slu_agree_time(until, 0));
 
     if (error < 0 && old && begin_again(node, rank))
         error = slu_await_connected(engine, peer, slu_agree_time(until, 0));
-    return error;
+    return explain(engine, peer, began, error);
 }
 
 /* All are begun before the first is waited for. Returns the first failure. */
@@ -235,14 +263,16 @@ static int reach(struct sluice_node *node, const uint32_t *ranks, uint32_t count
 {
     struct slu_engine *engine = slu_node_engine(node);
     struct slu_text text;
+    uint64_t began;
     int result = 0;
 
     slu_engine_enter(engine);
+    began = engine->call_number;
     for (uint32_t i = 0; node->connector != NULL && i < count; i++)
         begin(engine, ranks != NULL ? ranks[i] : i);
     slu_engine_leave(engine);
     for (uint32_t i = 0; i < count; i++) {
-        int error = await_rank(node, ranks != NULL ? ranks[i] : i, until);
+        int error = await_rank(node, ranks != NULL ? ranks[i] : i, began, until);
 
         if (error < 0 && result == 0) {
             result = error;

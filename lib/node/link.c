@@ -19,6 +19,10 @@
 #define MAGIC UINT32_C(0x736c756e) /* "slun" */
 /* How often a dial checks whether the connection is still wanted. */
 #define CHECK_TIME SLUICE_S(1)
+/* How long a dial keeps its place while others wait for one. */
+#define TURN_TIME SLUICE_S(3)
+/* The longest wait for the byte of the other side, which may be gone without a sign. */
+#define BYTE_TIME SLUICE_S(10)
 /* Attempts of a dial whose connection ends early; then the rank is wanted anew. */
 #define TRIES 16
 
@@ -93,8 +97,11 @@ static void end_with(struct slu_connector *connector, struct slu_link *link, enu
 
 static void fail_rank(struct slu_connector *connector, struct slu_link *link, const char *why)
 {
-    snprintf(link->text, sizeof link->text, "rank %u could not be reached: %.120s", link->rank,
-             why);
+    char text[sizeof link->text];
+
+    /* The reason may be in the text of the link. */
+    snprintf(text, sizeof text, "rank %u could not be reached: %.120s", link->rank, why);
+    memcpy(link->text, text, sizeof text);
     end_with(connector, link, SLU_JOB_FAIL);
 }
 
@@ -166,7 +173,7 @@ static int do_job(struct slu_connector *connector, struct slu_link *link)
     case SLU_JOB_FINISH:
         return slu_deferred_connect(deferred, link->rank, link->serial, &link->remote);
     case SLU_JOB_FAIL:
-        slu_deferred_fail(deferred, link->rank, link->text);
+        slu_deferred_fail(deferred, link->rank, link->serial, link->text);
         return 0;
     case SLU_JOB_ACCEPT:
         return let_in(deferred, link);
@@ -221,14 +228,16 @@ static void dial(struct slu_connector *connector, struct slu_link *link)
     target->body_bytes = sizeof link->knock;
     target->not_there = true;
     link->target = target;
-    link->check_at = slu_now() + CHECK_TIME;
+    link->began = slu_now();
+    link->check_at = link->began + CHECK_TIME;
 }
 
 /* Each side waits for a byte of the other. If it does not come, the dialer tries again. */
-static void send_byte(const struct slu_link *link)
+static void send_byte(struct slu_link *link)
 {
     struct slu_talk talk = {.fd = link->fd};
 
+    link->check_at = slu_now() + BYTE_TIME;
     slu_talk_say(&talk, "", 1);
 }
 
@@ -249,6 +258,7 @@ static void answer(struct slu_connector *connector, struct slu_link *link)
     }
     said = slu_negotiation_reply(link->fd, &link->session, SLU_REPLY_ADMITTED, link->own.bytes,
                                  sizeof link->own.bytes);
+    link->check_at = slu_now() + BYTE_TIME;
     if (!said)
         end_with(connector, link, SLU_JOB_DROP);
 }
@@ -292,11 +302,29 @@ static void finished(struct slu_connector *connector, struct slu_link *link)
     }
 }
 
-/* A link without a target begins to dial again. */
+/* Puts a rank behind those that wait to be dialed. Returns false if none does. */
+static bool defer(struct slu_connector *connector, uint32_t rank)
+{
+    bool others;
+
+    pthread_mutex_lock(&connector->lock);
+    others = connector->want_count > 0;
+    pthread_mutex_unlock(&connector->lock);
+    if (others)
+        connector->user.wanted(&connector->user, rank);
+    return others;
+}
+
+/*
+ * A link without a target begins to dial again. A rank that has not answered for TURN_TIME goes
+ * behind those that wait for their turn; its queue pair stays for the next attempt.
+ */
 static void checked(struct slu_connector *connector, struct slu_link *link)
 {
     if (link->target == NULL)
         dial(connector, link);
+    else if (slu_now() - link->began >= TURN_TIME && defer(connector, link->rank))
+        slu_link_free(connector, link);
     else
         link->check_at = slu_now() + CHECK_TIME;
 }
@@ -402,15 +430,18 @@ static void hear_no_more(struct slu_connector *connector, struct slu_link *link)
     slu_link_give(connector, link, SLU_JOB_CHECK);
 }
 
-void slu_link_hear(struct slu_connector *connector, struct slu_link *link)
+void slu_link_hear(struct slu_connector *connector, struct slu_link *link, int64_t now,
+                   int64_t *next)
 {
     uint8_t byte;
     ssize_t got = recv(link->fd, &byte, 1, MSG_DONTWAIT);
 
     if (got == 1)
         slu_link_give(connector, link, SLU_JOB_BEGIN);
-    else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+    else if (got == 0 || (errno != EAGAIN && errno != EINTR) || now >= link->check_at)
         hear_no_more(connector, link);
+    else
+        *next = slu_earlier(*next, link->check_at);
 }
 
 /* Reads the body of a hello. Returns the reason why it is wrong, or NULL. */
@@ -450,7 +481,7 @@ static bool is_busy(struct slu_connector *connector, uint32_t from)
         else
             slu_link_free(connector, link);
     }
-    return busy || connector->knocks >= SLU_KNOCKS_MOST;
+    return busy;
 }
 
 static void refuse(const struct slu_session *session, int fd, enum slu_reply_code word,
@@ -473,7 +504,8 @@ void slu_link_knock(struct slu_connector *connector, const struct slu_negotiatio
         refuse(session, fd, SLU_REPLY_REFUSED, wrong);
         return;
     }
-    if (!is_busy(connector, from))
+    /* Its own links are kept if there is no room for this one. */
+    if (connector->knocks < SLU_KNOCKS_MOST && !is_busy(connector, from))
         link = slu_link_create(connector, from, false);
     if (link == NULL) {
         refuse(session, fd, SLU_REPLY_BUSY, "");

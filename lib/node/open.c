@@ -180,7 +180,8 @@ static int open_with_all(struct opening *opening, const struct sluice_node_attr 
                          int64_t deadline, struct sluice_node **node)
 {
     struct sluice_prepared_node *prepared = NULL;
-    struct sluice_node_attr known;
+    struct sluice_node_attr known = {0};
+    struct slu_text text;
     char device[64];
     int error = find_rank(opening, deadline, device);
     int valid;
@@ -188,9 +189,15 @@ static int open_with_all(struct opening *opening, const struct sluice_node_attr 
     if (error < 0)
         return error;
     valid = slu_node_read_attr(attr, &known);
+    slu_text_save(&text);
     if (opening->pd == NULL)
         error = open_device(opening, device);
-    if (valid == 0 && known.connect == SLUICE_NODE_CONNECT_LAZY) {
+    if (error == 0 && valid < 0) {
+        slu_text_restore(&text);
+        error = valid;
+    }
+    /* Even if another attribute is wrong: the other ranks exchange cards, one of which says so. */
+    if (known.connect == SLUICE_NODE_CONNECT_LAZY) {
         slu_log_set_rank(opening->rank);
         return slu_node_open_lazy(opening->exchange, opening->pd, &known, error, opening->until,
                                   node);

@@ -90,8 +90,9 @@ struct slu_dmabuf {
 };
 
 /*
- * Base of a completion queue. alerted: cq_alert() has something to report. The transport sets it,
- * from any thread, and wakes the thread that sleeps on the queue.
+ * Base of a completion queue. alerted: cq_alert() has something to report; without cq_alert(), a
+ * queue pair has failed, and no request may say so. The transport sets it, from any thread, and
+ * wakes the thread that sleeps on the queue.
  */
 struct slu_cq {
     struct slu_tcontext *context;

@@ -3,6 +3,9 @@
  * Receives that all peers of a multichannel share. The hub has a pool, and its peers are plain
  * channels. A device differs in two ways: it cannot take a receive back, and it has no shares.
  */
+#include <pthread.h>
+
+#include "../support/process.h"
 #include "pool/fixture.h"
 
 TEST_WITH(shared, messages_of_all_peers, (PEERS, POOL))
@@ -372,6 +375,30 @@ TEST_WITH(shared, memory_in_use, (1, POOL))
     pattern_check(memory.bytes, 64, 3);
     await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
     memory_close(&memory);
+}
+
+static void *close_late(void *channel)
+{
+    let_pass(SLUICE_MS(50));
+    sluice_channel_close(channel);
+    return NULL;
+}
+
+/* No receive of its own tells the hub that its last peer has closed: its waits end all the same. */
+TEST_WITH(shared, a_wait_ends_with_the_last_peer, (1, POOL))
+{
+    struct sluice_completion completion;
+    pthread_t closer;
+
+    /* On a device, keep-alive alone shows the end of a peer that has no receives of its own. */
+    if (!device_is_soft())
+        return;
+    post_receive(shared, 0, PLACE);
+    require(pthread_create(&closer, NULL, close_late, shared->star.spokes[0]) == 0, "no thread");
+    require_result(sluice_multichannel_next(shared->star.hub, DEADLINE, &completion), -ENOENT);
+    require(pthread_join(closer, NULL) == 0, "no end");
+    shared->star.spokes[0] = NULL;
+    require_equal(sluice_multichannel_peer_state(shared->star.hub, 0), SLUICE_STATE_FAILED);
 }
 
 /* Receives of plain memory, whose region is that of a cache while they are posted. */

@@ -160,10 +160,21 @@ void slu_peer_fail_of_own(struct slu_engine *engine, struct slu_peer *peer, cons
                             inferred, "");
 }
 
+/* An alert without a queue pair: each may have failed. */
+static void notice_losses(struct slu_engine *engine)
+{
+    if (!atomic_exchange(&engine->cq->alerted, false))
+        return;
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        slu_peer_notice_loss(engine, &engine->peers[i]);
+}
+
 void slu_peers_alerted(struct slu_engine *engine)
 {
     struct slu_alert alert;
 
+    if (engine->transport->cq_alert == NULL)
+        notice_losses(engine);
     while (engine->transport->cq_alert != NULL && engine->transport->cq_alert(engine->cq, &alert)) {
         struct slu_peer *peer = &engine->peers[alert.qp->peer];
         uint32_t status = slu_peer_judge_loss(engine, peer, alert.status);

@@ -272,9 +272,9 @@ static void complete_unposted(const struct slu_engine *engine, const struct slu_
 {
     struct slu_peer *peer = &engine->peers[item->peer];
     bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
-    bool late =
-        (expired && peer->state <= SLUICE_STATE_READY) ||
-        (during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at);
+    bool usable = peer->state == SLUICE_STATE_READY || peer->state == SLU_PEER_ABSENT;
+    bool late = (expired && usable) || (during && peer->cause_status == SLUICE_STATUS_DEADLINE &&
+                                        deadline <= peer->failed_at);
 
     peer->counts.refused++;
     *completion = (struct sluice_completion){

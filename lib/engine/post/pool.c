@@ -136,6 +136,9 @@ int slu_pool_post(struct slu_engine *engine, const struct sluice_request *reques
 
 int slu_pool_refill(const struct slu_engine *engine)
 {
+    if (engine->pool == NULL && engine->pool_limits.depth > 0)
+        return slu_misuse(EINVAL, "the pool of receives is for arrivals, which are counted "
+                                  "(sluice_channel_attr.arrival_tags)");
     if (engine->pool == NULL)
         return slu_misuse(EINVAL, "there is no pool of receives: sluice_channel_attr.receive_pool "
                                   "is 0");

@@ -247,6 +247,9 @@ end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uin
     }
     if (entry->posted == 0 && !entry->marks.unfinished)
         end_entry(engine, peer, ring, id, entry);
+    /* The peer has closed, and no other request will say so. */
+    if (taken && !slu_peer_busy(peer))
+        slu_peer_notice_loss(engine, peer);
 }
 
 /*

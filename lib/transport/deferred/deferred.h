@@ -95,6 +95,7 @@ bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer);
 void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
                        const struct sluice_endpoint *remote, const char *reason);
 /* Gives up, and fails the engine's queue pair with this reason. */
-void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, const char *reason);
+void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
+                       const char *reason);
 
 #endif

@@ -71,11 +71,11 @@ int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *se
     int error = 0;
 
     slot->flags &= (uint8_t)~DEFERRED_ASKED;
+    *serial = slot->serial;
     if (slot->real == NULL)
         error = make_real(deferred, peer);
     if (error < 0)
         return error;
-    *serial = slot->serial;
     write_endpoint(deferred, slot->real, endpoint);
     return 0;
 }
@@ -175,11 +175,12 @@ bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer)
     return true;
 }
 
-void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, const char *reason)
+void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
+                       const char *reason)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->state == SLU_DEFERRED_READY)
+    if (slot->serial != (uint16_t)serial || slot->state == SLU_DEFERRED_READY)
         return;
     slu_deferred_end(deferred, slot);
     if (slot->qp != NULL)

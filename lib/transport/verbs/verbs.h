@@ -69,7 +69,8 @@ struct slu_verbs_words {
     _Atomic uint64_t receives; /* number posted since the connection was made */
     _Atomic uint64_t wanted;   /* not 0: this side wants hints of the other's receives */
     _Atomic uint64_t farewell; /* farewell word from the other's endpoint: this side has closed */
-    _Atomic uint64_t taken; /* then: messages that it has received, plus 1; 0: of an old version */
+    /* Then: that word, plus the messages that it has received, plus 1; 0: of an old version. */
+    _Atomic uint64_t taken;
 };
 
 /* The place of a queue pair: two cache lines, of which the peer writes the first. */

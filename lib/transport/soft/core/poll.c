@@ -211,7 +211,8 @@ int slu_soft_cq_arm(struct slu_cq *base)
         slu_soft_helper_kick(cq);
     }
     atomic_store(&cq->armed, 1);
-    return more || cq->head != cq->tail || slu_soft_has_messages(cq) || cq->overrun;
+    return more || cq->head != cq->tail || slu_soft_has_messages(cq) || cq->overrun ||
+           (cq->pool != NULL && (cq->pool->lost || atomic_load(&base->alerted)));
 }
 
 /* Completed receives of a pool stay: their buffers are the program's, which has no other word. */

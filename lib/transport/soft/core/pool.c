@@ -100,6 +100,11 @@ void slu_soft_pool_serve(struct soft_pool *pool)
 
 void slu_soft_pool_polled(struct soft_cq *cq)
 {
+    /* What was completed has to be reported first: it may be the reason. */
+    if (cq->pool->lost && cq->head == cq->tail) {
+        cq->pool->lost = false;
+        atomic_store(&cq->base.alerted, true);
+    }
     if (!cq->pool->stalled)
         return;
     slu_soft_pool_serve(cq->pool);
@@ -115,6 +120,15 @@ void slu_soft_pool_return(struct soft_qp *qp)
     while (slu_soft_holds_receive(qp))
         slu_soft_receive_move(&pool->ring, --pool->ring.done, &qp->receives, --qp->receives.posted);
     slu_soft_pool_serve(pool);
+}
+
+void slu_soft_pool_tell_loss(struct soft_qp *qp)
+{
+    if (qp->told)
+        return;
+    qp->told = true;
+    qp->pool->lost = true;
+    slu_soft_cq_wake(slu_soft_cq_of(qp));
 }
 
 void slu_soft_pool_join(struct soft_qp *qp)

@@ -22,6 +22,7 @@ struct soft_pool {
     uint32_t waiting;      /* number of those */
     bool serving;          /* slu_soft_pool_take() gives nothing: each gets one in its turn */
     bool stalled;          /* some of those that wait have used up their shares */
+    bool lost;             /* a queue pair has failed, which no receive of its own tells */
     struct soft_qp heir;   /* stands for queue pairs that were destroyed, and for none */
 };
 
@@ -39,6 +40,8 @@ void slu_soft_pool_join(struct soft_qp *qp);
 void slu_soft_pool_leave(struct soft_qp *qp);
 /* Returns the receives that no message has used, because the queue pair has failed. */
 void slu_soft_pool_return(struct soft_qp *qp);
+/* Has the engine look for a queue pair that has failed: no receive is flushed that would say so. */
+void slu_soft_pool_tell_loss(struct soft_qp *qp);
 /* Serves those that wait, each with one receive in its turn, until none may have another. */
 void slu_soft_pool_serve(struct soft_pool *pool);
 /* Gives receives to peers that had used up their share, after the program has polled. */

@@ -125,8 +125,10 @@ static bool is_telling(const struct soft_qp *qp)
 
 static void flush_receives(struct soft_qp *qp)
 {
-    if (qp->pool != NULL)
+    if (qp->pool != NULL) {
         slu_soft_pool_return(qp);
+        slu_soft_pool_tell_loss(qp);
+    }
     while (qp->receives.done != qp->receives.posted)
         slu_soft_complete_receive(qp, SLUICE_STATUS_WR_FLUSH_ERR, 0, 0, 0);
 }

@@ -236,6 +236,7 @@ struct soft_qp {
     uint32_t unpolled;            /* its completions in the CQ's ring */
     struct soft_pool *pool;       /* its receives come from there, or NULL */
     bool pooled;                  /* it waits in the pool's list */
+    bool told;                    /* the engine was told that it has failed */
     struct soft_qp *pool_next;    /* in that list */
     SOFT_PLACE(struct soft_qp) pool_member; /* among all of the pool */
     uint32_t sent;                          /* position of the next send that the wire takes */
@@ -520,8 +521,7 @@ int slu_soft_cq_arm(struct slu_cq *cq);
 void slu_soft_cq_serve(struct soft_cq *cq);
 void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 
-/* cq_room.c: by its owner. */
-/* Gives a queue a ring of that size, a power of two, in the place of the one that it may have. */
+/* cq_room.c: by its owner; set: gives it a ring of that size, a power of two, for its old one */
 int slu_soft_cq_set_ring(struct soft_cq *cq, uint32_t size);
 void slu_soft_cq_free_ring(const struct soft_cq *cq);
 int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);

@@ -24,7 +24,9 @@ int slu_verbs_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu
 int slu_verbs_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                            struct slu_receive_wr **bad);
 int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
-void slu_verbs_translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to);
+/* iwarp: a receive without elements gets an empty one. */
+void slu_verbs_translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to,
+                                 bool iwarp);
 
 /* pool.c */
 int slu_verbs_pool_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_pool_attr *attr,

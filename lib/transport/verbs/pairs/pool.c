@@ -85,7 +85,7 @@ int slu_verbs_pool_post(struct slu_tpool *base, struct slu_receive_wr *chain,
         int err;
 
         for (; chain && count < BATCH; chain = chain->next)
-            slu_verbs_translate_receive(chain, &batch[count++]);
+            slu_verbs_translate_receive(chain, &batch[count++], base->pd->context->by_rdmacm);
         batch[count - 1].next = NULL;
         ibv_bad = batch;
         err = ibv_post_srq_recv(pool->ibv, batch, &ibv_bad);

@@ -188,9 +188,12 @@ static inline void translate(const struct slu_receive_wr *from, struct ibv_recv_
     to->num_sge = count_sges(from->sges, from->sge_count);
 }
 
-void slu_verbs_translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to)
+void slu_verbs_translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to,
+                                 bool iwarp)
 {
     translate(from, to);
+    if (SLU_UNLIKELY(iwarp))
+        add_element(&to->sg_list, &to->num_sge);
 }
 
 int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,

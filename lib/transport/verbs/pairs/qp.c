@@ -287,7 +287,7 @@ static void await_last(struct slu_verbs_qp *qp)
     struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
     int64_t begun = slu_now(), now = begun;
 
-    if (!qp->attr.pool || !qp->link.qpn || context->wrapped || cq->dead ||
+    if (!qp->attr.pool || !qp->link.made || context->wrapped || cq->dead ||
         atomic_load(&context->fatal))
         return;
     if (qp->state != SLU_QP_ERROR)

@@ -69,7 +69,10 @@ const char *slu_verbs_qp_loss(const struct slu_qp *base, bool *closed)
     return *closed ? "the peer closed the connection" : NULL;
 }
 
-/* A peer that writes nonsense deceives this side about its own messages alone. */
+/*
+ * The number is written as its sum with the word of the farewell, which other peers do not know: a
+ * peer that writes nonsense deceives this side about its own messages alone.
+ */
 bool slu_verbs_qp_untaken(const struct slu_qp *base, uint64_t *untaken)
 {
     const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
@@ -77,7 +80,8 @@ bool slu_verbs_qp_untaken(const struct slu_qp *base, uint64_t *untaken)
 
     if (!slu_verbs_has_left(qp))
         return false;
-    taken = le64toh(atomic_load_explicit(&qp->own.place->heard.taken, memory_order_relaxed));
+    taken = le64toh(atomic_load_explicit(&qp->own.place->heard.taken, memory_order_relaxed)) -
+            qp->own.farewell_word;
     *untaken = qp->own.sends - (taken - 1);
     return taken > 0 && taken - 1 <= qp->own.sends;
 }
@@ -95,7 +99,8 @@ static void post(struct slu_verbs_qp *qp, uint64_t addr, enum slu_verbs_farewell
 
     atomic_store_explicit(&said->wanted, htole64(1), memory_order_relaxed);
     atomic_store_explicit(&said->farewell, htole64(qp->link.farewell), memory_order_relaxed);
-    atomic_store_explicit(&said->taken, htole64(qp->base.taken + 1), memory_order_relaxed);
+    atomic_store_explicit(&said->taken, htole64(qp->link.farewell + qp->base.taken + 1),
+                          memory_order_relaxed);
     own->farewell = slu_verbs_words_write(qp, &said->wanted, sizeof *said - WANTED, addr)
                         ? SLU_VERBS_OVER
                         : next;
