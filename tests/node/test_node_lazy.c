@@ -145,9 +145,9 @@ static void post_unpolled(struct ranks *ranks, uint32_t rank)
     struct sluice_completion completion;
     struct memory memory;
     memory_open(&memory, ranks->pds[rank], 64);
-    memset(memory.bytes, (int)rank + 1, 16);
+    memset(memory.bytes, (int)rank + 1, 64);
     struct sluice_sge from = memory_sge(&memory, 0, 16), to = memory_sge(&memory, 16, 16);
-    struct sluice_sge small = memory_sge(&memory, 0, 8), room = memory_sge(&memory, 32, 16);
+    struct sluice_sge small = memory_sge(&memory, 48, 8), room = memory_sge(&memory, 32, 16);
     struct sluice_request requests[] = {
         request_of(SLUICE_OP_RECEIVE, before, &to),
         request_of(SLUICE_OP_RECEIVE, before, &room),
@@ -157,7 +157,7 @@ static void post_unpolled(struct ranks *ranks, uint32_t rank)
     requests[3].flags = SLUICE_INLINE;
     require_result(sluice_multichannel_post(all, requests, 4, LONG, NULL), 4);
     /* The inline bytes were copied. */
-    memset(memory.bytes, (int)rank + 1, 16);
+    memset(memory.bytes + 48, 0, 8);
     for (int i = 0; i < 4; i++) {
         require_result(sluice_multichannel_next(all, LONG, &completion), 0);
         require(completion.error == 0, "rank %u: %d", rank, completion.error);
