@@ -60,6 +60,7 @@ static void liar_open(struct liar *liar, struct parties *parties, int64_t deadli
     parties_start(parties, gather_many);
     liar->parties = parties;
     liar->fd = join(parties, MANY, 1);
+    liar->port = 0;
     liar->listener = listen_at(&liar->port);
     require(hear(liar->fd, started, FRAME) && started[0] == STARTED, "it does not start");
 }
