@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Zeroed memory. An allocator would give memory that was freed before and clear it, which touches
- * each page; so what takes pages is mapped. The pages are small ones, because a
- * large one would hold the rings of many peers, used or not. Adjacent mappings are one for the
- * kernel, so thousands of rings stay far below vm.max_map_count.
+ * each page; so what takes pages is mapped. The pages are small ones, because a large one would
+ * hold the rings of many peers, used or not. Adjacent mappings are one for the kernel, so thousands
+ * of rings stay far below vm.max_map_count.
  */
 #include "config.h"
 

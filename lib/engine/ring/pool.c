@@ -13,14 +13,6 @@
 #include "engine/ring/entry.h"
 #include "engine/ring/result.h"
 
-#define LINE sizeof(struct slu_entry)
-
-/* Returns the bytes of the entries and their elements, with a spare line for aligning these. */
-static size_t memory_bytes(const struct slu_engine *engine, uint32_t size)
-{
-    return LINE + size * (LINE + (size_t)(engine->attr.max_sge - 1) * sizeof(struct slu_element));
-}
-
 static int fail_make(const struct slu_engine *engine)
 {
     return slu_fail(ENOMEM, "no memory for a pool of %u receives", engine->pool_limits.depth);
@@ -31,19 +23,17 @@ int slu_pool_make(struct slu_engine *engine)
     uint32_t size = slu_power_of_two(2 * engine->pool_limits.depth);
     struct slu_pool *pool = calloc(1, sizeof *pool);
     struct slu_ring *ring;
-    uintptr_t first;
 
     engine->pool = pool;
     if (pool == NULL)
         return fail_make(engine);
     ring = &pool->ring;
     ring->size = size;
-    ring->memory = slu_zeroed_alloc(1, memory_bytes(engine, size));
+    ring->memory = slu_zeroed_alloc(1, slu_entries_bytes(engine, size));
     pool->ids = slu_zeroed_alloc(size, sizeof *pool->ids);
     if (ring->memory == NULL || pool->ids == NULL)
         return fail_make(engine);
-    first = ((uintptr_t)ring->memory + LINE - 1) & ~(uintptr_t)(LINE - 1);
-    ring->entries = (void *)first;
+    ring->entries = slu_entries_in(ring->memory);
     ring->elements = (void *)(ring->entries + size);
     ring->mask = size - 1;
     ring->next = SLU_ID_STEP | SLU_ID_POOL;
@@ -56,7 +46,7 @@ void slu_pool_free(struct slu_engine *engine)
 
     if (pool == NULL)
         return;
-    slu_zeroed_free(pool->ring.memory, 1, memory_bytes(engine, pool->ring.size));
+    slu_zeroed_free(pool->ring.memory, 1, slu_entries_bytes(engine, pool->ring.size));
     slu_zeroed_free(pool->ids, pool->ring.size, sizeof *pool->ids);
     free(pool);
     engine->pool = NULL;

@@ -19,10 +19,20 @@ static uint32_t ring_size(const struct slu_engine *engine, uint32_t ring)
                                 : slu_power_of_two(slu_queue_depth(engine, (enum slu_queue)ring));
 }
 
-/* Divides the one allocation of a peer's rings, which has a spare line for aligning the entries. */
+size_t slu_entries_bytes(const struct slu_engine *engine, size_t entries)
+{
+    return LINE + entries * (LINE + (engine->attr.max_sge - 1) * sizeof(struct slu_element));
+}
+
+struct slu_entry *slu_entries_in(void *memory)
+{
+    return (void *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
+}
+
+/* Divides the one allocation of a peer's rings. */
 static void share_memory(const struct slu_engine *engine, struct slu_ring *rings, void *memory)
 {
-    struct slu_entry *entries = (void *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
+    struct slu_entry *entries = slu_entries_in(memory);
     struct slu_element *elements;
 
     for (uint32_t i = 0; i < SLU_RINGS; i++) {
@@ -35,12 +45,6 @@ static void share_memory(const struct slu_engine *engine, struct slu_ring *rings
         elements += (size_t)rings[i].size * (engine->attr.max_sge - 1);
     }
     rings->memory = memory;
-}
-
-/* Returns what a ring takes for each of its entries: the entry and its further elements. */
-static size_t entry_bytes(const struct slu_engine *engine)
-{
-    return LINE + (engine->attr.max_sge - 1) * sizeof(struct slu_element);
 }
 
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index)
@@ -56,7 +60,7 @@ int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t
         rings[i].oldest = rings[i].since = rings[i].next;
         entries += size;
     }
-    memory = slu_zeroed_alloc(1, LINE + entries * entry_bytes(engine));
+    memory = slu_zeroed_alloc(1, slu_entries_bytes(engine, entries));
     if (memory == NULL)
         return slu_fail(ENOMEM, "no memory for %u requests in flight", entries);
     share_memory(engine, rings, memory);
@@ -69,7 +73,7 @@ void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings)
 
     for (uint32_t i = 0; i < SLU_RINGS; i++)
         entries += rings[i].size;
-    slu_zeroed_free(rings->memory, 1, LINE + entries * entry_bytes(engine));
+    slu_zeroed_free(rings->memory, 1, slu_entries_bytes(engine, entries));
     memset(rings, 0, SLU_RINGS * sizeof *rings);
 }
 

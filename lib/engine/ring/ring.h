@@ -5,6 +5,12 @@
 
 #include "engine/ring/id.h"
 
+/*
+ * Returns the bytes of an allocation for so many entries: each with its further elements, and a
+ * spare line for aligning the first one, which slu_entries_in() returns.
+ */
+size_t slu_entries_bytes(const struct slu_engine *engine, size_t entries);
+struct slu_entry *slu_entries_in(void *memory);
 /* Makes and ends the rings of an index. */
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
 void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings);
