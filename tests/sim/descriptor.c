@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Descriptors: their table, and the counters and timers that are made as one. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "calls.h"
-#include "random.h"
-#include "report.h"
-#include "system.h"
 
 struct counter {
     struct sim_object base;
@@ -49,13 +42,8 @@ int sim_descriptor_make(struct sim_object *object)
         return sim_error(EMFILE);
     }
     if (fd >= process->descriptor_room) {
-        int room = 2 * process->descriptor_room + 16;
         process->descriptors =
-            realloc(process->descriptors, (size_t)room * sizeof *process->descriptors);
-        sim_require(process->descriptors != NULL, "no memory for descriptors");
-        memset(process->descriptors + process->descriptor_room, 0,
-               (size_t)(room - process->descriptor_room) * sizeof *process->descriptors);
-        process->descriptor_room = room;
+            sim_grow(process->descriptors, &process->descriptor_room, sizeof *process->descriptors);
     }
     process->descriptors[fd].object = object;
     process->descriptor_least = fd + 1;
@@ -107,7 +95,7 @@ uint32_t sim_descriptors_open(const struct sim_process *process)
     return count;
 }
 
-int sys_close(int fd)
+SYS(int, close, int fd)
 {
     struct sim_object *object;
     sim_call();
@@ -131,7 +119,7 @@ static int duplicate(struct sim_object *object, int least)
     return sim_descriptor_make(object);
 }
 
-int sys_fcntl(int fd, int command, ...)
+SYS(int, fcntl, int fd, int command, ...)
 {
     struct sim_object *object = sim_descriptor_peek(fd);
     va_list arguments;
@@ -167,7 +155,7 @@ int sys_fcntl(int fd, int command, ...)
     }
 }
 
-ssize_t sys_read(int fd, void *bytes, size_t count)
+SYS(ssize_t, read, int fd, void *bytes, size_t count)
 {
     struct sim_object *object;
     sim_call();
@@ -179,7 +167,7 @@ ssize_t sys_read(int fd, void *bytes, size_t count)
                                        : sim_error(EINVAL);
 }
 
-ssize_t sys_write(int fd, const void *bytes, size_t count)
+SYS(ssize_t, write, int fd, const void *bytes, size_t count)
 {
     struct sim_object *object;
     sim_call();
@@ -227,11 +215,9 @@ static ssize_t counter_write(struct sim_object *object, const void *bytes, size_
 static const struct sim_class counter_class = {"eventfd", counter_ready, counter_read,
                                                counter_write, NULL};
 
-int sys_eventfd(unsigned initial, int flags)
+SYS(int, eventfd, unsigned initial, int flags)
 {
-    struct counter *counter = calloc(1, sizeof *counter);
-    (void)flags;
-    sim_require(counter != NULL, "no memory for an eventfd");
+    struct counter *counter = sim_alloc(1, sizeof *counter);
     sim_call();
     sim_object_init(&counter->base, &counter_class);
     counter->count = initial;
@@ -249,7 +235,6 @@ static ssize_t timer_read(struct sim_object *object, void *bytes, size_t count)
 {
     struct timer *timer = (struct timer *)object;
     uint64_t one = 1;
-    (void)count;
     if (!timer->expired) {
         return sim_error(EAGAIN);
     }
@@ -273,23 +258,19 @@ static void expire(struct sim_event *event)
     sim_object_changed(&timer->base);
 }
 
-int sys_timerfd_create(int clock, int flags)
+SYS(int, timerfd_create, int clock, int flags)
 {
-    struct timer *timer = calloc(1, sizeof *timer);
-    (void)clock;
-    (void)flags;
-    sim_require(timer != NULL, "no memory for a timer");
+    struct timer *timer = sim_alloc(1, sizeof *timer);
     sim_call();
     sim_object_init(&timer->base, &timer_class);
     timer->event.happen = expire;
     return sim_descriptor_make(&timer->base);
 }
 
-int sys_timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old)
+SYS(int, timerfd_settime, int fd, int flags, const struct itimerspec *value, struct itimerspec *old)
 {
     struct timer *timer;
     int64_t at = value->it_value.tv_sec * INT64_C(1000000000) + value->it_value.tv_nsec;
-    (void)old;
     sim_call();
     timer = (struct timer *)sim_descriptor(fd);
     if (timer == NULL) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files, environment, clock and addresses that a process finds. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/membarrier.h>
@@ -9,10 +8,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,11 +19,6 @@
 
 #include "calls.h"
 #include "launch.h"
-#include "random.h"
-#include "report.h"
-#include "system.h"
-
-char *sim_environ[] = {NULL};
 
 /* Seconds between the clock of the day and that of the host. */
 #define EPOCH INT64_C(1790000000)
@@ -67,12 +58,11 @@ static bool fill_file(const char *path, char *text, size_t room)
     return true;
 }
 
-int sys_open(const char *path, int flags, ...)
+SYS(int, open, const char *path, int flags, ...)
 {
     char text[1024];
     int real;
     sim_tick(1500);
-    (void)flags;
     if (strcmp(path, "/proc/self/maps") == 0 && !sim_task->process->host->hides_proc) {
         return sim_file_make(open(path, O_RDONLY | O_CLOEXEC));
     }
@@ -90,7 +80,7 @@ int sys_open(const char *path, int flags, ...)
     return sim_file_make(real);
 }
 
-int sys_stat(const char *path, struct stat *status)
+SYS(int, stat, const char *path, struct stat *status)
 {
     static const char *const namespaces[] = {"net", "user", "pid", "time", "time_for_children"};
     sim_call();
@@ -110,15 +100,13 @@ int sys_stat(const char *path, struct stat *status)
     return sim_error(ENOENT);
 }
 
-int sys_access(const char *path, int mode)
+SYS(int, access, const char *path, int mode)
 {
-    (void)path;
-    (void)mode;
     sim_call();
     return sim_error(ENOENT);
 }
 
-FILE *sys_fdopen(int fd, const char *mode)
+SYS(FILE *, fdopen, int fd, const char *mode)
 {
     struct sim_object *object = sim_descriptor(fd);
     FILE *file;
@@ -131,13 +119,12 @@ FILE *sys_fdopen(int fd, const char *mode)
     return file;
 }
 
-DIR *sys_fdopendir(int fd)
+SYS(DIR *, fdopendir, int fd)
 {
-    (void)fd;
     sim_fail("fdopendir(3) is not simulated: open(2) finds no folder");
 }
 
-char *sys_getenv(const char *name)
+SYS(char *, getenv, const char *name)
 {
     size_t length = strlen(name);
     for (const char *const *at = sim_task->process->environment; at != NULL && *at != NULL; at++) {
@@ -148,17 +135,23 @@ char *sys_getenv(const char *name)
     return NULL;
 }
 
-pid_t sys_getpid(void)
+SYS(pid_t, getpid, void)
 {
     return sim_task->process->pid;
 }
 
-uid_t sys_geteuid(void)
+SYS(uid_t, geteuid, void)
 {
     return 1000;
 }
 
-int sys_uname(struct utsname *name)
+SYS(int, gethostname, char *name, size_t room)
+{
+    snprintf(name, room, "host%u", sim_task->process->host->index);
+    return 0;
+}
+
+SYS(int, uname, struct utsname *name)
 {
     memset(name, 0, sizeof *name);
     strcpy(name->sysname, "Linux");
@@ -167,13 +160,7 @@ int sys_uname(struct utsname *name)
     return 0;
 }
 
-int sys_gethostname(char *name, size_t room)
-{
-    snprintf(name, room, "host%u", sim_task->process->host->index);
-    return 0;
-}
-
-int sys_getrlimit(int resource, struct rlimit *limit)
+SYS(int, getrlimit, int resource, struct rlimit *limit)
 {
     rlim_t value =
         resource == RLIMIT_NOFILE ? (rlim_t)sim_task->process->descriptor_limit : RLIM_INFINITY;
@@ -181,7 +168,7 @@ int sys_getrlimit(int resource, struct rlimit *limit)
     return 0;
 }
 
-int sys_setrlimit(int resource, const struct rlimit *limit)
+SYS(int, setrlimit, int resource, const struct rlimit *limit)
 {
     sim_call();
     if (resource == RLIMIT_NOFILE) {
@@ -190,34 +177,32 @@ int sys_setrlimit(int resource, const struct rlimit *limit)
     return 0;
 }
 
-int sys_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+SYS(int, sched_getaffinity, pid_t pid, size_t bytes, cpu_set_t *set)
 {
-    (void)pid;
     memset(set, 0, bytes);
     CPU_SET_S(0, bytes, set);
     CPU_SET_S(1, bytes, set);
     return (int)bytes;
 }
 
-int sys_sched_yield(void)
+SYS(int, sched_yield, void)
 {
     sim_tick(400);
     return 0;
 }
 
-long sys_sysconf(int name)
+SYS(long, sysconf, int name)
 {
     sim_call();
     return sysconf(name);
 }
 
-int sys_prctl(int option, ...)
+SYS(int, prctl, int option, ...)
 {
-    (void)option;
     return 0;
 }
 
-long sys_syscall(long number, ...)
+SYS(long, syscall, long number, ...)
 {
     sim_call();
     switch (number) {
@@ -232,10 +217,9 @@ long sys_syscall(long number, ...)
     }
 }
 
-ssize_t sys_getrandom(void *bytes, size_t count, unsigned flags)
+SYS(ssize_t, getrandom, void *bytes, size_t count, unsigned flags)
 {
     uint8_t *to = bytes;
-    (void)flags;
     sim_call();
     for (size_t i = 0; i < count; i++) {
         to[i] = (uint8_t)sim_random(SIM_SYSTEM);
@@ -243,7 +227,7 @@ ssize_t sys_getrandom(void *bytes, size_t count, unsigned flags)
     return (ssize_t)count;
 }
 
-int sys_clock_gettime(clockid_t clock, struct timespec *time)
+SYS(int, clock_gettime, clockid_t clock, struct timespec *time)
 {
     int64_t now;
     sim_tick(25);
@@ -256,8 +240,8 @@ int sys_clock_gettime(clockid_t clock, struct timespec *time)
 }
 
 /* Numbers only: a name server is not simulated, and the host's must not be asked. */
-int sys_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
-                    struct addrinfo **list)
+SYS(int, getaddrinfo, const char *name, const char *service, const struct addrinfo *hints,
+    struct addrinfo **list)
 {
     struct addrinfo wish = hints != NULL ? *hints : (struct addrinfo){.ai_family = AF_UNSPEC};
     sim_tick(20000);
@@ -272,11 +256,10 @@ struct interface {
     struct sockaddr_in address, mask;
 };
 
-int sys_getifaddrs(struct ifaddrs **list)
+SYS(int, getifaddrs, struct ifaddrs **list)
 {
     static char names[2][8] = {"lo", "eth0"};
-    struct interface *interfaces = calloc(2, sizeof *interfaces);
-    sim_require(interfaces != NULL, "no memory for addresses");
+    struct interface *interfaces = sim_alloc(2, sizeof *interfaces);
     sim_tick(20000);
     for (int i = 0; i < 2; i++) {
         struct interface *at = &interfaces[i];
@@ -294,12 +277,12 @@ int sys_getifaddrs(struct ifaddrs **list)
     return 0;
 }
 
-void sys_freeifaddrs(struct ifaddrs *list)
+SYS(void, freeifaddrs, struct ifaddrs *list)
 {
     free(list);
 }
 
-long sys_strtol(const char *text, char **end, int base)
+SYS(long, strtol, const char *text, char **end, int base)
 {
     long value;
     errno = 0;
@@ -308,7 +291,7 @@ long sys_strtol(const char *text, char **end, int base)
     return value;
 }
 
-unsigned long sys_strtoul(const char *text, char **end, int base)
+SYS(unsigned long, strtoul, const char *text, char **end, int base)
 {
     unsigned long value;
     errno = 0;
@@ -317,28 +300,17 @@ unsigned long sys_strtoul(const char *text, char **end, int base)
     return value;
 }
 
-void sys_abort(void)
+SYS(unsigned long, strtoull, const char *text, char **end, int base)
+{
+    return sys_strtoul(text, end, base);
+}
+
+SYS(void, abort, void)
 {
     sim_fail("the library ends the process by abort(3)");
 }
 
-/* For calls that need do nothing, and those that find nothing. */
-int sys_zero(void)
-{
-    return 0;
-}
-
-void *sys_null(void)
-{
-    return NULL;
-}
-
-const char *sys_dlerror(void)
+SYS(const char *, dlerror, void)
 {
     return "the simulation has no such library";
-}
-
-int sys_no_device(void)
-{
-    sim_fail("a call of libibverbs, though there is no device");
 }

@@ -29,11 +29,9 @@ static struct {
 void sim_gather_begin(uint32_t ranks)
 {
     gather.ranks = gather.alive = ranks;
-    gather.entered = calloc(ranks, sizeof *gather.entered);
-    gather.left = calloc(ranks, sizeof *gather.left);
-    gather.waiting = calloc(ranks, sizeof(struct sim_task *));
-    sim_require(gather.entered != NULL && gather.left != NULL && gather.waiting != NULL,
-                "no memory for gathers");
+    gather.entered = sim_alloc(ranks, sizeof *gather.entered);
+    gather.left = sim_alloc(ranks, sizeof *gather.left);
+    gather.waiting = sim_alloc(ranks, sizeof(struct sim_task *));
 }
 
 void sim_gather_end(void)
@@ -86,9 +84,8 @@ void sim_allgather(const void *own, void *all, size_t bytes)
     uint64_t number = gather.complete;
     struct round *round = &gather.rounds[number % 2];
     if (round->values == NULL) {
-        round->values = calloc(gather.ranks, bytes);
+        round->values = sim_alloc(gather.ranks, bytes);
         round->bytes = bytes;
-        sim_require(round->values != NULL, "no memory for a gather");
     }
     sim_require(round->bytes == bytes, "ranks gather %zu and %zu bytes", round->bytes, bytes);
     memcpy(round->values + sim_rank() * bytes, own, bytes);

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The heap of a process: what it has not freed is known, and it ends with the process. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "calls.h"
-#include "report.h"
-#include "system.h"
 
 /*
  * The table of descriptors and that of names of scopes, which the library keeps for good. A table
@@ -144,23 +140,23 @@ static struct sim_block *block_of(void *memory)
     return block;
 }
 
-void *sys_malloc(size_t bytes)
+SYS(void *, malloc, size_t bytes)
 {
     return allocate(16, bytes, false, __builtin_return_address(0));
 }
 
-void *sys_calloc(size_t count, size_t bytes)
+SYS(void *, calloc, size_t count, size_t bytes)
 {
     return allocate(16, __builtin_mul_overflow(count, bytes, &bytes) ? SIZE_MAX : bytes, true,
                     __builtin_return_address(0));
 }
 
-void *sys_aligned_alloc(size_t alignment, size_t bytes)
+SYS(void *, aligned_alloc, size_t alignment, size_t bytes)
 {
     return allocate(alignment < 16 ? 16 : alignment, bytes, false, __builtin_return_address(0));
 }
 
-void sys_free(void *memory)
+SYS(void, free, void *memory)
 {
     struct sim_block *block;
     if (memory == NULL) {
@@ -178,7 +174,7 @@ void sys_free(void *memory)
     unused[block->class] = block;
 }
 
-void *sys_realloc(void *memory, size_t bytes)
+SYS(void *, realloc, void *memory, size_t bytes)
 {
     void *grown = sys_malloc(bytes);
     if (memory != NULL && grown != NULL) {
@@ -189,14 +185,14 @@ void *sys_realloc(void *memory, size_t bytes)
     return grown;
 }
 
-char *sys_strdup(const char *text)
+SYS(char *, strdup, const char *text)
 {
     size_t bytes = strlen(text) + 1;
     char *copy = sys_malloc(bytes);
     return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }
 
-ssize_t sys_getdelim(char **line, size_t *room, int delimiter, FILE *file)
+SYS(ssize_t, __getdelim, char **line, size_t *room, int delimiter, FILE *file)
 {
     size_t count = 0;
     int byte = 0;
@@ -215,9 +211,9 @@ ssize_t sys_getdelim(char **line, size_t *room, int delimiter, FILE *file)
     return count > 0 ? (ssize_t)count : -1;
 }
 
-ssize_t sys_getline(char **line, size_t *room, FILE *file)
+SYS(ssize_t, getline, char **line, size_t *room, FILE *file)
 {
-    return sys_getdelim(line, room, '\n', file);
+    return sys___getdelim(line, room, '\n', file);
 }
 
 /* Counts a block: 1, or 0 if a part of its table comes later, or too many if it is none. */

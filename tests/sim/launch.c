@@ -14,9 +14,8 @@ const char *const *sim_launch_environment(uint32_t rank, uint32_t ranks, const c
     struct {
         const char *list[MOST + 1]; /* the first field */
         char own[OWN][64];
-    } *made = calloc(1, sizeof *made);
+    } *made = sim_alloc(1, sizeof *made);
     uint32_t count = 0;
-    sim_require(made != NULL, "no memory for an environment");
     snprintf(made->own[0], sizeof made->own[0], "SLUICE_RANK=%u", rank);
     snprintf(made->own[1], sizeof made->own[1], "SLUICE_RANKS=%u", ranks);
     /* Rank 0 is on the first host. */

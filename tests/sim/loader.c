@@ -146,11 +146,10 @@ static void add_relocations(struct sim_module *module, uint64_t address, uint64_
 
 struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char *name))
 {
-    struct sim_module *module = calloc(1, sizeof *module);
+    struct sim_module *module = sim_alloc(1, sizeof *module);
     const Elf64_Ehdr *header;
     const Elf64_Dyn *dynamic;
     struct stat status;
-    sim_require(module != NULL, "no memory for a module");
     module->fd = open(path, O_RDONLY | O_CLOEXEC);
     sim_require(module->fd >= 0 && fstat(module->fd, &status) == 0, "%s cannot be opened", path);
     module->file_bytes = (size_t)status.st_size;
@@ -165,9 +164,9 @@ struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char
     module->symbols = in_file(module, tag(dynamic, DT_SYMTAB));
     /* The table of names follows that of symbols. */
     module->symbol_count = (tag(dynamic, DT_STRTAB) - tag(dynamic, DT_SYMTAB)) / sizeof(Elf64_Sym);
-    module->words = malloc((tag(dynamic, DT_RELASZ) + tag(dynamic, DT_PLTRELSZ)) /
-                           sizeof(Elf64_Rela) * sizeof *module->words);
-    sim_require(module->words != NULL, "no memory for a module");
+    module->words =
+        sim_alloc((tag(dynamic, DT_RELASZ) + tag(dynamic, DT_PLTRELSZ)) / sizeof(Elf64_Rela),
+                  sizeof *module->words);
     add_relocations(module, tag(dynamic, DT_RELA), tag(dynamic, DT_RELASZ), resolve);
     add_relocations(module, tag(dynamic, DT_JMPREL), tag(dynamic, DT_PLTRELSZ), resolve);
     module->constructors = tag(dynamic, DT_INIT_ARRAY);
@@ -207,7 +206,7 @@ void *sim_reserve(enum sim_range range, size_t bytes)
 enum { IMAGES = 1 << 14 };
 
 static struct sim_image *spares;
-static size_t spare_count, spare_room;
+static int spare_count, spare_room;
 static size_t image_count; /* in all */
 static char *images;
 
@@ -229,8 +228,7 @@ static struct sim_image map_image(const struct sim_module *module)
         uint64_t value = word->value + (word->kind == OFFSET ? (uintptr_t)base : 0);
         memcpy(base + word->at, &value, sizeof value);
     }
-    image.pristine = malloc(module->variable_bytes);
-    sim_require(image.pristine != NULL, "no memory for an image");
+    image.pristine = sim_alloc(1, module->variable_bytes);
     memcpy(image.pristine, base + module->variables, module->variable_bytes);
     return image;
 }
@@ -257,9 +255,7 @@ void sim_image_construct(const struct sim_image *image)
 void sim_image_free(struct sim_image *image)
 {
     if (spare_count == spare_room) {
-        spare_room = 2 * spare_room + 16;
-        spares = realloc(spares, spare_room * sizeof *spares);
-        sim_require(spares != NULL, "no memory for images");
+        spares = sim_grow(spares, &spare_room, sizeof *spares);
     }
     spares[spare_count++] = *image;
     image->base = NULL;

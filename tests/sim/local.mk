@@ -10,7 +10,6 @@ endif
 endif
 %C%_simulate_SOURCES = \
 	%D%/atomic.c \
-	%D%/atomic.h \
 	%D%/calls.c \
 	%D%/calls.h \
 	%D%/descriptor.c \
@@ -51,7 +50,9 @@ endif
 	%D%/world.c \
 	%D%/world.h
 %C%_simulate_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(top_srcdir)/lib
-%C%_simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--no-as-needed
+%C%_simulate_CFLAGS = $(AM_CFLAGS) -Wno-unused-parameter
+# The simulated calls are found by their names.
+%C%_simulate_LDFLAGS = $(AM_LDFLAGS) -export-dynamic -Wl,--no-as-needed
 %C%_simulate_LDADD = $(SODIUM_LIBS) $(JANSSON_LIBS)
 %C%_rank_la_SOURCES = \
 	%D%/programs/agent.c \

@@ -64,6 +64,23 @@ void sim_fail(const char *format, ...)
     exit(1);
 }
 
+void *sim_alloc(size_t count, size_t bytes)
+{
+    void *memory = calloc(count, bytes);
+    sim_require(memory != NULL, "no memory for the simulation");
+    return memory;
+}
+
+void *sim_grow(void *array, int *room, size_t bytes)
+{
+    size_t old = (size_t)*room * bytes, grown = (2 * (size_t)*room + 16) * bytes;
+    char *memory = realloc(array, grown);
+    sim_require(memory != NULL, "no memory for the simulation");
+    memset(memory + old, 0, grown - old);
+    *room = 2 * *room + 16;
+    return memory;
+}
+
 /* Starts this program again where addresses are the same each time. */
 static void fix_addresses(char **arguments)
 {
@@ -80,7 +97,6 @@ enum { LONGEST_TURN = 20 };
 static void check_turns(int number)
 {
     static uint64_t last;
-    (void)number;
     if (sim_turns() == last && sim_task != NULL) {
         sim_fail("rank %u keeps its turn for %d s", sim_task->process->rank, LONGEST_TURN);
     }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Mapped memory. It is real, and so are memfds; a process gives it back when it ends. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,9 +13,7 @@
 #include <unistd.h>
 
 #include "calls.h"
-#include "report.h"
 #include "sim.h"
-#include "system.h"
 
 #ifndef SS_AUTODISARM
 #define SS_AUTODISARM (1U << 31)
@@ -122,7 +116,6 @@ bool sim_copy(void *to, const void *from, size_t bytes)
 
 static short always_ready(struct sim_object *object)
 {
-    (void)object;
     return POLLIN | POLLOUT;
 }
 
@@ -136,14 +129,13 @@ static const struct sim_class file_class = {"file", always_ready, read_real, NUL
 
 int sim_file_make(int real)
 {
-    struct sim_object *file = calloc(1, sizeof *file);
-    sim_require(file != NULL, "no memory for a file");
+    struct sim_object *file = sim_alloc(1, sizeof *file);
     sim_object_init(file, &file_class);
     file->real = real;
     return sim_descriptor_make(file);
 }
 
-int sys_memfd_create(const char *name, unsigned flags)
+SYS(int, memfd_create, const char *name, unsigned flags)
 {
     int real;
     sim_call();
@@ -170,12 +162,12 @@ int sys_memfd_create(const char *name, unsigned flags)
     result = (int)(call);            \
     return result < 0 ? sim_error(errno) : result
 
-int sys_ftruncate(int fd, off_t bytes)
+SYS(int, ftruncate, int fd, off_t bytes)
 {
     ON_REAL(fd, ftruncate(object->real, bytes));
 }
 
-int sys_fallocate(int fd, int mode, off_t offset, off_t bytes)
+SYS(int, fallocate, int fd, int mode, off_t offset, off_t bytes)
 {
     if (sim_fault_is_due("fallocate")) {
         return sim_error(ENOSPC);
@@ -191,22 +183,22 @@ static int stat_as_user(int real, struct stat *status)
     return result;
 }
 
-int sys_fstat(int fd, struct stat *status)
+SYS(int, fstat, int fd, struct stat *status)
 {
     ON_REAL(fd, stat_as_user(object->real, status));
 }
 
-int sys_fstatfs(int fd, struct statfs *status)
+SYS(int, fstatfs, int fd, struct statfs *status)
 {
     ON_REAL(fd, fstatfs(object->real, status));
 }
 
-off_t sys_lseek(int fd, off_t offset, int whence)
+SYS(off_t, lseek, int fd, off_t offset, int whence)
 {
     ON_REAL(fd, lseek(object->real, offset, whence));
 }
 
-int sys_ioctl(int fd, unsigned long request, ...)
+SYS(int, ioctl, int fd, unsigned long request, ...)
 {
     void *argument;
     va_list arguments;
@@ -218,10 +210,8 @@ int sys_ioctl(int fd, unsigned long request, ...)
 
 static void add_map(struct sim_process *process, char *from, size_t bytes)
 {
-    if (process->map_count == process->map_room) {
-        process->map_room = 2 * process->map_room + 8;
-        process->maps = realloc(process->maps, process->map_room * sizeof *process->maps);
-        sim_require(process->maps != NULL, "no memory for mappings");
+    if (process->map_count == (size_t)process->map_room) {
+        process->maps = sim_grow(process->maps, &process->map_room, sizeof *process->maps);
     }
     process->maps[process->map_count++] = (struct sim_map){from, bytes};
 }
@@ -275,7 +265,7 @@ static int unmap(void *address, size_t bytes)
     return map == address ? 0 : -1;
 }
 
-void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+SYS(void *, mmap, void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     const struct sim_object *object = NULL;
     size_t whole = (bytes + 4095) & ~(size_t)4095;
@@ -305,14 +295,14 @@ void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, o
     return map;
 }
 
-int sys_munmap(void *address, size_t bytes)
+SYS(int, munmap, void *address, size_t bytes)
 {
     sim_tick(1000);
     remove_map(sim_task->process, address, (bytes + 4095) & ~(size_t)4095);
     return unmap(address, bytes) == 0 ? 0 : sim_error(errno);
 }
 
-int sys_madvise(void *address, size_t bytes, int advice)
+SYS(int, madvise, void *address, size_t bytes, int advice)
 {
     sim_call();
     /* The simulator never forks. */
@@ -322,15 +312,14 @@ int sys_madvise(void *address, size_t bytes, int advice)
     return madvise(address, bytes, advice) == 0 ? 0 : sim_error(errno);
 }
 
-int sys_msync(void *address, size_t bytes, int flags)
+SYS(int, msync, void *address, size_t bytes, int flags)
 {
     sim_call();
     return msync(address, bytes, flags) == 0 ? 0 : sim_error(errno);
 }
 
-ssize_t sys_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count,
-                             const struct iovec *from, unsigned long from_count,
-                             unsigned long flags)
+SYS(ssize_t, process_vm_readv, pid_t pid, const struct iovec *to, unsigned long to_count,
+    const struct iovec *from, unsigned long from_count, unsigned long flags)
 {
     ssize_t got;
     sim_tick(1500);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects behind descriptors, and the calls that wait for them: poll(2) and epoll(7). */
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "calls.h"
-#include "report.h"
-#include "system.h"
 
 /* A task that waits for an object. */
 struct sim_waiter {
@@ -184,9 +179,8 @@ static int poll_until(struct pollfd *fds, nfds_t count, int64_t until)
     int ready = check_all(fds, count);
     bool in_time = true;
     if (count > 4) {
-        waiters = calloc(count, sizeof *waiters);
-        objects = calloc(count, sizeof(struct sim_object *));
-        sim_require(waiters != NULL && objects != NULL, "no memory for poll(2)");
+        waiters = sim_alloc(count, sizeof *waiters);
+        objects = sim_alloc(count, sizeof(struct sim_object *));
     }
     while (ready == 0 && in_time && until > sim_task->now) {
         struct sim_poll poll = {NULL, waiters, objects, count};
@@ -208,22 +202,20 @@ static int64_t after(const struct timespec *timeout)
                            : sim_task->now + timeout->tv_sec * 1000000000 + timeout->tv_nsec;
 }
 
-int sys_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const void *mask)
+SYS(int, ppoll, struct pollfd *fds, nfds_t count, const struct timespec *timeout, const void *mask)
 {
-    (void)mask;
     sim_call();
     return poll_until(fds, count, after(timeout));
 }
 
-int sys_poll(struct pollfd *fds, nfds_t count, int timeout)
+SYS(int, poll, struct pollfd *fds, nfds_t count, int timeout)
 {
     const struct timespec time = {timeout / 1000, timeout % 1000 * 1000000L};
     return sys_ppoll(fds, count, timeout < 0 ? NULL : &time, NULL);
 }
 
-int sys_nanosleep(const struct timespec *time, struct timespec *left)
+SYS(int, nanosleep, const struct timespec *time, struct timespec *left)
 {
-    (void)left;
     sim_call();
     sim_wait(after(time));
     return 0;
@@ -278,11 +270,9 @@ static void epoll_free(struct sim_object *object)
 
 static const struct sim_class epoll_class = {"epoll", epoll_ready, NULL, NULL, epoll_free};
 
-int sys_epoll_create1(int flags)
+SYS(int, epoll_create1, int flags)
 {
-    struct epoll *epoll = calloc(1, sizeof *epoll);
-    (void)flags;
-    sim_require(epoll != NULL, "no memory for epoll(7)");
+    struct epoll *epoll = sim_alloc(1, sizeof *epoll);
     sim_call();
     sim_object_init(&epoll->base, &epoll_class);
     epoll->ready_end = &epoll->ready;
@@ -301,8 +291,7 @@ static struct sim_watch *find_watch(const struct epoll *epoll, int fd,
 
 static int watch_object(struct epoll *epoll, int fd, struct sim_object *object)
 {
-    struct sim_watch *watch = calloc(1, sizeof *watch);
-    sim_require(watch != NULL, "no memory for epoll(7)");
+    struct sim_watch *watch = sim_alloc(1, sizeof *watch);
     watch->epoll = epoll;
     watch->object = object;
     watch->fd = fd;
@@ -317,7 +306,7 @@ static int watch_object(struct epoll *epoll, int fd, struct sim_object *object)
     return 0;
 }
 
-int sys_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event)
+SYS(int, epoll_ctl, int epoll_fd, int operation, int fd, struct epoll_event *event)
 {
     struct epoll *epoll;
     struct sim_object *object;
@@ -382,7 +371,7 @@ static int take_events(struct epoll *epoll, struct epoll_event *events, int most
     return count;
 }
 
-int sys_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
+SYS(int, epoll_wait, int fd, struct epoll_event *events, int most, int timeout)
 {
     struct pollfd self = {.fd = fd, .events = POLLIN};
     struct epoll *epoll;

@@ -19,8 +19,7 @@ void (*sim_process_ended)(struct sim_process *process);
 
 void sim_hosts_make(uint32_t count)
 {
-    hosts = calloc(count, sizeof *hosts);
-    sim_require(hosts != NULL, "no memory for hosts");
+    hosts = sim_alloc(count, sizeof *hosts);
     host_count = count;
     for (uint32_t i = 0; i < count; i++) {
         hosts[i].index = i;
@@ -57,9 +56,7 @@ struct sim_process *sim_process_find(const struct sim_host *host, pid_t pid)
 static void add_process(struct sim_process *process)
 {
     if (process_count == process_room) {
-        process_room = 2 * process_room + 16;
-        processes = realloc(processes, (size_t)process_room * sizeof(struct sim_process *));
-        sim_require(processes != NULL, "no memory for processes");
+        processes = sim_grow(processes, &process_room, sizeof(struct sim_process *));
     }
     process->pid = FIRST_PID + process_count;
     processes[process_count++] = process;
@@ -81,8 +78,7 @@ static void *run_program(void *argument)
 struct sim_process *sim_process_start(struct sim_host *host, const struct sim_module *module,
                                       uint32_t rank, uint32_t ranks)
 {
-    struct sim_process *process = calloc(1, sizeof *process);
-    sim_require(process != NULL, "no memory for a process");
+    struct sim_process *process = sim_alloc(1, sizeof *process);
     process->host = host;
     process->rank = rank;
     process->ranks = ranks;

@@ -55,7 +55,8 @@ struct sim_process {
     int descriptor_least;   /* all below it are open */
     struct sim_poll *polls; /* calls of poll(2) that wait */
     struct sim_map *maps;
-    size_t map_count, map_room;
+    size_t map_count;
+    int map_room;
     struct sim_block *blocks; /* of its heap */
     uint64_t bytes, allocations;
     uint32_t key_count;

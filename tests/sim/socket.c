@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Stream sockets of AF_INET and AF_UNIX: their names, how they meet, and their options. */
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "calls.h"
 #include "network.h"
-#include "random.h"
-#include "report.h"
 #include "stream.h"
-#include "system.h"
 
 enum { DEFAULT_BACKLOG = 128 };
 
@@ -46,10 +40,9 @@ static struct stream **list_of(struct sim_host *host, const struct sockaddr *add
     return &host->named[hash % SIM_NAMES];
 }
 
-int sys_socket(int family, int type, int protocol)
+SYS(int, socket, int family, int type, int protocol)
 {
     struct stream *stream;
-    (void)protocol;
     sim_call();
     if (sim_fault_is_due("socket")) {
         return sim_error(ENOBUFS);
@@ -115,7 +108,7 @@ static uint16_t free_port(struct sim_host *host)
     return htons(host->last_port);
 }
 
-int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
+SYS(int, bind, int fd, const struct sockaddr *address, socklen_t length)
 {
     struct stream *stream, **list;
     struct sockaddr_in *in;
@@ -149,7 +142,7 @@ int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
     return 0;
 }
 
-int sys_listen(int fd, int backlog)
+SYS(int, listen, int fd, int backlog)
 {
     struct stream *stream;
     sim_call();
@@ -230,7 +223,7 @@ static int connect_unix(struct stream *stream)
     return 0;
 }
 
-int sys_connect(int fd, const struct sockaddr *address, socklen_t length)
+SYS(int, connect, int fd, const struct sockaddr *address, socklen_t length)
 {
     struct stream *stream;
     struct sim_host *host;
@@ -277,10 +270,9 @@ static void give_address(const struct sockaddr_storage *from, socklen_t bytes,
     }
 }
 
-int sys_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+SYS(int, accept4, int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     struct stream *listener, *stream;
-    (void)flags;
     sim_call();
     listener = sim_stream_find(fd);
     if (listener == NULL) {
@@ -303,7 +295,7 @@ int sys_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
     return sim_descriptor_make(&stream->base);
 }
 
-int sys_getsockname(int fd, struct sockaddr *address, socklen_t *length)
+SYS(int, getsockname, int fd, struct sockaddr *address, socklen_t *length)
 {
     struct stream *stream;
     sim_call();
@@ -318,7 +310,7 @@ int sys_getsockname(int fd, struct sockaddr *address, socklen_t *length)
     return 0;
 }
 
-int sys_getpeername(int fd, struct sockaddr *address, socklen_t *length)
+SYS(int, getpeername, int fd, struct sockaddr *address, socklen_t *length)
 {
     struct stream *stream;
     sim_call();
@@ -335,7 +327,7 @@ int sys_getpeername(int fd, struct sockaddr *address, socklen_t *length)
     return 0;
 }
 
-int sys_shutdown(int fd, int how)
+SYS(int, shutdown, int fd, int how)
 {
     struct stream *stream;
     sim_call();
@@ -356,7 +348,7 @@ int sys_shutdown(int fd, int how)
     return 0;
 }
 
-int sys_setsockopt(int fd, int level, int name, const void *value, socklen_t length)
+SYS(int, setsockopt, int fd, int level, int name, const void *value, socklen_t length)
 {
     struct stream *stream;
     int number = 0;
@@ -382,7 +374,7 @@ static int give(void *value, socklen_t *length, const void *from, size_t bytes)
     return 0;
 }
 
-int sys_getsockopt(int fd, int level, int name, void *value, socklen_t *length)
+SYS(int, getsockopt, int fd, int level, int name, void *value, socklen_t *length)
 {
     struct stream *stream;
     int number;

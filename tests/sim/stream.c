@@ -3,21 +3,15 @@
  * The bytes of stream sockets. Sent bytes reach the other end in order, after a time that the
  * network chooses. A send may take a part of its bytes only.
  */
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "calls.h"
 #include "network.h"
-#include "random.h"
-#include "report.h"
 #include "stream.h"
-#include "system.h"
 
 /* Linux: the buffer of UNIX sockets; and the least send buffer of TCP, which is empty at first. */
 enum { PASSED = 4, UNIX_BUFFER = 212992, FIRST_BYTES = 4096 };
@@ -167,8 +161,7 @@ static void send_piece(struct stream *from, struct stream *to, struct piece *pie
 
 static struct piece *make_piece(size_t bytes)
 {
-    struct piece *piece = calloc(1, sizeof *piece + bytes);
-    sim_require(piece != NULL, "no memory for bytes on their way");
+    struct piece *piece = sim_alloc(1, sizeof *piece + bytes);
     piece->bytes = bytes;
     return piece;
 }
@@ -236,8 +229,7 @@ static void stream_free(struct sim_object *object)
 
 struct stream *sim_stream_make(int family, struct sim_host *host)
 {
-    struct stream *stream = calloc(1, sizeof *stream);
-    sim_require(stream != NULL, "no memory for a socket");
+    struct stream *stream = sim_alloc(1, sizeof *stream);
     sim_object_init(&stream->base, &stream_class);
     stream->family = family;
     stream->host = host;
@@ -319,12 +311,11 @@ static bool is_starved(const struct stream *stream)
     return stream->family == AF_INET && sim_network.pieces != 0 && sim_once_in(SIM_NETWORK, 256);
 }
 
-ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
+SYS(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
 {
     struct stream *stream;
     struct piece *piece;
     size_t bytes = iovec_bytes(message), room;
-    (void)flags;
     sim_tick(1000);
     stream = sim_stream_find(fd);
     if (stream == NULL) {
@@ -366,7 +357,7 @@ ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
     return (ssize_t)bytes;
 }
 
-ssize_t sys_send(int fd, const void *bytes, size_t count, int flags)
+SYS(ssize_t, send, int fd, const void *bytes, size_t count, int flags)
 {
     struct iovec piece = {(void *)(uintptr_t)bytes, count};
     const struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
@@ -476,7 +467,7 @@ static ssize_t take_bytes(struct stream *stream, struct msghdr *message, bool pe
     return (ssize_t)got;
 }
 
-ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags)
+SYS(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
 {
     struct stream *stream;
     ssize_t got;
@@ -505,7 +496,7 @@ ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags)
     return stream->no_more || stream->was_reset || stream->reads_no_more ? 0 : sim_error(EAGAIN);
 }
 
-ssize_t sys_recv(int fd, void *bytes, size_t count, int flags)
+SYS(ssize_t, recv, int fd, void *bytes, size_t count, int flags)
 {
     struct iovec piece = {bytes, count};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
@@ -514,9 +505,6 @@ ssize_t sys_recv(int fd, void *bytes, size_t count, int flags)
 
 static ssize_t stream_read(struct sim_object *object, void *bytes, size_t count)
 {
-    (void)object;
-    (void)bytes;
-    (void)count;
     sim_fail("read(2) of a socket is not simulated");
 }
 

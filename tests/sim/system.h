@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated system calls: what a process has by descriptors, and helpers of those who make
- * them. A simulated call has the name of the real one behind sys_; calls.c lists them.
+ * them. A simulated call has the name of the real one behind sys_, see SYS() in calls.h.
  */
 #ifndef SIM_SYSTEM_H
 #define SIM_SYSTEM_H

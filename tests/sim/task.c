@@ -18,13 +18,14 @@ struct sim_task *sim_task;
 int64_t sim_pace = 1;
 
 static struct sim_event **heap; /* from place 1 */
-static size_t heap_count, heap_room;
+static size_t heap_count;
 static uint64_t orders, turns, most_turns;
 static int64_t event_time, most_time;
 static void *scheduler_sp;
 static bool stopped;
 static char *stacks, *spare_stacks[STACKS];
 static int stack_count, mapped_count, spare_count; /* of this run, of all runs, not in use */
+static int heap_room;
 
 int64_t sim_time(void)
 {
@@ -101,10 +102,8 @@ void sim_event_clear(struct sim_event *event)
 void sim_event_set(struct sim_event *event, int64_t at)
 {
     sim_event_clear(event);
-    if (heap_count + 1 >= heap_room) {
-        heap_room = heap_room == 0 ? 64 : 2 * heap_room;
-        heap = realloc(heap, heap_room * sizeof *heap);
-        sim_require(heap != NULL, "no memory for the simulation");
+    if (heap_count + 1 >= (size_t)heap_room) {
+        heap = sim_grow(heap, &heap_room, sizeof *heap);
     }
     event->at = at;
     event->order = ++orders;
@@ -231,9 +230,8 @@ static char *make_stack(void)
 
 struct sim_task *sim_task_start(struct sim_process *process, void *(*run)(void *), void *argument)
 {
-    struct sim_task *task = calloc(1, sizeof *task);
+    struct sim_task *task = sim_alloc(1, sizeof *task);
     void **sp;
-    sim_require(task != NULL, "no memory for a task");
     task->turn.happen = take_turn;
     task->process = process;
     task->run = run;

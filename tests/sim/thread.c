@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks and conditions. A lock lies where the real one would. */
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "calls.h"
-#include "random.h"
-#include "report.h"
-#include "system.h"
 
 struct lock {
     uint32_t locked, waiters;
@@ -16,10 +11,9 @@ struct lock {
 
 _Static_assert(sizeof(struct lock) <= sizeof(pthread_mutex_t), "a lock lies where a mutex does");
 
-int sys_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-                       void *argument)
+SYS(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+    void *argument)
 {
-    (void)attr;
     sim_tick(5000);
     if (sim_fault_is_due("pthread_create")) {
         return EAGAIN;
@@ -28,7 +22,7 @@ int sys_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*ru
     return 0;
 }
 
-pthread_t sys_pthread_self(void)
+SYS(pthread_t, pthread_self, void)
 {
     return (pthread_t)sim_task;
 }
@@ -52,32 +46,31 @@ static int join(pthread_t thread, void **result, int64_t until)
     return 0;
 }
 
-int sys_pthread_join(pthread_t thread, void **result)
+SYS(int, pthread_join, pthread_t thread, void **result)
 {
     return join(thread, result, INT64_MAX);
 }
 
-int sys_pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock,
-                             const struct timespec *until)
+SYS(int, pthread_clockjoin_np, pthread_t thread, void **result, clockid_t clock,
+    const struct timespec *until)
 {
     sim_require(clock == CLOCK_MONOTONIC, "only the clock that nobody sets is simulated");
     return join(thread, result, until->tv_sec * INT64_C(1000000000) + until->tv_nsec);
 }
 
 /* Only connects over rdma_cm cancel a thread, which no simulated host has. */
-int sys_pthread_cancel(pthread_t thread)
+SYS(int, pthread_cancel, pthread_t thread)
 {
-    (void)thread;
     sim_fail("a thread is cancelled, which is not simulated");
 }
 
-int sys_pthread_detach(pthread_t thread)
+SYS(int, pthread_detach, pthread_t thread)
 {
     ((struct sim_task *)thread)->detached = true;
     return 0;
 }
 
-int sys_pthread_setname_np(pthread_t thread, const char *name)
+SYS(int, pthread_setname_np, pthread_t thread, const char *name)
 {
     strncpy(((struct sim_task *)thread)->name, name, sizeof sim_task->name - 1);
     return 0;
@@ -102,20 +95,19 @@ static void wake(const void *what, bool all)
     }
 }
 
-int sys_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+SYS(int, pthread_mutex_init, pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
-    (void)attr;
     memset(mutex, 0, sizeof *mutex);
     return 0;
 }
 
-int sys_pthread_mutex_destroy(pthread_mutex_t *mutex)
+SYS(int, pthread_mutex_destroy, pthread_mutex_t *mutex)
 {
     sim_require(((struct lock *)(void *)mutex)->locked == 0, "a lock is destroyed that is held");
     return 0;
 }
 
-int sys_pthread_mutex_lock(pthread_mutex_t *mutex)
+SYS(int, pthread_mutex_lock, pthread_mutex_t *mutex)
 {
     struct lock *lock = (struct lock *)(void *)mutex;
     sim_tick(20);
@@ -131,7 +123,7 @@ int sys_pthread_mutex_lock(pthread_mutex_t *mutex)
     return 0;
 }
 
-int sys_pthread_mutex_trylock(pthread_mutex_t *mutex)
+SYS(int, pthread_mutex_trylock, pthread_mutex_t *mutex)
 {
     struct lock *lock = (struct lock *)(void *)mutex;
     sim_tick(20);
@@ -143,7 +135,7 @@ int sys_pthread_mutex_trylock(pthread_mutex_t *mutex)
     return 0;
 }
 
-int sys_pthread_mutex_unlock(pthread_mutex_t *mutex)
+SYS(int, pthread_mutex_unlock, pthread_mutex_t *mutex)
 {
     struct lock *lock = (struct lock *)(void *)mutex;
     sim_require(lock->locked != 0 && lock->owner == sim_task, "a thread unlocks a foreign lock");
@@ -155,14 +147,13 @@ int sys_pthread_mutex_unlock(pthread_mutex_t *mutex)
     return 0;
 }
 
-int sys_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attr)
+SYS(int, pthread_cond_init, pthread_cond_t *condition, const pthread_condattr_t *attr)
 {
-    (void)attr;
     memset(condition, 0, sizeof *condition);
     return 0;
 }
 
-int sys_pthread_cond_destroy(pthread_cond_t *condition)
+SYS(int, pthread_cond_destroy, pthread_cond_t *condition)
 {
     for (struct sim_task *at = sim_task->process->tasks; at != NULL; at = at->next) {
         sim_require(at->ended || at->waits_for != condition,
@@ -185,32 +176,32 @@ static int wait_for(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t u
     return in_time ? 0 : ETIMEDOUT;
 }
 
-int sys_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+SYS(int, pthread_cond_wait, pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
     return wait_for(condition, mutex, INT64_MAX);
 }
 
-int sys_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                               const struct timespec *until)
+SYS(int, pthread_cond_timedwait, pthread_cond_t *condition, pthread_mutex_t *mutex,
+    const struct timespec *until)
 {
     return wait_for(condition, mutex, until->tv_sec * INT64_C(1000000000) + until->tv_nsec);
 }
 
-int sys_pthread_cond_signal(pthread_cond_t *condition)
+SYS(int, pthread_cond_signal, pthread_cond_t *condition)
 {
     wake(condition, false);
     sim_tick(100);
     return 0;
 }
 
-int sys_pthread_cond_broadcast(pthread_cond_t *condition)
+SYS(int, pthread_cond_broadcast, pthread_cond_t *condition)
 {
     wake(condition, true);
     sim_tick(100);
     return 0;
 }
 
-int sys_pthread_once(pthread_once_t *once, void (*run)(void))
+SYS(int, pthread_once, pthread_once_t *once, void (*run)(void))
 {
     enum { NEW, RUNS, DONE };
     while (*once == RUNS) {
@@ -225,7 +216,7 @@ int sys_pthread_once(pthread_once_t *once, void (*run)(void))
     return 0;
 }
 
-int sys_pthread_key_create(pthread_key_t *key, void (*end)(void *value))
+SYS(int, pthread_key_create, pthread_key_t *key, void (*end)(void *value))
 {
     struct sim_process *process = sim_task->process;
     if (process->key_count == SIM_KEYS) {
@@ -236,28 +227,27 @@ int sys_pthread_key_create(pthread_key_t *key, void (*end)(void *value))
     return 0;
 }
 
-int sys_pthread_setspecific(pthread_key_t key, const void *value)
+SYS(int, pthread_setspecific, pthread_key_t key, const void *value)
 {
     sim_task->keys[key] = value;
     return 0;
 }
 
-int sys_pthread_setcancelstate(int state, int *old)
+SYS(int, pthread_setcancelstate, int state, int *old)
 {
-    (void)state;
     if (old != NULL) {
         *old = PTHREAD_CANCEL_ENABLE;
     }
     return 0;
 }
 
-int *sys_errno_location(void)
+SYS(int *, __errno_location, void)
 {
     return &sim_task->error;
 }
 
 /* Called by compiled code to find a thread-local variable. */
-void *sys_tls_get_addr(const uint64_t *module_and_offset)
+SYS(void *, __tls_get_addr, const uint64_t *module_and_offset)
 {
     return sim_thread_variables + module_and_offset[1];
 }

@@ -90,7 +90,7 @@ void *sim_shared(size_t bytes)
 {
     for (uint32_t i = 0; i < SHARED; i++) {
         if (world.shared[i].memory == NULL) {
-            world.shared[i].memory = calloc(1, bytes);
+            world.shared[i].memory = sim_alloc(1, bytes);
             world.shared[i].bytes = bytes;
         }
         if (world.shared[i].bytes == bytes) {
@@ -287,9 +287,8 @@ struct sim_outcome sim_world_run(const struct sim_module *module, const struct s
     world.module = module;
     world.scenario = plan->scenario;
     most_turns *= 1 + world.ranks / 16;
-    world.processes = calloc(world.ranks, sizeof(struct sim_process *));
-    world.streams = calloc(world.ranks, sizeof *world.streams);
-    sim_require(world.processes != NULL && world.streams != NULL, "no memory for ranks");
+    world.processes = sim_alloc(world.ranks, sizeof(struct sim_process *));
+    world.streams = sim_alloc(world.ranks, sizeof *world.streams);
     sim_heap_begin();
     sim_maps_begin();
     sim_stacks_begin();

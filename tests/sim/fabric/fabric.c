@@ -48,8 +48,7 @@ void sim_fabric_die(const struct sim_host *host)
 
 void sim_fabric_begin(bool faults)
 {
-    devices = calloc(sim_host_count(), sizeof *devices);
-    sim_require(devices != NULL, "no memory for devices");
+    devices = sim_alloc(sim_host_count(), sizeof *devices);
     sim_fabric = (struct fabric){
         .infiniband = sim_once_in(SIM_FABRIC, 2),
         .unordered = sim_once_in(SIM_FABRIC, 2),
@@ -145,8 +144,7 @@ struct sim_region *sim_fabric_register(struct slu_tmr *mr, uint32_t access)
     if (device->dead || sim_fault_is_due("register")) {
         return NULL;
     }
-    region = calloc(1, sizeof *region);
-    sim_require(region != NULL, "no memory for a region");
+    region = sim_alloc(1, sizeof *region);
     device->last_key += 2 + 2 * (uint32_t)sim_below(SIM_FABRIC, 100);
     *region = (struct sim_region){.next = device->regions,
                                   .process = sim_task->process,
@@ -250,8 +248,7 @@ static void enter(struct sim_queue *queue)
 
 struct sim_queue *sim_fabric_queue(struct slu_cq *base, int *fd)
 {
-    struct sim_queue *queue = calloc(1, sizeof *queue);
-    sim_require(queue != NULL, "no memory for a queue");
+    struct sim_queue *queue = sim_alloc(1, sizeof *queue);
     sim_tick(20000);
     sim_object_init(&queue->object, &queue_class);
     queue->base = base;
@@ -317,10 +314,8 @@ void sim_push(struct sim_pair *pair, const struct slu_wc *wc, uint32_t sends, ui
     sim_require(queue->count < queue->base->depth,
                 "a completion queue of %u entries overflows: credits are wrong",
                 queue->base->depth);
-    if (queue->count == queue->room) {
-        queue->room = 2 * queue->room + 16;
-        queue->ring = realloc(queue->ring, queue->room * sizeof *queue->ring);
-        sim_require(queue->ring != NULL, "no memory for completions");
+    if (queue->count == (uint32_t)queue->room) {
+        queue->ring = sim_grow(queue->ring, &queue->room, sizeof *queue->ring);
     }
     queue->ring[queue->count++] = (struct completion){*wc, pair, sends, receives};
     if (queue->armed) {

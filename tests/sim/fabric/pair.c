@@ -7,8 +7,7 @@
 
 struct work *sim_work_add(struct list *list, const struct work *from)
 {
-    struct work *work = malloc(sizeof *work);
-    sim_require(work != NULL, "no memory for a request");
+    struct work *work = sim_alloc(1, sizeof *work);
     *work = *from;
     work->next = NULL;
     *list->end = work;
@@ -117,8 +116,7 @@ struct sim_pair *sim_fabric_pair(struct slu_qp *base, struct sim_queue *queue,
                     attr->read_depth <= limits.max_read_depth &&
                     attr->max_message <= limits.max_message && attr->send_depth > 0,
                 "a queue pair above the limits of the device");
-    pair = calloc(1, sizeof *pair);
-    sim_require(pair != NULL, "no memory for a queue pair");
+    pair = sim_alloc(1, sizeof *pair);
     device->last_qpn += 1 + (uint32_t)sim_below(SIM_FABRIC, 3);
     *pair = (struct sim_pair){.next = device->pairs,
                               .base = base,
@@ -282,8 +280,7 @@ int sim_fabric_send(struct sim_pair *pair, const struct slu_send_wr *wr, bool pr
         char *to;
         sim_require(work.length <= pair->attr.max_inline && wr->opcode != SLUICE_OP_READ && !atomic,
                     "%lu inline bytes", (unsigned long)work.length);
-        to = work.copy = malloc(work.length + 1);
-        sim_require(to != NULL, "no memory for a request");
+        to = work.copy = sim_alloc(1, work.length + 1);
         for (uint32_t i = 0; i < wr->sge_count; to += wr->sges[i++].length) {
             memcpy(to, (const char *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
         }

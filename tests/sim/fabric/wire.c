@@ -30,8 +30,7 @@ static void arrive(struct sim_event *event);
 struct packet *sim_packet_make(const struct sim_pair *pair, enum kind kind, uint32_t number,
                                uint64_t bytes)
 {
-    struct packet *packet = calloc(1, sizeof *packet + bytes);
-    sim_require(packet != NULL, "no memory for a packet");
+    struct packet *packet = sim_alloc(1, sizeof *packet + bytes);
     packet->event.happen = arrive;
     packet->kind = kind;
     packet->from_host = pair->device->host->index;

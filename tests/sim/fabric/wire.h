@@ -34,7 +34,8 @@ struct sim_queue {
     struct device *device;
     const struct sim_task *user; /* in one of its calls */
     struct completion *ring;
-    uint32_t count, room, held; /* held: places of requests and completions that are taken */
+    uint32_t count, held; /* held: places of requests and completions that are taken */
+    int room;
     bool armed, ready;
 };
 
