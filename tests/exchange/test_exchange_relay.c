@@ -166,6 +166,75 @@ TEST(a_rank_that_does_not_take_the_result)
     close(liar.fd);
 }
 
+/* A rank that gives up while the result is passed on ends the call for all, at once. */
+TEST(a_rank_that_gives_up_meanwhile)
+{
+    static struct parties parties;
+    struct liar liar;
+    uint8_t frame[FRAME];
+    int64_t start = fair_now();
+    liar_open(&liar, &parties, LONG);
+    liar_gather(&liar, 0);
+    make_frame(frame, GAVE_UP, 1, 0);
+    say(liar.fd, frame, sizeof(frame));
+    close(liar.listener);
+    parties_join(&parties);
+    require(fair_now() - start < SOON, "%lld ms", (long long)(fair_now() - start) / 1000000);
+    for (uint32_t i = 0; i < MANY; i++) {
+        if (i != 1) {
+            party_require(&parties.party[i], -ETIMEDOUT, "rank 1");
+        }
+    }
+    close(liar.fd);
+}
+
+/*
+ * Rank 0 is the test's own, and stops in the middle of what it sends. At its deadline, rank 1 says
+ * so and leaves: what comes then has no place any more.
+ */
+TEST(a_deadline_in_the_middle_of_a_result, .times = 2)
+{
+    static struct parties parties;
+    static uint8_t part[2000];
+    uint8_t frame[FRAME + BYTES_EACH];
+    struct talk talk;
+    uint16_t port = 0;
+    int listener = listen_at(&port), fd;
+    parties_make(&parties, MANY, SLUICE_S(1));
+    snprintf(parties.root, sizeof(parties.root), "127.0.0.1:%u", port);
+    party_start(&parties.party[1], gather_many);
+    fd = accept(listener, NULL, NULL);
+    require(fd >= 0, "%m");
+    let_in(fd, &talk);
+    make_frame(frame, STARTED, 0, 0);
+    say(fd, frame, FRAME);
+    require(hear(fd, frame, sizeof(frame)) && frame[0] == ALLGATHER, "it gives nothing");
+    make_frame(frame, RELAY, 1, BYTES_EACH);
+    say(fd, frame, FRAME);
+    /* A part of the tree's body, or all of it, and a part of the result. */
+    say(fd, part, _i == 0 ? BODY / 2 : BODY + 1000);
+    require(hear(fd, frame, FRAME) && frame[0] == GAVE_UP, "word %u", frame[0]);
+    say(fd, part, sizeof(part));
+    pthread_join(parties.party[1].thread, NULL);
+    party_require(&parties.party[1], -ETIMEDOUT, "deadline of rank 1 in the middle of the result");
+    close(fd);
+    close(listener);
+}
+
+/* Ranks that came over a Unix socket have no address at which others could find them. */
+TEST(ranks_of_a_unix_socket)
+{
+    static struct parties parties;
+    char root[24];
+    snprintf(root, sizeof(root), "@%016llx", (unsigned long long)clock_now() << 20 | getpid());
+    parties_make(&parties, MANY, SOON);
+    for (uint32_t i = 0; i < MANY; i++) {
+        parties.party[i].attr.root = root;
+    }
+    parties_run(&parties, gather_many);
+    require_all_ok(&parties);
+}
+
 int main(void)
 {
     const struct tests cases[] = {{"tcp", WIRE_TCP, 90}};
