@@ -303,7 +303,7 @@ int slu_tcp_find_root(struct tcp *tcp, int64_t until);
 #define TCP_OTHER INT32_MIN
 #define TCP_CUT (INT32_MIN + 1)
 int slu_tcp_relay(struct tcp *tcp, const struct tcp_call *call, uint8_t head[TCP_FRAME_BYTES]);
-/* Listens for ranks that are passed results. Without a socket, this rank passes nothing on. */
+/* Listens for ranks that are passed results, if it may. Else this rank passes nothing on. */
 void slu_tcp_relay_listen(struct tcp *tcp);
 
 /* tcp_leaf.c, for the other ranks. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/environment.h"
 #include "connect/proof.h"
 #include "connect/stream.h"
 #include "exchange/tcp.h"
@@ -339,11 +340,37 @@ int slu_tcp_relay(struct tcp *tcp, const struct tcp_call *call, uint8_t head[TCP
     return result == -ETIMEDOUT && relay.inside ? TCP_CUT : result;
 }
 
+/* Tells whether SLUICE_TCP_ADDRESS, if it is set, allows a listener at this address. */
+static bool may_listen(const struct slu_address *own)
+{
+    const char *ip = slu_env_value(SLU_ENV_TCP_ADDRESS);
+    struct slu_address allowed;
+    struct slu_text text;
+    bool may = true;
+
+    if (ip == NULL)
+        return true;
+    slu_text_save(&text);
+    if (slu_address_parse(ip, slu_env_name(SLU_ENV_TCP_ADDRESS), &allowed) < 0)
+        may = false;
+    else
+        allowed.port = own->port;
+    slu_text_restore(&text);
+    return may && slu_address_equal(&allowed, own);
+}
+
+/* Others are told the address of this end of the connection to rank 0. */
 void slu_tcp_relay_listen(struct tcp *tcp)
 {
+    struct slu_address own;
+
     if (tcp->door >= 0 || tcp->ranks < TCP_RELAY_RANKS)
         return;
-    tcp->door = slu_stream_listen_all(0);
+    own = slu_address_of_own(tcp->link.fd);
+    own.port = 0;
+    if (own.family == 0 || !may_listen(&own))
+        return;
+    tcp->door = slu_stream_listen_again(&own);
     if (tcp->door >= 0)
         tcp->port = slu_stream_port(tcp->door);
     else

@@ -3,6 +3,7 @@
  * Allgathers of many ranks, whose result is passed on along a tree: every rank gets it, whatever
  * happens to the ranks that pass it on, and failures are those of an exchange without a tree.
  */
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -233,6 +234,60 @@ TEST(ranks_of_a_unix_socket)
     }
     parties_run(&parties, gather_many);
     require_all_ok(&parties);
+}
+
+/* Returns the number of listeners of this process, and of those at all addresses. */
+static uint32_t count_listeners(uint32_t *everywhere)
+{
+    static const struct in6_addr any;
+    uint32_t count = 0;
+    *everywhere = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_storage at;
+        const struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&at;
+        const struct sockaddr_in *in = (struct sockaddr_in *)&at;
+        socklen_t length = sizeof(at), size = sizeof(int);
+        int listens = 0;
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
+            getsockname(fd, (struct sockaddr *)&at, &length) != 0) {
+            continue;
+        }
+        count++;
+        *everywhere += at.ss_family == AF_INET ? in->sin_addr.s_addr == INADDR_ANY
+                                               : memcmp(&in6->sin6_addr, &any, sizeof(any)) == 0;
+    }
+    return count;
+}
+
+static uint32_t listeners, listeners_everywhere;
+
+static void count_in_rank_0(struct party *party)
+{
+    gather_many(party);
+    if (party->attr.rank == 0) {
+        listeners = count_listeners(&listeners_everywhere);
+    }
+    party_failed(party, sluice_exchange_barrier(party->exchange, party->deadline));
+}
+
+/* Ranks listen where rank 0 sees them, unless SLUICE_TCP_ADDRESS wants another address. */
+TEST(listeners_at_one_address)
+{
+    static const char *const allowed[] = {NULL, "127.0.0.1", "127.0.0.2"};
+    for (size_t i = 0; i < COUNT(allowed); i++) {
+        static struct parties parties;
+        uint32_t before_everywhere, before = count_listeners(&before_everywhere);
+        if (allowed[i] != NULL) {
+            setenv("SLUICE_TCP_ADDRESS", allowed[i], 1);
+        }
+        run_ranks(&parties, MANY, LONG, count_in_rank_0);
+        require_all_ok(&parties);
+        require(listeners_everywhere == before_everywhere, "%u listeners at all addresses",
+                listeners_everywhere);
+        require(listeners - before == (i < 2 ? MANY - 1 : 0), "%u listeners with address %s",
+                listeners - before, allowed[i]);
+    }
+    unsetenv("SLUICE_TCP_ADDRESS");
 }
 
 int main(void)
