@@ -9,6 +9,7 @@
 
 #include "base/zeroed.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ void *slu_zeroed_alloc(size_t count, size_t size)
 {
     void *memory;
     size_t bytes;
+    int saved;
 
     if (__builtin_mul_overflow(count, size, &bytes))
         return NULL;
@@ -50,7 +52,9 @@ void *slu_zeroed_alloc(size_t count, size_t size)
     if (memory == MAP_FAILED)
         return NULL;
     /* A kernel without large pages refuses this, and needs none of it. */
+    saved = errno;
     (void)madvise(memory, bytes, MADV_NOHUGEPAGE);
+    errno = saved;
     return memory;
 }
 

@@ -184,6 +184,24 @@ TEST(memory, .times = (int)(COUNT(memory_calls) * COUNT(memory_errors)))
     refuse(NULL, 0);
 }
 
+/* The memory of rings is mapped without large pages, which a kernel may not have. */
+TEST(errno_is_kept, .group = "soft")
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = 1024, .receive_depth = 1024};
+    struct sluice_context *context = made(sluice_context_open(NULL, NULL));
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
+    struct sluice_prepared_channel *prepared;
+    refuse("madvise", EPERM);
+    errno = 99;
+    prepared = made(sluice_channel_prepare(pd, &attr));
+    require(errno == 99, "errno is %d", errno);
+    refuse(NULL, 0);
+    sluice_prepared_channel_free(prepared);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
 int main(void)
 {
     const struct tests tests[] = {{.name = "soft", .wire = WIRE_SELF, .seconds = 20},
