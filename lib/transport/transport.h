@@ -238,9 +238,10 @@ struct slu_receive_wr {
  * those of its receive queue.
  *
  * Receives of a pool come in any order. The upper bits of their flags are the peer of the queue
- * pair that took the receive, on an error as well.
+ * pair that took the receive, on an error as well; SLU_WC_NO_PEER: it is not known any more.
  */
 #define SLU_WC_PEER_SHIFT 16
+#define SLU_WC_NO_PEER (UINT32_C(1) << 15)
 struct slu_wc {
     uint64_t id;
     uint64_t bytes; /* of a receive */

@@ -139,13 +139,47 @@ TEST_WITH(shared, receives_that_are_refused, (ATTR(.receive_pool = POOL)))
     take_message(shared, 2);
 }
 
-/* The device reports once that the pool runs low, and again after it was refilled. */
+static uint64_t limits_asked(void)
+{
+    uint64_t calls;
+
+    fake_verbs_lock();
+    calls = fake_verbs.calls[FAKE_MODIFY_SRQ];
+    fake_verbs_unlock();
+    return calls;
+}
+
+/* A program that polls makes no system call for a pool that runs low, however often it does. */
+TEST_WITH(shared, low_pool_of_a_program_that_polls,
+          (ATTR(.receive_pool = POOL, .receive_pool_low = 3)))
+{
+    struct sluice_completion completion;
+
+    for (uint32_t round = 0; round < 5; round++) {
+        int room = sluice_multichannel_receive_any_room(shared->hub);
+
+        require_result(post_receives(shared, (uint32_t)room), room);
+        for (uint32_t i = 0; i < POOL - 2; i++) {
+            post_message(shared, 0);
+            while (sluice_multichannel_poll(shared->hub, &completion, 1) == 0)
+                ;
+            require_class(&completion, SLUICE_CLASS_NONE);
+        }
+    }
+    require_equal(limits_asked(), 0);
+}
+
+/*
+ * The device reports once that the pool runs low to a program that sleeps, and again after it was
+ * refilled.
+ */
 TEST_WITH(shared, pool_that_runs_low, (ATTR(.receive_pool = POOL, .receive_pool_low = 3)))
 {
     for (uint64_t round = 1; round <= 3; round++) {
         int room = sluice_multichannel_receive_any_room(shared->hub);
 
         require_result(post_receives(shared, (uint32_t)room), room);
+        require_ok(sluice_multichannel_arm(shared->hub, NULL));
         for (uint32_t i = 0; i < POOL - 3; i++) {
             require_equal(fake_verbs.srq_limits, round - 1,
                           sluice_multichannel_receive_any_room(shared->hub), 0);
@@ -164,6 +198,7 @@ TEST_WITH(shared, device_that_reports_no_low_pool, (ATTR(.receive_pool = POOL)))
 {
     fake_verbs_fail(1, FAKE_CALL(FAKE_MODIFY_SRQ), EOPNOTSUPP);
     require_result(post_receives(shared, POOL), POOL);
+    require_ok(sluice_multichannel_arm(shared->hub, NULL));
     for (uint32_t i = 0; i < POOL / 2; i++) {
         require_result(sluice_multichannel_receive_any_room(shared->hub), 0);
         post_message(shared, 0);

@@ -236,7 +236,7 @@ void slu_arrival_shared_ended(struct slu_engine *engine, const struct slu_wc *wc
     int error;
 
     arrivals->shared--;
-    if (SLU_UNLIKELY(index >= engine->peer_count))
+    if (SLU_UNLIKELY((wc->flags & SLU_WC_NO_PEER) != 0 || index >= engine->peer_count))
         engine->discarded++;
     else if (SLU_LIKELY(wc->status == SLUICE_STATUS_SUCCESS))
         count_arrival(engine, &engine->peers[index], wc);

@@ -271,7 +271,7 @@ static void end_shared(struct slu_engine *engine, const struct slu_wc *wc)
         return;
     }
     slu_pool_untake(engine, entry);
-    if (index >= engine->peer_count) {
+    if ((wc->flags & SLU_WC_NO_PEER) != 0 || index >= engine->peer_count) {
         slu_pool_give_cancelled(engine, wc->id, entry);
         return;
     }

@@ -2,7 +2,7 @@
 /*
  * Pools of receives: shared receive queues of the device. Guarantee: a pool is refilled in time if
  * the device reports that it runs low, because that wakes a thread that sleeps on the completion
- * queue. A device takes no receive back.
+ * queue: slu_verbs_cq_arm() asks for it. A device takes no receive back.
  */
 #include "config.h"
 
@@ -54,22 +54,6 @@ void slu_verbs_pool_destroy(struct slu_tpool *base)
     free(pool);
 }
 
-/* Asks for an event when fewer receives than the limit are left. Not every device has it. */
-static void arm_limit(struct slu_verbs_pool *pool)
-{
-    struct ibv_srq_attr attr = {.srq_limit = pool->low};
-    int saved = errno;
-
-    if (pool->posted <= pool->low || atomic_exchange(&pool->armed, true))
-        return;
-    if (ibv_modify_srq(pool->ibv, &attr, IBV_SRQ_LIMIT)) {
-        slu_log(SLUICE_LOG_DEBUG, "device %s reports no shared receive queues that run low",
-                pool->base.pd->context->device);
-        pool->low = pool->depth;
-    }
-    errno = saved;
-}
-
 int slu_verbs_pool_post(struct slu_tpool *base, struct slu_receive_wr *chain,
                         struct slu_receive_wr **bad)
 {
@@ -99,6 +83,5 @@ int slu_verbs_pool_post(struct slu_tpool *base, struct slu_receive_wr *chain,
         }
         pool->posted += count;
     }
-    arm_limit(pool);
     return 0;
 }

@@ -46,10 +46,10 @@ static void mark_peer(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct
     if (qp)
         slu_verbs_hint_pooled(qp);
     /* That of a queue pair that was destroyed is held with its peer: see keep_of_pool(). */
-    to->flags |= (qp                  ? qp->base.peer
-                  : from->qp_num == 0 ? from->src_qp
-                                      : UINT16_MAX)
-                 << SLU_WC_PEER_SHIFT;
+    if (!qp && from->qp_num != 0)
+        to->flags |= SLU_WC_NO_PEER;
+    else
+        to->flags |= (qp ? qp->base.peer : from->src_qp) << SLU_WC_PEER_SHIFT;
 }
 
 /*
@@ -394,6 +394,25 @@ static void await_own(struct slu_verbs_cq *cq)
              slu_verbs_wait_on(&wait, 0, OWN_TIME, OWN_TIME_IN_ALL));
 }
 
+/*
+ * Asks for an event when fewer receives than the limit are left. Not every device has it. A system
+ * call, so posts do not make it: only a thread that sleeps needs the event.
+ */
+static void arm_pool(struct slu_verbs_pool *pool)
+{
+    struct ibv_srq_attr attr = {.srq_limit = pool->low};
+    int saved = errno;
+
+    if (pool->posted <= pool->low || atomic_exchange(&pool->armed, true))
+        return;
+    if (ibv_modify_srq(pool->ibv, &attr, IBV_SRQ_LIMIT)) {
+        slu_log(SLUICE_LOG_DEBUG, "device %s reports no shared receive queues that run low",
+                pool->base.pd->context->device);
+        pool->low = pool->depth;
+    }
+    errno = saved;
+}
+
 int slu_verbs_cq_arm(struct slu_cq *base)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
@@ -404,6 +423,8 @@ int slu_verbs_cq_arm(struct slu_cq *base)
     for (uint32_t i = 0; i < cq->part_count && !cq->held_count && !cq->dead; i++)
         if (cq->parts[i].ibv)
             arm_part(cq, &cq->parts[i]);
+    if (cq->pool)
+        arm_pool(cq->pool);
     return cq->held_count || cq->dead || atomic_load(&base->alerted) ? 1 : 0;
 }
 
