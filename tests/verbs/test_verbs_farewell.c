@@ -179,6 +179,63 @@ TEST(sends_that_were_taken_before_a_close)
     close_pair(&pair);
 }
 
+/* Returns the processor time of this thread, which others of a busy machine do not lengthen. */
+static int64_t thread_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return SLUICE_S(now.tv_sec) + now.tv_nsec;
+}
+
+/* Posts sends of which the peer takes half, lets it close, and returns how long the flush takes. */
+static int64_t flush_taken(uint32_t depth)
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = depth, .receive_depth = depth};
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    struct pair pair;
+    int64_t start;
+    fake_verbs_lock();
+    fake_verbs.eager = fake_verbs.late_acks = true;
+    fake_verbs_unlock();
+    sides_open(&pair.sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair.sides.pds[i], &attr, &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair.channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
+    }
+    fake_verbs_hold(qpn_of(0));
+    for (uint32_t i = 0; i < depth / 2; i++) {
+        handle = post_of(pair.channels[1], SLUICE_OP_RECEIVE, NULL);
+    }
+    for (uint32_t i = 0; i < depth; i++) {
+        post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
+    }
+    await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    close_timed(&pair.channels[1]);
+    fake_verbs_release(0);
+    start = thread_time();
+    for (uint32_t i = 0; i < depth; i++) {
+        require_ok(sluice_channel_next(pair.channels[0], DEADLINE, &completion));
+        require((completion.error == 0) == (i < depth / 2), "send %u of %u: %d", i, depth,
+                completion.error);
+    }
+    start = thread_time() - start;
+    close_pair(&pair);
+    return start;
+}
+
+/* The time grows with the depth, and not with its square: 16 times as many, not 256 times as long. */
+TEST(many_sends_that_were_taken)
+{
+    int64_t few = flush_taken(512), many = flush_taken(8192);
+    require(many < 64 * few, "%lld us for 512 sends, %lld us for 8192", (long long)few / 1000,
+            (long long)many / 1000);
+}
+
 /* The device has an event of the refused write as well, which is no reason of its own. */
 TEST(farewell_with_an_event)
 {
@@ -235,6 +292,32 @@ TEST(forged_farewell)
     }
     *word() = farewell;
     require(sluice_channel_state(pair.channels[0]) == SLUICE_STATE_FAILED, "it did not fail");
+    close_pair(&pair);
+}
+
+/*
+ * Another peer may write the number of messages that this one has taken, but does not know the word
+ * that is part of it: messages that the peer did not take fail.
+ */
+TEST(forged_number_of_messages)
+{
+    struct sluice_completion completion;
+    struct sluice_handle sends[3];
+    struct pair pair;
+    open_pair(&pair, true);
+    fake_verbs_hold(qpn_of(0));
+    for (int i = 0; i < 3; i++) {
+        sends[i] = post_of(pair.channels[0], SLUICE_OP_SEND, NULL);
+    }
+    *word() = farewell;
+    word()[1] = 4;
+    fake_verbs_cut(qpn_of(0), true);
+    require(sluice_channel_state(pair.channels[0]) == SLUICE_STATE_FAILED, "it did not fail");
+    fake_verbs_release(0);
+    for (int i = 0; i < 3; i++) {
+        require_ok(sluice_channel_wait(pair.channels[0], &sends[i], DEADLINE, &completion));
+        require(completion.error != 0, "send %d is a success", i);
+    }
     close_pair(&pair);
 }
 

@@ -185,26 +185,45 @@ static uint32_t count_ended(struct slu_entry *entry, uint32_t part)
     return ended;
 }
 
+static bool is_pending_send(const struct slu_ring *ring, uint64_t id)
+{
+    const struct slu_entry *entry = slu_ring_entry(ring, id);
+
+    return entry->state == SLU_ENTRY_PENDING && entry->posted > 0 &&
+           entry->opcode == SLUICE_OP_SEND;
+}
+
+/* Returns the id of the first message, from this one on, of which the peer has not taken the last. */
+static uint64_t find_untaken(const struct slu_ring *ring, uint64_t id, uint64_t untaken)
+{
+    uint64_t behind = 0;
+
+    for (uint64_t at = id; at != ring->next; at += SLU_ID_STEP)
+        behind += is_pending_send(ring, at);
+    for (; behind > untaken; id += SLU_ID_STEP)
+        behind -= is_pending_send(ring, id);
+    return id;
+}
+
 /*
  * Returns whether the flush of a send is a success all the same: the peer has closed, and said that
  * it has this message. Messages behind it are pending as well, since a queue ends in order.
  */
-static bool was_taken(const struct slu_engine *engine, const struct slu_peer *peer,
+static bool was_taken(const struct slu_engine *engine, struct slu_peer *peer,
                       const struct slu_ring *ring, uint64_t id)
 {
-    uint64_t untaken, behind = 0;
+    uint64_t untaken;
 
     if (engine->transport->qp_untaken == NULL || peer->qp == NULL ||
-        slu_ring_entry(ring, id)->opcode != SLUICE_OP_SEND ||
-        !engine->transport->qp_untaken(peer->qp, &untaken))
+        slu_ring_entry(ring, id)->opcode != SLUICE_OP_SEND)
         return false;
-    for (uint64_t at = id; at != ring->next; at += SLU_ID_STEP) {
-        const struct slu_entry *entry = slu_ring_entry(ring, at);
-
-        behind += entry->state == SLU_ENTRY_PENDING && entry->posted > 0 &&
-                  entry->opcode == SLUICE_OP_SEND;
+    if (!peer->untaken_known) {
+        if (!engine->transport->qp_untaken(peer->qp, &untaken))
+            return false;
+        peer->untaken_from = find_untaken(ring, id, untaken);
+        peer->untaken_known = true;
     }
-    return behind > untaken;
+    return id < peer->untaken_from;
 }
 
 /* Handles the completion of a request. part is 0, or the value of slu_part_of(). */

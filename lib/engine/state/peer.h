@@ -90,6 +90,7 @@ struct slu_peer {
     uint32_t cause_status, cause_opcode, cause_vendor;
     bool cause_inferred;      /* it failed without giving a reason: a real one may follow */
     bool async_error_pending; /* no request reported it: the first that fails does */
+    bool untaken_known;       /* the peer has closed, and said how many messages it has */
     int connect_error;        /* why it could not be connected */
     char reason[160];         /* text of the driver for it, or for a refused post */
     const char *loss;         /* reason of a loss, if the transport has one; static */
@@ -102,7 +103,8 @@ struct slu_peer {
     uint32_t arrivals_posted; /* receives of the library for arrivals */
     uint32_t arrival_session; /* number of this connection, part of their ids */
     uint64_t taken_before;    /* messages that were received before this connection */
-    uint64_t spare[20];       /* padding to a power of two: a peer is found by a shift */
+    uint64_t untaken_from;    /* if it is known: id of the first message that it does not have */
+    uint64_t spare[19];       /* padding to a power of two: a peer is found by a shift */
 };
 
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");
