@@ -103,6 +103,9 @@ static int check(const struct fake_srq *srq, const struct ibv_recv_wr *wr)
 {
     if (srq->count >= srq->attr.max_wr)
         return ENOMEM;
+    /* libsiw takes no receive without elements. */
+    if (fake_device_of(srq->ibv.context)->transport_type == IBV_TRANSPORT_IWARP)
+        return wr->num_sge < 1 || (uint32_t)wr->num_sge > srq->attr.max_sge ? EINVAL : 0;
     return wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->attr.max_sge ||
                    (wr->num_sge > 0 && wr->sg_list[wr->num_sge - 1].length == 0)
                ? EINVAL

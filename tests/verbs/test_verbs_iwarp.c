@@ -81,6 +81,33 @@ TEST(requests_of_no_bytes)
     end_pair(&pair, listener);
 }
 
+/* So does a receive of a pool, which peers of a multichannel share. */
+TEST(receives_of_a_pool_without_elements)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_pool = 4};
+    struct sluice_request none = {.user_data = 7};
+    struct sluice_completion completion;
+    struct sluice_incoming *incoming;
+    struct sluice_multichannel *hub;
+    struct client client;
+    struct sides sides;
+    struct sluice_listener *listener = begin(&sides);
+    uint32_t peer = UINT32_MAX;
+    hub = made(sluice_prepared_multichannel_handshake(
+        sluice_multichannel_prepare(sides.pds[0], 0, &attr), NULL, 0));
+    start(&client, listener, sides.pds[1]);
+    incoming = made(sluice_listener_next(listener, DEADLINE));
+    require_ok(sluice_incoming_accept_into(incoming, hub, NULL, DEADLINE, &peer, 1));
+    client_join(&client, 0);
+    require_result(sluice_multichannel_receive_any_unpolled(hub, &none, 1, NULL), 1);
+    require_ok(sluice_channel_send(client.channel, NULL, 0, DEADLINE));
+    require_ok(sluice_multichannel_next(hub, DEADLINE, &completion));
+    require(completion.error == 0 && completion.user_data == 7, "error %d", completion.error);
+    sluice_channel_close(client.channel);
+    sluice_multichannel_close(hub);
+    end(&sides, listener);
+}
+
 /* A read is answered by a write of the peer, to memory that the program has not shared. */
 TEST(sink_of_a_read)
 {
