@@ -3,6 +3,7 @@
  * Failures of requests: each request ends once, with an error of the right class; the first error
  * of a peer is kept as its cause; other peers are unaffected.
  */
+#include "../support/iwarp.h"
 #include "../support/pair.h"
 #include "../support/process.h"
 
@@ -339,6 +340,23 @@ TEST_WITH(sides, endpoint_of_nobody, ())
     await(channel, handles[0], SLUICE_CLASS_PEER_LOST);
     await(channel, handles[1], SLUICE_CLASS_CANCELLED);
     sluice_channel_close(channel);
+}
+
+/* The state of a peer is told, whatever the deadline is: one of 0 has not passed for it. */
+TEST_WITH(star, peer_that_is_not_connected, (2, NULL))
+{
+    struct sluice_multichannel *hub = star->hub;
+    struct sluice_completion completion;
+    struct sluice_endpoint endpoint;
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 1, NULL);
+    if (device_is_iwarp()) { /* it resets nothing */
+        return;
+    }
+    require_ok(sluice_multichannel_peer_reset(hub, 1, &endpoint));
+    require_error(sluice_multichannel_send(hub, 1, NULL, 0, 0), -ENOTCONN, "1");
+    require_result(sluice_multichannel_submit(hub, &send, 1, 0, &completion), -ENOTCONN);
+    require(completion.error == -ENOTCONN, "%d", completion.error);
+    require_error(sluice_multichannel_send(hub, 0, NULL, 0, 0), -ETIMEDOUT, "");
 }
 
 int main(void)
