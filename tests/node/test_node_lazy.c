@@ -330,6 +330,14 @@ TEST(arguments)
     channel.arrival_tags = 0;
     channel.queue_pairs = 2;
     require_null(sluice_node_open(pd, exchange, &attr, LONG), EINVAL, "queue_pairs");
+    attr = lazy;
+    attr.peers = &rank;
+    attr.peer_count = 1;
+    require_null(sluice_node_open(pd, exchange, &attr, LONG), EINVAL,
+                 "sluice_node_attr.peers[0] is 1: there are ranks 0..0");
+    attr = lazy;
+    attr.barrier = 99;
+    require_null(sluice_node_open(pd, exchange, &attr, LONG), EINVAL, "sluice_node_attr.barrier");
     struct sluice_node *node = made(sluice_node_open(pd, exchange, &lazy, LONG));
     require_error(sluice_node_reach(NULL, NULL, 0, LONG), -EINVAL, "not a node");
     require_error(sluice_node_reach(node, &rank, 1, LONG), -EINVAL, "ranks[0] 1 0..0");
@@ -435,6 +443,18 @@ static void open_in_vain(struct rank *rank)
     attr.channel = &channel;
     require_null(sluice_node_open(pd, exchange, &attr, LONG), rank->index == 1 ? EINVAL : ECANCELED,
                  rank->index == 1 ? "max_sge" : "rank 1 could not open its node max_sge");
+    const uint32_t peer = rank->index == 1 ? 3 : 0;
+    attr = lazy;
+    attr.peers = &peer;
+    attr.peer_count = 1;
+    require_null(sluice_node_open(pd, exchange, &attr, LONG), rank->index == 1 ? EINVAL : ECANCELED,
+                 rank->index == 1 ? "sluice_node_attr.peers[0] 3"
+                                  : "rank 1 could not open its node sluice_node_attr.peers[0]");
+    attr = lazy;
+    attr.barrier = rank->index == 1 ? 99 : 0;
+    require_null(sluice_node_open(pd, exchange, &attr, LONG), rank->index == 1 ? EINVAL : ECANCELED,
+                 rank->index == 1 ? "sluice_node_attr.barrier"
+                                  : "rank 1 could not open its node sluice_node_attr.barrier");
     attr = lazy;
     attr.barrier = rank->index == 2 ? SLUICE_BARRIER_TREE : SLUICE_BARRIER_CENTRAL;
     require_null(sluice_node_open(pd, exchange, &attr, LONG), EPROTO,
