@@ -75,7 +75,8 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
                                                    uint32_t ranks);
 
 /*
- * Prepares the connections of rank, 0 to ranks - 1, to ranks 1 to SLUICE_MAX_PEERS.
+ * Prepares the connections of rank, 0 to ranks - 1, to ranks 1 to SLUICE_MAX_PEERS. The endpoints
+ * of a lazy node are cards, and its handshake connects no rank.
  * NULL and errno on failure: as sluice_multichannel_prepare(), and EINVAL (rank).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_node_free)
@@ -263,7 +264,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier_reset(struct sluice_node 
  * the endpoint for that rank. Each rank that goes on calls it; by then all of them must have reset
  * their barriers equally often. The call breaks the barriers of the node and notifies all ranks,
  * since some may still be in one. The new process prepares its node in steps; zeros in place of an
- * endpoint stand for a rank that is absent.
+ * endpoint stand for a rank that is absent. In a lazy node the endpoint is the card of this rank,
+ * and the rank is connected when it is used after its handshake.
  *
  * 0; -EINVAL: no such rank, this one, or NULL; -EBUSY: a scope is open; -ENOTCONN: the node
  * was shut down; nothing happened. Else as sluice_multichannel_peer_reset().

@@ -9,6 +9,8 @@
  *    36  port (2), number of addresses (2)
  *    40  key (32)
  *    72  addresses: family (2), zeros (2), IP (16) each
+ *   152  generation of the maker's barriers, which are broken until a reset; 0: they have not
+ *        begun (4)
  *   156  checksum of all before it: FNV-1a, against accidents, not attackers
  *
  * Unused bytes are zero; versions.h has the rule for new fields. A rank that could not open its
@@ -31,12 +33,15 @@
 #define FAILURE 1
 #define KEY_AT 40
 #define ADDRESSES_AT 72
+#define GENERATION_AT (SLU_CARD_BYTES - 8)
 #define CHECKSUM_AT (SLU_CARD_BYTES - 4)
+/* The highest bit of a generation is used by marks. */
+#define LARGEST_GENERATION INT32_MAX
 #define FAILURE_TEXT_AT 8
 /* The largest errno value. */
 #define LARGEST_ERROR 4095
 
-_Static_assert(ADDRESSES_AT + 20 * SLU_CARD_ADDRESSES <= CHECKSUM_AT, "a card has room for it");
+_Static_assert(ADDRESSES_AT + 20 * SLU_CARD_ADDRESSES <= GENERATION_AT, "a card has room for it");
 _Static_assert(FAILURE_TEXT_AT + SLU_CARD_TEXT <= CHECKSUM_AT, "and for a text");
 
 static uint8_t *put_head(uint8_t *wire, uint32_t kind)
@@ -70,6 +75,7 @@ void slu_card_encode(const struct slu_card *card, uint8_t wire[SLU_CARD_BYTES])
         memcpy(at, card->addresses[i].ip, sizeof card->addresses[i].ip);
         at += sizeof card->addresses[i].ip;
     }
+    slu_put(wire + GENERATION_AT, card->generation, 4);
     put_sum(wire);
 }
 
@@ -102,6 +108,16 @@ static int decode_failure(const uint8_t *wire, uint32_t rank)
 const uint8_t *slu_card_key(const uint8_t wire[SLU_CARD_BYTES])
 {
     return wire + KEY_AT;
+}
+
+uint32_t slu_card_id(const uint8_t wire[SLU_CARD_BYTES])
+{
+    return slu_checksum(wire + KEY_AT, SLU_CARD_KEY_BYTES);
+}
+
+bool slu_card_is_there(const uint8_t wire[SLU_CARD_BYTES])
+{
+    return wire[0] != 0;
 }
 
 static uint32_t get(const uint8_t **at, int bytes)
@@ -146,12 +162,17 @@ static int decode_card(const uint8_t *wire, uint32_t rank, struct slu_card *card
     port = (uint16_t)get(&at, 2);
     card->address_count = get(&at, 2);
     memcpy(card->key, wire + KEY_AT, sizeof card->key);
+    at = wire + GENERATION_AT;
+    card->generation = get(&at, 4);
     if (card->rank != rank)
         return slu_fail(EPROTO, "card %u was made by rank %u", rank, card->rank);
     if (card->block_bytes < SLU_BLOCK_BYTES || card->block_bytes % 8 != 0 || card->addr == 0 ||
         card->addr % 8 != 0 || card->addr + (uint64_t)card->ranks * card->block_bytes < card->addr)
         return slu_fail(EPROTO, "the card of rank %u has blocks of %u bytes at %#llx", rank,
                         card->block_bytes, (unsigned long long)card->addr);
+    if (card->generation > LARGEST_GENERATION)
+        return slu_fail(EPROTO, "the card of rank %u has barriers of generation %u", rank,
+                        card->generation);
     return read_addresses(wire + ADDRESSES_AT, port, card);
 }
 

@@ -290,7 +290,7 @@ static int prepare(struct slu_connector *connector)
     return listen_anywhere(connector);
 }
 
-struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks)
+struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks, const uint8_t *cards)
 {
     struct slu_connector *connector = calloc(1, sizeof *connector);
     int error;
@@ -301,6 +301,7 @@ struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks)
     connector->lazy.user = &connector->user;
     connector->rank = rank;
     connector->ranks = ranks;
+    connector->cards = cards;
     connector->epoll = connector->event = -1;
     for (int i = 0; i < SLU_LISTENERS; i++)
         connector->negotiations.acceptor.listeners[i] = -1;

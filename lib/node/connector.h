@@ -13,8 +13,11 @@
 #include "engine/engine.h"
 #include "node/card.h"
 
-/* The body of a hello: magic, ranks of dialer and listener, number of ranks, and the endpoint. */
-#define SLU_KNOCK_HEAD 16
+/*
+ * The body of a hello: magic, ranks of dialer and listener, number of ranks, the id of the dialer's
+ * card, and the endpoint.
+ */
+#define SLU_KNOCK_HEAD 20
 #define SLU_KNOCK_BYTES (SLU_KNOCK_HEAD + SLUICE_ENDPOINT_BYTES)
 
 /* Dials at a time. Further ranks wait for their turn. */
@@ -49,7 +52,9 @@ struct slu_link {
     int64_t check_at; /* of a dial: when it is checked; later: until when the byte must come */
     enum slu_link_job job;
     struct slu_session session;
-    struct slu_target *target; /* while it dials; else NULL */
+    struct slu_target *target;    /* while it dials; else NULL */
+    uint8_t card[SLU_CARD_BYTES]; /* of a rank that is dialed */
+    uint32_t id;                  /* of the card of a rank that knocks */
     struct sluice_endpoint own, remote;
     uint8_t knock[SLU_KNOCK_BYTES];
     char text[160]; /* of error, or of the failure to report */
@@ -64,7 +69,8 @@ struct slu_connector {
     uint8_t key[SLU_CARD_KEY_BYTES];
     struct slu_address addresses[SLU_CARD_ADDRESSES];
     uint32_t address_count;
-    const uint8_t *cards; /* of all ranks; set before the first connection is wanted */
+    const uint8_t *cards; /* of all ranks, for jobs; zeros: none */
+    bool open;            /* all cards that there are have come; for jobs */
     int epoll, event;
     bool started;
     pthread_t thread;
@@ -81,7 +87,7 @@ struct slu_connector {
 };
 
 /* Makes a connector that listens. Returns NULL with a text. */
-struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks);
+struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks, const uint8_t *cards);
 /* Starts the thread, once the engine uses the connector. */
 int slu_connector_start(struct slu_connector *connector, struct slu_engine *engine);
 /* Fills in what a card says of the connector. */

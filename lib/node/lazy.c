@@ -16,20 +16,27 @@ static uint32_t access_of(const struct slu_lazy *lazy, uint32_t peer)
 {
     const struct slu_connector *connector =
         slu_container_of(lazy, const struct slu_connector, lazy);
-    struct slu_card card = {0};
+    const uint8_t *wire = connector->cards + (size_t)peer * SLU_CARD_BYTES;
+    struct slu_card card = {.access = SLUICE_ACCESS_REMOTE_WRITE};
 
-    slu_card_decode(connector->cards + (size_t)peer * SLU_CARD_BYTES, peer, &card);
+    /* A rank without a card fails later, because it cannot be dialed. */
+    if (slu_card_is_there(wire))
+        slu_card_decode(wire, peer, &card);
     return card.access;
 }
 
 /* An engine that fails here is destroyed with the multichannel, before the connector. */
-static int create_connections(struct sluice_node *node, struct sluice_pd *pd,
-                              const struct sluice_channel_attr *attr)
+int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
+                         const struct sluice_channel_attr *attr)
 {
     struct slu_engine *engine;
     int error;
 
-    node->connector = slu_connector_create(node->rank, node->ranks);
+    node->cards = calloc(node->ranks, SLU_CARD_BYTES);
+    if (node->cards == NULL)
+        return slu_fail(ENOMEM, "no memory for the cards of %u rank%s", node->ranks,
+                        SLU_S(node->ranks));
+    node->connector = slu_connector_create(node->rank, node->ranks, node->cards);
     if (node->connector == NULL)
         return -errno;
     node->connector->lazy.access = access_of;
@@ -44,44 +51,12 @@ static int create_connections(struct sluice_node *node, struct sluice_pd *pd,
     return error == 0 ? slu_connector_start(node->connector, engine) : error;
 }
 
-static int create(struct sluice_node *node, struct sluice_pd *pd,
-                  const struct sluice_node_attr *attr)
-{
-    int error = create_connections(node, pd, attr->channel);
-
-    if (error < 0)
-        return error;
-    node->cards = calloc(node->ranks, SLU_CARD_BYTES);
-    return node->cards != NULL ? 0
-                               : slu_fail(ENOMEM, "no memory for the cards of %u rank%s",
-                                          node->ranks, SLU_S(node->ranks));
-}
-
 static int check_peers(const struct sluice_node *node, const struct sluice_node_attr *attr)
 {
     for (uint32_t i = 0; i < attr->peer_count; i++)
         if (attr->peers[i] >= node->ranks)
             return slu_misuse(EINVAL, "sluice_node_attr.peers[%u] is %u: there are ranks 0..%u", i,
                               attr->peers[i], node->ranks - 1);
-    return 0;
-}
-
-static int make_card(const struct sluice_node *node, uint8_t wire[SLU_CARD_BYTES])
-{
-    struct slu_card card = {.rank = node->rank,
-                            .ranks = node->ranks,
-                            .algorithm = node->algorithm,
-                            .access = slu_node_engine(node)->attr.access,
-                            .block_bytes = SLU_BLOCK_BYTES};
-    struct sluice_remote_mr blocks;
-    int error = sluice_mr_remote(node->blocks, &blocks);
-
-    if (error < 0)
-        return error;
-    card.addr = blocks.addr;
-    card.rkey = blocks.rkey;
-    slu_connector_describe(node->connector, &card);
-    slu_card_encode(&card, wire);
     return 0;
 }
 
@@ -99,23 +74,34 @@ static int check_card(const struct slu_card *card, const struct slu_card *first)
     return 0;
 }
 
-static int read_cards(struct sluice_node *node, const uint8_t *cards)
+static int check_cards(uint32_t ranks, const uint8_t *cards)
 {
     struct slu_card card, first = {0};
     int error = 0;
 
-    for (uint32_t i = 0; i < node->ranks && error == 0; i++) {
+    for (uint32_t i = 0; i < ranks && error == 0; i++) {
         error = slu_card_decode(cards + (size_t)i * SLU_CARD_BYTES, i, &card);
-        if (error < 0)
-            break;
-        if (i == 0)
+        if (error == 0 && i == 0)
             first = card;
-        error = check_card(&card, &first);
-        node->peers[i].addr = card.addr + (uint64_t)node->rank * card.block_bytes;
-        node->peers[i].rkey = card.rkey;
-        node->peers[i].block_bytes = card.block_bytes;
+        if (error == 0)
+            error = check_card(&card, &first);
     }
     return error;
+}
+
+static void take_cards(struct sluice_node *node, uint32_t ranks, const uint8_t *cards)
+{
+    struct slu_node_endpoint endpoint;
+
+    slu_engine_enter(slu_node_engine(node));
+    for (uint32_t i = 0; i < ranks; i++) {
+        const uint8_t *card = cards + (size_t)i * SLU_CARD_BYTES;
+
+        slu_cards_read(node, i, card, &endpoint);
+        slu_cards_put(node, i, card, &endpoint);
+    }
+    slu_cards_open(node);
+    slu_engine_leave(slu_node_engine(node));
 }
 
 /*
@@ -125,17 +111,15 @@ static int read_cards(struct sluice_node *node, const uint8_t *cards)
 static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *node, int error,
                           int64_t until)
 {
-    uint8_t own[SLU_CARD_BYTES], *cards = node != NULL ? node->cards : NULL;
+    uint8_t own[SLU_CARD_BYTES], *cards = calloc(exchange->ranks, SLU_CARD_BYTES);
     struct slu_text text;
     int result;
 
     if (error == 0)
-        error = make_card(node, own);
+        error = slu_cards_make(node, own);
     slu_text_save(&text);
     if (error < 0)
         slu_card_encode_failure(error, own);
-    if (cards == NULL)
-        cards = calloc(exchange->ranks, SLU_CARD_BYTES);
     if (cards == NULL) {
         slu_text_restore(&text);
         return slu_exchange_abandon(exchange);
@@ -143,9 +127,10 @@ static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *
     result = sluice_exchange_allgather(exchange, own, cards, SLU_CARD_BYTES,
                                        slu_agree_time(until, error));
     if (result == 0 && error == 0)
-        result = read_cards(node, cards);
-    if (node == NULL || cards != node->cards)
-        free(cards);
+        result = check_cards(exchange->ranks, cards);
+    if (result == 0 && error == 0)
+        take_cards(node, exchange->ranks, cards);
+    free(cards);
     return slu_agree_choose(error, &text, result);
 }
 
@@ -159,7 +144,7 @@ int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
         node = slu_node_create(exchange->rank, exchange->ranks, attr);
         error = node != NULL ? check_peers(node, attr) : -errno;
         if (error == 0)
-            error = create(node, pd, attr);
+            error = slu_node_create_lazy(node, pd, attr->channel);
     }
     error = exchange_cards(exchange, node, error, until);
     if (error < 0 && node != NULL) {
@@ -172,7 +157,6 @@ int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
     }
     if (error < 0)
         return error;
-    node->connector->cards = node->cards;
     node->magic = SLU_MAGIC_NODE;
     node->multichannel->base.owned = true;
     *opened = node;

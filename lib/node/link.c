@@ -115,6 +115,11 @@ static int connect_self(struct slu_deferred *deferred, struct slu_link *link)
     return error == 0 ? slu_deferred_begin(deferred, link->rank, link->serial) : error;
 }
 
+static const uint8_t *card_of(const struct slu_connector *connector, uint32_t rank)
+{
+    return connector->cards + (size_t)rank * SLU_CARD_BYTES;
+}
+
 static int make(struct slu_connector *connector, struct slu_link *link)
 {
     struct slu_deferred *deferred = connector->deferred;
@@ -128,7 +133,10 @@ static int make(struct slu_connector *connector, struct slu_link *link)
     }
     error = slu_deferred_make(deferred, link->rank, &link->serial, &link->own);
     if (error == 0 && link->rank == connector->rank)
-        error = connect_self(deferred, link);
+        return connect_self(deferred, link);
+    memcpy(link->card, card_of(connector, link->rank), sizeof link->card);
+    if (error == 0 && !slu_card_is_there(link->card))
+        return slu_fail(ECONNRESET, "it has not come, or not come again since its reset");
     return error;
 }
 
@@ -142,15 +150,29 @@ static int check(struct slu_deferred *deferred, const struct slu_link *link)
 }
 
 /*
+ * Tells whether a rank that knocks may be another process than this side knows: that of before its
+ * reset, or the one that comes again. It tries again until this side has taken its card.
+ */
+static bool is_foreign(const struct slu_connector *connector, const struct slu_link *link)
+{
+    const uint8_t *card = card_of(connector, link->rank);
+
+    return connector->open && (!slu_card_is_there(card) || slu_card_id(card) != link->id);
+}
+
+/*
  * A rank that knocks with the endpoint that this side is connected to resumes an attempt of which
  * it does not know how far it came. With another one, it has no connection any more. If this side
  * has not noticed that, the connection fails here as well. The rank tries again until the program
  * of this side has reached it anew.
  */
-static int let_in(struct slu_deferred *deferred, struct slu_link *link)
+static int let_in(const struct slu_connector *connector, struct slu_link *link)
 {
+    struct slu_deferred *deferred = connector->deferred;
     int error;
 
+    if (is_foreign(connector, link))
+        return -EBUSY;
     slu_deferred_lose(deferred, link->rank, &link->remote,
                       "the peer has ended the connection, and connects anew");
     if (slu_deferred_has_failed(deferred, link->rank))
@@ -176,7 +198,7 @@ static int do_job(struct slu_connector *connector, struct slu_link *link)
         slu_deferred_fail(deferred, link->rank, link->serial, link->text);
         return 0;
     case SLU_JOB_ACCEPT:
-        return let_in(deferred, link);
+        return let_in(connector, link);
     case SLU_JOB_BEGIN:
         return slu_deferred_begin(deferred, link->rank, link->serial);
     default:
@@ -201,17 +223,17 @@ static void write_knock(const struct slu_connector *connector, struct slu_link *
     at = slu_put(at, connector->rank, 4);
     at = slu_put(at, link->rank, 4);
     at = slu_put(at, connector->ranks, 4);
+    at = slu_put(at, slu_checksum(connector->key, sizeof connector->key), 4);
     memcpy(at, link->own.bytes, sizeof link->own.bytes);
 }
 
 /* The key of the card is the secret. */
 static void dial(struct slu_connector *connector, struct slu_link *link)
 {
-    const uint8_t *wire = connector->cards + (size_t)link->rank * SLU_CARD_BYTES;
     struct slu_target *target = malloc(sizeof *target);
     struct slu_card card;
 
-    if (target == NULL || slu_card_decode(wire, link->rank, &card) < 0) {
+    if (target == NULL || slu_card_decode(link->card, link->rank, &card) < 0) {
         free(target);
         fail_rank(connector, link, "no memory to dial it");
         return;
@@ -222,7 +244,7 @@ static void dial(struct slu_connector *connector, struct slu_link *link)
         slu_dial_add(&target->dial, &card.addresses[i]);
     target->purpose = SLU_PURPOSE_NODE;
     target->means = SLU_MEANS_SECRET;
-    target->secret = slu_card_key(wire);
+    target->secret = slu_card_key(link->card);
     target->secret_bytes = SLU_CARD_KEY_BYTES;
     target->body = link->knock;
     target->body_bytes = sizeof link->knock;
@@ -444,11 +466,16 @@ void slu_link_hear(struct slu_connector *connector, struct slu_link *link, int64
         *next = slu_earlier(*next, link->check_at);
 }
 
+struct knock {
+    uint32_t from, id;
+    struct sluice_endpoint remote;
+};
+
 /* Reads the body of a hello. Returns the reason why it is wrong, or NULL. */
 static const char *read_knock(const struct slu_connector *connector, const uint8_t *body,
-                              uint32_t bytes, uint32_t *from, struct sluice_endpoint *remote)
+                              uint32_t bytes, struct knock *knock)
 {
-    uint64_t magic, dialer, listener, ranks;
+    uint64_t magic, dialer, listener, ranks, id;
     const uint8_t *at = body;
 
     if (bytes != SLU_KNOCK_BYTES)
@@ -457,11 +484,13 @@ static const char *read_knock(const struct slu_connector *connector, const uint8
     at = slu_get(at, &dialer, 4);
     at = slu_get(at, &listener, 4);
     at = slu_get(at, &ranks, 4);
+    at = slu_get(at, &id, 4);
     if (magic != MAGIC || listener != connector->rank || ranks != connector->ranks ||
         dialer >= ranks || dialer == listener)
         return "what it sent is no knock of a rank for this one";
-    *from = (uint32_t)dialer;
-    memcpy(remote->bytes, at, sizeof remote->bytes);
+    knock->from = (uint32_t)dialer;
+    knock->id = (uint32_t)id;
+    memcpy(knock->remote.bytes, at, sizeof knock->remote.bytes);
     return NULL;
 }
 
@@ -494,25 +523,25 @@ static void refuse(const struct slu_session *session, int fd, enum slu_reply_cod
 void slu_link_knock(struct slu_connector *connector, const struct slu_negotiation *negotiation,
                     const struct slu_session *session, int fd)
 {
-    struct sluice_endpoint remote;
+    struct knock knock = {.from = 0};
     struct slu_link *link = NULL;
-    uint32_t from = 0;
-    const char *wrong = read_knock(connector, slu_negotiation_body(negotiation),
-                                   negotiation->hello.bytes, &from, &remote);
+    const char *wrong =
+        read_knock(connector, slu_negotiation_body(negotiation), negotiation->hello.bytes, &knock);
 
     if (wrong != NULL) {
         refuse(session, fd, SLU_REPLY_REFUSED, wrong);
         return;
     }
     /* Its own links are kept if there is no room for this one. */
-    if (connector->knocks < SLU_KNOCKS_MOST && !is_busy(connector, from))
-        link = slu_link_create(connector, from, false);
+    if (connector->knocks < SLU_KNOCKS_MOST && !is_busy(connector, knock.from))
+        link = slu_link_create(connector, knock.from, false);
     if (link == NULL) {
         refuse(session, fd, SLU_REPLY_BUSY, "");
         return;
     }
     link->fd = fd;
     link->session = *session;
-    link->remote = remote;
+    link->remote = knock.remote;
+    link->id = knock.id;
     slu_link_give(connector, link, SLU_JOB_ACCEPT);
 }

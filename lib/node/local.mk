@@ -7,9 +7,11 @@ lib_libsluice_la_SOURCES += \
 	%D%/block.c \
 	%D%/card.c \
 	%D%/card.h \
+	%D%/cards.c \
 	%D%/connect.c \
 	%D%/connector.c \
 	%D%/connector.h \
+	%D%/create.c \
 	%D%/endpoint.c \
 	%D%/gather.c \
 	%D%/lazy.c \
@@ -23,3 +25,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/prepared.c \
 	%D%/rejoin.c \
 	%D%/shutdown.c
+
+EXTRA_DIST += %D%/README.md

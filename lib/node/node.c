@@ -63,6 +63,8 @@ void slu_node_free(struct sluice_node *node)
 
 void slu_node_end_lazy(struct sluice_node *node)
 {
+    if (node->connector == NULL && node->cards == NULL)
+        return;
     if (node->connector != NULL)
         slu_connector_stop(node->connector);
     if (node->multichannel != NULL)

@@ -246,6 +246,10 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
 void slu_node_make_endpoint(const struct sluice_node *node, const struct slu_engine *engine,
                             const struct sluice_remote_mr *blocks, uint32_t rank,
                             struct sluice_node_endpoint *wire);
+/*
+ * create.c. Fails if an endpoint is of another program, or not in its place; and takes one: the
+ * rank's part of a node.
+ */
 int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
                          const struct slu_node_endpoint *endpoint);
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
@@ -269,6 +273,27 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
 int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
                        const struct sluice_node_attr *attr, int error, int64_t until,
                        struct sluice_node **opened);
+/* Makes the connector, the connections and the memory of a lazy node, with attributes or NULL. */
+int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
+                         const struct sluice_channel_attr *attr);
+
+/* cards.c: the engine must be entered, except for making a card and for a handshake. */
+int slu_cards_make(const struct sluice_node *node, uint8_t *wire);
+/* Reads the card of a rank. Returns 0, or an error of slu_card_decode(). */
+int slu_cards_read(const struct sluice_node *node, uint32_t rank, const uint8_t *wire,
+                   struct slu_node_endpoint *endpoint);
+/* Takes a card that was read: the rank can be connected. */
+void slu_cards_put(struct sluice_node *node, uint32_t rank, const uint8_t *wire,
+                   const struct slu_node_endpoint *endpoint);
+/* Tells whether there is a card of a rank. */
+bool slu_cards_has(const struct sluice_node *node, uint32_t rank);
+/* From now on only ranks whose cards are there connect to this one. */
+void slu_cards_open(struct sluice_node *node);
+/* Drops the card of a rank, and ends its connection, whose work is drained. */
+void slu_cards_drop(struct sluice_node *node, uint32_t rank);
+/* Takes the cards of all ranks, which come in endpoints. Others than cards make absent ranks. */
+int slu_cards_handshake(struct sluice_node *node, const struct sluice_node_endpoint *remotes);
+
 /* A rank that could not open its node sends this instead of an endpoint. */
 #define SLU_NODE_FAILURE_TEXT 280
 struct slu_node_failure {

@@ -7,70 +7,9 @@
 
 #include "node/node.h"
 
-#define WORD_BYTES 8
-/* In version 0.1. */
-#define FIRST_ATTR_SIZE 16
-
 static bool is_prepared(const struct sluice_prepared_node *prepared)
 {
     return prepared != NULL && prepared->magic == SLU_MAGIC_PREPARED_NODE;
-}
-
-int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_attr *attr)
-{
-    int error = slu_attr_copy(attr, sizeof *attr, FIRST_ATTR_SIZE, given, "sluice_node_attr");
-
-    if (error < 0)
-        return error;
-    if (attr->barrier > SLUICE_BARRIER_DISSEMINATION)
-        return slu_misuse(EINVAL, "sluice_node_attr.barrier is %u, must be in 0..%d", attr->barrier,
-                          SLUICE_BARRIER_DISSEMINATION);
-    if (attr->connect > SLUICE_NODE_CONNECT_LAZY)
-        return slu_misuse(EINVAL, "sluice_node_attr.connect is %u, must be in 0..%d", attr->connect,
-                          SLUICE_NODE_CONNECT_LAZY);
-    if ((attr->peers == NULL) != (attr->peer_count == 0))
-        return slu_misuse(EINVAL, "sluice_node_attr.peer_count is %u, and peers is %s",
-                          attr->peer_count, attr->peers == NULL ? "NULL" : "a list");
-    if (attr->peers != NULL && attr->connect != SLUICE_NODE_CONNECT_LAZY)
-        return slu_misuse(EINVAL, "sluice_node_attr.peers is for a lazy node: this one connects "
-                                  "all ranks");
-    return 0;
-}
-
-/* Barriers are remote writes: peers need the right to write, and the words a place. */
-int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
-                           const struct slu_engine *engine)
-{
-    if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
-        return slu_misuse(EINVAL, "sluice_channel_attr.access of a node has no REMOTE_WRITE, which "
-                                  "its barriers need");
-    node->blocks = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_BLOCK_BYTES,
-                                   SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
-                                       SLUICE_ACCESS_REMOTE_READ);
-    if (node->blocks == NULL)
-        return slu_listed(-errno);
-    if (engine->attr.max_inline >= WORD_BYTES)
-        return 0;
-    node->words = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_BLOCK_WORDS * WORD_BYTES, 0);
-    return node->words != NULL ? 0 : slu_listed(-errno);
-}
-
-struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
-                                    const struct sluice_node_attr *attr)
-{
-    struct sluice_node *node = calloc(1, sizeof *node);
-
-    if (node == NULL)
-        return slu_fail_null(ENOMEM, "no memory for a node");
-    node->rank = rank;
-    node->ranks = ranks;
-    node->algorithm = attr->barrier;
-    node->generation = 1;
-    node->peers = calloc(ranks, sizeof *node->peers);
-    if (node->peers != NULL)
-        return node;
-    free(node);
-    return slu_fail_null(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
 }
 
 static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, uint32_t rank,
@@ -79,6 +18,8 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     prepared->node = slu_node_create(rank, ranks, attr);
     if (prepared->node == NULL)
         return -errno;
+    if (attr->connect == SLUICE_NODE_CONNECT_LAZY)
+        return slu_node_create_lazy(prepared->node, pd, attr->channel);
     /* Barriers and gathers have one write in flight to each rank, see notify.c. */
     prepared->connections =
         slu_multichannel_prepare(pd, ranks, SLU_NODE_OWN_REQUESTS, attr->channel);
@@ -95,8 +36,10 @@ static void destroy(struct sluice_prepared_node *prepared)
     slu_text_save(&text);
     prepared->magic = SLU_MAGIC_DEAD;
     sluice_prepared_multichannel_free(prepared->connections);
-    if (prepared->node != NULL)
+    if (prepared->node != NULL) {
+        slu_node_end_lazy(prepared->node);
         slu_node_free(prepared->node);
+    }
     free(prepared);
     slu_text_restore(&text);
 }
@@ -116,9 +59,9 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
     struct sluice_node_attr known;
     int error = slu_node_read_attr(attr, &known);
 
-    if (error == 0 && known.connect == SLUICE_NODE_CONNECT_LAZY)
-        error = slu_misuse(EINVAL, "sluice_node_attr.connect is LAZY, and a lazy node is made by "
-                                   "sluice_node_open()");
+    if (error == 0 && known.peers != NULL)
+        error = slu_misuse(EINVAL, "sluice_node_attr.peers is for sluice_node_open(): a handshake "
+                                   "waits for no rank, sluice_node_reach() does");
     if (error < 0)
         return slu_none(error);
     if (ranks == 0 || ranks > SLUICE_MAX_PEERS)
@@ -142,6 +85,18 @@ void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
     SLU_UNCANCELLED_BLOCK;
     if (slu_may_end(prepared, SLU_MAGIC_PREPARED_NODE, "prepared node"))
         destroy(prepared);
+}
+
+static int make_cards(const struct sluice_node *node, struct sluice_node_endpoint *endpoints,
+                      uint32_t ranks)
+{
+    int error;
+
+    memset(endpoints, 0, ranks * sizeof *endpoints);
+    error = slu_cards_make(node, endpoints[0].bytes);
+    for (uint32_t i = 1; i < ranks; i++)
+        endpoints[i] = endpoints[0];
+    return error;
 }
 
 /*
@@ -179,6 +134,8 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     if (ranks != prepared->node->ranks)
         return slu_misuse(EINVAL, "room for %u endpoint%s, but there are %u rank%s", ranks,
                           SLU_S(ranks), prepared->node->ranks, SLU_S(prepared->node->ranks));
+    if (prepared->node->connector != NULL)
+        return make_cards(prepared->node, endpoints, ranks);
     error = sluice_mr_remote(prepared->node->blocks, &blocks);
     if (error < 0)
         return error;
@@ -188,43 +145,6 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
         slu_node_make_endpoint(prepared->node, engine, &blocks, i, &endpoints[i]);
     slu_engine_leave(engine);
     return 0;
-}
-
-/* The endpoint may be of another program, or not in its place. */
-int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
-                         const struct slu_node_endpoint *endpoint)
-{
-    if (endpoint->ranks != node->ranks)
-        return slu_fail(EPROTO, "endpoint %u is of a program of %u rank%s, this one has %u", rank,
-                        endpoint->ranks, SLU_S(endpoint->ranks), node->ranks);
-    if (endpoint->from != rank)
-        return slu_fail(EPROTO,
-                        "endpoint %u was made by rank %u: they must be in the order of the ranks",
-                        rank, endpoint->from);
-    if (endpoint->to != node->rank)
-        return slu_fail(EPROTO, "endpoint %u is for rank %u, this is rank %u", rank, endpoint->to,
-                        node->rank);
-    if (endpoint->algorithm != node->algorithm)
-        return slu_fail(EPROTO,
-                        "sluice_node_attr.barrier of rank %u stands for algorithm %u, here for %u: "
-                        "all ranks must agree",
-                        rank, endpoint->algorithm, node->algorithm);
-    return 0;
-}
-
-/* A new rank continues in the generation of the others, after a reset. */
-void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
-                           const struct slu_node_endpoint *endpoint)
-{
-    node->peers[rank].addr = endpoint->addr;
-    node->peers[rank].rkey = endpoint->rkey;
-    node->peers[rank].block_bytes = endpoint->block_bytes;
-    if (endpoint->generation == 0)
-        return;
-    if (endpoint->generation > node->generation)
-        node->generation = endpoint->generation;
-    node->broken = true;
-    slu_node_publish_state(node, SLU_NODE_GAVE_UP);
 }
 
 /* For an unusable endpoint, makes an unusable one of a connection: that peer then has failed. */
@@ -252,9 +172,12 @@ static int connect_ranks(struct sluice_prepared_node *prepared,
                          const struct sluice_node_endpoint *remotes)
 {
     struct sluice_node *node = prepared->node;
-    struct sluice_endpoint *connections = calloc(node->ranks, sizeof *connections);
+    struct sluice_endpoint *connections;
     int error;
 
+    if (node->connector != NULL)
+        return slu_cards_handshake(node, remotes);
+    connections = calloc(node->ranks, sizeof *connections);
     if (connections == NULL)
         return slu_fail(ENOMEM, "no memory for the endpoints of %u rank%s", node->ranks,
                         SLU_S(node->ranks));

@@ -29,8 +29,6 @@ static int check_rank(const struct sluice_node *node, uint32_t rank)
 
 static int check_use(const struct sluice_node *node)
 {
-    if (node->connector != NULL)
-        return slu_misuse(EINVAL, "ranks of a lazy node do not come again as new processes");
     if (node->ended)
         return slu_fail(ENOTCONN, "the node was shut down");
     return slu_scope_check(slu_node_engine(node));
@@ -53,6 +51,22 @@ static void break_barriers(struct sluice_node *node, uint32_t rank)
 
     if (!node->broken)
         slu_abort_announce(&group);
+}
+
+/* The endpoint of a lazy node is its card. The rank is connected when it is used, once it came. */
+static int reset_lazy(struct sluice_node *node, uint32_t rank,
+                      struct sluice_node_endpoint *endpoint)
+{
+    struct sluice_node_endpoint made = {{0}};
+    int error;
+
+    slu_cards_drop(node, rank);
+    forget(node, rank);
+    break_barriers(node, rank);
+    error = slu_cards_make(node, made.bytes);
+    if (error == 0)
+        *endpoint = made;
+    return error;
 }
 
 /* The old connection is gone, even if the new one fails. */
@@ -85,7 +99,8 @@ int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank,
     if (error < 0)
         return error;
     slu_engine_enter(slu_node_engine(node));
-    error = reset(node, rank, &blocks, endpoint);
+    error = node->connector != NULL ? reset_lazy(node, rank, endpoint)
+                                    : reset(node, rank, &blocks, endpoint);
     slu_engine_leave(slu_node_engine(node));
     return error;
 }
@@ -105,10 +120,23 @@ static int connect_rank(struct sluice_node *node, uint32_t rank,
     return error;
 }
 
+/* The rank may have failed since its reset, because it was used before it came. */
+static int connect_lazy(struct sluice_node *node, uint32_t rank, const uint8_t *card,
+                        const struct slu_node_endpoint *endpoint)
+{
+    slu_cards_drop(node, rank);
+    forget(node, rank);
+    break_barriers(node, rank);
+    slu_cards_put(node, rank, card, endpoint);
+    return 0;
+}
+
 static int check_state(const struct sluice_node *node, uint32_t rank)
 {
     uint32_t state = slu_node_engine(node)->peers[rank].state;
 
+    if (node->connector != NULL && !slu_cards_has(node, rank))
+        return 0;
     if (state == SLUICE_STATE_FAILED)
         return slu_fail(EINVAL, "rank %u has failed: reset it first", rank);
     if (state != SLUICE_STATE_PREPARED)
@@ -130,13 +158,15 @@ int sluice_node_peer_handshake(struct sluice_node *node, uint32_t rank,
     if (error == 0)
         error = check_state(node, rank);
     if (error == 0)
-        error = slu_node_endpoint_decode(remote, &endpoint);
+        error = node->connector != NULL ? slu_cards_read(node, rank, remote->bytes, &endpoint)
+                                        : slu_node_endpoint_decode(remote, &endpoint);
     if (error == 0)
         error = slu_node_check_place(node, rank, &endpoint);
     if (error < 0)
         return error;
     slu_engine_enter(slu_node_engine(node));
-    error = connect_rank(node, rank, &endpoint);
+    error = node->connector != NULL ? connect_lazy(node, rank, remote->bytes, &endpoint)
+                                    : connect_rank(node, rank, &endpoint);
     slu_engine_leave(slu_node_engine(node));
     return error;
 }

@@ -314,7 +314,11 @@ TEST(arguments)
     struct sluice_channel_attr channel = {.size = sizeof(channel), .arrival_tags = 1};
     struct sluice_node_attr attr = lazy;
     const uint32_t rank = 1;
-    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "sluice_node_open");
+    attr.peers = &rank;
+    attr.peer_count = 1;
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "peers sluice_node_open");
+    attr.peers = NULL;
+    attr.peer_count = 0;
     attr.connect = 2;
     require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "sluice_node_attr.connect 2 0..1");
     attr.connect = SLUICE_NODE_CONNECT_ALL;

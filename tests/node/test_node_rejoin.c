@@ -16,18 +16,29 @@ static const struct sluice_channel_attr watchful = {
     .size = sizeof(watchful), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
 static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_node),
                                                       .channel = &watchful};
+/* A lazy node makes its connections anew when they are used. */
+static const struct sluice_node_attr lazy_node = {
+    .size = sizeof(lazy_node), .channel = &watchful, .connect = SLUICE_NODE_CONNECT_LAZY};
+/* The attributes of all nodes of a test. */
+static const struct sluice_node_attr *attr_of_nodes;
+
+static void try_nodes(uint32_t count, const struct sluice_node_attr *attr,
+                      void (*function)(struct ranks *ranks, uint32_t rank))
+{
+    attr_of_nodes = attr;
+    ranks_try(count, attr, function);
+}
 
 /*
  * A node that takes the place of a rank's own; the endpoints that it connects to come with the
  * meeting.
  */
-static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t rank,
-                                                  const struct sluice_node_attr *attr)
+static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t rank)
 {
     sluice_node_close(ranks->nodes[rank]);
     ranks->nodes[rank] = NULL;
     struct sluice_prepared_node *prepared =
-        made(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr));
+        made(sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr_of_nodes));
     require_ok(sluice_prepared_node_endpoints(prepared, ranks->made[rank], ranks->count));
     return prepared;
 }
@@ -73,9 +84,12 @@ static void leave_garbage(const struct ranks *ranks, uint32_t rank, uint32_t to,
     for (int i = 20; i < 24; i++) {
         line.rkey = line.rkey << 8 | endpoint[i];
     }
-    for (int i = 24; i < 32; i++) {
+    /* A card has the address of the first block, where an endpoint has that of the rank's own. */
+    const int addr_at = attr_of_nodes->connect == SLUICE_NODE_CONNECT_LAZY ? 28 : 24;
+    for (int i = addr_at; i < addr_at + 8; i++) {
         line.addr = line.addr << 8 | endpoint[i];
     }
+    line.addr += addr_at == 28 ? 576 * (uint64_t)rank : 0;
     struct memory memory;
     memory_open(&memory, ranks->pds[rank], 8);
     uint64_t word = htobe64((uint64_t)generation << 32 | 77);
@@ -131,7 +145,7 @@ static void come_again_in_turns(struct ranks *ranks, uint32_t rank)
         }
         ranks_meet(ranks);
         if (rank == lost) {
-            prepared = prepare_again(ranks, rank, &watchful_node);
+            prepared = prepare_again(ranks, rank);
         } else if (meanwhile != AT_ONCE) {
             await_loss(ranks, rank);
         }
@@ -157,7 +171,12 @@ static void come_again_in_turns(struct ranks *ranks, uint32_t rank)
 
 TEST(each_rank_in_turn)
 {
-    ranks_try(3, &watchful_node, come_again_in_turns);
+    try_nodes(3, &watchful_node, come_again_in_turns);
+}
+
+TEST(each_rank_of_a_lazy_node_in_turn)
+{
+    try_nodes(3, &lazy_node, come_again_in_turns);
 }
 
 /* Ranks 1 and 2 of four, which know of each other that they come again. */
@@ -169,7 +188,7 @@ static void come_again_together(struct ranks *ranks, uint32_t rank)
         node_works(ranks->nodes[rank], ranks->pds[rank]);
         ranks_meet(ranks);
         if (lost) {
-            prepared = prepare_again(ranks, rank, &watchful_node);
+            prepared = prepare_again(ranks, rank);
         } else {
             reset_again(ranks, rank, 1);
             reset_again(ranks, rank, 2);
@@ -188,7 +207,8 @@ static void come_again_together(struct ranks *ranks, uint32_t rank)
 
 TEST(two_at_once)
 {
-    ranks_try(4, &watchful_node, come_again_together);
+    try_nodes(4, &watchful_node, come_again_together);
+    try_nodes(4, &lazy_node, come_again_together);
 }
 
 /* Rank 1 comes again while rank 2 is gone, which comes later, and is new to all. */
@@ -199,7 +219,7 @@ static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
     node_works(ranks->nodes[rank], ranks->pds[rank]);
     ranks_meet(ranks);
     if (rank == 1) {
-        prepared = prepare_again(ranks, rank, &watchful_node);
+        prepared = prepare_again(ranks, rank);
     } else if (rank == 2) {
         sluice_node_close(ranks->nodes[2]);
         ranks->nodes[2] = NULL;
@@ -223,7 +243,7 @@ static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
     }
     ranks_meet(ranks);
     if (rank == 2) {
-        prepared = prepare_again(ranks, rank, &watchful_node);
+        prepared = prepare_again(ranks, rank);
     } else {
         reset_again(ranks, rank, 2);
     }
@@ -239,7 +259,8 @@ static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
 
 TEST(one_while_another_is_away)
 {
-    ranks_try(4, &watchful_node, come_again_one_by_one);
+    try_nodes(4, &watchful_node, come_again_one_by_one);
+    try_nodes(4, &lazy_node, come_again_one_by_one);
 }
 
 /* Only the connection is lost: both sides reset it. */
@@ -267,7 +288,8 @@ static void come_to_each_other(struct ranks *ranks, uint32_t rank)
 
 TEST(two_that_live)
 {
-    ranks_try(3, &watchful_node, come_to_each_other);
+    try_nodes(3, &watchful_node, come_to_each_other);
+    try_nodes(3, &lazy_node, come_to_each_other);
 }
 
 /* If a rank waits for one that has begun to reset a third one, its wait ends. */
@@ -362,7 +384,7 @@ static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
     node_works(ranks->nodes[rank], ranks->pds[rank]);
     ranks_meet(ranks);
     if (rank == 1) {
-        prepared = prepare_again(ranks, rank, NULL);
+        prepared = prepare_again(ranks, rank);
     } else {
         reset_again(ranks, rank, 1);
     }
@@ -412,7 +434,7 @@ static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
 
 TEST(endpoints_that_are_refused)
 {
-    ranks_try(3, NULL, refuse_endpoints);
+    try_nodes(3, NULL, refuse_endpoints);
 }
 
 /*
@@ -423,6 +445,7 @@ TEST(endpoints_that_are_refused)
 #define SPARES 2
 
 struct killing {
+    const struct sluice_node_attr *attr;
     uint32_t algorithm;
     bool inside;
 };
@@ -430,10 +453,11 @@ struct killing {
 static struct sluice_node *replace(struct rank *rank, struct sluice_pd *pd, uint32_t as,
                                    const uint32_t places[NODE_RANKS])
 {
+    const struct killing *killing = rank->argument;
     struct sluice_node_endpoint made[NODE_RANKS], remotes[NODE_RANKS];
     struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
     struct sluice_prepared_node *prepared =
-        made(sluice_node_prepare(pd, as, NODE_RANKS, &watchful_node));
+        made(sluice_node_prepare(pd, as, NODE_RANKS, killing->attr));
     require_ok(sluice_prepared_node_endpoints(prepared, made, NODE_RANKS));
     for (uint32_t i = 0; i < NODE_RANKS; i++) {
         blocks[places[i]] = made[i];
@@ -529,9 +553,17 @@ TEST(a_process_that_was_killed, .group = "processes", .unless = device_is_preten
 {
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         for (int inside = 0; inside < 2; inside++) {
-            const struct killing killing = {algorithm, inside};
+            const struct killing killing = {&watchful_node, algorithm, inside};
             group_run(NODE_RANKS + SPARES, die_and_come_again, &killing, 80);
         }
+    }
+}
+
+TEST(a_process_of_a_lazy_node_that_was_killed, .group = "processes", .unless = device_is_pretend)
+{
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        const struct killing killing = {&lazy_node, algorithm, algorithm != 2};
+        group_run(NODE_RANKS + SPARES, die_and_come_again, &killing, 80);
     }
 }
 

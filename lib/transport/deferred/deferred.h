@@ -86,6 +86,8 @@ int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* Gives up a connection that was asked for, and that is not wanted any more. */
 void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer);
+/* Ends the connection to a peer that the engine does not use, in whatever state it is. */
+void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer);
 /* Drops a ready connection that has failed and that the engine has not used. Else false. */
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer);
 /*

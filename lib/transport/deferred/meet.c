@@ -164,6 +164,14 @@ void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer)
         slu_deferred_end(deferred, slot);
 }
 
+void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer)
+{
+    struct deferred_slot *slot = &deferred->slots[peer];
+
+    if (slot->qp == NULL)
+        slu_deferred_end(deferred, slot);
+}
+
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer)
 {
     struct deferred_slot *slot = &deferred->slots[peer];

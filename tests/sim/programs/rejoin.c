@@ -16,6 +16,7 @@ struct history {
     uint64_t agreed; /* where the numbers that all ranks agree on go on */
     uint32_t step, restarts;
     bool restarted[MOST_RANKS];
+    uint32_t connect; /* enum sluice_node_connect */
 };
 
 static struct {
@@ -212,8 +213,9 @@ static bool take_back(uint32_t victim)
 static bool come(void)
 {
     struct sluice_node_endpoint own[MOST_RANKS], theirs[MOST_RANKS];
+    const struct sluice_node_attr attr = {.size = sizeof attr, .connect = history()->connect};
     struct sluice_prepared_node *prepared =
-        sluice_node_prepare(rejoin.pd, sim_rank(), sim_ranks(), NULL);
+        sluice_node_prepare(rejoin.pd, sim_rank(), sim_ranks(), &attr);
     bool well = holds(prepared != NULL, "prepare");
     memset(own, 0, sizeof own);
     well =
@@ -291,6 +293,7 @@ int run_rejoin(void)
         well = well && all_well(begin()) && come() && begin_again() && connect_second();
         rejoin.step++;
     } else {
+        history()->connect = (uint32_t)sim_number("lazy", agreed(2));
         most = sim_number("steps", 12);
         well = well && all_well(begin()) && come() && connect_second();
     }

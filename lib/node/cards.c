@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cards of all ranks of a lazy node: making that of this rank, and taking those of others. The
+ * place of a rank that is absent has zeros. Jobs of the connector read the cards, so they change
+ * only while the engine is entered.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "node/connector.h"
+#include "node/node.h"
+
+static uint8_t *place_of(const struct sluice_node *node, uint32_t rank)
+{
+    return node->cards + (size_t)rank * SLU_CARD_BYTES;
+}
+
+int slu_cards_make(const struct sluice_node *node, uint8_t *wire)
+{
+    struct slu_card card = {.rank = node->rank,
+                            .ranks = node->ranks,
+                            .algorithm = node->algorithm,
+                            .access = slu_node_engine(node)->attr.access,
+                            .generation = node->magic == SLU_MAGIC_NODE ? node->generation : 0,
+                            .block_bytes = SLU_BLOCK_BYTES};
+    struct sluice_remote_mr blocks;
+    int error = sluice_mr_remote(node->blocks, &blocks);
+
+    if (error < 0)
+        return error;
+    card.addr = blocks.addr;
+    card.rkey = blocks.rkey;
+    slu_connector_describe(node->connector, &card);
+    slu_card_encode(&card, wire);
+    return 0;
+}
+
+int slu_cards_read(const struct sluice_node *node, uint32_t rank, const uint8_t *wire,
+                   struct slu_node_endpoint *endpoint)
+{
+    struct slu_card card = {0};
+    int error = slu_card_decode(wire, rank, &card);
+
+    if (error < 0)
+        return error;
+    *endpoint =
+        (struct slu_node_endpoint){.from = rank,
+                                   .to = node->rank,
+                                   .ranks = card.ranks,
+                                   .algorithm = card.algorithm,
+                                   .generation = card.generation,
+                                   .addr = card.addr + (uint64_t)node->rank * card.block_bytes,
+                                   .rkey = card.rkey,
+                                   .block_bytes = card.block_bytes};
+    return 0;
+}
+
+void slu_cards_put(struct sluice_node *node, uint32_t rank, const uint8_t *wire,
+                   const struct slu_node_endpoint *endpoint)
+{
+    memcpy(place_of(node, rank), wire, SLU_CARD_BYTES);
+    slu_node_set_endpoint(node, rank, endpoint);
+}
+
+bool slu_cards_has(const struct sluice_node *node, uint32_t rank)
+{
+    return slu_card_is_there(place_of(node, rank));
+}
+
+void slu_cards_open(struct sluice_node *node)
+{
+    node->connector->open = true;
+}
+
+/* The card is dropped first, so that the process cannot connect once more meanwhile. */
+void slu_cards_drop(struct sluice_node *node, uint32_t rank)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+
+    memset(place_of(node, rank), 0, SLU_CARD_BYTES);
+    if (!slu_node_is_absent(node, rank))
+        slu_peer_vanish(engine, &engine->peers[rank]);
+    slu_deferred_expel(engine->cq->deferred, rank);
+}
+
+static int read_remote(struct sluice_node *node, uint32_t rank, const uint8_t *wire)
+{
+    struct slu_node_endpoint endpoint;
+    int error;
+
+    if (slu_cards_read(node, rank, wire, &endpoint) < 0) {
+        slu_log(SLUICE_LOG_WARN, "rank %u: %s", rank, sluice_last_error());
+        return 0;
+    }
+    error = slu_node_check_place(node, rank, &endpoint);
+    if (error == 0)
+        slu_cards_put(node, rank, wire, &endpoint);
+    return error;
+}
+
+int slu_cards_handshake(struct sluice_node *node, const struct sluice_node_endpoint *remotes)
+{
+    int error = 0;
+
+    slu_engine_enter(slu_node_engine(node));
+    for (uint32_t i = 0; i < node->ranks && error == 0; i++)
+        error = read_remote(node, i, remotes[i].bytes);
+    if (error == 0)
+        slu_cards_open(node);
+    slu_engine_leave(slu_node_engine(node));
+    return error;
+}
