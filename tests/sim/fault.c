@@ -121,8 +121,8 @@ static void happen(struct sim_event *event)
 
 /* Calls that may be refused. A fabric has the last two. */
 static const char *const calls[] = {
-    "malloc",  "descriptor", "memfd_create", "fallocate", "mmap",     "pthread_create", "open",
-    "sendmsg", "socket",     "epoll_ctl",    "readv",     "register", "post",
+    "malloc",  "descriptor", "memfd_create", "fallocate", "mmap",  "pthread_create", "open",
+    "sendmsg", "send",       "socket",       "epoll_ctl", "readv", "register",       "post",
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 

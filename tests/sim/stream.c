@@ -311,6 +311,21 @@ static bool is_starved(const struct stream *stream)
     return stream->family == AF_INET && sim_network.pieces != 0 && sim_once_in(SIM_NETWORK, 256);
 }
 
+/* Sends a piece whole, or in two parts that arrive one after the other. */
+static void send_parts(struct stream *stream, struct piece *piece)
+{
+    if (piece->bytes > 1 && stream->family == AF_INET && sim_network.pieces != 0 &&
+        sim_once_in(SIM_NETWORK, 16)) {
+        size_t first = 1 + sim_below(SIM_NETWORK, piece->bytes - 1);
+        struct piece *rest = make_piece(piece->bytes - first);
+        memcpy(rest->data, piece->data + first, rest->bytes);
+        piece->bytes = first;
+        send_piece(stream, stream->peer, piece);
+        piece = rest;
+    }
+    send_piece(stream, stream->peer, piece);
+}
+
 SYS(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
 {
     struct stream *stream;
@@ -331,6 +346,9 @@ SYS(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
     }
     if (sim_fault_is_due("sendmsg")) {
         return sim_error(ENOBUFS);
+    }
+    if (stream->family != AF_UNIX && sim_fault_is_due("send")) {
+        return sim_error(EPERM); /* as of a filter of packets */
     }
     if (stream->state != CONNECTED || stream->peer == NULL || stream->sends_no_more) {
         return sim_error(stream->state == CONNECTING ? EAGAIN : EPIPE);
@@ -353,7 +371,7 @@ SYS(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
     if (message->msg_controllen > 0) {
         pass_descriptors(message, piece);
     }
-    send_piece(stream, stream->peer, piece);
+    send_parts(stream, piece);
     return (ssize_t)bytes;
 }
 

@@ -5,11 +5,48 @@
 
 #include "ring.h"
 
-enum { MOST_BYTES = 200000 };
+enum { MOST_BYTES = 200000, KEPT = 3 };
 
 static uint8_t value(uint32_t from, uint32_t step, size_t at)
 {
     return (uint8_t)(from * 41 + step * 23 + at * 7 + (at >> 8));
+}
+
+/* Messages that were received, and which the program has still: the last KEPT. */
+static struct {
+    struct sluice_agent_message *message;
+    uint32_t step;
+} kept[KEPT];
+
+static void check(const struct sluice_agent_message *message, uint32_t step)
+{
+    struct sluice_agent_message *at = (struct sluice_agent_message *)(uintptr_t)message;
+    const uint8_t *bytes = sluice_agent_message_bytes(at);
+    for (size_t i = 0; i < sluice_agent_message_length(at); i++) {
+        must(bytes[i] == value(rank_before(), step, i), "byte %zu of a message is wrong", i);
+    }
+}
+
+/* Keeps a message for some time, in the place of another one, whose bytes are as they were. */
+static void keep(struct sluice_agent_message *message, uint32_t step)
+{
+    uint32_t place = (uint32_t)below(KEPT);
+    if (kept[place].message != NULL) {
+        check(kept[place].message, kept[place].step);
+        sluice_agent_message_free(kept[place].message);
+    }
+    kept[place].message = message;
+    kept[place].step = step;
+}
+
+static void free_kept(void)
+{
+    for (uint32_t i = 0; i < KEPT; i++) {
+        if (kept[i].message != NULL) {
+            check(kept[i].message, kept[i].step);
+            sluice_agent_message_free(kept[i].message);
+        }
+    }
 }
 
 static bool receive(struct ring *ring, size_t bytes)
@@ -17,20 +54,15 @@ static bool receive(struct ring *ring, size_t bytes)
     int64_t began = sim_own_time();
     struct sluice_agent_message *message =
         sluice_agent_receive(ring->agent, below(2) == 0 ? ring->before : NULL, PATIENCE);
-    const uint32_t before = rank_before();
-    const uint8_t *at;
     in_time(began, PATIENCE, "receive");
     if (!works(message != NULL, "receive")) {
         return false;
     }
-    at = sluice_agent_message_bytes(message);
     must(sluice_agent_message_length(message) == bytes &&
              sluice_agent_message_peer(message) == ring->before,
          "a message of %zu bytes came with %zu", bytes, sluice_agent_message_length(message));
-    for (size_t i = 0; i < bytes; i++) {
-        must(at[i] == value(before, ring->steps, i), "byte %zu of a message is wrong", i);
-    }
-    sluice_agent_message_free(message);
+    check(message, ring->steps);
+    keep(message, ring->steps);
     return true;
 }
 
@@ -103,6 +135,24 @@ static bool use_memory(struct ring *ring)
     return well;
 }
 
+static uint64_t count_refused(const struct ring *ring)
+{
+    struct sluice_agent_info info = {.size = sizeof info};
+    must(sluice_agent_query(ring->agent, &info) == 0, "query: %s", sluice_last_error());
+    return info.refused_late;
+}
+
+/* A read of memory that its owner has taken back. A message from there came later: told. */
+static void use_withdrawn(struct ring *ring, struct sluice_agent_mr *mr, size_t bytes, bool told)
+{
+    uint64_t refused = count_refused(ring);
+    memset(ring->memory, 1, bytes);
+    must(!move(ring, mr, false, 0, bytes), "memory is read that was withdrawn");
+    works(errno == EACCES || errno == ENOTCONN, "read of withdrawn memory");
+    must(!told || count_refused(ring) > refused || sim_is_troubled(),
+         "a read of withdrawn memory reaches its owner");
+}
+
 /* Own memory goes to the next rank, which reads it until it is withdrawn. */
 static bool hand_over(struct ring *ring)
 {
@@ -125,11 +175,10 @@ static bool hand_over(struct ring *ring)
              "byte %zu of the memory of a peer is wrong", i);
     }
     if (all_well(well)) {
+        bool tells = agreed(2) == 0;
         well = works(sluice_agent_revoke_mr(ring->next, id) == 0, "revoke");
-        if (all_well(well)) {
-            memset(ring->memory, 1, bytes);
-            must(!move(ring, mr, false, 0, bytes), "memory is read that was withdrawn");
-            works(errno == EACCES || errno == ENOTCONN, "read of withdrawn memory");
+        if (all_well(well) && (!tells || all_well(pass_message(ring)))) {
+            use_withdrawn(ring, mr, bytes, tells);
         }
     }
     if (mr != NULL) {
@@ -153,11 +202,18 @@ int run_agent(void)
                                                         pass_message, meet_again};
     struct sluice_agent_attr attr = {.size = sizeof attr, .flags = SLUICE_AGENT_THREAD};
     struct ring ring = {.steps = 0};
+    if (agreed(2)) { /* what is waiting or being read soon reaches a limit */
+        attr.max_message = MOST_BYTES;
+        attr.max_waiting = 1 + (uint32_t)below(3);
+        attr.window = 4 + (uint32_t)below(4);
+        attr.max_waiting_bytes = 4096;
+    }
     uint64_t most = sim_number("steps", agreed(1 + agreed(20)));
     bool well = all_well(ring_begin(&ring, &attr)) && all_well(ring_connect(&ring));
     for (; well && ring.steps < most; ring.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&ring));
     }
+    free_kept();
     ring_end(&ring);
     return 0;
 }

@@ -16,19 +16,45 @@ struct names {
     uint8_t *memory; /* MOST_ACTIONS * SLOT bytes */
     struct sluice_buffer_service *service;
     struct sluice_buffer *buffer;
+    struct sluice_mr *published; /* of which the buffer is a part; NULL: it is of its own */
     struct sluice_buffer_handle *handles; /* of all ranks */
     uint8_t **slots;                      /* what this rank wrote to each */
     bool *unknown;                        /* a write to the buffer was cancelled */
     uint32_t steps;
 };
 
+/* A buffer in memory of its own, or in a part of a region, which goes on without it. */
+static struct sluice_buffer *make_buffer(struct names *names)
+{
+    uint32_t access = SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE;
+    size_t bytes = (size_t)sim_ranks() * SLOT, offset = below(100);
+    if (below(2)) {
+        return sluice_buffer_publish(names->service, NULL, bytes, access);
+    }
+    names->published =
+        sluice_mr_alloc(names->pd, offset + bytes, access | SLUICE_ACCESS_LOCAL_WRITE);
+    return names->published == NULL
+               ? NULL
+               : sluice_buffer_publish_mr(names->service, names->published, offset, bytes, access);
+}
+
+/* Ends the buffer. A region whose part it was gets other bytes at once. */
+static void end_buffer(struct names *names)
+{
+    sluice_buffer_release(names->buffer);
+    names->buffer = NULL;
+    if (names->published != NULL) {
+        memset(sluice_mr_addr(names->published), 0xa7, sluice_mr_length(names->published));
+        must(sluice_mr_deregister(names->published) == 0, "deregister: %s", sluice_last_error());
+    }
+    names->published = NULL;
+}
+
 static bool publish(struct names *names)
 {
     struct sluice_buffer_handle own;
-    size_t bytes = (size_t)sim_ranks() * SLOT;
     memset(&own, 0, sizeof own);
-    names->buffer = sluice_buffer_publish(names->service, NULL, bytes,
-                                          SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE);
+    names->buffer = make_buffer(names);
     if (!all_well(works(names->buffer != NULL, "publish") &&
                   works(sluice_buffer_handle(names->buffer, &own) == 0, "handle"))) {
         return false;
@@ -146,8 +172,7 @@ static bool release(struct names *names)
     bool refused = false;
     if (sim_rank() == odd) {
         sim_pause((int64_t)below(4000000));
-        sluice_buffer_release(names->buffer);
-        names->buffer = NULL;
+        end_buffer(names);
         return true;
     }
     for (int64_t began = sim_own_time(); !refused;) {
@@ -177,8 +202,7 @@ static bool restart(struct names *names)
         int64_t began = sim_own_time();
         sluice_buffer_service_close(names->service);
         in_time(began, SLUICE_S(1), "close");
-        sluice_buffer_release(names->buffer);
-        names->buffer = NULL;
+        end_buffer(names);
         well = open_service(names);
     }
     if (!all_well(well) || sim_rank() == odd) {
@@ -198,12 +222,93 @@ static bool replace(struct names *names)
     if (!all_well(agreed(2) == 0 ? release(names) : restart(names))) {
         return false;
     }
-    sluice_buffer_release(names->buffer);
+    end_buffer(names);
     for (uint32_t i = 0; i < sim_ranks(); i++) {
         memset(names->slots[i], 0, SLOT);
         names->unknown[i] = false;
     }
     return publish(names);
+}
+
+/* Another service, which no other one has to do with. NULL: a call was refused. */
+static struct sluice_buffer_service *open_other(struct names *names, uint32_t peers)
+{
+    struct sluice_buffer_service_attr attr = {.size = sizeof attr, .max_peers = peers};
+    struct sluice_buffer_service *service = sluice_buffer_service_open(&names->pd, 1, &attr);
+    works(service != NULL, "another service");
+    return service;
+}
+
+/* Opens a service, reads a byte of a buffer and leaves. */
+static bool visit(struct names *names, const struct sluice_buffer_handle *handle)
+{
+    struct sluice_buffer_service *service = open_other(names, 0);
+    bool well = service != NULL && works(sluice_buffer_read_into(service, handle, 0, names->mr,
+                                                                 names->memory, 1, PATIENCE) == 0,
+                                         "a visit");
+    sluice_buffer_service_close(service);
+    return well;
+}
+
+/* As many peers come and leave, several times, as an owner has room for. */
+static bool come_and_go(struct names *names)
+{
+    struct sluice_buffer_handle own, *all = calloc(sim_ranks(), sizeof own);
+    uint32_t host = (uint32_t)agreed(sim_ranks());
+    struct sluice_buffer_service *service =
+        sim_rank() == host ? open_other(names, sim_ranks() - 1) : NULL;
+    struct sluice_buffer *buffer =
+        service != NULL ? sluice_buffer_publish(service, NULL, 1, SLUICE_ACCESS_REMOTE_READ) : NULL;
+    bool well = works(all != NULL, "memory") &&
+                (sim_rank() != host || works(buffer != NULL, "publish for visitors"));
+    memset(&own, 0, sizeof own);
+    well = all_well(well &&
+                    (buffer == NULL || works(sluice_buffer_handle(buffer, &own) == 0, "handle")));
+    if (well) {
+        sim_allgather(&own, all, sizeof own);
+    }
+    for (uint32_t i = 0; well && i < 3; i++) {
+        well = all_well(sim_rank() == host || visit(names, &all[host]));
+        /* A lost goodbye comes late, and a device keeps a peer for some time. */
+        sim_pause(SLUICE_S(5));
+    }
+    free(all);
+    sluice_buffer_release(buffer);
+    sluice_buffer_service_close(service);
+    return well;
+}
+
+/* A rank hangs, and calls that need it end at their deadlines. Nothing else is left to do. */
+static void hang(struct names *names)
+{
+    uint32_t odd = (uint32_t)agreed(sim_ranks());
+    int64_t began, deadline = SLUICE_MS(200 + below(1000));
+    struct sluice_buffer_service *service = open_other(names, 0);
+    struct sluice_buffer_batch *batch;
+    struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
+                                          .handle = &names->handles[odd],
+                                          .length = 1 + below(SLOT),
+                                          .addr = names->memory,
+                                          .mr = names->mr};
+    if (all_well(service != NULL) && sim_rank() == (odd + 1) % sim_ranks()) {
+        sim_strike(SIM_STOP, odd, (int64_t)below(1000000), SLUICE_S(20));
+    }
+    while (sim_rank() != odd && service != NULL && !sim_is_troubled()) {
+        sim_pause(100000);
+    }
+    if (sim_rank() != odd && service != NULL && sim_befell(sim_rank(), sim_rank()) == 0) {
+        began = sim_own_time();
+        batch = sluice_buffer_post(below(2) ? service : names->service, &action, 1, deadline);
+        if (batch != NULL && sluice_buffer_batch_wait(batch, PATIENCE) == 0) {
+            must(sim_own_time() - began < deadline + SLUICE_MS(1500) ||
+                     sim_befell(sim_rank(), sim_rank()) != 0,
+                 "a batch with a deadline of %ld ms took %ld ms", (long)(deadline / 1000000),
+                 (long)((sim_own_time() - began) / 1000000));
+        }
+        sluice_buffer_batch_free(batch);
+    }
+    all_well(true);
+    sluice_buffer_service_close(service);
 }
 
 static bool begin(struct names *names)
@@ -230,14 +335,18 @@ static bool begin(struct names *names)
 
 int run_buffer(void)
 {
-    static bool (*const steps[])(struct names * names) = {submit, submit, post, post, replace};
+    static bool (*const steps[])(struct names * names) = {submit, submit,  post,
+                                                          post,   replace, come_and_go};
     struct names names = {.steps = 0};
     uint64_t most = sim_number("steps", agreed(1 + agreed(30)));
     bool well = all_well(begin(&names)) && publish(&names);
     for (; well && names.steps < most; names.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&names));
     }
-    sluice_buffer_release(names.buffer);
+    if (well && agreed(4) == 0) {
+        hang(&names);
+    }
+    end_buffer(&names);
     sluice_buffer_service_close(names.service);
     for (uint32_t i = 0; names.slots != NULL && i < sim_ranks(); i++) {
         free(names.slots[i]);

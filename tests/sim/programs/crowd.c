@@ -234,12 +234,19 @@ static void come(void)
     }
 }
 
+/* A listener lets fewer clients in at a time if there are few descriptors as it begins. */
+static void limit_descriptors(rlim_t count)
+{
+    const struct rlimit files = {count, 1 << 20};
+    must(setrlimit(RLIMIT_NOFILE, &files) == 0, "no more descriptors");
+}
+
 static bool begin(void)
 {
-    struct sluice_listen_attr attr = {.size = sizeof attr, .backlog = 1 + (uint32_t)below(100)};
-    const struct rlimit files = {1 << 20, 1 << 20};
+    struct sluice_listen_attr attr = {.size = sizeof attr,
+                                      .backlog = 1 + (uint32_t)below(below(2) ? 2 : 100)};
     char text[64];
-    must(setrlimit(RLIMIT_NOFILE, &files) == 0, "no more descriptors");
+    limit_descriptors(1 << 20);
     host.context = sluice_context_open(NULL, NULL);
     host.pd = works(host.context != NULL, "open") ? sluice_pd_alloc(host.context) : NULL;
     host.mr =
@@ -259,7 +266,9 @@ static bool begin(void)
     }
     sluice_mr_remote(host.mr, &crowd()->remote);
     snprintf(text, sizeof text, ":%d", PORT);
+    limit_descriptors(below(2) ? 128 : 1 << 20);
     host.listener = sluice_listen(text, &attr);
+    limit_descriptors(1 << 20);
     write_address(crowd()->address, sizeof crowd()->address, PORT);
     return works(host.listener != NULL, "listen") &&
            works(sluice_listener_address(host.listener, text, sizeof text) == PORT, "address");
