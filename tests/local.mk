@@ -73,6 +73,7 @@ threaded_tests = \
 	%D%/test_buffer_cancel \
 	%D%/test_buffer_hold \
 	%D%/test_buffer_owners \
+	%D%/test_buffer_quick \
 	%D%/test_buffer_region \
 	%D%/test_connect \
 	%D%/test_contention \
@@ -169,6 +170,7 @@ chosen_tests = \
 	%D%/test_buffer_cancel \
 	%D%/test_buffer_hold \
 	%D%/test_buffer_owners \
+	%D%/test_buffer_quick \
 	%D%/test_buffer_region \
 	%D%/test_choice \
 	%D%/test_connect \

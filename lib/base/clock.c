@@ -16,12 +16,22 @@
 /* Owned by the program, which sets it in another thread or in a signal handler. */
 static _Thread_local const volatile int *interrupt;
 
-int64_t slu_now(void)
+static inline int64_t read_clock(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return now.tv_sec * SLUICE_S(1) + now.tv_nsec;
+}
+
+int64_t slu_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t slu_tick(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 int64_t slu_after(int64_t relative)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "buffer/batch.h"
+#include "buffer/quick.h"
 #include "connect/address.h"
 #include "engine/engine.h"
 #include "memory/mr.h"
@@ -345,38 +346,78 @@ int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action
     return error;
 }
 
-/* A blocking call posts a batch of its own, and ends it before it returns. */
-int sluice_buffer_submit(struct sluice_buffer_service *service,
-                         const struct sluice_buffer_action *actions, uint32_t count,
-                         int64_t deadline, struct sluice_completion *completions)
+/* Waits for a batch of a blocking call, and ends it. */
+static int finish(struct slu_batch *batch, const struct sluice_buffer_action *actions,
+                  struct sluice_completion *completions)
 {
-    SLU_UNCANCELLED_BLOCK;
-    SLU_KEEP_ERRNO;
-    struct slu_batch batch = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .service = service, .count = count};
+    int error;
+
+    if (slu_batch_wait(batch, SLUICE_FOREVER, false) == -EINTR)
+        slu_batch_cancel(batch, &slu_ending_interrupted);
+    for (uint32_t i = 0; i < batch->count && completions != NULL; i++)
+        completions[i] = batch->works[i].result;
+    error = slu_batch_conclude(batch);
+    if (error == 0 && batch->count == 1)
+        slu_quick_learn(batch, &actions[0]);
+    slu_batch_end(batch);
+    return error;
+}
+
+static int submit(struct sluice_buffer_service *service, struct slu_batch *batch,
+                  const struct sluice_buffer_action *actions, uint32_t count, int64_t deadline,
+                  struct sluice_completion *completions)
+{
     int64_t until = slu_after(deadline < 0 ? 0 : deadline);
     int error = slu_buffer_check_call(service, actions, count, deadline);
 
     if (error < 0 || count == 0)
         return error;
-    error = slu_batch_prepare(&batch, actions);
-    if (error == 0) {
-        slu_batch_post(&batch, until);
-        if (slu_batch_wait(&batch, SLUICE_FOREVER, false) == -EINTR)
-            slu_batch_cancel(&batch, &slu_ending_interrupted);
-        for (uint32_t i = 0; i < count && completions != NULL; i++)
-            completions[i] = batch.works[i].result;
-        error = slu_batch_conclude(&batch);
+    *batch =
+        (struct slu_batch){.lock = PTHREAD_MUTEX_INITIALIZER, .service = service, .count = count};
+    error = slu_batch_prepare(batch, actions);
+    if (error < 0) {
+        slu_batch_end(batch);
+        return error;
     }
-    slu_batch_end(&batch);
-    return error;
+    slu_batch_post(batch, until);
+    return finish(batch, actions, completions);
+}
+
+/* Does what the fast path has left: all of it if left is -EAGAIN. */
+static SLU_COLD int submit_rest(struct sluice_buffer_service *service, struct slu_batch *batch,
+                                const struct sluice_buffer_action *actions, uint32_t count,
+                                int64_t deadline, struct sluice_completion *completions, int left)
+{
+    SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
+
+    return left == 0 ? finish(batch, actions, completions)
+                     : submit(service, batch, actions, count, deadline, completions);
+}
+
+/* A blocking call posts a batch of its own, and ends it before it returns. */
+int sluice_buffer_submit(struct sluice_buffer_service *service,
+                         const struct sluice_buffer_action *actions, uint32_t count,
+                         int64_t deadline, struct sluice_completion *completions)
+{
+    struct slu_batch batch;
+    int result = -EAGAIN;
+
+    if (count == 1 && actions != NULL && slu_is_buffer_service(service))
+        result = slu_quick_move(service, &batch, actions, deadline);
+    if (SLU_UNLIKELY(result != 1))
+        return submit_rest(service, &batch, actions, count, deadline, completions, result);
+    if (completions != NULL)
+        completions[0] = (struct sluice_completion){.opcode = actions[0].opcode,
+                                                    .user_data = actions[0].user_data,
+                                                    .bytes = actions[0].length};
+    return 0;
 }
 
 int sluice_buffer_read_into(struct sluice_buffer_service *service,
                             const struct sluice_buffer_handle *handle, uint64_t offset,
                             struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline)
 {
-    SLU_UNCANCELLED_BLOCK;
     const struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
                                                 .handle = handle,
                                                 .offset = offset,
@@ -392,7 +433,6 @@ int sluice_buffer_write_from(struct sluice_buffer_service *service,
                              struct sluice_mr *mr, const void *addr, uint64_t length,
                              int64_t deadline)
 {
-    SLU_UNCANCELLED_BLOCK;
     const struct sluice_buffer_action action = {.opcode = SLUICE_OP_WRITE,
                                                 .handle = handle,
                                                 .offset = offset,

@@ -29,6 +29,8 @@ struct slu_batch;
 
 /* Pieces of one work in flight: enough to keep a link busy, and few for other works to wait for. */
 #define SLU_PIECES 4
+/* The longest piece. */
+#define SLU_PIECE_BYTES (UINT64_C(64) << 20)
 
 /* The layout of the bytes of an action in blocks, within the memory of each side. */
 struct slu_work_blocks {

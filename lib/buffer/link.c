@@ -19,6 +19,12 @@ static struct slu_link **bucket_of(struct sluice_buffer_service *service,
     return &service->links[name->owner[0] % SLU_LINK_BUCKETS];
 }
 
+bool slu_link_leads_to(const struct slu_link *link, const struct slu_buffer_name *name)
+{
+    return memcmp(link->name.owner, name->owner, sizeof name->owner) == 0 &&
+           memcmp(link->name.key, name->key, sizeof name->key) == 0;
+}
+
 /* Returns the link, held, or NULL. The lock of the service is held. */
 static struct slu_link *find(struct sluice_buffer_service *service,
                              const struct slu_buffer_domain *domain,
@@ -26,9 +32,7 @@ static struct slu_link *find(struct sluice_buffer_service *service,
 {
     struct slu_link *link = *bucket_of(service, name);
 
-    while (link != NULL && (link->domain != domain ||
-                            memcmp(link->name.owner, name->owner, sizeof name->owner) != 0 ||
-                            memcmp(link->name.key, name->key, sizeof name->key) != 0))
+    while (link != NULL && (link->domain != domain || !slu_link_leads_to(link, name)))
         link = link->next;
     if (link != NULL)
         link->holds++;
@@ -42,14 +46,42 @@ static void free_link(struct slu_link *link)
     free(link);
 }
 
-static struct slu_link *make(struct sluice_buffer_service *service,
-                             struct slu_buffer_domain *domain, const struct slu_buffer_name *name)
+/* Keeps a link that is in no bucket for reuse: a fast call may still hold its lock. */
+static void put_aside(struct sluice_buffer_service *service, struct slu_link *link)
 {
-    struct slu_link *link = calloc(1, sizeof *link);
+    slu_proof_forget(link->name.key, sizeof link->name.key);
+    pthread_mutex_lock(&service->lock);
+    link->next = service->ended;
+    service->ended = link;
+    pthread_mutex_unlock(&service->lock);
+}
 
+/* Returns a link that has nothing but its lock. */
+static struct slu_link *take_empty(struct sluice_buffer_service *service)
+{
+    struct slu_link *link;
+
+    pthread_mutex_lock(&service->lock);
+    link = service->ended;
+    if (link != NULL)
+        service->ended = link->next;
+    pthread_mutex_unlock(&service->lock);
+    if (link != NULL)
+        return link;
+    link = calloc(1, sizeof *link);
     if (link == NULL)
         return slu_fail_null(ENOMEM, "no memory for a connection to the owner of a buffer");
     pthread_mutex_init(&link->lock, NULL);
+    return link;
+}
+
+static struct slu_link *make(struct sluice_buffer_service *service,
+                             struct slu_buffer_domain *domain, const struct slu_buffer_name *name)
+{
+    struct slu_link *link = take_empty(service);
+
+    if (link == NULL)
+        return NULL;
     link->service = service;
     link->domain = domain;
     link->name = *name;
@@ -70,12 +102,20 @@ struct slu_link *slu_link_find(struct sluice_buffer_service *service,
 }
 
 /*
- * Returns whether an unused link has a connection that works. No thread can get the link meanwhile,
- * so its lock is not needed.
+ * Returns whether a link is used, or has a connection that works. If it is not, no fast call uses
+ * it any more. The lock of the service is held, so the lock of the link must not be waited for.
  */
 static bool is_of_use(struct slu_link *link)
 {
-    return link->state == SLU_LINK_UP && sluice_channel_state(link->channel) == SLUICE_STATE_READY;
+    bool works;
+
+    if (link->holds > 0 || pthread_mutex_trylock(&link->lock) != 0)
+        return true;
+    works = link->state == SLU_LINK_UP && sluice_channel_state(link->channel) == SLUICE_STATE_READY;
+    if (!works)
+        slu_proof_forget(link->known, sizeof link->known);
+    pthread_mutex_unlock(&link->lock);
+    return works;
 }
 
 /*
@@ -90,7 +130,7 @@ static struct slu_link *take_useless(struct sluice_buffer_service *service)
         for (struct slu_link **at = &service->links[i]; *at != NULL;) {
             struct slu_link *link = *at;
 
-            if (link->holds > 0 || is_of_use(link)) {
+            if (is_of_use(link)) {
                 at = &link->next;
                 continue;
             }
@@ -102,14 +142,28 @@ static struct slu_link *take_useless(struct sluice_buffer_service *service)
     return taken;
 }
 
-static void end_list(struct slu_link *link)
+/* Ends the connection of a link that nothing uses. */
+static void end_link(struct sluice_buffer_service *service, struct slu_link *link)
+{
+    if (link->channel != NULL)
+        sluice_channel_close(link->channel);
+    if (link->waiter != NULL)
+        slu_waiter_put(service, link->waiter);
+    link->channel = NULL;
+    link->waiter = NULL;
+    link->state = SLU_LINK_APART;
+    link->error = 0;
+    link->dials = 0;
+    link->asked = 0;
+}
+
+static void end_list(struct sluice_buffer_service *service, struct slu_link *link)
 {
     while (link != NULL) {
         struct slu_link *next = link->next;
 
-        if (link->channel != NULL)
-            sluice_channel_close(link->channel);
-        free_link(link);
+        end_link(service, link);
+        put_aside(service, link);
         link = next;
     }
 }
@@ -137,10 +191,10 @@ static struct slu_link *get_new(struct sluice_buffer_service *service,
     }
     pthread_mutex_unlock(&service->lock);
     slu_releases_resume();
-    end_list(useless);
+    end_list(service, useless);
     if (link == NULL)
         return made;
-    free_link(made);
+    put_aside(service, made);
     return link;
 }
 
@@ -150,6 +204,13 @@ struct slu_link *slu_link_get(struct sluice_buffer_service *service,
     struct slu_link *link = slu_link_find(service, domain, name);
 
     return link != NULL ? link : get_new(service, domain, name);
+}
+
+void slu_link_hold(struct slu_link *link)
+{
+    pthread_mutex_lock(&link->service->lock);
+    link->holds++;
+    pthread_mutex_unlock(&link->service->lock);
 }
 
 void slu_link_put(struct slu_link *link)
@@ -217,7 +278,14 @@ void slu_links_end(struct sluice_buffer_service *service)
     say_goodbye(service);
     begin_to_end(service);
     for (uint32_t i = 0; i < SLU_LINK_BUCKETS; i++) {
-        end_list(service->links[i]);
+        end_list(service, service->links[i]);
         service->links[i] = NULL;
+    }
+    while (service->ended != NULL) {
+        struct slu_link *link = service->ended;
+
+        service->ended = link->next;
+        slu_proof_forget(link->known, sizeof link->known);
+        free_link(link);
     }
 }

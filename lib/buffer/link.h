@@ -23,6 +23,14 @@ struct slu_group;
 
 enum slu_link_state { SLU_LINK_APART, SLU_LINK_DIALING, SLU_LINK_UP };
 
+/* A handle that was used on a link, decoded; length is 0 in an empty entry. */
+#define SLU_LINK_KNOWN 4
+struct slu_link_known {
+    struct sluice_buffer_handle handle;
+    uint64_t id, addr, length;
+    uint32_t access, rkey;
+};
+
 struct slu_link {
     struct slu_link *next; /* in its bucket; like holds under the lock of the service */
     uint32_t holds;
@@ -40,7 +48,10 @@ struct slu_link {
     int error;      /* of the last dial, negative; 0: it connected */
     char why[SLU_LINK_TEXT];
     uint32_t group_count;
-    struct slu_group *groups; /* groups that wait for the link */
+    struct slu_group *groups;                    /* groups that wait for the link */
+    struct slu_link_known known[SLU_LINK_KNOWN]; /* this and the next two: see quick.c */
+    struct slu_waiter *waiter;
+    uint32_t quick;
 };
 
 /*
@@ -66,7 +77,11 @@ struct slu_link *slu_link_get(struct sluice_buffer_service *service,
 struct slu_link *slu_link_find(struct sluice_buffer_service *service,
                                const struct slu_buffer_domain *domain,
                                const struct slu_buffer_name *name);
+/* Holds a link that the caller knows to exist, and puts it back. */
+void slu_link_hold(struct slu_link *link);
 void slu_link_put(struct slu_link *link);
+/* Returns whether the link is that to the owner of a buffer. */
+bool slu_link_leads_to(const struct slu_link *link, const struct slu_buffer_name *name);
 
 /*
  * Wakes the batches that sleep on the link, except that of teller (NULL: all), because something

@@ -16,6 +16,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/posted.c \
 	%D%/publish.c \
 	%D%/query.c \
+	%D%/quick.c \
+	%D%/quick.h \
 	%D%/serve.c \
 	%D%/service.c \
 	%D%/service.h \

@@ -10,6 +10,7 @@
 #include "endpoint/endpoint.h"
 
 #define SLU_BUFFER_OWNER_BYTES 16
+#define SLU_BUFFER_OWNER_AT 8 /* in a handle */
 #define SLU_BUFFER_KEY_BYTES 32
 #define SLU_BUFFER_ADDRESSES 4
 

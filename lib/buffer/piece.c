@@ -15,8 +15,6 @@
 #include "buffer/batch.h"
 #include "channel/channel.h"
 
-#define PIECE_BYTES (UINT64_C(64) << 20)
-
 /* Returns the bytes of the smallest unit of whole blocks on both sides; 0: there is none. */
 static uint64_t common_unit(const struct sluice_layout *local, const struct sluice_layout *remote)
 {
@@ -64,7 +62,7 @@ int slu_piece_blocks(struct slu_work *work, const struct sluice_blocks *blocks,
 
 static uint64_t most_of(const struct slu_work *work)
 {
-    return slu_least(slu_least(work->length - work->posted, PIECE_BYTES),
+    return slu_least(slu_least(work->length - work->posted, SLU_PIECE_BYTES),
                      work->group->link->max_message);
 }
 
@@ -128,7 +126,7 @@ static uint64_t units_of(const struct slu_work *work)
     if (unit == 0 || work->posted % unit != 0)
         return 0;
     share = (share > 0 ? share : 1) / cost_of(work);
-    return slu_least(share, slu_least(left, PIECE_BYTES) / unit);
+    return slu_least(share, slu_least(left, SLU_PIECE_BYTES) / unit);
 }
 
 /*

@@ -67,6 +67,8 @@ struct sluice_buffer_service {
     pthread_t thread;
     int event; /* wakes the thread */
     atomic_bool ends;
+    /* The link that was used last, by the first byte of its owner: see quick.c. */
+    _Atomic(struct slu_link *) quick[SLU_LINK_BUCKETS];
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t dialed;
     uint32_t dialers; /* number of dialing threads */
@@ -76,6 +78,7 @@ struct sluice_buffer_service {
     struct sluice_buffer_batch *batches; /* of the program */
     struct slu_waiter *waiters;          /* unused */
     struct slu_link *links[SLU_LINK_BUCKETS];
+    struct slu_link *ended; /* links that are not in use, for reuse: see quick.c */
     struct slu_buffer_known known[SLU_BUFFER_KNOWN];
 };
 

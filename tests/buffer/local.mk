@@ -7,6 +7,7 @@ test_programs += \
 	tests/test_buffer_cancel \
 	tests/test_buffer_hold \
 	tests/test_buffer_owners \
+	tests/test_buffer_quick \
 	tests/test_buffer_region
 
 tests_test_buffer_SOURCES = \
@@ -29,6 +30,9 @@ tests_test_buffer_hold_SOURCES = \
 tests_test_buffer_owners_SOURCES = \
 	%D%/silent.h \
 	%D%/test_buffer_owners.c
+tests_test_buffer_quick_SOURCES = \
+	%D%/service.h \
+	%D%/test_buffer_quick.c
 tests_test_buffer_region_SOURCES = \
 	%D%/handle.h \
 	%D%/service.h \

@@ -31,6 +31,20 @@ int slu_submit_read(struct slu_engine *engine, const struct sluice_sge *sges, ui
                     const struct sluice_remote_mr *remote, int64_t deadline, uint32_t peer);
 int slu_submit_receive(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
                        int64_t deadline, struct sluice_completion *completion, uint32_t peer);
+/*
+ * A read or write that is posted to peer 0 and polled for once, for a caller that must not wait
+ * here. Returns 1 if it succeeded, or 0 if it goes on: a poll then returns its completion, with
+ * that user data. Returns -EAGAIN without a text if it cannot be posted now. The caller has checked
+ * the memory, and looks after other requests of the engine: this checks no clock.
+ */
+struct slu_attempt {
+    uint32_t opcode;
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+    int64_t deadline;
+    uint64_t user_data;
+};
+int slu_attempt(struct slu_engine *engine, const struct slu_attempt *attempt);
 /* Posts the longest prefix of the requests for which there is room. Returns its length. */
 int slu_post(struct slu_engine *engine, const struct sluice_request *requests, uint32_t count,
              int64_t deadline, struct sluice_handle *handles);

@@ -386,6 +386,76 @@ int slu_submit_read(struct slu_engine *engine, const struct sluice_sge *sges, ui
                : slu_no_remote(SLUICE_OP_READ);
 }
 
+/*
+ * Turns an attempt that did not complete at once into a request of the program, whose result a poll
+ * returns. wc and result_of are as in finish_late().
+ */
+static SLU_COLD int keep_attempt(struct slu_engine *engine, struct slu_ring *ring,
+                                 const struct slu_wc *wc, int result_of,
+                                 const struct slu_attempt *attempt)
+{
+    uint64_t id = ring->next - SLU_ID_STEP;
+    struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
+    struct slu_entry *entry = slu_ring_entry(ring, id);
+
+    slu_find_place(engine, SLU_SEND_QUEUE);
+    slu_count_taken(engine, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, 1);
+    engine->cq_free[SLU_SEND_QUEUE]--;
+    peer->free[SLU_SEND_QUEUE]--;
+    entry->owner = SLU_OWNER_PROGRAM;
+    entry->opcode = (uint8_t)attempt->opcode;
+    entry->course = SLU_PLAIN_COURSE;
+    entry->user_data = attempt->user_data;
+    entry->time = attempt->deadline;
+    entry->deadline = slu_after(attempt->deadline);
+    slu_note_deadline(engine, entry->deadline);
+    if (wc == NULL)
+        slu_post_refused(engine, peer, entry, result_of);
+    else if (result_of != 0)
+        slu_take_batch(engine, wc, result_of);
+    slu_engine_leave(engine);
+    return 0;
+}
+
+int slu_attempt(struct slu_engine *engine, const struct slu_attempt *attempt)
+{
+    struct slu_peer *peer = &engine->peers[0];
+    struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
+    const struct sluice_sge *sge = &attempt->sge;
+    struct slu_send_wr wr, *bad;
+    struct slu_entry *entry;
+    struct slu_wc wc;
+    int refused, polled;
+    uint64_t id = ring->next;
+
+    if (SLU_UNLIKELY(attempt->deadline <= 0 || engine->scope.open ||
+                     !is_ready(engine, peer, SLU_SEND_QUEUE, sge->length, &attempt->remote)))
+        return -EAGAIN;
+    entry = take_entry(engine, ring, id, sge, 1, sge->length);
+    wr.next = NULL;
+    wr.id = id;
+    wr.opcode = attempt->opcode;
+    wr.flags = SLU_SIGNALED | SLU_WAITED;
+    wr.immediate = 0;
+    wr.sge_count = 1;
+    wr.sges = sge;
+    wr.remote_addr = attempt->remote.addr;
+    wr.rkey = attempt->remote.rkey;
+    slu_engine_enter(engine);
+    SLU_PROBE2(post, engine, id);
+    refused = engine->transport->post_send(peer->qp, &wr, &bad);
+    if (SLU_UNLIKELY(refused < 0))
+        return keep_attempt(engine, ring, NULL, refused, attempt);
+    if (SLU_UNLIKELY(!ends_at_once(engine, ring, id, entry, &wc, &polled)))
+        return keep_attempt(engine, ring, &wc, polled, attempt);
+    peer->counts.requests[attempt->opcode]++;
+    peer->counts.bytes[attempt->opcode] += sge->length;
+    SLU_PROBE5(completion, engine, id, attempt->opcode, (uint64_t)sge->length,
+               SLUICE_STATUS_SUCCESS);
+    slu_engine_leave(engine);
+    return 1;
+}
+
 static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct sluice_sge *sges,
                                      const uint32_t sge_count, int64_t deadline,
                                      struct sluice_completion *completion, uint32_t index)
