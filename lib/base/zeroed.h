@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory of zeros for rings and tables. The kernel gives a page of it when it is first touched, so
- * a large ring costs what is used of it, whatever its depth.
+ * a large ring costs what is used of it, whatever its depth. At most 512 KiB of what was freed are
+ * kept for the next allocations.
  */
 #ifndef SLU_ZEROED_H
 #define SLU_ZEROED_H

@@ -295,7 +295,7 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
         drop(acceptor, conn);
     conn->talk = talk;
     conn->since = now;
-    conn->known = conn->begun = conn->spoke = false;
+    conn->known = conn->begun = conn->spoke = conn->answered = false;
     conn->is_unix = acceptor->is_unix[listener];
     conn->stage = 0;
     acceptor->count++;

@@ -22,6 +22,7 @@ struct slu_pending_conn {
     bool spoke;    /* it has sent all that can be sent without a proof */
     bool begun;    /* it began with the magic, which later bytes may overwrite in talk */
     bool is_unix;  /* it came over a Unix socket */
+    bool answered; /* of the user */
     uint8_t stage; /* of the user; 0 at first */
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Connecting. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/absence.c \
 	%D%/acceptor.c \
 	%D%/acceptor.h \
 	%D%/address.c \

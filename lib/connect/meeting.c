@@ -39,9 +39,6 @@
  * does.
  */
 #define FULL_PAUSE_TIME SLUICE_MS(1)
-/* How long a peer that was never reached may be absent, or away, before it is lost. */
-#define ABSENT_TIME SLUICE_S(5)
-#define AWAY_TIME SLUICE_S(60)
 
 #define SAID_BYTES (SLU_HELLO_BYTES + SLU_ANSWER_BYTES)
 
@@ -190,10 +187,10 @@ static enum slu_meeting_state check_guest(struct slu_meeting *meeting, struct sl
 
     slu_hello_read(guest->talk.bytes, &hello);
     if (hello.own != meeting->peer.number ||
-        !is_in_place(meeting, guest->talk.fd, guest->is_unix) ||
+        (!guest->answered && !is_in_place(meeting, guest->talk.fd, guest->is_unix)) ||
         !is_proven(meeting, &guest->talk, SLU_PROOF_DIALER, false) ||
-        slu_stream_ended(guest->talk.fd) ||
-        !send_proof(meeting, &guest->talk, SLU_PROOF_ACCEPTOR, false)) {
+        (!guest->answered && (slu_stream_ended(guest->talk.fd) ||
+                              !send_proof(meeting, &guest->talk, SLU_PROOF_ACCEPTOR, false)))) {
         slu_log(SLUICE_LOG_DEBUG, "dropped a connection that is not from the peer");
         drop(meeting, &guest->talk);
         return SLU_MEETING_ON;
@@ -224,19 +221,39 @@ static struct slu_guest *find_guest_place(struct slu_meeting *meeting)
     return first;
 }
 
+bool slu_meeting_prove_early(const struct slu_meeting *meeting, const struct slu_pending_conn *conn,
+                             uint8_t proof[SLU_PROOF_BYTES])
+{
+    struct slu_hello hello;
+
+    if (!meeting->known || meeting->leads)
+        return false;
+    slu_hello_read(conn->talk.bytes, &hello);
+    if (hello.own != meeting->peer.number || !is_in_place(meeting, conn->talk.fd, conn->is_unix))
+        return false;
+    slu_greeting_prove(conn->talk.bytes, SLU_PROOF_ACCEPTOR, &meeting->peer.side, &meeting->own,
+                       proof);
+    return true;
+}
+
 enum slu_meeting_state slu_meeting_welcome(struct slu_meeting *meeting,
                                            const struct slu_pending_conn *conn, int *fd)
 {
     struct slu_guest *guest = find_guest_place(meeting);
+    enum slu_meeting_state state = SLU_MEETING_ON;
 
-    *guest = (struct slu_guest){.talk = conn->talk, .since = slu_now(), .is_unix = conn->is_unix};
+    *guest = (struct slu_guest){.talk = conn->talk,
+                                .since = slu_now(),
+                                .is_unix = conn->is_unix,
+                                .answered = conn->answered};
+    if (meeting->known)
+        state = check_guest(meeting, guest, fd);
     /* The acceptor has added it to the set. */
-    if (watch(meeting, EPOLL_CTL_MOD, guest->talk.fd, EPOLLIN,
-              SLU_MEETING_ADDRESSES + (uint32_t)(guest - meeting->guests)) != 0) {
+    if (state == SLU_MEETING_ON && guest->talk.fd >= 0 &&
+        watch(meeting, EPOLL_CTL_MOD, guest->talk.fd, EPOLLIN,
+              SLU_MEETING_ADDRESSES + (uint32_t)(guest - meeting->guests)) != 0)
         drop(meeting, &guest->talk);
-        return SLU_MEETING_ON;
-    }
-    return meeting->known ? check_guest(meeting, guest, fd) : SLU_MEETING_ON;
+    return state;
 }
 
 static enum slu_meeting_state receive_guest(struct slu_meeting *meeting, struct slu_guest *guest,
@@ -317,16 +334,27 @@ static enum slu_outcome outcome_of(struct slu_meeting *meeting, int error)
     return SLU_OUTCOME_AWAY;
 }
 
-static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt)
+/* Ends an attempt that has reached another process than the peer. */
+static bool has_reached(struct slu_meeting *meeting, struct slu_attempt *attempt)
+{
+    if (is_in_place(meeting, attempt->talk.fd, meeting->near))
+        return true;
+    slu_log(SLUICE_LOG_INFO, "another process listens at an address of a peer");
+    end_attempt(meeting, attempt, SLU_OUTCOME_REFUSED);
+    return false;
+}
+
+/*
+ * Sends the hello and adds the socket to the set, or changes it there. A near peer answers while
+ * its process is looked up; it gets no proof before that.
+ */
+static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt, int what)
 {
     struct slu_hello hello = {meeting->peer.number, meeting->number};
     int fd = attempt->talk.fd;
 
-    if (!is_in_place(meeting, fd, meeting->near)) {
-        slu_log(SLUICE_LOG_INFO, "another process listens at an address of a peer");
-        end_attempt(meeting, attempt, SLU_OUTCOME_REFUSED);
+    if (!meeting->near && !has_reached(meeting, attempt))
         return;
-    }
     attempt->talk.got = attempt->talk.want = SLU_HELLO_BYTES;
     if (slu_hello_make(&hello, meeting->peer.side.key, attempt->talk.bytes) < 0 ||
         !slu_talk_say(&attempt->talk, attempt->talk.bytes, SLU_HELLO_BYTES)) {
@@ -335,7 +363,29 @@ static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt)
     }
     attempt->state = SLU_ATTEMPT_ASKING;
     attempt->talk.want += SLU_DENIAL_BYTES;
-    watch(meeting, EPOLL_CTL_MOD, fd, EPOLLIN, (uint32_t)(attempt - meeting->attempts));
+    if (meeting->near && !has_reached(meeting, attempt))
+        return;
+    if (watch(meeting, what, fd, EPOLLIN, (uint32_t)(attempt - meeting->attempts)) != 0)
+        end_attempt(meeting, attempt, SLU_OUTCOME_UNSURE);
+}
+
+/*
+ * Sends our proof. If we lead, and the proof of the acceptor has come with its answer, our choice
+ * goes with it.
+ */
+static bool prove_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt)
+{
+    struct slu_talk *talk = &attempt->talk;
+    uint8_t proofs[2 * SLU_PROOF_BYTES];
+
+    talk->want += SLU_PROOF_BYTES;
+    slu_greeting_prove(talk->bytes, SLU_PROOF_DIALER, &meeting->own, &meeting->peer.side, proofs);
+    attempt->chosen = meeting->leads && slu_talk_receive(talk) == SLU_TALK_WHOLE &&
+                      is_proven(meeting, talk, SLU_PROOF_ACCEPTOR, true);
+    if (attempt->chosen)
+        slu_greeting_prove(talk->bytes, SLU_PROOF_CHOICE, &meeting->own, &meeting->peer.side,
+                           proofs + SLU_PROOF_BYTES);
+    return slu_talk_say(talk, proofs, attempt->chosen ? sizeof proofs : SLU_PROOF_BYTES);
 }
 
 /* Handles the first 16 bytes of the answer, or all of it. */
@@ -350,14 +400,13 @@ static void receive_answer(struct slu_meeting *meeting, struct slu_attempt *atte
     } else if (talk->want < SAID_BYTES) {
         talk->want = SAID_BYTES;
     } else if (!slu_answer_proves(talk->bytes, meeting->peer.side.key) ||
-               !send_proof(meeting, talk, SLU_PROOF_DIALER, true)) {
+               !prove_attempt(meeting, attempt)) {
         end_attempt(meeting, attempt, SLU_OUTCOME_HUNG_UP);
     } else {
         meeting->reached = true;
         attempt->state = SLU_ATTEMPT_STANDING;
         attempt->since = slu_now();
         attempt->failures = 0;
-        talk->want += SLU_PROOF_BYTES;
     }
 }
 
@@ -370,8 +419,9 @@ static enum slu_meeting_state receive_attempt(struct slu_meeting *meeting,
     while (talk->fd >= 0 && (state = slu_talk_receive(talk)) == SLU_TALK_WHOLE) {
         if (attempt->state == SLU_ATTEMPT_ASKING) {
             receive_answer(meeting, attempt);
-        } else if (is_proven(meeting, talk, SLU_PROOF_ACCEPTOR, true) &&
-                   (!meeting->leads || send_proof(meeting, talk, SLU_PROOF_CHOICE, true))) {
+        } else if (attempt->chosen ||
+                   (is_proven(meeting, talk, SLU_PROOF_ACCEPTOR, true) &&
+                    (!meeting->leads || send_proof(meeting, talk, SLU_PROOF_CHOICE, true)))) {
             return take(meeting, talk, fd);
         } else {
             end_attempt(meeting, attempt, SLU_OUTCOME_HUNG_UP);
@@ -398,7 +448,7 @@ static void connected(struct slu_meeting *meeting, struct slu_attempt *attempt)
     if (error != 0)
         end_attempt(meeting, attempt, outcome_of(meeting, error));
     else if (!is_connecting(attempt->talk.fd))
-        send_hello(meeting, attempt);
+        send_hello(meeting, attempt, EPOLL_CTL_MOD);
 }
 
 static void begin_attempt(struct slu_meeting *meeting, struct slu_attempt *attempt, int64_t now)
@@ -419,10 +469,11 @@ static void begin_attempt(struct slu_meeting *meeting, struct slu_attempt *attem
     }
     attempt->talk = (struct slu_talk){.fd = fd};
     attempt->state = SLU_ATTEMPT_CONNECTING;
-    if (watch(meeting, EPOLL_CTL_ADD, fd, EPOLLOUT, (uint32_t)(attempt - meeting->attempts)) != 0)
+    if (here)
+        send_hello(meeting, attempt, EPOLL_CTL_ADD);
+    else if (watch(meeting, EPOLL_CTL_ADD, fd, EPOLLOUT, (uint32_t)(attempt - meeting->attempts)) !=
+             0)
         end_attempt(meeting, attempt, SLU_OUTCOME_UNSURE);
-    else if (here)
-        send_hello(meeting, attempt);
 }
 
 enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t slot, int *fd)
@@ -442,57 +493,7 @@ enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t s
     return SLU_MEETING_ON;
 }
 
-/* Judging. */
-
-static bool has_guest(const struct slu_meeting *meeting)
-{
-    for (uint32_t i = 0; i < SLU_MEETING_GUESTS; i++)
-        if (meeting->guests[i].talk.fd >= 0)
-            return true;
-    return false;
-}
-
-static void note_time(int64_t *since, bool on, int64_t now)
-{
-    if (!on)
-        *since = 0;
-    else if (*since == 0)
-        *since = now;
-}
-
-static bool has_passed(int64_t since, int64_t time, int64_t now, int64_t *next)
-{
-    if (since == 0)
-        return false;
-    if (now - since < time && since + time < *next)
-        *next = since + time;
-    return now - since >= time;
-}
-
-/* Tells whether the peer is lost. */
-static bool is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next)
-{
-    bool refused = meeting->attempt_count > 0, absent = !refused;
-    bool unsure = has_guest(meeting), unreached = false;
-
-    for (uint32_t i = 0; i < meeting->attempt_count; i++) {
-        const struct slu_attempt *attempt = &meeting->attempts[i];
-        enum slu_outcome outcome = attempt->outcome;
-
-        /* An address that is being dialed again refused earlier, and the peer may have come. */
-        refused &= outcome == SLU_OUTCOME_REFUSED && attempt->state == SLU_ATTEMPT_NONE;
-        absent |= outcome == SLU_OUTCOME_REFUSED || outcome == SLU_OUTCOME_HUNG_UP;
-        unreached |= outcome == SLU_OUTCOME_AWAY;
-        unsure |= outcome == SLU_OUTCOME_NONE || outcome == SLU_OUTCOME_UNSURE ||
-                  attempt->state == SLU_ATTEMPT_STANDING;
-    }
-    note_time(&meeting->absent_since, absent && !unreached && !unsure, now);
-    note_time(&meeting->away_since, !unsure, now);
-    if (refused && !unsure && (meeting->near || meeting->reached))
-        return true;
-    return has_passed(meeting->absent_since, ABSENT_TIME, now, next) ||
-           has_passed(meeting->away_since, AWAY_TIME, now, next);
-}
+/* Time. */
 
 /* Tells whether attempts that have reached the peer hold up all others. */
 static bool is_standing(const struct slu_meeting *meeting, int64_t now)
@@ -547,7 +548,7 @@ enum slu_meeting_state slu_meeting_tick(struct slu_meeting *meeting, int64_t now
     meeting->fresh = false;
     for (uint32_t i = 0; i < meeting->attempt_count; i++)
         tend_attempt(meeting, &meeting->attempts[i], now, next);
-    if (!is_lost(meeting, now, next))
+    if (!slu_meeting_is_lost(meeting, now, next))
         return SLU_MEETING_ON;
     slu_meeting_end(meeting);
     return SLU_MEETING_LOST;

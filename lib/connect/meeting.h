@@ -3,7 +3,8 @@
  * Lets two sides that know each other's endpoint end up with exactly one connection. One of them
  * leads and dials at once; the other one dials FOLLOW_TIME later, in case the first cannot dial it.
  * The leading side takes the first connection over which both sides have proven themselves, and
- * closes all others. greeting.h describes the messages.
+ * closes all others. greeting.h describes the messages. If the side that follows knows its peer
+ * when the hello comes, they are three: hello; challenge and proof; proof and choice.
  *
  * Near processes connect only over a Unix socket, and each checks what the kernel says about the
  * other. A peer of another network is never accepted at an address of this one. If the network of
@@ -50,6 +51,7 @@ struct slu_attempt {
     struct slu_talk talk;
     enum slu_attempt_state state;
     enum slu_outcome outcome; /* of the last attempt */
+    bool chosen;              /* both proofs are exchanged, and the choice of a leader is sent */
     uint32_t failures;
     uint32_t hang_ups; /* one after the other, each soon after it stood */
     int64_t since, next;
@@ -63,7 +65,8 @@ struct slu_guest {
     struct slu_talk talk; /* hello, challenge, the peer's proof, and then its choice */
     int64_t since;
     bool is_unix;
-    bool proven; /* with both keys; the own proof is sent, the peer's choice is due */
+    bool answered; /* the own proof is sent, before the peer's has come */
+    bool proven;   /* with both keys; the own proof is sent, the peer's choice is due */
 };
 
 struct slu_meeting_peer {
@@ -106,10 +109,18 @@ void slu_meeting_begin(struct slu_meeting *meeting, const struct slu_identity *o
                        const struct slu_meeting_peer *peer);
 /* Closes all sockets of the meeting. */
 void slu_meeting_end(struct slu_meeting *meeting);
+/* Tells whether the peer is lost (absence.c). Lowers *next to when it may be. */
+bool slu_meeting_is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next);
 /* Dials and judges. Lowers *next to when it is due again. */
 enum slu_meeting_state slu_meeting_tick(struct slu_meeting *meeting, int64_t now, int64_t *next,
                                         int *fd);
 enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t slot, int *fd);
+/*
+ * Makes the acceptor's proof for a connection whose hello is answered now, if it may go with the
+ * answer: the peer is known, leads, and is at the other end. Sets conn->answered when it is sent.
+ */
+bool slu_meeting_prove_early(const struct slu_meeting *meeting, const struct slu_pending_conn *conn,
+                             uint8_t proof[SLU_PROOF_BYTES]);
 /* Takes a socket over which hello, challenge and the peer's proof have been exchanged. */
 enum slu_meeting_state slu_meeting_welcome(struct slu_meeting *meeting,
                                            const struct slu_pending_conn *conn, int *fd);

@@ -40,9 +40,12 @@ static void close_fds(struct soft_cq *cq)
 
 static int open_fds(struct soft_cq *cq)
 {
+    /* One check of the standard streams is enough for all three. */
+    slu_fd_guard();
     cq->epoll = slu_fd_epoll();
     cq->event = slu_fd_event();
     cq->fd = slu_fd_epoll();
+    slu_fd_unguard();
     if (cq->epoll >= 0 && cq->event >= 0 && cq->fd >= 0 && add_to_fd(cq, cq->epoll) == 0 &&
         add_to_fd(cq, cq->event) == 0)
         return 0;

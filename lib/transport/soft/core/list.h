@@ -6,6 +6,8 @@
 #ifndef SLU_SOFT_LIST_H
 #define SLU_SOFT_LIST_H
 
+#include <stdint.h>
+
 /* The place of a member in a list. link is NULL while it is in none. */
 #define SOFT_PLACE(type)    \
     struct {                \
@@ -29,5 +31,15 @@
             (member)->place.next->place.link = (member)->place.link; \
         (member)->place.link = NULL;                                 \
     } while (0)
+
+/* A table of objects by small numbers, see slots.c; a free slot is NULL. */
+struct soft_slots {
+    void **items;
+    uint32_t size;
+    uint32_t hint; /* no free slot below */
+};
+
+int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
+void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 
 #endif

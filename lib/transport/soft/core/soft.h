@@ -73,13 +73,6 @@ struct soft_mr {
     uint32_t place;             /* of its word, while there are any */
 };
 
-/* A table of objects by small numbers; a free slot is NULL. */
-struct soft_slots {
-    void **items;
-    uint32_t size;
-    uint32_t hint; /* no free slot below */
-};
-
 /*
  * Facts that are logged at level info once for a context, whatever the number of peers concerned.
  */
@@ -295,6 +288,7 @@ struct soft_cq {
     atomic_uint armed;    /* a wake has to write to event */
     atomic_uint watch;    /* enum soft_watch */
     atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
+    atomic_bool opened;   /* a connection of it has carried frames, or can */
     _Atomic(struct soft_message *) inbox;
     struct soft_message *rest; /* messages that a turn left over, the oldest first */
     struct soft_pool *pool;    /* of its queue pairs, or NULL */
@@ -410,10 +404,6 @@ static inline enum sluice_log_level slu_soft_notice_level(struct soft_context *c
     return (atomic_fetch_or(&context->noticed, notice) & notice) == 0 ? SLUICE_LOG_INFO
                                                                       : SLUICE_LOG_DEBUG;
 }
-
-/* slots.c */
-int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
-void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 
 /* memory.c */
 /* Checks RLIMIT_FSIZE: extending a memfd beyond it raises SIGXFSZ, which kills the program. */

@@ -86,8 +86,10 @@ static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
     }
     cq->tick_activity = activity;
     start_ticking(helper, cq);
-    cq->looks_early = true;
-    helper->look_after = FIRST_LOOK;
+    /* A program that connects waits inside the library, and not for memory to change. */
+    cq->looks_early = atomic_load_explicit(&cq->opened, memory_order_relaxed);
+    if (cq->looks_early)
+        helper->look_after = FIRST_LOOK;
 }
 
 static void serve_slot(struct soft_helper *helper, uint32_t slot)

@@ -224,7 +224,6 @@ static void add_connection(struct news *news, struct soft_qp *qp, int fd)
         add_loss(news, qp);
         return;
     }
-    slu_stream_no_delay(fd);
     attach->fd = fd;
     add_news(news, &attach->message, qp, SOFT_ATTACH);
 }
@@ -298,15 +297,19 @@ static bool is_rare(const struct slu_acceptor *acceptor, const struct slu_pendin
     return known < KNOWN_MOST;
 }
 
-/* Answers a complete hello. */
+/* Answers a complete hello, and sends our proof as well if a meeting is under way. */
 static enum slu_received answer(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn,
                                 const struct soft_qp *qp)
 {
     struct slu_talk *talk = &conn->talk;
+    uint8_t *answered = talk->bytes + SLU_HELLO_BYTES;
     if (qp == NULL)
         return deny(talk);
-    if (slu_answer_make(talk->bytes, qp->nonce) < 0 ||
-        !slu_talk_say(talk, talk->bytes + SLU_HELLO_BYTES, SLU_ANSWER_BYTES))
+    if (slu_answer_make(talk->bytes, qp->nonce) < 0)
+        return SLU_RECEIVED_DROP;
+    conn->answered = qp->meeting != NULL &&
+                     slu_meeting_prove_early(qp->meeting, conn, answered + SLU_ANSWER_BYTES);
+    if (!slu_talk_say(talk, answered, SLU_ANSWER_BYTES + (conn->answered ? SLU_PROOF_BYTES : 0)))
         return SLU_RECEIVED_DROP;
     conn->spoke = true;
     conn->known = is_rare(acceptor, conn);

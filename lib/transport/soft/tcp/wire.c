@@ -17,6 +17,7 @@
 void slu_soft_tcp_opened(struct soft_tcp *tcp)
 {
     tcp->phase = PHASE_OPEN;
+    atomic_store_explicit(&slu_soft_cq_of(tcp->qp)->opened, true, memory_order_relaxed);
     if (tcp->qp->receives.posted != 0)
         slu_soft_tcp_urgent(tcp);
     slu_soft_tcp_push(tcp);
@@ -74,8 +75,10 @@ void slu_soft_tcp_attach(struct soft_message *message)
     }
     getsockopt(attach->fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
     tcp->is_unix = domain == AF_UNIX;
-    if (!tcp->is_unix)
+    if (!tcp->is_unix) {
+        slu_stream_no_delay(attach->fd);
         tune_loop(attach->fd);
+    }
     tcp->heard = slu_now();
     attach->fd = -1;
     drop_attach(attach);
