@@ -331,7 +331,7 @@ struct slu_transport {
      * rights of its own; access is at most that of the other. NULL: register the memory again
      * instead.
      */
-    int (*mr_part)(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
+    int (*mr_part)(struct slu_tpd *pd, struct slu_tmr *of, uint64_t offset, size_t length,
                    uint32_t access, struct slu_tmr **mr);
     /* Ends a region. On return no peer touches its memory any more. */
     void (*mr_deregister)(struct slu_tmr *mr);

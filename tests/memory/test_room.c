@@ -146,7 +146,8 @@ static void room_goes_away(struct rank *rank)
         return;
     }
     sides_open(&sides);
-    struct kept kept = {.pd = sides.pds[0], .length = 4096};
+    /* So large that the memory of a region is not kept for the next one. */
+    struct kept kept = {.pd = sides.pds[0], .length = 32768};
     keep_regions(&kept, 1);
     end_regions(&kept);
     set_used(128 * MIB - 2048);
@@ -154,7 +155,7 @@ static void room_goes_away(struct rank *rank)
     require(kept.count * kept.length <= 64 * MIB / CREDIT_PART, "%u regions", kept.count);
     end_regions(&kept);
     /* Freed memory is not room by itself: others may have taken it. */
-    require_null(sluice_mr_alloc(kept.pd, 4096, ACCESS_ALL), ENOMEM, NO_ROOM);
+    require_null(sluice_mr_alloc(kept.pd, kept.length, ACCESS_ALL), ENOMEM, NO_ROOM);
     set_used(64 * MIB);
     keep_regions(&kept, 1);
     require(kept.count == 1, "%s", sluice_last_error());
@@ -162,7 +163,7 @@ static void room_goes_away(struct rank *rank)
     set_used(128 * MIB - 2048);
     require_null(sluice_mr_alloc(kept.pd, 2 * MIB, ACCESS_ALL), ENOMEM, NO_ROOM);
     /* Small allocations use the room that a large one has found. */
-    require_null(sluice_mr_alloc(kept.pd, 4096, ACCESS_ALL), ENOMEM, NO_ROOM);
+    require_null(sluice_mr_alloc(kept.pd, kept.length, ACCESS_ALL), ENOMEM, NO_ROOM);
     sides_close(&sides);
     (void)rank;
 }

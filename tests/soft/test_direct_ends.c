@@ -129,6 +129,79 @@ TEST(many_regions_come_and_go)
     group_run(2, use_many, NULL, 100);
 }
 
+/* Returns the number of the file that is mapped there. */
+static unsigned long file_at(const void *addr)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    unsigned long start, end, file = 0, found = 0;
+    char line[512];
+
+    require(maps != NULL, "%s", strerror(errno));
+    while (found == 0 && fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &start, &end, &file) == 3 &&
+            start <= (uintptr_t)addr && (uintptr_t)addr < end)
+            found = file;
+    fclose(maps);
+    require(found != 0, "no file at %p", addr);
+    return found;
+}
+
+/* Rank 0 reads a new region of rank 1 so often; then it ends. Returns the number of its file. */
+static unsigned long read_and_end(struct end *end, int reads, struct sluice_remote_mr *remote)
+{
+    struct sluice_mr *mr = alloc(end, 4096, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS);
+    uint8_t *bytes = sluice_mr_addr(mr);
+    struct sluice_sge sge = own_sge(end, 0, 8);
+    unsigned long file = file_at(bytes);
+
+    value_check(bytes, 4096, 0);
+    memset(bytes, 0x5a, 4096);
+    *remote = share(end, mr);
+    for (int i = 0; end->rank->index == 0 && i < reads; i++) {
+        struct sluice_remote_mr part = slice(remote, 0, 8);
+
+        require_ok(sluice_channel_read(end->channel, &sge, 1, &part, DEADLINE));
+        value_check(end->mine, 8, 0x5a);
+    }
+    rank_barrier(end->rank);
+    require_ok(sluice_mr_deregister(mr));
+    return file;
+}
+
+/* Memory that no peer has mapped is that of the next region, whose key is another one. */
+static void use_again(struct rank *rank)
+{
+    struct end end;
+    struct sluice_remote_mr first, second, mapped_one, last, part;
+    unsigned long files[3];
+    struct sluice_sge sge;
+    int result;
+
+    end_open(&end, rank);
+    files[0] = read_and_end(&end, 1, &first);
+    files[1] = read_and_end(&end, 1, &second);
+    require(files[0] == files[1], "not the same memory: %lu, %lu", files[0], files[1]);
+    require(first.rkey != second.rkey, "key %#x again", first.rkey);
+    read_and_end(&end, 20, &mapped_one);
+    files[2] = read_and_end(&end, 1, &last);
+    if (rank->index == 1)
+        require(files[2] != files[0], "memory that a peer has mapped is used again");
+    sge = own_sge(&end, 0, 8);
+    part = slice(&second, 0, 8);
+    if (rank->index == 0) {
+        result = sluice_channel_read(end.channel, &sge, 1, &part, DEADLINE);
+        require(result < 0 && strstr(sluice_last_error(), "access"), "%d: %s", result,
+                sluice_last_error());
+    }
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(memory_without_mappings_of_peers_is_used_again)
+{
+    group_run(2, use_again, NULL, 60);
+}
+
 /* The end of a connection. */
 
 /* A side that has closed the channel owns its memory alone, whatever its peer does. */

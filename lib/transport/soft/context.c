@@ -142,6 +142,7 @@ static int open_context(const char *device, const struct sluice_context_attr *at
         goto destroy_keys;
     }
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->spares.lock, NULL);
     context->maps = slu_soft_probe_open();
     read_identity(context);
     set_limits(&context->base);
@@ -161,6 +162,8 @@ static void close_context(struct slu_tcontext *base)
     struct soft_context *context = (struct soft_context *)base;
     leave_process(context);
     slu_soft_helper_stop(context);
+    slu_soft_spares_drop(context);
+    pthread_mutex_destroy(&context->spares.lock);
     free(context->qps.items);
     free(context->cqs.items);
     slu_soft_exports_destroy(context->exports);

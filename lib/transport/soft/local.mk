@@ -30,6 +30,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/core/seam.h \
 	%D%/core/slots.c \
 	%D%/core/soft.h \
+	%D%/core/spares.c \
+	%D%/core/spares.h \
 	%D%/core/touch.c \
 	%D%/helper/closing.c \
 	%D%/helper/events.c \

@@ -44,6 +44,7 @@ struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *r
     mr->memfd_offset = region->memfd < 0 ? 0 : region->offset;
     mr->sealed = region->sealed;
     mr->file = region->file;
+    atomic_init(&mr->unseen, region->unseen);
     mr->pages = region->pages;
     mr->part = region->part_of != NULL;
     mr->lasts = mr->part ? region->part_of->lasts : region->pages.map != NULL;
@@ -81,10 +82,10 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     return 0;
 }
 
-int slu_soft_mr_part(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
+int slu_soft_mr_part(struct slu_tpd *pd, struct slu_tmr *of, uint64_t offset, size_t length,
                      uint32_t access, struct slu_tmr **mr)
 {
-    const struct soft_mr *whole = (const struct soft_mr *)of;
+    struct soft_mr *whole = (struct soft_mr *)of;
     struct soft_region region = {
         .iova = of->iova + offset,
         .length = length,
@@ -95,6 +96,7 @@ int slu_soft_mr_part(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offs
         .part_of = whole,
         .sealed = whole->sealed,
         .file = whole->file};
+    atomic_store_explicit(&whole->unseen, false, memory_order_relaxed);
     struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL)
         return -ENOMEM;
@@ -235,35 +237,62 @@ static int fail_alloc(int err, size_t length, struct soft_room *room)
                     strerrordesc_np(err));
 }
 
-int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
-                      struct slu_tmr **mr)
+/* Allocates memory in the best way that works. Returns 0, or an error with a text. */
+static int alloc_anew(size_t length, uint32_t access, int32_t node, struct allocated *memory)
 {
     struct slu_page_way ways[SLU_PAGE_WAYS];
     uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, node, ways);
     struct soft_room room = {.what = NULL}; /* not read yet */
-    struct allocated memory;
     int err = 0;
     for (uint32_t i = 0; i < count; i++) {
-        err = map_memfd(&ways[i], access, &room, &memory);
+        err = map_memfd(&ways[i], access, &room, memory);
         if (err == 0)
             break;
     }
     /* The last way uses plain pages. */
     if (slu_is_refusal(err))
-        err = map_private(&ways[count - 1], err, &room, &memory);
+        err = map_private(&ways[count - 1], err, &room, memory);
+    return err == 0 ? 0 : fail_alloc(err, length, &room);
+}
+
+/*
+ * Allocates memory: that of an earlier region, or new memory. If that lacks a descriptor, those of
+ * spares are closed.
+ */
+static int alloc_memory(struct soft_context *context, size_t length, uint32_t access, int32_t node,
+                        struct allocated *memory)
+{
+    struct soft_spare spare;
+    if (slu_soft_may_spare(length, access, node) &&
+        slu_soft_spare_take(context, length, access, &spare)) {
+        *memory = (struct allocated){.pages = spare.pages, .fd = spare.memfd, .sealed = true};
+        return 0;
+    }
+    int err = alloc_anew(length, access, node, memory);
+    if ((err == -EMFILE || err == -ENFILE) && slu_soft_spares_drop(context))
+        err = alloc_anew(length, access, node, memory);
+    return err;
+}
+
+int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
+                      struct slu_tmr **mr)
+{
+    struct soft_context *context = (struct soft_context *)pd->context;
+    struct allocated memory;
+    int err = alloc_memory(context, length, access, node, &memory);
     if (err != 0)
-        return fail_alloc(err, length, &room);
+        return err;
     struct soft_region region = {.iova = (uint64_t)(uintptr_t)memory.pages.addr,
                                  .length = length,
                                  .pages = memory.pages,
                                  .memfd = memory.fd,
                                  .dmabuf = -1,
-                                 .sealed = memory.sealed};
+                                 .sealed = memory.sealed,
+                                 .unseen =
+                                     memory.sealed && slu_soft_may_spare(length, access, node)};
     struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL) {
-        if (memory.fd >= 0)
-            slu_fd_close(memory.fd);
-        slu_pages_unmap(&memory.pages);
+        slu_soft_spare_free(&(struct soft_spare){.pages = memory.pages, .memfd = memory.fd});
         return -ENOMEM;
     }
     *mr = &made->base;
@@ -280,15 +309,11 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     slu_soft_exports_revoke(context->exports, mr);
     if (slu_soft_is_guarded(mr))
         atomic_fetch_sub_explicit(&context->guarded, 1, memory_order_relaxed);
-    /*
-     * Close first: the last reference frees the pages, which takes time, and unmapping does so
-     * without a lock.
-     */
-    if (mr->memfd >= 0 && !mr->part)
-        slu_fd_close(mr->memfd);
     if (mr->dmabuf >= 0 && !mr->part)
         slu_fd_close(mr->dmabuf);
-    slu_pages_unmap(&mr->pages);
+    if (!slu_soft_spare_keep(context, mr))
+        slu_soft_spare_free(
+            &(struct soft_spare){.pages = mr->pages, .memfd = mr->part ? -1 : mr->memfd});
     free(mr);
 }
 

@@ -17,7 +17,8 @@ struct soft_region {
     uint64_t offset;               /* of the first byte in the memfd, or in the dmabuf */
     const struct soft_mr *part_of; /* NULL: the region owns its pages and descriptors */
     bool sealed;
-    bool file; /* the caller's memory, mapped from a file */
+    bool unseen; /* it is small, so its memory may be kept for the next one */
+    bool file;   /* the caller's memory, mapped from a file */
 };
 /* Makes a region and enters it, complete, into the table of keys. NULL: an error with a text. */
 struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
@@ -27,7 +28,7 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
 int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
                       struct slu_tmr **mr);
 void slu_soft_mr_deregister(struct slu_tmr *mr);
-int slu_soft_mr_part(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
+int slu_soft_mr_part(struct slu_tpd *pd, struct slu_tmr *of, uint64_t offset, size_t length,
                      uint32_t access, struct slu_tmr **mr);
 static inline bool slu_soft_contains(const struct soft_mr *mr, uint64_t start, uint64_t addr,
                                      uint64_t length)

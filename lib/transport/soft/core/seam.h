@@ -17,6 +17,9 @@ int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the
 void slu_soft_helper_kick(struct soft_cq *cq);           /* the helper serves and watches the CQ */
 int slu_soft_helper_watch(struct soft_cq *cq);
 void slu_soft_helper_unwatch(struct soft_cq *cq);
+/* The helper calls slu_soft_spares_tidy() once a second from begin to end; both may be nested. */
+void slu_soft_tidy_begin(struct soft_context *context);
+void slu_soft_tidy_end(struct soft_context *context);
 /* Ends the search for the peer of a queue pair. Any thread may call it, holding no lock. */
 void slu_soft_meet_end(struct soft_qp *qp);
 

@@ -25,8 +25,8 @@
 #include "base/base.h"
 #include "base/descriptor.h"
 #include "connect/identity.h"
-#include "memory/pages.h"
 #include "transport/soft/core/keys.h"
+#include "transport/soft/core/spares.h"
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384
@@ -66,6 +66,7 @@ struct soft_mr {
     bool file;              /* pages of a file, which may not be accessible */
     bool part;              /* of another region, which outlasts it and owns the descriptors */
     bool lasts;             /* mapped by the library, so the program does not unmap it */
+    atomic_bool unseen;     /* small, and neither it nor a part of it was given to a peer */
     atomic_bool withheld;   /* the last access was refused, by its exporter or the kernel */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Protected by the lock of the exports. */
@@ -90,10 +91,12 @@ struct soft_context {
     int maps;            /* fd of probe_range.c, or -1 */
     atomic_uint guarded; /* number of guarded regions; 0 skips all checks for them */
     struct soft_exports *exports;
+    struct soft_spares spares;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
     struct soft_slots cqs;
     struct soft_helper *helper;
+    atomic_bool helped;        /* the helper was started */
     struct slu_address listen; /* asked for; family 0: any */
     struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
     struct slu_identity who;

@@ -464,8 +464,13 @@ free_helper:
 int slu_soft_helper_start(struct soft_context *context)
 {
     pthread_mutex_lock(&context->lock);
-    int err = context->helper == NULL ? start(context) : 0;
+    bool first = context->helper == NULL;
+    int err = first ? start(context) : 0;
+    atomic_store(&context->helped, err == 0);
     pthread_mutex_unlock(&context->lock);
+    /* It frees what is kept from now on. */
+    if (first)
+        slu_soft_spares_drop(context);
     return err;
 }
 

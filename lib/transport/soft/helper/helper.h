@@ -79,9 +79,7 @@ bool slu_soft_tcp_discard(int fd);
 bool slu_soft_linger_tick(struct soft_helper *helper); /* true: sockets are left */
 void slu_soft_linger_end(struct soft_helper *helper);
 
-/* idle.c: a connection has got a ring for large messages, or has given it back */
-void slu_soft_tidy_begin(struct soft_context *context);
-void slu_soft_tidy_end(struct soft_context *context);
+/* idle.c; core/seam.h has the calls for those who hold something idle */
 void slu_soft_tidy_tick(struct soft_helper *helper);
 /* Limits a timeout in milliseconds, or -1 for none, to the next tick if one is needed. */
 int slu_soft_tidy_timeout(const struct soft_helper *helper, int timeout);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gives back the rings that connections hold for large messages, once none has come for one or two
- * seconds. The helper ticks while there is any ring. If the program owns a CQ, the program is asked
+ * seconds, and the memory of small regions that no region needs. The helper ticks while there is
+ * any. If the program owns a CQ, the program is asked
  * to do it there, and is woken if it sleeps.
  */
 #include "transport/soft/helper/helper.h"
@@ -47,6 +48,7 @@ void slu_soft_tidy_tick(struct soft_helper *helper)
     if (atomic_load(&context->rings) == 0 || now - helper->last_tidy < TIDY_TICK)
         return;
     helper->last_tidy = now;
+    slu_soft_spares_tidy(context);
     uint32_t count = count_slots(context);
     for (uint32_t slot = 0; slot < count && slu_soft_leading(); slot++) {
         struct soft_cq *cq = slu_soft_cq_find(context, slot);

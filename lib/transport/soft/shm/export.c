@@ -112,6 +112,7 @@ static bool begin_export(struct soft_exports *exports, struct soft_mr *mr, struc
     }
     export->mr = mr;
     export->tcp = tcp;
+    atomic_store_explicit(&mr->unseen, false, memory_order_relaxed);
     SOFT_INSERT(&mr->exports, export, of_region);
     SOFT_INSERT(&tcp->shm->exports, export, of_peer);
     return true;
