@@ -100,6 +100,17 @@ static void keep(void *memory, size_t bytes)
     pthread_mutex_unlock(&kept.lock.lock);
 }
 
+void slu_zeroed_trim(void)
+{
+    slu_fork_lock(&kept.lock);
+    while (kept.count > 0) {
+        struct block block = remove_block(kept.count - 1);
+
+        (void)munmap(block.memory, block.bytes);
+    }
+    pthread_mutex_unlock(&kept.lock.lock);
+}
+
 void *slu_zeroed_alloc(size_t count, size_t size)
 {
     void *memory;

@@ -12,6 +12,7 @@
 #include <sluice/context.h>
 
 #include "base/env_check.h"
+#include "base/zeroed.h"
 #include "device/choice.h"
 #include "device/context.h"
 #include "device/device.h"
@@ -32,6 +33,7 @@ void slu_context_release(struct sluice_context *context)
     if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) > 1)
         return;
     context->transport->transport->close(context->transport);
+    slu_zeroed_trim();
     free(context);
 }
 

@@ -14,6 +14,8 @@
 
 /* A segment: three lines, and slots. */
 #define SEGMENT 4096
+/* That of the side that makes the file, and then that of the other side. */
+#define BOTH ((size_t)2 * SEGMENT)
 #define TAKEN 0
 #define WORDS 16
 #define WANTED 24
@@ -137,52 +139,24 @@ static void say_with(int socket, void *bytes, size_t count, int fd)
     require(sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)count, "%s", strerror(errno));
 }
 
-static int hear_with(int socket, void *bytes, size_t count)
-{
-    union control control;
-    struct iovec piece = {bytes, count};
-    struct msghdr message = {.msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    int fd;
-
-    require(recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) == (ssize_t)count &&
-                message.msg_controllen >= CMSG_LEN(sizeof fd),
-            "no segment: %s", strerror(errno));
-    memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
-    return fd;
-}
-
-static uint8_t *map_segment(int fd)
-{
-    uint8_t *map = mmap(NULL, SEGMENT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    require(map != MAP_FAILED, "%s", strerror(errno));
-    return map;
-}
-
 static void share_memory(struct near_peer *peer)
 {
     static const uint8_t token[16] = "it is near still";
     const uint8_t *token_at = token;
-    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 5, 1};
-    uint8_t verdict = 1;
+    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 6, 1};
     int fd = memfd_create("near", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 
-    require(fd >= 0 && ftruncate(fd, SEGMENT) == 0 && fallocate(fd, 0, 0, SEGMENT) == 0 &&
+    require(fd >= 0 && ftruncate(fd, BOTH) == 0 && fallocate(fd, 0, 0, BOTH) == 0 &&
                 fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0,
             "%s", strerror(errno));
-    peer->own = map_segment(fd);
+    peer->own = mmap(NULL, BOTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    require(peer->own != MAP_FAILED, "%s", strerror(errno));
+    peer->theirs = peer->own + SEGMENT;
     memcpy(offer + 8, &token_at, sizeof token_at);
     memcpy(offer + 16, token, sizeof token);
     say_with(peer->fd, offer, sizeof offer, fd);
     close(fd);
-    fd = hear_with(peer->fd, offer, sizeof offer);
-    peer->theirs = map_segment(fd);
-    close(fd);
-    say(peer->fd, &verdict, 1);
-    require(hear(peer->fd, &verdict, 1) && verdict == 1, "verdict %u", verdict);
+    require(hear(peer->fd, offer, sizeof offer) && offer[5] == 1, "answer %u", offer[5]);
 }
 
 void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim)
@@ -196,8 +170,7 @@ void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim)
 void near_part(struct near_peer *peer)
 {
     close(peer->fd);
-    munmap(peer->own, SEGMENT);
-    munmap(peer->theirs, SEGMENT);
+    munmap(peer->own, BOTH);
     peer->fd = -1;
 }
 

@@ -49,7 +49,7 @@ struct shm_segment {
 _Static_assert(sizeof(struct shm_segment) == SHM_SEGMENT_BYTES, "no padding");
 
 struct shm_writer {
-    struct shm_segment *segment; /* the peer made it */
+    struct shm_segment *segment; /* that in which the peer receives */
     uint64_t covered;            /* slots last used for bytes of a record, not for its word */
     uint32_t written;            /* slots, ever */
     uint32_t index;              /* of the next slot */

@@ -14,8 +14,9 @@ struct shm_token {
 
 /* Stages of the negotiation over the socket. */
 enum shm_stage {
-    SHM_OFFERING, /* our segment is sent, or the fact that there is none */
-    SHM_JUDGING,  /* the answer whether we mapped the peer's is sent, too */
+    SHM_AWAITING,  /* the peer makes the segments; its offer is due */
+    SHM_OFFERING,  /* we make them: the offer is sent, or due, and the peer's answer is due */
+    SHM_ANSWERING, /* the offer has come, and our answer could not be sent yet */
     SHM_ON,
     SHM_OFF /* one side could not: frames go over the socket */
 };
@@ -97,7 +98,7 @@ struct shm_given {
 
 struct soft_shm {
     enum shm_stage stage;
-    bool usable; /* both segments are mapped */
+    struct shm_segment *segments; /* both, in one mapping; NULL: none */
     struct shm_writer writer;
     struct shm_reader reader;
     uint32_t bulk_wanted; /* room in the bulk for which a blocked frame waits */

@@ -9,7 +9,7 @@
 #include "transport/soft/tcp/tcp.h"
 
 /* Prepares a connection for shared memory, in case its peer turns out to be near. False: ENOMEM. */
-bool slu_soft_shm_offer(struct soft_tcp *tcp);
+bool slu_soft_shm_offer(struct soft_tcp *tcp, const struct slu_endpoint *remote);
 /* Negotiates what carries the frames, after a Unix socket to the peer was attached. */
 void slu_soft_shm_join(struct soft_tcp *tcp);
 void slu_soft_shm_join_event(struct soft_tcp *tcp);

@@ -139,7 +139,7 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     qp->tcp->announces = (remote->soft.knows & SLU_KNOWS_WANT) != 0;
     qp->tcp->knows_farewell = (remote->soft.knows & SLU_KNOWS_FAREWELL) != 0;
     if (slu_soft_context(qp)->shares && remote->soft.shares != 0) {
-        if (!slu_soft_shm_offer(qp->tcp))
+        if (!slu_soft_shm_offer(qp->tcp, remote))
             return slu_fail(ENOMEM, "no memory for a connection");
     }
     bounce_parked(qp);
