@@ -4,6 +4,9 @@
  * the rank that it gave up for. Every wait checks the marks of the others, and fails as they
  * did. The reason is sent before the mark: it tells the rank that others gave up for what it did.
  * The word of a peer only selects one of the texts below.
+ *
+ * Beside the reason is how many calls of all ranks the rank had completed. So a rank that waits in
+ * one of these knows that all have come to it, and that the mark is of a later call.
  */
 #include "config.h"
 
@@ -16,6 +19,7 @@
 
 /* Set in a reason, to tell it from the number of a lost rank, which is never so high. */
 #define IS_REASON (UINT32_C(1) << 31)
+#define REASON_BITS 8 /* then 16 bits with the number of completed calls */
 
 static const char *const texts[SLU_ABORT_REASONS] = {
     [SLU_ABORT_UNKNOWN] = "",
@@ -31,16 +35,39 @@ static const char *const texts[SLU_ABORT_REASONS] = {
     [SLU_ABORT_HELD_UP] = ": it came, but a message that it had sent before waits for a receive",
 };
 
+/* Reads the word that a rank sent with its mark. Returns false if there is none. */
+static bool read_word(const struct sluice_node *node, uint32_t rank, uint32_t *low)
+{
+    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
+
+    *low = (uint32_t)word & ~IS_REASON;
+    return word >> 32 == node->generation && ((uint32_t)word & IS_REASON) != 0;
+}
+
 /* Returns the reason that a rank sent with its mark, or UNKNOWN. */
 static enum slu_abort_reason read_reason(const struct sluice_node *node, uint32_t rank)
 {
-    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
-    uint32_t low = (uint32_t)word;
+    uint32_t low;
 
-    if (word >> 32 != node->generation || (low & IS_REASON) == 0 ||
-        (low & ~IS_REASON) >= SLU_ABORT_REASONS)
+    if (!read_word(node, rank, &low) || low % (1U << REASON_BITS) >= SLU_ABORT_REASONS)
         return SLU_ABORT_UNKNOWN;
-    return (enum slu_abort_reason)(low & ~IS_REASON);
+    return (enum slu_abort_reason)(low % (1U << REASON_BITS));
+}
+
+/* Tells whether a rank that gave up had completed the call of this group before. */
+static bool has_completed(const struct slu_group *group, uint32_t rank)
+{
+    uint32_t low;
+
+    return group->call != 0 && read_word(group->node, rank, &low) &&
+           (int16_t)(uint16_t)((low >> REASON_BITS) - group->call) >= 0;
+}
+
+static uint32_t make_reason(const struct slu_group *group)
+{
+    uint32_t completed = group->node->calls - (group->call != 0);
+
+    return IS_REASON | (completed & 0xffff) << REASON_BITS | (uint32_t)group->reason;
 }
 
 const char *slu_abort_reason_own(const struct sluice_node *node, uint32_t rank)
@@ -97,11 +124,40 @@ static bool is_announced(const struct announcement *announcement, uint32_t rank)
     return peer->abort_id != 0 && !slu_is_pending(engine, peer->abort_id);
 }
 
+/*
+ * In a lazy node, the word goes to ranks that have a connection to this one, even if this one has
+ * not used it, and to the neighbours in the tree, which may come late.
+ */
+static bool is_lazy_announced(const struct announcement *announcement)
+{
+    struct sluice_node *node = announcement->node;
+    struct slu_engine *engine = slu_node_engine(node);
+    const struct slu_tree *tree = &node->tree;
+    bool all = true;
+    uint32_t count;
+    const uint16_t *live = slu_deferred_live(engine->cq->deferred, &count);
+
+    /* The use of a rank can take it off the list, and another one is missed: until the next try. */
+    for (uint32_t i = 0; i < count; i++)
+        if (slu_peer_takes(engine, &engine->peers[live[i]]))
+            all &= is_announced(announcement, live[i]);
+    if (!node->tree_made)
+        return all;
+    if (tree->parent != SLU_NONE && slu_peer_takes(engine, &engine->peers[tree->parent]))
+        all &= is_announced(announcement, tree->parent);
+    for (uint32_t i = 0; i < tree->child_count; i++)
+        if (slu_peer_takes(engine, &engine->peers[tree->children[i].rank]))
+            all &= is_announced(announcement, tree->children[i].rank);
+    return all;
+}
+
 static bool all_announced(void *argument)
 {
     const struct announcement *announcement = argument;
     bool all = true;
 
+    if (announcement->node->connector != NULL)
+        return is_lazy_announced(announcement);
     for (uint32_t i = 0; i < announcement->node->ranks; i++)
         all &= is_announced(announcement, i);
     return all;
@@ -121,11 +177,10 @@ static void announce(struct announcement *announcement)
 void slu_abort_announce(const struct slu_group *group)
 {
     uint64_t word = slu_node_word(group->node, group->quitter << 16 | group->culprit);
-    struct announcement announcement = {
-        .node = group->node,
-        .at = SLU_MARK_AT,
-        .word = group->disagreed ? word | DISAGREED : word,
-        .reason = slu_node_word(group->node, IS_REASON | (uint32_t)group->reason)};
+    struct announcement announcement = {.node = group->node,
+                                        .at = SLU_MARK_AT,
+                                        .word = group->disagreed ? word | DISAGREED : word,
+                                        .reason = slu_node_word(group->node, make_reason(group))};
 
     group->node->broken = true;
     slu_node_publish_state(group->node, SLU_NODE_GAVE_UP);
@@ -227,33 +282,54 @@ static int check_mark(struct slu_group *group, uint32_t rank)
         return slu_abort_fail_invalid(group, rank, "mark", read);
     if (word >> 32 > node->generation)
         return slu_abort_fail_reset(group, rank);
+    if (has_completed(group, rank))
+        return 0;
     if (read != word)
         return fail_disagreed(group, quitter, culprit);
     return fail_aborted(group, quitter, culprit, read_reason(node, rank));
 }
 
-/*
- * Tells whether a rank of a lazy node can have written nothing here: neither side has connected to
- * the other. Looking at its block would only touch memory.
- */
-static bool is_unconnected(const struct sluice_node *node, uint32_t rank)
+static bool is_in(const struct slu_group *group, uint32_t rank)
 {
-    const struct slu_engine *engine = slu_node_engine(node);
+    uint32_t first = 0, end = group->count;
 
-    return slu_node_is_absent(node, rank) &&
-           slu_deferred_state(engine->cq->deferred, rank) == SLU_DEFERRED_NONE;
+    if (group->ranks == NULL)
+        return true;
+    while (end - first > 1) {
+        uint32_t middle = first + (end - first) / 2;
+
+        if (group->ranks[middle] <= rank)
+            first = middle;
+        else
+            end = middle;
+    }
+    return group->ranks[first] == rank;
 }
 
-/* If such a rank gives up, others that it is connected to pass that on. */
+/*
+ * Most ranks of a lazy node can have written nothing here, since neither side has connected to the
+ * other. If one of these gives up, others pass that on.
+ */
+static int check_live_marks(struct slu_group *group)
+{
+    uint32_t count;
+    const uint16_t *live = slu_deferred_live(slu_node_engine(group->node)->cq->deferred, &count);
+    int error = 0;
+
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        if (live[i] != group->node->rank && is_in(group, live[i]))
+            error = check_mark(group, live[i]);
+    return error;
+}
+
 int slu_abort_check_marks(struct slu_group *group)
 {
     int error = 0;
 
-    for (uint32_t i = 0; i < group->count && error == 0; i++) {
-        uint32_t rank = slu_group_rank(group, i);
-
-        if (i != group->self && !is_unconnected(group->node, rank))
-            error = check_mark(group, rank);
-    }
+    if (group->node->connector != NULL)
+        return check_live_marks(group);
+    for (uint32_t i = 0; i < group->count && error == 0; i++)
+        if (i != group->self)
+            error = check_mark(group, slu_group_rank(group, i));
     return error;
 }

@@ -31,6 +31,23 @@ static int run_tree(struct slu_group *group)
     return error;
 }
 
+/* The same along the tree of the node, in which most neighbours are on one host. */
+static int run_node_tree(struct slu_group *group)
+{
+    const struct slu_tree *tree = &group->node->tree;
+    int error = 0;
+
+    for (uint32_t i = 0; i < tree->child_count && error == 0; i++)
+        error = slu_notify_await(group, tree->children[i].rank);
+    if (error == 0 && tree->parent != SLU_NONE)
+        error = slu_notify(group, tree->parent);
+    if (error == 0 && tree->parent != SLU_NONE)
+        error = slu_notify_await(group, tree->parent);
+    for (uint32_t i = 0; i < tree->child_count && error == 0; i++)
+        error = slu_notify(group, tree->children[i].rank);
+    return error;
+}
+
 static int run_central(struct slu_group *group)
 {
     int error = 0;
@@ -66,13 +83,12 @@ static int run_dissemination(struct slu_group *group)
  * quick, because each rank has to run only once. All ranks must choose the same algorithm, so the
  * choice depends only on what all know.
  */
-#define FEW_RANKS 4
 #define CENTRAL_RANKS 64
 
-/* In a lazy node, a rank of a tree connects to three others, the first of a central one to all. */
+/* In a lazy node, a rank of a tree connects to few others, the first of a central one to all. */
 static uint32_t choose_algorithm(const struct sluice_node *node, uint32_t ranks)
 {
-    if (ranks <= FEW_RANKS)
+    if (ranks <= SLU_FEW_RANKS)
         return SLUICE_BARRIER_DISSEMINATION;
     return ranks <= CENTRAL_RANKS && node->connector == NULL ? SLUICE_BARRIER_CENTRAL
                                                              : SLUICE_BARRIER_TREE;
@@ -88,6 +104,19 @@ static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
     return (uint16_t)(hash >> 16 ^ hash);
 }
 
+/* In a lazy node, a central barrier of many ranks is a tree as well. */
+static int run(struct slu_group *group, uint32_t algorithm)
+{
+    const struct sluice_node *node = group->node;
+    bool central = algorithm == SLUICE_BARRIER_CENTRAL;
+
+    if (algorithm == SLUICE_BARRIER_DISSEMINATION)
+        return run_dissemination(group);
+    if (central && (node->connector == NULL || group->count <= CENTRAL_RANKS))
+        return run_central(group);
+    return node->by_tree && group->count == node->ranks ? run_node_tree(group) : run_tree(group);
+}
+
 /*
  * Marks are checked first, and count even if the rank has already notified this one: a rank that
  * gave up before this rank came has not left this barrier, because no rank leaves a barrier that
@@ -95,8 +124,10 @@ static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
  */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 {
-    int error = slu_abort_check_marks(group);
+    int error = slu_group_enter(group);
 
+    if (error == 0)
+        error = slu_abort_check_marks(group);
     if (error < 0)
         return error;
     if (algorithm == SLUICE_BARRIER_DEFAULT)
@@ -105,9 +136,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
         algorithm = choose_algorithm(group->node, group->count);
     group->tag = make_tag(group, algorithm);
     slu_node_publish_entry(group);
-    if (algorithm == SLUICE_BARRIER_CENTRAL)
-        return run_central(group);
-    return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
+    return run(group, algorithm);
 }
 
 /* Also sets the position of this rank in the group. */
@@ -189,8 +218,12 @@ int sluice_node_barrier_reset(struct sluice_node *node)
         peer->notified = peer->expected = 0;
         peer->seen = false;
         peer->abort_id = 0;
+        peer->given = peer->taken = 0;
     }
+    slu_tree_free(&node->tree);
+    node->tree_made = false;
     node->round = 0;
+    node->calls = 0;
     node->last = (struct slu_tally){.count = 0};
     memset(node->tallies, 0, sizeof node->tallies);
     node->generation++;

@@ -62,6 +62,8 @@ void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank)
 /* Returns which of the SLU_BLOCK_WORDS words is at an offset. */
 static size_t index_word(uint32_t at)
 {
+    if (at == SLU_TAKEN_AT)
+        return SLU_BLOCK_WORDS - 3;
     return at < SLU_SLOTS_AT ? at / WORD_BYTES
                              : SLU_BLOCK_WORDS - 2 + (at - SLU_SLOTS_AT) / SLU_SLOT_BYTES;
 }

@@ -3,8 +3,8 @@
  * The wire format of a card, in network byte order:
  *
  *     0  version of the writer (1 byte), oldest version that can read it (1), kind (2)
- *     4  rank, number of ranks, the barrier algorithm, rights of peers, remote key of the blocks,
- *        bytes from one block to the next (4 each)
+ *     4  rank, number of ranks (4 each), the barrier algorithm, rights of peers (2 each), number of
+ *        the host, remote key of the blocks, bytes from one block to the next (4 each)
  *    28  address of the first block (8)
  *    36  port (2), number of addresses (2)
  *    40  key (32)
@@ -31,6 +31,7 @@
 /* Kinds. */
 #define CARD 0
 #define FAILURE 1
+#define HOST_AT 16
 #define KEY_AT 40
 #define ADDRESSES_AT 72
 #define GENERATION_AT (SLU_CARD_BYTES - 8)
@@ -61,8 +62,9 @@ void slu_card_encode(const struct slu_card *card, uint8_t wire[SLU_CARD_BYTES])
 
     at = slu_put(at, card->rank, 4);
     at = slu_put(at, card->ranks, 4);
-    at = slu_put(at, card->algorithm, 4);
-    at = slu_put(at, card->access, 4);
+    at = slu_put(at, card->algorithm, 2);
+    at = slu_put(at, card->access, 2);
+    at = slu_put(at, card->host, 4);
     at = slu_put(at, card->rkey, 4);
     at = slu_put(at, card->block_bytes, 4);
     at = slu_put(at, card->addr, 8);
@@ -105,6 +107,14 @@ static int decode_failure(const uint8_t *wire, uint32_t rank)
                     strerror((int)error), text);
 }
 
+static uint32_t get(const uint8_t **at, int bytes)
+{
+    uint64_t value;
+
+    *at = slu_get(*at, &value, bytes);
+    return (uint32_t)value;
+}
+
 const uint8_t *slu_card_key(const uint8_t wire[SLU_CARD_BYTES])
 {
     return wire + KEY_AT;
@@ -115,17 +125,16 @@ uint32_t slu_card_id(const uint8_t wire[SLU_CARD_BYTES])
     return slu_checksum(wire + KEY_AT, SLU_CARD_KEY_BYTES);
 }
 
+uint32_t slu_card_host(const uint8_t wire[SLU_CARD_BYTES])
+{
+    const uint8_t *at = wire + HOST_AT;
+
+    return get(&at, 4);
+}
+
 bool slu_card_is_there(const uint8_t wire[SLU_CARD_BYTES])
 {
     return wire[0] != 0;
-}
-
-static uint32_t get(const uint8_t **at, int bytes)
-{
-    uint64_t value;
-
-    *at = slu_get(*at, &value, bytes);
-    return (uint32_t)value;
 }
 
 static int read_addresses(const uint8_t *at, uint16_t port, struct slu_card *card)
@@ -154,8 +163,9 @@ static int decode_card(const uint8_t *wire, uint32_t rank, struct slu_card *card
 
     card->rank = get(&at, 4);
     card->ranks = get(&at, 4);
-    card->algorithm = get(&at, 4);
-    card->access = get(&at, 4);
+    card->algorithm = get(&at, 2);
+    card->access = get(&at, 2);
+    card->host = get(&at, 4);
     card->rkey = get(&at, 4);
     card->block_bytes = get(&at, 4);
     at = slu_get(at, &card->addr, 8);

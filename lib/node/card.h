@@ -22,6 +22,7 @@ struct slu_card {
     uint32_t rkey;                   /* of its blocks, */
     uint32_t block_bytes;            /* from one to the next, */
     uint64_t addr;                   /* and the address of the first */
+    uint32_t host;                   /* equal for ranks of one host, and seldom for others */
     uint8_t key[SLU_CARD_KEY_BYTES]; /* a rank that connects proves that it knows it */
     uint32_t generation;             /* of its barriers, which need a reset; 0: not begun */
     uint32_t address_count;          /* where it listens */
@@ -41,6 +42,8 @@ int slu_card_decode(const uint8_t wire[SLU_CARD_BYTES], uint32_t rank, struct sl
 const uint8_t *slu_card_key(const uint8_t wire[SLU_CARD_BYTES]);
 /* Returns a number that tells the process of a card from others. It reveals 4 bytes of the key. */
 uint32_t slu_card_id(const uint8_t wire[SLU_CARD_BYTES]);
+/* Returns the number of the host in a card. */
+uint32_t slu_card_host(const uint8_t wire[SLU_CARD_BYTES]);
 /* Tells whether there is a card, of a kind that was decoded before, or only zeros. */
 bool slu_card_is_there(const uint8_t wire[SLU_CARD_BYTES]);
 

@@ -6,8 +6,11 @@
  */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "connect/identity.h"
 #include "node/connector.h"
 #include "node/node.h"
 
@@ -25,10 +28,13 @@ int slu_cards_make(const struct sluice_node *node, uint8_t *wire)
                             .generation = node->magic == SLU_MAGIC_NODE ? node->generation : 0,
                             .block_bytes = SLU_BLOCK_BYTES};
     struct sluice_remote_mr blocks;
+    struct slu_identity identity;
     int error = sluice_mr_remote(node->blocks, &blocks);
 
     if (error < 0)
         return error;
+    slu_identity_of_self(&identity);
+    card.host = slu_checksum(identity.host, sizeof identity.host);
     card.addr = blocks.addr;
     card.rkey = blocks.rkey;
     slu_connector_describe(node->connector, &card);
@@ -110,4 +116,30 @@ int slu_cards_handshake(struct sluice_node *node, const struct sluice_node_endpo
         slu_cards_open(node);
     slu_engine_leave(slu_node_engine(node));
     return error;
+}
+
+/* All ranks have all cards when they come to a call of all, and so make the same tree. */
+int slu_group_enter(struct slu_group *group)
+{
+    struct sluice_node *node = group->node;
+    uint32_t *hosts;
+    int error;
+
+    if (group->count != node->ranks)
+        return 0;
+    group->call = ++node->calls;
+    if (!node->by_tree || node->tree_made)
+        return 0;
+    hosts = malloc(node->ranks * sizeof *hosts);
+    if (hosts == NULL)
+        return slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN,
+                                    slu_fail(ENOMEM, "no memory for a tree of all ranks"));
+    for (uint32_t i = 0; i < node->ranks; i++)
+        hosts[i] = slu_card_host(place_of(node, i));
+    error = slu_tree_make(&node->tree, node->rank, node->ranks, hosts);
+    free(hosts);
+    if (error < 0)
+        return slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, error);
+    node->tree_made = true;
+    return 0;
 }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "node/node.h"
+#include "node/flow.h"
 
 #define WORD_BYTES 8
 /* In version 0.1. */
@@ -37,10 +37,15 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
 int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
                            const struct slu_engine *engine)
 {
+    size_t windows = 0;
+
+    node->by_tree = node->connector != NULL && node->ranks > SLU_FEW_RANKS;
+    if (node->by_tree)
+        windows = SLU_WINDOWS_BYTES;
     if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
         return slu_misuse(EINVAL, "sluice_channel_attr.access of a node has no REMOTE_WRITE, which "
                                   "its barriers need");
-    node->blocks = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_BLOCK_BYTES,
+    node->blocks = sluice_mr_alloc(pd, slu_windows_at(node) + windows,
                                    SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
                                        SLUICE_ACCESS_REMOTE_READ);
     if (node->blocks == NULL)

@@ -19,22 +19,8 @@
 #include <endian.h>
 #include <string.h>
 
-#include "node/node.h"
-
-/* The values go over the wire and must not change. */
-enum kind { ALLGATHER = 1, SHARE_MR = 2, ALLTOALL = 3 };
-
-/*
- * One call. The value of rank i goes to all + i * stride. The value for rank i is at own + i *
- * own_stride, where own_stride is 0 if all ranks get the same.
- */
-struct gathering {
-    struct slu_group group;
-    enum kind kind;
-    const uint8_t *own;
-    uint8_t *all;
-    size_t bytes, stride, own_stride;
-};
+#include "node/flow.h"
+#include "node/gather.h"
 
 /* unpack_all() replaces each packed handle by the handle itself, in the same place. */
 _Static_assert(sizeof(struct sluice_peer_remote_mr) >= SLUICE_REMOTE_MR_BYTES,
@@ -48,29 +34,22 @@ static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
 }
 
 /* Returns the region that the piece for a rank is written from. */
-static const struct sluice_mr *source_region(const struct gathering *gathering)
+static const struct sluice_mr *source_region(const struct slu_gathering *gathering)
 {
     const struct sluice_node *node = gathering->group.node;
 
-    return gathering->kind == ALLTOALL ? node->pieces : node->blocks;
+    return gathering->kind == SLU_ALLTOALL ? node->pieces : node->blocks;
 }
 
-static uint8_t *source_of(const struct gathering *gathering, uint32_t rank)
+static uint8_t *source_of(const struct slu_gathering *gathering, uint32_t rank)
 {
     const struct sluice_node *node = gathering->group.node;
     uint8_t *pieces;
 
-    if (gathering->kind != ALLTOALL)
+    if (gathering->kind != SLU_ALLTOALL)
         return slot_of(node, node->rank);
     pieces = sluice_mr_addr(node->pieces);
     return pieces + (2 * (size_t)rank + node->round % 2) * SLU_SLOT_BYTES;
-}
-
-/* Packs the kind of the call, the number of the piece, and the bytes of a value into one word. */
-static uint64_t describe(const struct gathering *gathering, size_t at)
-{
-    return (uint64_t)gathering->kind << 56 | (uint64_t)(at / SLU_PIECE_BYTES) << 32 |
-           gathering->bytes;
 }
 
 /* A wait for earlier writes from the slot of this round. */
@@ -105,10 +84,11 @@ static int await_slot(struct slu_group *group)
     return slu_abort_blame_rank(group, freeing.busy, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
 }
 
-static void fill_slot(const struct gathering *gathering, uint32_t rank, size_t at, size_t length)
+static void fill_slot(const struct slu_gathering *gathering, uint32_t rank, size_t at,
+                      size_t length)
 {
     uint8_t *slot = source_of(gathering, rank);
-    uint64_t call = htobe64(describe(gathering, at));
+    uint64_t call = htobe64(slu_gather_describe(gathering, at / SLU_PIECE_BYTES));
 
     memcpy(slot + SLU_SLOT_CALL_AT, &call, sizeof call);
     if (length > 0)
@@ -116,7 +96,7 @@ static void fill_slot(const struct gathering *gathering, uint32_t rank, size_t a
 }
 
 /* The send queue must have room for one request. */
-static void write_piece(const struct gathering *gathering, uint32_t rank, size_t length)
+static void write_piece(const struct slu_gathering *gathering, uint32_t rank, size_t length)
 {
     const struct sluice_node *node = gathering->group.node;
     const struct slu_rank *peer = &node->peers[rank];
@@ -135,13 +115,13 @@ static void write_piece(const struct gathering *gathering, uint32_t rank, size_t
     slu_post_detached(slu_node_engine(node), &request);
 }
 
-static int give(struct gathering *gathering, uint32_t rank, size_t at, size_t length)
+static int give(struct slu_gathering *gathering, uint32_t rank, size_t at, size_t length)
 {
     struct slu_group *group = &gathering->group;
     struct sluice_node *node = group->node;
     int error;
 
-    if (gathering->kind == ALLTOALL)
+    if (gathering->kind == SLU_ALLTOALL)
         fill_slot(gathering, rank, at, length);
     error = slu_notify_await_room(group, rank);
     if (error < 0)
@@ -156,48 +136,23 @@ static int give(struct gathering *gathering, uint32_t rank, size_t at, size_t le
     return 0;
 }
 
-static const char *name_kind(uint64_t kind)
-{
-    if (kind == SHARE_MR)
-        return "sluice_node_share_mr()";
-    return kind == ALLTOALL ? "sluice_node_alltoall()" : "sluice_node_allgather()";
-}
-
-/* Fails because the rank is in another call of this kind. */
-static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs)
-{
-    struct slu_group *group = &gathering->group;
-    uint64_t kind = theirs >> 56;
-
-    if (kind != ALLGATHER && kind != SHARE_MR && kind != ALLTOALL)
-        return slu_abort_fail_invalid(group, rank, "call", theirs);
-    group->disagreed = true;
-    if (kind != gathering->kind)
-        slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
-                 name_kind(gathering->kind));
-    else
-        slu_fail(EPROTO, "rank %u gives %u byte%s to an %s, this rank %zu", rank, (uint32_t)theirs,
-                 SLU_S((uint32_t)theirs), slu_group_name(group), gathering->bytes);
-    return slu_abort_blame_rank(group, rank, SLU_ABORT_OTHER_CALL, -EPROTO);
-}
-
 /* Copies the piece of a rank, which has arrived. */
-static int take(struct gathering *gathering, uint32_t rank, size_t at, size_t length)
+static int take(struct slu_gathering *gathering, uint32_t rank, size_t at, size_t length)
 {
     const uint8_t *slot = slot_of(gathering->group.node, rank);
     uint64_t call;
 
     memcpy(&call, slot + SLU_SLOT_CALL_AT, sizeof call);
     call = be64toh(call);
-    if (call != describe(gathering, at))
-        return fail_call(gathering, rank, call);
+    if (call != slu_gather_describe(gathering, at / SLU_PIECE_BYTES))
+        return slu_gather_fail_call(gathering, rank, call);
     if (length > 0)
         memcpy(gathering->all + rank * gathering->stride + at, slot + SLU_SLOT_DATA_AT, length);
     return 0;
 }
 
 /* Each rank begins with the rank after its own, so that they do not all write to the same one. */
-static int run_round(struct gathering *gathering, size_t at, size_t length)
+static int run_round(struct slu_gathering *gathering, size_t at, size_t length)
 {
     struct slu_group *group = &gathering->group;
     int error;
@@ -207,7 +162,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
     error = await_slot(group);
     if (error < 0)
         return error;
-    if (gathering->kind != ALLTOALL)
+    if (gathering->kind != SLU_ALLTOALL)
         fill_slot(gathering, group->self, at, length);
     for (uint32_t i = 1; i < group->count && error == 0; i++)
         error = give(gathering, (group->self + i) % group->count, at, length);
@@ -222,7 +177,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
 }
 
 /* A value of no bytes still takes one piece. */
-static int run_rounds(struct gathering *gathering)
+static int run_rounds(struct slu_gathering *gathering)
 {
     int error = slu_abort_check_marks(&gathering->group);
     size_t at = 0;
@@ -239,7 +194,7 @@ static int run_rounds(struct gathering *gathering)
 }
 
 /* Replaces each packed handle by the handle itself. */
-static int unpack_all(struct gathering *gathering)
+static int unpack_all(struct slu_gathering *gathering)
 {
     struct slu_group *group = &gathering->group;
     uint8_t packed[SLUICE_REMOTE_MR_BYTES];
@@ -261,11 +216,13 @@ static int unpack_all(struct gathering *gathering)
 }
 
 /* Allocates the sources of alltoalls, by the first one: most programs have none. */
-static int create_pieces(struct gathering *gathering)
+static int create_pieces(struct slu_gathering *gathering)
 {
     struct sluice_node *node = gathering->group.node;
 
-    if (gathering->kind != ALLTOALL || node->pieces != NULL || node->ranks == 1)
+    if (node->by_tree)
+        return slu_flow_prepare(&gathering->group);
+    if (gathering->kind != SLU_ALLTOALL || node->pieces != NULL || node->ranks == 1)
         return 0;
     node->pieces =
         sluice_mr_alloc(slu_node_engine(node)->pd, (size_t)node->ranks * 2 * SLU_SLOT_BYTES, 0);
@@ -275,14 +232,31 @@ static int create_pieces(struct gathering *gathering)
                                 slu_listed(-errno));
 }
 
+static int run(struct slu_gathering *gathering)
+{
+    int error = slu_group_enter(&gathering->group);
+
+    if (error < 0)
+        return error;
+    if (!gathering->group.node->by_tree)
+        return run_rounds(gathering);
+    error = slu_abort_check_marks(&gathering->group);
+    if (error < 0)
+        return error;
+    gathering->group.node->round++;
+    slu_node_publish_entry(&gathering->group);
+    return gathering->kind == SLU_ALLTOALL ? slu_gather_steps(gathering)
+                                           : slu_gather_tree(gathering);
+}
+
 /* A rank that cannot take part still gives up in order, so that the others do not wait for it. */
-static int gather(struct gathering *gathering)
+static int gather(struct slu_gathering *gathering)
 {
     struct sluice_node *node = gathering->group.node;
     int error = create_pieces(gathering);
 
     gathering->group.gathering = true;
-    gathering->group.name = gathering->kind == ALLTOALL ? "alltoall" : "allgather";
+    gathering->group.name = gathering->kind == SLU_ALLTOALL ? "alltoall" : "allgather";
     gathering->group.count = node->ranks;
     gathering->group.self = node->rank;
     if (gathering->bytes > 0)
@@ -290,8 +264,8 @@ static int gather(struct gathering *gathering)
                 gathering->own + node->rank * gathering->own_stride, gathering->bytes);
     slu_engine_enter(slu_node_engine(node));
     if (error == 0 && node->ranks > 1)
-        error = run_rounds(gathering);
-    if (error == 0 && gathering->kind == SHARE_MR)
+        error = run(gathering);
+    if (error == 0 && gathering->kind == SLU_SHARE_MR)
         error = unpack_all(gathering);
     if (error < 0)
         slu_abort_announce(&gathering->group);
@@ -311,7 +285,7 @@ static int check_values(const void *own, const void *all, size_t bytes, size_t m
 }
 
 /* The group is not filled in yet. */
-static int gather_values(struct gathering *gathering, size_t most, int64_t deadline)
+static int gather_values(struct slu_gathering *gathering, size_t most, int64_t deadline)
 {
     const struct sluice_node *node = gathering->group.node;
     int error = slu_node_check_call(node, deadline);
@@ -327,11 +301,11 @@ static int gather_values(struct gathering *gathering, size_t most, int64_t deadl
 int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, size_t bytes,
                           int64_t deadline)
 {
-    struct gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
-                                  .kind = ALLGATHER,
-                                  .own = own,
-                                  .all = all,
-                                  .bytes = bytes};
+    struct slu_gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
+                                      .kind = SLU_ALLGATHER,
+                                      .own = own,
+                                      .all = all,
+                                      .bytes = bytes};
 
     return gather_values(&gathering, SLUICE_NODE_ALLGATHER_BYTES, deadline);
 }
@@ -339,12 +313,12 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
 int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, size_t bytes,
                          int64_t deadline)
 {
-    struct gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
-                                  .kind = ALLTOALL,
-                                  .own = own,
-                                  .all = all,
-                                  .bytes = bytes,
-                                  .own_stride = bytes};
+    struct slu_gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
+                                      .kind = SLU_ALLTOALL,
+                                      .own = own,
+                                      .all = all,
+                                      .bytes = bytes,
+                                      .own_stride = bytes};
 
     return gather_values(&gathering, SLUICE_NODE_ALLTOALL_BYTES, deadline);
 }
@@ -354,12 +328,12 @@ int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr,
 {
     uint8_t packed[SLUICE_REMOTE_MR_BYTES];
     struct sluice_remote_mr remote = {.length = 0};
-    struct gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
-                                  .kind = SHARE_MR,
-                                  .own = packed,
-                                  .all = (uint8_t *)remotes,
-                                  .bytes = sizeof packed,
-                                  .stride = sizeof *remotes};
+    struct slu_gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
+                                      .kind = SLU_SHARE_MR,
+                                      .own = packed,
+                                      .all = (uint8_t *)remotes,
+                                      .bytes = sizeof packed,
+                                      .stride = sizeof *remotes};
     int error = slu_node_check_call(node, deadline);
 
     if (error == 0 && remotes == NULL)

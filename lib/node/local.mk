@@ -13,7 +13,13 @@ lib_libsluice_la_SOURCES += \
 	%D%/connector.h \
 	%D%/create.c \
 	%D%/endpoint.c \
+	%D%/flow.c \
+	%D%/flow.h \
 	%D%/gather.c \
+	%D%/gather.h \
+	%D%/gather_call.c \
+	%D%/gather_steps.c \
+	%D%/gather_tree.c \
 	%D%/lazy.c \
 	%D%/link.c \
 	%D%/missing_rank.c \
@@ -24,6 +30,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/poll.c \
 	%D%/prepared.c \
 	%D%/rejoin.c \
-	%D%/shutdown.c
+	%D%/shutdown.c \
+	%D%/tree.c \
+	%D%/tree.h \
+	%D%/wait.c
 
 EXTRA_DIST += %D%/README.md

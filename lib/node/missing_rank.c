@@ -20,6 +20,8 @@
 #include "node/node.h"
 
 #define WORD_BYTES 8
+/* How long a rank of a lazy node waits to be told which rank is missing. */
+#define MARK_TIME SLUICE_MS(300)
 /* No rank has this state. */
 #define NO_ANSWER UINT64_MAX
 
@@ -173,7 +175,7 @@ static enum verdict classify(const struct slu_group *group, uint32_t rank)
     if (rank == node->rank)
         return CAME;
     if (node->peers[rank].query_ids[STATE] == 0)
-        return slu_node_connected(node, rank) ? UNKNOWN : SILENT;
+        return slu_node_connected(node, rank) || slu_node_is_absent(node, rank) ? UNKNOWN : SILENT;
     if (word == NO_ANSWER)
         return SILENT;
     if (word >> 32 != node->generation)
@@ -284,6 +286,50 @@ static bool has_arrived(void *argument)
     return slu_node_poll(late->group, late->rank) != 0;
 }
 
+/* A wait for the mark of a rank. */
+struct grace {
+    struct slu_waiting waiting; /* first */
+    uint32_t rank;
+};
+
+static uint32_t rank_of(const struct slu_waiting *waiting)
+{
+    const struct grace *grace = slu_container_of(waiting, const struct grace, waiting);
+
+    return grace->rank;
+}
+
+static int poll_rank(struct slu_waiting *waiting)
+{
+    return slu_node_poll(waiting->group, rank_of(waiting));
+}
+
+static int check_rank(struct slu_waiting *waiting)
+{
+    return slu_notify_check(waiting->group, rank_of(waiting));
+}
+
+static int end_grace(struct slu_waiting *waiting)
+{
+    (void)waiting;
+    return 1;
+}
+
+/*
+ * In a lazy node, a rank is connected to few others, and the one that it waited for may itself wait
+ * for another. The rank that waited for the missing one tells its neighbours, which tell theirs, at
+ * about the time when the deadlines of all have passed. Returns 0 if no mark comes.
+ */
+static int await_mark(struct slu_group *group, uint32_t rank)
+{
+    struct grace grace = {
+        .waiting = {.group = group, .poll = poll_rank, .check = check_rank, .late = end_grace},
+        .rank = rank};
+
+    group->until = slu_now() + MARK_TIME;
+    return slu_notify_wait_for(&grace.waiting);
+}
+
 int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
 {
     struct late late = {group, rank};
@@ -293,6 +339,12 @@ int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
 
     query_all(group);
     verdict = find_culprit(group, rank, &culprit);
+    if (group->node->connector != NULL && (verdict == CAME || verdict == UNKNOWN)) {
+        int error = await_mark(group, rank);
+
+        if (error < 0)
+            return error;
+    }
     /* The last message of a rank may still be on its way. */
     if (verdict == LEFT && culprit == rank)
         slu_wait(slu_node_engine(group->node), has_arrived, &late, slu_now() + SLU_ABORT_TIMEOUT);

@@ -54,6 +54,8 @@ void slu_belongings_close(const struct slu_belongings *own)
 void slu_node_free(struct sluice_node *node)
 {
     node->magic = SLU_MAGIC_DEAD;
+    slu_tree_free(&node->tree);
+    sluice_mr_deregister(node->stages);
     sluice_mr_deregister(node->pieces);
     sluice_mr_deregister(node->words);
     sluice_mr_deregister(node->blocks);

@@ -20,9 +20,13 @@
  *    40  for the writer to read: how often the owner of the block has notified the writer, and
  *        the last round of gathers whose piece it wrote to it, 2 bytes each
  *    48  target of reads of the word at 40 of the writer
- *    64  two slots for the pieces of gathers, used alternately, see gather.c
+ *    56  in a node with a tree: how many chunks of the owner of the block the writer has taken,
+ *        see flow.h
+ *    64  two slots for the pieces of gathers, used alternately, see gather.c; in a node with a
+ *        tree, whose gathers do not use the rest of them, the numbers of the last two chunks
  *
- * A gather is an allgather or an alltoall.
+ * A gather is an allgather or an alltoall. A lazy node of more than a few ranks has a tree, and
+ * behind its blocks the windows of flow.h.
  *
  * The count at 0 is kept beside the mark at 8, so that a barrier which was complete before its
  * writer gave up a later one still counts as complete. For the same reason the mark is read before
@@ -34,6 +38,7 @@
 #include <endian.h>
 
 #include "multichannel/multichannel.h"
+#include "node/tree.h"
 
 #include <sluice/node.h>
 
@@ -54,8 +59,9 @@ struct slu_connector;
 #define SLU_STATE_AT 32
 #define SLU_PUBLISHED_AT 40
 #define SLU_PUBLISHED_ANSWER_AT 48
-/* Words that a rank writes to others: at 0, 8 and 16, and the heads of the two slots. */
-#define SLU_BLOCK_WORDS 5
+#define SLU_TAKEN_AT 56
+/* Words that a rank writes to others: at 0, 8, 16 and 56, and the heads of the two slots. */
+#define SLU_BLOCK_WORDS 6
 
 /* The state of a rank as it publishes it. */
 enum slu_node_state {
@@ -93,6 +99,8 @@ struct slu_rank {
     uint64_t abort_id;     /* request that sent it the mark or the farewell; 0: none */
     uint64_t query_ids[2]; /* requests that read its state and its published counts; 0: none */
     uint64_t piece_ids[2]; /* requests that wrote the last pieces to it, by slot; 0: none */
+    /* Of the flows of a node with a tree, in this generation: see flow.h. */
+    uint32_t given, taken; /* chunks that it was given, and that were taken from it */
 };
 
 /* The number of barriers of a tag in this generation, modulo and from 1 on; 0: unknown. */
@@ -115,6 +123,7 @@ struct sluice_node {
     uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
     uint32_t generation;
     uint32_t round;        /* the last round of gathers that began in this generation */
+    uint32_t calls;        /* barriers and gathers of all ranks that began in it */
     struct slu_tally last; /* the last call of this rank */
     struct slu_tally tallies[SLU_TALLIES];
     bool broken;
@@ -125,9 +134,13 @@ struct sluice_node {
     /* Source of written words, one of each kind for each rank; NULL if they are sent inline. */
     struct sluice_mr *words;
     struct sluice_mr *pieces; /* sources of alltoalls, two slots a rank; NULL before the first */
+    struct sluice_mr *stages; /* sources of flows; NULL before the first gather along the tree */
     struct slu_rank *peers;
     struct slu_connector *connector; /* of a lazy node; NULL: all ranks were connected at first */
     uint8_t *cards;                  /* of all ranks of a lazy node, as they were sent; or NULL */
+    bool by_tree;                    /* calls of all ranks go along the tree: of a lazy node */
+    bool tree_made;
+    struct slu_tree tree; /* made by the first call of all ranks in a generation */
     struct slu_belongings own;
 };
 
@@ -137,6 +150,9 @@ struct sluice_prepared_node {
     struct sluice_prepared_multichannel *connections;
 };
 
+/* A lazy node of more ranks has a tree. */
+#define SLU_FEW_RANKS 4
+
 /* The ranks of a barrier or a gather, and its deadline. */
 struct slu_group {
     struct sluice_node *node;
@@ -145,6 +161,7 @@ struct slu_group {
     uint32_t self;    /* position of this rank */
     bool ending;      /* the barrier is that of a shutdown */
     bool gathering;   /* the call is a gather */
+    uint32_t call;    /* number of the call, of all ranks; 0: it is one of some */
     const char *name; /* the name of the gather, static */
     uint16_t tag;     /* tells this barrier from others */
     int64_t until;
@@ -404,6 +421,38 @@ int slu_node_poll(struct slu_group *group, uint32_t rank);
 /* Tells whether a rank is in a barrier while this one is in a gather, or the other way round. */
 bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank);
 
+/* wait.c */
+
+/* Connects a rank that is waited for, since the loss of a rank shows only in a connection. */
+void slu_notify_connect(const struct sluice_node *node, uint32_t rank);
+/*
+ * Checks what can end a wait for a rank. Returns 0 to go on, 1 if what the group waits for has
+ * come, or an error.
+ */
+int slu_notify_check(struct slu_group *group, uint32_t rank);
+/* Fails because a rank is lost, or if it is. */
+int slu_notify_fail_lost(struct slu_group *group, uint32_t rank);
+int slu_notify_check_loss(struct slu_group *group, uint32_t rank);
+/*
+ * A wait, of an object that begins with this. poll() and check() return 0 to go on, 1 if what is
+ * waited for has come, or an error; late() is called after the deadline, and returns 1 or an error.
+ */
+struct slu_waiting {
+    struct slu_group *group;
+    int (*poll)(struct slu_waiting *waiting);
+    int (*check)(struct slu_waiting *waiting); /* seldom: whether something has ended the wait */
+    int (*late)(struct slu_waiting *waiting);
+    int64_t waited; /* how long the wait has lasted, in ns */
+};
+/* A rank that was waited for this long is connected, unless it has connected itself. */
+#define SLU_CONNECT_TIME SLUICE_MS(20)
+int slu_notify_wait_for(struct slu_waiting *waiting);
+/*
+ * Waits until ready() is true, as slu_wait() does, but also wakes at intervals, because a passive
+ * write makes no event. Returns 0; 1 if the deadline passed; or an error if a rank has given up.
+ */
+int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void *argument);
+
 /* missing_rank.c: after a timeout, finds the rank that is missing, and blames it. */
 int slu_missing_rank_blame(struct slu_group *group, uint32_t rank);
 
@@ -417,11 +466,6 @@ int slu_notify(struct slu_group *group, uint32_t position);
 int slu_notify_await(struct slu_group *group, uint32_t position);
 /* Waits until what the group waits for from a rank has come. */
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
-/*
- * Waits until ready() is true, as slu_wait() does, but also wakes at intervals, because a passive
- * write makes no event. Returns 0; 1 if the deadline passed; or an error if a rank has given up.
- */
-int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void *argument);
 
 /* barrier.c: runs the barrier itself, of a group that was checked. */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
@@ -437,6 +481,12 @@ int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_
 static inline uint32_t slu_slot_at(uint32_t round)
 {
     return SLU_SLOTS_AT + round % 2 * SLU_SLOT_BYTES;
+}
+
+/* Returns where the windows of a node with a tree are, behind its blocks. */
+static inline size_t slu_windows_at(const struct sluice_node *node)
+{
+    return (size_t)node->ranks * SLU_BLOCK_BYTES;
 }
 
 #endif

@@ -14,185 +14,47 @@
 
 #include "node/node.h"
 
-/*
- * While a wait spins, it reads the clock and yields every SPIN_POLLS polls, and checks the marks of
- * all ranks every MARK_POLLS, a multiple of that.
- */
-#define SPIN_POLLS 4
-#define MARK_POLLS 16
+/* A wait for one rank. */
+struct awaiting {
+    struct slu_waiting waiting; /* first */
+    uint32_t rank;
+};
 
-/*
- * A passive write makes no event, so a thread that sleeps notices it late. A wait that may spin
- * therefore spins this many times longer before it sleeps, and then wakes at intervals that grow
- * from FIRST_NAP to LONGEST_NAP.
- */
-#define YIELD_FACTOR 25
-#define FIRST_NAP INT64_C(20000)
-#define LONGEST_NAP SLUICE_MS(1)
-/*
- * Many ranks of a lazy node may share a processor, and naps of all of them would use it up. So a
- * nap there lasts up to this fraction of the time waited so far, and at most LAZY_NAP.
- */
-#define LAZY_PART 16
-#define LAZY_NAP SLUICE_MS(20)
-
-static int fail_elsewhere(struct slu_group *group, uint32_t rank)
+static uint32_t rank_of(const struct slu_waiting *waiting)
 {
-    group->disagreed = true;
-    return slu_abort_blame_rank(
-        group, rank, SLU_ABORT_OTHER_CALL,
-        group->gathering ? slu_fail(EPROTO,
-                                    "rank %u is in a barrier, or ends its node, this rank in "
-                                    "an %s",
-                                    rank, slu_group_name(group))
-                         : slu_fail(EPROTO,
-                                    "rank %u is in an allgather or an alltoall, this rank in a "
-                                    "barrier, or ends its node",
-                                    rank));
+    const struct awaiting *awaiting = slu_container_of(waiting, const struct awaiting, waiting);
+
+    return awaiting->rank;
 }
 
-/* Returns the rank whose loss a rank reported when it closed its node, or that rank itself. */
-static uint32_t lost_rank_of(const struct sluice_node *node, uint32_t rank)
+static int poll_rank(struct slu_waiting *waiting)
 {
-    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
-    uint32_t lost = (uint32_t)word;
-
-    return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
+    return slu_node_poll(waiting->group, rank_of(waiting));
 }
 
-/* A deadline of this side, or a call of the program, can end a connection to a healthy rank. */
-static void fail_ended(uint32_t rank, int error, const struct sluice_error *cause)
+static int check_rank(struct slu_waiting *waiting)
 {
-    if (cause->status == SLUICE_STATUS_DEADLINE)
-        slu_fail(error, "a deadline that passed on this side ended the connection to rank %u: %s",
-                 rank, cause->text);
-    else if (cause->status == SLUICE_STATUS_WR_FLUSH_ERR)
-        slu_fail(error, "this side ended the connection to rank %u", rank);
-    else
-        slu_fail(error, "rank %u is lost: %s", rank, cause->text);
-}
-
-static int fail_lost(struct slu_group *group, uint32_t rank)
-{
-    uint32_t lost = lost_rank_of(group->node, rank);
-    const struct slu_engine *engine = slu_node_engine(group->node);
-    struct sluice_error cause;
-    char name[SLU_RANK_BYTES];
-    int error = ECONNRESET;
-
-    if (lost != rank) {
-        slu_fail(error, "rank %u has left, because it had lost %s", rank,
-                 slu_node_rank_name(group->node, lost, name));
-    } else if (slu_peer_error(engine, &engine->peers[rank], &cause)) {
-        if (cause.error_class == SLUICE_CLASS_DEVICE)
-            error = EIO;
-        fail_ended(rank, error, &cause);
-    } else if (engine->peers[rank].state == SLUICE_STATE_READY) {
-        slu_fail(error, "rank %u cannot take part in barriers: its endpoint was unusable", rank);
-    } else {
-        slu_fail(error, "rank %u is not connected", rank);
-    }
-    return slu_abort_blame_rank(group, lost, SLU_ABORT_LOST, -error);
-}
-
-/*
- * Called for the rank that is waited for only: others may have left after they had all they need.
- */
-static bool is_lost(const struct sluice_node *node, uint32_t rank)
-{
-    struct slu_engine *engine = slu_node_engine(node);
-
-    if (slu_node_is_absent(node, rank))
-        return false;
-    slu_peer_notice_loss(engine, &engine->peers[rank]);
-    return !slu_node_connected(node, rank);
-}
-
-/*
- * Checks what can end a wait. Returns 0 to go on, 1 if what the group waits for has come, or an
- * error.
- */
-static int check_wait(struct slu_group *group, uint32_t rank)
-{
-    bool lost = is_lost(group->node, rank);
-    bool elsewhere = slu_node_is_elsewhere(group, rank);
-    int error = slu_abort_check_marks(group);
-    int arrived;
-
-    if (SLU_LIKELY(error == 0 && !lost && !elsewhere))
-        return 0;
-    /*
-     * Whatever the rank wrote before any of these, or before its connection ended, has arrived by
-     * now.
-     */
-    arrived = slu_node_poll(group, rank);
-    if (arrived != 0)
-        return arrived;
-    if (error == 0)
-        error = elsewhere ? fail_elsewhere(group, rank) : fail_lost(group, rank);
-    return error;
-}
-
-/* waited: the time since the wait began. */
-static int64_t next_nap(const struct sluice_node *node, int64_t nap, int64_t waited)
-{
-    int64_t longest = LONGEST_NAP;
-
-    if (node->connector != NULL && waited / LAZY_PART > longest)
-        longest = waited / LAZY_PART < LAZY_NAP ? waited / LAZY_PART : LAZY_NAP;
-    return slu_earlier(nap + nap / 4, longest);
+    if (waiting->waited > SLU_CONNECT_TIME)
+        slu_notify_connect(waiting->group->node, rank_of(waiting));
+    return slu_notify_check(waiting->group, rank_of(waiting));
 }
 
 /* Fails after the deadline, unless what the group waits for has come at last. */
-static int end_late_wait(struct slu_group *group, uint32_t rank)
+static int end_late_wait(struct slu_waiting *waiting)
 {
-    int result = check_wait(group, rank);
+    int result = slu_notify_check(waiting->group, rank_of(waiting));
 
-    if (result == 0)
-        return slu_missing_rank_blame(group, rank);
-    return result > 0 ? 0 : result;
-}
-
-/* Connects a rank that is waited for, since the loss of a rank shows only in a connection. */
-static void connect_to(const struct sluice_node *node, uint32_t rank)
-{
-    struct slu_engine *engine = slu_node_engine(node);
-    struct slu_peer *peer = &engine->peers[rank];
-
-    if (SLU_UNLIKELY(slu_node_is_absent(node, rank)) && slu_peer_takes(engine, peer))
-        slu_deferred_want(peer->qp);
+    slu_notify_connect(waiting->group->node, rank_of(waiting));
+    return result == 0 ? slu_missing_rank_blame(waiting->group, rank_of(waiting)) : result;
 }
 
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
 {
-    struct slu_engine *engine = slu_node_engine(group->node);
-    struct slu_spin spin = {.patience = YIELD_FACTOR};
-    int64_t nap = FIRST_NAP, began = 0;
-    int64_t now;
-    int result;
+    struct awaiting awaiting = {
+        .waiting = {.group = group, .poll = poll_rank, .check = check_rank, .late = end_late_wait},
+        .rank = rank};
 
-    connect_to(group->node, rank);
-    for (uint32_t polls = 1;; polls++) {
-        result = slu_node_poll(group, rank);
-        if (result == 0) {
-            slu_progress(engine);
-            if (polls % SPIN_POLLS != 0)
-                continue;
-            if (polls % MARK_POLLS == 0)
-                result = check_wait(group, rank);
-        }
-        if (result != 0)
-            return result > 0 ? 0 : result;
-        now = slu_now();
-        began = began == 0 ? now : began;
-        if (slu_is_late_at(now, group->until))
-            return end_late_wait(group, rank);
-        if (slu_spin(engine, &spin, now))
-            continue;
-        slu_nap(engine, now + nap < group->until ? now + nap : group->until);
-        nap = next_nap(group->node, nap, now - began);
-        polls = MARK_POLLS - 1;
-    }
+    return slu_notify_wait_for(&awaiting.waiting);
 }
 
 int slu_notify_await(struct slu_group *group, uint32_t position)
@@ -201,31 +63,6 @@ int slu_notify_await(struct slu_group *group, uint32_t position)
 
     group->node->peers[rank].expected++;
     return slu_notify_await_rank(group, rank);
-}
-
-int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void *argument)
-{
-    struct slu_engine *engine = slu_node_engine(group->node);
-    struct slu_spin spin = {0};
-    int64_t nap = FIRST_NAP, began = slu_now();
-    int64_t now;
-    int error;
-
-    for (;;) {
-        slu_progress(engine);
-        if (ready(argument))
-            return 0;
-        error = slu_abort_check_marks(group);
-        if (error < 0)
-            return error;
-        now = slu_now();
-        if (slu_is_late_at(now, group->until))
-            return 1;
-        if (slu_spin(engine, &spin, now))
-            continue;
-        slu_nap(engine, now + nap < group->until ? now + nap : group->until);
-        nap = next_nap(group->node, nap, now - began);
-    }
 }
 
 /* A notification that waits for room in a send queue. */
@@ -265,7 +102,7 @@ int slu_notify_await_room(struct slu_group *group, uint32_t rank)
         return 0;
     if (error == 0)
         error = slu_abort_check_marks(group);
-    return error < 0 ? error : fail_lost(group, rank);
+    return error < 0 ? error : slu_notify_fail_lost(group, rank);
 }
 
 int slu_notify(struct slu_group *group, uint32_t position)

@@ -41,21 +41,28 @@ static int poll_count(struct slu_group *group, uint32_t rank)
     return ahead != UINT16_MAX;
 }
 
-static bool has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round)
+/* Returns the number of the next piece, or in a node with a tree of the next chunk, of a rank. */
+static uint32_t next_number(const struct sluice_node *node, uint32_t rank)
 {
-    return slu_node_word_read(node, rank, slu_slot_at(round)) == slu_node_word(node, round);
+    return node->by_tree ? node->peers[rank].taken + 1 : node->round;
+}
+
+static bool has_piece(const struct sluice_node *node, uint32_t rank, uint32_t number)
+{
+    return slu_node_word_read(node, rank, slu_slot_at(number)) == slu_node_word(node, number);
 }
 
 static int poll_piece(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
-    uint64_t word = slu_node_word_read(node, rank, slu_slot_at(node->round));
+    uint32_t number = next_number(node, rank);
+    uint64_t word = slu_node_word_read(node, rank, slu_slot_at(number));
     bool known = slu_node_word_is_valid(node, word);
 
-    if (word == slu_node_word(node, node->round))
+    if (word == slu_node_word(node, number))
         return 1;
-    if (word == slu_node_word(node, node->round - 2) ||
-        (known && word >> 32 < node->generation && node->round <= 2))
+    if (word == slu_node_word(node, number - 2) ||
+        (known && word >> 32 < node->generation && number <= 2))
         return 0;
     if (known && word >> 32 > node->generation)
         return slu_abort_fail_reset(group, rank);
@@ -74,7 +81,7 @@ bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank)
     uint64_t word;
 
     if (!group->gathering)
-        return has_piece(node, rank, node->round + 1);
+        return has_piece(node, rank, next_number(node, rank) + !node->by_tree);
     word = slu_node_word_read(node, rank, SLU_COUNT_AT);
     return word >> 32 == node->generation && slu_node_word_ahead(&node->peers[rank], word) == 1;
 }

@@ -17,8 +17,26 @@ uint32_t slu_deferred_entries(const struct slu_deferred *deferred)
     return deferred->attr->send_depth + deferred->attr->receive_depth + 1;
 }
 
+void slu_deferred_enliven(struct slu_deferred *deferred, struct deferred_slot *slot)
+{
+    if (slot->state == SLU_DEFERRED_NONE)
+        deferred->live[deferred->live_count++] = (uint16_t)(slot - deferred->slots);
+}
+
+static void remove_live(struct slu_deferred *deferred, const struct deferred_slot *slot)
+{
+    uint32_t i = 0;
+
+    if (slot->state == SLU_DEFERRED_NONE)
+        return;
+    while (deferred->live[i] != slot - deferred->slots)
+        i++;
+    deferred->live[i] = deferred->live[--deferred->live_count];
+}
+
 void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot)
 {
+    remove_live(deferred, slot);
     if (slot->real != NULL)
         deferred->inner->qp_destroy(slot->real);
     if ((slot->flags & DEFERRED_EXTENDED) != 0)
@@ -213,6 +231,7 @@ void slu_deferred_want(struct slu_qp *base)
         (slot->state != SLU_DEFERRED_NONE && slot->state != SLU_DEFERRED_CONNECTED))
         return;
     slot->flags |= DEFERRED_ASKED;
+    slu_deferred_enliven(qp->owner, slot);
     if (slot->state == SLU_DEFERRED_NONE)
         slot->state = SLU_DEFERRED_WANTED;
     qp->owner->user->wanted(qp->owner->user, base->peer);

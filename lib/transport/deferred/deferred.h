@@ -65,6 +65,11 @@ void slu_deferred_ask(struct slu_deferred *deferred);
  * transport: steps with an older one fail with -ECANCELED.
  */
 enum slu_deferred_state slu_deferred_state(const struct slu_deferred *deferred, uint32_t peer);
+/*
+ * Returns the peers whose state is not NONE, in no order, until the next call of this folder. Most
+ * peers of a large job have none, and so are not looked at.
+ */
+const uint16_t *slu_deferred_live(const struct slu_deferred *deferred, uint32_t *count);
 /* Returns whether the queue pair of a serial exists, and is not ready. */
 bool slu_deferred_is_made(const struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* Returns whether the program has requests for the peer, or has asked for the connection. */

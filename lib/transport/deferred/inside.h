@@ -53,6 +53,8 @@ struct slu_deferred {
     uint32_t count;
     uint32_t alerts; /* queue pairs whose alert is raised */
     struct deferred_qp *flushing;
+    uint16_t *live; /* peers whose connection has another state than NONE */
+    uint32_t live_count;
     pthread_mutex_t lock; /* of the completion queue */
     atomic_bool asked;    /* work() is to be called */
     struct deferred_slot slots[];
@@ -90,6 +92,8 @@ void slu_deferred_open(struct deferred_qp *qp, struct slu_qp *real);
 void slu_deferred_raise(struct deferred_qp *qp, uint32_t status, const char *reason);
 /* Returns how many entries of the completion queue a peer needs. */
 uint32_t slu_deferred_entries(const struct slu_deferred *deferred);
+/* Begins a connection that there was none of: the peer is live from then on. */
+void slu_deferred_enliven(struct slu_deferred *deferred, struct deferred_slot *slot);
 /* Destroys the queue pair of the transport. */
 void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot);
 

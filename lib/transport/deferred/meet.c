@@ -12,6 +12,12 @@ enum slu_deferred_state slu_deferred_state(const struct slu_deferred *deferred, 
     return (enum slu_deferred_state)deferred->slots[peer].state;
 }
 
+const uint16_t *slu_deferred_live(const struct slu_deferred *deferred, uint32_t *count)
+{
+    *count = deferred->live_count;
+    return deferred->live;
+}
+
 bool slu_deferred_is_made(const struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
 {
     const struct deferred_slot *slot = &deferred->slots[peer];
@@ -60,6 +66,7 @@ static int make_real(struct slu_deferred *deferred, uint32_t peer)
     }
     slot->real->peer = peer;
     slot->flags |= DEFERRED_EXTENDED;
+    slu_deferred_enliven(deferred, slot);
     slot->state = SLU_DEFERRED_MADE;
     return 0;
 }

@@ -14,10 +14,15 @@ struct slu_deferred *slu_deferred_create(struct slu_tpd *pd, const struct slu_qp
 {
     struct slu_deferred *deferred =
         calloc(1, sizeof *deferred + count * sizeof(struct deferred_slot));
+    uint16_t *live = calloc(count, sizeof *live);
     int error;
 
-    if (deferred == NULL)
+    if (deferred == NULL || live == NULL) {
+        free(deferred);
+        free(live);
         return slu_fail_null(ENOMEM, "no memory for the connections to %u peers", count);
+    }
+    deferred->live = live;
     deferred->inner = pd->context->transport;
     deferred->pd = pd;
     deferred->attr = attr;
@@ -25,6 +30,7 @@ struct slu_deferred *slu_deferred_create(struct slu_tpd *pd, const struct slu_qp
     deferred->user = user;
     error = slu_random(&deferred->identity, sizeof deferred->identity);
     if (error < 0) {
+        free(live);
         free(deferred);
         return slu_none(error);
     }
@@ -38,6 +44,7 @@ void slu_deferred_free(struct slu_deferred *deferred)
     if (deferred == NULL)
         return;
     pthread_mutex_destroy(&deferred->lock);
+    free(deferred->live);
     free(deferred);
 }
 
@@ -164,9 +171,8 @@ static void destroy_cq(struct slu_cq *cq)
     struct slu_deferred *deferred = cq->deferred;
 
     enter_inner(deferred);
-    for (uint32_t i = 0; i < deferred->count; i++)
-        if (deferred->slots[i].real != NULL)
-            slu_deferred_end(deferred, &deferred->slots[i]);
+    while (deferred->live_count > 0)
+        slu_deferred_end(deferred, &deferred->slots[deferred->live[deferred->live_count - 1]]);
     leave_inner(deferred);
     deferred->inner->cq_destroy(cq);
     slu_deferred_free(deferred);

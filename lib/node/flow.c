@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Flows between two ranks: their chunks, their numbers, and the wait for several of them. */
+#include "config.h"
+
+#include "node/flow.h"
+
+#include <string.h>
+
+/* Chunks that a sender may be ahead of its receiver. */
+#define AHEAD 2
+
+int slu_flow_prepare(struct slu_group *group)
+{
+    struct sluice_node *node = group->node;
+
+    if (node->stages == NULL)
+        node->stages = sluice_mr_alloc(slu_node_engine(node)->pd, SLU_WINDOWS_BYTES, 0);
+    if (node->stages != NULL)
+        return 0;
+    return slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, slu_listed(-errno));
+}
+
+/* Returns the number of the next chunk. */
+static uint32_t number_of(const struct slu_group *group, const struct slu_flow *flow)
+{
+    const struct slu_rank *peer = &group->node->peers[flow->rank];
+
+    return (flow->outgoing ? peer->given : peer->taken) + 1;
+}
+
+static size_t chunk_at(uint32_t window, uint32_t number)
+{
+    return ((size_t)window * 2 + number % 2) * SLU_CHUNK_BYTES;
+}
+
+static uint8_t *chunk_of(const struct slu_group *group, const struct slu_flow *flow)
+{
+    const struct sluice_node *node = group->node;
+    uint8_t *windows = flow->outgoing
+                           ? sluice_mr_addr(node->stages)
+                           : (uint8_t *)sluice_mr_addr(node->blocks) + slu_windows_at(node);
+
+    return windows + chunk_at(flow->here, number_of(group, flow));
+}
+
+uint8_t *slu_flow_chunk(const struct slu_group *group, const struct slu_flow *flow)
+{
+    return chunk_of(group, flow) + SLU_CHUNK_HEAD;
+}
+
+uint64_t slu_flow_call(const struct slu_group *group, const struct slu_flow *flow)
+{
+    uint64_t call;
+
+    memcpy(&call, chunk_of(group, flow), sizeof call);
+    return be64toh(call);
+}
+
+/* Tells whether a rank can be given a chunk, or fails if it wrote an invalid word. */
+static int has_credit(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint32_t given = node->peers[rank].given, taken = 0;
+    uint64_t word = slu_node_word_read(node, rank, SLU_TAKEN_AT);
+
+    if (word >> 32 == node->generation)
+        taken = (uint32_t)word;
+    if (!slu_node_word_is_valid(node, word) || given - taken > AHEAD)
+        return slu_abort_fail_invalid(group, rank, "number of chunks", word);
+    return given - taken < AHEAD;
+}
+
+/* The chunk is written from its stage, and its number may be read from memory, too. */
+static int may_give(struct slu_group *group, const struct slu_flow *flow)
+{
+    struct slu_engine *engine = slu_node_engine(group->node);
+    uint32_t number = number_of(group, flow);
+
+    if (slu_is_pending(engine, group->node->peers[flow->rank].piece_ids[number % 2]) ||
+        !slu_has_room(engine, flow->rank, 2))
+        return 0;
+    return has_credit(group, flow->rank);
+}
+
+static bool is_last(const struct slu_flow *flow)
+{
+    return flow->bytes - flow->done <= SLU_CHUNK_MOST;
+}
+
+int slu_flow_poll(struct slu_group *group, const struct slu_flow *flow)
+{
+    int result;
+
+    if (flow->outgoing)
+        return may_give(group, flow);
+    result = slu_node_poll(group, flow->rank);
+    return result <= 0 ? result : slu_has_room(slu_node_engine(group->node), flow->rank, 1);
+}
+
+static void go_on(struct slu_flow *flow)
+{
+    flow->ended = is_last(flow);
+    flow->done += slu_flow_next(flow);
+}
+
+static void write_chunk(const struct slu_group *group, const struct slu_flow *flow)
+{
+    const struct sluice_node *node = group->node;
+    const struct slu_rank *peer = &node->peers[flow->rank];
+    uint64_t windows = peer->addr + (uint64_t)(node->ranks - node->rank) * peer->block_bytes;
+    uint32_t bytes = (uint32_t)(SLU_CHUNK_HEAD + slu_flow_next(flow));
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE,
+        .peer = flow->rank,
+        .sge = {.addr = (uintptr_t)chunk_of(group, flow),
+                .length = bytes,
+                .lkey = sluice_mr_lkey(node->stages)},
+        .sge_count = 1,
+        .remote = {.addr = windows + chunk_at(flow->there, number_of(group, flow)),
+                   .length = bytes,
+                   .rkey = peer->rkey}};
+
+    slu_post_detached(slu_node_engine(group->node), &request);
+}
+
+void slu_flow_give(const struct slu_group *group, struct slu_flow *flow, uint64_t call)
+{
+    struct sluice_node *node = group->node;
+    struct slu_rank *peer = &node->peers[flow->rank];
+    uint32_t number = number_of(group, flow);
+
+    call = htobe64(call);
+    memcpy(chunk_of(group, flow), &call, sizeof call);
+    write_chunk(group, flow);
+    if (is_last(flow))
+        slu_node_publish_sent(node, flow->rank);
+    peer->piece_ids[number % 2] =
+        slu_node_word_write(node, flow->rank, slu_slot_at(number), slu_node_word(node, number));
+    peer->given++;
+    go_on(flow);
+}
+
+void slu_flow_take(const struct slu_group *group, struct slu_flow *flow)
+{
+    struct sluice_node *node = group->node;
+    struct slu_rank *peer = &node->peers[flow->rank];
+
+    peer->taken++;
+    slu_node_word_write(node, flow->rank, SLU_TAKEN_AT, slu_node_word(node, peer->taken));
+    go_on(flow);
+}
+
+struct running {
+    struct slu_waiting waiting; /* first */
+    int (*step)(void *argument);
+    void *argument;
+    struct slu_flow *const *flows;
+    uint32_t count;
+};
+
+static int step(struct slu_waiting *waiting)
+{
+    const struct running *running = slu_container_of(waiting, struct running, waiting);
+
+    return running->step(running->argument);
+}
+
+/* Connects the ranks that are waited for, and fails if one is lost, or in another call. */
+static int check(struct slu_waiting *waiting)
+{
+    const struct running *running = slu_container_of(waiting, struct running, waiting);
+    int result = 0;
+
+    for (uint32_t i = 0; i < running->count && result == 0; i++) {
+        const struct slu_flow *flow = running->flows[i];
+
+        if (flow->ended)
+            continue;
+        if (waiting->waited > SLU_CONNECT_TIME)
+            slu_notify_connect(waiting->group->node, flow->rank);
+        result = flow->outgoing ? slu_notify_check_loss(waiting->group, flow->rank)
+                                : slu_notify_check(waiting->group, flow->rank);
+    }
+    return result < 0 ? result : 0;
+}
+
+static int blame_busy(struct slu_group *group, uint32_t rank)
+{
+    slu_fail(ETIMEDOUT, "rank %u has not taken what it was given for the %s of %u ranks%s", rank,
+             slu_group_name(group), group->count, slu_abort_reason_own(group->node, rank));
+    return slu_abort_blame_rank(group, rank, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
+}
+
+/* A rank that sends nothing is blamed before one that takes nothing, which may be why it does. */
+static int blame(struct slu_waiting *waiting)
+{
+    const struct running *running = slu_container_of(waiting, struct running, waiting);
+    const struct slu_flow *first = NULL;
+    int result = step(waiting);
+
+    if (result == 0)
+        result = check(waiting);
+    if (result != 0)
+        return result;
+    for (uint32_t i = 0; i < running->count; i++) {
+        const struct slu_flow *flow = running->flows[i];
+
+        if (!flow->ended && (first == NULL || (first->outgoing && !flow->outgoing)))
+            first = flow;
+    }
+    slu_notify_connect(waiting->group->node, first->rank);
+    return first->outgoing ? blame_busy(waiting->group, first->rank)
+                           : slu_missing_rank_blame(waiting->group, first->rank);
+}
+
+int slu_flow_run(struct slu_group *group, int (*step_of)(void *argument), void *argument,
+                 struct slu_flow *const *flows, uint32_t count)
+{
+    struct running running = {
+        .waiting = {.group = group, .poll = step, .check = check, .late = blame},
+        .step = step_of,
+        .argument = argument,
+        .flows = flows,
+        .count = count};
+
+    return slu_notify_wait_for(&running.waiting);
+}

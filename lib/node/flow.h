@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flows: bytes from one rank to another in a gather of a node with a tree, in chunks. The receiver
+ * has a window of two chunks for each neighbour that it may have, behind its blocks, and the sender
+ * writes alternately into both: first the chunk, then its number into the block. The number counts
+ * all chunks between the two ranks, so neither needs to know which gather the other is in.
+ *
+ * A sender may be two chunks ahead of those that were taken, and the receiver writes how many these
+ * are after each.
+ */
+#ifndef SLU_NODE_FLOW_H
+#define SLU_NODE_FLOW_H
+
+#include "node/node.h"
+
+#define SLU_CHUNK_BYTES 8192
+#define SLU_CHUNK_HEAD 8 /* the description of the call */
+#define SLU_CHUNK_MOST (SLU_CHUNK_BYTES - SLU_CHUNK_HEAD)
+
+/* Windows: of the parent, the children, and the steps of an alltoall. */
+#define SLU_WINDOW_PARENT 0
+#define SLU_WINDOW_CHILD 1
+#define SLU_WINDOW_STEP (SLU_WINDOW_CHILD + SLU_TREE_CHILDREN)
+#define SLU_WINDOWS (SLU_WINDOW_STEP + 16)
+#define SLU_WINDOWS_BYTES ((size_t)SLU_WINDOWS * 2 * SLU_CHUNK_BYTES)
+
+_Static_assert(SLUICE_MAX_PEERS <= 1 << (SLU_WINDOWS - SLU_WINDOW_STEP), "windows for all steps");
+
+/* A flow of no bytes still takes one chunk. */
+struct slu_flow {
+    uint32_t rank;
+    uint32_t here, there; /* the window here, and of an outgoing flow the one of the rank */
+    bool outgoing;
+    bool ended;
+    size_t bytes, done; /* of the whole flow */
+    /* Where the bytes belong: a program of the flow may use these. */
+    size_t from, gap_at, gap;
+};
+
+/* Allocates what flows are written from, at the first gather. */
+int slu_flow_prepare(struct slu_group *group);
+/* Returns the bytes of the next chunk. */
+static inline size_t slu_flow_next(const struct slu_flow *flow)
+{
+    size_t left = flow->bytes - flow->done;
+
+    return left < SLU_CHUNK_MOST ? left : SLU_CHUNK_MOST;
+}
+/*
+ * Returns 1 if the next chunk may be given, or has come and may be taken; 0 if not yet; or an
+ * error.
+ */
+int slu_flow_poll(struct slu_group *group, const struct slu_flow *flow);
+/* Returns where the bytes of the next chunk are, behind its head. */
+uint8_t *slu_flow_chunk(const struct slu_group *group, const struct slu_flow *flow);
+/* Gives the next chunk. */
+void slu_flow_give(const struct slu_group *group, struct slu_flow *flow, uint64_t call);
+/* Reads the description of the call from the next chunk. */
+uint64_t slu_flow_call(const struct slu_group *group, const struct slu_flow *flow);
+/* Goes on behind the next chunk, which was copied. */
+void slu_flow_take(const struct slu_group *group, struct slu_flow *flow);
+/*
+ * Waits until step() returns 1 or an error. step() moves what it can, and returns 0 if some flows
+ * have not ended.
+ */
+int slu_flow_run(struct slu_group *group, int (*step)(void *argument), void *argument,
+                 struct slu_flow *const *flows, uint32_t count);
+
+#endif

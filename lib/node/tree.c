@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree of a lazy node: all ranks make the same one, from the hosts that their cards name. */
+#include "config.h"
+
+#include "node/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct by_host {
+    uint32_t host, rank;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct by_host *one = a, *other = b;
+
+    if (one->host != other->host)
+        return one->host < other->host ? -1 : 1;
+    return one->rank < other->rank ? -1 : one->rank > other->rank;
+}
+
+static bool are_equal(const uint32_t *hosts, uint32_t ranks)
+{
+    for (uint32_t i = 1; i < ranks; i++)
+        if (hosts[i] != hosts[0])
+            return false;
+    return true;
+}
+
+/* Replaces the host of each rank by the first rank of that host. */
+static void name_hosts(struct by_host *sorted, uint32_t ranks, uint32_t *hosts)
+{
+    if (are_equal(hosts, ranks)) {
+        memset(hosts, 0, ranks * sizeof *hosts);
+        return;
+    }
+    for (uint32_t i = 0; i < ranks; i++)
+        sorted[i] = (struct by_host){hosts[i], i};
+    qsort(sorted, ranks, sizeof *sorted, compare);
+    for (uint32_t i = 0, first = 0; i < ranks; i++) {
+        if (sorted[i].host != sorted[first].host)
+            first = i;
+        hosts[sorted[i].rank] = sorted[first].rank;
+    }
+}
+
+/* Returns whether the ranks of each host follow each other. */
+static bool is_ordered(const uint32_t *hosts, uint32_t ranks)
+{
+    for (uint32_t i = 1; i < ranks; i++)
+        if (hosts[i] < hosts[i - 1])
+            return false;
+    return true;
+}
+
+/* Sorts the ranks by the first one of their host. starts has room for a number more than ranks. */
+static int make_order(struct slu_tree *tree, const uint32_t *hosts, uint32_t *starts)
+{
+    if (is_ordered(hosts, tree->ranks))
+        return 0;
+    tree->order = malloc(tree->ranks * sizeof *tree->order);
+    if (tree->order == NULL)
+        return -ENOMEM;
+    memset(starts, 0, (tree->ranks + 1) * sizeof *starts);
+    for (uint32_t i = 0; i < tree->ranks; i++)
+        starts[hosts[i] + 1]++;
+    for (uint32_t i = 0; i < tree->ranks; i++)
+        starts[i + 1] += starts[i];
+    for (uint32_t i = 0; i < tree->ranks; i++)
+        tree->order[starts[hosts[i]]++] = i;
+    return 0;
+}
+
+/* Writes the position at which each host begins, and the end. Returns how many hosts there are. */
+static uint32_t find_starts(const struct slu_tree *tree, const uint32_t *hosts, uint32_t *starts)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < tree->ranks; i++)
+        if (hosts[slu_tree_rank(tree, i)] == slu_tree_rank(tree, i))
+            starts[count++] = i;
+    starts[count] = tree->ranks;
+    return count;
+}
+
+/* A part of a binary tree: the first of a range has the halves of the rest below it. */
+struct part {
+    uint32_t first, end;
+    uint32_t above; /* the first of the part that this one is a half of; SLU_NONE: all */
+    uint32_t half;  /* which one */
+};
+
+static uint32_t middle_of(const struct part *part)
+{
+    return part->first + 1 + (part->end - part->first) / 2;
+}
+
+static uint32_t count_halves(const struct part *part)
+{
+    uint32_t rest = part->end - part->first - 1;
+
+    return rest < 2 ? rest : 2;
+}
+
+static struct part half_of(const struct part *part, uint32_t half)
+{
+    uint32_t middle = middle_of(part);
+
+    return half == 0 ? (struct part){part->first + 1, middle, part->first, 0}
+                     : (struct part){middle, part->end, part->first, 1};
+}
+
+/* Returns the part that begins with an item of 0 to count - 1. */
+static struct part find_part(uint32_t item, uint32_t count)
+{
+    struct part part = {0, count, SLU_NONE, 0};
+
+    while (part.first != item)
+        part = half_of(&part, item >= middle_of(&part));
+    return part;
+}
+
+static void add_child(struct slu_tree *tree, uint32_t first, uint32_t end, uint32_t place)
+{
+    tree->children[tree->child_count++] =
+        (struct slu_tree_child){slu_tree_rank(tree, first), first, end, place};
+}
+
+/* Places of the children of other hosts follow those of the same one. */
+static void set_neighbours(struct slu_tree *tree, const uint32_t *starts, uint32_t host,
+                           uint32_t hosts)
+{
+    uint32_t start = starts[host];
+    const struct part own = find_part(tree->position - start, starts[host + 1] - start);
+    const struct part leaders = find_part(host, hosts);
+    bool leads = own.above == SLU_NONE;
+    uint32_t above = SLU_NONE;
+
+    if (!leads)
+        above = start + own.above;
+    else if (leaders.above != SLU_NONE)
+        above = starts[leaders.above];
+    tree->parent = above != SLU_NONE ? slu_tree_rank(tree, above) : SLU_NONE;
+    tree->place = leads ? SLU_TREE_CHILDREN / 2 + leaders.half : own.half;
+    tree->end = leads ? starts[leaders.end] : start + own.end;
+    for (uint32_t i = 0; i < count_halves(&own); i++) {
+        const struct part half = half_of(&own, i);
+
+        add_child(tree, start + half.first, start + half.end, i);
+    }
+    for (uint32_t i = 0; leads && i < count_halves(&leaders); i++) {
+        const struct part half = half_of(&leaders, i);
+
+        add_child(tree, starts[half.first], starts[half.end], SLU_TREE_CHILDREN / 2 + i);
+    }
+}
+
+/* Finds the position of a rank, and the number of its host. */
+static uint32_t find_place(struct slu_tree *tree, uint32_t rank, const uint32_t *starts)
+{
+    uint32_t host = 0;
+
+    tree->position = 0;
+    while (slu_tree_rank(tree, tree->position) != rank)
+        tree->position++;
+    while (starts[host + 1] <= tree->position)
+        host++;
+    return host;
+}
+
+int slu_tree_make(struct slu_tree *tree, uint32_t rank, uint32_t ranks, uint32_t *hosts)
+{
+    struct by_host *sorted = malloc(ranks * sizeof *sorted);
+    uint32_t *starts = malloc((ranks + 1) * sizeof *starts);
+    int error = sorted != NULL && starts != NULL ? 0 : -ENOMEM;
+    uint32_t count;
+
+    *tree = (struct slu_tree){.ranks = ranks};
+    if (error == 0) {
+        name_hosts(sorted, ranks, hosts);
+        error = make_order(tree, hosts, starts);
+    }
+    if (error == 0) {
+        count = find_starts(tree, hosts, starts);
+        set_neighbours(tree, starts, find_place(tree, rank, starts), count);
+    }
+    free(sorted);
+    free(starts);
+    return error == 0 ? 0 : slu_fail(ENOMEM, "no memory for a tree of %u ranks", ranks);
+}
+
+void slu_tree_free(struct slu_tree *tree)
+{
+    free(tree->order);
+    tree->order = NULL;
+}
