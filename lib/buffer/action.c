@@ -179,7 +179,7 @@ static bool may(const struct order *order)
     return (order->name.access & right) != 0;
 }
 
-/* Registers local memory that the program has not registered. */
+/* Registers local memory that the program has not registered, where the transport needs it. */
 static int register_local(const struct slu_buffer_domain *domain, const struct order *order,
                           struct slu_work *work)
 {
@@ -203,6 +203,8 @@ static int add_work(struct slu_batch *batch, const struct order *order, uint32_t
     const struct sluice_mr *mr = action->mr;
     struct slu_link *link;
 
+    if (mr == NULL)
+        mr = of->all;
     if (mr == NULL) {
         int error = register_local(of, order, work);
 

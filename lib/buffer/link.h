@@ -49,9 +49,8 @@ struct slu_link {
     char why[SLU_LINK_TEXT];
     uint32_t group_count;
     struct slu_group *groups;                    /* groups that wait for the link */
-    struct slu_link_known known[SLU_LINK_KNOWN]; /* this and the next two: see quick.c */
+    struct slu_link_known known[SLU_LINK_KNOWN]; /* this and the next one: see quick.c */
     struct slu_waiter *waiter;
-    uint32_t quick;
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fast path of a blocking call with one action on a registered region, which costs little more
- * than the same call of a channel. A link remembers the handles that calls used on it. If it is
+ * The fast path of a blocking call with one action, which costs little more than the same call of a
+ * channel. A link remembers the handles that calls used on it. If it is
  * connected and has nothing else to do, a call with such a handle posts its request, and is done if
  * the first poll completes it. It takes one lock, that of the link, and no memory.
  *
@@ -21,8 +21,10 @@
 #include "engine/engine.h"
 #include "memory/mr.h"
 
-/* A batch looks after the connection once in this many calls, and when its check has aged. */
-#define CALLS 64
+/*
+ * A batch checks that the owner is still there, and acts on timers of the connection, if that was
+ * this long before the kernel's last tick.
+ */
 #define CHECKED_TIME SLUICE_US(100)
 
 static struct slu_link_known *place_of(struct slu_link *link,
@@ -31,37 +33,52 @@ static struct slu_link_known *place_of(struct slu_link *link,
     return &link->known[handle->bytes[SLUICE_BUFFER_HANDLE_BYTES - 1] % SLU_LINK_KNOWN];
 }
 
-/* Returns whether an action is valid, and allowed by its handle. Anything else needs a text. */
-static bool is_valid(const struct slu_link *link, const struct slu_link_known *known,
-                     const struct sluice_buffer_action *action)
+/*
+ * Returns the region of the local memory; or NULL if it is wrong, or of another domain. Without a
+ * region of the program, a batch chooses among several domains, and registers the memory if need be.
+ */
+static inline const struct sluice_mr *region_of(const struct slu_link *link,
+                                                const struct sluice_buffer_action *action)
+{
+    const struct sluice_mr *mr = action->mr;
+    uint64_t at;
+
+    if (mr == NULL)
+        mr = action->addr != NULL && link->service->domain_count == 1 ? link->domain->all : NULL;
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR || mr->pd != link->domain->pd)
+        return NULL;
+    at = (uintptr_t)action->addr - mr->transport->iova;
+    return at <= mr->transport->length && action->length <= mr->transport->length - at ? mr : NULL;
+}
+
+/* Returns whether an action is within the buffer, and allowed by its handle. */
+static inline bool is_allowed(const struct slu_link_known *known,
+                              const struct sluice_buffer_action *action)
 {
     uint32_t right =
         action->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_REMOTE_READ : SLUICE_ACCESS_REMOTE_WRITE;
-    const struct slu_tmr *local = action->mr->transport;
-    uint64_t at = (uintptr_t)action->addr - local->iova;
 
     return (known->access & right) != 0 && action->offset <= known->length &&
-           action->length <= known->length - action->offset && action->mr->pd == link->domain->pd &&
-           at <= local->length && action->length <= local->length - at;
+           action->length <= known->length - action->offset;
 }
 
 /* Returns whether the link has a connection that works, and nothing else to do. */
 static bool is_free(struct slu_link *link)
 {
     return link->state == SLU_LINK_UP && link->groups == NULL && link->used == 0 &&
-           link->waiter != NULL && ++link->quick % CALLS != 0 &&
-           slu_tick() - link->asked < CHECKED_TIME;
+           link->waiter != NULL && slu_tick() - link->asked < CHECKED_TIME;
 }
 
 /* Fills in a batch whose only request is in flight. The lock of the link is held. */
 static SLU_COLD void adopt(struct slu_batch *batch, struct slu_link *link,
                            const struct slu_link_known *known,
-                           const struct sluice_buffer_action *action, int64_t deadline)
+                           const struct sluice_buffer_action *action,
+                           const struct slu_attempt *attempt)
 {
     *batch = (struct slu_batch){.lock = PTHREAD_MUTEX_INITIALIZER,
                                 .service = link->service,
                                 .waiter = link->waiter,
-                                .until = slu_after(deadline),
+                                .until = slu_after(attempt->deadline),
                                 .posted = true,
                                 .count = 1,
                                 .works = &batch->only_work,
@@ -78,13 +95,13 @@ static SLU_COLD void adopt(struct slu_batch *batch, struct slu_link *link,
         (struct slu_work){.group = &batch->only_group,
                           .opcode = action->opcode,
                           .local = (uintptr_t)action->addr,
-                          .remote = known->addr + action->offset,
+                          .remote = attempt->remote_addr,
                           .length = action->length,
                           .span = action->length,
                           .id = known->id,
                           .offset = action->offset,
                           .owner = link->name.addresses[0],
-                          .lkey = action->mr->transport->lkey,
+                          .lkey = attempt->sge.lkey,
                           .rkey = known->rkey,
                           .posted = action->length,
                           .in_flight = 1,
@@ -101,22 +118,27 @@ static inline int move(struct slu_link *link, struct slu_batch *batch,
                        const struct sluice_buffer_action *action, int64_t deadline)
 {
     const struct slu_link_known *known = place_of(link, action->handle);
+    const struct sluice_mr *mr;
     struct slu_attempt attempt;
     int result;
 
     if (known->length == 0 || memcmp(&known->handle, action->handle, sizeof *action->handle) != 0 ||
-        !is_valid(link, known, action) || !is_free(link))
+        !is_allowed(known, action) || !is_free(link))
+        return -EAGAIN;
+    mr = region_of(link, action);
+    if (mr == NULL)
         return -EAGAIN;
     attempt.opcode = action->opcode;
-    attempt.sge = (struct sluice_sge){(uintptr_t)action->addr, (uint32_t)action->length,
-                                      action->mr->transport->lkey};
-    attempt.remote = (struct sluice_remote_mr){
-        .addr = known->addr + action->offset, .length = action->length, .rkey = known->rkey};
+    attempt.sge.addr = (uintptr_t)action->addr;
+    attempt.sge.length = (uint32_t)action->length;
+    attempt.sge.lkey = mr->transport->lkey;
+    attempt.remote_addr = known->addr + action->offset;
+    attempt.rkey = known->rkey;
     attempt.deadline = deadline;
     attempt.user_data = (uintptr_t)&batch->only_work;
     result = slu_attempt(link->channel->base.engine, &attempt);
     if (SLU_UNLIKELY(result == 0))
-        adopt(batch, link, known, action, deadline);
+        adopt(batch, link, known, action, &attempt);
     return result;
 }
 
@@ -128,9 +150,8 @@ int slu_quick_move(struct sluice_buffer_service *service, struct slu_batch *batc
 
     if (action->opcode != SLUICE_OP_READ && action->opcode != SLUICE_OP_WRITE)
         return -EAGAIN;
-    if (action->handle == NULL || action->mr == NULL || action->mr->magic != SLU_MAGIC_MR ||
-        action->blocks != NULL || action->reserved != 0 || action->length == 0 ||
-        action->length > SLU_PIECE_BYTES)
+    if (action->handle == NULL || action->blocks != NULL || action->reserved != 0 ||
+        action->length == 0 || action->length > SLU_PIECE_BYTES)
         return -EAGAIN;
     link = atomic_load_explicit(&service->quick[action->handle->bytes[SLU_BUFFER_OWNER_AT]],
                                 memory_order_acquire);
@@ -152,7 +173,7 @@ void slu_quick_learn(struct slu_batch *batch, const struct sluice_buffer_action 
     struct slu_buffer_name name;
     struct slu_buffer_way way;
 
-    if (link == NULL || action->mr == NULL || action->blocks != NULL ||
+    if (link == NULL || action->blocks != NULL ||
         slu_buffer_know(batch->service, &handle, &name) < 0 || !slu_link_leads_to(link, &name) ||
         slu_buffer_find_way(batch->service, &name, link->domain->pd, &way) < 0)
         return;

@@ -15,6 +15,7 @@
 #include "connect/address.h"
 #include "connect/proof.h"
 #include "connect/stream.h"
+#include "memory/mr.h"
 
 #define FIRST_SIZE sizeof(struct sluice_buffer_service_attr)
 #define DEFAULT_PEERS 4096
@@ -113,7 +114,7 @@ static int open_domain(struct slu_buffer_domain *domain, struct sluice_pd *pd,
     domain->pd = pd;
     domain->transport = transport_of(pd);
     domain->own = sluice_pd_alloc(pd->context);
-    if (domain->own == NULL)
+    if (domain->own == NULL || slu_mr_everything(pd, &domain->all) < 0)
         return -errno;
     prepared = sluice_multichannel_prepare(domain->own, 0, &of_peers);
     if (prepared != NULL)
@@ -127,6 +128,8 @@ static void close_domain(struct slu_buffer_domain *domain)
         sluice_multichannel_close(domain->users);
     if (domain->own != NULL)
         sluice_pd_free(domain->own);
+    if (domain->all != NULL)
+        slu_mr_end(domain->all);
     slu_pd_release(domain->pd);
     free(domain->keys.keys);
 }

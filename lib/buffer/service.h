@@ -47,6 +47,7 @@ struct slu_buffer_known {
 struct slu_buffer_domain {
     struct sluice_pd *pd;  /* the program's: local memory, and connections to owners */
     struct sluice_pd *own; /* has only what is published, so peers reach nothing else */
+    struct sluice_mr *all; /* all memory of this process, in pd; NULL: it must be registered */
     uint32_t transport;    /* SLU_TRANSPORT_* */
     uint32_t peers;        /* that use our buffers; like the next two only for the thread */
     struct sluice_multichannel *users;

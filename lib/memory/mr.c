@@ -207,6 +207,22 @@ struct sluice_mr *slu_mr_part(struct sluice_pd *pd, const struct sluice_mr *of, 
     return finish(mr, pd, access, error);
 }
 
+int slu_mr_everything(struct sluice_pd *pd, struct sluice_mr **mr)
+{
+    const struct slu_transport *transport = transport_of(pd);
+    struct sluice_mr *made;
+
+    *mr = NULL;
+    if (transport->mr_everything == NULL)
+        return 0;
+    made = begin();
+    if (made == NULL)
+        return -ENOMEM;
+    *mr = finish(made, pd, SLUICE_ACCESS_LOCAL_WRITE,
+                 transport->mr_everything(pd->transport, &made->transport));
+    return *mr != NULL ? 0 : -ENOMEM;
+}
+
 static int not_a_region(const struct sluice_mr *mr)
 {
     if (mr == NULL)

@@ -33,6 +33,11 @@ struct sluice_mr *slu_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t acc
  */
 struct sluice_mr *slu_mr_part(struct sluice_pd *pd, const struct sluice_mr *of, size_t offset,
                               size_t length, uint32_t access);
+/*
+ * Makes *mr a region of all memory of this process, whose key peers cannot use; NULL if the
+ * transport has none. Returns 0 or -ENOMEM.
+ */
+int slu_mr_everything(struct sluice_pd *pd, struct sluice_mr **mr);
 /* Returns 0 if the program may end the region, or it is NULL; or a negative errno value. */
 int slu_mr_may_end(const struct sluice_mr *mr);
 /* Fails a call that would end a region in use, as slu_pd_fail_used() does. */

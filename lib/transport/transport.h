@@ -333,6 +333,11 @@ struct slu_transport {
      */
     int (*mr_part)(struct slu_tpd *pd, struct slu_tmr *of, uint64_t offset, size_t length,
                    uint32_t access, struct slu_tmr **mr);
+    /*
+     * Makes a region of all memory of this process, for elements of requests of this side alone.
+     * NULL: memory must be registered to be used.
+     */
+    int (*mr_everything)(struct slu_tpd *pd, struct slu_tmr **mr);
     /* Ends a region. On return no peer touches its memory any more. */
     void (*mr_deregister)(struct slu_tmr *mr);
 

@@ -47,7 +47,7 @@ TEST(a_handle_in_use_is_checked_each_time)
     struct world world;
     struct memory memory;
     struct sluice_buffer_handle handle, other;
-    uint64_t values[32] = {0};
+    uint64_t values[32] = {0}, plain;
     world_open(&world);
     memory_open(&memory, world.sides.pds[1], 256);
     struct sluice_buffer *buffer =
@@ -57,6 +57,9 @@ TEST(a_handle_in_use_is_checked_each_time)
         require_ok(sluice_buffer_read_into(world.user, &handle, i % 32 * 8, memory.mr, memory.bytes,
                                            8, DEADLINE));
         require(memcmp(memory.bytes, &values[i % 32], 8) == 0, "read %llu", (unsigned long long)i);
+        require_ok(
+            sluice_buffer_read_into(world.user, &handle, i % 32 * 8, NULL, &plain, 8, DEADLINE));
+        require(plain == i, "read %llu into plain memory", (unsigned long long)i);
     }
     require_result(
         sluice_buffer_read_into(world.user, &handle, 256, memory.mr, memory.bytes, 8, DEADLINE),
@@ -77,6 +80,11 @@ TEST(a_handle_in_use_is_checked_each_time)
                    -EINVAL);
     require_result(sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes, 8, 0),
                    -ETIMEDOUT);
+    require_result(sluice_buffer_read_into(world.user, &handle, 0, NULL, NULL, 8, DEADLINE),
+                   -EINVAL);
+    require_result(sluice_buffer_read_into(world.user, &handle, 0, NULL, (void *)(UINTPTR_MAX - 6),
+                                           8, DEADLINE),
+                   -EINVAL);
     other = handle;
     other.bytes[70] ^= 1;
     require_result(

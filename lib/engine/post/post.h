@@ -38,9 +38,10 @@ int slu_submit_receive(struct slu_engine *engine, const struct sluice_sge *sges,
  * the memory, and looks after other requests of the engine: this checks no clock.
  */
 struct slu_attempt {
-    uint32_t opcode;
     struct sluice_sge sge;
-    struct sluice_remote_mr remote;
+    uint64_t remote_addr;
+    uint32_t rkey;
+    uint32_t opcode;
     int64_t deadline;
     uint64_t user_data;
 };

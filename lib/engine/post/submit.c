@@ -429,7 +429,7 @@ int slu_attempt(struct slu_engine *engine, const struct slu_attempt *attempt)
     uint64_t id = ring->next;
 
     if (SLU_UNLIKELY(attempt->deadline <= 0 || engine->scope.open ||
-                     !is_ready(engine, peer, SLU_SEND_QUEUE, sge->length, &attempt->remote)))
+                     !is_ready(engine, peer, SLU_SEND_QUEUE, sge->length, NULL)))
         return -EAGAIN;
     entry = take_entry(engine, ring, id, sge, 1, sge->length);
     wr.next = NULL;
@@ -439,8 +439,8 @@ int slu_attempt(struct slu_engine *engine, const struct slu_attempt *attempt)
     wr.immediate = 0;
     wr.sge_count = 1;
     wr.sges = sge;
-    wr.remote_addr = attempt->remote.addr;
-    wr.rkey = attempt->remote.rkey;
+    wr.remote_addr = attempt->remote_addr;
+    wr.rkey = attempt->rkey;
     slu_engine_enter(engine);
     SLU_PROBE2(post, engine, id);
     refused = engine->transport->post_send(peer->qp, &wr, &bad);

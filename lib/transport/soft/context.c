@@ -207,6 +207,7 @@ const struct slu_transport slu_transport_soft = {
     .mr_register_dmabuf = slu_soft_mr_register_dmabuf,
     .mr_alloc = slu_soft_mr_alloc,
     .mr_part = slu_soft_mr_part,
+    .mr_everything = slu_soft_mr_everything,
     .mr_deregister = slu_soft_mr_deregister,
     .cq_create = slu_soft_cq_create,
     .cq_extend = slu_soft_cq_extend,

@@ -82,6 +82,21 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     return 0;
 }
 
+/* No right of peers is granted, so no peer can use the key. */
+int slu_soft_mr_everything(struct slu_tpd *pd, struct slu_tmr **mr)
+{
+    struct soft_region region = {.iova = 1,
+                                 .length = SIZE_MAX - 1,
+                                 .pages.addr = (void *)(uintptr_t)1,
+                                 .memfd = -1,
+                                 .dmabuf = -1};
+    struct soft_mr *made = slu_soft_mr_make(pd, &region, SLUICE_ACCESS_LOCAL_WRITE);
+    if (made == NULL)
+        return -ENOMEM;
+    *mr = &made->base;
+    return 0;
+}
+
 int slu_soft_mr_part(struct slu_tpd *pd, struct slu_tmr *of, uint64_t offset, size_t length,
                      uint32_t access, struct slu_tmr **mr)
 {

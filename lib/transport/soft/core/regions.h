@@ -27,6 +27,7 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
                          struct slu_tmr **mr);
 int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
                       struct slu_tmr **mr);
+int slu_soft_mr_everything(struct slu_tpd *pd, struct slu_tmr **mr);
 void slu_soft_mr_deregister(struct slu_tmr *mr);
 int slu_soft_mr_part(struct slu_tpd *pd, struct slu_tmr *of, uint64_t offset, size_t length,
                      uint32_t access, struct slu_tmr **mr);
