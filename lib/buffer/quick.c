@@ -35,7 +35,7 @@ static struct slu_link_known *place_of(struct slu_link *link,
 
 /*
  * Returns the region of the local memory; or NULL if it is wrong, or of another domain. Without a
- * region of the program, a batch chooses among several domains, and registers the memory if need be.
+ * region of the program, a batch chooses among several domains, and registers memory if it must.
  */
 static inline const struct sluice_mr *region_of(const struct slu_link *link,
                                                 const struct sluice_buffer_action *action)
