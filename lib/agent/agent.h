@@ -286,6 +286,11 @@ bool slu_agent_progress(struct sluice_agent *agent);
  */
 bool slu_agent_serve_one(struct sluice_agent_peer *peer);
 /*
+ * Polls for messages of a peer. Returns whether there was none and nothing else is to be done, also
+ * for other peers; if not, serve them.
+ */
+bool slu_agent_is_quiet(struct sluice_agent_peer *peer);
+/*
  * Makes progress until ready() returns true. Returns 0; -ETIMEDOUT without a text; or, with one,
  * -ECANCELED, or -EINTR if wakes is set and the program called sluice_agent_wake().
  */
@@ -304,14 +309,5 @@ int slu_agent_wait_for(struct sluice_agent_peer *peer, struct slu_agent_wait *wa
 /* Does both, for requests that are answered by DONE. */
 int slu_agent_request_and_wait(struct sluice_agent_peer *peer, struct slu_agent_message *message,
                                int64_t until);
-
-/* transfer.c */
-/*
- * Does reads, writes and atomics as sluice_agent_submit() does. With mr, nothing is posted once
- * its lease is over. The caller has the lock.
- */
-int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
-                       const struct sluice_request *requests, uint32_t count, int64_t until,
-                       struct sluice_completion *completions);
 
 #endif

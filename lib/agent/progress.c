@@ -6,6 +6,8 @@
 #include "config.h"
 
 #include "agent/agent.h"
+#include "channel/channel.h"
+#include "engine/engine.h"
 
 /* How old the last poll of the set may be for threads that do not sleep. */
 #define POLL_TIME SLUICE_MS(1)
@@ -22,12 +24,23 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
     slu_agent_touch(peer);
 }
 
-/* Returns whether the peers were not polled for so long that a call must serve all of them. */
+/*
+ * Returns whether the peers were not polled for so long that a call must serve all of them. The time
+ * of the last tick is exact enough: it makes a call a few milliseconds late.
+ */
 static bool is_late(const struct sluice_agent *agent)
 {
-    int64_t now = slu_now();
+    int64_t now = slu_tick();
 
     return now - agent->looked > POLL_TIME || now >= agent->next_due;
+}
+
+bool slu_agent_is_quiet(struct sluice_agent_peer *peer)
+{
+    if (is_late(peer->agent) || peer->state != SLU_AGENT_OPEN || peer->needs_service)
+        return false;
+    slu_agent_unarm(peer);
+    return slu_poll_is_empty(peer->control->base.engine);
 }
 
 bool slu_agent_serve_one(struct sluice_agent_peer *peer)

@@ -240,40 +240,57 @@ static bool is_done_at_once(struct transfer *transfer)
     return transfer->complete == transfer->count && !transfer->failed;
 }
 
-int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
-                       const struct sluice_request *requests, uint32_t count, int64_t until,
-                       struct sluice_completion *completions)
+/* Waits for a transfer, of which some may be posted, and returns its result. */
+static int finish(struct transfer *transfer, int64_t until)
 {
-    struct transfer transfer = {.peer = peer,
-                                .mr = mr,
-                                .requests = requests,
-                                .completions = completions,
-                                .count = count,
-                                .until = until};
-    /* Callers may have given up the lock since their own check. */
-    int error = slu_agent_peer_check(peer), waited;
+    struct sluice_agent_peer *peer = transfer->peer;
+    int error;
+    int waited = is_done_at_once(transfer)
+                     ? 0
+                     : slu_agent_await(peer->agent, is_over, transfer, until, false);
 
+    /* Posted requests have the same deadline, so they complete without further action. */
+    transfer->failed |= waited < 0;
+    while (!is_drained(transfer))
+        (void)slu_agent_await(peer->agent, is_drained, transfer, SLUICE_FOREVER, false);
+    if (transfer->posted < transfer->count && waited == -ETIMEDOUT && transfer->error == 0)
+        fail_request(transfer, transfer->posted++, -ETIMEDOUT, SLUICE_CLASS_TIMEOUT,
+                     SLUICE_STATUS_DEADLINE);
+    while (transfer->posted < transfer->count)
+        fail_request(transfer, transfer->posted++, -ECANCELED, SLUICE_CLASS_CANCELLED,
+                     SLUICE_STATUS_WR_FLUSH_ERR);
+    if (peer->state == SLU_AGENT_OVER && (transfer->error != 0 || transfer->cancelled != 0))
+        return slu_agent_peer_check(peer);
+    error = transfer->error != 0 ? transfer->error : transfer->cancelled;
+    return error < 0 ? slu_fail(-error, "%s", transfer->text) : 0;
+}
+
+static void begin(struct transfer *transfer, struct sluice_agent_peer *peer,
+                  const struct sluice_agent_mr *mr, const struct sluice_request *requests,
+                  uint32_t count, int64_t until)
+{
+    *transfer = (struct transfer){
+        .peer = peer, .mr = mr, .requests = requests, .count = count, .until = until};
+}
+
+/* Does reads, writes and atomics. The caller has the lock. */
+static int transfer_list(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
+                         const struct sluice_request *requests, uint32_t count, int64_t until,
+                         struct sluice_completion *completions)
+{
+    struct transfer transfer;
+    /* Callers may have given up the lock since their own check. */
+    int error = slu_agent_peer_check(peer);
+
+    if (error == 0 && mr != NULL)
+        error = check_lease(mr);
     if (error == 0)
         error = check_list(peer, requests, count);
     if (error < 0)
         return error;
-    waited = is_done_at_once(&transfer)
-                 ? 0
-                 : slu_agent_await(peer->agent, is_over, &transfer, until, false);
-    /* Posted requests have the same deadline, so they complete without further action. */
-    transfer.failed |= waited < 0;
-    while (!is_drained(&transfer))
-        (void)slu_agent_await(peer->agent, is_drained, &transfer, SLUICE_FOREVER, false);
-    if (transfer.posted < count && waited == -ETIMEDOUT && transfer.error == 0)
-        fail_request(&transfer, transfer.posted++, -ETIMEDOUT, SLUICE_CLASS_TIMEOUT,
-                     SLUICE_STATUS_DEADLINE);
-    while (transfer.posted < count)
-        fail_request(&transfer, transfer.posted++, -ECANCELED, SLUICE_CLASS_CANCELLED,
-                     SLUICE_STATUS_WR_FLUSH_ERR);
-    if (peer->state == SLU_AGENT_OVER && (transfer.error != 0 || transfer.cancelled != 0))
-        return slu_agent_peer_check(peer);
-    error = transfer.error != 0 ? transfer.error : transfer.cancelled;
-    return error < 0 ? slu_fail(-error, "%s", transfer.text) : 0;
+    begin(&transfer, peer, mr, requests, count, until);
+    transfer.completions = completions;
+    return finish(&transfer, until);
 }
 
 int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_request *requests,
@@ -290,7 +307,7 @@ int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_requ
     if (error < 0 || count == 0)
         return error;
     slu_agent_enter(peer->agent);
-    error = slu_agent_transfer(peer, NULL, requests, count, slu_after(deadline), completions);
+    error = transfer_list(peer, NULL, requests, count, slu_after(deadline), completions);
     slu_agent_leave(peer->agent);
     return error;
 }
@@ -319,7 +336,61 @@ static int check_use(const struct sluice_agent_mr *mr, uint32_t opcode)
     if ((mr->access & right_of(opcode)) == 0)
         return slu_fail(EACCES, "region %llu of peer %s: our rights %#x do not allow this",
                         (unsigned long long)mr->id, peer->address, mr->access);
-    return check_lease(mr);
+    return 0;
+}
+
+/* Returns whether a region can be used for longer than a tick of the clock; if not, ask the clock. */
+static bool lasts(const struct sluice_agent_mr *mr)
+{
+    return !mr->over && mr->expires - slu_tick() > SLU_LONGEST_TICK;
+}
+
+/*
+ * Posts a plain request and polls once. Returns 1 if it succeeded; 0 if it goes on as the first item
+ * of the transfer, which it begins; or -EAGAIN if nothing was posted.
+ */
+static int use_at_once(const struct sluice_agent_mr *mr, const struct sluice_request *request,
+                       int64_t deadline, struct transfer *transfer)
+{
+    struct sluice_agent_peer *peer = mr->peer;
+    struct item *item = &transfer->items[0];
+    struct slu_attempt attempt;
+    int result;
+
+    if (slu_opcode_is_atomic(request->opcode) || request->sge_count != 1 ||
+        peer->data.state != SLU_AGENT_DATA_READY || peer->data.transfers > 0 || !lasts(mr) ||
+        !slu_agent_is_quiet(peer))
+        return -EAGAIN;
+    attempt.sge = request->sges[0];
+    attempt.remote_addr = request->remote.addr;
+    attempt.rkey = request->remote.rkey;
+    attempt.opcode = request->opcode;
+    attempt.deadline = deadline;
+    attempt.user_data = (uintptr_t)&item->posted;
+    result = slu_attempt(peer->data.wire->base.engine, &attempt);
+    if (result != 0)
+        return result;
+    slu_agent_unarm(peer);
+    begin(transfer, peer, mr, request, 1, slu_after(deadline));
+    *item = (struct item){.posted = {.ended = end_item, .remote = request->remote},
+                          .transfer = transfer};
+    transfer->posted = 1;
+    peer->data.transfers++;
+    return 0;
+}
+
+/* Does a request on a region. The caller has the lock. */
+static int use_region(const struct sluice_agent_mr *mr, const struct sluice_request *request,
+                      int64_t deadline)
+{
+    struct transfer transfer;
+    int done = use_at_once(mr, request, deadline, &transfer);
+
+    if (SLU_LIKELY(done == 1))
+        return 0;
+    if (done == 0)
+        return finish(&transfer, transfer.until);
+    return transfer_list(mr->peer, mr, request, 1, slu_after(deadline), NULL);
 }
 
 /* Checks and performs a request at an offset of the region; its length is that of its elements. */
@@ -349,7 +420,7 @@ static int use(struct sluice_agent_mr *mr, uint64_t offset, struct sluice_reques
     slu_agent_enter(mr->peer->agent);
     error = check_use(mr, request->opcode);
     if (error == 0)
-        error = slu_agent_transfer(mr->peer, mr, request, 1, slu_after(deadline), NULL);
+        error = use_region(mr, request, deadline);
     slu_agent_leave(mr->peer->agent);
     return error;
 }

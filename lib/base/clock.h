@@ -14,9 +14,10 @@
 
 int64_t slu_now(void);
 /*
- * Returns the time of the kernel's last tick: at most 10 ms earlier than slu_now(), and read in a
- * fifth of the time.
+ * Returns the time of the kernel's last tick: earlier than slu_now() by up to SLU_LONGEST_TICK, and
+ * read in a fifth of the time.
  */
+#define SLU_LONGEST_TICK SLUICE_MS(10)
 int64_t slu_tick(void);
 /* Returns the absolute time of a relative one. */
 int64_t slu_after(int64_t relative);

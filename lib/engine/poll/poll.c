@@ -93,6 +93,21 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
     return (int)taken;
 }
 
+bool slu_poll_is_empty(struct slu_engine *engine)
+{
+    struct slu_wc wc;
+    int count;
+
+    if ((engine->scope.open | engine->failure_count | slu_unseen(engine, SLU_OWNER_PROGRAM)) != 0)
+        return false;
+    slu_engine_enter(engine);
+    count = slu_poll_cq(engine, &wc, 1);
+    if (SLU_UNLIKELY(count != 0))
+        slu_take_batch(engine, &wc, count);
+    slu_engine_leave(engine);
+    return count == 0;
+}
+
 /* Returns whether work of the program is pending whose result can be polled. */
 static bool awaits_results(const struct slu_engine *engine)
 {

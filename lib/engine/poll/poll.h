@@ -7,6 +7,11 @@
 
 /* Take the results that there are; wait for the next one; wait until nothing is pending. */
 int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count);
+/*
+ * Polls once, for an event of another engine that has to come first. Returns whether nothing came,
+ * and no result is unseen. This checks no clock.
+ */
+bool slu_poll_is_empty(struct slu_engine *engine);
 int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion);
 int slu_flush(struct slu_engine *engine, int64_t timeout);
 /* Wait for the request of a handle, cancel it, and detach it. */
