@@ -35,7 +35,7 @@
 
 #define EVENTS 16
 #define EVENT_TAG (UINT64_C(1) << 32)
-/* Interval at which connections without a proof are checked. */
+/* Interval at which connections without a proof are checked, and memory is asked for again. */
 #define TICK_TIME SLUICE_MS(100)
 
 static struct slu_connector *connector_of(struct slu_deferred_user *user)
@@ -51,16 +51,21 @@ static void signal_thread(const struct slu_connector *connector)
 }
 
 /* A rank is in the ring once at a time, so that the ring has room. */
-static void want(struct slu_deferred_user *user, uint32_t peer)
+static void list_want(struct slu_connector *connector, uint32_t peer)
 {
-    struct slu_connector *connector = connector_of(user);
-
     pthread_mutex_lock(&connector->lock);
     if (!connector->listed[peer])
         connector->wants[(connector->want_first + connector->want_count++) % connector->ranks] =
             peer;
     connector->listed[peer] = true;
     pthread_mutex_unlock(&connector->lock);
+}
+
+static void want(struct slu_deferred_user *user, uint32_t peer)
+{
+    struct slu_connector *connector = connector_of(user);
+
+    list_want(connector, peer);
     signal_thread(connector);
 }
 
@@ -99,8 +104,8 @@ static bool next_want(struct slu_connector *connector, uint32_t *rank)
     return found;
 }
 
-/* Without memory for a link, the rank is asked for once more by the next event. */
-static void start_dials(struct slu_connector *connector)
+/* Returns false if there is no memory for a link: the rank stays in the ring. */
+static bool start_dials(struct slu_connector *connector)
 {
     uint32_t rank;
 
@@ -108,11 +113,12 @@ static void start_dials(struct slu_connector *connector)
         struct slu_link *link = slu_link_create(connector, rank, true);
 
         if (link == NULL) {
-            want(&connector->user, rank);
-            return;
+            list_want(connector, rank);
+            return false;
         }
         slu_link_give(connector, link, SLU_JOB_MAKE);
     }
+    return true;
 }
 
 static void finish_jobs(struct slu_connector *connector)
@@ -203,14 +209,17 @@ static void *run(void *argument)
 
     for (;;) {
         int64_t next;
+        bool started;
 
         /* The event is cleared first, so that no reason for it is missed. */
         handle_events(connector);
         if (is_stopping(connector))
             break;
         finish_jobs(connector);
-        start_dials(connector);
+        started = start_dials(connector);
         next = handle_links(connector);
+        if (!started)
+            next = slu_earlier(next, slu_now() + TICK_TIME);
         sleep_until(connector, next);
     }
     return NULL;

@@ -494,18 +494,18 @@ static const char *read_knock(const struct slu_connector *connector, const uint8
     return NULL;
 }
 
-/* Returns whether a knock has to wait because of the links with that rank. */
-static bool is_busy(struct slu_connector *connector, uint32_t from)
+/* Returns whether a knock has to wait because of other links with its rank; else ends those. */
+static bool is_busy(struct slu_connector *connector, const struct slu_link *knock)
 {
     struct slu_link *link, *after;
     bool busy = false;
 
     for (link = TAILQ_FIRST(&connector->links); link != NULL; link = after) {
         after = TAILQ_NEXT(link, next);
-        if (link->rank != from)
+        if (link == knock || link->rank != knock->rank)
             continue;
         /* The lower rank leads. A link in a job cannot be ended now. */
-        if (link->job != SLU_JOB_NONE || (link->dials && connector->rank < from))
+        if (link->job != SLU_JOB_NONE || (link->dials && connector->rank < link->rank))
             busy = true;
         else
             slu_link_free(connector, link);
@@ -532,9 +532,13 @@ void slu_link_knock(struct slu_connector *connector, const struct slu_negotiatio
         refuse(session, fd, SLU_REPLY_REFUSED, wrong);
         return;
     }
-    /* Its own links are kept if there is no room for this one. */
-    if (connector->knocks < SLU_KNOCKS_MOST && !is_busy(connector, knock.from))
+    /* Other links with that rank are kept if there is no room or memory for this one. */
+    if (connector->knocks < SLU_KNOCKS_MOST)
         link = slu_link_create(connector, knock.from, false);
+    if (link != NULL && is_busy(connector, link)) {
+        slu_link_free(connector, link);
+        link = NULL;
+    }
     if (link == NULL) {
         refuse(session, fd, SLU_REPLY_BUSY, "");
         return;

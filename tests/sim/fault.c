@@ -23,7 +23,7 @@ struct fault {
     /* Of SIM_REFUSE: the call fails so often, after so many that do not. */
     const char *call;
     uint64_t skips;
-    uint32_t times;
+    uint32_t times, refused;
     bool happened;
 };
 
@@ -70,6 +70,7 @@ static void happen(struct sim_event *event)
         [SIM_DIE] = "is on a host whose device dies",
         [SIM_LOSE] = "is in a network that loses packets",
         [SIM_HIDE] = "is on a host without /proc",
+        [SIM_ISLE] = "is on a host with an address to which there is no route",
     };
     struct fault *fault = (struct fault *)event;
     struct sim_process *process = fault->process;
@@ -113,6 +114,9 @@ static void happen(struct sim_event *event)
         break;
     case SIM_HIDE:
         process->host->hides_proc = true;
+        break;
+    case SIM_ISLE:
+        process->host->has_isle = true;
         break;
     case SIM_REFUSE:
         break;
@@ -181,9 +185,9 @@ void sim_refuse(uint32_t rank, const char *call, uint64_t skips, uint32_t times)
     fault->times = times;
 }
 
-bool sim_has_refused(void)
+uint32_t sim_refused(void)
 {
-    return count > 0 && faults[count - 1].blow == SIM_REFUSE && faults[count - 1].happened;
+    return count > 0 ? faults[count - 1].refused : 0;
 }
 
 void sim_forget(void)
@@ -202,10 +206,9 @@ void sim_faults_end(void)
 uint32_t sim_fault_befell(const struct sim_process *process)
 {
     static const uint32_t bits[] = {
-        [SIM_KILL] = SIM_KILLED,    [SIM_STOP] = SIM_STOPPED, [SIM_PART] = 0,
-        [SIM_REFUSE] = SIM_REFUSED, [SIM_RESET] = SIM_CUT,    [SIM_JUMP] = 0,
-        [SIM_RESTART] = SIM_KILLED, [SIM_POWER] = SIM_KILLED, [SIM_MOVE] = SIM_CUT,
-        [SIM_DIE] = SIM_DEVICE,     [SIM_LOSE] = 0,           [SIM_HIDE] = 0,
+        [SIM_KILL] = SIM_KILLED, [SIM_STOP] = SIM_STOPPED,   [SIM_REFUSE] = SIM_REFUSED,
+        [SIM_RESET] = SIM_CUT,   [SIM_RESTART] = SIM_KILLED, [SIM_POWER] = SIM_KILLED,
+        [SIM_MOVE] = SIM_CUT,    [SIM_DIE] = SIM_DEVICE,     [SIM_ISLE] = 0,
     };
     uint32_t befell = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -261,6 +264,7 @@ bool sim_fault_is_due(const char *call)
             continue;
         }
         fault->times--;
+        fault->refused++;
         sim_trace("fault %u: %s() is refused", i, call);
         sim_troubles += !fault->happened;
         fault->happened = true;

@@ -256,23 +256,26 @@ struct interface {
     struct sockaddr_in address, mask;
 };
 
+/* The loopback, the network of hosts, and one where the host is alone. */
 SYS(int, getifaddrs, struct ifaddrs **list)
 {
-    static char names[2][8] = {"lo", "eth0"};
-    struct interface *interfaces = sim_alloc(2, sizeof *interfaces);
+    static char names[3][8] = {"lo", "eth0", "eth1"};
+    const struct sim_host *host = sim_task->process->host;
+    const uint32_t own = sim_host_address(host);
+    const uint32_t addresses[] = {INADDR_LOOPBACK, own, UINT32_C(0xac100000) + host->index + 1};
+    struct interface *interfaces = sim_alloc(3, sizeof *interfaces);
     sim_tick(20000);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 + host->has_isle; i++) {
         struct interface *at = &interfaces[i];
         at->base.ifa_name = names[i];
         at->base.ifa_flags = IFF_UP | IFF_RUNNING | (i == 0 ? IFF_LOOPBACK : 0);
         at->base.ifa_addr = (struct sockaddr *)&at->address;
         at->base.ifa_netmask = (struct sockaddr *)&at->mask;
+        at->base.ifa_next = i == 1 + host->has_isle ? NULL : &at[1].base;
         at->address.sin_family = at->mask.sin_family = AF_INET;
-        at->address.sin_addr.s_addr =
-            i == 0 ? htonl(INADDR_LOOPBACK) : htonl(sim_host_address(sim_task->process->host));
+        at->address.sin_addr.s_addr = htonl(addresses[i]);
         at->mask.sin_addr.s_addr = htonl(0xff000000);
     }
-    interfaces[0].base.ifa_next = &interfaces[1].base;
     *list = &interfaces[0].base;
     return 0;
 }

@@ -79,6 +79,7 @@ endif
 	%D%/programs/scene.h \
 	%D%/programs/scene_faults.c \
 	%D%/programs/scene_jobs.c \
+	%D%/programs/scene_ranks.c \
 	%D%/programs/scene_requests.c \
 	%D%/programs/store.c \
 	%D%/programs/styles.c \

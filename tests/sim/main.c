@@ -157,7 +157,7 @@ static void take_scenario(const char *value)
     }
     memcpy(name, value, (size_t)(wire - value));
     plan.scenario = name;
-    plan.ranks = strcmp(wire, ":self") == 0 ? 1 : 3;
+    plan.ranks = strcmp(wire, ":self") == 0 ? 1 : strcmp(wire, ":many") == 0 ? 40 : 3;
     plan.hosts = strcmp(wire, ":self") == 0 || strcmp(wire, ":shm") == 0 ? 1 : 3;
     path = strcmp(wire, ":fabric") == 0 ? FABRIC : path;
     remember("--scenario", value);

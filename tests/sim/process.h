@@ -23,6 +23,7 @@ struct sim_host {
     struct stream *named[SIM_NAMES]; /* see socket.c */
     bool down;                       /* it has lost its power: nothing comes from it any more */
     bool hides_proc;                 /* its processes see no /proc */
+    bool has_isle;                   /* it has a second address, without a route from others */
     uint32_t moves;                  /* how often it got another address */
     int64_t clock_ahead;             /* ns, of the clock of the day */
     uint16_t last_port;

@@ -61,19 +61,22 @@ enum sim_blow {
     SIM_MOVE,                /* its host gets another address, and loses the old one */
     SIM_DIE,                 /* the device of its host dies */
     SIM_LOSE,                /* the network loses one packet in so many, instead of ns */
-    SIM_HIDE                 /* its host shows no /proc to processes */
+    SIM_HIDE,                /* its host shows no /proc to processes */
+    SIM_ISLE                 /* its host has a second address, to which others have no route */
 };
 void sim_strike(enum sim_blow blow, uint32_t rank, int64_t after, int64_t lasts);
 /* After so many calls of that name, the rank has the next ones refused. fault.c has the names. */
 void sim_refuse(uint32_t rank, const char *call, uint64_t skips, uint32_t times);
-/* Returns whether a call was refused since the last sim_refuse(). */
-bool sim_has_refused(void);
+/* Returns how many calls were refused since the last sim_refuse(). */
+uint32_t sim_refused(void);
 /* Forgets the last sim_refuse(), as if it had never been. */
 void sim_forget(void);
 /* Each first access to the pages of this memory takes so long from now on, as from a slow disk. */
 void sim_slow(void *memory, size_t bytes, int64_t lasts);
 /* How often the process of this rank was started again. */
 uint32_t sim_generation(void);
+/* Returns how many ranges of memory this process has mapped. */
+uint32_t sim_mapped(void);
 /* The name of the scenario, or NULL. */
 const char *sim_scenario(void);
 /* Sleeps for some ns. */

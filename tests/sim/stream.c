@@ -350,6 +350,10 @@ SYS(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
     if (stream->family != AF_UNIX && sim_fault_is_due("send")) {
         return sim_error(EPERM); /* as of a filter of packets */
     }
+    /* The user has too many descriptors in flight. */
+    if (message->msg_controllen > 0 && sim_fault_is_due("rights")) {
+        return sim_error(ETOOMANYREFS);
+    }
     if (stream->state != CONNECTED || stream->peer == NULL || stream->sends_no_more) {
         return sim_error(stream->state == CONNECTING ? EAGAIN : EPIPE);
     }

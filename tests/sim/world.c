@@ -71,6 +71,11 @@ uint32_t sim_generation(void)
     return sim_task->process->generation;
 }
 
+uint32_t sim_mapped(void)
+{
+    return (uint32_t)sim_task->process->map_count;
+}
+
 const char *sim_scenario(void)
 {
     return world.scenario;

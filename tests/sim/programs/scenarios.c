@@ -59,6 +59,14 @@ static const struct {
     {"starved-early", starved_early, "shm tcp"},
     {"absent", absent, "shm"},
     {"slow-memory", slow_memory, "shm tcp"},
+    {"in-flight", descriptors_in_flight, "shm"},
+    {"starved-region", region_ends_starved, "shm"},
+    {"silent-ranks", silent_ranks, "many"},
+    {"wanted-again", wanted_again, "many"},
+    {"no-route", no_route, "tcp"},
+    {"reach", reached_in_vain, "shm tcp"},
+    {"knock", knock_without_memory, "shm tcp"},
+    {"dial", dial_without_memory, "shm tcp"},
 };
 
 int run_scenario(const char *name)

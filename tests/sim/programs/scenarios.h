@@ -27,6 +27,8 @@ void starved(void);
 void starved_early(void);
 void absent(void);
 void slow_memory(void);
+void descriptors_in_flight(void);
+void region_ends_starved(void);
 
 /* scene_requests.c */
 void b1_wrong_keys(void);
@@ -46,6 +48,14 @@ void c8_no_room(void);
 void c9_refused_calls(void);
 void c10_limits(void);
 void c11_no_device(void);
+
+/* scene_ranks.c */
+void silent_ranks(void);
+void wanted_again(void);
+void no_route(void);
+void reached_in_vain(void);
+void knock_without_memory(void);
+void dial_without_memory(void);
 
 /* scene_jobs.c */
 void connects_at_once(void);

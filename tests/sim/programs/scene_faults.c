@@ -422,6 +422,61 @@ void starved_early(void)
     scene_close();
 }
 
+/* The user has too many descriptors in flight for a time: ranks share memory a little later. */
+void descriptors_in_flight(void)
+{
+    int64_t began;
+    sim_refuse(sim_rank(), "rights", below(4), 1 + (uint32_t)below(8));
+    scene_begin();
+    began = sim_own_time();
+    scene_connect(NULL);
+    must(sim_own_time() - began < SLUICE_S(2), "connecting took %ld ms",
+         (long)((sim_own_time() - began) / SLUICE_MS(1)));
+    bystanders();
+    meet();
+    scene_close();
+}
+
+/* Rank 1 ends a region that rank 0 has mapped while the system has no memory for sends. */
+void region_ends_starved(void)
+{
+    struct sluice_remote_mr *remote = sim_shared(sizeof *remote);
+    struct sluice_mr *mr = NULL;
+    struct sluice_request work;
+    uint32_t mapped = 0;
+    scene_open(NULL);
+    if (IS_VICTIM) {
+        mr = sluice_mr_alloc(scene.pd, SLICE, SLUICE_ACCESS_REMOTE_READ);
+        must(mr != NULL && sluice_mr_remote(mr, remote) == 0, "memory: %s", sluice_last_error());
+    }
+    meet();
+    work = request(SLUICE_OP_READ, scene.victim, 64);
+    work.remote = *remote;
+    if (scene.rank == 0) {
+        mapped = sim_mapped();
+        for (uint32_t i = 0; i < 8; i++) {
+            succeeds(&work, "a read of a region");
+            sim_pause(SLUICE_MS(1));
+        }
+        must(sim_mapped() > mapped, "it has not mapped the region");
+        mapped = sim_mapped();
+    }
+    meet();
+    if (IS_VICTIM) {
+        sim_refuse(scene.rank, "sendmsg", 0, 5);
+        must(sluice_mr_deregister(mr) == 0, "deregister: %s", sluice_last_error());
+    }
+    meet();
+    if (scene.rank == 0) {
+        sim_pause(SLUICE_MS(5));
+        must(sluice_multichannel_next(scene.all, SLUICE_MS(5), NULL) != 0, "there is no work");
+        must(sim_mapped() < mapped, "it still has mapped a region that has ended");
+    }
+    bystanders();
+    meet();
+    scene_close();
+}
+
 /*
  * Two ranks on one host that connect over TCP, since one of them has no Unix socket, and one of
  * them gives up before: on a host without IPv6 the other one notices that as well.

@@ -473,7 +473,7 @@ static void refuse_each(const char *call)
         bool well, refused;
         sim_refuse(sim_rank(), call, at, 1);
         well = use_everything();
-        refused = sim_has_refused();
+        refused = sim_refused() > 0;
         must(well || refused, "%s %lu: %s", call, (unsigned long)at, sluice_last_error());
         sim_forget();
         if (!refused) {

@@ -6,6 +6,8 @@
  */
 #include "transport/soft/shm/shm.h"
 
+#include "connect/stream.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,11 +224,26 @@ static bool give(struct soft_tcp *tcp, struct soft_mr *mr)
     return begun && give_table(tcp) && say_memory(tcp, mr, &given);
 }
 
+/*
+ * Sends a message without which the peer would wait for ever, or keep memory, although the system
+ * has no memory for a moment.
+ */
+static void insist(struct soft_tcp *tcp, enum shm_socket_word word, const void *argument,
+                   size_t length)
+{
+    SLU_KEEP_ERRNO;
+    uint32_t pauses = 0;
+    int err;
+    do
+        err = -slu_soft_shm_say(tcp, word, argument, length, -1);
+    while (slu_is_shortage(err) && slu_stream_pause(err, &pauses));
+}
+
 void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)
 {
     struct soft_mr *mr = pin_region(tcp->qp, key);
     if (mr == NULL || !give(tcp, mr))
-        slu_soft_shm_say(tcp, SHM_WORD_DENY, &key, sizeof(key), -1);
+        insist(tcp, SHM_WORD_DENY, &key, sizeof(key));
     slu_soft_unpin(mr);
 }
 
@@ -237,7 +254,7 @@ void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr)
         free_place(exports, mr->place);
     while (mr->exports != NULL) {
         /* If the socket is full, so much is unread that the peer checks its regions anyway. */
-        slu_soft_shm_say(mr->exports->tcp, SHM_WORD_DROP, NULL, 0, -1);
+        insist(mr->exports->tcp, SHM_WORD_DROP, NULL, 0);
         end_export(mr->exports);
     }
     pthread_mutex_unlock(&exports->lock);

@@ -61,7 +61,8 @@ static bool send_offer(struct soft_tcp *tcp, int fd)
                           .token = slu_soft_shm_token()};
     memcpy(offer.magic, magic, sizeof(magic));
     int err = slu_soft_shm_tell(tcp->fd, &offer, sizeof(offer), fd);
-    if (slu_is_shortage(-err))
+    /* Too many references: the user has as many descriptors in flight as it may. */
+    if (slu_is_shortage(-err) || err == -ETOOMANYREFS)
         slu_soft_tcp_starve(tcp);
     else if (err == -EAGAIN)
         fail_join(tcp, "the peer's socket is full from the start");
