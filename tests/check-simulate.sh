@@ -42,7 +42,7 @@ scenarios() {
 # The page has each scenario with its wires.
 page_has_scenarios() {
   table | sort >"$tmp/table"
-  awk -F ' [|] ' '/^[|] [^ ]* [|] .* [|] (self|shm|tcp|fabric)/ { print substr($1, 3) ": " $3 }' \
+  awk -F ' [|] ' '/^[|] [^ ]* [|] .* [|] (self|shm|tcp|fabric|many)/ { print substr($1, 3) ": " $3 }' \
     "$srcdir/docs/simulation.md" | sort | diff "$tmp/table" -
 }
 

@@ -22,7 +22,7 @@ uint32_t sim_host_address(const struct sim_host *host);
 /* Makes a descriptor of a file of the host, which it takes over. */
 int sim_file_make(int real);
 
-/* Those that other files call. */
+/* These are called by other files. */
 int sys_close(int fd);
 uid_t sys_geteuid(void);
 

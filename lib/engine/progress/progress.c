@@ -193,7 +193,7 @@ static bool is_pending_send(const struct slu_ring *ring, uint64_t id)
            entry->opcode == SLUICE_OP_SEND;
 }
 
-/* Returns the id of the first message, from this one on, of which the peer has not taken the last. */
+/* Returns the id of the first message that the peer does not have, which lacks the last so many. */
 static uint64_t find_untaken(const struct slu_ring *ring, uint64_t id, uint64_t untaken)
 {
     uint64_t behind = 0;

@@ -79,7 +79,11 @@ bool slu_deferred_has_failed(const struct slu_deferred *deferred, uint32_t peer)
 /* Makes a queue pair of the transport, unless there is one, and writes its endpoint. */
 int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *serial,
                       struct sluice_endpoint *endpoint);
-/* Connects it, unless it is connected to this endpoint already. */
+/*
+ * Connects it, unless it is connected to this endpoint already. If it is connected to another one,
+ * which the peer has given up, it is ended with -ECANCELED, and asked for once more if it is still
+ * wanted.
+ */
 int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
                          const struct sluice_endpoint *remote);
 /* Both ends are connected: posts what was kept. May be called again. */

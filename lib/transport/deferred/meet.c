@@ -97,6 +97,16 @@ static int check(const struct deferred_slot *slot, uint32_t serial, enum slu_def
     return slu_fail(ECANCELED, "the connection was given up");
 }
 
+/*
+ * Asks the user once more, if the program uses the peer. It may also wait for the peer without a
+ * request, and must learn of its loss.
+ */
+static void want_again(struct deferred_slot *slot)
+{
+    if (slot->qp != NULL)
+        slu_deferred_want(&slot->qp->base);
+}
+
 int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
                          const struct sluice_endpoint *remote)
 {
@@ -107,6 +117,11 @@ int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t 
 
     if (slot->state >= SLU_DEFERRED_CONNECTED && slot->remote == sum)
         return check(slot, serial, (enum slu_deferred_state)slot->state);
+    /* The peer has given up the queue pair to which this one is connected. */
+    if (slot->state == SLU_DEFERRED_CONNECTED && slot->serial == (uint16_t)serial) {
+        slu_deferred_end(deferred, slot);
+        want_again(slot);
+    }
     error = check(slot, serial, SLU_DEFERRED_MADE);
 
     if (error == 0)
@@ -139,16 +154,6 @@ int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t se
     if (slot->qp != NULL)
         slu_deferred_open(slot->qp, slot->real);
     return 0;
-}
-
-/*
- * Asks the user once more, if the program uses the peer. It may also wait for the peer without a
- * request, and must learn of its loss.
- */
-static void want_again(struct deferred_slot *slot)
-{
-    if (slot->qp != NULL)
-        slu_deferred_want(&slot->qp->base);
 }
 
 void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
