@@ -34,16 +34,6 @@ int64_t slu_tick(void)
     return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
-int64_t slu_after(int64_t relative)
-{
-    int64_t now;
-
-    if (relative == SLUICE_FOREVER)
-        return SLUICE_FOREVER;
-    now = slu_now();
-    return relative < SLUICE_FOREVER - now ? now + relative : SLUICE_FOREVER;
-}
-
 void sluice_interrupt_set(const volatile int *flag)
 {
     interrupt = flag;

@@ -19,8 +19,30 @@ int64_t slu_now(void);
  */
 #define SLU_LONGEST_TICK SLUICE_MS(10)
 int64_t slu_tick(void);
+
+static inline int64_t slu_add_time(int64_t time, int64_t relative)
+{
+    return relative < SLUICE_FOREVER - time ? time + relative : SLUICE_FOREVER;
+}
+
 /* Returns the absolute time of a relative one. */
-int64_t slu_after(int64_t relative);
+static inline int64_t slu_after(int64_t relative)
+{
+    return relative == SLUICE_FOREVER ? SLUICE_FOREVER : slu_add_time(slu_now(), relative);
+}
+
+/*
+ * The same, or up to SLU_LATE_MOST later if the relative time is at least SLU_LATE_LEAST. A tick is
+ * at most 10 ms ago, or more if the host gives no time to the processor that counts the ticks.
+ */
+#define SLU_LATE_LEAST SLUICE_MS(500)
+#define SLU_LATE_MOST SLUICE_MS(50)
+static inline int64_t slu_after_or_later(int64_t relative)
+{
+    return relative < SLU_LATE_LEAST || relative == SLUICE_FOREVER
+               ? slu_after(relative)
+               : slu_add_time(slu_tick() + SLU_LATE_MOST, relative);
+}
 
 static inline int64_t slu_earlier(int64_t a, int64_t b)
 {

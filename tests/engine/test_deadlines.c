@@ -4,6 +4,7 @@
  * 0 in the end. Then nothing is posted, each request ends with status DEADLINE, and no connection
  * is harmed.
  */
+#include "../support/fair.h"
 #include "../support/forms.h"
 #include "../support/pair.h"
 
@@ -223,6 +224,28 @@ TEST_WITH(stand, results_before_the_deadline, (1))
     check_expired(&completions[1], 1);
     require_result(sluice_multichannel_send(hub, 1, &stand->sge, 1, 0), -ENOTCONN);
     require_result(sluice_multichannel_post(hub, requests, 2, 0, NULL), -ENOTCONN);
+}
+
+/* A deadline of half a second and more may act 50 ms late, and never early. */
+TEST_WITH(stand, a_long_deadline_is_never_early, (NONE))
+{
+    const int64_t time = SLUICE_MS(500);
+    struct sluice_completion completion;
+    struct sluice_multichannel *hub = stand->star.hub;
+    for (int blocking = 0; blocking < 2; blocking++) {
+        struct sluice_handle handle;
+        struct span begin = span_begin();
+        if (blocking) {
+            require_result(sluice_multichannel_receive(hub, 1, NULL, 0, time, &completion),
+                           -ETIMEDOUT);
+        } else {
+            require_ok(sluice_multichannel_receive_unpolled(hub, 1, NULL, 0, time, &handle));
+            require_ok(sluice_multichannel_wait(hub, &handle, DEADLINE, &completion));
+        }
+        require(completion.status == SLUICE_STATUS_DEADLINE, "status %u", completion.status);
+        require_took(span_since(begin), time, time + SLUICE_S(1));
+        star_reset(&stand->star, 1);
+    }
 }
 
 /* Requests with time go on beside requests without. */

@@ -22,6 +22,7 @@
 
 /* Seconds between the clock of the day and that of the host. */
 #define EPOCH INT64_C(1790000000)
+#define COARSE_TICK INT64_C(4000000)
 
 /* Fills in the text of a file below /proc; false: there is no such file. */
 static bool fill_file(const char *path, char *text, size_t room)
@@ -232,6 +233,9 @@ SYS(int, clock_gettime, clockid_t clock, struct timespec *time)
     int64_t now;
     sim_tick(25);
     now = sim_task->now;
+    if (clock == CLOCK_MONOTONIC_COARSE) {
+        now -= now % COARSE_TICK;
+    }
     if (clock == CLOCK_REALTIME) {
         now += EPOCH * 1000000000 + sim_task->process->host->clock_ahead;
     }

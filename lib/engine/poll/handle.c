@@ -86,36 +86,9 @@ static int await_entry(struct slu_engine *engine, uint64_t id, const struct slu_
                        int64_t timeout)
 {
     int ready = slu_id_is_pool(id) ? slu_pool_await(engine, entry, slu_after(timeout))
-                                   : slu_wait_entry(engine, entry, true, slu_after(timeout));
+                                   : slu_wait_result(engine, entry, id, timeout);
 
     return ready != 0 ? ready : slu_fail(ETIMEDOUT, "the request is still pending");
-}
-
-/*
- * Polls once for the success of the program's request with that id, which is the oldest of its
- * ring. If it is the next completion, marks it as seen and returns its entry; else returns NULL.
- * queue is a constant.
- */
-static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine,
-                                                   const enum slu_queue queue, uint64_t id)
-{
-    struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
-    struct slu_entry *entry;
-    struct slu_wc wc;
-    int count = slu_poll_cq(engine, &wc, 1);
-
-    engine->busy_polls++;
-    entry = SLU_LIKELY(count == 1 && wc.id == id) ? slu_take_plain(engine, peer, queue, &wc) : NULL;
-    if (SLU_UNLIKELY(entry == NULL)) {
-        if (count != 0)
-            slu_take_batch(engine, &wc, count);
-        return NULL;
-    }
-    engine->held[queue]--;
-    atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
-    if (SLU_UNLIKELY(engine->busy_polls >= SLU_BUSY_POLLS))
-        slu_look_at_clock(engine, count);
-    return entry;
 }
 
 /*
@@ -125,12 +98,17 @@ static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine,
 static SLU_INLINE const struct slu_entry *see_next(struct slu_engine *engine, uint64_t id)
 {
     const struct slu_ring *ring = slu_ring_of(engine, id);
+    const struct slu_entry *entry;
+    int count;
 
     if (SLU_UNLIKELY(ring == NULL || ring->oldest != id || ring->next == id ||
                      slu_ring_entry(ring, id)->owner != SLU_OWNER_PROGRAM))
         return NULL;
-    return slu_id_is_of(id, SLU_SEND_QUEUE) ? end_next(engine, SLU_SEND_QUEUE, id)
-                                            : end_next(engine, SLU_RECEIVE_QUEUE, id);
+    entry = slu_id_is_of(id, SLU_SEND_QUEUE) ? slu_poll_next(engine, SLU_SEND_QUEUE, id, &count)
+                                             : slu_poll_next(engine, SLU_RECEIVE_QUEUE, id, &count);
+    if (SLU_UNLIKELY(++engine->busy_polls >= SLU_BUSY_POLLS))
+        slu_look_at_clock(engine, count);
+    return entry;
 }
 
 static __attribute__((noinline)) int wait_long(struct slu_engine *engine, uint64_t id,

@@ -61,7 +61,9 @@ static SLU_COLD int finish_waiting(struct slu_call *call, int count)
     struct slu_engine *engine = call->engine;
 
     slu_call_set_due(call);
-    slu_look_at_clock(engine, count);
+    /* If nothing came, the wait checks the clock. */
+    if (count > 0)
+        slu_look_at_clock(engine, count);
     if (!slu_wait(engine, call_ready, call, call->deadline)) {
         /*
          * The check of the clock fails peers that are late. Requests that never found room are
@@ -95,7 +97,7 @@ int slu_call_finish(struct slu_call *call)
 
 void slu_call_set_due(struct slu_call *call)
 {
-    call->deadline = slu_after(call->time);
+    call->deadline = slu_after_or_later(call->time);
     slu_note_deadline(call->engine, call->deadline);
 }
 
@@ -229,10 +231,10 @@ static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring
     peer->free[queue]--;
     if (wc == NULL)
         slu_post_refused(engine, peer, entry, result_of);
-    else
-        slu_look_at_clock(engine, result_of == 0 ? 0 : slu_take_batch(engine, wc, result_of));
+    else if (result_of != 0)
+        slu_look_at_clock(engine, slu_take_batch(engine, wc, result_of));
     if (entry->state == SLU_ENTRY_PENDING)
-        slu_wait_entry(engine, entry, false, SLUICE_FOREVER);
+        slu_wait_entry(engine, entry);
     return end_call(&call);
 }
 

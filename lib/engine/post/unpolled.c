@@ -177,7 +177,7 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
     call.engine = engine;
     call.source = source;
     call.time = deadline;
-    call.deadline = slu_after(deadline);
+    call.deadline = slu_after_or_later(deadline);
     call.owner = SLU_OWNER_PROGRAM;
     call.queues = (uint32_t)queues;
     call.handles = handles;
@@ -284,7 +284,7 @@ static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue 
     /* The rest of the entry is not read before the next poll: fill it in while the device works. */
     entry->user_data = request->user_data;
     entry->time = deadline;
-    entry->deadline = slu_after(deadline);
+    entry->deadline = slu_after_or_later(deadline);
     slu_note_deadline(engine, entry->deadline);
     if (SLU_UNLIKELY(error < 0))
         slu_post_refused(engine, peer, entry, error);

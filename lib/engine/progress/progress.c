@@ -487,19 +487,8 @@ static void end_regions_now_and_then(struct slu_engine *engine)
  * Acts on deadlines, probes and drains that are due. Before that it polls everything, because a
  * request that completed in time must not be judged late.
  */
-static void check_clock(struct slu_engine *engine)
+static SLU_COLD void act_on_due(struct slu_engine *engine, int64_t now)
 {
-    int64_t now;
-
-    engine->busy_polls = 0;
-    if (SLU_UNLIKELY(slu_has_releases()))
-        end_regions_now_and_then(engine);
-    if (engine->next_deadline == SLUICE_FOREVER && engine->next_drain == SLUICE_FOREVER &&
-        engine->next_probe == SLUICE_FOREVER)
-        return;
-    now = slu_now();
-    if (engine->next_deadline > now && engine->next_drain > now && engine->next_probe > now)
-        return;
     slu_progress_all(engine);
     if (engine->next_deadline <= now)
         end_deadlines(engine, now);
@@ -509,13 +498,43 @@ static void check_clock(struct slu_engine *engine)
         end_drains(engine, now);
 }
 
+static inline void act_at(struct slu_engine *engine, int64_t now)
+{
+    if (SLU_UNLIKELY(slu_next_due(engine) <= now))
+        act_on_due(engine, now);
+}
+
+/* Begins a check of the clock, with all that is due from time to time. */
+static inline void begin_check(struct slu_engine *engine)
+{
+    engine->busy_polls = 0;
+    if (SLU_UNLIKELY(slu_has_releases()))
+        end_regions_now_and_then(engine);
+}
+
+/* A program that never sleeps, or only polls, must notice a dead device as well. */
+static inline void count_idle_poll(struct slu_engine *engine)
+{
+    if (SLU_UNLIKELY(++engine->idle_polls % IDLE_ROUNDS == 0))
+        slu_peers_alerted(engine);
+}
+
+void slu_act_on_time(struct slu_engine *engine, int64_t now)
+{
+    count_idle_poll(engine);
+    begin_check(engine);
+    act_at(engine, now);
+}
+
 bool slu_look_at_clock(struct slu_engine *engine, int count)
 {
-    /* A program that never sleeps, or only polls, must notice a dead device as well. */
-    if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
-        slu_peers_alerted(engine);
-    if (count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS)
-        check_clock(engine);
+    if (count == 0)
+        count_idle_poll(engine);
+    if (count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS) {
+        begin_check(engine);
+        if (slu_next_due(engine) != SLUICE_FOREVER)
+            act_at(engine, slu_now());
+    }
     return count > 0;
 }
 

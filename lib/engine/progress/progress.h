@@ -28,6 +28,8 @@ int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int coun
 int slu_poll_queue(struct slu_engine *engine, uint32_t most);
 /* Checks for overdue work after a poll that returned count. Returns whether anything came. */
 bool slu_look_at_clock(struct slu_engine *engine, int count);
+/* Does the same after a poll that found nothing, for a caller that has just read the clock. */
+void slu_act_on_time(struct slu_engine *engine, int64_t now);
 /*
  * Completes a request with a failure: nothing of it is in flight, and nothing will be, because its
  * peer failed.
@@ -117,6 +119,31 @@ static inline int slu_poll_cq(struct slu_engine *engine, struct slu_wc *wcs, uin
         slu_peers_alerted(engine);
     engine->polls++;
     return engine->transport->cq_poll(engine->cq, wcs, count);
+}
+
+/*
+ * Polls once for the success of the program's request with that id. If it is the next completion,
+ * and the oldest of its ring, marks it as seen and returns its entry; else returns NULL. *count is
+ * what came. queue is a constant.
+ */
+static SLU_INLINE const struct slu_entry *
+slu_poll_next(struct slu_engine *engine, const enum slu_queue queue, uint64_t id, int *count)
+{
+    struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
+    struct slu_entry *entry = NULL;
+    struct slu_wc wc;
+
+    *count = slu_poll_cq(engine, &wc, 1);
+    if (SLU_LIKELY(*count == 1 && wc.id == id))
+        entry = slu_take_plain(engine, peer, queue, &wc);
+    if (SLU_UNLIKELY(entry == NULL)) {
+        if (*count != 0)
+            *count = slu_take_batch(engine, &wc, *count);
+        return NULL;
+    }
+    engine->held[queue]--;
+    atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
+    return entry;
 }
 
 /*

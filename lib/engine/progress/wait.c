@@ -139,6 +139,8 @@ static void spin_or_sleep(struct slu_engine *engine, struct slu_spin *spin, bool
 /* The condition of a wait: ready() returns true, or one request is not pending. */
 struct awaited {
     const struct slu_entry *entry; /* or NULL */
+    uint64_t id;                   /* of a request of the program, whose result is taken; or 0 */
+    int64_t timeout;               /* of the wait for an entry: counts from the first reading */
     bool (*ready)(void *argument);
     void *argument;
 };
@@ -149,26 +151,31 @@ static inline bool is_ready(const struct awaited *awaited)
                                   : awaited->ready(awaited->argument);
 }
 
-/* Returns how many completions to poll for: one for a wait for one request, else all there are. */
-static inline uint32_t batch_of(const struct awaited *awaited)
-{
-    return awaited->entry != NULL ? 1 : UINT32_MAX;
-}
-
 /*
  * Polls up to SPIN_POLLS times until something is complete, because the caller then checks the
  * clock, which costs more than a poll. Polls once if the caller then sleeps, or yields at once.
  * A pause instruction between polls would cost as much as several of them, and many times that in a
  * virtual machine.
  */
-static int poll_often(struct slu_engine *engine, uint32_t most)
+static SLU_INLINE int poll_often(struct slu_engine *engine, const struct awaited *awaited)
 {
-    int count = slu_poll_queue(engine, most);
+    int polls = engine->wait_mode == SLUICE_WAIT_EVENT || engine->crowded ? 1 : SPIN_POLLS;
+    uint32_t most = awaited->entry != NULL ? 1 : UINT32_MAX; /* completions */
+    int count;
 
-    if (engine->wait_mode == SLUICE_WAIT_EVENT || engine->crowded)
-        return count;
-    for (int i = 1; i < SPIN_POLLS && count == 0; i++)
-        count = slu_poll_queue(engine, most);
+    if (slu_id_is_of(awaited->id, SLU_RECEIVE_QUEUE)) {
+        do
+            slu_poll_next(engine, SLU_RECEIVE_QUEUE, awaited->id, &count);
+        while (count == 0 && --polls > 0);
+    } else if (slu_id_is_of(awaited->id, SLU_SEND_QUEUE)) {
+        do
+            slu_poll_next(engine, SLU_SEND_QUEUE, awaited->id, &count);
+        while (count == 0 && --polls > 0);
+    } else {
+        do
+            count = slu_poll_queue(engine, most);
+        while (count == 0 && --polls > 0);
+    }
     return count;
 }
 
@@ -176,14 +183,18 @@ static int poll_often(struct slu_engine *engine, uint32_t most)
 static int wait_until(struct slu_engine *engine, const struct awaited *awaited, bool interruptible,
                       int64_t until)
 {
-    uint32_t most = batch_of(awaited);
     struct slu_spin spin = {0};
-    int64_t now;
+    int64_t now = 0;
 
     for (;;) {
-        int count = poll_often(engine, most);
-        bool busy = slu_look_at_clock(engine, count);
+        bool busy = poll_often(engine, awaited) > 0;
 
+        if (busy) {
+            slu_look_at_clock(engine, 1);
+        } else {
+            now = slu_now();
+            slu_act_on_time(engine, now);
+        }
         if (is_ready(awaited))
             return 1;
         if (interruptible && slu_is_woken(engine)) {
@@ -195,7 +206,10 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
         /* Other traffic must not keep this wait from noticing that its time is up. */
         if (busy && engine->busy_polls != 0)
             continue;
-        now = slu_now();
+        if (busy)
+            now = slu_now();
+        if (awaited->entry != NULL && until == SLUICE_FOREVER)
+            until = slu_add_time(now, awaited->timeout);
         if (now >= until) {
             if (spin.until != 0)
                 engine->spinning = false;
@@ -221,12 +235,20 @@ int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argume
     return wait_until(engine, &awaited, true, until);
 }
 
-int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
-                   int64_t until)
+void slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry)
 {
-    const struct awaited awaited = {.entry = entry};
+    const struct awaited awaited = {.entry = entry, .timeout = SLUICE_FOREVER};
 
-    return wait_until(engine, &awaited, interruptible, until);
+    wait_until(engine, &awaited, false, SLUICE_FOREVER);
+}
+
+int slu_wait_result(struct slu_engine *engine, const struct slu_entry *entry, uint64_t id,
+                    int64_t timeout)
+{
+    const struct awaited awaited = {
+        .entry = entry, .id = entry->owner == SLU_OWNER_PROGRAM ? id : 0, .timeout = timeout};
+
+    return wait_until(engine, &awaited, true, SLUICE_FOREVER);
 }
 
 static bool peer_idle(void *argument)

@@ -19,9 +19,15 @@ bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *ar
  */
 int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
                            int64_t until);
-/* Does the same until the request is not pending. interruptible is whether a wake ends it. */
-int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
-                   int64_t until);
+/* Waits until the request is not pending. */
+void slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry);
+/*
+ * Does the same for a request whose result is wanted, as slu_wait_interruptible(). If the request
+ * is the program's, and ends as most do, it is seen already on return. The timeout counts from the
+ * first reading of the clock.
+ */
+int slu_wait_result(struct slu_engine *engine, const struct slu_entry *entry, uint64_t id,
+                    int64_t timeout);
 /* Waits until the work of a failed peer has ended, for at most the drain bound. */
 void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer);
 
