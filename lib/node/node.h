@@ -467,6 +467,12 @@ int slu_notify_await(struct slu_group *group, uint32_t position);
 /* Waits until what the group waits for from a rank has come. */
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 
+/*
+ * cards.c: counts a call of a group of all ranks, which number their calls alike, and makes the tree
+ * of a lazy node.
+ */
+int slu_group_enter(struct slu_group *group);
+
 /* barrier.c: runs the barrier itself, of a group that was checked. */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
 
