@@ -55,23 +55,28 @@ static void lose_power(struct sim_host *host)
     sim_host_kill(host);
 }
 
+/* What each fault is called, and what it is for those that it befalls. */
+static const struct {
+    const char *name;
+    enum sim_mishap mishap;
+} kinds[] = {
+    [SIM_KILL] = {"is killed", SIM_KILLED},
+    [SIM_STOP] = {"stops", SIM_STOPPED},
+    [SIM_PART] = {"is on a host that others do not reach", 0},
+    [SIM_REFUSE] = {"has calls refused", SIM_REFUSED},
+    [SIM_RESET] = {"has its connections reset", SIM_CUT},
+    [SIM_JUMP] = {"is on a host whose clock of the day jumps", 0},
+    [SIM_RESTART] = {"is killed and starts again", SIM_KILLED},
+    [SIM_POWER] = {"is on a host that loses its power", SIM_KILLED},
+    [SIM_MOVE] = {"is on a host that gets another address", SIM_CUT},
+    [SIM_DIE] = {"is on a host whose device dies", SIM_DEVICE},
+    [SIM_LOSE] = {"is in a network that loses packets", 0},
+    [SIM_HIDE] = {"is on a host without /proc", 0},
+    [SIM_ISLE] = {"is on a host with an address to which there is no route", 0},
+};
+
 static void happen(struct sim_event *event)
 {
-    static const char *const names[] = {
-        [SIM_KILL] = "is killed",
-        [SIM_STOP] = "stops",
-        [SIM_PART] = "is on a host that others do not reach",
-        [SIM_REFUSE] = "has calls refused",
-        [SIM_RESET] = "has its connections reset",
-        [SIM_JUMP] = "is on a host whose clock of the day jumps",
-        [SIM_RESTART] = "is killed and starts again",
-        [SIM_POWER] = "is on a host that loses its power",
-        [SIM_MOVE] = "is on a host that gets another address",
-        [SIM_DIE] = "is on a host whose device dies",
-        [SIM_LOSE] = "is in a network that loses packets",
-        [SIM_HIDE] = "is on a host without /proc",
-        [SIM_ISLE] = "is on a host with an address to which there is no route",
-    };
     struct fault *fault = (struct fault *)event;
     struct sim_process *process = fault->process;
     if (process->ended && fault->blow != SIM_RESTART) {
@@ -79,8 +84,8 @@ static void happen(struct sim_event *event)
     }
     sim_troubles += fault->blow != SIM_DIE;
     fault->happened = fault->blow != SIM_DIE;
-    sim_trace("fault %ld: rank %u %s, %ld ns", fault - faults, process->rank, names[fault->blow],
-              (long)fault->lasts);
+    sim_trace("fault %ld: rank %u %s, %ld ns", fault - faults, process->rank,
+              kinds[fault->blow].name, (long)fault->lasts);
     switch (fault->blow) {
     case SIM_KILL:
         sim_process_kill(process);
@@ -205,15 +210,10 @@ void sim_faults_end(void)
 
 uint32_t sim_fault_befell(const struct sim_process *process)
 {
-    static const uint32_t bits[] = {
-        [SIM_KILL] = SIM_KILLED, [SIM_STOP] = SIM_STOPPED,   [SIM_REFUSE] = SIM_REFUSED,
-        [SIM_RESET] = SIM_CUT,   [SIM_RESTART] = SIM_KILLED, [SIM_POWER] = SIM_KILLED,
-        [SIM_MOVE] = SIM_CUT,    [SIM_DIE] = SIM_DEVICE,     [SIM_ISLE] = 0,
-    };
     uint32_t befell = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (faults[i].happened && faults[i].process->rank == process->rank) {
-            befell |= bits[faults[i].blow];
+            befell |= kinds[faults[i].blow].mishap;
         }
     }
     return befell;

@@ -17,8 +17,8 @@ enum { FILLED = 16384 };
 #define ALIVE UINT64_C(0x736c756963652121)
 
 struct sim_block {
-    struct sim_block *next, **at;
-    char *memory; /* where it begins, with this header */
+    LIST_ENTRY(sim_block) place; /* in its process, or among those that are not used */
+    char *memory;                /* where it begins, with this header */
     size_t bytes;
     uint64_t number;    /* of the allocation, in its process */
     const char *caller; /* in the module */
@@ -35,7 +35,7 @@ enum { SMALL = 1024, CLASSES = 512 };
 #define KEPT_BYTES (UINT64_C(256) << 20)
 
 static char *heap, *heap_next, *heap_used; /* used: by this run or an earlier one */
-static struct sim_block *unused[CLASSES];
+static LIST_HEAD(, sim_block) unused[CLASSES];
 
 void sim_heap_begin(void)
 {
@@ -83,12 +83,12 @@ static char *take(size_t bytes, uint32_t *class, bool *used)
     *class = classify(&bytes);
     sim_require(*class < CLASSES && bytes < HEAP_BYTES - (size_t)(heap_next - heap),
                 "no memory for %zu bytes of a process", bytes);
-    if (unused[*class] != NULL) {
-        check_unused(unused[*class]);
-        memory = unused[*class]->memory;
-        unused[*class] = unused[*class]->next;
+    if (!LIST_EMPTY(&unused[*class])) {
+        struct sim_block *block = LIST_FIRST(&unused[*class]);
+        check_unused(block);
+        LIST_REMOVE(block, place);
         *used = true;
-        return memory;
+        return block->memory;
     }
     memory = heap_next;
     *used = memory < heap_used;
@@ -117,18 +117,13 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
         memset(memory, 0, bytes);
     }
     block = (struct sim_block *)(void *)memory - 1;
-    *block = (struct sim_block){.next = process->blocks,
-                                .at = &process->blocks,
-                                .memory = begin,
+    *block = (struct sim_block){.memory = begin,
                                 .bytes = bytes,
                                 .number = process->allocations,
                                 .caller = caller,
                                 .alive = ALIVE,
                                 .class = class};
-    if (block->next != NULL) {
-        block->next->at = &block->next;
-    }
-    process->blocks = block;
+    LIST_INSERT_HEAD(&process->blocks, block, place);
     process->bytes += bytes;
     return memory;
 }
@@ -164,14 +159,10 @@ SYS(void, free, void *memory)
     }
     block = block_of(memory);
     sim_task->process->bytes -= block->bytes;
-    *block->at = block->next;
-    if (block->next != NULL) {
-        block->next->at = block->at;
-    }
+    LIST_REMOVE(block, place);
     block->alive = 0;
     memset(memory, 0x5a, block->bytes < FILLED ? block->bytes : FILLED);
-    block->next = unused[block->class];
-    unused[block->class] = block;
+    LIST_INSERT_HEAD(&unused[block->class], block, place);
 }
 
 SYS(void *, realloc, void *memory, size_t bytes)
@@ -219,7 +210,7 @@ SYS(ssize_t, getline, char **line, size_t *room, FILE *file)
 /* Counts a block: 1, or 0 if a part of its table comes later, or too many if it is none. */
 static size_t count_block(const struct sim_block *block)
 {
-    for (const struct sim_block *at = block->next; at != NULL; at = at->next) {
+    for (const struct sim_block *at = block; (at = LIST_NEXT(at, place)) != NULL;) {
         if (at->caller == block->caller) {
             return at->bytes == block->bytes ? MAY_STAY + 1 : 0;
         }
@@ -231,7 +222,9 @@ const char *sim_heap_leaks(const struct sim_process *process)
 {
     static char text[400];
     size_t length = 0, count = 0;
-    for (const struct sim_block *at = process->blocks; at != NULL; at = at->next) {
+    const struct sim_block *at;
+    LIST_FOREACH(at, &process->blocks, place)
+    {
         if (length < sizeof text) {
             length += (size_t)snprintf(text + length, sizeof text - length,
                                        "%zu bytes of malloc(3) %lu at %#lx; ", at->bytes,

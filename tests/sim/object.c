@@ -8,15 +8,14 @@
 
 /* A task that waits for an object. */
 struct sim_waiter {
-    struct sim_waiter *next;
+    LIST_ENTRY(sim_waiter) place;
     struct sim_task *task;
 };
 
 /* An object in the list of an epoll. */
 struct sim_watch {
-    struct sim_watch *next;                         /* of the object */
-    struct sim_watch *next_of_epoll, **at_of_epoll; /* in its list, and what leads to it */
-    struct sim_watch *next_ready;                   /* of the epoll */
+    LIST_ENTRY(sim_watch) of_object, of_epoll;
+    TAILQ_ENTRY(sim_watch) of_ready; /* in the epoll */
     struct epoll *epoll;
     struct sim_object *object;
     int fd;
@@ -25,9 +24,12 @@ struct sim_watch {
     bool disabled; /* by EPOLLONESHOT */
 };
 
+TAILQ_HEAD(ready, sim_watch);
+
 struct epoll {
     struct sim_object base; /* the first field */
-    struct sim_watch *watches, *ready, **ready_end;
+    LIST_HEAD(, sim_watch) watches;
+    struct ready ready;
 };
 
 void sim_object_init(struct sim_object *object, const struct sim_class *class)
@@ -42,24 +44,10 @@ void sim_object_hold(struct sim_object *object)
 
 static void unwatch(struct sim_watch *watch)
 {
-    struct sim_watch **at = &watch->object->watches;
-    struct epoll *epoll = watch->epoll;
-    while (*at != watch) {
-        at = &(*at)->next;
-    }
-    *at = watch->next;
-    *watch->at_of_epoll = watch->next_of_epoll;
-    if (watch->next_of_epoll != NULL) {
-        watch->next_of_epoll->at_of_epoll = watch->at_of_epoll;
-    }
+    LIST_REMOVE(watch, of_object);
+    LIST_REMOVE(watch, of_epoll);
     if (watch->listed) {
-        for (at = &epoll->ready; *at != watch;) {
-            at = &(*at)->next_ready;
-        }
-        *at = watch->next_ready;
-        if (epoll->ready_end == &watch->next_ready) {
-            epoll->ready_end = at;
-        }
+        TAILQ_REMOVE(&watch->epoll->ready, watch, of_ready);
     }
     free(watch);
 }
@@ -69,8 +57,8 @@ void sim_object_drop(struct sim_object *object)
     if (--object->references > 0) {
         return;
     }
-    while (object->watches != NULL) {
-        unwatch(object->watches);
+    while (!LIST_EMPTY(&object->watches)) {
+        unwatch(LIST_FIRST(&object->watches));
     }
     if (object->real >= 0) {
         close(object->real);
@@ -84,17 +72,19 @@ void sim_object_drop(struct sim_object *object)
 
 void sim_object_changed(struct sim_object *object)
 {
-    for (struct sim_waiter *at = object->waiters; at != NULL; at = at->next) {
-        sim_wake(at->task);
+    struct sim_waiter *waiter;
+    struct sim_watch *watch;
+    LIST_FOREACH(waiter, &object->waiters, place)
+    {
+        sim_wake(waiter->task);
     }
-    for (struct sim_watch *at = object->watches; at != NULL; at = at->next) {
-        if (!at->listed) {
-            at->listed = true;
-            at->next_ready = NULL;
-            *at->epoll->ready_end = at;
-            at->epoll->ready_end = &at->next_ready;
+    LIST_FOREACH(watch, &object->watches, of_object)
+    {
+        if (!watch->listed) {
+            watch->listed = true;
+            TAILQ_INSERT_TAIL(&watch->epoll->ready, watch, of_ready);
         }
-        sim_object_changed(&at->epoll->base);
+        sim_object_changed(&watch->epoll->base);
     }
 }
 
@@ -116,18 +106,9 @@ static int check_all(struct pollfd *fds, nfds_t count)
     return ready;
 }
 
-static void remove_waiter(struct sim_object *object, const struct sim_waiter *waiter)
-{
-    struct sim_waiter **at = &object->waiters;
-    while (*at != waiter) {
-        at = &(*at)->next;
-    }
-    *at = waiter->next;
-}
-
 /* A call that waits, on the stack of its task. The program may close the objects meanwhile. */
 struct sim_poll {
-    struct sim_poll *next; /* of the process */
+    LIST_ENTRY(sim_poll) place; /* in its process */
     struct sim_waiter *waiters;
     struct sim_object **objects;
     nfds_t count;
@@ -141,24 +122,18 @@ static void begin_poll(struct sim_poll *poll, const struct pollfd *fds)
         poll->waiters[i].task = sim_task;
         if (object != NULL) {
             sim_object_hold(object);
-            poll->waiters[i].next = object->waiters;
-            object->waiters = &poll->waiters[i];
+            LIST_INSERT_HEAD(&object->waiters, &poll->waiters[i], place);
         }
     }
-    poll->next = sim_task->process->polls;
-    sim_task->process->polls = poll;
+    LIST_INSERT_HEAD(&sim_task->process->polls, poll, place);
 }
 
-static void end_poll(struct sim_process *process, struct sim_poll *poll)
+static void end_poll(struct sim_poll *poll)
 {
-    struct sim_poll **at = &process->polls;
-    while (*at != poll) {
-        at = &(*at)->next;
-    }
-    *at = poll->next;
+    LIST_REMOVE(poll, place);
     for (nfds_t i = 0; i < poll->count; i++) {
         if (poll->objects[i] != NULL) {
-            remove_waiter(poll->objects[i], &poll->waiters[i]);
+            LIST_REMOVE(&poll->waiters[i], place);
             sim_object_drop(poll->objects[i]);
         }
     }
@@ -167,8 +142,8 @@ static void end_poll(struct sim_process *process, struct sim_poll *poll)
 /* The tasks that wait will never go on. */
 void sim_polls_end(struct sim_process *process)
 {
-    while (process->polls != NULL) {
-        end_poll(process, process->polls);
+    while (!LIST_EMPTY(&process->polls)) {
+        end_poll(LIST_FIRST(&process->polls));
     }
 }
 
@@ -183,10 +158,10 @@ static int poll_until(struct pollfd *fds, nfds_t count, int64_t until)
         objects = sim_alloc(count, sizeof(struct sim_object *));
     }
     while (ready == 0 && in_time && until > sim_task->now) {
-        struct sim_poll poll = {NULL, waiters, objects, count};
+        struct sim_poll poll = {.waiters = waiters, .objects = objects, .count = count};
         begin_poll(&poll, fds);
         in_time = sim_wait(until);
-        end_poll(sim_task->process, &poll);
+        end_poll(&poll);
         ready = check_all(fds, count);
     }
     if (waiters != few) {
@@ -239,19 +214,12 @@ static short readiness(const struct sim_watch *watch)
 /* Takes those off the list that are not ready, up to the first one that is. */
 static bool has_ready(struct epoll *epoll)
 {
-    struct sim_watch **at = &epoll->ready;
-    while (*at != NULL) {
-        struct sim_watch *watch = *at;
-        if (readiness(watch) != 0) {
-            return true;
-        }
+    struct sim_watch *watch;
+    while ((watch = TAILQ_FIRST(&epoll->ready)) != NULL && readiness(watch) == 0) {
         watch->listed = false;
-        *at = watch->next_ready;
-        if (epoll->ready_end == &watch->next_ready) {
-            epoll->ready_end = at;
-        }
+        TAILQ_REMOVE(&epoll->ready, watch, of_ready);
     }
-    return false;
+    return watch != NULL;
 }
 
 static short epoll_ready(struct sim_object *object)
@@ -262,8 +230,8 @@ static short epoll_ready(struct sim_object *object)
 static void epoll_free(struct sim_object *object)
 {
     struct epoll *epoll = (struct epoll *)object;
-    while (epoll->watches != NULL) {
-        unwatch(epoll->watches);
+    while (!LIST_EMPTY(&epoll->watches)) {
+        unwatch(LIST_FIRST(&epoll->watches));
     }
     free(epoll);
 }
@@ -275,35 +243,29 @@ SYS(int, epoll_create1, int flags)
     struct epoll *epoll = sim_alloc(1, sizeof *epoll);
     sim_call();
     sim_object_init(&epoll->base, &epoll_class);
-    epoll->ready_end = &epoll->ready;
+    TAILQ_INIT(&epoll->ready);
     return sim_descriptor_make(&epoll->base);
 }
 
 static struct sim_watch *find_watch(const struct epoll *epoll, int fd,
                                     const struct sim_object *object)
 {
-    struct sim_watch *at = object->watches;
+    struct sim_watch *at = LIST_FIRST(&object->watches);
     while (at != NULL && (at->epoll != epoll || at->fd != fd)) {
-        at = at->next;
+        at = LIST_NEXT(at, of_object);
     }
     return at;
 }
 
-static int watch_object(struct epoll *epoll, int fd, struct sim_object *object)
+static struct sim_watch *watch_object(struct epoll *epoll, int fd, struct sim_object *object)
 {
     struct sim_watch *watch = sim_alloc(1, sizeof *watch);
     watch->epoll = epoll;
     watch->object = object;
     watch->fd = fd;
-    watch->next = object->watches;
-    object->watches = watch;
-    watch->next_of_epoll = epoll->watches;
-    watch->at_of_epoll = &epoll->watches;
-    if (epoll->watches != NULL) {
-        epoll->watches->at_of_epoll = &watch->next_of_epoll;
-    }
-    epoll->watches = watch;
-    return 0;
+    LIST_INSERT_HEAD(&object->watches, watch, of_object);
+    LIST_INSERT_HEAD(&epoll->watches, watch, of_epoll);
+    return watch;
 }
 
 SYS(int, epoll_ctl, int epoll_fd, int operation, int fd, struct epoll_event *event)
@@ -330,8 +292,7 @@ SYS(int, epoll_ctl, int epoll_fd, int operation, int fd, struct epoll_event *eve
         return 0;
     }
     if (watch == NULL) {
-        watch_object(epoll, fd, object);
-        watch = find_watch(epoll, fd, object);
+        watch = watch_object(epoll, fd, object);
     }
     watch->event = *event;
     watch->disabled = false;
@@ -344,30 +305,22 @@ SYS(int, epoll_ctl, int epoll_fd, int operation, int fd, struct epoll_event *eve
 /* Takes events from the list. Level-triggered ones stay on it. */
 static int take_events(struct epoll *epoll, struct epoll_event *events, int most)
 {
-    struct sim_watch *kept = NULL, **kept_end = &kept;
+    struct ready kept = TAILQ_HEAD_INITIALIZER(kept);
     int count = 0;
     while (count < most && has_ready(epoll)) {
-        struct sim_watch *watch = epoll->ready;
+        struct sim_watch *watch = TAILQ_FIRST(&epoll->ready);
         short ready = readiness(watch);
-        epoll->ready = watch->next_ready;
-        if (epoll->ready == NULL) {
-            epoll->ready_end = &epoll->ready;
-        }
-        watch->next_ready = NULL;
+        TAILQ_REMOVE(&epoll->ready, watch, of_ready);
         events[count++] = (struct epoll_event){.events = (uint32_t)(unsigned short)ready,
                                                .data = watch->event.data};
         watch->disabled = (watch->event.events & EPOLLONESHOT) != 0;
         if ((watch->event.events & (EPOLLET | EPOLLONESHOT)) != 0) {
             watch->listed = false;
-            continue;
+        } else {
+            TAILQ_INSERT_TAIL(&kept, watch, of_ready);
         }
-        *kept_end = watch;
-        kept_end = &watch->next_ready;
     }
-    if (kept != NULL) {
-        *epoll->ready_end = kept;
-        epoll->ready_end = kept_end;
-    }
+    TAILQ_CONCAT(&epoll->ready, &kept, of_ready);
     return count;
 }
 

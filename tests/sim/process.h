@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "loader.h"
@@ -20,12 +21,12 @@ enum { SIM_NAMES = 64 };
 
 struct sim_host {
     uint32_t index;
-    struct stream *named[SIM_NAMES]; /* see socket.c */
-    bool down;                       /* it has lost its power: nothing comes from it any more */
-    bool hides_proc;                 /* its processes see no /proc */
-    bool has_isle;                   /* it has a second address, without a route from others */
-    uint32_t moves;                  /* how often it got another address */
-    int64_t clock_ahead;             /* ns, of the clock of the day */
+    LIST_HEAD(sim_named, stream) named[SIM_NAMES]; /* see socket.c */
+    bool down;           /* it has lost its power: nothing comes from it any more */
+    bool hides_proc;     /* its processes see no /proc */
+    bool has_isle;       /* it has a second address, without a route from others */
+    uint32_t moves;      /* how often it got another address */
+    int64_t clock_ahead; /* ns, of the clock of the day */
     uint16_t last_port;
 };
 
@@ -53,12 +54,12 @@ struct sim_process {
 
     struct sim_descriptor *descriptors;
     int descriptor_room, descriptor_limit;
-    int descriptor_least;   /* all below it are open */
-    struct sim_poll *polls; /* calls of poll(2) that wait */
+    int descriptor_least;        /* all below it are open */
+    LIST_HEAD(, sim_poll) polls; /* calls of poll(2) that wait */
     struct sim_map *maps;
     size_t map_count;
     int map_room;
-    struct sim_block *blocks; /* of its heap */
+    LIST_HEAD(, sim_block) blocks; /* of its heap */
     uint64_t bytes, allocations;
     uint32_t key_count;
     void (*key_end[SIM_KEYS])(void *value);

@@ -14,19 +14,15 @@ enum { DEFAULT_BACKLOG = 128 };
 
 void sim_stream_leave_host(struct stream *stream)
 {
-    if (stream->at_named == NULL) {
-        return;
+    if (stream->is_named) {
+        LIST_REMOVE(stream, named);
     }
-    *stream->at_named = stream->next_named;
-    if (stream->next_named != NULL) {
-        stream->next_named->at_named = stream->at_named;
-    }
-    stream->at_named = NULL;
+    stream->is_named = false;
 }
 
 /* Returns the list of a host in which the streams of that name are: by its port, or its bytes. */
-static struct stream **list_of(struct sim_host *host, const struct sockaddr *address,
-                               socklen_t length)
+static struct sim_named *list_of(struct sim_host *host, const struct sockaddr *address,
+                                 socklen_t length)
 {
     uint32_t hash = 0;
     if (address->sa_family == AF_INET) {
@@ -95,9 +91,9 @@ static bool same_name(const struct stream *stream, const struct sockaddr *addres
 static struct stream *find_bound(struct sim_host *host, const struct sockaddr *address,
                                  socklen_t length)
 {
-    struct stream *at = *list_of(host, address, length);
+    struct stream *at = LIST_FIRST(list_of(host, address, length));
     while (at != NULL && !same_name(at, address, length)) {
-        at = at->next_named;
+        at = LIST_NEXT(at, named);
     }
     return at;
 }
@@ -110,13 +106,8 @@ static uint16_t free_port(struct sim_host *host)
 
 SYS(int, bind, int fd, const struct sockaddr *address, socklen_t length)
 {
-    struct stream *stream, **list;
     struct sockaddr_in *in;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     memcpy(&stream->own, address, length);
     stream->own_length = length;
     in = (struct sockaddr_in *)&stream->own;
@@ -132,24 +123,14 @@ SYS(int, bind, int fd, const struct sockaddr *address, socklen_t length)
         return sim_error(EADDRINUSE);
     }
     stream->state = BOUND;
-    list = list_of(stream->host, (struct sockaddr *)&stream->own, length);
-    stream->next_named = *list;
-    stream->at_named = list;
-    if (*list != NULL) {
-        (*list)->at_named = &stream->next_named;
-    }
-    *list = stream;
+    LIST_INSERT_HEAD(list_of(stream->host, (struct sockaddr *)&stream->own, length), stream, named);
+    stream->is_named = true;
     return 0;
 }
 
 SYS(int, listen, int fd, int backlog)
 {
-    struct stream *stream;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     stream->state = LISTENS;
     stream->backlog = backlog > 0 ? backlog : DEFAULT_BACKLOG;
     return 0;
@@ -225,15 +206,10 @@ static int connect_unix(struct stream *stream)
 
 SYS(int, connect, int fd, const struct sockaddr *address, socklen_t length)
 {
-    struct stream *stream;
     struct sim_host *host;
     struct sockaddr_in *own;
     int64_t at;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     memcpy(&stream->other, address, length);
     stream->other_length = length;
     if (stream->family == AF_UNIX) {
@@ -272,12 +248,9 @@ static void give_address(const struct sockaddr_storage *from, socklen_t bytes,
 
 SYS(int, accept4, int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    struct stream *listener, *stream;
-    sim_call();
-    listener = sim_stream_find(fd);
-    if (listener == NULL) {
-        return -1;
-    }
+    struct stream *listener;
+    OF_STREAM(fd);
+    listener = stream;
     stream = listener->waiting;
     if (stream == NULL) {
         return sim_error(listener->state == LISTENS ? EAGAIN : EINVAL);
@@ -297,12 +270,7 @@ SYS(int, accept4, int fd, struct sockaddr *address, socklen_t *length, int flags
 
 SYS(int, getsockname, int fd, struct sockaddr *address, socklen_t *length)
 {
-    struct stream *stream;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     stream->own.ss_family = (sa_family_t)stream->family;
     give_address(&stream->own,
                  stream->own_length > 0 ? stream->own_length : (socklen_t)sizeof(sa_family_t),
@@ -312,12 +280,7 @@ SYS(int, getsockname, int fd, struct sockaddr *address, socklen_t *length)
 
 SYS(int, getpeername, int fd, struct sockaddr *address, socklen_t *length)
 {
-    struct stream *stream;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     if (stream->state != CONNECTED || stream->was_reset) {
         return sim_error(ENOTCONN);
     }
@@ -329,12 +292,7 @@ SYS(int, getpeername, int fd, struct sockaddr *address, socklen_t *length)
 
 SYS(int, shutdown, int fd, int how)
 {
-    struct stream *stream;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     if (stream->state != CONNECTED) {
         return sim_error(ENOTCONN);
     }
@@ -350,13 +308,8 @@ SYS(int, shutdown, int fd, int how)
 
 SYS(int, setsockopt, int fd, int level, int name, const void *value, socklen_t length)
 {
-    struct stream *stream;
     int number = 0;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     memcpy(&number, value, length < sizeof number ? length : sizeof number);
     if (level == SOL_SOCKET && name == SO_RCVLOWAT) {
         stream->low_mark = number > 0 ? number : 1;
@@ -376,13 +329,8 @@ static int give(void *value, socklen_t *length, const void *from, size_t bytes)
 
 SYS(int, getsockopt, int fd, int level, int name, void *value, socklen_t *length)
 {
-    struct stream *stream;
     int number;
-    sim_call();
-    stream = sim_stream_find(fd);
-    if (stream == NULL) {
-        return -1;
-    }
+    OF_STREAM(fd);
     if (level == IPPROTO_TCP && name == TCP_INFO && stream->family == AF_INET) {
         struct tcp_info info = {.tcpi_state = TCP_ESTABLISHED};
         info.tcpi_last_data_recv = (uint32_t)((sim_time() - stream->last_received) / 1000000);

@@ -14,7 +14,8 @@ enum stream_state { FRESH, BOUND, LISTENS, CONNECTING, CONNECTED, OVER };
 struct stream {
     struct sim_object base; /* the first field */
     struct stream *next_waiting;
-    struct stream *next_named, **at_named; /* in a list of its host, and what leads to it */
+    LIST_ENTRY(stream) named; /* in a list of its host, once it is bound */
+    bool is_named;
     int family;
     enum stream_state state;
     struct sim_host *host;
@@ -44,6 +45,12 @@ struct stream *sim_stream_make(int family, struct sim_host *host);
 struct stream *sim_stream_of(struct sim_event *event);
 /* Returns the stream of a descriptor, or NULL with an error. */
 struct stream *sim_stream_find(int fd);
+/* Begins a call with the stream of a descriptor, or ends it. */
+#define OF_STREAM(fd)                                          \
+    struct stream *stream = (sim_call(), sim_stream_find(fd)); \
+    if (stream == NULL) {                                      \
+        return -1;                                             \
+    }
 /* Bytes arrive: what happens at the arrival of a stream that is connected. */
 void sim_stream_arrive(struct sim_event *event);
 /* Sends the end of this direction, or a reset. */

@@ -32,8 +32,8 @@ struct sim_class {
 struct sim_object {
     const struct sim_class *class;
     uint32_t references;
-    struct sim_waiter *waiters;
-    struct sim_watch *watches;
+    LIST_HEAD(, sim_waiter) waiters;
+    LIST_HEAD(, sim_watch) watches;
     int real; /* a descriptor of the host behind it, or -1 */
     int flags;
 };

@@ -132,29 +132,6 @@ int64_t sim_own_time(void)
     return sim_task->now;
 }
 
-void sim_break(const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    sim_fail("%s", text);
-}
-
-void sim_note(const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    if (!sim_traces) {
-        return;
-    }
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    sim_trace_line("%s", text);
-}
-
 /* Returns a thread that has not ended, of a process that ended by itself, or NULL. */
 static const struct sim_task *find_thread(void)
 {

@@ -6,22 +6,19 @@
 
 #include "network.h"
 
-static struct packet *packets;
+static LIST_HEAD(, packet) packets;
 
 void sim_packet_free(struct packet *packet)
 {
     sim_event_clear(&packet->event);
-    *packet->at = packet->next;
-    if (packet->next != NULL) {
-        packet->next->at = packet->at;
-    }
+    LIST_REMOVE(packet, place);
     free(packet);
 }
 
 void sim_wire_end(void)
 {
-    while (packets != NULL) {
-        sim_packet_free(packets);
+    while (!LIST_EMPTY(&packets)) {
+        sim_packet_free(LIST_FIRST(&packets));
     }
 }
 
@@ -39,12 +36,7 @@ struct packet *sim_packet_make(const struct sim_pair *pair, enum kind kind, uint
     packet->to_qpn = pair->remote_qpn;
     packet->number = number;
     packet->bytes = bytes;
-    packet->next = packets;
-    packet->at = &packets;
-    if (packets != NULL) {
-        packets->at = &packet->next;
-    }
-    packets = packet;
+    LIST_INSERT_HEAD(&packets, packet, place);
     return packet;
 }
 

@@ -129,8 +129,8 @@ enum { FIRST = 1, LAST = 2, ASKS = 4 }; /* asks for an acknowledgement */
 enum { WINDOW = 64 };                   /* packets in flight */
 
 struct packet {
-    struct sim_event event; /* the first field */
-    struct packet *next, **at;
+    struct sim_event event;   /* the first field */
+    LIST_ENTRY(packet) place; /* among all */
     struct packet *next_held;
     enum kind kind;
     uint32_t from_host, from_qpn, to_host, to_qpn, number, ends;
