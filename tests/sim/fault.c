@@ -72,6 +72,7 @@ static const struct {
     [SIM_DIE] = {"is on a host whose device dies", SIM_DEVICE},
     [SIM_LOSE] = {"is in a network that loses packets", 0},
     [SIM_HIDE] = {"is on a host without /proc", 0},
+    [SIM_CRAWL] = {"is on a host whose device is slow", 0},
     [SIM_ISLE] = {"is on a host with an address to which there is no route", 0},
 };
 
@@ -119,6 +120,9 @@ static void happen(struct sim_event *event)
         break;
     case SIM_HIDE:
         process->host->hides_proc = true;
+        break;
+    case SIM_CRAWL:
+        sim_fabric_slow_down(process->host, fault->lasts);
         break;
     case SIM_ISLE:
         process->host->has_isle = true;

@@ -105,7 +105,7 @@ void sim_ask(struct sim_pair *pair)
                                            SLUICE_STATUS_BAD_RESP_ERR,  SLUICE_STATUS_RETRY_EXC_ERR,
                                            SLUICE_STATUS_FATAL_ERR,     SLUICE_STATUS_GENERAL_ERR};
         work->status = statuses[sim_below(SIM_FABRIC, sizeof statuses)];
-        sim_device_troubles(pair->device);
+        sim_troubles++;
     }
     if (work->status != 0) {
         sim_packet_free(packet);
@@ -145,11 +145,7 @@ static void go_back(struct sim_pair *pair, uint32_t number)
 /* The peer does not answer; or it does, and the answers were lost. */
 static void give_up(struct sim_pair *pair)
 {
-    struct device *other = sim_device(pair->remote_host);
-    if (other != NULL && pair->loses) {
-        sim_device_troubles(pair->device);
-        sim_device_troubles(other);
-    }
+    sim_troubles += pair->loses;
     fail_oldest(pair, SLUICE_STATUS_RETRY_EXC_ERR);
 }
 

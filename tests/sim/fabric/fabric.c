@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fault.h"
 #include "sim.h"
 #include "wire.h"
 
@@ -17,12 +16,6 @@ static struct device *devices;
 struct device *sim_device(uint32_t host)
 {
     return host < sim_host_count() ? &devices[host] : NULL;
-}
-
-void sim_device_troubles(struct device *device)
-{
-    device->troubled = true;
-    sim_troubles++;
 }
 
 static struct device *own_device(void)
@@ -35,7 +28,7 @@ static void break_all(struct sim_event *event)
     struct device *device = (struct device *)((char *)event - offsetof(struct device, death));
     sim_trace("the device of host %u dies", device->host->index);
     device->dead = true;
-    sim_device_troubles(device);
+    sim_troubles++;
     for (struct sim_pair *at = device->pairs; at != NULL; at = at->next) {
         sim_pair_break(at, SLUICE_STATUS_FATAL_ERR);
     }
@@ -44,6 +37,11 @@ static void break_all(struct sim_event *event)
 void sim_fabric_die(const struct sim_host *host)
 {
     break_all(&sim_device(host->index)->death);
+}
+
+void sim_fabric_slow_down(const struct sim_host *host, int64_t ns)
+{
+    sim_device(host->index)->lag = ns;
 }
 
 void sim_fabric_begin(bool faults)
@@ -106,11 +104,6 @@ uint32_t sim_fabric_left(const struct sim_process *process)
         count += at->process == process;
     }
     return count;
-}
-
-bool sim_fabric_befell(const struct sim_process *process)
-{
-    return sim_device(process->host->index)->troubled;
 }
 
 int sim_fabric_limits(struct slu_tcontext *context)

@@ -51,11 +51,10 @@ int sim_fabric_receive(struct sim_pair *pair, const struct slu_receive_wr *wr);
 void sim_fabric_begin(bool faults);
 void sim_fabric_end(void);
 struct sim_process;
-/* The device of a host dies. */
+/* The device of a host dies; or takes so long for each packet, and 3000 times as long to flush. */
 void sim_fabric_die(const struct sim_host *host);
+void sim_fabric_slow_down(const struct sim_host *host, int64_t ns);
 /* Returns how many regions, queues and queue pairs a process has. */
 uint32_t sim_fabric_left(const struct sim_process *process);
-/* Returns whether requests of a process could fail because of its device or the way to others. */
-bool sim_fabric_befell(const struct sim_process *process);
 
 #endif

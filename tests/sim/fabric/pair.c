@@ -69,8 +69,9 @@ static void flush(struct sim_event *event)
 static void flush_soon(struct sim_pair *pair)
 {
     if (pair->flush.place == 0 && !pair->stuck) {
-        sim_event_set(&pair->flush,
-                      sim_time() + (int64_t)sim_spread(SIM_FABRIC, (uint64_t)pair->device->slow));
+        int64_t at = sim_time() + 3000 * pair->device->lag;
+        at += (int64_t)sim_spread(SIM_FABRIC, (uint64_t)pair->device->slow);
+        sim_event_set(&pair->flush, at);
     }
 }
 
@@ -191,7 +192,7 @@ void sim_fabric_fail(struct sim_pair *pair)
     }
     if (pair->device->stuck && pair->state == SLU_QP_CONNECTED) {
         pair->stuck = true;
-        sim_device_troubles(pair->device);
+        sim_troubles++;
     }
     pair->state = SLU_QP_ERROR;
     flush_soon(pair);

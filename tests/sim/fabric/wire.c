@@ -46,8 +46,8 @@ void sim_packet_emit(struct sim_pair *pair, struct packet *packet)
     const struct device *to = sim_device(packet->to_host);
     int64_t at = sim_time();
     int64_t arrival = to == NULL ? INT64_MAX : sim_network_packet(pair->device->host, to->host, at);
-    pair->device->free_at =
-        at + 20 + (int64_t)(packet->bytes + 64) * sim_network.fabric_pace / 1024;
+    pair->device->free_at = at + 20 + pair->device->lag +
+                            (int64_t)(packet->bytes + 64) * sim_network.fabric_pace / 1024;
     /* The numbers on the wire are the negotiated ones. */
     packet->number += packet->kind == REQUEST ? pair->attr.psn : pair->remote_psn;
     if (arrival == INT64_MAX) {

@@ -4,6 +4,7 @@
 #define SIM_WIRE_H
 
 #include "fabric.h"
+#include "fault.h"
 #include "process.h"
 #include "random.h"
 #include "report.h"
@@ -89,9 +90,8 @@ struct device {
     struct sim_pair *pairs;
     struct sim_event death;
     uint32_t last_key, last_qpn, flaky; /* one request in so many fails; 0: none */
-    int64_t free_at, slow;
+    int64_t free_at, lag, slow;         /* lag: of each packet; slow: of a flush, at most */
     bool dead, polls_dead, stuck;
-    bool troubled; /* requests could fail because of it, or of packets that were lost */
 };
 
 /* Properties of all devices of a run. */
@@ -103,8 +103,6 @@ struct fabric {
 extern struct fabric sim_fabric;
 
 struct device *sim_device(uint32_t host);
-/* Requests may fail from now on, because of a device or of packets that were lost. */
-void sim_device_troubles(struct device *device);
 /* Adds a completion, which frees so many places of the queue pair when it is polled. */
 void sim_push(struct sim_pair *pair, const struct slu_wc *wc, uint32_t sends, uint32_t receives);
 /* Frees the first element of a list. */

@@ -59,6 +59,7 @@ static const struct {
     {"starved-early", starved_early, "shm tcp"},
     {"absent", absent, "shm"},
     {"slow-memory", slow_memory, "shm tcp"},
+    {"slow-device", slow_device, "fabric"},
     {"in-flight", descriptors_in_flight, "shm"},
     {"starved-region", region_ends_starved, "shm"},
     {"silent-ranks", silent_ranks, "many"},

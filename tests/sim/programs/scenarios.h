@@ -27,6 +27,7 @@ void starved(void);
 void starved_early(void);
 void absent(void);
 void slow_memory(void);
+void slow_device(void);
 void descriptors_in_flight(void);
 void region_ends_starved(void);
 
