@@ -55,7 +55,7 @@ static void lose_power(struct sim_host *host)
     sim_host_kill(host);
 }
 
-/* What each fault is called, and what it is for those that it befalls. */
+/* The name of each fault, and its meaning for those that it befalls. */
 static const struct {
     const char *name;
     enum sim_mishap mishap;

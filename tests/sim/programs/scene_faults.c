@@ -423,8 +423,8 @@ void starved_early(void)
 }
 
 /*
- * The device of rank 1 takes 1 ms for each packet, and seconds to flush its queues. Its messages
- * arrive, bystanders do not wait for it, and its rank closes when the time to drain is over.
+ * The device of rank 1 takes 1 ms for each packet, and seconds to flush its queues. Messages to it
+ * arrive, bystanders do not wait for it, and rank 1 closes when the time to drain is over.
  */
 void slow_device(void)
 {
