@@ -542,18 +542,23 @@ void absent(void)
     scene_end();
 }
 
-/* The pages of a message come after 3 s: a bystander does not wait for them. */
+/*
+ * The pages of a message come after 3 s: a bystander does not wait for them. Then the same befalls
+ * a write while rank 1 computes: its helper thread is replaced, and serves another multichannel.
+ */
 void slow_memory(void)
 {
+    struct sluice_multichannel *first;
     struct sluice_request work;
+    int64_t began;
     scene_open(NULL);
     meet();
+    began = sim_own_time();
     if (IS_VICTIM) {
         work = request(SLUICE_OP_RECEIVE, 0, 100000);
         sim_slow(in(0), SLICE, SLUICE_S(3));
         succeeds(&work, "a receive to slow memory");
     } else if (scene.rank == 0) {
-        int64_t began = sim_own_time();
         work = request(SLUICE_OP_SEND, scene.victim, 100000);
         post(&work);
         exchange(0, 2, 3);
@@ -563,5 +568,23 @@ void slow_memory(void)
         exchange(0, 2, 3);
     }
     meet();
+    first = scene.all;
+    scene_connect(NULL);
+    work = request(SLUICE_OP_WRITE, scene.victim, 64);
+    if (IS_VICTIM) {
+        sim_slow(in(0), SLICE, SLUICE_S(3));
+        sim_pause(SLUICE_S(5));
+    } else if (scene.rank == 0) {
+        sim_pause(SLUICE_MS(100));
+        must(sluice_multichannel_submit(first, &work, 1, PATIENCE, NULL) == 0, "a write: %s",
+             sluice_last_error());
+    } else {
+        sim_pause(SLUICE_MS(400));
+        began = sim_own_time();
+        succeeds(&work, "a write to other memory of that rank");
+        must(sim_own_time() - began < SLUICE_S(1), "a helper thread waited for a page");
+    }
+    meet();
+    sluice_multichannel_close(first);
     scene_close();
 }
