@@ -10,7 +10,7 @@
 
 #include "scenarios.h"
 
-enum { PORT = 7600, STRANGERS = 40 };
+enum { PORT = 7600, STRANGERS = 300 };
 
 /* Rank 0 listens, and the address is here. */
 static char *address(void)
@@ -76,7 +76,10 @@ void connects_at_once(void)
     scene_end();
 }
 
-/* Strangers of rank 2 are silent or talk nonsense; rank 1 gets in all the same. */
+/*
+ * Strangers of rank 2 are silent or talk nonsense, more than a listener has places; rank 1 gets in
+ * all the same.
+ */
 void d1_strangers(void)
 {
     struct sluice_listener *listener = NULL;
@@ -90,7 +93,8 @@ void d1_strangers(void)
     if (scene.rank == 0) {
         let_in(listener, 1);
     } else if (scene.rank == 1) {
-        sim_pause((int64_t)below(SLUICE_MS(10)));
+        /* Most of them are there by then. */
+        sim_pause(STRANGERS * SLUICE_US(250) + (int64_t)below(SLUICE_MS(10)));
         channel = dial(NULL, 10000);
         must(channel != NULL, "connect: %s", sluice_last_error());
         meet();
