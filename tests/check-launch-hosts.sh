@@ -463,6 +463,9 @@ check 'more ranks than the hosts have' ends_with 2 'is 9, but the hosts have 4 r
 check 'a host that is named twice' ends_with 2 'a is named twice' "$launch" --hosts a:2,a:2 true
 check 'a host that is an option' ends_with 2 "'-oProxyCommand=x' is not a host" \
   "$launch" --hosts -oProxyCommand=x true
+for list in 'a:2,' ',a:2' 'a:2,,b:2' ''; do
+  check "a host is missing in '$list'" ends_with 2 'a host is missing' "$launch" --hosts "$list" true
+done
 check 'a number that is none' ends_with 2 "must be 1 to 65536, not 'x'" "$launch" --hosts a:x true
 check 'some hosts with a number' ends_with 2 'a number of ranks, or none' "$launch" --hosts a:1,b true
 check 'a file of hosts that is not there' ends_with 2 '/nowhere: No such file' \

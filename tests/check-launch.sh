@@ -303,7 +303,10 @@ check 'sluice-launch -k passes on SIGINT' signalled INT 3 'rank . got it' \
 options=
 check 'sluice-launch --keep-going: a rank dies before the exchange is complete' without_one
 check 'sluice-launch --keep-going: rank 0 dies before the exchange is complete' without_rank_0
-check 'sluice-launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
+check 'sluice-launch says what it needs' ends_with 2 'with --hosts or --hostfile' "$launch" $ranks
+for variable in 'A B=3' 'A B' ' =3' =3 ''; do
+  check "no variable is '$variable'" ends_with 2 'needs a name without blanks' "$launch" -n 1 -x "$variable" $ranks
+done
 check 'sluice-launch names an option it does not know' ends_with 2 'unknown option -y; see --help' \
   "$launch" -y $ranks
 check 'sluice-launch says what is not -np' ends_with 2 '-n N here, not -np' "$launch" -np 2 $ranks

@@ -95,9 +95,11 @@ static void add_variable(struct words *words, const char *text)
     const char **list;
     char *variable;
     const char *value = strchr(text, '=') == NULL ? getenv(text) : "";
+    size_t name = strcspn(text, "=");
 
-    if (text[0] == '\0' || text[0] == '=')
-        die(STATUS_ARGUMENTS, "-x needs a name, not '%s'", text);
+    if (name == 0 || strcspn(text, " \t\n") < name)
+        die(STATUS_ARGUMENTS, "-x needs a name without blanks, not '%.*s'",
+            (int)(name == 0 ? strlen(text) : name), text);
     if (value == NULL)
         die(STATUS_ARGUMENTS, "-x %s: this variable is not set here", text);
     if (asprintf(&variable, strchr(text, '=') == NULL ? "%s=%s" : "%s%s", text, value) < 0)
@@ -272,7 +274,9 @@ void options_read(struct launcher *launcher, int count, char **list)
     if (launcher->remote)
         return;
     if (!words.counted && words.hosts == NULL && words.host_file == NULL)
-        die(STATUS_ARGUMENTS, "how many ranks, -n 1 to %d, must be given", MOST_RANKS);
+        die(STATUS_ARGUMENTS,
+            "how many ranks must be given: with -n, 1 to %d, or with --hosts or --hostfile",
+            MOST_RANKS);
     if (words.at >= count)
         die(STATUS_ARGUMENTS, "which program must be given");
     if (words.hosts != NULL || words.host_file != NULL) {

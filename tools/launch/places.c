@@ -124,11 +124,15 @@ static void distribute(struct list *list, struct job *job, uint32_t count)
 void places_read_list(struct job *job, const char *text, uint32_t count)
 {
     struct list list = {0};
-    char *copy = strdup(text), *rest = NULL;
+    char *copy = strdup(text), *rest = copy, *word;
 
-    for (char *word = copy != NULL ? strtok_r(copy, ",", &rest) : NULL; word != NULL;
-         word = strtok_r(NULL, ",", &rest))
+    if (copy == NULL)
+        die(STATUS_ARGUMENTS, "no memory for the hosts");
+    while ((word = strsep(&rest, ",")) != NULL) {
+        if (word[0] == '\0')
+            die(STATUS_ARGUMENTS, "--hosts: a host is missing in '%s'", text);
         add_host(&list, "--hosts", word, NULL);
+    }
     free(copy);
     distribute(&list, job, count);
 }
