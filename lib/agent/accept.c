@@ -7,12 +7,12 @@
 
 #include "agent/agent.h"
 
-/* Returns 0 if there is a place for one more peer beside those let in. Called with the lock. */
-static int check_room(struct sluice_agent *agent, uint32_t let_in)
+/* Returns 0 if there is a place for one more peer. Called with the lock. */
+static int check_room(struct sluice_agent *agent)
 {
     int error = 0;
 
-    if (agent->connected + let_in >= agent->attr.max_peers)
+    if (slu_agent_is_full(agent))
         error = slu_fail(EBUSY, "the agent has as many peers as it takes");
     else if (slu_agent_left_is_full(agent))
         error = slu_fail(EBUSY, "the agent has as many messages of peers that have left as it "
@@ -27,7 +27,9 @@ static int admit(struct slu_door *door, const struct sluice_multichannel *multic
     int error;
 
     pthread_mutex_lock(&agent->lock);
-    error = check_room(agent, slu_door_count(door, multichannel));
+    agent->let_in = slu_door_count(door, multichannel);
+    error = check_room(agent);
+    agent->let_in += error == 0;
     pthread_mutex_unlock(&agent->lock);
     return error;
 }
@@ -50,12 +52,12 @@ void slu_agent_door_init(struct slu_door *door)
 }
 
 /*
- * Makes a peer of a connected channel. The last place may be gone: over rdma_cm the door cannot ask
- * before it tells the peer, and a call of the program may have connected meanwhile.
+ * Makes a peer of a connected channel. The peer was told that it is in, so its place is kept. Only
+ * over rdma_cm, where the door cannot ask before it tells the peer, may the places be exceeded.
  */
 static void take_in(struct sluice_agent *agent, struct sluice_channel *channel)
 {
-    if (!agent->closed && check_room(agent, 0) == 0)
+    if (!agent->closed)
         (void)slu_agent_peer_make(agent, channel, true);
     else
         sluice_channel_close(channel);
@@ -79,6 +81,7 @@ void slu_agent_accept(struct sluice_agent *agent)
         pthread_mutex_lock(&agent->lock);
         if (some)
             take_in(agent, entrant.channel);
+        agent->let_in = slu_door_count(&agent->door, NULL);
     } while (some && !agent->closed);
     slu_text_restore(&text);
     agent->accepting = false;

@@ -102,6 +102,8 @@ void slu_agent_peer_set_readable(struct sluice_agent_peer *peer);
 void slu_agent_peer_clear_readable(struct sluice_agent_peer *peer);
 /* Moves a peer behind the others that have messages. */
 void slu_agent_end_turn(struct sluice_agent_peer *peer);
+/* Returns whether all places for peers are taken, or promised to peers that are connecting. */
+bool slu_agent_is_full(const struct sluice_agent *agent);
 /* Returns whether unread messages of lost peers take as much as max_left_bytes allows. */
 bool slu_agent_left_is_full(const struct sluice_agent *agent);
 /* Counts and logs a message of the peer that is refused; drops the peer after many. */

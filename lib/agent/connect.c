@@ -126,10 +126,12 @@ static int dial(struct sluice_agent *agent, const char *address,
     struct sluice_agent_peer *peer;
     int error;
 
-    if (agent->connected >= agent->attr.max_peers)
+    if (slu_agent_is_full(agent))
         return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
                         agent->attr.max_peers);
+    agent->dialed++;
     channel = dial_unlocked(agent, address, options, until);
+    agent->dialed--;
     if (channel == NULL)
         return -errno;
     peer = slu_agent_peer_make(agent, channel, false);

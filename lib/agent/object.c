@@ -158,6 +158,11 @@ void slu_agent_peer_set_readable(struct sluice_agent_peer *peer)
     TAILQ_INSERT_TAIL(&peer->agent->readable, peer, readable);
 }
 
+bool slu_agent_is_full(const struct sluice_agent *agent)
+{
+    return (uint64_t)agent->connected + agent->let_in + agent->dialed >= agent->attr.max_peers;
+}
+
 bool slu_agent_left_is_full(const struct sluice_agent *agent)
 {
     return agent->info.left_bytes >= agent->attr.max_left_bytes;

@@ -319,6 +319,8 @@ struct sluice_agent {
     struct sluice_agent_peer **places;
     uint32_t place_count, last_serial;
     uint32_t connected;     /* peers, greeting ones included */
+    uint32_t let_in;        /* told that they are in, and not among them yet */
+    uint32_t dialed;        /* that calls of the program are connecting to */
     uint64_t reading_bytes; /* of long messages that are read for receives from any peer */
     struct sluice_mr *spares[SLU_AGENT_SPARES]; /* or NULL */
     struct sluice_agent_info info;

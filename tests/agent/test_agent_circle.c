@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Agents without threads that connect to each other at the same time: each is let in by the call
- * with which the next one connects. An agent may also connect to itself.
+ * Agents that connect and let peers in at the same time. Without threads, each is let in by the
+ * call with which the next one connects. An agent may also connect to itself.
  */
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "agents.h"
 
@@ -58,6 +60,75 @@ TEST(agents_without_threads_connect_in_a_circle, .times = MOST)
         sluice_agent_close(members[i].agent);
     }
     pthread_barrier_destroy(&barrier);
+    sides_close(&sides);
+}
+
+struct caller {
+    pthread_t thread;
+    struct sluice_agent *agent;
+    char address[64];
+    struct sluice_agent_peer *peer;
+};
+
+/* Connects to an address where nothing listens yet, once the agent has a place. */
+static void *call(void *argument)
+{
+    const struct sluice_connect_attr wait = {.size = sizeof(wait), .flags = SLUICE_CONNECT_WAIT};
+    struct caller *caller = argument;
+    do {
+        caller->peer = sluice_agent_connect(caller->agent, caller->address, &wait, DEADLINE);
+    } while (caller->peer == NULL && errno == ENOBUFS);
+    require(caller->peer, "%s", sluice_last_error());
+    return NULL;
+}
+
+static struct sluice_agent *listen_at(struct sides *sides, const char *address,
+                                      const struct sluice_agent_attr *attr)
+{
+    struct sluice_agent *agent = make_agent(sides->pds[0], attr, SLUICE_AGENT_THREAD);
+    require_ok(sluice_agent_listen(agent, address, NULL));
+    return agent;
+}
+
+/* Returns when the agent refuses a peer because it is full. */
+static void await_refusal(struct sluice_agent *from, const char *address)
+{
+    struct sluice_agent_peer *peer;
+    while ((peer = sluice_agent_connect(from, address, NULL, DEADLINE)) != NULL) {
+        sluice_agent_peer_close(peer);
+    }
+    require(strstr(sluice_last_error(), "as many peers as it takes"), "%s", sluice_last_error());
+}
+
+/* The place of a peer that the agent is connecting to is not given to one that comes meanwhile. */
+TEST(the_last_place_is_given_once)
+{
+    const struct sluice_agent_attr attr = {.size = sizeof(attr), .max_peers = 1, .secret_file = ""};
+    struct caller caller;
+    char address[64];
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_agent *other = listen_at(&sides, "127.0.0.1:0", NULL);
+    struct sluice_agent *from = make_agent(sides.pds[1], NULL, 0);
+    require(sluice_agent_address(other, caller.address, sizeof(caller.address)) > 0, "%s",
+            sluice_last_error());
+    sluice_agent_close(other);
+    caller.agent = listen_at(&sides, "127.0.0.1:0", &attr);
+    require(sluice_agent_address(caller.agent, address, sizeof(address)) > 0, "%s",
+            sluice_last_error());
+    require(pthread_create(&caller.thread, NULL, call, &caller) == 0, "no thread");
+    await_refusal(from, address);
+    other = listen_at(&sides, caller.address, NULL);
+    require(pthread_join(caller.thread, NULL) == 0, "no end");
+    require(agent_info(caller.agent).peers == 1, "%u peers", agent_info(caller.agent).peers);
+    await_refusal(from, address);
+    sluice_agent_peer_close(caller.peer);
+    struct sluice_agent_peer *peer = sluice_agent_connect(from, address, NULL, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    sluice_agent_peer_close(peer);
+    sluice_agent_close(from);
+    sluice_agent_close(caller.agent);
+    sluice_agent_close(other);
     sides_close(&sides);
 }
 
