@@ -276,7 +276,7 @@ static void aim_blocks(bool reads, bool paged)
     request.remote = memory_remote(&fixture.far, 0, SPAN);
     request.blocks = &blocks;
     list = prepare(&fixture, &request, 1);
-    require_error(sluice_list_set_length(list, 0, 1), -EINVAL, "blocks");
+    require_error(sluice_list_set_length(list, 0, 1), -EINVAL, "blocks prepare a list for each");
     for (uint32_t turn = 0; turn < 12; turn++) {
         size_t from = (size_t)turn * 997 % (SPAN - NEAR_BYTES);
         size_t to = (size_t)turn * 1733 % (SPAN - 24 * PIECE);

@@ -168,9 +168,15 @@ static int check_length(const struct slu_list *list, uint32_t index, uint32_t le
 {
     const struct sluice_request *request = &list->requests[index];
 
-    if (request->blocks != NULL || slu_opcode_is_atomic(request->opcode))
-        return slu_misuse(EINVAL, "request %u of the list %s: its length cannot be set", index,
-                          request->blocks != NULL ? "has blocks" : "is an atomic operation");
+    if (request->blocks != NULL)
+        return slu_misuse(EINVAL,
+                          "request %u of the list has blocks, and their layout is its length: "
+                          "prepare a list for each number of blocks",
+                          index);
+    if (slu_opcode_is_atomic(request->opcode))
+        return slu_misuse(EINVAL,
+                          "request %u of the list is an atomic operation: its length cannot be set",
+                          index);
     if (request->sge_count != 1)
         return slu_misuse(EINVAL,
                           "request %u of the list has %u elements: the length of one alone "

@@ -125,6 +125,16 @@ static bool next_ready(void *argument)
            !awaits_results(engine);
 }
 
+static int fail_without_work(const struct slu_engine *engine)
+{
+    if (engine->pool != NULL && engine->pool->pending > 0)
+        return slu_fail(ENOENT,
+                        "no peer is connected: no message would come for the %u receive%s in the "
+                        "pool, and nothing else is posted",
+                        engine->pool->pending, SLU_S(engine->pool->pending));
+    return slu_fail(ENOENT, "nothing is posted, and nothing is unseen: no completion would come");
+}
+
 static int await_next(struct slu_engine *engine, int64_t timeout,
                       struct sluice_completion *completion)
 {
@@ -136,7 +146,7 @@ static int await_next(struct slu_engine *engine, int64_t timeout,
         return slu_fail(ETIMEDOUT, "no completion came; work is still pending");
     if (slu_take_done(engine, SLU_OWNER_PROGRAM, completion))
         return 0;
-    return slu_fail(ENOENT, "nothing is posted, and nothing is unseen: no completion would come");
+    return fail_without_work(engine);
 }
 
 int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion)

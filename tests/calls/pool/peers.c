@@ -69,7 +69,8 @@ TEST_WITH(shared, no_peer_is_left, (2, POOL))
         star_break(&shared->star, peer);
     require_error(sluice_multichannel_wait(hub, &receive, SLUICE_FOREVER, &completion), -ENOTCONN,
                   "no peer is connected");
-    require_error(sluice_multichannel_next(hub, SLUICE_FOREVER, &completion), -ENOENT, "");
+    require_error(sluice_multichannel_next(hub, SLUICE_FOREVER, &completion), -ENOENT,
+                  "no peer is connected: no message would come for the 1 receive in the pool");
     if (device_is_soft())
         require_error(sluice_multichannel_receive_any(hub, &sge, 1, SLUICE_FOREVER, NULL),
                       -ENOTCONN, "no peer is connected");
