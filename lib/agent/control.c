@@ -74,7 +74,7 @@ static void lose_control(struct sluice_agent_peer *peer, int error)
     if (peer->sent_bye)
         slu_agent_lose(peer, 0, "we have left it");
     else if (known)
-        slu_agent_lose(peer, first.error, "%.220s", first.text);
+        slu_agent_lose(peer, first.error, "%.220s", slu_error_reason(&first));
     else
         slu_agent_lose(peer, error, "the control queue pair failed");
 }

@@ -221,7 +221,7 @@ static bool begin_anew(struct sluice_agent_peer *peer)
     if (!make_anew(peer))
         return false;
     slu_log(SLUICE_LOG_INFO, "agent: the data queue pair to %s failed, and is reset: %s",
-            peer->address, first.text);
+            peer->address, slu_error_reason(&first));
     return true;
 }
 

@@ -196,9 +196,7 @@ static bool goes_on(struct slu_work *work)
 
 static void tell_failure(struct slu_work *work)
 {
-    static const char who[] = "peer 0: ";
     struct sluice_error error = {.size = sizeof error};
-    const char *why;
 
     if (work->result.error_class == SLUICE_CLASS_ACCESS) {
         keep_text(work, "it was released, or is not for this");
@@ -207,8 +205,7 @@ static void tell_failure(struct slu_work *work)
     if (sluice_channel_error(work->group->link->channel, &error) != 1)
         return;
     /* Leave out the peer and the operation: the text of the work has them. */
-    why = strstr(error.text, who);
-    keep_text(work, why != NULL ? why + sizeof who - 1 : error.text);
+    keep_text(work, slu_error_reason(&error));
 }
 
 /* Ends a work with the result of the refused one, whose text is kept for the whole group. */

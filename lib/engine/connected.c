@@ -56,9 +56,9 @@ static int fail_late(const struct slu_engine *engine, const struct wait *wait)
     while (!engine->peers[i].probe.awaited)
         i++;
     if (engine->awaited == 1)
-        return slu_fail(ETIMEDOUT, "peer %u has not answered yet", i);
-    return slu_fail(ETIMEDOUT, "peer %u has not answered yet; %u of %u have not", i,
-                    engine->awaited, engine->present_count);
+        return slu_fail(ETIMEDOUT, "%s %u has not answered yet", engine->peer_word, i);
+    return slu_fail(ETIMEDOUT, "%s %u has not answered yet; %u of %u have not", engine->peer_word,
+                    i, engine->awaited, engine->present_count);
 }
 
 /* Returns the error of the first peer that has failed, or 0. */
@@ -73,7 +73,8 @@ static int find_failure(const struct slu_engine *engine, const struct wait *wait
             continue;
         if (peer->failed_in == engine->call_number && cause.error != -ECANCELED)
             return slu_fail(-cause.error, "%s", cause.text);
-        return slu_fail(ENOTCONN, "peer %u had failed before: %.280s", i, cause.text);
+        return slu_fail(ENOTCONN, "%s %u had failed before: %.280s", engine->peer_word, i,
+                        cause.text);
     }
     return 0;
 }
@@ -107,14 +108,14 @@ static int await_peers(struct slu_engine *engine, struct slu_peer *peer, bool in
     if (error < 0)
         return error;
     if (peer != NULL && peer->state == SLUICE_STATE_PREPARED)
-        return slu_fail(ENOTCONN, "peer %u is not connected: its handshake is still to come",
-                        first);
+        return slu_fail(ENOTCONN, "%s %u is not connected: its handshake is still to come",
+                        engine->peer_word, first);
     if (peer != NULL && peer->state == SLUICE_STATE_REMOVED)
-        return slu_fail(ENOTCONN, "peer %u was removed", first);
+        return slu_fail(ENOTCONN, "%s %u was removed", engine->peer_word, first);
     slu_engine_enter(engine);
     slu_progress_all(engine);
     if (peer != NULL && peer->state == SLU_PEER_ABSENT && !slu_peer_appear(engine, peer))
-        error = slu_fail(ENOMEM, "no memory to connect peer %u", first);
+        error = slu_fail(ENOMEM, "no memory to connect %s %u", engine->peer_word, first);
     if (error == 0)
         error = wait_for(engine, &wait, interruptible, slu_after(timeout));
     for (uint32_t i = wait.first; i < wait.end; i++)

@@ -225,6 +225,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->guarded = engine->transport->cq_enter != NULL;
     engine->tag = slu_next_tag();
     engine->epoch = 1;
+    engine->peer_word = "peer";
     engine->own_size = own;
     engine->peer_count = engine->present_count = peers;
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;

@@ -45,6 +45,6 @@ int slu_agree_check_peers(const struct slu_engine *engine)
 
     for (uint32_t i = 0; i < engine->peer_count; i++)
         if (slu_peer_error(engine, &engine->peers[i], &cause))
-            return slu_fail(-cause.error, "rank %u: %s", i, cause.text);
+            return slu_fail(-cause.error, "rank %u: %s", i, slu_error_reason(&cause));
     return 0;
 }

@@ -202,6 +202,8 @@ struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
         memset(joining.needs, 1, node->ranks);
         joining.prepared =
             slu_multichannel_prepare(slu_node_engine(node)->pd, node->ranks, 0, attr);
+        if (joining.prepared != NULL)
+            joining.prepared->base.engine->peer_word = "rank";
         error = join(&joining, joining.prepared != NULL ? 0 : -errno);
     }
     release(&joining);

@@ -45,6 +45,7 @@ int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
     if (node->multichannel == NULL)
         return -errno;
     engine = slu_node_engine(node);
+    engine->peer_word = "rank";
     error = slu_engine_use_lazy(engine, &node->connector->lazy, node->ranks);
     if (error == 0)
         error = slu_node_create_memory(node, pd, engine);

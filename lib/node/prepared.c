@@ -25,6 +25,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
         slu_multichannel_prepare(pd, ranks, SLU_NODE_OWN_REQUESTS, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
+    prepared->connections->base.engine->peer_word = "rank";
     return slu_node_create_memory(prepared->node, pd, prepared->connections->base.engine);
 }
 

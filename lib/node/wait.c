@@ -63,7 +63,7 @@ static void fail_ended(uint32_t rank, int error, const struct sluice_error *caus
     else if (cause->status == SLUICE_STATUS_WR_FLUSH_ERR)
         slu_fail(error, "this side ended the connection to rank %u", rank);
     else
-        slu_fail(error, "rank %u is lost: %s", rank, cause->text);
+        slu_fail(error, "rank %u is lost: %s", rank, slu_error_reason(cause));
 }
 
 int slu_notify_fail_lost(struct slu_group *group, uint32_t rank)

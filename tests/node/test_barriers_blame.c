@@ -191,7 +191,7 @@ TEST(a_deadline_of_our_own)
     require_result(sluice_multichannel_send(all, 1, NULL, 0, SLUICE_MS(50)), -ETIMEDOUT);
     require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -ECONNRESET,
                   "a deadline that passed on this side ended the connection to rank 1: send to "
-                  "peer 1: deadline of 50 ms passed");
+                  "rank 1: deadline of 50 ms passed");
     require(!strstr(sluice_last_error(), "lost"), "%s", sluice_last_error());
     ranks_close(&ranks);
 }

@@ -286,9 +286,10 @@ static int count_needs(struct slu_list *list)
         if (*head == NULL)
             *head = listed;
         if (++(*head)->needed > depth)
-            error = slu_fail(E2BIG, "more than %u %ss of the list are for peer %u: raise %s_depth",
-                             depth, listed->queue == SLU_SEND_QUEUE ? "send" : "receive",
-                             listed->peer, listed->queue == SLU_SEND_QUEUE ? "send" : "receive");
+            error =
+                slu_fail(E2BIG, "more than %u %ss of the list are for %s %u: raise %s_depth", depth,
+                         listed->queue == SLU_SEND_QUEUE ? "send" : "receive", engine->peer_word,
+                         listed->peer, listed->queue == SLU_SEND_QUEUE ? "send" : "receive");
     }
     free(first);
     return error;
@@ -313,9 +314,9 @@ static int check_staging(const struct slu_list *list)
         sums[listed->peer][listed->queue] += slu_message_need(engine, &item);
         if (sums[listed->peer][listed->queue] > engine->staging)
             error = slu_fail(E2BIG,
-                             "the blocks of the list for peer %u need more than %llu bytes of a "
+                             "the blocks of the list for %s %u need more than %llu bytes of a "
                              "staging buffer: raise sluice_channel_attr.staging",
-                             listed->peer, (unsigned long long)engine->staging);
+                             engine->peer_word, listed->peer, (unsigned long long)engine->staging);
     }
     free(sums);
     return error;

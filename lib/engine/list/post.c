@@ -13,10 +13,10 @@
 #include "engine/request/message.h"
 #include "engine/ring/entry.h"
 
-static int fail_stale(const struct slu_listed *listed)
+static int fail_stale(const struct slu_list *list, const struct slu_listed *listed)
 {
-    return slu_fail(ESTALE, "the list is stale: peer %u was reset or removed since it was prepared",
-                    listed->peer);
+    return slu_fail(ESTALE, "the list is stale: %s %u was reset or removed since it was prepared",
+                    list->engine->peer_word, listed->peer);
 }
 
 /*
@@ -34,7 +34,7 @@ static int look_at_peers(struct slu_list *list)
 
         if (peer->name.index_generation != listed->index_generation ||
             peer->name.generation != listed->generation || peer->state == SLUICE_STATE_REMOVED)
-            return fail_stale(listed);
+            return fail_stale(list, listed);
         ready &= peer->state == SLUICE_STATE_READY;
     }
     if (ready)
@@ -327,8 +327,8 @@ static int fail_room(const struct slu_list *list)
                             list->counts[queue], plural_of(queue), engine->cq_size[queue]);
     engine->peers[full != NULL ? full->peer : list->items[0].peer].counts.queue_full++;
     if (full != NULL)
-        return slu_fail(EAGAIN, "no room for the %s of the list in the queue of peer %u now",
-                        plural_of(full->queue), full->peer);
+        return slu_fail(EAGAIN, "no room for the %s of the list in the queue of %s %u now",
+                        plural_of(full->queue), engine->peer_word, full->peer);
     if (list->gathers && !has_staging(list))
         return slu_fail(EAGAIN, "no room for the blocks of the list in a staging buffer now");
     return slu_fail(EAGAIN, "no room for the list in the completion queue now");
@@ -342,8 +342,8 @@ static int fail_post(const struct slu_list *list, int64_t deadline)
 
     if (unready != NULL) {
         engine->peers[unready->peer].counts.refused++;
-        return slu_fail(ENOTCONN, "request %u of the list: peer %u is not connected",
-                        unready->index, unready->peer);
+        return slu_fail(ENOTCONN, "request %u of the list: %s %u is not connected", unready->index,
+                        engine->peer_word, unready->peer);
     }
     if (deadline > 0)
         return fail_room(list);
@@ -415,9 +415,9 @@ static int fail_in_flight(const struct slu_list *list)
     if (first == NULL)
         return slu_fail(ETIMEDOUT, "%u of the %u requests of the list are still in flight",
                         list->call.incomplete, list->source.count);
-    return slu_fail(ETIMEDOUT, "%u of the %u requests of the list are still in flight: %s peer %u",
+    return slu_fail(ETIMEDOUT, "%u of the %u requests of the list are still in flight: %s %s %u",
                     list->call.incomplete, list->source.count, slu_opcode_phrase(first->opcode),
-                    first->peer);
+                    list->engine->peer_word, first->peer);
 }
 
 int slu_list_wait(struct slu_list *list, int64_t timeout)

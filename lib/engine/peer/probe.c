@@ -109,14 +109,14 @@ int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t acc
 {
     if ((access & (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)) == 0)
         return slu_fail(EOPNOTSUPP,
-                        "peer %u cannot be asked for a sign of life: its attributes let us neither "
+                        "%s %u cannot be asked for a sign of life: its attributes let us neither "
                         "read nor write",
-                        peer);
+                        engine->peer_word, peer);
     if (engine->probe_limit == 0)
         return slu_fail(EOPNOTSUPP,
-                        "peer %u cannot be asked for a sign of life: the completion queue of "
+                        "%s %u cannot be asked for a sign of life: the completion queue of "
                         "device %s is too small",
-                        peer, engine->pd->context->transport->device);
+                        engine->peer_word, peer, engine->pd->context->transport->device);
     return 0;
 }
 

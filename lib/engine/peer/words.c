@@ -8,6 +8,7 @@
 #include "engine/peer/words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define POST_FIRST "post receives before sends, as scatter_gather does"
 #define TAKE_PART "see whether the peer took part, or allow more time"
@@ -166,27 +167,28 @@ static void say_status(const struct slu_peer *peer, const struct sluice_error *e
                  hint);
 }
 
-static void describe_peer(const struct slu_peer *peer, struct sluice_error *error)
+static void describe_peer(const struct slu_engine *engine, const struct slu_peer *peer,
+                          struct sluice_error *error)
 {
-    const char *phrase = slu_opcode_phrase(error->opcode);
+    const char *phrase = slu_opcode_phrase(error->opcode), *word = engine->peer_word;
     char words[280];
 
     say_status(peer, error, words, sizeof words);
     if (peer->connect_error != 0)
-        snprintf(error->text, sizeof error->text, "peer %u could not be connected: %.180s",
+        snprintf(error->text, sizeof error->text, "%s %u could not be connected: %.180s", word,
                  error->peer, peer->reason);
     else if (peer->reason[0] != '\0' && error->opcode == SLUICE_OP_NONE)
-        snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, peer->reason);
+        snprintf(error->text, sizeof error->text, "%s %u: %s", word, error->peer, peer->reason);
     else if (peer->reason[0] != '\0')
-        snprintf(error->text, sizeof error->text, "%s peer %u was refused by the driver: %.160s",
-                 phrase, error->peer, peer->reason);
+        snprintf(error->text, sizeof error->text, "%s %s %u was refused by the driver: %.160s",
+                 phrase, word, error->peer, peer->reason);
     else if (error->opcode == SLUICE_OP_NONE && error->status == SLUICE_STATUS_WR_FLUSH_ERR)
-        snprintf(error->text, sizeof error->text, "peer %u: this side ended the connection",
+        snprintf(error->text, sizeof error->text, "%s %u: this side ended the connection", word,
                  error->peer);
     else if (error->opcode != SLUICE_OP_NONE)
-        snprintf(error->text, sizeof error->text, "%s peer %u: %s", phrase, error->peer, words);
+        snprintf(error->text, sizeof error->text, "%s %s %u: %s", phrase, word, error->peer, words);
     else
-        snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, words);
+        snprintf(error->text, sizeof error->text, "%s %u: %s", word, error->peer, words);
 }
 
 bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
@@ -203,44 +205,53 @@ bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer
     error->vendor = peer->cause_vendor;
     error->error_class = error_class;
     error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
-    describe_peer(peer, error);
+    describe_peer(engine, peer, error);
     return true;
+}
+
+const char *slu_error_reason(const struct sluice_error *error)
+{
+    const char *colon = strstr(error->text, ": ");
+
+    return colon != NULL ? colon + 2 : error->text;
 }
 
 /*
  * Returns the error of a request that was late and never posted, and whose peer was not failed for
  * it.
  */
-static int fail_unposted(const struct sluice_completion *completion, int64_t time)
+static int fail_unposted(const struct slu_engine *engine,
+                         const struct sluice_completion *completion, int64_t time)
 {
     const char *phrase = slu_opcode_phrase(completion->opcode);
     char text[SLU_DURATION_BYTES];
 
     if (time == 0)
-        return slu_fail(ETIMEDOUT, "%s peer %u: the deadline is 0: nothing was posted", phrase,
-                        completion->peer);
+        return slu_fail(ETIMEDOUT, "%s %s %u: the deadline is 0: nothing was posted", phrase,
+                        engine->peer_word, completion->peer);
     return slu_fail(ETIMEDOUT,
-                    "%s peer %u: the queues had no room for it within %s (%s): it was not posted",
-                    phrase, completion->peer, slu_say_duration(time, text),
+                    "%s %s %u: the queues had no room for it within %s (%s): it was not posted",
+                    phrase, engine->peer_word, completion->peer, slu_say_duration(time, text),
                     sluice_error_class_name(SLUICE_CLASS_TIMEOUT));
 }
 
-int slu_fail_late(const struct sluice_completion *completion, int64_t time)
+int slu_fail_late(const struct slu_engine *engine, const struct sluice_completion *completion,
+                  int64_t time)
 {
     char text[SLU_DURATION_BYTES];
 
     return slu_fail(ETIMEDOUT,
-                    "%s peer %u: it was not done within %s (%s); the peer was reset or removed "
-                    "since",
-                    slu_opcode_phrase(completion->opcode), completion->peer,
-                    slu_say_duration(time, text), sluice_error_class_name(SLUICE_CLASS_TIMEOUT));
+                    "%s %s %u: it was not done within %s (%s); the %s was reset or removed since",
+                    slu_opcode_phrase(completion->opcode), engine->peer_word, completion->peer,
+                    slu_say_duration(time, text), sluice_error_class_name(SLUICE_CLASS_TIMEOUT),
+                    engine->peer_word);
 }
 
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
                         int64_t time)
 {
     const struct slu_peer *peer = &engine->peers[completion->peer];
-    const char *phrase = slu_opcode_phrase(completion->opcode);
+    const char *phrase = slu_opcode_phrase(completion->opcode), *word = engine->peer_word;
     bool refused = completion->error == -ENOTCONN;
     struct sluice_error cause;
     bool known = slu_peer_error(engine, peer, &cause);
@@ -248,13 +259,13 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
 
     if (completion->status == SLUICE_STATUS_LOC_LEN_ERR && completion->bytes > 0)
         return slu_fail(-completion->error,
-                        "%s peer %u: the message of %llu bytes is longer than the receive (%s): it "
+                        "%s %s %u: the message of %llu bytes is longer than the receive (%s): it "
                         "was dropped, and the connection goes on",
-                        phrase, completion->peer, (unsigned long long)completion->bytes,
+                        phrase, word, completion->peer, (unsigned long long)completion->bytes,
                         sluice_error_class_name(completion->error_class));
     if (completion->status == SLUICE_STATUS_DEADLINE &&
         (!known || cause.status != SLUICE_STATUS_DEADLINE || time == 0))
-        return fail_unposted(completion, time);
+        return fail_unposted(engine, completion, time);
     /* Do not say the same twice: it would leave no room for what to try. */
     if (known && cause.status == completion->status && peer->reason[0] == '\0' &&
         (cause.opcode == completion->opcode || cause.status == SLUICE_STATUS_DEADLINE)) {
@@ -262,13 +273,14 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
         cause.vendor = completion->vendor;
         cause.error_class = completion->error_class;
         say_status(peer, &cause, words, sizeof words);
-        return slu_fail(-completion->error, "%s peer %u: %s", phrase, completion->peer, words);
+        return slu_fail(-completion->error, "%s %s %u: %s", phrase, word, completion->peer, words);
     }
     if (known)
-        return slu_fail(-completion->error, "%s peer %u: %s; first error of the peer: %s", phrase,
+        return slu_fail(-completion->error, "%s %s %u: %s; first error of the %s: %s", phrase, word,
                         completion->peer,
-                        refused ? "refused" : sluice_status_name(completion->status), cause.text);
-    return slu_fail(-completion->error, "%s peer %u: %s", phrase, completion->peer,
+                        refused ? "refused" : sluice_status_name(completion->status), word,
+                        cause.text);
+    return slu_fail(-completion->error, "%s %s %u: %s", phrase, word, completion->peer,
                     peer->state == SLUICE_STATE_REMOVED ? "refused, the peer was removed"
                     : refused                           ? "refused, the peer is not connected"
                                                         : sluice_status_name(completion->status));

@@ -8,6 +8,8 @@
 /* Returns whether the peer has failed, and why. The caller has entered the engine. */
 bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                     struct sluice_error *error);
+/* Returns the part of its text that follows the operation and the peer, which is the reason. */
+const char *slu_error_reason(const struct sluice_error *error);
 /*
  * Returns the error of a failed request that had this deadline, with a text that gives the reason.
  */
@@ -17,7 +19,8 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
  * Returns -ETIMEDOUT for a request that was posted and late, whose peer's error is not known any
  * more.
  */
-int slu_fail_late(const struct sluice_completion *completion, int64_t time);
+int slu_fail_late(const struct slu_engine *engine, const struct sluice_completion *completion,
+                  int64_t time);
 
 /* Writes "500 ms" to text and returns text. time is not negative. */
 #define SLU_DURATION_BYTES 32

@@ -42,7 +42,7 @@ static bool is_late_no_more(const struct slu_call *call)
 int slu_call_failure(const struct slu_call *call)
 {
     if (call->first_real != SLU_NONE)
-        return is_late_no_more(call) ? slu_fail_late(&call->real, call->time)
+        return is_late_no_more(call) ? slu_fail_late(call->engine, &call->real, call->time)
                                      : slu_fail_completion(call->engine, &call->real, call->time);
     return slu_fail_completion(call->engine, &call->other, call->time);
 }

@@ -63,21 +63,22 @@ static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source 
 
 static int fail_peer(const struct slu_engine *engine, const struct slu_item *item)
 {
+    const char *word = engine->peer_word;
     struct sluice_error cause;
 
     engine->peers[item->peer].counts.refused++;
     if (engine->peers[item->peer].state == SLUICE_STATE_REMOVED)
-        return slu_fail(ENOTCONN, "request 0: peer %u was removed", item->peer);
+        return slu_fail(ENOTCONN, "request 0: %s %u was removed", word, item->peer);
     if (slu_peer_error(engine, &engine->peers[item->peer], &cause))
-        return slu_fail(ENOTCONN, "request 0: peer %u had failed before: %s", item->peer,
+        return slu_fail(ENOTCONN, "request 0: %s %u had failed before: %s", word, item->peer,
                         cause.text);
-    return slu_fail(ENOTCONN, "request 0: peer %u is not connected", item->peer);
+    return slu_fail(ENOTCONN, "request 0: %s %u is not connected", word, item->peer);
 }
 
 static int fail_room(const struct slu_engine *engine, const struct slu_item *item)
 {
     enum slu_queue queue = slu_item_queue(item);
-    const char *name = queue == SLU_SEND_QUEUE ? "send" : "receive";
+    const char *name = queue == SLU_SEND_QUEUE ? "send" : "receive", *word = engine->peer_word;
     uint32_t depth = slu_queue_depth(engine, queue);
     uint32_t size = depth < engine->cq_size[queue] ? depth : engine->cq_size[queue];
     uint32_t parts = slu_parts_count(engine, item, size);
@@ -85,25 +86,25 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
     if (parts > size)
         return slu_fail(
             E2BIG,
-            "%s peer %u: %llu bytes need %s%u parts, the send queue has room for %u: raise "
+            "%s %s %u: %llu bytes need %s%u parts, the send queue has room for %u: raise "
             "send_depth, or move less at a time",
-            slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes,
+            slu_opcode_phrase(item->opcode), word, item->peer, (unsigned long long)item->bytes,
             item->request->blocks != NULL ? "at least " : "", parts, size);
     engine->peers[item->peer].counts.queue_full++;
     if (slu_item_is_gathered(item) && slu_post_room(engine, &engine->peers[item->peer], queue, 1))
         return slu_fail(EAGAIN,
-                        "%s peer %u: no room now in the staging buffer for blocks, "
+                        "%s %s %u: no room now in the staging buffer for blocks, "
                         "sluice_channel_attr.staging is %llu: poll, then post again",
-                        slu_opcode_phrase(item->opcode), item->peer,
+                        slu_opcode_phrase(item->opcode), word, item->peer,
                         (unsigned long long)engine->staging);
     if (engine->peers[item->peer].free[queue] < parts)
         return slu_fail(EAGAIN,
-                        "no room for a %s in the %s queue of peer %u now: poll, then post again",
-                        slu_opcode_name(item->opcode), name, item->peer);
+                        "no room for a %s in the %s queue of %s %u now: poll, then post again",
+                        slu_opcode_name(item->opcode), name, word, item->peer);
     return slu_fail(EAGAIN,
-                    "%s peer %u: no room now in the completion queue, which the %ss of all peers "
+                    "%s %s %u: no room now in the completion queue, which the %ss of all %ss "
                     "fill: poll, then post again",
-                    slu_opcode_phrase(item->opcode), item->peer, name);
+                    slu_opcode_phrase(item->opcode), word, item->peer, name, word);
 }
 
 /* Refuses a list whose deadline is 0: posting it could only end its connection. */

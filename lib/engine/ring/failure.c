@@ -35,9 +35,9 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
     if (engine->failures_lost++ == 0)
         slu_log(SLUICE_LOG_WARN,
                 "channel %llu: more than %d failures that nobody looked at: the oldest are "
-                "forgotten, first one of peer %u (%s)",
-                (unsigned long long)engine->tag, SLU_FAILURES, failure->completion.peer,
-                sluice_status_name(failure->completion.status));
+                "forgotten, first one of %s %u (%s)",
+                (unsigned long long)engine->tag, SLU_FAILURES, engine->peer_word,
+                failure->completion.peer, sluice_status_name(failure->completion.status));
 }
 
 static struct slu_failure *find(struct slu_engine *engine, uint64_t id)

@@ -138,6 +138,7 @@ struct slu_engine {
     struct slu_lazy *lazy;         /* if peers are absent until they are used, or NULL */
     struct sluice_mr_cache *cache; /* for requests of plain memory, or NULL; see borrow.c */
     struct slu_timing *timing;     /* if requests are timed, or NULL; see timing.h */
+    const char *peer_word;         /* in texts: "peer", or "rank" in those of a node */
 };
 
 /*
