@@ -132,8 +132,8 @@ bool slu_peer_appear(struct slu_engine *engine, struct slu_peer *peer)
     if (error == 0)
         return true;
     peer->state = SLU_PEER_ABSENT;
-    slu_log(SLUICE_LOG_WARN, "channel %llu, peer %u could not be prepared: %s",
-            (unsigned long long)engine->tag, index, sluice_last_error());
+    slu_log(SLUICE_LOG_WARN, "channel %llu, %s %u could not be prepared: %s",
+            (unsigned long long)engine->tag, engine->peer_word, index, sluice_last_error());
     return false;
 }
 

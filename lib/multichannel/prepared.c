@@ -69,8 +69,8 @@ static void connect_peers(struct slu_engine *engine, const struct sluice_endpoin
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < engine->peer_count; i++)
         if (!is_absent(&remotes[i]) && slu_peer_connect(engine, &engine->peers[i], &remotes[i]) < 0)
-            slu_log(SLUICE_LOG_WARN, "channel %llu, peer %u could not be connected: %s",
-                    (unsigned long long)engine->tag, i, sluice_last_error());
+            slu_log(SLUICE_LOG_WARN, "channel %llu, %s %u could not be connected: %s",
+                    (unsigned long long)engine->tag, engine->peer_word, i, sluice_last_error());
     slu_engine_leave(engine);
 }
 

@@ -2,6 +2,7 @@
 /* Shared by open.c and connect.c: how ranks agree on whether one of them has failed. */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "node/node.h"
@@ -25,6 +26,18 @@ int slu_agree_choose(int error, const struct slu_text *text, int result)
     if (error < 0)
         slu_text_restore(text);
     return error < 0 ? error : result;
+}
+
+int slu_agree_exchanged(int result)
+{
+    char text[SLU_TEXT_BYTES];
+
+    if (result != -EPROTO)
+        return result;
+    snprintf(text, sizeof text, "%s", sluice_last_error());
+    return slu_fail(EPROTO,
+                    "%.240s; do all ranks open the node, with the same sluice_node_attr.connect?",
+                    text);
 }
 
 int slu_agree_check_reports(const struct sluice_node_endpoint *reports, uint32_t ranks,

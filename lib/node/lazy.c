@@ -127,6 +127,8 @@ static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *
     }
     result = sluice_exchange_allgather(exchange, own, cards, SLU_CARD_BYTES,
                                        slu_agree_time(until, error));
+    if (result < 0)
+        result = slu_agree_exchanged(result);
     if (result == 0 && error == 0)
         result = check_cards(exchange->ranks, cards);
     if (result == 0 && error == 0)
@@ -209,14 +211,17 @@ static bool begin_again(const struct sluice_node *node, uint32_t rank)
     return true;
 }
 
-/* Reports a rank that failed during this call, while another one was waited for. */
+/*
+ * Reports a rank that failed during this call, while another one was waited for, or that is gone
+ * since before.
+ */
 static int explain(const struct slu_engine *engine, const struct slu_peer *peer, uint64_t began,
                    int error)
 {
     struct sluice_error cause;
 
-    if (error != -ENOTCONN || peer->failed_in < began || !slu_peer_error(engine, peer, &cause) ||
-        cause.error == -ECANCELED)
+    if (error != -ENOTCONN || !slu_peer_error(engine, peer, &cause) || cause.error == -ECANCELED ||
+        (peer->failed_in < began && cause.error != -ECONNRESET))
         return error;
     return slu_fail(-cause.error, "%s", cause.text);
 }

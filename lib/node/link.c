@@ -100,7 +100,7 @@ static void fail_rank(struct slu_connector *connector, struct slu_link *link, co
     char text[sizeof link->text];
 
     /* The reason may be in the text of the link. */
-    snprintf(text, sizeof text, "rank %u could not be reached: %.120s", link->rank, why);
+    snprintf(text, sizeof text, "it could not be reached: %.120s", why);
     memcpy(link->text, text, sizeof text);
     end_with(connector, link, SLU_JOB_FAIL);
 }

@@ -234,6 +234,8 @@ void slu_node_free(struct sluice_node *node);
 int64_t slu_agree_time(int64_t until, int error);
 /* This rank's own error, with its text, goes before the result of an exchange. */
 int slu_agree_choose(int error, const struct slu_text *text, int result);
+/* Returns the result of an exchange; if ranks called another one, the text says why they may. */
+int slu_agree_exchanged(int result);
 /* Fails with the reason of the first other rank that has reported a failure; what: "connect". */
 int slu_agree_check_reports(const struct sluice_node_endpoint *reports, uint32_t ranks,
                             uint32_t self, const char *what);

@@ -48,6 +48,8 @@ static int exchange_endpoints(const struct opening *opening,
                                       sizeof *opening->ours, time_left(opening, error));
     if (result == 0)
         result = find_failure(opening);
+    else
+        result = slu_agree_exchanged(result);
     return slu_agree_choose(error, &text, result);
 }
 

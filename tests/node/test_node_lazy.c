@@ -508,15 +508,21 @@ struct process {
     struct memory memory;
 };
 
-static void process_open(struct process *process, struct rank *rank)
+static void process_open_with(struct process *process, struct rank *rank,
+                              const struct sluice_node_attr *attr)
 {
     struct sluice_exchange *exchange = rank_exchange_open(rank);
     process->context = open_context();
     process->pd = made(sluice_pd_alloc(process->context));
-    process->node = sluice_node_open(process->pd, exchange, &lazy, LONG);
+    process->node = sluice_node_open(process->pd, exchange, attr, LONG);
     require(process->node, "rank %u: %s", rank->index, sluice_last_error());
     sluice_exchange_close(exchange);
     memory_open(&process->memory, process->pd, 64);
+}
+
+static void process_open(struct process *process, struct rank *rank)
+{
+    process_open_with(process, rank, &lazy);
 }
 
 static void process_close(struct process *process)
@@ -542,6 +548,16 @@ TEST(processes_connect_at_first_use, .group = "processes", .unless = device_is_p
     group_run(5, work_in_process, NULL, 40);
 }
 
+/* A rank that is gone is gone for each call, also for those after the one that noticed it. */
+static void reach_lost_rank(struct sluice_node *node)
+{
+    static const uint32_t lost = 1;
+    for (int i = 0; i < 2; i++) {
+        require_error(sluice_node_reach(node, &lost, 1, LONG), -ECONNRESET, "rank 1");
+        require(!strstr(sluice_last_error(), "peer 1"), "%s", sluice_last_error());
+    }
+}
+
 /* Rank 1 dies before it was ever used: those that use it learn that at once, and others work. */
 static void lose_unused_rank(struct rank *rank)
 {
@@ -562,6 +578,7 @@ static void lose_unused_rank(struct rank *rank)
                 -ECONNRESET,
             "%s", sluice_last_error());
     require(strstr(sluice_last_error(), "could not be reached") != NULL, "%s", sluice_last_error());
+    reach_lost_rank(process.node);
     require(fair_now() - start < SLUICE_S(10), "%lld ms",
             (long long)(fair_now() - start) / 1000000);
     node_meets(process.node, others, 2);
@@ -577,6 +594,29 @@ static void lose_unused_rank(struct rank *rank)
 TEST(a_rank_that_is_gone_fails_alone, .group = "processes", .unless = device_is_pretend)
 {
     group_run(3, lose_unused_rank, NULL, 40);
+}
+
+/* Rank 1 dies when all were connected. */
+static void lose_connected_rank(struct rank *rank)
+{
+    struct process process;
+    process_open_with(&process, rank, NULL);
+    rank_barrier(rank);
+    if (rank->index == 1) {
+        rank_await_death(rank);
+    }
+    if (rank->index == 0) {
+        rank_kill(rank, 1);
+    }
+    rank_barrier(rank);
+    reach_lost_rank(process.node);
+    rank_barrier(rank);
+    process_close(&process);
+}
+
+TEST(a_rank_that_was_connected_is_gone, .group = "processes", .unless = device_is_pretend)
+{
+    group_run(3, lose_connected_rank, NULL, 40);
 }
 
 /* One rank cannot open its node: all learn why. */

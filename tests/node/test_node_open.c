@@ -109,6 +109,25 @@ TEST(no_time)
     }
 }
 
+/* The exchange fails, and the text says how the ranks may differ. */
+static void open_differently(struct party *party)
+{
+    const struct sluice_node_attr lazy = {.size = sizeof(lazy),
+                                          .connect = SLUICE_NODE_CONNECT_LAZY};
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    require_null(sluice_node_open(pd, party->exchange, party->attr.rank == 1 ? &lazy : NULL, LONG),
+                 EPROTO, "rank 1 allgather rank 0 alltoall sluice_node_attr.connect");
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
+TEST(one_rank_is_lazy)
+{
+    struct parties parties;
+    run_ranks(&parties, 3, LONG, open_differently);
+}
+
 TEST(a_wrong_argument)
 {
     struct mishap one = {.barrier = 4,
@@ -137,8 +156,8 @@ TEST(a_damaged_endpoint)
     const struct mishap one = {.wrapped = true,
                                .changed = 100,
                                .error = EPROTO,
-                               .own = "rank 0: connected",
-                               .others = "rank 1 could not open its node rank 0: connected"};
+                               .own = "rank 0: not an endpoint",
+                               .others = "rank 1 could not open its node rank 0: not an endpoint"};
     open_with(&one);
 }
 

@@ -131,9 +131,8 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     if (peer->qp != NULL)
         engine->transport->qp_error(peer->qp);
     if (status != SLUICE_STATUS_WR_FLUSH_ERR)
-        slu_log(SLUICE_LOG_DEBUG, "channel %llu, peer %u failed: %s",
-                (unsigned long long)engine->tag, slu_peer_index(engine, peer),
-                sluice_status_name(status));
+        slu_log(SLUICE_LOG_DEBUG, "channel %llu, %s %u failed: %s", (unsigned long long)engine->tag,
+                engine->peer_word, slu_peer_index(engine, peer), sluice_status_name(status));
 }
 
 void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
