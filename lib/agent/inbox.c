@@ -223,7 +223,9 @@ static int receive(struct receiving *receiving)
         int error = slu_agent_await(receiving->agent, has_next, receiving, receiving->until, true);
 
         if (error == -ETIMEDOUT)
-            return slu_fail(ETIMEDOUT, "no message has arrived yet");
+            return slu_fail(ETIMEDOUT, "no message%s%s has arrived yet",
+                            receiving->peer != NULL ? " of peer " : "",
+                            receiving->peer != NULL ? receiving->peer->address : "");
         if (error < 0)
             return error;
         if (receiving->next == NULL)

@@ -319,7 +319,8 @@ TEST(receive_by_name_makes_room_for_others)
     while (sluice_agent_arm(stranger.agent, NULL) == 1) {
         continue;
     }
-    require_null(sluice_agent_receive(stranger.agent, peer, 0), ETIMEDOUT, "message");
+    require_null(sluice_agent_receive(stranger.agent, peer, 0), ETIMEDOUT,
+                 "no message of peer has arrived");
     require(sluice_agent_arm(stranger.agent, NULL) == 1, "there is no room");
     other = make_agent(stranger.sides.pds[1], NULL, 0);
     sender.peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
