@@ -152,8 +152,9 @@ void slu_env_check_names(void)
     for (char **entry = environ; (entry = slu_env_next_unknown(entry, &meant)) != NULL; entry++) {
         size_t length = strcspn(*entry, "=");
 
-        slu_log(SLUICE_LOG_WARN, "%.*s is no variable of sluice%s%s%s",
-                (int)(length < 64 ? length : 64), *entry, meant != NULL ? "; was " : "",
-                meant != NULL ? meant : "", meant != NULL ? " meant?" : "");
+        slu_log(SLUICE_LOG_WARN, "%.*s is no variable of sluice; %s%s%s",
+                (int)(length < 64 ? length : 64), *entry, meant != NULL ? "was " : "",
+                meant != NULL ? meant : "sluice_environment(7) lists all of them",
+                meant != NULL ? " meant?" : "");
     }
 }

@@ -159,6 +159,7 @@ TEST(misspelt_names)
     require(line && strstr(line, "was SLUICE_JOB meant?"), "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_FOO is no variable");
     require(line && !strstr(line, "meant"), "%s", line ? line : "none");
+    require(strstr(line, "sluice_environment(7) lists all"), "%s", line);
     line = find_line(&lines, "SLUICE_ is no variable");
     require(line && !strstr(line, "meant"), "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_WHATEVER");
