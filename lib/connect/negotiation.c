@@ -30,6 +30,16 @@ bool slu_negotiation_reply(int fd, const struct slu_session *session, enum slu_r
     return slu_talk_say(&talk, reply, slu_reply_make(session, word, body, count, reply));
 }
 
+bool slu_negotiation_admit(int fd, const struct slu_session *session, const void *body,
+                           uint32_t count)
+{
+    uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES];
+    struct slu_talk talk = {.fd = fd};
+
+    return slu_talk_begin(&talk, reply,
+                          slu_reply_make(session, SLU_REPLY_ADMITTED, body, count, reply));
+}
+
 /*
  * Sends only the head of an answer, and ends the connection. Reads what has come meanwhile, because
  * closing a socket with unread bytes could discard the answer.

@@ -59,5 +59,8 @@ void slu_negotiations_init(struct slu_negotiations *negotiations, int epoll, uin
  */
 bool slu_negotiation_reply(int fd, const struct slu_session *session, enum slu_reply_code word,
                            const void *body, uint32_t count);
+/* Sends the verdict ADMITTED in one packet with what the caller sends next. */
+bool slu_negotiation_admit(int fd, const struct slu_session *session, const void *body,
+                           uint32_t count);
 
 #endif

@@ -282,8 +282,8 @@ static int answer(struct slu_admission *admission, const struct sluice_private_d
                                SLU_ADMISSION_TAG + admission->slot);
     if (error < 0)
         return slu_fail(-error, "a connection cannot be watched: %s", strerrordesc_np(-error));
-    return slu_negotiation_reply(incoming->fd, &incoming->session, SLU_REPLY_ADMITTED,
-                                 own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)
+    return slu_negotiation_admit(incoming->fd, &incoming->session, own != NULL ? own->data : NULL,
+                                 own != NULL ? own->bytes : 0)
                ? slu_joint_offer(&admission->joint, &admission->passage)
                : fail_left(admission);
 }

@@ -302,13 +302,28 @@ static void note_probed(const struct slu_joint *joint)
     slu_engine_leave(engine);
 }
 
+/*
+ * Receives the endpoints of the listener, and sends ours: before this side connects, so that a
+ * listener on this host knows whom it meets; or after that, if the listener probes.
+ */
+static int exchange_endpoints(struct slu_joint *joint, struct slu_passage *passage)
+{
+    int error = slu_passage_receive(passage, joint->remote, joint->count * SLUICE_ENDPOINT_BYTES);
+
+    if (error == 0 && !is_probed_once(joint))
+        error = slu_joint_offer(joint, passage);
+    if (error == 0)
+        error = shake_hands(joint);
+    if (error == 0 && is_probed_once(joint))
+        error = slu_joint_offer(joint, passage);
+    return error;
+}
+
 static int go_on(struct slu_joint *joint, struct slu_passage *passage)
 {
     bool heard = false;
-    int error = slu_joint_answer(joint, passage);
+    int error = exchange_endpoints(joint, passage);
 
-    if (error == 0)
-        error = slu_joint_offer(joint, passage);
     if (error == 0 && !is_probed_once(joint))
         error = await_wires(joint, passage, &heard);
     /* The listener reports success last, after it has read that this side is done. */

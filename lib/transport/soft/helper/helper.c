@@ -350,6 +350,10 @@ static void lead_once(struct soft_helper *helper)
     }
     if (!slu_soft_leading())
         return;
+    /* A thread that connects sets meet_due and reads wakes_at, so one of both notices. */
+    atomic_store(&helper->wakes_at, timeout < 0 ? INT64_MAX : slu_now() + SLUICE_MS(timeout));
+    if (atomic_load(&helper->context->meet_due))
+        timeout = 0;
     int count = epoll_wait(helper->epoll, helper->events, HELPER_EVENTS, timeout);
     helper->event_next = 0;
     helper->event_count = count > 0 ? (uint32_t)count : 0;
@@ -438,6 +442,7 @@ static int start(struct soft_context *context)
         return slu_fail(ENOMEM, "no memory for the helper thread");
     helper->context = context;
     helper->meet_next = INT64_MAX;
+    atomic_init(&helper->wakes_at, INT64_MAX);
     helper->watch_routine = run_watcher;
     make_locks(helper);
     int err = open_fds(helper);

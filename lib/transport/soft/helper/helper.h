@@ -46,7 +46,8 @@ struct soft_helper {
     long look_after; /* ns until the next early poll of CQs that have fired; 0: none */
     bool lingers;
     int64_t last_linger;
-    int64_t meet_next; /* when meetings are due; INT64_MAX: none is */
+    _Atomic int64_t wakes_at; /* when it wakes without an event; read by threads that connect */
+    int64_t meet_next;        /* when meetings are due; INT64_MAX: none is */
     int64_t last_door;
     int64_t last_tidy;
     struct slu_acceptor acceptor;

@@ -2,8 +2,9 @@
 /*
  * Connects queue pairs of different contexts with the calls of lib/connect/. A queue pair has its
  * own proof from its creation on, and knows its peer from its handshake on; a peer that comes
- * before that waits. The helper thread does all of this under the lock of the context. It sends the
- * CQ of a queue pair the connection, or the news that there will be none.
+ * before that waits. The helper thread does all of this under the lock of the context, except for
+ * what can be done when the queue pair connects, such as dialing. The CQ of the queue pair is sent
+ * the connection, or the news that there will be none.
  */
 #include "transport/soft/helper/meet.h"
 
@@ -163,32 +164,6 @@ static void tell_apart(const struct soft_qp *qp, const struct slu_identity *peer
             qp->qpn, own->users != peer->users ? "users" : "processes");
 }
 
-int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
-{
-    struct soft_context *context = slu_soft_context(qp);
-    struct slu_meeting_peer peer = {
-        .identity = remote->soft.who,
-        .listener = remote->soft.context,
-        .number = remote->qpn,
-        .everywhere = remote->soft.everywhere != 0,
-    };
-    make_side(remote, &peer.side);
-    tell_apart(qp, &peer.identity);
-    memcpy(peer.addresses, remote->soft.addresses, sizeof(peer.addresses));
-    pthread_mutex_lock(&context->lock);
-    struct slu_meeting *meeting = find_meeting(qp);
-    if (meeting != NULL) {
-        slu_meeting_begin(meeting, &context->who, &peer);
-        SOFT_INSERT(&context->meeting, qp, meets);
-    }
-    pthread_mutex_unlock(&context->lock);
-    if (meeting == NULL)
-        return slu_fail(ENOMEM, "no memory for a connection");
-    if (!atomic_exchange(&context->meet_due, true))
-        slu_soft_helper_wake(context);
-    return 0;
-}
-
 void slu_soft_meet_end(struct soft_qp *qp)
 {
     struct soft_context *context = slu_soft_context(qp);
@@ -197,7 +172,10 @@ void slu_soft_meet_end(struct soft_qp *qp)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* Work of the helper thread. All of it needs the lock, except sending news. */
+/*
+ * Work of the helper thread, or of a thread that connects. All of it needs the lock, except sending
+ * news.
+ */
 
 static void add_news(struct news *news, struct soft_message *message, struct soft_qp *qp,
                      enum soft_message_kind kind)
@@ -249,6 +227,43 @@ static void send_news(struct news *news)
         news->first = message->next;
         slu_soft_send(slu_soft_cq_of(message->to), message, NULL);
     }
+}
+
+/*
+ * The thread that connects dials at once. The helper goes on with the events of the sockets, and is
+ * woken only if it would sleep beyond the time when the meeting is due again.
+ */
+int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
+{
+    SLU_UNCANCELLED_BLOCK;
+    struct soft_context *context = slu_soft_context(qp);
+    struct slu_meeting_peer peer = {
+        .identity = remote->soft.who,
+        .listener = remote->soft.context,
+        .number = remote->qpn,
+        .everywhere = remote->soft.everywhere != 0,
+    };
+    struct news news = {NULL};
+    int64_t next = INT64_MAX;
+    int fd = -1;
+    make_side(remote, &peer.side);
+    tell_apart(qp, &peer.identity);
+    memcpy(peer.addresses, remote->soft.addresses, sizeof(peer.addresses));
+    pthread_mutex_lock(&context->lock);
+    struct slu_meeting *meeting = find_meeting(qp);
+    if (meeting != NULL) {
+        slu_meeting_begin(meeting, &context->who, &peer);
+        SOFT_INSERT(&context->meeting, qp, meets);
+        conclude(&news, qp, slu_meeting_tick(meeting, slu_now(), &next, &fd), &fd);
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (meeting == NULL)
+        return slu_fail(ENOMEM, "no memory for a connection");
+    send_news(&news);
+    atomic_store(&context->meet_due, true);
+    if (next < atomic_load(&context->helper->wakes_at))
+        slu_soft_helper_wake(context);
+    return 0;
 }
 
 static struct soft_qp *find_qp(struct soft_context *context, uint32_t qpn)
