@@ -331,6 +331,7 @@ struct soft_cq {
     uint32_t tick_activity;
     uint32_t tick_entries;
     bool looks_early;
+    bool fired; /* since it has opened, while the program polled */
 };
 
 /* Returns the entries of a ring for this many requests: a power of two. */

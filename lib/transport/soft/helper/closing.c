@@ -14,15 +14,13 @@
 #define LINGER_TIME SLUICE_S(1)
 #define LAST_READS 8
 
-/* Returns whether it is the only one. */
-static bool keep(struct soft_helper *helper, struct lingering *lingering)
+static void keep(struct soft_helper *helper, struct lingering *lingering)
 {
     pthread_mutex_lock(&helper->lock);
-    bool first = helper->lingering == NULL;
     lingering->next = helper->lingering;
     helper->lingering = lingering;
     pthread_mutex_unlock(&helper->lock);
-    return first;
+    atomic_store(&helper->lingers, true);
 }
 
 void slu_soft_helper_linger(struct soft_context *context, int fd)
@@ -32,9 +30,10 @@ void slu_soft_helper_linger(struct soft_context *context, int fd)
         slu_fd_close(fd);
         return;
     }
-    *lingering = (struct lingering){.fd = fd, .deadline = slu_now() + LINGER_TIME};
-    if (keep(context->helper, lingering))
-        slu_soft_helper_wake(context);
+    int64_t now = slu_now();
+    *lingering = (struct lingering){.fd = fd, .deadline = now + LINGER_TIME};
+    keep(context->helper, lingering);
+    slu_soft_helper_wake_before(context->helper, now + SLUICE_MS(LINGER_MS));
 }
 
 bool slu_soft_tcp_discard(int fd)
@@ -49,14 +48,14 @@ bool slu_soft_tcp_discard(int fd)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-bool slu_soft_linger_tick(struct soft_helper *helper)
+void slu_soft_linger_tick(struct soft_helper *helper)
 {
     int64_t now = slu_now();
+    atomic_store(&helper->lingers, false);
     pthread_mutex_lock(&helper->lock);
     struct lingering *list = helper->lingering;
     helper->lingering = NULL;
     pthread_mutex_unlock(&helper->lock);
-    bool left = false;
     for (struct lingering *next; list != NULL; list = next) {
         next = list->next;
         if (slu_soft_tcp_discard(list->fd) || now >= list->deadline) {
@@ -64,10 +63,8 @@ bool slu_soft_linger_tick(struct soft_helper *helper)
             free(list);
         } else {
             keep(helper, list);
-            left = true;
         }
     }
-    return left;
 }
 
 void slu_soft_linger_end(struct soft_helper *helper)

@@ -18,3 +18,9 @@ void slu_soft_helper_wake(struct soft_context *context)
     if (SLU_UNCANCELLED(write(context->helper->event, &one, sizeof(one))) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot wake the helper thread: %m");
 }
+
+void slu_soft_helper_wake_before(struct soft_helper *helper, int64_t time)
+{
+    if (time < atomic_load(&helper->wakes_at))
+        slu_soft_helper_wake(helper->context);
+}

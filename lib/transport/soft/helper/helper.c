@@ -26,7 +26,7 @@
 
 #define TICK SLUICE_MS(1)
 #define FIRST_LOOK 20000
-#define LINGER_TICK SLUICE_MS(5)
+#define LINGER_TICK SLUICE_MS(LINGER_MS)
 #define DOOR_MS 100
 #define DOOR_TICK SLUICE_MS(DOOR_MS)
 
@@ -86,8 +86,12 @@ static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
     }
     cq->tick_activity = activity;
     start_ticking(helper, cq);
-    /* A program that connects waits inside the library, and not for memory to change. */
-    cq->looks_early = atomic_load_explicit(&cq->opened, memory_order_relaxed);
+    /*
+     * A program that connects, or sends its first message, waits inside the library, and not for
+     * memory to change.
+     */
+    cq->looks_early = cq->fired;
+    cq->fired = atomic_load_explicit(&cq->opened, memory_order_relaxed);
     if (cq->looks_early)
         helper->look_after = FIRST_LOOK;
 }
@@ -244,7 +248,6 @@ static void clear_event(struct soft_helper *helper)
     uint64_t count;
     if (read(helper->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %m");
-    helper->lingers = true; /* there may be new ones */
 }
 
 static void dispatch(struct soft_helper *helper, uint64_t data)
@@ -286,8 +289,8 @@ static void run_timers(struct soft_helper *helper)
         tick_all(helper, tick);
     if (!slu_soft_leading())
         return;
-    if (helper->lingers && is_due(&helper->last_linger, LINGER_TICK, now))
-        helper->lingers = slu_soft_linger_tick(helper);
+    if (atomic_load(&helper->lingers) && is_due(&helper->last_linger, LINGER_TICK, now))
+        slu_soft_linger_tick(helper);
     if (atomic_exchange(&helper->context->meet_due, false) || now >= helper->meet_next)
         helper->meet_next = slu_soft_meet_tick(helper, now);
     if (slu_acceptor_is_busy(&helper->acceptor) && is_due(&helper->last_door, DOOR_TICK, now))
@@ -311,8 +314,8 @@ static int next_timeout(const struct soft_helper *helper)
         return 0;
     if (has_ticks(helper))
         return 1;
-    if (helper->lingers)
-        return 5;
+    if (atomic_load(&helper->lingers))
+        return LINGER_MS;
     if (helper->meet_next != INT64_MAX)
         return time_until(helper->meet_next, busy ? DOOR_MS : 60000);
     return busy ? DOOR_MS : -1;
@@ -350,10 +353,12 @@ static void lead_once(struct soft_helper *helper)
     }
     if (!slu_soft_leading())
         return;
-    /* A thread that connects sets meet_due and reads wakes_at, so one of both notices. */
+    /* Others set meet_due or lingers and read wakes_at, so one of both threads notices. */
     atomic_store(&helper->wakes_at, timeout < 0 ? INT64_MAX : slu_now() + SLUICE_MS(timeout));
     if (atomic_load(&helper->context->meet_due))
         timeout = 0;
+    else if (atomic_load(&helper->lingers) && (timeout < 0 || timeout > LINGER_MS))
+        timeout = LINGER_MS;
     int count = epoll_wait(helper->epoll, helper->events, HELPER_EVENTS, timeout);
     helper->event_next = 0;
     helper->event_count = count > 0 ? (uint32_t)count : 0;

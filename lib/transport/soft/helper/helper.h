@@ -8,6 +8,8 @@
 #include "transport/soft/helper/meet.h"
 
 #define HELPER_EVENTS 64
+/* Interval of checks whether lingering sockets have ended. */
+#define LINGER_MS 5
 
 /* Kinds of events in the helper's epoll set. Their data are kind << 32 | index. */
 enum helper_event { HELPER_WAKE, HELPER_DOOR, HELPER_MEETING, HELPER_CQ };
@@ -43,10 +45,10 @@ struct soft_helper {
     struct soft_cq *looking; /* held: taken from ticks, not served yet */
     struct soft_cq *ticks;   /* held */
     int64_t last_tick;
-    long look_after; /* ns until the next early poll of CQs that have fired; 0: none */
-    bool lingers;
+    long look_after;     /* ns until the next early poll of CQs that have fired; 0: none */
+    atomic_bool lingers; /* there are sockets to close; set by any thread */
     int64_t last_linger;
-    _Atomic int64_t wakes_at; /* when it wakes without an event; read by threads that connect */
+    _Atomic int64_t wakes_at; /* when it wakes without an event; read by other threads */
     int64_t meet_next;        /* when meetings are due; INT64_MAX: none is */
     int64_t last_door;
     int64_t last_tidy;
@@ -77,7 +79,9 @@ void slu_soft_helper_linger(struct soft_context *context, int fd);
  * stream or on an error.
  */
 bool slu_soft_tcp_discard(int fd);
-bool slu_soft_linger_tick(struct soft_helper *helper); /* true: sockets are left */
+void slu_soft_linger_tick(struct soft_helper *helper);
+/* Wakes the helper, unless it wakes by itself before that time. */
+void slu_soft_helper_wake_before(struct soft_helper *helper, int64_t time);
 void slu_soft_linger_end(struct soft_helper *helper);
 
 /* idle.c; core/seam.h has the calls for those who hold something idle */

@@ -261,8 +261,7 @@ int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
         return slu_fail(ENOMEM, "no memory for a connection");
     send_news(&news);
     atomic_store(&context->meet_due, true);
-    if (next < atomic_load(&context->helper->wakes_at))
-        slu_soft_helper_wake(context);
+    slu_soft_helper_wake_before(context->helper, next);
     return 0;
 }
 
