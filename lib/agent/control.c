@@ -148,7 +148,7 @@ void slu_agent_control_send(struct sluice_agent_peer *peer, struct slu_agent_mes
     if (message->type == SLU_AGENT_TEXT && message->length > 0)
         memcpy(at + SLU_AGENT_HEAD, bytes, message->length);
     peer->sent += counted[message->type];
-    peer->last_sent = slu_now();
+    peer->last_sent = slu_tick();
     error = post(peer, SLUICE_OP_SEND, slot, length);
     /* The caller may be handling received messages: the peer is lost after the rest of these. */
     if (error < 0 && peer->failed == 0)
@@ -272,7 +272,8 @@ static bool credit_is_due(const struct sluice_agent_peer *peer)
 
 static bool heartbeat_is_due(const struct sluice_agent_peer *peer)
 {
-    return !peer->pinged && slu_now() - peer->last_sent >= HEARTBEAT_TIME;
+    return !peer->pinged && slu_tick() - peer->last_sent >= HEARTBEAT_TIME - SLU_LONGEST_TICK &&
+           slu_now() - peer->last_sent >= HEARTBEAT_TIME;
 }
 
 /* Returns the due time rounded up to a whole second, because all peers are served at each. */

@@ -25,13 +25,13 @@ static bool can_post(void *argument)
 }
 
 static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_t length,
-                      int64_t until)
+                      int64_t deadline)
 {
     struct posting posting = {.peer = peer, .bytes = length};
-    struct slu_agent_message message = {.type = SLU_AGENT_TEXT, .length = length};
+    struct slu_agent_message message;
     int error = slu_agent_serve_one(peer) && can_post(&posting)
                     ? 0
-                    : slu_agent_await(peer->agent, can_post, &posting, until, true);
+                    : slu_agent_await(peer->agent, can_post, &posting, slu_after(deadline), true);
 
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT,
@@ -44,6 +44,10 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
         return error;
     peer->posted++;
     peer->posted_bytes += length;
+    /* A TEXT has no other fields. */
+    message.type = SLU_AGENT_TEXT;
+    message.length = length;
+    message.id = 0;
     slu_agent_control_send(peer, &message, bytes);
     return 0;
 }
@@ -110,8 +114,8 @@ int sluice_agent_send(struct sluice_agent_peer *peer, const void *bytes, size_t 
                       int64_t deadline)
 {
     SLU_KEEP_ERRNO;
-    int64_t until = slu_after(deadline < 0 ? 0 : deadline);
     struct sluice_mr *source = NULL;
+    int64_t until = 0;
     bool staged = false;
     int error;
 
@@ -121,13 +125,14 @@ int sluice_agent_send(struct sluice_agent_peer *peer, const void *bytes, size_t 
     if (error < 0)
         return error;
     if (length > peer->eager) {
+        until = slu_after(deadline);
         source = make_source(peer, bytes, length, &staged);
         if (source == NULL)
             return -errno;
     }
     slu_agent_enter(peer->agent);
     error = source != NULL ? send_long(peer, source, staged, length, until)
-                           : send_short(peer, bytes, (uint32_t)length, until);
+                           : send_short(peer, bytes, (uint32_t)length, deadline);
     peer->agent->info.messages_sent += error == 0;
     slu_agent_leave(peer->agent);
     return error;

@@ -25,7 +25,7 @@ struct reader {
     bool wrong;
 };
 
-static uint64_t take(struct reader *reader, int bytes)
+static inline uint64_t take(struct reader *reader, int bytes)
 {
     uint64_t value = 0;
 
@@ -37,7 +37,7 @@ static uint64_t take(struct reader *reader, int bytes)
 }
 
 /* Takes a number that must be in a range. */
-static uint64_t take_in(struct reader *reader, int bytes, uint64_t least, uint64_t most)
+static inline uint64_t take_in(struct reader *reader, int bytes, uint64_t least, uint64_t most)
 {
     uint64_t value = take(reader, bytes);
 
@@ -142,6 +142,7 @@ static void read_done(struct reader *reader, struct slu_agent_message *message)
     for (size_t i = 0; i < count; i++)
         message->words[i] =
             (char)(reader->at[i] >= ' ' && reader->at[i] < 127 ? reader->at[i] : '?');
+    message->words[count] = 0;
     reader->at += count;
 }
 
@@ -293,7 +294,8 @@ int slu_agent_message_read(const uint8_t *bytes, size_t count, uint32_t most,
     struct reader reader = {.at = bytes, .end = bytes + count};
     const struct form *form;
 
-    memset(message, 0, sizeof *message);
+    /* The long fields are last, and of rare types. */
+    memset(message, 0, offsetof(struct slu_agent_message, words) + 1);
     read_head(&reader, message);
     if (reader.wrong || message->length != (size_t)(reader.end - reader.at))
         return -EPROTO;

@@ -147,6 +147,22 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     detach(peer);
 }
 
+/*
+ * Returns whether a peer has other work than to report what it has taken: most messages bring none.
+ * What is due at some time sets needs_service.
+ */
+static bool has_work(const struct sluice_agent_peer *peer)
+{
+    const struct sluice_agent_message *first = TAILQ_FIRST(&peer->messages);
+
+    return peer->needs_service || peer->state != SLU_AGENT_OPEN ||
+           peer->data.state != SLU_AGENT_DATA_READY || peer->data.remote_generation != 0 ||
+           peer->data.transfers > 0 || !TAILQ_EMPTY(&peer->jobs) || !TAILQ_EMPTY(&peer->dropped) ||
+           (first != NULL && first->announced != 0) || !LIST_EMPTY(&peer->revoked) ||
+           peer->has_unclean || !TAILQ_EMPTY(&peer->unwanted) || peer->agent->attr.keepalive != 0 ||
+           slu_agent_data_failed(peer);
+}
+
 bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
 {
     bool changed;
@@ -158,6 +174,10 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
         changed |= slu_agent_data_poll(peer);
     if (!changed && !peer->needs_service && !slu_agent_data_failed(peer))
         return false;
+    if (!has_work(peer)) {
+        slu_agent_control_flush(peer);
+        return true;
+    }
     peer->needs_service = false;
     if (peer->state != SLU_AGENT_OVER)
         changed |= slu_agent_data_progress(peer);

@@ -12,12 +12,15 @@
 /* How old the last poll of the set may be for threads that do not sleep. */
 #define POLL_TIME SLUICE_MS(1)
 
-/* Marks all peers to be served if the earliest due time has passed. */
+/*
+ * Marks all peers to be served if the earliest due time has passed. now is the time of the last
+ * tick.
+ */
 static void touch_due(struct sluice_agent *agent, int64_t now)
 {
     struct sluice_agent_peer *peer;
 
-    if (now < agent->next_due)
+    if (now < agent->next_due - SLU_LONGEST_TICK || slu_now() < agent->next_due)
         return;
     agent->next_due = SLUICE_FOREVER;
     TAILQ_FOREACH(peer, &agent->peers, links)
@@ -25,8 +28,8 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
 }
 
 /*
- * Returns whether the peers were not polled for so long that a call must serve all of them. The time
- * of the last tick is exact enough: it makes a call a few milliseconds late.
+ * Returns whether the peers were not polled for so long that a call must serve all of them. The
+ * time of the last tick is exact enough: it makes a call a few milliseconds late.
  */
 static bool is_late(const struct sluice_agent *agent)
 {
@@ -60,7 +63,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
 {
     struct sluice_agent_peer *peer, *next;
     bool changed = false;
-    int64_t now = slu_now();
+    int64_t now = slu_tick();
 
     if (now - agent->looked > POLL_TIME && !agent->driven)
         slu_agent_poll_set(agent, 0);
@@ -86,7 +89,7 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
                     int64_t until, bool wakes)
 {
     uint32_t seen = agent->wakes_seen;
-    int64_t begun = slu_now();
+    int64_t begun = SLUICE_FOREVER; /* of the spin; not yet */
     bool looked = false;
 
     for (;;) {
@@ -111,7 +114,7 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
             if (!agent->driven)
                 slu_agent_poll_set(agent, 0);
         } else {
-            begun = some ? now : begun;
+            begun = some || begun == SLUICE_FOREVER ? now : begun;
             if (!slu_agent_spin(agent, &begun, now))
                 slu_agent_sleep(agent, until);
         }

@@ -83,11 +83,19 @@ static void remove_region(struct sluice_agent_peer *peer, struct slu_agent_regio
     peer->agent->info.regions--;
 }
 
+static void end_mr(struct sluice_agent_peer *peer, struct sluice_mr *mr, struct sluice_mr *memory)
+{
+    if (memory != NULL)
+        slu_agent_put_pooled(peer, mr, memory);
+    else
+        (void)sluice_mr_release(mr, NULL, NULL);
+}
+
 static void end_memory(struct sluice_agent_peer *peer, const struct slu_agent_region *region)
 {
-    (void)sluice_mr_release(region->mr, NULL, NULL);
     if (region->pages > 0)
         slu_agent_give_quota(peer, region->pages);
+    end_mr(peer, region->mr, region->memory);
 }
 
 static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
@@ -144,20 +152,24 @@ void slu_agent_end_regions(struct sluice_agent_peer *peer)
             continue;
         TAILQ_REMOVE(&peer->jobs, job, links);
         if (job->mr != NULL)
-            (void)sluice_mr_release(job->mr, NULL, NULL);
+            end_mr(peer, job->mr, job->memory);
         if (job->from != NULL)
             free_region(peer, job->from);
         else
             slu_agent_give_quota(peer, job->pages);
         free(job);
     }
+    slu_agent_shrink_pool(peer, UINT64_MAX);
 }
 
 void slu_agent_expire(struct sluice_agent_peer *peer)
 {
     struct slu_agent_region *region, *next;
-    int64_t now = slu_now();
+    int64_t now;
 
+    if (LIST_EMPTY(&peer->regions))
+        return;
+    now = slu_now();
     for (region = LIST_FIRST(&peer->regions); region != NULL; region = next) {
         next = LIST_NEXT(region, links);
         if (now < end_of(region)) {
@@ -233,39 +245,6 @@ static int64_t allow_lease(const struct sluice_agent_attr *attr, int64_t lease)
     return lease == 0 || lease > attr->max_lease ? attr->max_lease : lease;
 }
 
-void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
-{
-    const struct sluice_agent_attr *attr = &peer->agent->attr;
-    uint64_t pages = whole_pages(message->bytes);
-    struct slu_agent_job *job;
-    char words[SLU_AGENT_WORDS];
-
-    if ((message->access & ~attr->access) != 0) {
-        deny(peer, message->id, SLU_AGENT_DENIED, "it does not give these rights to memory");
-        return;
-    }
-    if (peer->allocated_count >= attr->max_regions) {
-        snprintf(words, sizeof words, "the quota is %u regions, and all are in use",
-                 attr->max_regions);
-        deny(peer, message->id, SLU_AGENT_QUOTA, words);
-        return;
-    }
-    if (pages > attr->quota || peer->region_bytes > attr->quota - pages) {
-        snprintf(words, sizeof words, "the quota is %llu bytes in whole pages, %llu are in use",
-                 (unsigned long long)attr->quota, (unsigned long long)peer->region_bytes);
-        deny(peer, message->id, SLU_AGENT_QUOTA, words);
-        return;
-    }
-    job = add_job(peer, message);
-    if (job == NULL)
-        return;
-    job->bytes = message->bytes;
-    job->pages = pages;
-    job->access = message->access;
-    job->lease = allow_lease(attr, message->lease);
-    slu_agent_take_quota(peer, pages);
-}
-
 /* Runs a job without the lock: no other thread touches a job that has begun. */
 static void do_job(struct sluice_pd *pd, struct slu_agent_job *job)
 {
@@ -274,7 +253,10 @@ static void do_job(struct sluice_pd *pd, struct slu_agent_job *job)
     uint32_t access =
         from != NULL ? SLUICE_ACCESS_LOCAL_WRITE : slu_agent_registered_access(job->access);
 
-    job->mr = sluice_mr_alloc(pd, length, access);
+    if (job->pools)
+        job->mr = slu_agent_make_pooled(pd, job->pages, length, access, &job->memory);
+    else
+        job->mr = sluice_mr_alloc(pd, length, access);
     job->error = job->mr == NULL ? -errno : 0;
     if (job->mr != NULL && from != NULL)
         memcpy(sluice_mr_addr(job->mr), sluice_mr_addr(from->mr), length);
@@ -300,12 +282,13 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
 
     if (region == NULL) {
         job->error = -ENOMEM;
-        (void)sluice_mr_release(job->mr, NULL, NULL);
+        end_mr(peer, job->mr, job->memory);
         answer_failed(peer, job);
         return;
     }
     sluice_mr_remote(job->mr, &region->remote);
     region->mr = job->mr;
+    region->memory = job->memory;
     region->allocated = true;
     region->pages = job->pages;
     region->access = job->access;
@@ -315,6 +298,61 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
     message.remote = region->remote;
     message.region = region->id;
     slu_agent_control_send(peer, &message, NULL);
+}
+
+/* Grants memory of the pool, if there is some of that size. */
+static bool grant_at_once(struct sluice_agent_peer *peer, const struct slu_agent_message *message,
+                          uint64_t pages)
+{
+    struct slu_agent_job job = {.id = message->id,
+                                .pages = pages,
+                                .access = message->access,
+                                .lease = allow_lease(&peer->agent->attr, message->lease)};
+
+    job.mr = slu_agent_take_pooled(peer, pages, message->bytes,
+                                   slu_agent_registered_access(message->access), &job.memory);
+    if (job.mr == NULL)
+        return false;
+    slu_agent_take_quota(peer, pages);
+    grant(peer, &job);
+    return true;
+}
+
+void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+    uint64_t pages = whole_pages(message->bytes);
+    struct slu_agent_job *job;
+    char words[SLU_AGENT_WORDS];
+
+    if ((message->access & ~attr->access) != 0) {
+        deny(peer, message->id, SLU_AGENT_DENIED, "it does not give these rights to memory");
+        return;
+    }
+    if (peer->allocated_count >= attr->max_regions) {
+        snprintf(words, sizeof words, "the quota is %u regions, and all are in use",
+                 attr->max_regions);
+        deny(peer, message->id, SLU_AGENT_QUOTA, words);
+        return;
+    }
+    if (pages > attr->quota || peer->region_bytes > attr->quota - pages) {
+        snprintf(words, sizeof words, "the quota is %llu bytes in whole pages, %llu are in use",
+                 (unsigned long long)attr->quota, (unsigned long long)peer->region_bytes);
+        deny(peer, message->id, SLU_AGENT_QUOTA, words);
+        return;
+    }
+    if (grant_at_once(peer, message, pages))
+        return;
+    job = add_job(peer, message);
+    if (job == NULL)
+        return;
+    slu_agent_shrink_pool(peer, pages);
+    job->bytes = message->bytes;
+    job->pages = pages;
+    job->pools = pages <= SLU_AGENT_POOLED_BYTES && slu_agent_pools(peer->agent);
+    job->access = message->access;
+    job->lease = allow_lease(attr, message->lease);
+    slu_agent_take_quota(peer, pages);
 }
 
 /* Queues a region for the program; its pages count against the quota until it is received. */

@@ -76,6 +76,7 @@ static int fail_with(const struct sluice_agent_peer *peer, const struct slu_agen
 static bool is_withdrawn(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
 {
     wait->withdraw = !slu_agent_withdraw(peer, wait);
+    peer->has_unclean |= wait->withdraw;
     return slu_agent_await(peer->agent, is_answered, wait, slu_after(DRAIN_TIME), false) == 0;
 }
 

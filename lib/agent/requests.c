@@ -104,12 +104,13 @@ void slu_agent_handle_answer(struct sluice_agent_peer *peer,
     }
     if (wait->abandoned) {
         settle_abandoned(wait, message);
+        peer->has_unclean = true;
         slu_agent_touch(peer);
         return;
     }
     wait->done = true;
     wait->error = is_end_of(wait->type, message->code) ? error_of(message->code) : -EPROTO;
-    memcpy(wait->words, message->words, sizeof wait->words);
+    strcpy(wait->words, message->words);
     wait->remote = message->remote;
     wait->region = message->region;
     wait->lease = message->lease;
@@ -133,11 +134,18 @@ bool slu_agent_request_detached(struct sluice_agent_peer *peer, struct slu_agent
 
 void slu_agent_clean_waits(struct sluice_agent_peer *peer)
 {
+    if (!peer->has_unclean)
+        return;
+    peer->has_unclean = false;
     for (uint32_t i = 0; i < SLU_AGENT_WAITS; i++) {
         struct slu_agent_wait *wait = &peer->waits[i];
 
-        if (wait->id == 0 || !slu_agent_may_request(peer))
+        if (wait->id == 0 || (!wait->withdraw && wait->give_back == 0))
             continue;
+        if (!slu_agent_may_request(peer)) {
+            peer->has_unclean = true;
+            return;
+        }
         if (wait->withdraw)
             wait->withdraw = !slu_agent_withdraw(peer, wait);
         else if (wait->give_back != 0) {
@@ -147,6 +155,7 @@ void slu_agent_clean_waits(struct sluice_agent_peer *peer)
             wait->id = 0;
             (void)slu_agent_request_detached(peer, &message);
         }
+        peer->has_unclean |= wait->withdraw;
     }
 }
 

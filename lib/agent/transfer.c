@@ -339,15 +339,15 @@ static int check_use(const struct sluice_agent_mr *mr, uint32_t opcode)
     return 0;
 }
 
-/* Returns whether a region can be used for longer than a tick of the clock; if not, ask the clock. */
+/* Returns whether a region can be used for longer than a tick; if not, the clock must be read. */
 static bool lasts(const struct sluice_agent_mr *mr)
 {
     return !mr->over && mr->expires - slu_tick() > SLU_LONGEST_TICK;
 }
 
 /*
- * Posts a plain request and polls once. Returns 1 if it succeeded; 0 if it goes on as the first item
- * of the transfer, which it begins; or -EAGAIN if nothing was posted.
+ * Posts a plain request and polls once. Returns 1 if it succeeded; 0 if it goes on as the first
+ * item of the transfer, which it begins; or -EAGAIN if nothing was posted.
  */
 static int use_at_once(const struct sluice_agent_mr *mr, const struct sluice_request *request,
                        int64_t deadline, struct transfer *transfer)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions that are handed over and come back: with one peer, or with any. */
+/*
+ * Regions that are handed over and come back: with one peer, or with any; and memory that is
+ * granted again.
+ */
 #include "agents.h"
 
 #define LENGTH 100000
@@ -231,6 +234,60 @@ TEST(revoked_regions_are_not_received)
     require_null(sluice_agent_receive_remote_mr(agents.holder, agents.at_holder, 0), ENOTCONN,
                  "left");
     memory_close(&given);
+    agents_close(&agents);
+}
+
+/* Writes to a region by its key alone, as a peer does that ignores the end of the region. */
+static int write_by_key(const struct agents *agents, const struct sluice_remote_mr *remote)
+{
+    const struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
+                                           .sge_count = 1,
+                                           .sge = memory_sge(&agents->memory, 0, 8),
+                                           .remote = *remote};
+    return sluice_agent_submit(agents->at_holder, &request, 1, DEADLINE, NULL);
+}
+
+static void check_zeroed(struct agents *agents, struct sluice_agent_mr *mr, uint64_t length)
+{
+    const struct sluice_sge sge = memory_sge(&agents->memory, 0, (uint32_t)length);
+    memset(agents->memory.bytes, 1, length);
+    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    for (uint64_t i = 0; i < length; i++) {
+        require(agents->memory.bytes[i] == 0, "byte %llu is not zero", (unsigned long long)i);
+    }
+}
+
+/*
+ * Memory of ended regions is used for the next requests of the same peer: zeroed, with a new key,
+ * and the quota holds with it.
+ */
+TEST(memory_is_zeroed_before_it_is_granted_again)
+{
+    static const uint64_t lengths[] = {100, 4096, 5000, 65536, 100, 65537, 4096, 1};
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .quota = 3 * 65536, .secret_file = "", .access = ACCESS_READ_WRITE};
+    struct agents agents;
+    struct sluice_remote_mr last = {0};
+    agents_open(&agents, &attr, NULL);
+    for (uint32_t i = 0; i < 4 * sizeof(lengths) / sizeof(lengths[0]); i++) {
+        uint64_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+        struct sluice_agent_mr *mr = request(&agents, length, ACCESS_READ_WRITE, 0);
+        check_zeroed(&agents, mr, length);
+        region_works(&agents, mr, i);
+        require(mr_info(mr).remote.rkey != last.rkey, "the key is that of the region before");
+        last = mr_info(mr).remote;
+        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        require(agent_info(agents.owner).bytes == 0, "the quota has it still");
+    }
+    struct sluice_agent_mr *all = request(&agents, 3 * 65536, ACCESS_READ_WRITE, 0);
+    require_ok(sluice_agent_release_mr(all, DEADLINE));
+    struct sluice_agent_mr *small = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    last = mr_info(small).remote;
+    require_ok(sluice_agent_release_mr(small, DEADLINE));
+    require_result(write_by_key(&agents, &last), -EACCES);
+    small = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    check_zeroed(&agents, small, 4096);
+    require_ok(sluice_agent_release_mr(small, DEADLINE));
     agents_close(&agents);
 }
 
