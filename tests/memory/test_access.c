@@ -330,6 +330,42 @@ TEST(stale_local_key)
     fixture_close(&fixture);
 }
 
+/* Sends a message from and to memory of its own. */
+static int send_small(const struct star *star, const struct sluice_sge *from,
+                      const struct sluice_sge *to)
+{
+    struct sluice_handle handle;
+    struct sluice_completion completion;
+    require_ok(sluice_channel_receive_unpolled(star->spokes[1], to, 1, DEADLINE, &handle));
+    int error = sluice_multichannel_send(star->hub, 1, from, 1, DEADLINE);
+    require_ok(sluice_channel_wait(star->spokes[1], &handle, DEADLINE, &completion));
+    return error;
+}
+
+/* The keys of regions that small messages have used, and that end between two of them. */
+TEST(local_keys_that_end_after_use)
+{
+    for (int ended = 0; ended < 2; ended++) {
+        struct fixture fixture;
+        struct sluice_mr *mrs[2];
+        struct sluice_sge sges[2];
+        fixture_open(&fixture, ACCESS_ALL);
+        for (int i = 0; i < 2; i++) {
+            struct memory *memory = i == 0 ? &fixture.near : &fixture.far;
+            mrs[i] =
+                sluice_mr_register(fixture.star.sides.pds[i], memory->bytes, LENGTH, ACCESS_ALL);
+            require_ok(sluice_mr_sge(mrs[i], 0, 8, &sges[i]));
+        }
+        for (int i = 0; i < 3; i++) {
+            require_ok(send_small(&fixture.star, &sges[0], &sges[1]));
+        }
+        require_ok(sluice_mr_deregister(mrs[ended]));
+        require(send_small(&fixture.star, &sges[0], &sges[1]) < 0, "region %d ended", ended);
+        require_ok(sluice_mr_deregister(mrs[1 - ended]));
+        fixture_close(&fixture);
+    }
+}
+
 /* Posted requests hold their memory: it cannot be deregistered until they are complete. */
 TEST(posted_memory_is_busy)
 {

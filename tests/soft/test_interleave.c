@@ -56,7 +56,7 @@ static void write_record(struct shm_writer *writer, uint32_t first, uint32_t cou
         slu_soft_shm_put(writer, 0, bytes, count * 8);
     slu_soft_shm_publish(writer, SHM_STREAM, count * 8);
     for (uint32_t i = 0; i < count && fault == EARLY_PUBLISHING; i++)
-        put_store(writer->segment->slots[0] + (at + i * 8) % RING_BYTES, &bytes[i], 8);
+        put_store(writer->segment->slots[0] + (at + i * 8) % SHM_RING_BYTES, &bytes[i], 8);
     slu_soft_shm_fence();
     if (slu_soft_shm_wakes_peer(writer, SHM_ARMED_RECORDS))
         wake_other();

@@ -65,6 +65,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/shm/join.c \
 	%D%/shm/messages.c \
 	%D%/shm/process.c \
+	%D%/shm/record.h \
 	%D%/shm/ring.c \
 	%D%/shm/ring.h \
 	%D%/shm/segment.c \

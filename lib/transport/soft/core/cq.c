@@ -214,9 +214,32 @@ void slu_soft_cq_enter(struct slu_cq *base)
     slu_soft_count_up(&cq->entries);
 }
 
-void slu_soft_cq_leave(struct slu_cq *cq)
+/*
+ * Returns whether nothing but what was published has to be settled before the program leaves: the
+ * helper polls the CQ, and there are no messages and no completions.
+ */
+static inline bool is_calm(struct soft_cq *cq)
 {
-    slu_soft_cq_give_back((struct soft_cq *)cq);
+    return atomic_load_explicit(&cq->watch, memory_order_relaxed) == SOFT_WATCH_TICK &&
+           cq->head == cq->tail && cq->urgent == NULL && !slu_soft_has_messages(cq) &&
+           !slu_soft_is_starved(cq);
+}
+
+void slu_soft_cq_leave(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    if (SLU_UNLIKELY(!is_calm(cq))) {
+        slu_soft_cq_give_back(cq);
+        return;
+    }
+    if (cq->unsettled != NULL)
+        slu_soft_shm_settle(cq);
+    atomic_store(&cq->owner, SOFT_FREE);
+    /* As in slu_soft_cq_give_back(), for what has changed before the store. */
+    if (SLU_UNLIKELY(!slu_soft_inbox_empty(cq)) && slu_soft_cq_take(cq))
+        slu_soft_cq_give_back(cq);
+    else if (SLU_UNLIKELY(atomic_load(&cq->watch) == SOFT_WATCH_OFF))
+        slu_soft_helper_kick(cq);
 }
 
 /*

@@ -27,11 +27,6 @@ void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message)
         ;
 }
 
-bool slu_soft_inbox_empty(struct soft_cq *cq)
-{
-    return atomic_load(&cq->inbox) == NULL;
-}
-
 static struct soft_message *reverse(struct soft_message *list)
 {
     struct soft_message *reversed = NULL;

@@ -52,6 +52,7 @@ int slu_soft_keys_init(struct soft_keys *keys)
     if (table == NULL)
         return slu_fail(ENOMEM, "no memory for the table of keys");
     atomic_init(&keys->table, table);
+    atomic_init(&keys->removals, 0);
     pthread_mutex_init(&keys->lock, NULL);
     /* Registers the whole process; doing so again is harmless. */
     SLU_KEEP_ERRNO;
@@ -176,6 +177,7 @@ void slu_soft_keys_remove(struct soft_keys *keys, struct soft_mr *mr)
         place = (place + 1) & table->mask;
     atomic_store_explicit(&table->places[place], &gone, memory_order_release);
     table->count--;
+    atomic_fetch_add_explicit(&keys->removals, 1, memory_order_release);
     await_readers(keys);
     pthread_mutex_unlock(&keys->lock);
 }

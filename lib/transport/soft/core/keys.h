@@ -25,6 +25,7 @@ struct soft_key_reader {
 
 struct soft_keys {
     _Atomic(struct soft_key_table *) table;
+    atomic_uint removals; /* changes before slu_soft_keys_remove() returns */
     pthread_mutex_t lock; /* for everything but reading */
     struct soft_key_reader *readers;
 };

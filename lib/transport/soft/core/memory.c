@@ -347,6 +347,22 @@ uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge 
     return SLUICE_STATUS_SUCCESS;
 }
 
+bool slu_soft_may_touch(const struct soft_qp *qp, struct soft_seen *seen,
+                        const struct sluice_sge *sge, uint32_t access)
+{
+    const struct soft_keys *keys = &slu_soft_context(qp)->keys;
+    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
+    unsigned removals = atomic_load_explicit(&keys->removals, memory_order_acquire);
+    slu_soft_keys_enter(reader);
+    bool may = slu_soft_check_local(qp, sge, 1, access) == SLUICE_STATUS_SUCCESS;
+    if (may && sge->length > 0) {
+        const struct soft_mr *mr = slu_soft_keys_find(keys, sge->lkey);
+        *seen = (struct soft_seen){sge->lkey, removals, mr->at, mr->base.length};
+    }
+    slu_soft_keys_leave(reader);
+    return may;
+}
+
 bool slu_soft_all_lasts(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count)
 {
     const struct soft_keys *keys = &slu_soft_context(qp)->keys;

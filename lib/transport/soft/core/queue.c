@@ -81,6 +81,12 @@ int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct sl
 {
     struct soft_qp *qp = (struct soft_qp *)base;
     int err = 0;
+    if (SLU_LIKELY(qp->swift)) {
+        while (chain != NULL && slu_soft_shm_send(qp, chain))
+            chain = chain->next;
+        if (chain == NULL)
+            return 0;
+    }
     for (; chain != NULL; chain = chain->next) {
         uint32_t done =
             qp->direct && chain->opcode != SLUICE_OP_SEND ? slu_soft_shm_direct(qp, chain) : 0;
@@ -111,7 +117,9 @@ int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
     receive->id = wr->id;
     receive->length = slu_soft_sum_lengths(wr->sges, wr->sge_count);
     receive->sge_count = wr->sge_count;
-    if (wr->sge_count > 0)
+    if (SLU_LIKELY(wr->sge_count == 1))
+        receive->sges[0] = wr->sges[0];
+    else if (wr->sge_count > 0)
         memcpy(receive->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
     receive->guarded = slu_soft_find_places(qp, receive->sges, receive->sge_count);
     ring->posted++;
@@ -258,21 +266,6 @@ void slu_soft_qp_told(struct soft_qp *qp)
 {
     if (is_telling(qp))
         atomic_store_explicit(&qp->state, SLU_QP_ERROR, memory_order_release);
-}
-
-void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
-                               uint32_t immediate)
-{
-    uint32_t peer = qp->pool != NULL ? qp->base.peer << SLU_WC_PEER_SHIFT : 0;
-    struct slu_wc wc = {
-        .id = slu_soft_receive(qp, qp->receives.done)->id,
-        .bytes = bytes,
-        .status = status,
-        .flags = flags | peer,
-        .immediate = (flags & SLUICE_IMMEDIATE) != 0 ? immediate : 0,
-    };
-    slu_soft_cq_complete(qp, &wc);
-    qp->receives.done++;
 }
 
 uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)

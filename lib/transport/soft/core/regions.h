@@ -154,4 +154,50 @@ static inline bool slu_soft_takes_receive(const struct soft_wqe *wqe)
            (wqe->opcode == SLUICE_OP_WRITE && (wqe->flags & SLUICE_IMMEDIATE) != 0);
 }
 
+/* memory.c */
+/*
+ * Returns whether an element may be accessed, and notes its region: *seen is that of an access.
+ * Called by the owner of the CQ, outside a key reader section.
+ */
+bool slu_soft_may_touch(const struct soft_qp *qp, struct soft_seen *seen,
+                        const struct sluice_sge *sge, uint32_t access);
+/* The same, of which most cases need no search. */
+static inline bool slu_soft_touches(const struct soft_qp *qp, struct soft_seen *seen,
+                                    const struct sluice_sge *sge, uint32_t access)
+{
+    const struct soft_keys *keys = &slu_soft_context(qp)->keys;
+    uint64_t offset = sge->addr - seen->at;
+    return (sge->lkey == seen->key && offset <= seen->length &&
+            sge->length <= seen->length - offset &&
+            atomic_load_explicit(&keys->removals, memory_order_acquire) == seen->removals) ||
+           slu_soft_may_touch(qp, seen, sge, access);
+}
+
+/* queue.c */
+/* Completes the oldest posted receive; flags are those of a slu_wc. */
+static inline void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes,
+                                             uint32_t flags, uint32_t immediate)
+{
+    uint32_t peer = qp->pool != NULL ? qp->base.peer << SLU_WC_PEER_SHIFT : 0;
+    struct slu_wc wc = {
+        .id = slu_soft_receive(qp, qp->receives.done)->id,
+        .bytes = bytes,
+        .status = status,
+        .flags = flags | peer,
+        .immediate = (flags & SLUICE_IMMEDIATE) != 0 ? immediate : 0,
+    };
+    slu_soft_cq_complete(qp, &wc);
+    qp->receives.done++;
+}
+
+/*
+ * Checks whether the oldest receive, which must exist, can take a message of this length. Returns
+ * 0, or the status for the sender; *status is then the receiver's. SLU_STATUS_DROPPED for both: the
+ * message is dropped, which is a success for the sender.
+ */
+uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status);
+/* Adds a receive to a ring: that of the queue pair, or of its pool. */
+int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
+                            const struct slu_receive_wr *wr);
+
 #endif

@@ -50,6 +50,13 @@ bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and does pending work 
 /* Gives back the rings for large messages that were not used since the last call. */
 void slu_soft_shm_tidy(struct soft_cq *cq);
 /*
+ * Publishes pending acknowledgements and credit to all peers of a CQ, and wakes those that sleep
+ * and wait for it.
+ */
+void slu_soft_shm_settle(struct soft_cq *cq);
+/* Sends a small message as it is posted, if nothing prevents that. False: it has to be queued. */
+bool slu_soft_shm_send(struct soft_qp *qp, const struct slu_send_wr *wr);
+/*
  * Executes the first requests of a chain directly in the peer's memory and returns how many; 0: wr
  * has to be queued.
  */

@@ -180,6 +180,14 @@ struct soft_ring {
     uint32_t done;
 };
 
+/* A region that was found in the table of keys. It is valid while no region was removed since. */
+struct soft_seen {
+    uint32_t key; /* 0: none */
+    unsigned removals;
+    uint64_t at;
+    uint64_t length;
+};
+
 /* The calls of a carrier of requests. The owner of the queue pair's CQ makes all of them. */
 struct soft_wire {
     /*
@@ -225,6 +233,9 @@ struct soft_qp {
     bool asking;                  /* a probe of the engine waits for the peer */
     bool greeted;                 /* self: the peer is connected to us */
     bool direct;                  /* the peer's memory may be mapped: see shm/direct.c */
+    bool swift;                   /* small messages may be sent by shm/small.c */
+    struct soft_seen read;        /* the region that a send has last named */
+    struct soft_seen written;     /* the region of a receive, which may be written */
     const char *loss;             /* why the peer was lost, or NULL */
     bool peer_closed;             /* because it closed, by its own farewell */
     atomic_uchar farewell;        /* enum slu_farewell: why our end failed or is about to */
@@ -487,7 +498,6 @@ void slu_soft_inbox_never_visit(void);
 void slu_soft_inbox_notify(struct soft_cq *cq);
 /* Pushes and notifies. current is the CQ that the caller owns, or NULL. */
 void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current);
-/* Inline, because mostly there are no messages. */
 static inline bool slu_soft_has_messages(struct soft_cq *cq)
 {
     return cq->rest != NULL || atomic_load(&cq->inbox) != NULL;
@@ -521,14 +531,16 @@ void slu_soft_cq_free_ring(const struct soft_cq *cq);
 int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
 void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
 
-/* pause.c: waits for another thread: spins, then yields, then sleeps; time counts calls from 0 */
+/* pause.c: spins, then yields, then sleeps; time counts calls from 0 */
 void slu_soft_pause(unsigned time);
-
 /* inbox.c */
 void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
 /* Executes messages. False: there may be more, left for the next turn. */
 bool slu_soft_inbox_drain(struct soft_cq *cq);
-bool slu_soft_inbox_empty(struct soft_cq *cq);
+static inline bool slu_soft_inbox_empty(struct soft_cq *cq)
+{
+    return atomic_load(&cq->inbox) == NULL;
+}
 
 /* qp.c */
 int slu_soft_ring_make(struct soft_ring *ring, uint32_t depth, size_t stride);
@@ -563,9 +575,6 @@ void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why);
 int slu_soft_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                           struct slu_receive_wr **bad);
-/* Adds a receive to a ring: that of the queue pair, or of its pool. */
-int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
-                            const struct slu_receive_wr *wr);
 /* Completes finished requests in order; in the error state, all that are not out. */
 void slu_soft_retire(struct soft_qp *qp);
 /* Enters the error state, once. The oldest unfinished send gets cause as its status. */
@@ -576,15 +585,6 @@ void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
  */
 void slu_soft_qp_refuse(struct soft_qp *qp);
 void slu_soft_qp_told(struct soft_qp *qp);
-/* Completes the oldest posted receive; flags are those of a slu_wc. */
-void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
-                               uint32_t immediate);
-/*
- * Checks whether the oldest receive, which must exist, can take a message of this length. Returns
- * 0, or the status for the sender; *status is then the receiver's. SLU_STATUS_DROPPED for both: the
- * message is dropped, which is a success for the sender.
- */
-uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status);
 int slu_soft_qp_probe(struct slu_qp *qp, uint64_t id);
 /* Completes the probe that waits, if there is one. */
 void slu_soft_answered(struct soft_qp *qp, uint32_t status);

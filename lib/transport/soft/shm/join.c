@@ -116,7 +116,7 @@ static void begin_sharing(struct soft_tcp *tcp)
 {
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     tcp->shm->stage = SHM_ON;
-    tcp->shared = true;
+    tcp->shared = tcp->qp->swift = true;
     tcp->shm->passed_fd = -1;
     slu_soft_shm_want(tcp);
     slu_soft_shm_begin_exports(tcp);
@@ -213,7 +213,7 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
         slu_soft_shm_refuse(shm->passed_fd);
         shm->passed_fd = -1;
         slu_soft_cq_of(tcp->qp)->shared--;
-        tcp->shared = false;
+        tcp->shared = tcp->qp->swift = false;
     }
     slu_soft_shm_unmap(shm->segments, BOTH_BYTES);
     slu_soft_shm_drop_bulk(tcp);

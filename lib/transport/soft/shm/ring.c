@@ -4,88 +4,29 @@
  * release: a reader that finds it finds all of its record. The next slot contains the word of a
  * record one lap before, or is cleared first, so bytes of a record are never mistaken for a word.
  */
-#include "transport/soft/shm/ring.h"
-
-/* Fields of a word: position + 1, bulk, generation or kind, length. */
-#define BULK (UINT64_C(1) << 31)
-#define GENERATION_SHIFT 20
-#define LENGTH_MASK ((UINT32_C(1) << GENERATION_SHIFT) - 1)
-
-#define RING_BYTES (SHM_SLOTS * SHM_LINE)
-/* Publish freed slots in groups, as each time costs a cache line; at once if the writer waits. */
-#ifndef GIVEN_TOGETHER /* the test of all interleavings has fewer of these, too */
-#define GIVEN_TOGETHER (SHM_SLOTS / 4)
-#endif
+#include "transport/soft/shm/record.h"
 
 _Static_assert(SHM_SLOTS <= 64, "a bit for each");
 
-/*
- * Two ends in one process map the same memory twice, which ThreadSanitizer takes for different
- * memory. These calls tell it about the ordering by the shared words.
- */
 #ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-static char told;
-static void tell(void)
-{
-    __tsan_release(&told);
-}
-static void hear(void)
-{
-    __tsan_acquire(&told);
-}
-#else
-static inline void tell(void)
-{
-}
-static inline void hear(void)
-{
-}
+char slu_soft_shm_told;
 #endif
-
-static uint32_t slots_for(uint32_t length)
-{
-    return (SHM_HEAD + length + SHM_LINE - 1) / SHM_LINE;
-}
-
-static uint32_t next_index(uint32_t index, uint32_t slots)
-{
-    index += slots;
-    return index < SHM_SLOTS ? index : index - SHM_SLOTS;
-}
-
-static _Atomic uint64_t *head_at(struct shm_segment *segment, uint32_t index)
-{
-    return (_Atomic uint64_t *)(void *)segment->slots[index];
-}
-
-/* One slot stays free: its word marks the end of the records. */
-static int free_slots(const struct shm_writer *writer)
-{
-    uint32_t used = writer->written - writer->taken;
-    return used < SHM_SLOTS ? (int)(SHM_SLOTS - 1 - used) : 0;
-}
 
 int slu_soft_shm_room(struct shm_writer *writer)
 {
-    int slots = free_slots(writer);
+    int slots = slu_soft_shm_free_slots(writer);
     if (slots < SHM_SLOTS / 2) {
         uint32_t taken = atomic_load_explicit(&writer->segment->taken, memory_order_acquire);
-        hear();
+        slu_soft_shm_acquired();
         if (writer->written - taken > writer->written - writer->taken)
             return -1;
         writer->taken = taken;
-        slots = free_slots(writer);
+        slots = slu_soft_shm_free_slots(writer);
     }
     if (slots == 0)
         return 0;
     int room = slots * SHM_LINE - SHM_HEAD;
     return room < SHM_MOST ? room : SHM_MOST;
-}
-
-bool slu_soft_shm_fits(struct shm_writer *writer, uint32_t length)
-{
-    return (int)slots_for(length) <= free_slots(writer) || slu_soft_shm_room(writer) >= (int)length;
 }
 
 int slu_soft_shm_bulk_room(struct shm_writer *writer)
@@ -95,7 +36,7 @@ int slu_soft_shm_bulk_room(struct shm_writer *writer)
             writer->bulk_generation)
         return 0;
     uint32_t taken = atomic_load_explicit(&writer->segment->bulk_taken, memory_order_acquire);
-    hear();
+    slu_soft_shm_acquired();
     if (writer->bulk_written - taken > writer->bulk_written - writer->bulk_taken)
         return -1;
     writer->bulk_taken = taken;
@@ -107,49 +48,18 @@ void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *by
 {
     uint8_t *ring = writer->segment->slots[0];
     uint32_t at = writer->index * SHM_LINE + SHM_HEAD + offset;
-    at = at < RING_BYTES ? at : at - RING_BYTES;
-    uint32_t first = RING_BYTES - at;
+    at = at < SHM_RING_BYTES ? at : at - SHM_RING_BYTES;
+    uint32_t first = SHM_RING_BYTES - at;
     first = length < first ? length : first;
     memcpy(ring + at, bytes, first);
     if (first < length)
         memcpy(ring, (const uint8_t *)bytes + first, length - first);
 }
 
-/*
- * Notes which slots have bytes of a record. The first has a word, whose position differs in the
- * next lap.
- */
-static void note_covered(struct shm_writer *writer, uint32_t index, uint32_t slots)
-{
-    writer->covered &= ~(UINT64_C(1) << index);
-    for (; slots > 1; slots--) {
-        index = next_index(index, 1);
-        writer->covered |= UINT64_C(1) << index;
-    }
-}
-
-static void publish(struct shm_writer *writer, uint32_t slots, uint32_t low)
-{
-    uint64_t word = (uint64_t)(writer->written + 1) << 32 | low;
-    uint32_t index = writer->index;
-    note_covered(writer, index, slots);
-    writer->index = next_index(index, slots);
-    writer->written += slots;
-    tell();
-    if ((writer->covered >> writer->index & 1) != 0)
-        atomic_store_explicit(head_at(writer->segment, writer->index), 0, memory_order_relaxed);
-    atomic_store_explicit(head_at(writer->segment, index), word, memory_order_release);
-}
-
-void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_t length)
-{
-    publish(writer, slots_for(length), (uint32_t)kind << GENERATION_SHIFT | length);
-}
-
 void slu_soft_shm_prepare(const struct shm_writer *writer)
 {
 #if defined(__x86_64__)
-    const uint8_t *slot = writer->segment->slots[next_index(writer->index, 1)];
+    const uint8_t *slot = writer->segment->slots[slu_soft_shm_next_index(writer->index, 1)];
     __asm__ volatile("prefetchw %0" : : "m"(*slot));
 #else
     (void)writer;
@@ -170,7 +80,9 @@ void slu_soft_shm_put_bulk(struct shm_writer *writer, uint32_t offset, const voi
 void slu_soft_shm_publish_bulk(struct shm_writer *writer, uint32_t length)
 {
     writer->bulk_written += length;
-    publish(writer, 1, (uint32_t)BULK | writer->bulk_generation << GENERATION_SHIFT | length);
+    slu_soft_shm_publish_word(writer, 1,
+                              (uint32_t)SHM_WORD_IS_BULK |
+                                  writer->bulk_generation << SHM_GENERATION_SHIFT | length);
 }
 
 void slu_soft_shm_fence(void)
@@ -190,7 +102,7 @@ bool slu_soft_shm_hear_words(struct shm_writer *writer)
     uint64_t words = atomic_load_explicit(&writer->segment->words, memory_order_acquire);
     if (words == writer->words)
         return false;
-    hear();
+    slu_soft_shm_acquired();
     writer->words = words;
     return true;
 }
@@ -203,29 +115,10 @@ bool slu_soft_shm_has_room(struct shm_writer *writer, uint32_t bulk)
     return room < 0 || (uint32_t)room >= bulk;
 }
 
-int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record)
-{
-    uint64_t word =
-        atomic_load_explicit(head_at(reader->segment, reader->index), memory_order_acquire);
-    uint32_t position = (uint32_t)(word >> 32);
-    if (slu_soft_shm_is_old(reader, word))
-        return 0;
-    hear();
-    record->length = (uint32_t)word & LENGTH_MASK;
-    record->bulk = (word & BULK) != 0;
-    record->generation = (uint32_t)(word >> GENERATION_SHIFT) % SHM_GENERATIONS;
-    if (position != reader->taken + 1 || record->length == 0 ||
-        record->length > (record->bulk ? SHM_BULK_BYTES : SHM_MOST) ||
-        (record->bulk ? reader->bulk == NULL || record->generation != reader->bulk_generation
-                      : record->generation >= SHM_KINDS))
-        return -1;
-    return 1;
-}
-
 const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
                                   uint32_t offset, uint32_t *length)
 {
-    uint32_t size = record->bulk ? SHM_BULK_BYTES : RING_BYTES;
+    uint32_t size = record->bulk ? SHM_BULK_BYTES : SHM_RING_BYTES;
     uint32_t at = record->bulk ? (reader->bulk_taken + offset) % SHM_BULK_BYTES
                                : reader->index * SHM_LINE + SHM_HEAD + offset;
     at = at < size ? at : at - size;
@@ -235,36 +128,11 @@ const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct 
     return (record->bulk ? reader->bulk : reader->segment->slots[0]) + at;
 }
 
-/* Publishes all slots that were taken, so that the writer can use them again. */
-static void give(struct shm_reader *reader)
-{
-    if (reader->given == reader->taken)
-        return;
-    tell();
-    reader->given = reader->taken;
-    atomic_store_explicit(&reader->segment->taken, reader->taken, memory_order_release);
-}
-
-void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record)
-{
-    uint32_t slots = record->bulk ? 1 : slots_for(record->length);
-    reader->index = next_index(reader->index, slots);
-    reader->taken += slots;
-    if (record->bulk) {
-        tell();
-        reader->bulk_taken += record->length;
-        atomic_store_explicit(&reader->segment->bulk_taken, reader->bulk_taken,
-                              memory_order_release);
-    }
-    if (record->bulk || reader->taken - reader->given >= GIVEN_TOGETHER)
-        give(reader);
-}
-
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader)
 {
     if (slu_soft_shm_is_fed(reader))
         return false;
-    give(reader);
+    slu_soft_shm_give(reader);
     return atomic_exchange_explicit(&reader->segment->hungry, 0, memory_order_relaxed) != 0;
 }
 
@@ -272,7 +140,7 @@ bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words)
 {
     if (words == reader->words)
         return false;
-    tell();
+    slu_soft_shm_released();
     reader->words = words;
     atomic_store_explicit(&reader->segment->words, words, memory_order_release);
     return true;
@@ -335,7 +203,7 @@ bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer,
     atomic_store_explicit(&reader->segment->armed, armed, memory_order_relaxed);
     if (wants->room)
         atomic_store_explicit(&writer->segment->hungry, 1, memory_order_relaxed);
-    give(reader);
+    slu_soft_shm_give(reader);
     atomic_thread_fence(memory_order_seq_cst);
     *bell = slu_soft_shm_wakes_writer(reader);
     if (!has_what_it_wants(reader, writer, wants))

@@ -91,11 +91,6 @@ struct shm_record {
  * Returns how many bytes a record of slots may have now. -1: the peer has written invalid values.
  */
 int slu_soft_shm_room(struct shm_writer *writer);
-/*
- * Returns whether there is room for length bytes, at most SHM_MOST. Reads the reader's position
- * only if needed.
- */
-bool slu_soft_shm_fits(struct shm_writer *writer, uint32_t length);
 /* Works like slu_soft_shm_room() for bulk. Also returns 0 if the reader has not mapped the bulk. */
 int slu_soft_shm_bulk_room(struct shm_writer *writer);
 /* Writes a word of the next record, within its first slot. The caller has checked the room. */
@@ -103,10 +98,16 @@ static inline void slu_soft_shm_put_word(struct shm_writer *writer, uint32_t off
 {
     memcpy(writer->segment->slots[writer->index] + SHM_HEAD + offset, &word, sizeof word);
 }
+/* Writes bytes of the next record, which the end of the ring does not split. */
+static inline void slu_soft_shm_put_near(const struct shm_writer *writer, uint32_t offset,
+                                         const void *bytes, uint32_t length)
+{
+    if (length > 0)
+        memcpy(writer->segment->slots[writer->index] + SHM_HEAD + offset, bytes, length);
+}
 /* Writes bytes of the next record. */
 void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *bytes,
                       uint32_t length);
-void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_t length);
 /*
  * Prefetches the line of the next slot but one for writing, when records follow faster than they
  * are read.
@@ -141,8 +142,6 @@ static inline bool slu_soft_shm_is_empty(const struct shm_reader *reader)
     return slu_soft_shm_is_old(reader, atomic_load_explicit(word, memory_order_acquire));
 }
 
-/* Returns 1 if there is a record, 0 if not, -1 if the peer has written an invalid one. */
-int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record);
 /* Returns a word of the record, within its first slot. Not for bulk. */
 static inline uint64_t slu_soft_shm_word(const struct shm_reader *reader, uint32_t offset)
 {
@@ -154,11 +153,6 @@ static inline uint64_t slu_soft_shm_word(const struct shm_reader *reader, uint32
 /* Returns the longest contiguous piece of a record's bytes from an offset on. */
 const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
                                   uint32_t offset, uint32_t *length);
-/*
- * Frees the place of a record. This is published at once if the writer waits for room, otherwise
- * later.
- */
-void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record);
 /* Returns whether the writer must be woken, once per sleep. Call it at each poll. */
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
 /* Returns whether the writer does not wait for room. */

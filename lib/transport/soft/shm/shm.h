@@ -3,7 +3,7 @@
 #ifndef SLU_SOFT_SHM_H
 #define SLU_SOFT_SHM_H
 
-#include "transport/soft/shm/ring.h"
+#include "transport/soft/shm/record.h"
 #include "transport/soft/tcp/seam.h"
 
 /* An address in a process, and random bytes there that no other process has. */

@@ -36,6 +36,94 @@ static bool may_read(const struct soft_qp *qp, struct soft_wqe *wqe)
     return wqe->checked;
 }
 
+/* Returns whether nothing has to be sent before the next request, and no frame is half sent. */
+static inline bool is_clear(const struct soft_tcp *tcp)
+{
+    return tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
+           tcp->reply_head == tcp->reply_tail && !tcp->probe && !tcp->echo && !tcp->nak &&
+           !tcp->lends && !tcp->repeat;
+}
+
+/* Notes what goes with a record: all pending acknowledgements and credit. */
+static inline uint64_t take_words(struct soft_tcp *tcp)
+{
+    tcp->acked_out = tcp->executed;
+    tcp->credit_out = tcp->qp->receives.posted;
+    tcp->due = tcp->hasty = false;
+    return slu_soft_shm_words(tcp->acked_out, tcp->credit_out);
+}
+
+/* Notes that records were published, and prefetches the next slot if more are likely to follow. */
+static inline void note_published(struct soft_tcp *tcp)
+{
+    tcp->moved |= SLU_MOVED_OUT;
+    tcp->shm->published |= SHM_ARMED_RECORDS;
+    slu_soft_tcp_unsettled(tcp);
+    if (tcp->qp->sent - tcp->qp->sends.done >= STREAM_LEAST)
+        slu_soft_shm_prepare(&tcp->shm->writer);
+}
+
+/*
+ * Returns whether a request can be written to the ring as it is posted: nothing waits before it, it
+ * is a small message of one element, and there are credit and room that need no look at the peer's
+ * words. Its bytes are not split by the end of the ring.
+ */
+static inline bool is_swift(const struct soft_tcp *tcp, const struct slu_send_wr *wr)
+{
+    const struct soft_qp *qp = tcp->qp;
+    const struct shm_writer *writer = &tcp->shm->writer;
+    uint32_t slots;
+
+    if (wr->opcode != SLUICE_OP_SEND || wr->sge_count != 1 ||
+        wr->sges[0].length > SOFT_WHOLE_BYTES || (wr->flags & (SLUICE_FENCE | SLUICE_INLINE)) != 0)
+        return false;
+    slots = slu_soft_shm_slots_for(HEADER_MOST + wr->sges[0].length);
+    return qp->sent == qp->sends.posted && qp->sends.posted - qp->sends.done < qp->sends.depth &&
+           tcp->hot.link != NULL && is_clear(tcp) && (int32_t)(tcp->consumed - tcp->credits) < 0 &&
+           (int)slots <= slu_soft_shm_free_slots(writer) && writer->index + slots <= SHM_SLOTS &&
+           !slu_soft_has_guarded(qp);
+}
+
+/* Takes the place of a request in the send queue that was sent as it was posted. */
+static inline void append_sent(struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.posted);
+    wqe->id = wr->id;
+    wqe->length = wr->sges[0].length;
+    wqe->flags = wr->flags;
+    wqe->opcode = SLUICE_OP_SEND;
+    wqe->status = SLUICE_STATUS_SUCCESS;
+    wqe->sge_count = 0;
+    wqe->state = SOFT_WQE_QUEUED;
+    wqe->guarded = false;
+    wqe->checked = true;
+    qp->sends.posted++;
+    qp->sent++;
+}
+
+bool slu_soft_shm_send(struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    struct soft_tcp *tcp = qp->tcp;
+    struct shm_writer *writer = &tcp->shm->writer;
+    const struct sluice_sge *sge = wr->sges;
+    uint32_t kind = SHM_SEND, length = 8;
+
+    if (!is_swift(tcp, wr) || !slu_soft_touches(qp, &qp->read, sge, 0))
+        return false;
+    slu_soft_shm_put_word(writer, 0, take_words(tcp));
+    if ((wr->flags & SLUICE_IMMEDIATE) != 0) {
+        slu_soft_shm_put_word(writer, 8, wr->immediate);
+        kind = SHM_IMMEDIATE;
+        length = 16;
+    }
+    slu_soft_shm_put_near(writer, length, (const void *)(uintptr_t)sge->addr, sge->length);
+    slu_soft_shm_publish(writer, kind, length + sge->length);
+    append_sent(qp, wr);
+    tcp->consumed++;
+    note_published(tcp);
+    return true;
+}
+
 /* Returns whether there is credit, reading the peer's words if needed. */
 static bool has_credit(struct soft_tcp *tcp, const struct soft_wqe *wqe)
 {
@@ -48,7 +136,7 @@ static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
     struct shm_writer *writer = &tcp->shm->writer;
     bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
     uint32_t length = immediate ? 16 : 8;
-    slu_soft_shm_put_word(writer, 0, slu_soft_shm_words(tcp->acked_out, tcp->credit_out));
+    slu_soft_shm_put_word(writer, 0, take_words(tcp));
     if (immediate)
         slu_soft_shm_put_word(writer, 8, wqe->immediate);
     for (uint32_t i = 0; i < wqe->sge_count; i++) {
@@ -60,14 +148,6 @@ static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
     slu_soft_shm_publish(writer, immediate ? SHM_IMMEDIATE : SHM_SEND, length);
 }
 
-/* Returns whether nothing has to be sent before the next request, and no frame is half sent. */
-static bool is_clear(const struct soft_tcp *tcp)
-{
-    return tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
-           tcp->reply_head == tcp->reply_tail && !tcp->probe && !tcp->echo && !tcp->nak &&
-           !tcp->lends && !tcp->repeat;
-}
-
 /* Sends the next request as a record. False: it needs a frame, or cannot be sent now. */
 static bool send_next(struct soft_tcp *tcp)
 {
@@ -76,10 +156,6 @@ static bool send_next(struct soft_tcp *tcp)
     if (!is_small(wqe) || !has_credit(tcp, wqe) || !may_read(qp, wqe) ||
         !slu_soft_shm_fits(&tcp->shm->writer, HEADER_MOST + (uint32_t)wqe->length))
         return false;
-    /* The record carries all pending acknowledgements and credit. */
-    tcp->acked_out = tcp->executed;
-    tcp->credit_out = qp->receives.posted;
-    slu_soft_tcp_settled(tcp);
     put_message(tcp, wqe);
     qp->sent++;
     tcp->consumed++;
@@ -94,11 +170,7 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
         while (qp->sent != qp->sends.posted && send_next(tcp))
             ;
     if (qp->sent != before && tcp->shared) {
-        tcp->moved |= SLU_MOVED_OUT;
-        tcp->shm->published |= SHM_ARMED_RECORDS;
-        slu_soft_tcp_unsettled(tcp);
-        if (qp->sent - qp->sends.done >= STREAM_LEAST)
-            slu_soft_shm_prepare(&tcp->shm->writer);
+        note_published(tcp);
         if (qp->sent == qp->sends.posted)
             return;
     }
@@ -107,11 +179,12 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
 
 /* Receiving. */
 
-/* Copies a record to several elements. False: access to the memory is refused. */
-static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
-                        const struct soft_receive *receive)
+/* Copies a record to any elements. False: access to the memory is refused. */
+static SLU_COLD bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record,
+                                 uint32_t offset)
 {
     const struct soft_qp *qp = tcp->qp;
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
     struct soft_cursor to = slu_soft_cursor(receive->sges, receive->sge_count, 0);
     struct soft_touched touched;
     slu_soft_touch_nothing(&touched);
@@ -126,16 +199,25 @@ static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, u
     return slu_soft_touch_end(&touched);
 }
 
-/* Copies a record to the receive: in most cases one piece to one element. */
-static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
+/*
+ * Copies a record to its receive if that may be written, has one element and is long enough, and
+ * the end of the ring does not split the bytes, as in most cases. Else copies nothing.
+ */
+static inline bool take_whole(struct soft_tcp *tcp, const struct shm_record *record,
+                              uint32_t offset)
 {
-    const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
-    uint32_t length = record->length - offset, piece;
-    const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+    struct soft_qp *qp = tcp->qp;
+    const struct shm_reader *reader = &tcp->shm->reader;
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
+    uint32_t length = record->length - offset;
 
-    if (SLU_UNLIKELY(receive->guarded || receive->sge_count != 1 || piece != length))
-        return copy_pieces(tcp, record, offset, receive);
-    memcpy((void *)(uintptr_t)receive->sges[0].addr, bytes, length);
+    if (SLU_UNLIKELY(
+            receive->sge_count != 1 || receive->guarded || length > receive->length ||
+            length == 0 || reader->index + slu_soft_shm_slots_for(record->length) > SHM_SLOTS ||
+            !slu_soft_touches(qp, &qp->written, &receive->sges[0], SLUICE_ACCESS_LOCAL_WRITE)))
+        return false;
+    memcpy((void *)(uintptr_t)receive->sges[0].addr,
+           reader->segment->slots[reader->index] + SHM_HEAD + offset, length);
     return true;
 }
 
@@ -190,10 +272,12 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
         return false;
     if (!slu_soft_tcp_has_receive(tcp))
         return set_aside(tcp, record, offset, (uint32_t)immediate);
-    if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
-        return tcp->in.dropped && drop_message(tcp, record->length - offset);
-    if (!copy_record(tcp, record, offset))
-        return fail_receive(tcp);
+    if (!take_whole(tcp, record, offset)) {
+        if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
+            return tcp->in.dropped && drop_message(tcp, record->length - offset);
+        if (!copy_pieces(tcp, record, offset))
+            return fail_receive(tcp);
+    }
     slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)immediate);
     slu_soft_tcp_urgent(tcp);
     return true;

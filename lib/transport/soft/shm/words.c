@@ -12,7 +12,7 @@ void slu_soft_shm_say_words(struct soft_tcp *tcp)
         return;
     tcp->acked_out = slu_soft_tcp_complete(tcp);
     tcp->credit_out = tcp->qp->receives.posted;
-    slu_soft_tcp_settled(tcp);
+    tcp->due = tcp->hasty = false;
     if (slu_soft_shm_tell_words(&shm->reader, slu_soft_shm_words(tcp->acked_out, tcp->credit_out)))
         shm->published |= SHM_ARMED_WORDS;
 }
@@ -24,7 +24,8 @@ void slu_soft_shm_settle(struct soft_cq *cq)
     unsigned published = 0;
     for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owes.next) {
         slu_soft_shm_say_words(tcp);
-        slu_soft_shm_end_touching(tcp->shm);
+        if (SLU_UNLIKELY(tcp->shm->touching))
+            slu_soft_shm_end_touching(tcp->shm);
         published |= tcp->shm->published;
     }
     if (published != 0)

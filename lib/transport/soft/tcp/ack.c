@@ -12,20 +12,6 @@
  */
 #define HELD_MOST (256 * 1024)
 
-void slu_soft_tcp_leave_owing(struct soft_tcp *tcp)
-{
-    if (tcp->owes.link == NULL)
-        return;
-    SOFT_REMOVE(tcp, owes);
-    tcp->held = false;
-}
-
-void slu_soft_tcp_unsettled(struct soft_tcp *tcp)
-{
-    if (tcp->owes.link == NULL)
-        SOFT_INSERT(&slu_soft_cq_of(tcp->qp)->unsettled, tcp, owes);
-}
-
 void slu_soft_tcp_urgent(struct soft_tcp *tcp)
 {
     tcp->due = true;
@@ -37,18 +23,6 @@ void slu_soft_tcp_urgent(struct soft_tcp *tcp)
         slu_soft_tcp_leave_owing(tcp);
     if (tcp->owes.link == NULL)
         SOFT_INSERT(&slu_soft_cq_of(tcp->qp)->urgent, tcp, owes);
-}
-
-/*
- * Sends credit if the peer knows of at most half of the posted receives. Otherwise the next frame
- * carries it.
- */
-void slu_soft_tcp_announce(struct soft_tcp *tcp)
-{
-    const struct soft_ring *ring = &tcp->qp->receives;
-    int32_t known = (int32_t)(tcp->credit_out - ring->done);
-    if (known * 2 <= (int32_t)(ring->posted - ring->done))
-        slu_soft_tcp_urgent(tcp);
 }
 
 void slu_soft_tcp_hurry(struct soft_tcp *tcp)

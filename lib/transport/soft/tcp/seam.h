@@ -30,11 +30,6 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events);
 void slu_soft_shm_push(struct soft_tcp *tcp);
 /* Makes the connection hot: polls include it from now on. */
 void slu_soft_shm_heat(struct soft_tcp *tcp);
-/*
- * Publishes pending acknowledgements and credit to all peers of a CQ, and wakes those that sleep
- * and wait for it.
- */
-void slu_soft_shm_settle(struct soft_cq *cq);
 /* Ends direct access on both sides: on return neither side touches the other's memory. */
 void slu_soft_shm_end_direct(struct soft_tcp *tcp);
 

@@ -199,15 +199,38 @@ bool slu_soft_tcp_take_farewell(struct soft_tcp *tcp, const struct tcp_frame *fr
  */
 #define UNTIMED INT64_MAX
 
-void slu_soft_tcp_urgent(struct soft_tcp *tcp);   /* an acknowledgement or credit is pending */
-void slu_soft_tcp_announce(struct soft_tcp *tcp); /* sends credit, if the peer could run short */
-void slu_soft_tcp_hurry(struct soft_tcp *tcp);    /* the same, and the peer waits for it */
+void slu_soft_tcp_urgent(struct soft_tcp *tcp); /* an acknowledgement or credit is pending */
+void slu_soft_tcp_hurry(struct soft_tcp *tcp);  /* the same, and the peer waits for it */
 /* Notes that a request of the peer was executed, which the program may answer. */
 void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame);
 void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours is about to be sent */
 void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is pending any more */
-void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
-void slu_soft_tcp_unsettled(struct soft_tcp *tcp); /* shared: see slu_soft_shm_settle() */
+static inline void slu_soft_tcp_leave_owing(struct soft_tcp *tcp)
+{
+    if (tcp->owes.link == NULL)
+        return;
+    SOFT_REMOVE(tcp, owes);
+    tcp->held = false;
+}
+
+/* Puts a shared connection in the list of slu_soft_shm_settle(). */
+static inline void slu_soft_tcp_unsettled(struct soft_tcp *tcp)
+{
+    if (tcp->owes.link == NULL)
+        SOFT_INSERT(&slu_soft_cq_of(tcp->qp)->unsettled, tcp, owes);
+}
+
+/*
+ * Sends credit if the peer knows of at most half of the posted receives. Otherwise the next frame
+ * carries it.
+ */
+static inline void slu_soft_tcp_announce(struct soft_tcp *tcp)
+{
+    const struct soft_ring *ring = &tcp->qp->receives;
+    int32_t known = (int32_t)(tcp->credit_out - ring->done);
+    if (known * 2 <= (int32_t)(ring->posted - ring->done))
+        slu_soft_tcp_urgent(tcp);
+}
 
 /* early.c */
 /*

@@ -175,9 +175,9 @@ static void ask_tcp(struct soft_qp *qp)
 static void offer_receives(struct soft_qp *qp)
 {
     struct soft_tcp *tcp = qp->tcp;
-    if (tcp->phase != PHASE_OPEN || !slu_soft_tcp_take_early(tcp))
+    if (tcp->phase != PHASE_OPEN || (tcp->early_count > 0 && !slu_soft_tcp_take_early(tcp)))
         return;
-    if (qp->pool == NULL)
+    if (SLU_LIKELY(qp->pool == NULL))
         slu_soft_tcp_announce(tcp);
     else
         slu_soft_tcp_hurry(tcp);
