@@ -32,15 +32,6 @@ static SLU_INLINE uint32_t poll_into(struct slu_engine *engine,
     return count;
 }
 
-static __attribute__((noinline)) uint32_t take_rest(struct slu_engine *engine, enum slu_owner owner,
-                                                    struct sluice_completion *completions,
-                                                    uint32_t taken, uint32_t count)
-{
-    while (taken < count && slu_take_done(engine, owner, &completions[taken]))
-        taken++;
-    return taken;
-}
-
 /* Polls until the owner has count results, or nothing is left to poll. */
 static void progress_for(struct slu_engine *engine, enum slu_owner owner, uint32_t count)
 {
@@ -62,7 +53,7 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
     slu_engine_enter(engine);
     slu_wake_seen(engine);
     progress_for(engine, owner, count);
-    count = take_rest(engine, owner, completions, 0, count);
+    count = slu_take_all_done(engine, owner, completions, count);
     slu_engine_leave(engine);
     return (int)count;
 }
@@ -88,7 +79,7 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
     taken = poll_into(engine, completions, count);
     /* A failure may have been moved to failure.c because its place was needed. */
     if (SLU_UNLIKELY(taken < count && engine->failure_count > 0))
-        taken = take_rest(engine, SLU_OWNER_PROGRAM, completions, taken, count);
+        taken += slu_take_all_done(engine, SLU_OWNER_PROGRAM, completions + taken, count - taken);
     slu_engine_leave(engine);
     return (int)taken;
 }

@@ -142,6 +142,45 @@ bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
     return true;
 }
 
+/* Takes results of one queue, in order, while the other queue has none to compare them with. */
+static uint32_t take_alike(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order,
+                           struct sluice_completion *completions, uint32_t count)
+{
+    uint32_t taken = 0;
+
+    while (taken < count && order->unseen > 0) {
+        uint64_t id = order->ids[order->tail++ & order->mask];
+        struct slu_entry *entry = slu_entry_find(engine, id);
+
+        if (SLU_UNLIKELY(entry == NULL || entry->state != SLU_ENTRY_DONE || entry->owner != owner))
+            continue;
+        slu_entry_result(entry, slu_entry_peer(id, entry), entry->marks.failed,
+                         &completions[taken++]);
+        slu_entry_seen(engine, entry);
+    }
+    return taken;
+}
+
+uint32_t slu_take_all_done(struct slu_engine *engine, enum slu_owner owner,
+                           struct sluice_completion *completions, uint32_t count)
+{
+    struct slu_order *orders = engine->orders[owner];
+    uint32_t taken = 0;
+
+    while (taken < count) {
+        if (engine->failure_count == 0 && orders[SLU_SEND_QUEUE].unseen == 0)
+            return taken + take_alike(engine, owner, &orders[SLU_RECEIVE_QUEUE],
+                                      completions + taken, count - taken);
+        if (engine->failure_count == 0 && orders[SLU_RECEIVE_QUEUE].unseen == 0)
+            return taken + take_alike(engine, owner, &orders[SLU_SEND_QUEUE], completions + taken,
+                                      count - taken);
+        if (!slu_take_done(engine, owner, &completions[taken]))
+            break;
+        taken++;
+    }
+    return taken;
+}
+
 /* Releases the place of an entry. No handle refers to it any more. */
 static void give_place(struct slu_engine *engine, struct slu_entry *entry)
 {

@@ -40,6 +40,10 @@ void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_
 bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completion);
 
+/* Takes up to count of them, and returns how many. */
+uint32_t slu_take_all_done(struct slu_engine *engine, enum slu_owner owner,
+                           struct sluice_completion *completions, uint32_t count);
+
 /* Counts the unseen results of an owner, without the failures of failure.c. */
 static inline uint32_t slu_unseen(const struct slu_engine *engine, enum slu_owner owner)
 {

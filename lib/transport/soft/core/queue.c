@@ -108,8 +108,8 @@ int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct sl
     return err;
 }
 
-int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
-                            const struct slu_receive_wr *wr)
+static inline int append_receive(const struct soft_qp *qp, struct soft_ring *ring,
+                                 const struct slu_receive_wr *wr)
 {
     if (ring->posted - ring->done == ring->depth || wr->sge_count > qp->attr.max_sge)
         return slu_fail(EINVAL, "the receive queue does not take this request");
@@ -124,6 +124,12 @@ int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
     receive->guarded = slu_soft_find_places(qp, receive->sges, receive->sge_count);
     ring->posted++;
     return 0;
+}
+
+int slu_soft_append_receive(const struct soft_qp *qp, struct soft_ring *ring,
+                            const struct slu_receive_wr *wr)
+{
+    return append_receive(qp, ring, wr);
 }
 
 static bool is_telling(const struct soft_qp *qp)
@@ -147,7 +153,7 @@ int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
     struct soft_qp *qp = (struct soft_qp *)base;
     int err = 0;
     for (; chain != NULL; chain = chain->next) {
-        err = slu_soft_append_receive(qp, &qp->receives, chain);
+        err = append_receive(qp, &qp->receives, chain);
         if (err != 0) {
             *bad = chain;
             break;
@@ -187,8 +193,25 @@ static void enter_error(struct soft_qp *qp, uint32_t state, uint32_t cause, bool
         qp->wire->stop(qp, hard);
 }
 
+/* Completes the oldest requests that have succeeded, while the queue pair works. */
+static inline void retire_successes(struct soft_qp *qp)
+{
+    while (qp->sends.done != qp->sends.posted) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.done);
+        if (wqe->state != SOFT_WQE_DONE || wqe->status != SLUICE_STATUS_SUCCESS)
+            return;
+        if ((wqe->flags & SLU_SIGNALED) != 0) {
+            struct slu_wc wc = {.id = wqe->id};
+            slu_soft_cq_complete(qp, &wc);
+        }
+        qp->sends.done++;
+    }
+}
+
 static void retire_sends(struct soft_qp *qp)
 {
+    if (!slu_soft_in_error(qp))
+        retire_successes(qp);
     while (qp->sends.done != qp->sends.posted) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.done);
         bool done = wqe->state == SOFT_WQE_DONE;

@@ -279,6 +279,7 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
             return fail_receive(tcp);
     }
     slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)immediate);
-    slu_soft_tcp_urgent(tcp);
+    tcp->due = true;
+    slu_soft_tcp_unsettled(tcp);
     return true;
 }
