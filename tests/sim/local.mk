@@ -61,6 +61,7 @@ endif
 	%D%/programs/crowd.c \
 	%D%/programs/forms.c \
 	%D%/programs/forms.h \
+	%D%/programs/forms_inside.c \
 	%D%/programs/forms_memory.c \
 	%D%/programs/forms_vector.c \
 	%D%/programs/lease.c \

@@ -187,7 +187,8 @@ int sim_fabric_state(const struct sim_pair *pair)
 void sim_fabric_fail(struct sim_pair *pair)
 {
     sim_tick(10000);
-    while (pair->answers.first != NULL) {
+    /* A device has sent its refusal before the program learns of it. */
+    while (pair->state != SLU_QP_ERROR && pair->answers.first != NULL) {
         sim_work_drop(&pair->answers);
     }
     if (pair->device->stuck && pair->state == SLU_QP_CONNECTED) {

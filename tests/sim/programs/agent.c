@@ -5,7 +5,7 @@
 
 #include "ring.h"
 
-enum { MOST_BYTES = 200000, KEPT = 3 };
+enum { MOST_BYTES = 200000, KEPT = 3, PARTS = 4 };
 
 static uint8_t value(uint32_t from, uint32_t step, size_t at)
 {
@@ -196,6 +196,54 @@ static bool meet_again(struct ring *ring)
     return all_well(true) && ring_connect(ring);
 }
 
+/* Reads or writes all of a region, whose owner hangs; afterwards the memory is this rank's. */
+static void move_late(struct ring *ring, struct sluice_agent_mr *mr)
+{
+    struct sluice_agent_mr_info info = {.size = sizeof info};
+    struct sluice_request requests[PARTS];
+    uint32_t bytes = REGION / PARTS, opcode = below(2) ? SLUICE_OP_READ : SLUICE_OP_WRITE;
+    int64_t began = sim_own_time(), deadline = SLUICE_MS(1 + below(500));
+    must(sluice_agent_mr_query(mr, &info) == 0, "query: %s", sluice_last_error());
+    for (uint32_t i = 0; i < PARTS; i++) {
+        requests[i] = (struct sluice_request){.opcode = opcode, .sge_count = 1};
+        must(sluice_mr_sge(ring->mr, REGION + i * bytes, bytes, &requests[i].sge) == 0 &&
+                 sluice_remote_mr_slice(&info.remote, i * bytes, bytes, &requests[i].remote) == 0,
+             "element: %s", sluice_last_error());
+    }
+    (void)!sluice_agent_submit(ring->next, requests, PARTS, deadline, NULL);
+    must(sim_own_time() - began < deadline + SLUICE_MS(1500) ||
+             sim_befell(sim_rank(), sim_rank()) != 0,
+         "requests with a deadline of %ld ms took %ld ms", (long)(deadline / 1000000),
+         (long)((sim_own_time() - began) / 1000000));
+    memset(ring->memory + REGION, 0x77, REGION);
+}
+
+/* A rank hangs, and requests to it end at their deadlines. Nothing else is left to do. */
+static void hang(struct ring *ring)
+{
+    uint32_t odd = (uint32_t)agreed(sim_ranks());
+    struct sluice_agent_mr *mr = sluice_agent_request_mr(
+        ring->next, REGION, SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ, 0, PATIENCE);
+    if (all_well(works(mr != NULL, "request"))) {
+        if (sim_rank() == (odd + 1) % sim_ranks()) {
+            sim_strike(SIM_STOP, odd, (int64_t)below(1000000), SLUICE_S(20));
+        }
+        while (sim_rank() != odd && !sim_is_troubled()) {
+            sim_pause(100000);
+        }
+        if (next_rank() == odd) {
+            move_late(ring, mr);
+        }
+        all_well(true);
+        for (size_t i = 0; next_rank() == odd && i < REGION; i++) {
+            must(ring->memory[REGION + i] == 0x77, "memory changed after a request had ended");
+        }
+    }
+    if (mr != NULL) {
+        (void)!sluice_agent_release_mr(mr, PATIENCE);
+    }
+}
+
 int run_agent(void)
 {
     static bool (*const steps[])(struct ring * ring) = {pass_message, use_memory, hand_over,
@@ -212,6 +260,9 @@ int run_agent(void)
     bool well = all_well(ring_begin(&ring, &attr)) && all_well(ring_connect(&ring));
     for (; well && ring.steps < most; ring.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&ring));
+    }
+    if (well && agreed(4) == 0) {
+        hang(&ring);
     }
     free_kept();
     ring_end(&ring);

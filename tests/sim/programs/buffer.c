@@ -66,7 +66,13 @@ static bool publish(struct names *names)
 static bool open_service(struct names *names)
 {
     char address[32];
-    struct sluice_buffer_service_attr attr = {.size = sizeof attr, .address = address};
+    /* Connections to owners, with queues of any length. */
+    struct sluice_channel_attr channel = {.size = sizeof channel,
+                                          .send_depth = 1 + (uint32_t)below(16),
+                                          .queue_pairs = 1 + (uint32_t)below(3),
+                                          .stripe_least = 1 + (uint32_t)below(300)};
+    struct sluice_buffer_service_attr attr = {
+        .size = sizeof attr, .address = address, .channel = below(2) ? NULL : &channel};
     snprintf(address, sizeof address, ":%u", PORT + sim_rank());
     names->service = sluice_buffer_service_open(&names->pd, 1, &attr);
     return works(names->service != NULL, "service");
@@ -165,26 +171,49 @@ static bool post(struct names *names)
     return cancels || failed == 0;
 }
 
-/* Reads of another rank, whose buffer ends meanwhile: each succeeds, or is refused. */
+/* Reads, and writes of what is there, in a buffer that may end meanwhile. Returns an error. */
+static int touch(struct names *names, uint32_t rank)
+{
+    struct sluice_buffer_action actions[MOST_ACTIONS];
+    struct sluice_completion completions[MOST_ACTIONS];
+    uint32_t count = 1 + (uint32_t)below(MOST_ACTIONS);
+    int error;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t at = below(SLOT);
+        actions[i] = (struct sluice_buffer_action){.opcode = below(3) == 0 ? SLUICE_OP_WRITE
+                                                                           : SLUICE_OP_READ,
+                                                   .handle = &names->handles[rank],
+                                                   .offset = sim_rank() * SLOT + at,
+                                                   .length = 1 + below(SLOT - at),
+                                                   .addr = names->memory + (size_t)i * SLOT,
+                                                   .mr = names->mr,
+                                                   .user_data = at};
+        memcpy(actions[i].addr, names->slots[rank] + at, actions[i].length);
+    }
+    error = sluice_buffer_submit(names->service, actions, count, PATIENCE, completions);
+    for (uint32_t i = 0; i < count; i++) {
+        must(completions[i].error != 0 || names->unknown[rank] ||
+                 memcmp(names->slots[rank] + actions[i].user_data, actions[i].addr,
+                        actions[i].length) == 0,
+             "a read beside a release is wrong");
+        must(error != 0 || completions[i].error == 0, "an action failed in silence");
+    }
+    return error;
+}
+
+/* Uses of the buffer of another rank, which ends meanwhile: each succeeds, or is refused. */
 static bool release(struct names *names)
 {
     uint32_t odd = (uint32_t)agreed(sim_ranks());
-    bool refused = false;
+    int error = 0;
     if (sim_rank() == odd) {
         sim_pause((int64_t)below(4000000));
         end_buffer(names);
         return true;
     }
-    for (int64_t began = sim_own_time(); !refused;) {
-        size_t at = below(SLOT);
-        int error =
-            sluice_buffer_read_into(names->service, &names->handles[odd], sim_rank() * SLOT + at,
-                                    names->mr, names->memory, SLOT - at, PATIENCE);
-        refused = error != 0;
-        must(refused || names->unknown[odd] ||
-                 memcmp(names->memory, names->slots[odd] + at, SLOT - at) == 0,
-             "a read beside a release is wrong");
-        if (refused && !works(error == -EACCES, "read of a released buffer")) {
+    for (int64_t began = sim_own_time(); error == 0;) {
+        error = touch(names, odd);
+        if (error != 0 && !works(error == -EACCES, "use of a released buffer")) {
             return false;
         }
         in_time(began, PATIENCE, "release");
@@ -278,6 +307,26 @@ static bool come_and_go(struct names *names)
     return well;
 }
 
+/* A service has a thread, which sends strangers away. */
+static bool meet_strangers(struct names *names)
+{
+    char own[64] = "", *all = calloc(sim_ranks(), sizeof own);
+    uint32_t host = (uint32_t)agreed(sim_ranks());
+    bool well = all_well(works(all != NULL, "memory"));
+    (void)names;
+    write_address(own, sizeof own, PORT);
+    if (well) {
+        sim_allgather(own, all, sizeof own);
+    }
+    if (well && sim_rank() != host && below(2)) {
+        be_noise(all + host * sizeof own, PORT + (int)host);
+    } else if (well && sim_rank() != host) {
+        be_stranger(all + host * sizeof own, PORT + (int)host, below(2) == 0);
+    }
+    free(all);
+    return well;
+}
+
 /* A rank hangs, and calls that need it end at their deadlines. Nothing else is left to do. */
 static void hang(struct names *names)
 {
@@ -335,8 +384,8 @@ static bool begin(struct names *names)
 
 int run_buffer(void)
 {
-    static bool (*const steps[])(struct names * names) = {submit, submit,  post,
-                                                          post,   replace, come_and_go};
+    static bool (*const steps[])(struct names * names) = {
+        submit, submit, post, post, replace, replace, come_and_go, meet_strangers};
     struct names names = {.steps = 0};
     uint64_t most = sim_number("steps", agreed(1 + agreed(30)));
     bool well = all_well(begin(&names)) && publish(&names);

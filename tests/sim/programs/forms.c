@@ -81,16 +81,18 @@ static void note(struct transfer *transfer, const struct sluice_completion *comp
     transfer->completions[index] = *completion;
 }
 
-/* Sleeps as an event loop does, and returns once there may be a completion. */
-static void sleep_on(const struct end *end)
+/*
+ * Sleeps as an event loop does, and returns once there may be a completion: false if only the
+ * deadline of a request has come.
+ */
+static bool sleep_on(const struct end *end)
 {
     int64_t due = 0;
     struct pollfd pollfd = {.fd = OF(end, fd), .events = POLLIN};
     int armed = OF(end, arm, &due);
     must(pollfd.fd >= 0 && armed >= 0, "arm: %s", sluice_last_error());
-    if (armed == 0) {
-        (void)poll(&pollfd, 1, due < PATIENCE ? (int)(due / 1000000) + 1 : 60000);
-    }
+    return armed != 0 || poll(&pollfd, 1, due < PATIENCE ? (int)(due / 1000000) + 1 : 60000) != 0 ||
+           due < PATIENCE / 2;
 }
 
 /* Takes the completion of one direction, in one of all ways. */
@@ -98,6 +100,7 @@ static void collect(struct transfer *transfer, uint32_t index)
 {
     const struct end *end = &transfer->ends[index];
     uint64_t way = below(4);
+    bool woken = true;
     while (transfer->open[index]) {
         struct sluice_completion completions[4];
         int result = 1;
@@ -113,8 +116,10 @@ static void collect(struct transfer *transfer, uint32_t index)
         } else {
             result = OF(end, poll, completions, 1 + (uint32_t)below(4));
             must(result >= 0, "poll: %s", sluice_last_error());
+            must(woken || result == 0 || completions->error != 0 || sim_is_troubled(),
+                 "step %u: a completion wakes nobody", forms.step);
             if (result == 0 && way == 2) {
-                sleep_on(end);
+                woken = sleep_on(end);
             } else if (result == 0) {
                 sim_pause((int64_t)below(200000));
             }
@@ -466,8 +471,9 @@ static bool begin(void)
 
 int run_forms(void)
 {
-    static bool (*const steps[])(void) = {
-        pass, pass, form_messages, form_messages, form_windows, form_touch, look_up, renew, wake};
+    static bool (*const steps[])(void) = {pass,         pass,       form_messages, form_messages,
+                                          form_windows, form_touch, form_inside,   look_up,
+                                          renew,        wake};
     uint64_t most = sim_number("steps", agreed(30));
     bool well = sim_ranks() <= FORM_RANKS && all_well(begin()) && all_well(connect_all()) &&
                 all_well(connect_channels());

@@ -59,4 +59,7 @@ bool form_touch(void);
 bool form_messages(void);
 bool form_windows(void);
 
+/* forms_inside.c: channels of two threads of this process. */
+bool form_inside(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,19 +137,43 @@ static void be_client(struct sluice_pd *pd, uint32_t kind)
     sluice_channel_close(channel);
 }
 
-/* Connects without the library, sends what it likes or nothing, and leaves in its own time. */
-void be_stranger(const char *address, int port, bool silent)
+/* Begins to connect without the library. -1: it was refused a socket. */
+static int call_without(const char *address, int port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET};
     char host[64];
-    uint8_t noise[300];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     snprintf(host, sizeof host, "%.*s", (int)strcspn(address, ":"), address);
     to.sin_port = htons((uint16_t)port);
-    if (!works(fd >= 0 && inet_pton(AF_INET, host, &to.sin_addr) == 1, "socket")) {
+    if (works(fd >= 0 && inet_pton(AF_INET, host, &to.sin_addr) == 1, "socket")) {
+        (void)connect(fd, (struct sockaddr *)&to, sizeof to);
+    }
+    return fd;
+}
+
+void be_noise(const char *address, int port)
+{
+    struct pollfd pollfd = {.fd = call_without(address, port), .events = POLLOUT};
+    uint8_t noise[300];
+    memset(noise, 0xff, sizeof noise);
+    if (pollfd.fd < 0) {
         return;
     }
-    (void)connect(fd, (struct sockaddr *)&to, sizeof to);
+    if (poll(&pollfd, 1, 8000) == 1 &&
+        send(pollfd.fd, noise, 1 + below(sizeof noise - 1), MSG_NOSIGNAL) > 0) {
+        pollfd.events = POLLIN;
+        must(poll(&pollfd, 1, 8000) == 1 || sim_is_troubled(), "noise is listened to for 8 s");
+    }
+    close(pollfd.fd);
+}
+
+void be_stranger(const char *address, int port, bool silent)
+{
+    uint8_t noise[300];
+    int fd = call_without(address, port);
+    if (fd < 0) {
+        return;
+    }
     for (uint64_t i = below(10); i > 0; i--) {
         for (size_t at = 0; at < sizeof noise; at++) {
             noise[at] = (uint8_t)below(256);

@@ -235,13 +235,41 @@ static bool fail_to_open(bool absent)
     return works(error == ETIMEDOUT && names(odd), "exchange without a rank");
 }
 
+/* An exchange of its own, with values that a connection takes in parts. */
+static bool swap_values(void)
+{
+    uint32_t ranks = sim_ranks(), bytes = 1 + (uint32_t)agreed(ranks > 64 ? 16 : MOST_BYTES);
+    uint8_t *own = calloc(ranks, bytes), *all = calloc(ranks, bytes);
+    struct sluice_exchange *exchange = sluice_exchange_open(NULL, SLUICE_S(20 + ranks));
+    bool well = works(own != NULL && all != NULL, "memory") && works(exchange != NULL, "exchange");
+    for (uint64_t i = 1 + agreed(3); well && i > 0; i--) {
+        bool alltoall = agreed(2) == 0;
+        barriers++;
+        for (uint32_t at = 0; at < ranks * bytes; at++) {
+            own[at] = value(sim_rank(), alltoall ? at / bytes : 0, at % bytes);
+        }
+        well =
+            works((alltoall ? sluice_exchange_alltoall(exchange, own, all, bytes, PATIENCE)
+                            : sluice_exchange_allgather(exchange, own, all, bytes, PATIENCE)) == 0,
+                  "a gather of an exchange");
+        for (uint32_t at = 0; well && at < ranks * bytes; at++) {
+            must(all[at] == value(at / bytes, alltoall ? sim_rank() : 0, at % bytes),
+                 "byte %u of %u from rank %u is wrong", at % bytes, bytes, at / bytes);
+        }
+    }
+    sluice_exchange_close(exchange);
+    free(own);
+    free(all);
+    return well;
+}
+
 int run_node(void)
 {
     uint64_t rounds = sim_number("rounds", 1 + agreed(3));
     bool well = true;
     for (uint64_t i = 0; well && i < rounds; i++) {
-        uint64_t kind = sim_number("kind", agreed(5));
-        well = all_well(kind < 2 ? fail_to_open(kind == 0) : work());
+        uint64_t kind = sim_number("kind", agreed(6));
+        well = all_well(kind < 2 ? fail_to_open(kind == 0) : kind == 2 ? swap_values() : work());
     }
     return 0;
 }

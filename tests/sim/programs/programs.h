@@ -103,6 +103,8 @@ void leave(struct gone *gone);
 uint32_t count_gone(const struct gone *gone);
 /* Connects without the library to an address, sends noise or nothing, and leaves; listener.c. */
 void be_stranger(const char *address, int port, bool silent);
+/* Sends noise to a listener that a thread serves, which hangs up at once. */
+void be_noise(const char *address, int port);
 /* Writes the address of this host with a port as text, as sluice_connect() takes it. */
 void write_address(char *text, size_t size, int port);
 
