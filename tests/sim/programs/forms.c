@@ -472,8 +472,8 @@ static bool begin(void)
 int run_forms(void)
 {
     static bool (*const steps[])(void) = {pass,         pass,       form_messages, form_messages,
-                                          form_windows, form_touch, form_inside,   look_up,
-                                          renew,        wake};
+                                          form_windows, form_touch, form_inside,   form_elsewhere,
+                                          look_up,      renew,      wake};
     uint64_t most = sim_number("steps", agreed(30));
     bool well = sim_ranks() <= FORM_RANKS && all_well(begin()) && all_well(connect_all()) &&
                 all_well(connect_channels());

@@ -54,6 +54,8 @@ void form_count(const struct end *end, uint32_t opcode, bool well);
 /* Takes the result of one request that was posted without waiting; posted: result of the post. */
 int form_finish(const struct end *end, int posted, const struct sluice_handle *handle);
 bool form_touch(void);
+/* Reads of ranks that wait for a message, and then do something else. */
+bool form_elsewhere(void);
 
 /* forms_vector.c: messages of each rank to all, and one-sided work on all windows. */
 bool form_messages(void);

@@ -116,3 +116,33 @@ bool form_touch(void)
          next);
     return do_atomics(&ends[SENT]);
 }
+
+/*
+ * Waits for a message, which may take long, and stays outside of the library until all are through:
+ * others read its memory meanwhile.
+ */
+static bool wait_and_leave(void)
+{
+    struct end ends[2] = {{forms.channels[0], next_rank()}, {forms.channels[1], rank_before()}};
+    struct sluice_sge out = form_sge(OUT, 1), in = form_sge(IN, 1), read = form_sge(IN + 64, 8);
+    struct sluice_remote_mr remote = form_remote(next_rank(), 8);
+    struct sluice_handle handle;
+    bool well;
+    int result;
+    sim_pause((int64_t)below(5000000));
+    result = AT(&ends[SENT], send_unpolled, &out, 1, PATIENCE, &handle);
+    well = well_with(AT(&ends[RECEIVED], receive, &in, 1, PATIENCE, NULL) == 0, rank_before(),
+                     "a message");
+    well &= well_with(form_finish(&ends[SENT], result, &handle) == 0, next_rank(), "send");
+    return well && well_with(AT(&ends[SENT], read, &read, 1, &remote, PATIENCE) == 0, next_rank(),
+                             "a read of a rank that is elsewhere");
+}
+
+bool form_elsewhere(void)
+{
+    bool well = true;
+    for (uint64_t i = 1 + agreed(8); well && i > 0; i--) {
+        well = all_well(wait_and_leave());
+    }
+    return well;
+}
