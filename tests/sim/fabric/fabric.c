@@ -52,7 +52,7 @@ void sim_fabric_begin(bool faults)
         .unordered = sim_once_in(SIM_FABRIC, 2),
         .naks = !sim_once_in(SIM_FABRIC, 3),
         .events = sim_once_in(SIM_FABRIC, 2),
-        .empty_limits = sim_once_in(SIM_FABRIC, 8) && sim_number("limits", 1) == 0,
+        .empty_limits = sim_number("limits", sim_once_in(SIM_FABRIC, 16) ? 0 : 1) == 0,
         .mtu = UINT32_C(256) << sim_below(SIM_FABRIC, 5),
         .status =
             sim_once_in(SIM_FABRIC, 2) ? SLUICE_STATUS_LOC_ACCESS_ERR : SLUICE_STATUS_LOC_PROT_ERR,
@@ -64,7 +64,7 @@ void sim_fabric_begin(bool faults)
                                   .last_key = (uint32_t)sim_below(SIM_FABRIC, 1000) * 256,
                                   .last_qpn = 16 + (uint32_t)sim_below(SIM_FABRIC, 1000),
                                   .slow = sim_once_in(SIM_FABRIC, 8) ? 2000000 : 20000};
-        if (faults && sim_once_in(SIM_FABRIC, 16) && sim_number("deaths", 0) != 0) {
+        if (faults && sim_number("deaths", sim_once_in(SIM_FABRIC, 64)) != 0) {
             device->polls_dead = sim_once_in(SIM_FABRIC, 2);
             sim_event_set(&device->death,
                           sim_time() + (int64_t)sim_spread(SIM_FABRIC, INT64_C(2000000000)));

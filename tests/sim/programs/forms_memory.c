@@ -117,32 +117,52 @@ bool form_touch(void)
     return do_atomics(&ends[SENT]);
 }
 
-/*
- * Waits for a message, which may take long, and stays outside of the library until all are through:
- * others read its memory meanwhile.
- */
-static bool wait_and_leave(void)
+/* Sends two messages, some time apart, and then reads memory of a rank that has left the library. */
+static bool send_and_read(const struct end *end)
 {
-    struct end ends[2] = {{forms.channels[0], next_rank()}, {forms.channels[1], rank_before()}};
-    struct sluice_sge out = form_sge(OUT, 1), in = form_sge(IN, 1), read = form_sge(IN + 64, 8);
-    struct sluice_remote_mr remote = form_remote(next_rank(), 8);
-    struct sluice_handle handle;
-    bool well;
-    int result;
-    sim_pause((int64_t)below(5000000));
-    result = AT(&ends[SENT], send_unpolled, &out, 1, PATIENCE, &handle);
-    well = well_with(AT(&ends[RECEIVED], receive, &in, 1, PATIENCE, NULL) == 0, rank_before(),
-                     "a message");
-    well &= well_with(form_finish(&ends[SENT], result, &handle) == 0, next_rank(), "send");
-    return well && well_with(AT(&ends[SENT], read, &read, 1, &remote, PATIENCE) == 0, next_rank(),
-                             "a read of a rank that is elsewhere");
+    struct sluice_sge out = form_sge(OUT, 1), read = form_sge(IN + 64, 8);
+    struct sluice_remote_mr remote = form_remote(end->peer, 8);
+    sim_pause(SLUICE_MS(1));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!well_with(AT(end, send, &out, 1, PATIENCE) == 0, end->peer, "send")) {
+            return false;
+        }
+        sim_pause((int64_t)below(4000000));
+    }
+    return well_with(AT(end, read, &read, 1, &remote, PATIENCE) == 0, end->peer,
+                     "a read of a rank that is elsewhere");
+}
+
+/* Waits for two messages, first for the second one. */
+static bool await_both(const struct end *end)
+{
+    struct sluice_sge in = form_sge(IN, 1);
+    struct sluice_completion completion;
+    struct sluice_handle handles[2];
+    bool well = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        int result = AT(end, receive_unpolled, &in, 1, PATIENCE, &handles[i]);
+        if (!well_with(result == 0, end->peer, "a receive")) {
+            return false;
+        }
+    }
+    for (uint32_t i = 2; i-- > 0;) {
+        must(OF(end, wait, &handles[i], PATIENCE + SLUICE_S(3), &completion) == 0, "wait: %s",
+             sluice_last_error());
+        well = well_with(completion.error == 0, end->peer, "a message") && well;
+    }
+    return well;
 }
 
 bool form_elsewhere(void)
 {
     bool well = true;
-    for (uint64_t i = 1 + agreed(8); well && i > 0; i--) {
-        well = all_well(wait_and_leave());
+    for (uint32_t i = 1 + (uint32_t)agreed(8); well && i > 0; i--) {
+        struct end ends[2] = {{forms.channels[0], next_rank()}, {forms.channels[1], rank_before()}};
+        /* Every second rank sends: the others wait, and then stay outside until all are through. */
+        well = sim_rank() % 2 != i % 2 || send_and_read(&ends[SENT]);
+        well = (rank_before() % 2 != i % 2 || await_both(&ends[RECEIVED])) && well;
+        well = all_well(well);
     }
     return well;
 }
