@@ -470,8 +470,8 @@ int slu_notify_await(struct slu_group *group, uint32_t position);
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 
 /*
- * cards.c: counts a call of a group of all ranks, which number their calls alike, and makes the tree
- * of a lazy node.
+ * cards.c: counts a call of a group of all ranks, which number their calls alike, and makes the
+ * tree of a lazy node.
  */
 int slu_group_enter(struct slu_group *group);
 

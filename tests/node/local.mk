@@ -11,9 +11,13 @@ test_programs += \
 	tests/test_node_alone \
 	tests/test_node_connect \
 	tests/test_node_lazy \
+	tests/test_node_lazy_calls \
 	tests/test_node_open \
 	tests/test_node_rejoin
 
+node_lazy = \
+	%D%/lazy.c \
+	%D%/lazy.h
 node_values = \
 	%D%/values.c \
 	%D%/values.h
@@ -32,7 +36,12 @@ tests_test_node_alone_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_alone.c
 tests_test_node_connect_SOURCES = %D%/test_node_connect.c
-tests_test_node_lazy_SOURCES = %D%/test_node_lazy.c
+tests_test_node_lazy_SOURCES = \
+	%D%/test_node_lazy.c \
+	$(node_lazy)
+tests_test_node_lazy_calls_SOURCES = \
+	%D%/test_node_lazy_calls.c \
+	$(node_lazy)
 tests_test_node_open_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_open.c

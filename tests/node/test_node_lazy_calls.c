@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Barriers and gathers of all ranks of a lazy node: values of all lengths, over few connections; and
+ * all ranks learn which one is missing, or in another call.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lazy.h"
+
+static const size_t lengths[] = {0, 1, 8, 240, 2000, 20000, 65536};
+
+/* The values of rank "from" for rank "to". */
+static void fill_value(uint8_t *value, size_t bytes, uint32_t from, uint32_t to)
+{
+    pattern_fill(value, bytes, pattern_key(from, to, (uint32_t)bytes));
+}
+
+static void give_to_all(struct ranks *ranks, uint32_t rank, size_t bytes, bool in_place)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    uint8_t *own = malloc(ranks->count * bytes + 1), *all = malloc(ranks->count * bytes + 1);
+    require(own && all, "%zu bytes", bytes);
+    uint8_t *from = in_place ? all + rank * bytes : own;
+    fill_value(from, bytes, rank, 0);
+    require_ok(sluice_node_allgather(node, from, all, bytes, LONG));
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        pattern_check(all + i * bytes, bytes, pattern_key(i, 0, (uint32_t)bytes));
+    }
+    from = in_place ? all : own;
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        fill_value(from + i * bytes, bytes, rank, i);
+    }
+    require_ok(sluice_node_alltoall(node, from, all, bytes, LONG));
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        pattern_check(all + i * bytes, bytes, pattern_key(i, rank, (uint32_t)bytes));
+    }
+    free(all);
+    free(own);
+}
+
+static void give_all_lengths(struct ranks *ranks, uint32_t rank)
+{
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        give_to_all(ranks, rank, lengths[i], i % 2);
+        give_to_all(ranks, rank, lengths[i], i % 2);
+    }
+    for (int i = 0; i < (short_run() ? 20 : 200); i++) {
+        give_to_all(ranks, rank, 8, false);
+    }
+    ranks_meet(ranks);
+    ranks_reset(ranks, rank);
+    give_to_all(ranks, rank, 8, false);
+    require_ok(sluice_node_shutdown(ranks->nodes[rank], LONG));
+}
+
+TEST(gathers_of_lazy_nodes)
+{
+    for (uint32_t count = 2; count <= RANKS_MAX; count++) {
+        lazy_try(count, &lazy, give_all_lengths);
+    }
+}
+
+static uint32_t count_used(const struct ranks *ranks, uint32_t rank)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        used += state_of(ranks, rank, i) == SLUICE_STATE_READY;
+    }
+    return used;
+}
+
+/* An allgather uses the connections of barriers, and an alltoall two more a step. */
+static void gather_with_few(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    struct sluice_peer_remote_mr remotes[RANKS_MAX];
+    struct memory memory;
+    uint64_t own = rank, all[RANKS_MAX];
+    memory_open(&memory, ranks->pds[rank], 64);
+    require_ok(sluice_node_barrier(node, NULL, 0, 0, LONG));
+    require_ok(sluice_node_allgather(node, &own, all, sizeof(own), LONG));
+    require_ok(sluice_node_share_mr(node, memory.mr, remotes, LONG));
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        require(all[i] == i && remotes[i].peer == i && remotes[i].remote.length == 64,
+                "rank %u got %llu of rank %u", rank, (unsigned long long)all[i], i);
+    }
+    require_ok(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, LONG));
+    require(count_used(ranks, rank) <= 3, "%u connections", count_used(ranks, rank));
+    require_ok(sluice_node_shutdown(node, LONG));
+    memory_close(&memory);
+}
+
+TEST(gathers_use_few_connections)
+{
+    lazy_try(RANKS_MAX, &lazy, gather_with_few);
+}
+
+/* One rank makes another call than the others, or gives more bytes: all fail. */
+static void disagree(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    uint32_t own[RANKS_MAX] = {0}, all[RANKS_MAX] = {0};
+    for (uint32_t odd = 0; odd < ranks->count; odd++) {
+        require_error(sluice_node_allgather(node, own, all, rank == odd ? 2 : 4, LONG), -EPROTO,
+                      "");
+        ranks_reset(ranks, rank);
+        require_error(rank == odd ? sluice_node_alltoall(node, own, all, 4, LONG)
+                                  : sluice_node_barrier(node, NULL, 0, 0, LONG),
+                      -EPROTO, "");
+        ranks_reset(ranks, rank);
+        require_ok(sluice_node_allgather(node, own, all, 4, LONG));
+        ranks_meet(ranks);
+    }
+}
+
+TEST(ranks_of_lazy_nodes_in_different_calls_fail)
+{
+    lazy_try(RANKS_MAX, &lazy, disagree);
+}
+
+/* All ranks learn which one did not come, and that one that the others gave up. */
+static void miss_one(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    char name[16];
+    uint64_t own = rank, all[RANKS_MAX];
+    for (uint32_t odd = 0; odd < ranks->count; odd += 3) {
+        for (int turn = 0; turn < 2; turn++) {
+            snprintf(name, sizeof(name), "rank %u", odd);
+            if (rank != odd) {
+                int error = turn == 0 ? sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(300))
+                                      : sluice_node_allgather(node, &own, all, 8, SLUICE_MS(300));
+                require(error == -ETIMEDOUT || error == -ECANCELED, "%d", error);
+                require(strstr(sluice_last_error(), name) != NULL, "rank %u: %s instead of %s",
+                        rank, sluice_last_error(), name);
+            }
+            ranks_meet(ranks);
+            if (rank == odd) {
+                require_error(turn == 0 ? sluice_node_barrier(node, NULL, 0, 0, LONG)
+                                        : sluice_node_allgather(node, &own, all, 8, LONG),
+                              -ECANCELED, "gave up");
+            }
+            ranks_reset(ranks, rank);
+        }
+    }
+    node_meets(node, NULL, 0);
+}
+
+TEST(all_ranks_of_a_lazy_node_learn_who_is_missing)
+{
+    lazy_try(RANKS_MAX, &lazy, miss_one);
+}
+
+int main(void)
+{
+    return RUN_GROUPS("node_lazy_calls", {"self", WIRE_SELF, 120}, {"tcp", WIRE_TCP, 120});
+}
