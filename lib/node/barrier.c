@@ -215,10 +215,13 @@ int sluice_node_barrier_reset(struct sluice_node *node)
     for (uint32_t i = 0; i < node->ranks; i++) {
         struct slu_rank *peer = &node->peers[i];
 
-        peer->notified = peer->expected = 0;
-        peer->seen = false;
-        peer->abort_id = 0;
-        peer->given = peer->taken = 0;
+        /* Most ranks of a lazy node were not used: a write would touch their memory. */
+        if (peer->notified != 0 || peer->expected != 0 || peer->given != 0 || peer->taken != 0)
+            peer->notified = peer->expected = peer->given = peer->taken = 0;
+        if (peer->seen || peer->abort_id != 0) {
+            peer->seen = false;
+            peer->abort_id = 0;
+        }
     }
     slu_tree_free(&node->tree);
     node->tree_made = false;

@@ -15,7 +15,7 @@
 static void publish(const struct sluice_node *node, uint32_t rank, uint32_t at, uint32_t low)
 {
     char *blocks = sluice_mr_addr(node->blocks);
-    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
+    void *word = blocks + (size_t)rank * slu_block_bytes(node) + at;
 
     __atomic_store_n((uint64_t *)word, htobe64(slu_node_word(node, low)), __ATOMIC_RELEASE);
 }
@@ -60,12 +60,12 @@ void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank)
 }
 
 /* Returns which of the SLU_BLOCK_WORDS words is at an offset. */
-static size_t index_word(uint32_t at)
+static size_t index_word(const struct sluice_node *node, uint32_t at)
 {
     if (at == SLU_TAKEN_AT)
         return SLU_BLOCK_WORDS - 3;
     return at < SLU_SLOTS_AT ? at / WORD_BYTES
-                             : SLU_BLOCK_WORDS - 2 + (at - SLU_SLOTS_AT) / SLU_SLOT_BYTES;
+                             : SLU_BLOCK_WORDS - 2 + (at != slu_number_at(node, 0));
 }
 
 /*
@@ -75,7 +75,7 @@ static size_t index_word(uint32_t at)
  */
 uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
 {
-    const struct slu_rank *peer = &node->peers[rank];
+    const struct slu_place *place = &node->places[rank];
     uint64_t value = htobe64(word);
     struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
@@ -83,11 +83,11 @@ uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t a
         .flags = SLUICE_INLINE,
         .sge = {.addr = (uintptr_t)&value, .length = WORD_BYTES},
         .sge_count = 1,
-        .remote = {.addr = peer->addr + at, .length = WORD_BYTES, .rkey = peer->rkey}};
+        .remote = {.addr = place->addr + at, .length = WORD_BYTES, .rkey = place->rkey}};
 
     if (node->words != NULL) {
         uint64_t *words = sluice_mr_addr(node->words);
-        uint64_t *from = &words[index_word(at) * node->ranks + rank];
+        uint64_t *from = &words[index_word(node, at) * node->ranks + rank];
 
         __atomic_store_n(from, value, __ATOMIC_RELEASE);
         request.flags = 0;

@@ -176,7 +176,7 @@ static int decode_card(const uint8_t *wire, uint32_t rank, struct slu_card *card
     card->generation = get(&at, 4);
     if (card->rank != rank)
         return slu_fail(EPROTO, "card %u was made by rank %u", rank, card->rank);
-    if (card->block_bytes < SLU_BLOCK_BYTES || card->block_bytes % 8 != 0 || card->addr == 0 ||
+    if (card->block_bytes < SLU_TREE_BLOCK_BYTES || card->block_bytes % 8 != 0 || card->addr == 0 ||
         card->addr % 8 != 0 || card->addr + (uint64_t)card->ranks * card->block_bytes < card->addr)
         return slu_fail(EPROTO, "the card of rank %u has blocks of %u bytes at %#llx", rank,
                         card->block_bytes, (unsigned long long)card->addr);

@@ -26,7 +26,7 @@ int slu_cards_make(const struct sluice_node *node, uint8_t *wire)
                             .algorithm = node->algorithm,
                             .access = slu_node_engine(node)->attr.access,
                             .generation = node->magic == SLU_MAGIC_NODE ? node->generation : 0,
-                            .block_bytes = SLU_BLOCK_BYTES};
+                            .block_bytes = slu_block_bytes(node)};
     struct sluice_remote_mr blocks;
     struct slu_identity identity;
     int error = sluice_mr_remote(node->blocks, &blocks);

@@ -41,7 +41,7 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
 
     node->by_tree = node->connector != NULL && node->ranks > SLU_FEW_RANKS;
     if (node->by_tree)
-        windows = SLU_WINDOWS_BYTES;
+        windows = slu_windows_bytes(node->ranks);
     if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
         return slu_misuse(EINVAL, "sluice_channel_attr.access of a node has no REMOTE_WRITE, which "
                                   "its barriers need");
@@ -68,8 +68,11 @@ struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
     node->algorithm = attr->barrier;
     node->generation = 1;
     node->peers = calloc(ranks, sizeof *node->peers);
-    if (node->peers != NULL)
+    node->places = calloc(ranks, sizeof *node->places);
+    if (node->peers != NULL && node->places != NULL)
         return node;
+    free(node->places);
+    free(node->peers);
     free(node);
     return slu_fail_null(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
 }
@@ -100,9 +103,9 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
                            const struct slu_node_endpoint *endpoint)
 {
-    node->peers[rank].addr = endpoint->addr;
-    node->peers[rank].rkey = endpoint->rkey;
-    node->peers[rank].block_bytes = endpoint->block_bytes;
+    node->places[rank].addr = endpoint->addr;
+    node->places[rank].rkey = endpoint->rkey;
+    node->places[rank].block_bytes = endpoint->block_bytes;
     if (endpoint->generation == 0)
         return;
     if (endpoint->generation > node->generation)

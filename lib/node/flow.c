@@ -14,7 +14,8 @@ int slu_flow_prepare(struct slu_group *group)
     struct sluice_node *node = group->node;
 
     if (node->stages == NULL)
-        node->stages = sluice_mr_alloc(slu_node_engine(node)->pd, SLU_WINDOWS_BYTES, 0);
+        node->stages =
+            sluice_mr_alloc(slu_node_engine(node)->pd, slu_windows_bytes(node->ranks), 0);
     if (node->stages != NULL)
         return 0;
     return slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, slu_listed(-errno));
@@ -70,24 +71,53 @@ static int has_credit(struct slu_group *group, uint32_t rank)
     return given - taken < AHEAD;
 }
 
-/* The chunk is written from its stage, and its number may be read from memory, too. */
-static int may_give(struct slu_group *group, const struct slu_flow *flow)
-{
-    struct slu_engine *engine = slu_node_engine(group->node);
-    uint32_t number = number_of(group, flow);
-
-    if (slu_is_pending(engine, group->node->peers[flow->rank].piece_ids[number % 2]) ||
-        !slu_has_room(engine, flow->rank, 2))
-        return 0;
-    return has_credit(group, flow->rank);
-}
-
 static bool is_last(const struct slu_flow *flow)
 {
     return flow->bytes - flow->done <= SLU_CHUNK_MOST;
 }
 
-int slu_flow_poll(struct slu_group *group, const struct slu_flow *flow)
+static void go_on(struct slu_flow *flow)
+{
+    flow->ended = is_last(flow);
+    flow->done += slu_flow_next(flow);
+}
+
+/* Writes the number of a chunk that was written. The send queue must have room. */
+static void write_number(const struct slu_group *group, struct slu_flow *flow)
+{
+    struct sluice_node *node = group->node;
+    struct slu_rank *peer = &node->peers[flow->rank];
+    uint32_t number = number_of(group, flow);
+
+    if (is_last(flow))
+        slu_node_publish_sent(node, flow->rank);
+    peer->piece_ids[number % 2] = slu_node_word_write(node, flow->rank, slu_number_at(node, number),
+                                                      slu_node_word(node, number));
+    peer->given++;
+    flow->written = false;
+    go_on(flow);
+}
+
+/*
+ * A chunk is written from its stage, and its number may be read from memory, too. A send queue may
+ * have room for one of the two at a time.
+ */
+static int may_give(struct slu_group *group, struct slu_flow *flow)
+{
+    struct slu_engine *engine = slu_node_engine(group->node);
+
+    if (!slu_has_room(engine, flow->rank, 1))
+        return 0;
+    if (flow->written)
+        write_number(group, flow);
+    if (flow->ended || !slu_has_room(engine, flow->rank, 1) ||
+        slu_is_pending(engine,
+                       group->node->peers[flow->rank].piece_ids[number_of(group, flow) % 2]))
+        return 0;
+    return has_credit(group, flow->rank);
+}
+
+int slu_flow_poll(struct slu_group *group, struct slu_flow *flow)
 {
     int result;
 
@@ -97,17 +127,11 @@ int slu_flow_poll(struct slu_group *group, const struct slu_flow *flow)
     return result <= 0 ? result : slu_has_room(slu_node_engine(group->node), flow->rank, 1);
 }
 
-static void go_on(struct slu_flow *flow)
-{
-    flow->ended = is_last(flow);
-    flow->done += slu_flow_next(flow);
-}
-
 static void write_chunk(const struct slu_group *group, const struct slu_flow *flow)
 {
     const struct sluice_node *node = group->node;
-    const struct slu_rank *peer = &node->peers[flow->rank];
-    uint64_t windows = peer->addr + (uint64_t)(node->ranks - node->rank) * peer->block_bytes;
+    const struct slu_place *place = &node->places[flow->rank];
+    uint64_t windows = place->addr + (uint64_t)(node->ranks - node->rank) * place->block_bytes;
     uint32_t bytes = (uint32_t)(SLU_CHUNK_HEAD + slu_flow_next(flow));
     const struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
@@ -118,26 +142,19 @@ static void write_chunk(const struct slu_group *group, const struct slu_flow *fl
         .sge_count = 1,
         .remote = {.addr = windows + chunk_at(flow->there, number_of(group, flow)),
                    .length = bytes,
-                   .rkey = peer->rkey}};
+                   .rkey = place->rkey}};
 
     slu_post_detached(slu_node_engine(group->node), &request);
 }
 
 void slu_flow_give(const struct slu_group *group, struct slu_flow *flow, uint64_t call)
 {
-    struct sluice_node *node = group->node;
-    struct slu_rank *peer = &node->peers[flow->rank];
-    uint32_t number = number_of(group, flow);
-
     call = htobe64(call);
     memcpy(chunk_of(group, flow), &call, sizeof call);
     write_chunk(group, flow);
-    if (is_last(flow))
-        slu_node_publish_sent(node, flow->rank);
-    peer->piece_ids[number % 2] =
-        slu_node_word_write(node, flow->rank, slu_slot_at(number), slu_node_word(node, number));
-    peer->given++;
-    go_on(flow);
+    flow->written = true;
+    if (slu_has_room(slu_node_engine(group->node), flow->rank, 1))
+        write_number(group, flow);
 }
 
 void slu_flow_take(const struct slu_group *group, struct slu_flow *flow)

@@ -13,7 +13,7 @@
 
 #include "node/node.h"
 
-#define SLU_CHUNK_BYTES 8192
+#define SLU_CHUNK_BYTES 4096
 #define SLU_CHUNK_HEAD 8 /* the description of the call */
 #define SLU_CHUNK_MOST (SLU_CHUNK_BYTES - SLU_CHUNK_HEAD)
 
@@ -21,16 +21,23 @@
 #define SLU_WINDOW_PARENT 0
 #define SLU_WINDOW_CHILD 1
 #define SLU_WINDOW_STEP (SLU_WINDOW_CHILD + SLU_TREE_CHILDREN)
-#define SLU_WINDOWS (SLU_WINDOW_STEP + 16)
-#define SLU_WINDOWS_BYTES ((size_t)SLU_WINDOWS * 2 * SLU_CHUNK_BYTES)
 
-_Static_assert(SLUICE_MAX_PEERS <= 1 << (SLU_WINDOWS - SLU_WINDOW_STEP), "windows for all steps");
+/* Returns the size of all windows: an alltoall takes one step for each bit of the largest rank. */
+static inline size_t slu_windows_bytes(uint32_t ranks)
+{
+    uint32_t windows = SLU_WINDOW_STEP;
+
+    for (uint32_t largest = ranks - 1; largest > 0; largest /= 2)
+        windows++;
+    return (size_t)windows * 2 * SLU_CHUNK_BYTES;
+}
 
 /* A flow of no bytes still takes one chunk. */
 struct slu_flow {
     uint32_t rank;
     uint32_t here, there; /* the window here, and of an outgoing flow the one of the rank */
     bool outgoing;
+    bool written; /* the next chunk was given, and its number is not written yet */
     bool ended;
     size_t bytes, done; /* of the whole flow */
     /* Where the bytes belong: a program of the flow may use these. */
@@ -47,10 +54,10 @@ static inline size_t slu_flow_next(const struct slu_flow *flow)
     return left < SLU_CHUNK_MOST ? left : SLU_CHUNK_MOST;
 }
 /*
- * Returns 1 if the next chunk may be given, or has come and may be taken; 0 if not yet; or an
+ * Ends the last give, and returns 1 if the next chunk may be given, or has come and may be taken; 0 if not yet; or an
  * error.
  */
-int slu_flow_poll(struct slu_group *group, const struct slu_flow *flow);
+int slu_flow_poll(struct slu_group *group, struct slu_flow *flow);
 /* Returns where the bytes of the next chunk are, behind its head. */
 uint8_t *slu_flow_chunk(const struct slu_group *group, const struct slu_flow *flow);
 /* Gives the next chunk. */

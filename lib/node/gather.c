@@ -30,7 +30,7 @@ static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
 {
     uint8_t *blocks = sluice_mr_addr(node->blocks);
 
-    return blocks + (size_t)rank * SLU_BLOCK_BYTES + slu_slot_at(node->round);
+    return blocks + (size_t)rank * slu_block_bytes(node) + slu_slot_at(node->round);
 }
 
 /* Returns the region that the piece for a rank is written from. */
@@ -99,7 +99,7 @@ static void fill_slot(const struct slu_gathering *gathering, uint32_t rank, size
 static void write_piece(const struct slu_gathering *gathering, uint32_t rank, size_t length)
 {
     const struct sluice_node *node = gathering->group.node;
-    const struct slu_rank *peer = &node->peers[rank];
+    const struct slu_place *place = &node->places[rank];
     uint32_t bytes = (uint32_t)(length + SLU_SLOT_DATA_AT - SLU_SLOT_CALL_AT);
     const struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
@@ -108,9 +108,9 @@ static void write_piece(const struct slu_gathering *gathering, uint32_t rank, si
                 .length = bytes,
                 .lkey = sluice_mr_lkey(source_region(gathering))},
         .sge_count = 1,
-        .remote = {.addr = peer->addr + slu_slot_at(node->round) + SLU_SLOT_CALL_AT,
+        .remote = {.addr = place->addr + slu_slot_at(node->round) + SLU_SLOT_CALL_AT,
                    .length = bytes,
-                   .rkey = peer->rkey}};
+                   .rkey = place->rkey}};
 
     slu_post_detached(slu_node_engine(node), &request);
 }

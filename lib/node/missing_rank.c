@@ -39,21 +39,21 @@ enum query { STATE, PUBLISHED };
 static const uint32_t answers_at[] = {
     [STATE] = SLU_STATE_ANSWER_AT, [PUBLISHED] = SLU_PUBLISHED_ANSWER_AT};
 
-/* peer->addr is the block of this rank there. Its state is in the block that it has for itself. */
+/* The place is the block of this rank there. Its state is in the block that it has for itself. */
 static uint64_t address_of(const struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    const struct slu_rank *peer = &node->peers[rank];
+    const struct slu_place *place = &node->places[rank];
 
     if (kind == PUBLISHED)
-        return peer->addr + SLU_PUBLISHED_AT;
-    return peer->addr + (uint64_t)rank * peer->block_bytes -
-           (uint64_t)node->rank * peer->block_bytes + SLU_STATE_AT;
+        return place->addr + SLU_PUBLISHED_AT;
+    return place->addr + (uint64_t)rank * place->block_bytes -
+           (uint64_t)node->rank * place->block_bytes + SLU_STATE_AT;
 }
 
 static uint64_t *answer_of(const struct sluice_node *node, uint32_t rank, enum query kind)
 {
     char *blocks = sluice_mr_addr(node->blocks);
-    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + answers_at[kind];
+    void *word = blocks + (size_t)rank * slu_block_bytes(node) + answers_at[kind];
 
     return word;
 }
@@ -79,7 +79,7 @@ static void query(struct sluice_node *node, uint32_t rank, enum query kind)
                                            .sge_count = 1,
                                            .remote = {.addr = address_of(node, rank, kind),
                                                       .length = WORD_BYTES,
-                                                      .rkey = node->peers[rank].rkey}};
+                                                      .rkey = node->places[rank].rkey}};
 
     __atomic_store_n(answer, NO_ANSWER, __ATOMIC_RELEASE);
     node->peers[rank].query_ids[kind] = slu_post_detached(slu_node_engine(node), &request);
@@ -101,7 +101,7 @@ static uint64_t read_answer(struct sluice_node *node, uint32_t rank, enum query 
 /* Discards the answer to an earlier query, unless that is still pending. */
 static void discard_answer(struct sluice_node *node, uint32_t rank, enum query kind)
 {
-    if (!is_pending(node, rank, kind))
+    if (node->peers[rank].query_ids[kind] != 0 && !is_pending(node, rank, kind))
         node->peers[rank].query_ids[kind] = 0;
 }
 

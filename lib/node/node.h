@@ -23,7 +23,7 @@
  *    56  in a node with a tree: how many chunks of the owner of the block the writer has taken,
  *        see flow.h
  *    64  two slots for the pieces of gathers, used alternately, see gather.c; in a node with a
- *        tree, whose gathers do not use the rest of them, the numbers of the last two chunks
+ *        tree the numbers of the last two chunks, 8 bytes each, and the block ends behind them
  *
  * A gather is an allgather or an alltoall. A lazy node of more than a few ranks has a tree, and
  * behind its blocks the windows of flow.h.
@@ -52,6 +52,7 @@ struct slu_connector;
 
 #define SLU_SLOTS_AT 64
 #define SLU_BLOCK_BYTES (SLU_SLOTS_AT + 2 * SLU_SLOT_BYTES)
+#define SLU_TREE_BLOCK_BYTES (SLU_SLOTS_AT + 2 * 8)
 #define SLU_COUNT_AT 0
 #define SLU_MARK_AT 8
 #define SLU_FAREWELL_AT 16
@@ -88,11 +89,15 @@ enum slu_abort_reason {
 
 _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes each");
 
-/* The state of each rank. */
-struct slu_rank {
-    uint64_t addr; /* of this rank's block there; 0: its endpoint was unusable */
+/* Where the block of this rank is at each rank. */
+struct slu_place {
+    uint64_t addr; /* 0: its endpoint was unusable */
     uint32_t rkey;
-    uint32_t block_bytes;  /* from one block there to the next */
+    uint32_t block_bytes; /* from one block there to the next */
+};
+
+/* The state of each rank. Zero, and not touched, if nothing was sent to it or expected from it. */
+struct slu_rank {
     uint16_t notified;     /* how often this rank notified it in this generation, modulo 2^16 */
     uint16_t expected;     /* how often this rank waited for it, likewise */
     bool seen;             /* it has notified this rank in this generation */
@@ -135,6 +140,7 @@ struct sluice_node {
     struct sluice_mr *words;
     struct sluice_mr *pieces; /* sources of alltoalls, two slots a rank; NULL before the first */
     struct sluice_mr *stages; /* sources of flows; NULL before the first gather along the tree */
+    struct slu_place *places;
     struct slu_rank *peers;
     struct slu_connector *connector; /* of a lazy node; NULL: all ranks were connected at first */
     uint8_t *cards;                  /* of all ranks of a lazy node, as they were sent; or NULL */
@@ -181,6 +187,11 @@ static inline uint32_t slu_group_rank(const struct slu_group *group, uint32_t po
     return group->ranks != NULL ? group->ranks[position] : position;
 }
 
+static inline uint32_t slu_block_bytes(const struct sluice_node *node)
+{
+    return node->by_tree ? SLU_TREE_BLOCK_BYTES : SLU_BLOCK_BYTES;
+}
+
 static inline struct slu_engine *slu_node_engine(const struct sluice_node *node)
 {
     return node->multichannel->base.engine;
@@ -193,7 +204,7 @@ static inline struct slu_engine *slu_node_engine(const struct sluice_node *node)
 static inline bool slu_node_connected(const struct sluice_node *node, uint32_t rank)
 {
     return slu_node_engine(node)->peers[rank].state == SLUICE_STATE_READY &&
-           node->peers[rank].addr != 0;
+           node->places[rank].addr != 0;
 }
 
 /*
@@ -342,7 +353,7 @@ static inline uint64_t slu_node_word_read(const struct sluice_node *node, uint32
                                           uint32_t at)
 {
     const char *blocks = sluice_mr_addr(node->blocks);
-    const void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
+    const void *word = blocks + (size_t)rank * slu_block_bytes(node) + at;
 
     return be64toh(sluice_load_acquire64(word));
 }
@@ -491,10 +502,16 @@ static inline uint32_t slu_slot_at(uint32_t round)
     return SLU_SLOTS_AT + round % 2 * SLU_SLOT_BYTES;
 }
 
+/* Returns where the number of a piece, or of a chunk, is in a block. */
+static inline uint32_t slu_number_at(const struct sluice_node *node, uint32_t number)
+{
+    return node->by_tree ? SLU_SLOTS_AT + number % 2 * 8 : slu_slot_at(number);
+}
+
 /* Returns where the windows of a node with a tree are, behind its blocks. */
 static inline size_t slu_windows_at(const struct sluice_node *node)
 {
-    return (size_t)node->ranks * SLU_BLOCK_BYTES;
+    return (size_t)node->ranks * slu_block_bytes(node);
 }
 
 #endif

@@ -49,14 +49,15 @@ static uint32_t next_number(const struct sluice_node *node, uint32_t rank)
 
 static bool has_piece(const struct sluice_node *node, uint32_t rank, uint32_t number)
 {
-    return slu_node_word_read(node, rank, slu_slot_at(number)) == slu_node_word(node, number);
+    return slu_node_word_read(node, rank, slu_number_at(node, number)) ==
+           slu_node_word(node, number);
 }
 
 static int poll_piece(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
     uint32_t number = next_number(node, rank);
-    uint64_t word = slu_node_word_read(node, rank, slu_slot_at(number));
+    uint64_t word = slu_node_word_read(node, rank, slu_number_at(node, number));
     bool known = slu_node_word_is_valid(node, word);
 
     if (word == slu_node_word(node, number))

@@ -107,15 +107,15 @@ void slu_node_make_endpoint(const struct sluice_node *node, const struct slu_eng
                             const struct sluice_remote_mr *blocks, uint32_t rank,
                             struct sluice_node_endpoint *wire)
 {
-    struct slu_node_endpoint endpoint = {.from = node->rank,
-                                         .to = rank,
-                                         .ranks = node->ranks,
-                                         .algorithm = node->algorithm,
-                                         .addr = blocks->addr + (uint64_t)rank * SLU_BLOCK_BYTES,
-                                         .rkey = blocks->rkey,
-                                         .block_bytes = SLU_BLOCK_BYTES,
-                                         .generation =
-                                             node->multichannel != NULL ? node->generation : 0};
+    struct slu_node_endpoint endpoint = {
+        .from = node->rank,
+        .to = rank,
+        .ranks = node->ranks,
+        .algorithm = node->algorithm,
+        .addr = blocks->addr + (uint64_t)rank * slu_block_bytes(node),
+        .rkey = blocks->rkey,
+        .block_bytes = slu_block_bytes(node),
+        .generation = node->multichannel != NULL ? node->generation : 0};
 
     slu_peer_endpoint(engine, &engine->peers[rank], &endpoint.connection);
     slu_node_endpoint_encode(&endpoint, wire);

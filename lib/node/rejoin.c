@@ -39,7 +39,8 @@ static void forget(struct sluice_node *node, uint32_t rank)
 {
     char *blocks = sluice_mr_addr(node->blocks);
 
-    memset(blocks + (size_t)rank * SLU_BLOCK_BYTES, 0, SLU_BLOCK_BYTES);
+    memset(blocks + (size_t)rank * slu_block_bytes(node), 0, slu_block_bytes(node));
+    node->places[rank] = (struct slu_place){0};
     node->peers[rank] = (struct slu_rank){0};
 }
 

@@ -61,6 +61,16 @@ TEST(gathers_of_lazy_nodes)
     }
 }
 
+/* Without inline writes and with room for only one request. */
+TEST(gathers_of_lazy_nodes_with_little_room)
+{
+    struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .max_inline = 1, .send_depth = 1, .receive_depth = 1};
+    struct sluice_node_attr attr = lazy;
+    attr.channel = &channel;
+    lazy_try(RANKS_MAX, &attr, give_all_lengths);
+}
+
 static uint32_t count_used(const struct ranks *ranks, uint32_t rank)
 {
     uint32_t used = 0;

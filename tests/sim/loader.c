@@ -23,7 +23,7 @@ struct word {
 struct sim_module {
     int fd;
     size_t bytes; /* of an image */
-    size_t variables, variable_bytes;
+    size_t variables, variable_bytes, given_bytes; /* the rest of them is zero */
     Elf64_Phdr segments[SEGMENTS];
     int segment_count;
     Elf64_Phdr tls;
@@ -67,6 +67,7 @@ static void read_segments(struct sim_module *module, const Elf64_Ehdr *header)
             sim_require(module->variables == 0, "the module has two segments of variables");
             module->variables = at->p_vaddr;
             module->variable_bytes = at->p_memsz;
+            module->given_bytes = at->p_filesz;
         }
     }
 }
@@ -228,8 +229,8 @@ static struct sim_image map_image(const struct sim_module *module)
         uint64_t value = word->value + (word->kind == OFFSET ? (uintptr_t)base : 0);
         memcpy(base + word->at, &value, sizeof value);
     }
-    image.pristine = sim_alloc(1, module->variable_bytes);
-    memcpy(image.pristine, base + module->variables, module->variable_bytes);
+    image.pristine = sim_alloc(1, module->given_bytes);
+    memcpy(image.pristine, base + module->variables, module->given_bytes);
     return image;
 }
 
@@ -240,7 +241,9 @@ void sim_image_make(const struct sim_module *module, struct sim_image *image)
         return;
     }
     *image = spares[--spare_count];
-    memcpy(image->base + module->variables, image->pristine, module->variable_bytes);
+    memcpy(image->base + module->variables, image->pristine, module->given_bytes);
+    memset(image->base + module->variables + module->given_bytes, 0,
+           module->variable_bytes - module->given_bytes);
 }
 
 void sim_image_construct(const struct sim_image *image)

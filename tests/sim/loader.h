@@ -15,7 +15,7 @@ struct sim_module;
 struct sim_image {
     const struct sim_module *module;
     char *base;
-    char *pristine; /* its variables before anything has run */
+    char *pristine; /* its variables before anything has run, without those of zeros */
 };
 
 /* Reads a file once. resolve() returns the address of a name, or NULL. */
