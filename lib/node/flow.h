@@ -54,8 +54,8 @@ static inline size_t slu_flow_next(const struct slu_flow *flow)
     return left < SLU_CHUNK_MOST ? left : SLU_CHUNK_MOST;
 }
 /*
- * Ends the last give, and returns 1 if the next chunk may be given, or has come and may be taken; 0 if not yet; or an
- * error.
+ * Ends the last give, and returns 1 if the next chunk may be given, or has come and may be taken;
+ * 0 if not yet; or an error.
  */
 int slu_flow_poll(struct slu_group *group, struct slu_flow *flow);
 /* Returns where the bytes of the next chunk are, behind its head. */

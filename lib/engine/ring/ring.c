@@ -71,6 +71,9 @@ void slu_rings_destroy(const struct slu_engine *engine, struct slu_ring *rings)
 {
     uint32_t entries = 0;
 
+    /* The rings of a peer that never was there are memory that is not touched. */
+    if (rings->memory == NULL)
+        return;
     for (uint32_t i = 0; i < SLU_RINGS; i++)
         entries += rings[i].size;
     slu_zeroed_free(rings->memory, 1, slu_entries_bytes(engine, entries));
