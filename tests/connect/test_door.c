@@ -273,6 +273,8 @@ TEST(invalid_proofs, .times = 2)
         struct sluice_endpoint claimed = victim.forged;
         struct greeting greeting = {&claimed, &victim.endpoint, {0}};
         uint8_t proof[PROOF_BYTES], byte;
+        /* A victim that follows proves itself with its challenge to the number that it awaits. */
+        bool early = _i == 1 && way != OF_OTHER_NUMBER;
         int fd = dial(&victim.endpoint);
         claimed.bytes[7] ^= way == OF_OTHER_NUMBER;
         claimed.bytes[76] ^= way == ONE_KEY;
@@ -281,16 +283,18 @@ TEST(invalid_proofs, .times = 2)
         say(fd, greeting.said, HELLO_BYTES);
         require(hear(fd, greeting.said + HELLO_BYTES, CHALLENGE_BYTES), "way %d: no challenge",
                 way);
+        require(!early || hear(fd, proof, sizeof(proof)), "way %d: no early proof", way);
         make_proof(&greeting, way == OF_OTHER_PART ? OF_ACCEPTOR : OF_DIALER, proof);
         proof[31] ^= way == WRONG_BIT;
         if (way == REPLAYED) { /* of a greeting that was never finished */
-            uint8_t again[CHALLENGE_BYTES];
+            uint8_t again[CHALLENGE_BYTES], theirs[PROOF_BYTES];
             close(fd);
             fd = dial(&victim.endpoint);
             say(fd, greeting.said, HELLO_BYTES);
             require(hear(fd, again, sizeof(again)), "no challenge");
             require(memcmp(again, greeting.said + HELLO_BYTES, sizeof(again)) != 0,
                     "the same challenge");
+            require(hear(fd, theirs, sizeof(theirs)) == early, "an early proof, or none");
         }
         say(fd, proof, sizeof(proof));
         require(!hear(fd, &byte, 1), "way %d: it is believed", way);
