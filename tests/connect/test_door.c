@@ -339,6 +339,43 @@ TEST(reflected_words, .times = 2)
 }
 
 /*
+ * A leader that has the victim's early proof may have chosen that connection, and hang up and refuse
+ * others: the victim does not take it for lost while its proof and its choice can be on the way.
+ */
+TEST(a_choice_that_comes_late)
+{
+    struct victim victim;
+    victim_open(&victim, 0xff);
+    await_hostile(&victim);
+    struct greeting ours = {&victim.forged, &victim.endpoint, {0}};
+    struct greeting its = {&victim.endpoint, &victim.forged, {0}};
+    uint8_t proof[PROOF_BYTES];
+    int fd = dial(&victim.endpoint);
+    make_hello(&ours);
+    say(fd, ours.said, HELLO_BYTES);
+    require(hear(fd, ours.said + HELLO_BYTES, CHALLENGE_BYTES), "no challenge");
+    require(hear(fd, proof, sizeof(proof)), "no early proof");
+    int other = accept(victim.listener, NULL, NULL);
+    require(hear(other, its.said, HELLO_BYTES), "no hello: %s", strerror(errno));
+    make_challenge(&its);
+    say(other, its.said + HELLO_BYTES, CHALLENGE_BYTES);
+    require(hear(other, proof, sizeof(proof)), "no proof");
+    close(other);
+    shutdown(victim.listener, SHUT_RDWR);
+    require_result(sluice_multichannel_peer_wait_connected(victim.star.hub, 0, SLUICE_MS(500)),
+                   -ETIMEDOUT);
+    make_proof(&ours, OF_DIALER, proof);
+    say(fd, proof, sizeof(proof));
+    make_proof(&ours, OF_CHOICE, proof);
+    say(fd, proof, sizeof(proof));
+    require_result(sluice_multichannel_peer_wait_connected(victim.star.hub, 0, SLUICE_MS(200)),
+                   -ETIMEDOUT);
+    require(recv(fd, proof, 1, MSG_DONTWAIT) != 0, "the choice is not believed");
+    close(fd);
+    end_waiting(&victim);
+}
+
+/*
  * A recorded hello of a queue pair that is not connected yet is answered each time. It delays
  * neither others that replay it nor the real peer.
  */
