@@ -84,5 +84,6 @@ void slu_agent_accept(struct sluice_agent *agent)
         agent->let_in = slu_door_count(&agent->door, NULL);
     } while (some && !agent->closed);
     slu_text_restore(&text);
+    slu_agent_watch_listener_again(agent);
     agent->accepting = false;
 }

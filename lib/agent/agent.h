@@ -39,6 +39,7 @@
 /* Opens the descriptors of a new agent. Returns 0, or -EMFILE or -ENOMEM. */
 int slu_agent_events_open(struct sluice_agent *agent);
 int slu_agent_watch_listener(struct sluice_agent *agent);
+void slu_agent_watch_listener_again(struct sluice_agent *agent); /* after each of its events */
 /* Adds the channels of a new peer to the epoll set. */
 int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *peer);
 void slu_agent_unwatch_peer(struct sluice_agent_peer *peer);

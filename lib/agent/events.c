@@ -266,18 +266,32 @@ static uint64_t name_of(const struct sluice_agent_peer *peer)
     return (uint64_t)peer->serial << 32 | peer->place;
 }
 
-static int watch(const struct sluice_agent *agent, int fd, uint64_t name)
+static int watch_events(const struct sluice_agent *agent, int fd, uint64_t name, uint32_t events)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+    struct epoll_event event = {.events = events, .data.u64 = name};
 
     if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
     return slu_fail(ENOMEM, "the agent cannot watch a descriptor: %s", strerrordesc_np(errno));
 }
 
+static int watch(const struct sluice_agent *agent, int fd, uint64_t name)
+{
+    return watch_events(agent, fd, name, EPOLLIN);
+}
+
+/* Once only: while a thread accepts, the others would be woken again and again. */
 int slu_agent_watch_listener(struct sluice_agent *agent)
 {
-    return watch(agent, sluice_listener_fd(agent->door.listener), EVENT_LISTENER);
+    return watch_events(agent, sluice_listener_fd(agent->door.listener), EVENT_LISTENER,
+                        EPOLLIN | EPOLLONESHOT);
+}
+
+void slu_agent_watch_listener_again(struct sluice_agent *agent)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = EVENT_LISTENER};
+
+    (void)epoll_ctl(agent->epoll, EPOLL_CTL_MOD, sluice_listener_fd(agent->door.listener), &event);
 }
 
 int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *peer)

@@ -9,7 +9,8 @@ test_programs += \
 	tests/test_agent_long \
 	tests/test_agent_messages \
 	tests/test_agent_owners \
-	tests/test_agent_regions
+	tests/test_agent_regions \
+	tests/test_agent_wakes
 
 agent_strangers = %D%/strangers.c %D%/strangers.h
 agent_support = %D%/agents.c %D%/agents.h
@@ -23,3 +24,4 @@ tests_test_agent_long_SOURCES = %D%/test_agent_long.c $(agent_support)
 tests_test_agent_messages_SOURCES = %D%/test_agent_messages.c $(agent_support)
 tests_test_agent_owners_SOURCES = %D%/test_agent_owners.c $(agent_strangers) $(agent_support)
 tests_test_agent_regions_SOURCES = %D%/test_agent_regions.c $(agent_support)
+tests_test_agent_wakes_SOURCES = %D%/test_agent_wakes.c $(agent_support)
