@@ -8,8 +8,8 @@
 
 #define ROUNDS 20
 /*
- * Waits for events of one connect and its end: up to 90 of both agents and their contexts. There were
- * over 1,300 when the listener woke all threads until the peer was in.
+ * Waits for events of one connect and its end: up to 90 of both agents and their contexts. There
+ * were over 1,300 when the listener woke all threads until the peer was in.
  */
 #define MOST_WAITS 400
 
