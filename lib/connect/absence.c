@@ -52,13 +52,6 @@ bool slu_meeting_is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next
     }
     note_time(&meeting->absent_since, absent && !unreached && !unsure, now);
     note_time(&meeting->away_since, !unsure, now);
-    /*
-     * A leader may have chosen the connection over which it got our proof early, and refuse others:
-     * on a network, its choice may still be on the way, behind a packet that was lost.
-     */
-    if (!meeting->near && meeting->proved_at != 0 &&
-        !has_passed(meeting->proved_at, ABSENT_TIME, now, next))
-        return false;
     if (refused && !unsure && (meeting->near || meeting->reached))
         return true;
     return has_passed(meeting->absent_since, ABSENT_TIME, now, next) ||

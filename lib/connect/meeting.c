@@ -221,7 +221,7 @@ static struct slu_guest *find_guest_place(struct slu_meeting *meeting)
     return first;
 }
 
-bool slu_meeting_prove_early(struct slu_meeting *meeting, const struct slu_pending_conn *conn,
+bool slu_meeting_prove_early(const struct slu_meeting *meeting, const struct slu_pending_conn *conn,
                              uint8_t proof[SLU_PROOF_BYTES])
 {
     struct slu_hello hello;
@@ -233,7 +233,6 @@ bool slu_meeting_prove_early(struct slu_meeting *meeting, const struct slu_pendi
         return false;
     slu_greeting_prove(conn->talk.bytes, SLU_PROOF_ACCEPTOR, &meeting->peer.side, &meeting->own,
                        proof);
-    meeting->proved_at = slu_now();
     return true;
 }
 
@@ -345,13 +344,16 @@ static bool has_reached(struct slu_meeting *meeting, struct slu_attempt *attempt
     return false;
 }
 
-/* Sends the hello and adds the socket to the set, or changes it there. */
+/*
+ * Sends the hello and adds the socket to the set, or changes it there. A near peer answers while
+ * its process is looked up; it gets no proof before that.
+ */
 static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt, int what)
 {
     struct slu_hello hello = {meeting->peer.number, meeting->number};
     int fd = attempt->talk.fd;
 
-    if (!has_reached(meeting, attempt))
+    if (!meeting->near && !has_reached(meeting, attempt))
         return;
     attempt->talk.got = attempt->talk.want = SLU_HELLO_BYTES;
     if (slu_hello_make(&hello, meeting->peer.side.key, attempt->talk.bytes) < 0 ||
@@ -361,6 +363,8 @@ static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt,
     }
     attempt->state = SLU_ATTEMPT_ASKING;
     attempt->talk.want += SLU_DENIAL_BYTES;
+    if (meeting->near && !has_reached(meeting, attempt))
+        return;
     if (watch(meeting, what, fd, EPOLLIN, (uint32_t)(attempt - meeting->attempts)) != 0)
         end_attempt(meeting, attempt, SLU_OUTCOME_UNSURE);
 }

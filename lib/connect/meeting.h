@@ -91,7 +91,6 @@ struct slu_meeting {
     bool starved;  /* a lack of descriptors was logged */
     struct slu_meeting_peer peer;
     int64_t absent_since, away_since; /* 0: it is not */
-    int64_t proved_at;                /* when our proof was last sent early, or 0 */
     uint32_t attempt_count;
     struct slu_attempt attempts[SLU_MEETING_ADDRESSES];
     struct slu_guest guests[SLU_MEETING_GUESTS];
@@ -120,7 +119,7 @@ enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t s
  * Makes the acceptor's proof for a connection whose hello is answered now, if it may go with the
  * answer: the peer is known, leads, and is at the other end. Sets conn->answered when it is sent.
  */
-bool slu_meeting_prove_early(struct slu_meeting *meeting, const struct slu_pending_conn *conn,
+bool slu_meeting_prove_early(const struct slu_meeting *meeting, const struct slu_pending_conn *conn,
                              uint8_t proof[SLU_PROOF_BYTES]);
 /* Takes a socket over which hello, challenge and the peer's proof have been exchanged. */
 enum slu_meeting_state slu_meeting_welcome(struct slu_meeting *meeting,

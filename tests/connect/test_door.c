@@ -273,8 +273,6 @@ TEST(invalid_proofs, .times = 2)
         struct sluice_endpoint claimed = victim.forged;
         struct greeting greeting = {&claimed, &victim.endpoint, {0}};
         uint8_t proof[PROOF_BYTES], byte;
-        /* A victim that follows proves itself with its challenge to the number that it awaits. */
-        bool early = _i == 1 && way != OF_OTHER_NUMBER;
         int fd = dial(&victim.endpoint);
         claimed.bytes[7] ^= way == OF_OTHER_NUMBER;
         claimed.bytes[76] ^= way == ONE_KEY;
@@ -283,18 +281,16 @@ TEST(invalid_proofs, .times = 2)
         say(fd, greeting.said, HELLO_BYTES);
         require(hear(fd, greeting.said + HELLO_BYTES, CHALLENGE_BYTES), "way %d: no challenge",
                 way);
-        require(!early || hear(fd, proof, sizeof(proof)), "way %d: no early proof", way);
         make_proof(&greeting, way == OF_OTHER_PART ? OF_ACCEPTOR : OF_DIALER, proof);
         proof[31] ^= way == WRONG_BIT;
         if (way == REPLAYED) { /* of a greeting that was never finished */
-            uint8_t again[CHALLENGE_BYTES], theirs[PROOF_BYTES];
+            uint8_t again[CHALLENGE_BYTES];
             close(fd);
             fd = dial(&victim.endpoint);
             say(fd, greeting.said, HELLO_BYTES);
             require(hear(fd, again, sizeof(again)), "no challenge");
             require(memcmp(again, greeting.said + HELLO_BYTES, sizeof(again)) != 0,
                     "the same challenge");
-            require(hear(fd, theirs, sizeof(theirs)) == early, "an early proof, or none");
         }
         say(fd, proof, sizeof(proof));
         require(!hear(fd, &byte, 1), "way %d: it is believed", way);
@@ -335,43 +331,6 @@ TEST(reflected_words, .times = 2)
         close(fd);
         expect_waiting(&victim);
     }
-    end_waiting(&victim);
-}
-
-/*
- * A leader that has the victim's early proof may have chosen that connection, and hang up and refuse
- * others: the victim does not take it for lost while its proof and its choice can be on the way.
- */
-TEST(a_choice_that_comes_late)
-{
-    struct victim victim;
-    victim_open(&victim, 0xff);
-    await_hostile(&victim);
-    struct greeting ours = {&victim.forged, &victim.endpoint, {0}};
-    struct greeting its = {&victim.endpoint, &victim.forged, {0}};
-    uint8_t proof[PROOF_BYTES];
-    int fd = dial(&victim.endpoint);
-    make_hello(&ours);
-    say(fd, ours.said, HELLO_BYTES);
-    require(hear(fd, ours.said + HELLO_BYTES, CHALLENGE_BYTES), "no challenge");
-    require(hear(fd, proof, sizeof(proof)), "no early proof");
-    int other = accept(victim.listener, NULL, NULL);
-    require(hear(other, its.said, HELLO_BYTES), "no hello: %s", strerror(errno));
-    make_challenge(&its);
-    say(other, its.said + HELLO_BYTES, CHALLENGE_BYTES);
-    require(hear(other, proof, sizeof(proof)), "no proof");
-    close(other);
-    shutdown(victim.listener, SHUT_RDWR);
-    require_result(sluice_multichannel_peer_wait_connected(victim.star.hub, 0, SLUICE_MS(500)),
-                   -ETIMEDOUT);
-    make_proof(&ours, OF_DIALER, proof);
-    say(fd, proof, sizeof(proof));
-    make_proof(&ours, OF_CHOICE, proof);
-    say(fd, proof, sizeof(proof));
-    require_result(sluice_multichannel_peer_wait_connected(victim.star.hub, 0, SLUICE_MS(200)),
-                   -ETIMEDOUT);
-    require(recv(fd, proof, 1, MSG_DONTWAIT) != 0, "the choice is not believed");
-    close(fd);
     end_waiting(&victim);
 }
 
