@@ -344,16 +344,13 @@ static bool has_reached(struct slu_meeting *meeting, struct slu_attempt *attempt
     return false;
 }
 
-/*
- * Sends the hello and adds the socket to the set, or changes it there. A near peer answers while
- * its process is looked up; it gets no proof before that.
- */
+/* Sends the hello and adds the socket to the set, or changes it there. */
 static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt, int what)
 {
     struct slu_hello hello = {meeting->peer.number, meeting->number};
     int fd = attempt->talk.fd;
 
-    if (!meeting->near && !has_reached(meeting, attempt))
+    if (!has_reached(meeting, attempt))
         return;
     attempt->talk.got = attempt->talk.want = SLU_HELLO_BYTES;
     if (slu_hello_make(&hello, meeting->peer.side.key, attempt->talk.bytes) < 0 ||
@@ -363,8 +360,6 @@ static void send_hello(struct slu_meeting *meeting, struct slu_attempt *attempt,
     }
     attempt->state = SLU_ATTEMPT_ASKING;
     attempt->talk.want += SLU_DENIAL_BYTES;
-    if (meeting->near && !has_reached(meeting, attempt))
-        return;
     if (watch(meeting, what, fd, EPOLLIN, (uint32_t)(attempt - meeting->attempts)) != 0)
         end_attempt(meeting, attempt, SLU_OUTCOME_UNSURE);
 }
