@@ -7,7 +7,7 @@
  *   challenge  magic, version; verdict (4), zero (4); challenge; proof
  *   denial     the first 16 bytes of a challenge, with another verdict
  *   proofs     of the dialer, then of the acceptor, then the dialer's choice of this connection;
- *              an acceptor that follows and knows its peer sends its proof behind the challenge
+ *              an acceptor that follows, near its peer, sends its proof behind the challenge
  *
  * The proofs in hello and challenge use the key of the target, which the acceptor has before it
  * knows who will come. A dialer that lacks the key gets only a denial, which is the same whether

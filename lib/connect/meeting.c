@@ -226,7 +226,7 @@ bool slu_meeting_prove_early(const struct slu_meeting *meeting, const struct slu
 {
     struct slu_hello hello;
 
-    if (!meeting->known || meeting->leads)
+    if (!meeting->known || meeting->leads || !meeting->near)
         return false;
     slu_hello_read(conn->talk.bytes, &hello);
     if (hello.own != meeting->peer.number || !is_in_place(meeting, conn->talk.fd, conn->is_unix))

@@ -3,8 +3,9 @@
  * Lets two sides that know each other's endpoint end up with exactly one connection. One of them
  * leads and dials at once; the other one dials FOLLOW_TIME later, in case the first cannot dial it.
  * The leading side takes the first connection over which both sides have proven themselves, and
- * closes all others. greeting.h describes the messages. If the side that follows knows its peer
- * when the hello comes, they are three: hello; challenge and proof; proof and choice.
+ * closes all others. greeting.h describes the messages. If the sides are near, and
+ * the one that follows knows its peer when the hello comes, they are three: hello; challenge and
+ * proof; proof and choice.
  *
  * Near processes connect only over a Unix socket, and each checks what the kernel says about the
  * other. A peer of another network is never accepted at an address of this one. If the network of
@@ -117,7 +118,9 @@ enum slu_meeting_state slu_meeting_tick(struct slu_meeting *meeting, int64_t now
 enum slu_meeting_state slu_meeting_event(struct slu_meeting *meeting, uint32_t slot, int *fd);
 /*
  * Makes the acceptor's proof for a connection whose hello is answered now, if it may go with the
- * answer: the peer is known, leads, and is at the other end. Sets conn->answered when it is sent.
+ * answer: the peer is known, near, leads, and is at the other end. The peer may then choose this
+ * connection before its proof has come, so the connection must not be evicted meanwhile: others
+ * over a network may be so slow that it is. The caller sets conn->answered.
  */
 bool slu_meeting_prove_early(const struct slu_meeting *meeting, const struct slu_pending_conn *conn,
                              uint8_t proof[SLU_PROOF_BYTES]);

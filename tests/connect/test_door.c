@@ -277,8 +277,8 @@ static bool is_dropped(int fd)
 }
 
 /*
- * Neither a proof that was valid once nor one that is almost right is accepted. A victim that does
- * not lead sends its own proof with its challenge.
+ * Neither a proof that was valid once nor one that is almost right is accepted. A near victim
+ * that does not lead sends its own proof with its challenge.
  */
 TEST(invalid_proofs, .times = 2)
 {

@@ -321,12 +321,12 @@ static enum slu_received answer(const struct slu_acceptor *acceptor, struct slu_
         return deny(talk);
     if (slu_answer_make(talk->bytes, qp->nonce) < 0)
         return SLU_RECEIVED_DROP;
-    conn->answered = qp->meeting != NULL &&
+    conn->known = is_rare(acceptor, conn);
+    conn->answered = conn->known && qp->meeting != NULL &&
                      slu_meeting_prove_early(qp->meeting, conn, answered + SLU_ANSWER_BYTES);
     if (!slu_talk_say(talk, answered, SLU_ANSWER_BYTES + (conn->answered ? SLU_PROOF_BYTES : 0)))
         return SLU_RECEIVED_DROP;
     conn->spoke = true;
-    conn->known = is_rare(acceptor, conn);
     talk->got = SLU_HELLO_BYTES + SLU_ANSWER_BYTES;
     talk->want = talk->got + SLU_PROOF_BYTES;
     return SLU_RECEIVED_MORE;
