@@ -63,12 +63,20 @@ static inline void note_published(struct soft_tcp *tcp)
         slu_soft_shm_prepare(&tcp->shm->writer);
 }
 
+/* Returns whether the peer has a receive for the next message, reading its words if needed. */
+static inline bool has_receive(struct soft_tcp *tcp)
+{
+    return (int32_t)(tcp->consumed - tcp->credits) < 0 ||
+           (!slu_soft_shm_has_said_nothing(&tcp->shm->writer) && slu_soft_shm_take_words(tcp) &&
+            (int32_t)(tcp->consumed - tcp->credits) < 0);
+}
+
 /*
  * Returns whether a request can be written to the ring as it is posted: nothing waits before it, it
- * is a small message of one element, and there are credit and room that need no look at the peer's
- * words. Its bytes are not split by the end of the ring.
+ * is a small message of one element, and there are credit and room. Its bytes are not split by the
+ * end of the ring.
  */
-static inline bool is_swift(const struct soft_tcp *tcp, const struct slu_send_wr *wr)
+static inline bool is_swift(struct soft_tcp *tcp, const struct slu_send_wr *wr)
 {
     const struct soft_qp *qp = tcp->qp;
     const struct shm_writer *writer = &tcp->shm->writer;
@@ -79,7 +87,7 @@ static inline bool is_swift(const struct soft_tcp *tcp, const struct slu_send_wr
         return false;
     slots = slu_soft_shm_slots_for(HEADER_MOST + wr->sges[0].length);
     return qp->sent == qp->sends.posted && qp->sends.posted - qp->sends.done < qp->sends.depth &&
-           tcp->hot.link != NULL && is_clear(tcp) && (int32_t)(tcp->consumed - tcp->credits) < 0 &&
+           tcp->hot.link != NULL && has_receive(tcp) && is_clear(tcp) &&
            (int)slots <= slu_soft_shm_free_slots(writer) && writer->index + slots <= SHM_SLOTS &&
            !slu_soft_has_guarded(qp);
 }
