@@ -412,7 +412,7 @@ int run_buffer(void)
     for (; well && names.steps < most; names.steps++) {
         well = all_well(steps[sim_number("step", agreed(sizeof steps / sizeof *steps))](&names));
     }
-    if (well && agreed(4) == 0) {
+    if (well && agreed(8) == 0) {
         hang(&names);
     }
     end_buffer(&names);
