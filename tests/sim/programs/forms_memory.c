@@ -117,7 +117,7 @@ bool form_touch(void)
     return do_atomics(&ends[SENT]);
 }
 
-/* Sends two messages, some time apart, and then reads memory of a rank that has left the library. */
+/* Sends two messages, some time apart, and reads memory of a rank that has left the library. */
 static bool send_and_read(const struct end *end)
 {
     struct sluice_sge out = form_sge(OUT, 1), read = form_sge(IN + 64, 8);
