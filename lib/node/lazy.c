@@ -90,16 +90,15 @@ static int check_cards(uint32_t ranks, const uint8_t *cards)
     return error;
 }
 
-static void take_cards(struct sluice_node *node, uint32_t ranks, const uint8_t *cards)
+/* No job reads the cards of a connector before it is open. */
+static void take_cards(struct sluice_node *node)
 {
     struct slu_node_endpoint endpoint;
 
     slu_engine_enter(slu_node_engine(node));
-    for (uint32_t i = 0; i < ranks; i++) {
-        const uint8_t *card = cards + (size_t)i * SLU_CARD_BYTES;
-
-        slu_cards_read(node, i, card, &endpoint);
-        slu_cards_put(node, i, card, &endpoint);
+    for (uint32_t i = 0; i < node->ranks; i++) {
+        slu_cards_read(node, i, node->cards + (size_t)i * SLU_CARD_BYTES, &endpoint);
+        slu_node_set_endpoint(node, i, &endpoint);
     }
     slu_cards_open(node);
     slu_engine_leave(slu_node_engine(node));
@@ -112,7 +111,10 @@ static void take_cards(struct sluice_node *node, uint32_t ranks, const uint8_t *
 static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *node, int error,
                           int64_t until)
 {
-    uint8_t own[SLU_CARD_BYTES], *cards = calloc(exchange->ranks, SLU_CARD_BYTES);
+    uint8_t own[SLU_CARD_BYTES];
+    uint8_t *made =
+        node == NULL || node->cards == NULL ? calloc(exchange->ranks, sizeof own) : NULL;
+    uint8_t *cards = made != NULL || node == NULL ? made : node->cards;
     struct slu_text text;
     int result;
 
@@ -132,8 +134,8 @@ static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *
     if (result == 0 && error == 0)
         result = check_cards(exchange->ranks, cards);
     if (result == 0 && error == 0)
-        take_cards(node, exchange->ranks, cards);
-    free(cards);
+        take_cards(node);
+    free(made);
     return slu_agree_choose(error, &text, result);
 }
 

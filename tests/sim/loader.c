@@ -175,22 +175,31 @@ struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char
     return module;
 }
 
-static void map_segment(const struct sim_module *module, char *base, const Elf64_Phdr *at)
+/*
+ * A kernel allows a process so many mappings, and a run of thousands of ranks has as many images: so
+ * what is only read is one of them, and all variables another.
+ */
+static void map_variables(const struct sim_module *module, char *base, const Elf64_Phdr *at)
 {
     uint64_t from = at->p_vaddr & ~(uint64_t)(PAGE - 1);
-    uint64_t in_page = at->p_vaddr - from;
-    int protection = PROT_READ | ((at->p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
-                     ((at->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
-    void *map = mmap(base + from, at->p_filesz + in_page, protection, MAP_PRIVATE | MAP_FIXED,
-                     module->fd, (off_t)(at->p_offset - in_page));
-    sim_require(map != MAP_FAILED, "an image cannot be mapped");
-    if ((at->p_flags & PF_W) != 0) {
-        uint64_t end = at->p_vaddr + at->p_filesz, page = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-        memset(base + end, 0, page - end);
-        if (at->p_vaddr + at->p_memsz > page) {
-            map = mmap(base + page, at->p_vaddr + at->p_memsz - page, protection,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-            sim_require(map != MAP_FAILED, "an image cannot be mapped");
+    void *map = mmap(base + from, at->p_vaddr + at->p_memsz - from, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    sim_require(map != MAP_FAILED, "an image cannot be mapped: %m");
+    memcpy(base + at->p_vaddr, module->file + at->p_offset, at->p_filesz);
+}
+
+static void map_segments(const struct sim_module *module, char *base)
+{
+    size_t bytes = module->variables & ~(uint64_t)(PAGE - 1);
+    void *map = mmap(base, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, module->fd, 0);
+    sim_require(map != MAP_FAILED, "an image cannot be mapped: %m");
+    for (int i = 0; i < module->segment_count; i++) {
+        const Elf64_Phdr *at = &module->segments[i];
+        if ((at->p_flags & PF_W) != 0) {
+            map_variables(module, base, at);
+        } else {
+            sim_require(at->p_offset == at->p_vaddr && at->p_vaddr < bytes,
+                        "the module is not in the order of its file");
         }
     }
 }
@@ -220,9 +229,7 @@ static struct sim_image map_image(const struct sim_module *module)
     }
     sim_require(image_count < IMAGES, "too many images");
     base = images + image_count++ * module->bytes;
-    for (int i = 0; i < module->segment_count; i++) {
-        map_segment(module, base, &module->segments[i]);
-    }
+    map_segments(module, base);
     image.base = base;
     for (size_t i = 0; i < module->word_count; i++) {
         const struct word *word = &module->words[i];

@@ -9,7 +9,8 @@
 #include "random.h"
 #include "report.h"
 
-enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096, STACKS = 1 << 16 };
+/* Further stacks have no guard, since each guard costs two of the mappings that a process may have. */
+enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096, STACKS = 1 << 16, GUARDED = 1 << 11 };
 
 /* Hosts have been up for a while. */
 #define FIRST_MOMENT INT64_C(100000000000)
@@ -213,6 +214,7 @@ void sim_stacks_begin(void)
 
 static char *make_stack(void)
 {
+    size_t guard = stack_count < GUARDED ? GUARD_BYTES : 0;
     char *stack;
     if (spare_count > 0) {
         return spare_stacks[--spare_count];
@@ -222,7 +224,7 @@ static char *make_stack(void)
     if (stack_count > mapped_count) {
         mapped_count = stack_count;
         sim_require(
-            mprotect(stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES, PROT_READ | PROT_WRITE) == 0,
+            mprotect(stack + guard, STACK_BYTES - guard, PROT_READ | PROT_WRITE) == 0,
             "no memory for a stack: %m");
     }
     return stack;
