@@ -212,56 +212,79 @@ void d5_dies(void)
 
 /* Threads */
 
-static void *converse(void *argument)
+static void connect_two(struct sluice_channel *channels[2])
 {
-    struct sluice_channel *const *channels = argument;
-    struct sluice_mr *mr = sluice_mr_alloc(scene.pd, 4096, SLUICE_ACCESS_LOCAL_WRITE);
-    struct sluice_sge sges[2];
-    struct sluice_handle handle;
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_endpoint endpoints[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        prepared[i] = sluice_channel_prepare(scene.pd, NULL);
+        must(prepared[i] != NULL &&
+                 sluice_prepared_channel_endpoint(prepared[i], &endpoints[i]) == 0,
+             "prepare: %s", sluice_last_error());
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        must(channels[i] != NULL, "handshake: %s", sluice_last_error());
+    }
+}
+
+static void converse(struct sluice_channel *const channels[2])
+{
+    enum { REGIONS = 4 };
+    struct sluice_mr *mrs[REGIONS];
     struct sluice_completion completion;
-    must(mr != NULL && sluice_mr_sge(mr, 0, 64, &sges[0]) == 0 &&
-             sluice_mr_sge(mr, 64, 64, &sges[1]) == 0,
-         "memory: %s", sluice_last_error());
-    for (uint32_t i = 0; i < 50; i++) {
-        ((uint8_t *)sluice_mr_addr(mr))[0] = (uint8_t)i;
+    struct sluice_remote_mr remote;
+    struct sluice_handle handle;
+    struct sluice_sge sges[2];
+    for (uint32_t i = 0; i < REGIONS; i++) {
+        mrs[i] =
+            sluice_mr_alloc(scene.pd, 4096, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE);
+        must(mrs[i] != NULL, "memory: %s", sluice_last_error());
+    }
+    for (uint32_t i = 0; i < 3 * REGIONS; i++) {
+        struct sluice_mr *to = mrs[(i + 1) % REGIONS];
+        uint8_t *from = sluice_mr_addr(mrs[i % REGIONS]), *at = sluice_mr_addr(to);
+        must(sluice_mr_sge(mrs[i % REGIONS], 0, 64, &sges[0]) == 0 &&
+                 sluice_mr_sge(to, 64, 64, &sges[1]) == 0 && sluice_mr_remote(to, &remote) == 0,
+             "element: %s", sluice_last_error());
+        from[0] = (uint8_t)(i + 1);
         must(sluice_channel_receive_unpolled(channels[1], &sges[1], 1, PATIENCE, &handle) == 0 &&
                  sluice_channel_send(channels[0], &sges[0], 1, PATIENCE) == 0 &&
                  sluice_channel_wait(channels[1], &handle, PATIENCE, &completion) == 0 &&
-                 completion.error == 0 && ((uint8_t *)sluice_mr_addr(mr))[64] == (uint8_t)i,
+                 completion.error == 0 && at[64] == from[0] &&
+                 sluice_channel_write(channels[0], &sges[0], 1, &remote, PATIENCE) == 0 &&
+                 at[0] == from[0],
              "message %u of a thread: %s", i, sluice_last_error());
     }
-    must(sluice_mr_deregister(mr) == 0, "deregister: %s", sluice_last_error());
+    for (uint32_t i = 0; i < REGIONS; i++) {
+        must(sluice_mr_deregister(mrs[i]) == 0, "deregister: %s", sluice_last_error());
+    }
+}
+
+static void *live(void *argument)
+{
+    (void)argument;
+    for (uint32_t i = 0; i < 5; i++) {
+        struct sluice_channel *channels[2];
+        connect_two(channels);
+        converse(channels);
+        sluice_channel_close(channels[0]);
+        sluice_channel_close(channels[1]);
+    }
     return NULL;
 }
 
-/* Four threads share a context, with two channels each. */
+/* Four threads share a context, and each makes, uses and closes channels and regions of its own. */
 void e4_threads(void)
 {
     enum { THREADS = 4 };
-    struct sluice_channel *channels[THREADS][2];
     pthread_t threads[THREADS];
     scene_begin();
     for (uint32_t i = 0; i < THREADS; i++) {
-        struct sluice_prepared_channel *prepared[2];
-        struct sluice_endpoint endpoints[2];
-        for (uint32_t j = 0; j < 2; j++) {
-            prepared[j] = sluice_channel_prepare(scene.pd, NULL);
-            must(prepared[j] != NULL &&
-                     sluice_prepared_channel_endpoint(prepared[j], &endpoints[j]) == 0,
-                 "prepare: %s", sluice_last_error());
-        }
-        for (uint32_t j = 0; j < 2; j++) {
-            channels[i][j] = sluice_prepared_channel_handshake(prepared[j], &endpoints[!j]);
-            must(channels[i][j] != NULL, "handshake: %s", sluice_last_error());
-        }
-    }
-    for (uint32_t i = 0; i < THREADS; i++) {
-        must(pthread_create(&threads[i], NULL, converse, channels[i]) == 0, "thread");
+        must(pthread_create(&threads[i], NULL, live, NULL) == 0, "thread");
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         must(pthread_join(threads[i], NULL) == 0, "join");
-        sluice_channel_close(channels[i][0]);
-        sluice_channel_close(channels[i][1]);
     }
     scene_end();
 }
