@@ -130,21 +130,6 @@ void slu_agent_unstage(struct sluice_agent_peer *peer, struct sluice_mr *mr);
 /* Releases the memory that is kept. With the lock, once the peer is over. */
 void slu_agent_end_staging(struct sluice_agent_peer *peer);
 
-/* Returns whether regions of peers may be parts of pooled memory: a part costs next to nothing. */
-bool slu_agent_pools(const struct sluice_agent *agent);
-/* Allocates memory of whole pages, and registers a part of it; NULL and errno. Without the lock. */
-struct sluice_mr *slu_agent_make_pooled(struct sluice_pd *pd, uint64_t pages, uint64_t length,
-                                        uint32_t access, struct sluice_mr **memory);
-/* Registers a part of memory of the pool for the peer; NULL: there is none of that size. */
-struct sluice_mr *slu_agent_take_pooled(struct sluice_agent_peer *peer, uint64_t pages,
-                                        uint64_t length, uint32_t access,
-                                        struct sluice_mr **memory);
-/* Ends the registration of a part, and keeps its memory, or frees it. */
-void slu_agent_put_pooled(struct sluice_agent_peer *peer, struct sluice_mr *mr,
-                          struct sluice_mr *memory);
-/* Frees memory of the pool until pages can be allocated within the quota; UINT64_MAX: all. */
-void slu_agent_shrink_pool(struct sluice_agent_peer *peer, uint64_t pages);
-
 /* control.c */
 int slu_agent_control_open(struct sluice_agent_peer *peer);
 void slu_agent_control_close(struct sluice_agent_peer *peer);

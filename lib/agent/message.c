@@ -294,7 +294,7 @@ int slu_agent_message_read(const uint8_t *bytes, size_t count, uint32_t most,
     struct reader reader = {.at = bytes, .end = bytes + count};
     const struct form *form;
 
-    /* The long fields are last, and of rare types. */
+    /* The long fields are last, and only some types have them. */
     memset(message, 0, offsetof(struct slu_agent_message, words) + 1);
     read_head(&reader, message);
     if (reader.wrong || message->length != (size_t)(reader.end - reader.at))

@@ -74,7 +74,7 @@ struct slu_agent_hello {
     int64_t max_lease;
 };
 
-/* A message; fields that its type does not have are 0, but for the last two. */
+/* A message; fields that its type does not have are 0, but for the endpoint. */
 struct slu_agent_message {
     uint32_t type;
     uint32_t length; /* of the body */
@@ -84,18 +84,17 @@ struct slu_agent_message {
     uint32_t taken;
     uint32_t received;
     uint64_t received_bytes;
-    uint32_t generation;             /* hello, reset, ready */
-    struct sluice_remote_mr remote;  /* allocated, hand, announce; reset: the failed target */
-    uint64_t region;                 /* id */
-    uint64_t bytes;                  /* alloc */
-    int64_t lease;                   /* alloc, allocated, hand, renew, renewed */
-    uint32_t access;                 /* likewise */
-    uint32_t code;                   /* done */
+    uint32_t generation;            /* hello, reset, ready */
+    struct sluice_remote_mr remote; /* allocated, hand, announce; reset: the failed target */
+    uint64_t region;                /* id */
+    uint64_t bytes;                 /* alloc */
+    int64_t lease;                  /* alloc, allocated, hand, renew, renewed */
+    uint32_t access;                /* likewise */
+    uint32_t code;                  /* done */
+    struct slu_agent_hello hello;
     const uint8_t *body;             /* in the bytes that were read; all there is of a TEXT */
     char words[SLU_AGENT_WORDS + 1]; /* done: printable; else empty */
-    /* These two are not set if the type does not have them. */
-    struct slu_agent_hello hello;
-    struct sluice_endpoint endpoint; /* hello, reset */
+    struct sluice_endpoint endpoint; /* hello, reset; else not set */
 };
 
 /*

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "memory/mr.h"
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -83,19 +84,15 @@ static void remove_region(struct sluice_agent_peer *peer, struct slu_agent_regio
     peer->agent->info.regions--;
 }
 
-static void end_mr(struct sluice_agent_peer *peer, struct sluice_mr *mr, struct sluice_mr *memory)
-{
-    if (memory != NULL)
-        slu_agent_put_pooled(peer, mr, memory);
-    else
-        (void)sluice_mr_release(mr, NULL, NULL);
-}
-
+/* No request of this side names the key of memory that was allocated for a peer. */
 static void end_memory(struct sluice_agent_peer *peer, const struct slu_agent_region *region)
 {
     if (region->pages > 0)
         slu_agent_give_quota(peer, region->pages);
-    end_mr(peer, region->mr, region->memory);
+    if (region->allocated)
+        slu_mr_end(region->mr);
+    else
+        (void)sluice_mr_release(region->mr, NULL, NULL);
 }
 
 static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
@@ -152,14 +149,13 @@ void slu_agent_end_regions(struct sluice_agent_peer *peer)
             continue;
         TAILQ_REMOVE(&peer->jobs, job, links);
         if (job->mr != NULL)
-            end_mr(peer, job->mr, job->memory);
+            (void)sluice_mr_release(job->mr, NULL, NULL);
         if (job->from != NULL)
             free_region(peer, job->from);
         else
             slu_agent_give_quota(peer, job->pages);
         free(job);
     }
-    slu_agent_shrink_pool(peer, UINT64_MAX);
 }
 
 void slu_agent_expire(struct sluice_agent_peer *peer)
@@ -253,10 +249,7 @@ static void do_job(struct sluice_pd *pd, struct slu_agent_job *job)
     uint32_t access =
         from != NULL ? SLUICE_ACCESS_LOCAL_WRITE : slu_agent_registered_access(job->access);
 
-    if (job->pools)
-        job->mr = slu_agent_make_pooled(pd, job->pages, length, access, &job->memory);
-    else
-        job->mr = sluice_mr_alloc(pd, length, access);
+    job->mr = sluice_mr_alloc(pd, length, access);
     job->error = job->mr == NULL ? -errno : 0;
     if (job->mr != NULL && from != NULL)
         memcpy(sluice_mr_addr(job->mr), sluice_mr_addr(from->mr), length);
@@ -282,13 +275,12 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
 
     if (region == NULL) {
         job->error = -ENOMEM;
-        end_mr(peer, job->mr, job->memory);
+        (void)sluice_mr_release(job->mr, NULL, NULL);
         answer_failed(peer, job);
         return;
     }
     sluice_mr_remote(job->mr, &region->remote);
     region->mr = job->mr;
-    region->memory = job->memory;
     region->allocated = true;
     region->pages = job->pages;
     region->access = job->access;
@@ -298,24 +290,6 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
     message.remote = region->remote;
     message.region = region->id;
     slu_agent_control_send(peer, &message, NULL);
-}
-
-/* Grants memory of the pool, if there is some of that size. */
-static bool grant_at_once(struct sluice_agent_peer *peer, const struct slu_agent_message *message,
-                          uint64_t pages)
-{
-    struct slu_agent_job job = {.id = message->id,
-                                .pages = pages,
-                                .access = message->access,
-                                .lease = allow_lease(&peer->agent->attr, message->lease)};
-
-    job.mr = slu_agent_take_pooled(peer, pages, message->bytes,
-                                   slu_agent_registered_access(message->access), &job.memory);
-    if (job.mr == NULL)
-        return false;
-    slu_agent_take_quota(peer, pages);
-    grant(peer, &job);
-    return true;
 }
 
 void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
@@ -341,15 +315,11 @@ void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_age
         deny(peer, message->id, SLU_AGENT_QUOTA, words);
         return;
     }
-    if (grant_at_once(peer, message, pages))
-        return;
     job = add_job(peer, message);
     if (job == NULL)
         return;
-    slu_agent_shrink_pool(peer, pages);
     job->bytes = message->bytes;
     job->pages = pages;
-    job->pools = pages <= SLU_AGENT_POOLED_BYTES && slu_agent_pools(peer->agent);
     job->access = message->access;
     job->lease = allow_lease(attr, message->lease);
     slu_agent_take_quota(peer, pages);

@@ -29,9 +29,6 @@ struct slu_engine;
    reuse: up to this many regions, each of up to this many bytes. No peer has a key to it. */
 #define SLU_AGENT_SPARES 4
 #define SLU_AGENT_SPARE_BYTES (UINT64_C(4) << 20)
-/* Ended regions of up to this many bytes are kept, zeroed, for requests of the same peer. */
-#define SLU_AGENT_POOLED 4
-#define SLU_AGENT_POOLED_BYTES (UINT64_C(64) << 10)
 /* The owner revokes a region this long after its lease ended. */
 #define SLU_AGENT_GRACE SLUICE_S(1)
 /* Ended regions that are remembered, so that the log can report late use. */
@@ -69,10 +66,9 @@ struct slu_agent_wait {
 struct slu_agent_region {
     LIST_ENTRY(slu_agent_region) links;
     uint64_t id;
-    struct sluice_mr *mr;     /* registered for this peer alone */
-    struct sluice_mr *memory; /* which mr is a part of, from the pool of the peer; or NULL */
-    bool allocated;           /* for the peer; otherwise it is memory of the program */
-    uint64_t pages;           /* bytes that count against the quota; 0 for memory of the program */
+    struct sluice_mr *mr; /* registered for this peer alone */
+    bool allocated;       /* for the peer; otherwise it is memory of the program */
+    uint64_t pages;       /* bytes that count against the quota; 0 for memory of the program */
     struct sluice_remote_mr remote;
     uint32_t access;
     int64_t expires; /* on our clock; SLUICE_FOREVER: never */
@@ -94,17 +90,9 @@ struct slu_agent_job {
     uint32_t access;
     int64_t lease;
     struct slu_agent_region *from; /* to be copied; NULL: allocate */
-    bool pools;                    /* the memory is for the pool once the region ends */
     bool begun, done;
     int error;
-    struct sluice_mr *mr;     /* the result */
-    struct sluice_mr *memory; /* likewise, as in a region */
-};
-
-/* Zeroed memory of a peer, to which it has no key. */
-struct slu_agent_pooled {
-    struct sluice_mr *memory;
-    uint32_t access;
+    struct sluice_mr *mr; /* the result */
 };
 
 /* A region that was sent back and waits for the program. */
@@ -272,9 +260,6 @@ struct sluice_agent_peer {
     uint32_t region_count;
     uint64_t region_bytes; /* allocated, being allocated, or returned but not received */
     uint32_t allocated_count;
-    struct slu_agent_pooled pool[SLU_AGENT_POOLED]; /* the oldest first */
-    uint32_t pool_count;
-    uint64_t pool_bytes; /* with region_bytes at most the quota */
     uint64_t last_region;
     struct slu_agent_past past[SLU_AGENT_PAST];
     uint32_t past_count;
