@@ -67,7 +67,7 @@ case ${SLUICE_TEST_PRETEND:-} in
   *)
     on_rxe="$moving $others access agent_hostile agent_keys agent_long arguments barriers_blame
       barriers_broken barriers_mixed classes contention counters deadlines elements endpoints errors
-      event_loop fault_close fault_depth fault_fork fault_signals fault_unpolled forms histograms
+      event_loop fault_close fault_depth fault_fork fault_signals forms histograms
       inline mappings members node_alone node_connect order partly path peers reset scope
       scope_block scope_posts semantics submit unpolled waiting words"
     ;;
@@ -92,7 +92,7 @@ fi
 # Under a sanitizer one device will do, and the programs that have one of their own.
 [ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data deadlines elements endpoints \
-  errors event_loop fault_close fault_depth fault_unpolled forms histograms inline members node order \
+  errors event_loop fault_close fault_depth forms histograms inline members node order \
   messages partly pool scope \
   scope_block scope_posts semantics submit threads unpolled waiting words; do
   later "$program" InfiniBand tidy infiniband purge events hurry=8 max_cqe=202

@@ -12,7 +12,6 @@ test_programs += \
 	tests/test_fault_page \
 	tests/test_fault_signals \
 	tests/test_fault_stop \
-	tests/test_fault_unpolled \
 	tests/test_hosts \
 	tests/test_hosts_steps \
 	tests/test_keepalive \
@@ -28,7 +27,6 @@ tests_test_fault_kill_SOURCES = %D%/test_fault_kill.c
 tests_test_fault_page_SOURCES = %D%/test_fault_page.c
 tests_test_fault_signals_SOURCES = %D%/test_fault_signals.c
 tests_test_fault_stop_SOURCES = %D%/test_fault_stop.c
-tests_test_fault_unpolled_SOURCES = %D%/test_fault_unpolled.c
 tests_test_hosts_SOURCES = %D%/test_hosts.c
 tests_test_hosts_steps_SOURCES = %D%/test_hosts_steps.c
 tests_test_keepalive_SOURCES = %D%/test_keepalive.c

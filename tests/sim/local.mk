@@ -82,6 +82,7 @@ endif
 	%D%/programs/scene_jobs.c \
 	%D%/programs/scene_ranks.c \
 	%D%/programs/scene_requests.c \
+	%D%/programs/scene_results.c \
 	%D%/programs/store.c \
 	%D%/programs/styles.c \
 	%D%/programs/traffic.c \

@@ -76,8 +76,9 @@ void sim_forget(void);
 void sim_slow(void *memory, size_t bytes, int64_t lasts);
 /* How often the process of this rank was started again. */
 uint32_t sim_generation(void);
-/* Returns how many ranges of memory this process has mapped. */
+/* Returns how many ranges of memory this process has mapped, and the bytes of its heap. */
 uint32_t sim_mapped(void);
+uint64_t sim_allocated(void);
 /* The name of the scenario, or NULL. */
 const char *sim_scenario(void);
 /* Sleeps for some ns. */

@@ -76,6 +76,11 @@ uint32_t sim_mapped(void)
     return (uint32_t)sim_task->process->map_count;
 }
 
+uint64_t sim_allocated(void)
+{
+    return sim_task->process->bytes;
+}
+
 const char *sim_scenario(void)
 {
     return world.scenario;

@@ -10,7 +10,6 @@
  *   test_fault_close     both sides close, reset or shut down at once
  *   test_fault_signals   a SIGALRM every millisecond, without SA_RESTART, in every call
  *   test_fault_depth     one request more than a queue is deep
- *   test_fault_unpolled  completions that are never polled
  *   test_fault_fork      fork with requests in flight
  *
  * Faults of a device (its ports, its events, its refusals) are in test_verbs* and, on a

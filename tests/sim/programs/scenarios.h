@@ -41,7 +41,6 @@ void b7_withdrawn(void);
 void b8_lengths(void);
 void b9_local_memory(void);
 void c1_floods(void);
-void c2_never_polled(void);
 void c3_no_receive(void);
 void c5_posted_too_late(void);
 void c6_part_of_a_list(void);
@@ -49,6 +48,9 @@ void c8_no_room(void);
 void c9_refused_calls(void);
 void c10_limits(void);
 void c11_no_device(void);
+
+/* scene_results.c */
+void c2_never_polled(void);
 
 /* scene_ranks.c */
 void silent_ranks(void);

@@ -320,29 +320,6 @@ void c1_floods(void)
     scene_close();
 }
 
-/* The results are not taken: posts go on to find room. */
-void c2_never_polled(void)
-{
-    scene_open(NULL);
-    meet();
-    if (IS_CALLER) {
-        for (uint32_t i = 0; i < 300; i++) {
-            struct sluice_request work = request(SLUICE_OP_WRITE, scene.victim, 64);
-            int result;
-            while ((result = sluice_multichannel_post(scene.all, &work, 1, PATIENCE, NULL)) ==
-                   -EAGAIN) {
-                must(sluice_multichannel_flush(scene.all, PATIENCE) == 0, "flush: %s",
-                     sluice_last_error());
-            }
-            must(result == 1, "post %u: %s", i, sluice_last_error());
-        }
-        must(sluice_multichannel_flush(scene.all, PATIENCE) == 0, "flush: %s", sluice_last_error());
-    }
-    bystanders();
-    meet();
-    scene_close();
-}
-
 void c3_no_receive(void)
 {
     scene_open(NULL);
