@@ -58,6 +58,7 @@ static const struct {
     {"starved", starved, "shm tcp"},
     {"starved-early", starved_early, "shm tcp"},
     {"absent", absent, "shm"},
+    {"lossy", meet_with_loss, "tcp"},
     {"slow-memory", slow_memory, "shm tcp"},
     {"slow-device", slow_device, "fabric"},
     {"in-flight", descriptors_in_flight, "shm"},

@@ -26,6 +26,7 @@ void no_proc(void);
 void starved(void);
 void starved_early(void);
 void absent(void);
+void meet_with_loss(void);
 void slow_memory(void);
 void slow_device(void);
 void descriptors_in_flight(void);

@@ -302,3 +302,18 @@ void e7_numbers_wrap(void)
     }
     scene_close();
 }
+
+/* Packets are lost while all ranks connect with each other, again and again. */
+void meet_with_loss(void)
+{
+    scene_begin();
+    if (scene.rank == scene.victim) {
+        sim_strike(SIM_LOSE, scene.rank, 0, 3);
+    }
+    for (uint32_t round = 0; round < 60; round++) {
+        scene_connect(NULL);
+        sluice_multichannel_close(scene.all);
+        meet();
+    }
+    scene_end();
+}
