@@ -95,6 +95,7 @@ threaded_tests = \
 	%D%/test_node \
 	%D%/test_node_connect \
 	%D%/test_node_lazy \
+	%D%/test_node_lazy_calls \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_pmix \
@@ -217,6 +218,7 @@ chosen_tests = \
 	%D%/test_node \
 	%D%/test_node_connect \
 	%D%/test_node_lazy \
+	%D%/test_node_lazy_calls \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_objects \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers and gathers of all ranks of a lazy node: values of all lengths, over few connections; and
- * all ranks learn which one is missing, or in another call.
+ * Barriers and gathers of all ranks of a lazy node: values of all lengths, over few connections;
+ * and all ranks learn which one is missing, or in another call.
  */
 #include <stdio.h>
 #include <stdlib.h>

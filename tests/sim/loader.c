@@ -22,7 +22,7 @@ struct word {
 
 struct sim_module {
     int fd;
-    size_t bytes; /* of an image */
+    size_t bytes;                                  /* of an image */
     size_t variables, variable_bytes, given_bytes; /* the rest of them is zero */
     Elf64_Phdr segments[SEGMENTS];
     int segment_count;
@@ -176,8 +176,8 @@ struct sim_module *sim_module_open(const char *path, void *(*resolve)(const char
 }
 
 /*
- * A kernel allows a process so many mappings, and a run of thousands of ranks has as many images: so
- * what is only read is one of them, and all variables another.
+ * A process may have 65,530 mappings on most hosts, and a run of thousands of ranks has as many
+ * images. So an image is two mappings: what is only read, and the variables.
  */
 static void map_variables(const struct sim_module *module, char *base, const Elf64_Phdr *at)
 {

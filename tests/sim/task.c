@@ -9,7 +9,7 @@
 #include "random.h"
 #include "report.h"
 
-/* Further stacks have no guard, since each guard costs two of the mappings that a process may have. */
+/* Further stacks have no guard, since each costs two of the mappings that a process may have. */
 enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096, STACKS = 1 << 16, GUARDED = 1 << 11 };
 
 /* Hosts have been up for a while. */
@@ -223,9 +223,8 @@ static char *make_stack(void)
     stack = stacks + (size_t)stack_count++ * STACK_BYTES;
     if (stack_count > mapped_count) {
         mapped_count = stack_count;
-        sim_require(
-            mprotect(stack + guard, STACK_BYTES - guard, PROT_READ | PROT_WRITE) == 0,
-            "no memory for a stack: %m");
+        sim_require(mprotect(stack + guard, STACK_BYTES - guard, PROT_READ | PROT_WRITE) == 0,
+                    "no memory for a stack: %m");
     }
     return stack;
 }
