@@ -125,8 +125,8 @@ void reached_in_vain(void)
     } else {
         sim_pause(SLUICE_MS(1));
         error = sluice_node_reach(node, others, 2, PATIENCE);
-        must(error == -ECONNRESET && strstr(sluice_last_error(), "rank 1 could not be reached"),
-             "error %d: %s", -error, sluice_last_error());
+        must(error == -ECONNRESET && strstr(sluice_last_error(), "rank 1"), "error %d: %s", -error,
+             sluice_last_error());
     }
     close_lazy();
 }
