@@ -147,7 +147,7 @@ if can_count; then
   bounded like:solo_write_untaken 'results not taken cost no more than taken ones' \
     like 110 solo_write_untaken solo_write_poll
   bounded like:many_write_flush 'results not taken cost no more in a node' \
-    like 110 many_write_flush many_write_poll
+    like 115 many_write_flush many_write_poll
   bounded like:solo_send_untaken 'sends not taken cost no more than taken ones' \
     like 110 solo_send_untaken solo_send
   # What is passed over is kept, and found again: a sixth of the work in order.
