@@ -491,6 +491,41 @@ TEST(a_rank_that_is_killed, .group = "processes", .unless = device_is_pretend)
     }
 }
 
+/* A rank leaves a barrier, and fails in the next one before another has its release. */
+static void fail_in_next(struct ranks *ranks, uint32_t rank)
+{
+    const size_t bytes = (size_t)32 << 20;
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
+    struct sluice_completion completion;
+    struct memory memory;
+    memory_open(&memory, ranks->pds[rank], bytes);
+    struct sluice_sge sge = memory_sge(&memory, 0, (uint32_t)bytes);
+    struct sluice_request request =
+        request_of(rank == 0 ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE, 2 - rank, &sge);
+    ranks_meet(ranks);
+    /* The release of rank 2 comes behind this message. */
+    if (rank != 1) {
+        require_result(sluice_multichannel_post(all, &request, 1, DEADLINE, NULL), 1);
+    }
+    require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, SLUICE_BARRIER_CENTRAL, DEADLINE));
+    if (rank == 1) {
+        require_error(
+            sluice_node_barrier(ranks->nodes[rank], NULL, 0, SLUICE_BARRIER_CENTRAL, SLUICE_MS(1)),
+            -ETIMEDOUT, "");
+    } else {
+        require_result(sluice_multichannel_next(all, DEADLINE, &completion), 0);
+    }
+    ranks_meet(ranks);
+    ranks_reset(ranks, rank);
+    node_meets(ranks->nodes[rank], NULL, 0);
+    memory_close(&memory);
+}
+
+TEST(a_complete_barrier_succeeds_although_the_next_one_fails)
+{
+    ranks_try(3, NULL, fail_in_next);
+}
+
 int main(void)
 {
     return RUN_GROUPS("barriers_broken", {"self", WIRE_SELF, 120}, {"tcp", WIRE_TCP, 120},
