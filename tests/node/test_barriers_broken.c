@@ -521,7 +521,13 @@ static void fail_in_next(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-TEST(a_complete_barrier_succeeds_although_the_next_one_fails)
+/* The message is longer than devices allow. */
+static bool device_is_not_soft(void)
+{
+    return !device_is_soft();
+}
+
+TEST(a_complete_barrier_succeeds_although_the_next_one_fails, .unless = device_is_not_soft)
 {
     ranks_try(3, NULL, fail_in_next);
 }
