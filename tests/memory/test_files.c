@@ -7,11 +7,15 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../support/pair.h"
@@ -23,6 +27,32 @@
 enum deed { WRITE_INTO, READ_FROM, ADD_TO, RECEIVE_INTO, SEND_FROM, READ_INTO, DEEDS };
 
 static const size_t lengths[] = {8, 300, 64 * 1024, MIB};
+
+/* How often the library has asked the kernel for pages before it touches them. */
+static atomic_uint checks;
+/* As before Linux 6.11: the list of mappings is a text and nothing else. */
+static bool without_queries;
+
+int madvise(void *addr, size_t length, int advice)
+{
+    if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE) {
+        atomic_fetch_add(&checks, 1);
+    }
+    return (int)syscall(SYS_madvise, addr, length, advice);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+    va_list list;
+    va_start(list, request);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (without_queries && _IOC_TYPE(request) == 'f' && _IOC_NR(request) == 17) {
+        errno = ENOTTY;
+        return -1;
+    }
+    return (int)syscall(SYS_ioctl, fd, request, argument);
+}
 
 struct file {
     int fd;
@@ -284,6 +314,64 @@ TEST(shared_memory_without_a_file, .times = DEEDS)
     require(file->mr, "%s", sluice_last_error());
     require_succeeds(&scene, 4096);
     scene_close(&scene);
+}
+
+/* Registers other memory in place of the file. */
+static void replace_file(struct scene *scene, void *bytes, size_t length)
+{
+    struct file *file = &scene->file;
+    require_ok(sluice_mr_deregister(file->mr));
+    file->mr = made(sluice_mr_register(scene->pair.sides.pds[file_is_near(scene->deed) ? 0 : 1],
+                                       bytes, length, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC));
+}
+
+/* A file that is mapped privately loses its pages, too, even those that were written before. */
+TEST(private_copies_of_a_file_that_was_cut, .times = DEEDS)
+{
+    struct scene scene;
+    scene_open(&scene, (enum deed)_i, memory_file(), 8, 8192);
+    uint8_t *bytes = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, scene.file.fd, 0);
+    require(bytes != MAP_FAILED, "%s", strerror(errno));
+    bytes[4096] = 1;
+    replace_file(&scene, bytes, 8192);
+    require_succeeds(&scene, 4096);
+    require(ftruncate(scene.file.fd, 4096) == 0, "%s", strerror(errno));
+    if (device_is_soft()) {
+        require_fails(&scene, 4096);
+    }
+    scene_close(&scene);
+    munmap(bytes, 8192);
+}
+
+/* The file of the program that runs cannot be cut, so its variables need no check. */
+static void use_variables(enum deed deed)
+{
+    static uint64_t data = 1, zero;
+    struct scene scene;
+    scene_open(&scene, deed, memory_file(), 8, 8192);
+    require_succeeds(&scene, 0);
+    /* Over TCP the kernel itself reads the bytes to send. */
+    require(!device_is_soft() || !needs_pages(deed) || atomic_load(&checks) > 0,
+            "a file was not checked");
+    replace_file(&scene, &data, sizeof(data));
+    atomic_store(&checks, 0);
+    require_succeeds(&scene, 0);
+    replace_file(&scene, &zero, sizeof(zero));
+    require_succeeds(&scene, 0);
+    require(atomic_load(&checks) == 0, "%u checks", atomic_load(&checks));
+    scene_close(&scene);
+}
+
+TEST(variables_of_the_program, .times = DEEDS)
+{
+    use_variables((enum deed)_i);
+}
+
+TEST(variables_as_an_older_kernel_lists_them, .times = DEEDS)
+{
+    without_queries = true;
+    use_variables((enum deed)_i);
+    without_queries = false;
 }
 
 int main(void)

@@ -12,14 +12,22 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/fork.h"
 
 #define MAPPINGS "/proc/self/maps"
+
+/* A file, as the kernel identifies it. */
+struct identity {
+    uint64_t inode; /* 0: no file */
+    uint32_t device[2];
+};
 
 /* PROCMAP_QUERY, as the kernel defines it: headers of C libraries got it later. */
 struct query {
@@ -31,8 +39,7 @@ struct query {
     uint64_t rights;
     uint64_t page_size;
     uint64_t offset;
-    uint64_t inode;
-    uint32_t device[2];
+    struct identity file;
     uint32_t name_size; /* 0: neither the name nor the build id is wanted */
     uint32_t build_id_size;
     uint64_t name;
@@ -47,7 +54,8 @@ struct mapping {
     uintptr_t end;
     bool readable;
     bool writable;
-    bool file;
+    bool nobodys;
+    struct identity file;
 };
 
 /*
@@ -56,18 +64,39 @@ struct mapping {
  */
 #define NOBODYS_FILE "/dev/zero (deleted)"
 
+/*
+ * Returns an address in the file of the running program, which has its static variables. The kernel
+ * lets no process write to that file or truncate it. 0: there is none. A program that was given to
+ * the dynamic loader as an argument is a file like any other; the kernel has run the loader then.
+ */
+static uintptr_t program_address(void)
+{
+    uintptr_t address = getauxval(AT_PHDR);
+    const ElfW(Phdr) *headers = (const void *)address;
+    bool named_loader = false;
+    for (unsigned long i = 0; i < getauxval(AT_PHNUM); i++)
+        named_loader = named_loader || headers[i].p_type == PT_INTERP;
+    return named_loader && getauxval(AT_BASE) == 0 ? 0 : address;
+}
+
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+    return a->inode == b->inode && a->device[0] == b->device[0] && a->device[1] == b->device[1];
+}
+
 /* Parses "start-end rwxp offset device inode name", terminated. Only files have an inode. */
 static bool parse_mapping(const char *line, struct mapping *mapping)
 {
     const char *name = strchr(line, '/');
+    struct identity *file = &mapping->file;
     char readable, writable;
-    unsigned long inode;
-    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %c%c%*s %*s %*s %lu", &mapping->start,
-               &mapping->end, &readable, &writable, &inode) != 5)
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %c%c%*s %*s %" SCNx32 ":%" SCNx32 " %" SCNu64,
+               &mapping->start, &mapping->end, &readable, &writable, &file->device[0],
+               &file->device[1], &file->inode) != 7)
         return false;
     mapping->readable = readable == 'r';
     mapping->writable = writable == 'w';
-    mapping->file = inode != 0 && (name == NULL || strcmp(name, NOBODYS_FILE) != 0);
+    mapping->nobodys = name != NULL && strcmp(name, NOBODYS_FILE) == 0;
     return true;
 }
 
@@ -75,6 +104,7 @@ static bool parse_mapping(const char *line, struct mapping *mapping)
 struct progress {
     uintptr_t next;
     bool file;
+    struct identity program; /* its file, listed before its variables */
 };
 
 static void cover(struct progress *progress, const struct mapping *mapping, bool write)
@@ -82,20 +112,25 @@ static void cover(struct progress *progress, const struct mapping *mapping, bool
     if (mapping->start <= progress->next && progress->next < mapping->end && mapping->readable &&
         (mapping->writable || !write)) {
         progress->next = mapping->end;
-        progress->file = progress->file || mapping->file;
+        progress->file = progress->file || (mapping->file.inode != 0 && !mapping->nobodys &&
+                                            !is_same(&mapping->file, &progress->program));
     }
 }
 
 /* Covers the mappings in the complete lines of the buffer; returns the length of these lines. */
 static size_t cover_lines(char *buffer, size_t filled, struct progress *progress, bool write)
 {
+    uintptr_t program = program_address();
     size_t used = 0;
     char *end;
     while ((end = memchr(buffer + used, '\n', filled - used)) != NULL) {
         struct mapping mapping;
         *end = '\0';
-        if (parse_mapping(buffer + used, &mapping))
+        if (parse_mapping(buffer + used, &mapping)) {
+            if (mapping.start <= program && program < mapping.end)
+                progress->program = mapping.file;
             cover(progress, &mapping, write);
+        }
         used = (size_t)(end - buffer) + 1;
     }
     return used;
@@ -141,6 +176,12 @@ static bool is_nobodys_file(int maps, uintptr_t address)
     return ioctl(maps, MAPPING_QUERY, &query) == 0 && strcmp(name, NOBODYS_FILE) == 0;
 }
 
+static bool is_program(int maps, const struct identity *file)
+{
+    struct query query;
+    return ask(maps, program_address(), false, &query) && is_same(&query.file, file);
+}
+
 /*
  * Queries mapping by mapping, each as it is at that instant. False: the range is not covered, or
  * the kernel cannot answer.
@@ -152,7 +193,8 @@ static bool query_range(int maps, struct progress *progress, uintptr_t end, bool
         if (!ask(maps, progress->next, write, &query) || query.end <= progress->next)
             return false;
         progress->file =
-            progress->file || (query.inode != 0 && !is_nobodys_file(maps, progress->next));
+            progress->file || (query.file.inode != 0 && !is_program(maps, &query.file) &&
+                               !is_nobodys_file(maps, progress->next));
         progress->next = (uintptr_t)query.end;
     }
     return progress->next >= end;

@@ -3,8 +3,8 @@
  * Guarded regions: their memory is checked before it is touched, here or by the kernel for us. For
  * a dmabuf, the exporter grants the access. For a mapped file, the kernel tells whether its pages
  * can be touched: the file may have been truncated, or its file system may be full. Touching such a
- * page raises a signal, which a peer's request must not cause. Memory that is refused is not
- * touched.
+ * page raises a signal, which a peer's request must not cause. Truncating a file also drops private
+ * pages that were written. Memory that is refused is not touched.
  *
  * Posted work that names such regions is marked. While the context has no such region, nothing is
  * checked.
