@@ -216,6 +216,12 @@ SYS(long, sysconf, int name)
     return sysconf(name);
 }
 
+/* A simulated program is a module of the simulator: no kernel has run its file. */
+SYS(unsigned long, getauxval, unsigned long type)
+{
+    return 0;
+}
+
 SYS(int, prctl, int option, ...)
 {
     return 0;
