@@ -357,7 +357,9 @@ bool slu_soft_may_touch(const struct soft_qp *qp, struct soft_seen *seen,
     bool may = slu_soft_check_local(qp, sge, 1, access) == SLUICE_STATUS_SUCCESS;
     if (may && sge->length > 0) {
         const struct soft_mr *mr = slu_soft_keys_find(keys, sge->lkey);
-        *seen = (struct soft_seen){sge->lkey, removals, mr->at, mr->base.length};
+        may = !slu_soft_is_guarded(mr);
+        if (may)
+            *seen = (struct soft_seen){sge->lkey, removals, mr->at, mr->base.length};
     }
     slu_soft_keys_leave(reader);
     return may;

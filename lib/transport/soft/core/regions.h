@@ -156,7 +156,8 @@ static inline bool slu_soft_takes_receive(const struct soft_wqe *wqe)
 
 /* memory.c */
 /*
- * Returns whether an element may be accessed, and notes its region: *seen is that of an access.
+ * Returns whether an element may be accessed without a check of its memory: its region grants the
+ * access, and is not guarded. Notes the region: *seen is that of an access.
  * Called by the owner of the CQ, outside a key reader section.
  */
 bool slu_soft_may_touch(const struct soft_qp *qp, struct soft_seen *seen,

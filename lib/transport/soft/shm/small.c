@@ -83,13 +83,20 @@ static inline bool is_swift(struct soft_tcp *tcp, const struct slu_send_wr *wr)
     uint32_t slots;
 
     if (wr->opcode != SLUICE_OP_SEND || wr->sge_count != 1 ||
-        wr->sges[0].length > SOFT_WHOLE_BYTES || (wr->flags & (SLUICE_FENCE | SLUICE_INLINE)) != 0)
+        wr->sges[0].length > SOFT_WHOLE_BYTES || (wr->flags & SLUICE_FENCE) != 0)
         return false;
     slots = slu_soft_shm_slots_for(HEADER_MOST + wr->sges[0].length);
     return qp->sent == qp->sends.posted && qp->sends.posted - qp->sends.done < qp->sends.depth &&
            tcp->hot.link != NULL && has_receive(tcp) && is_clear(tcp) &&
-           (int)slots <= slu_soft_shm_free_slots(writer) && writer->index + slots <= SHM_SLOTS &&
-           !slu_soft_has_guarded(qp);
+           (int)slots <= slu_soft_shm_free_slots(writer) && writer->index + slots <= SHM_SLOTS;
+}
+
+/* Returns whether the bytes of a request can be read now. The key of inline bytes is not checked. */
+static inline bool may_take_bytes(struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    if ((wr->flags & SLUICE_INLINE) != 0)
+        return wr->sges[0].length <= qp->attr.max_inline;
+    return slu_soft_touches(qp, &qp->read, &wr->sges[0], 0);
 }
 
 /* Takes the place of a request in the send queue that was sent as it was posted. */
@@ -116,7 +123,7 @@ bool slu_soft_shm_send(struct soft_qp *qp, const struct slu_send_wr *wr)
     const struct sluice_sge *sge = wr->sges;
     uint32_t kind = SHM_SEND, length = 8;
 
-    if (!is_swift(tcp, wr) || !slu_soft_touches(qp, &qp->read, sge, 0))
+    if (!is_swift(tcp, wr) || !may_take_bytes(qp, wr))
         return false;
     slu_soft_shm_put_word(writer, 0, take_words(tcp));
     if ((wr->flags & SLUICE_IMMEDIATE) != 0) {
