@@ -493,12 +493,14 @@ void region_ends_starved(void)
     work = request(SLUICE_OP_READ, scene.victim, 64);
     work.remote = *remote;
     if (scene.rank == 0) {
+        sim_pause(SLUICE_MS(20)); /* memory of connecting is given back */
         mapped = sim_mapped();
         for (uint32_t i = 0; i < 8; i++) {
             succeeds(&work, "a read of a region");
             sim_pause(SLUICE_MS(1));
         }
         must(sim_mapped() > mapped, "it has not mapped the region");
+        sim_pause(SLUICE_MS(20)); /* memory of connecting is given back */
         mapped = sim_mapped();
     }
     meet();
