@@ -352,12 +352,15 @@ static int send_small(const struct star *star, const struct sluice_sge *from,
     return completions[0].error;
 }
 
-/* The keys of regions that small messages have used, and that end between two of them. */
+/*
+ * The keys of regions that small messages have used, and that end between two of them. A device does
+ * not tell the receiver of a send that failed for its own key, so there only the receiver's ends.
+ */
 TEST(local_keys_that_end_after_use)
 {
     uint8_t *bytes = calloc(2, 8); /* memory of no file, which no access needs to be guarded for */
     require(bytes != NULL, "no memory%s", "");
-    for (int ended = 0; ended < 2; ended++) {
+    for (int ended = device_is_soft() ? 0 : 1; ended < 2; ended++) {
         struct star star;
         struct sluice_mr *mrs[2];
         struct sluice_sge sges[2];
