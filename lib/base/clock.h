@@ -15,9 +15,10 @@
 int64_t slu_now(void);
 /*
  * Returns the time of the kernel's last tick: earlier than slu_now() by up to SLU_LONGEST_TICK, and
- * read in a fifth of the time.
+ * read in a fifth of the time. A tick is at most 10 ms, but comes late if the host gives no time to
+ * the processor that counts the ticks.
  */
-#define SLU_LONGEST_TICK SLUICE_MS(10)
+#define SLU_LONGEST_TICK SLUICE_MS(50)
 int64_t slu_tick(void);
 
 static inline int64_t slu_add_time(int64_t time, int64_t relative)
@@ -31,12 +32,9 @@ static inline int64_t slu_after(int64_t relative)
     return relative == SLUICE_FOREVER ? SLUICE_FOREVER : slu_add_time(slu_now(), relative);
 }
 
-/*
- * The same, or up to SLU_LATE_MOST later if the relative time is at least SLU_LATE_LEAST. A tick is
- * at most 10 ms ago, or more if the host gives no time to the processor that counts the ticks.
- */
+/* The same, or up to SLU_LATE_MOST later if the relative time is at least SLU_LATE_LEAST. */
 #define SLU_LATE_LEAST SLUICE_MS(500)
-#define SLU_LATE_MOST SLUICE_MS(50)
+#define SLU_LATE_MOST SLU_LONGEST_TICK
 static inline int64_t slu_after_or_later(int64_t relative)
 {
     return relative < SLU_LATE_LEAST || relative == SLUICE_FOREVER

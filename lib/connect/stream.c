@@ -13,6 +13,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/uncancelled.h"
 #include "connect/address.h"
 #include "connect/identity.h"
 
@@ -57,7 +58,7 @@ bool slu_stream_pause(int error, uint32_t *pauses)
 {
     if ((error != EAGAIN && !slu_is_shortage(error)) || ++*pauses > MEMORY_PAUSES)
         return false;
-    (void)!poll(NULL, 0, 1);
+    (void)!SLU_UNCANCELLED(poll(NULL, 0, 1));
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -497,6 +498,24 @@ TEST(strangers_take_no_descriptors)
     }
     close_scene();
     require(settle_fds(used) == used, "%d left", count_fds() - used);
+}
+
+static void *pause_cancelled(void *goes_on)
+{
+    uint32_t pauses = 0;
+    pthread_cancel(pthread_self());
+    *(bool *)goes_on = slu_stream_pause(ENOBUFS, &pauses);
+    return NULL;
+}
+
+/* Who pauses may hold locks, as a thread that deregisters memory does. */
+TEST(a_pause_for_memory_is_no_cancellation_point)
+{
+    bool goes_on = false;
+    pthread_t thread;
+    require(pthread_create(&thread, NULL, pause_cancelled, &goes_on) == 0, "no thread");
+    pthread_join(thread, NULL);
+    require(goes_on, "the thread ended in the pause");
 }
 
 int main(void)

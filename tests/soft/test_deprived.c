@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "../support/group.h"
 #include "../support/pair.h"
@@ -90,6 +91,31 @@ static void allow_fds(rlim_t count)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = count;
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+}
+
+/* Memory that is kept for the next regions neither lacks rights nor takes the last descriptors. */
+TEST(memory_of_ended_regions)
+{
+    enum { REGIONS = 8 };
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_mr *mrs[REGIONS];
+    for (int i = 0; i < REGIONS; i++)
+        mrs[i] = made(sluice_mr_alloc(pd, 4096, SLUICE_ACCESS_LOCAL_WRITE));
+    int next = dup(STDERR_FILENO);
+    close(next);
+    for (int i = 0; i < REGIONS; i++) {
+        require(mprotect(sluice_mr_addr(mrs[i]), 4096, PROT_NONE) == 0, "%s", strerror(errno));
+        require_ok(sluice_mr_deregister(mrs[i]));
+    }
+    mrs[0] = made(sluice_mr_alloc(pd, 4096, SLUICE_ACCESS_LOCAL_WRITE));
+    value_check(sluice_mr_addr(mrs[0]), 4096, 0);
+    allow_fds((rlim_t)next);
+    sluice_prepared_channel_free(made(sluice_channel_prepare(pd, NULL)));
+    allow_fds(1024);
+    require_ok(sluice_mr_deregister(mrs[0]));
+    sluice_pd_free(pd);
+    sluice_context_close(context);
 }
 
 /*

@@ -93,6 +93,8 @@ int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_
     if (err != 0)
         goto free_struct;
     err = open_fds(cq);
+    if ((err == -EMFILE || err == -ENFILE) && slu_soft_spares_drop((struct soft_context *)context))
+        err = open_fds(cq);
     if (err != 0)
         goto free_ring;
     err = enlist(cq);

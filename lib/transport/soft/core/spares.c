@@ -11,6 +11,7 @@
 #include "transport/soft/core/regions.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "transport/soft/core/seam.h"
@@ -57,6 +58,17 @@ static uint32_t find(const struct soft_spares *spares, size_t length, uint32_t a
     return spares->count;
 }
 
+/*
+ * Takes back what the program may have done to the mapping while it had the memory. False: it is
+ * not usable.
+ */
+static bool restore(const struct slu_pages *pages)
+{
+    SLU_KEEP_ERRNO;
+    return mprotect(pages->map, pages->mapped, PROT_READ | PROT_WRITE) == 0 &&
+           madvise(pages->map, pages->mapped, MADV_DONTFORK) == 0;
+}
+
 bool slu_soft_spare_take(struct soft_context *context, size_t length, uint32_t access,
                          struct soft_spare *taken)
 {
@@ -72,6 +84,10 @@ bool slu_soft_spare_take(struct soft_context *context, size_t length, uint32_t a
     if (spares->count < spares->unused)
         spares->unused = spares->count;
     pthread_mutex_unlock(&spares->lock);
+    if (found && !restore(&taken->pages)) {
+        slu_soft_spare_free(taken);
+        return false;
+    }
     if (found)
         memset(taken->pages.addr, 0, taken->pages.mapped);
     return found;

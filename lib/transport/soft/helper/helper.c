@@ -476,6 +476,8 @@ int slu_soft_helper_start(struct soft_context *context)
     pthread_mutex_lock(&context->lock);
     bool first = context->helper == NULL;
     int err = first ? start(context) : 0;
+    if ((err == -EMFILE || err == -ENFILE) && slu_soft_spares_drop(context))
+        err = start(context);
     atomic_store(&context->helped, err == 0);
     pthread_mutex_unlock(&context->lock);
     /* It frees what is kept from now on. */
