@@ -369,6 +369,12 @@ struct slu_transport {
      * if the queue is dead, as are its queue pairs then.
      */
     int (*cq_poll)(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+    /*
+     * Returns whether a poll would find nothing that the peers have written so far; this takes less
+     * than a poll, and nothing is served. False: it may find something. NULL: poll. Called outside
+     * cq_enter and cq_leave.
+     */
+    bool (*cq_is_quiet)(struct slu_cq *cq);
 
     /*
      * Reads events and takes the next failure of a connected queue pair that they report; each is

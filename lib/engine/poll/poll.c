@@ -84,6 +84,13 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
     return (int)taken;
 }
 
+static bool is_quiet(struct slu_engine *engine)
+{
+    return engine->transport->cq_is_quiet != NULL &&
+           !atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed) &&
+           engine->transport->cq_is_quiet(engine->cq);
+}
+
 bool slu_poll_is_empty(struct slu_engine *engine)
 {
     struct slu_wc wc;
@@ -91,6 +98,8 @@ bool slu_poll_is_empty(struct slu_engine *engine)
 
     if ((engine->scope.open | engine->failure_count | slu_unseen(engine, SLU_OWNER_PROGRAM)) != 0)
         return false;
+    if (is_quiet(engine))
+        return true;
     slu_engine_enter(engine);
     count = slu_poll_cq(engine, &wc, 1);
     if (SLU_UNLIKELY(count != 0))

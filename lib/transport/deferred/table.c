@@ -262,6 +262,7 @@ void slu_deferred_over(const struct slu_transport *inner, struct slu_transport *
     table->cq_enter = enter;
     table->cq_leave = leave;
     table->cq_poll = poll_cq;
+    table->cq_is_quiet = NULL;
     table->cq_arm = arm;
     table->cq_alert = take_alert;
     table->cq_extend = extend_cq;

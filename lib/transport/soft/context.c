@@ -216,6 +216,7 @@ const struct slu_transport slu_transport_soft = {
     .cq_enter = slu_soft_cq_enter,
     .cq_leave = slu_soft_cq_leave,
     .cq_poll = slu_soft_cq_poll,
+    .cq_is_quiet = slu_soft_cq_is_quiet,
     .cq_arm = slu_soft_cq_arm,
     .cq_fd = slu_soft_cq_fd,
     .cq_wake = slu_soft_cq_interrupt,

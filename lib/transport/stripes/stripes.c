@@ -60,6 +60,7 @@ void slu_stripes_over(const struct slu_transport *inner, struct slu_transport *t
     table->cq_create = create_cq;
     table->cq_destroy = destroy_cq;
     table->cq_poll = slu_stripes_cq_poll;
+    table->cq_is_quiet = NULL;
     table->cq_alert = slu_stripes_cq_alert;
     table->cq_arm = slu_stripes_cq_arm;
     table->qp_create = slu_stripes_qp_create;

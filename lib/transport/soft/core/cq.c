@@ -227,6 +227,16 @@ static inline bool is_calm(struct soft_cq *cq)
            !slu_soft_is_starved(cq);
 }
 
+/* Gives back a CQ that needs no more than slu_soft_cq_give_back() does after the store. */
+static inline void set_free(struct soft_cq *cq)
+{
+    atomic_store(&cq->owner, SOFT_FREE);
+    if (SLU_UNLIKELY(!slu_soft_inbox_empty(cq)) && slu_soft_cq_take(cq))
+        slu_soft_cq_give_back(cq);
+    else if (SLU_UNLIKELY(atomic_load(&cq->watch) == SOFT_WATCH_OFF))
+        slu_soft_helper_kick(cq);
+}
+
 void slu_soft_cq_leave(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
@@ -236,12 +246,31 @@ void slu_soft_cq_leave(struct slu_cq *base)
     }
     if (cq->unsettled != NULL)
         slu_soft_shm_settle(cq);
-    atomic_store(&cq->owner, SOFT_FREE);
-    /* As in slu_soft_cq_give_back(), for what has changed before the store. */
-    if (SLU_UNLIKELY(!slu_soft_inbox_empty(cq)) && slu_soft_cq_take(cq))
-        slu_soft_cq_give_back(cq);
-    else if (SLU_UNLIKELY(atomic_load(&cq->watch) == SOFT_WATCH_OFF))
-        slu_soft_helper_kick(cq);
+    set_free(cq);
+}
+
+/*
+ * Returns whether nothing has come, and nothing is to be settled. All connections are cold, so the
+ * helper is woken for what comes next.
+ */
+static bool has_nothing(struct soft_cq *cq)
+{
+    return cq->head == cq->tail && cq->hot == NULL && cq->urgent == NULL && cq->unsettled == NULL &&
+           cq->held == NULL && cq->pool == NULL && !cq->overrun && !slu_soft_has_messages(cq) &&
+           !slu_soft_is_starved(cq) &&
+           atomic_load_explicit(&cq->armed, memory_order_relaxed) == 0 &&
+           !atomic_load_explicit(&cq->signaled, memory_order_relaxed) && slu_soft_shm_is_still(cq);
+}
+
+/* Leaves the CQ as it was: what has come is for a poll, or for the helper. */
+bool slu_soft_cq_is_quiet(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    if (!take(cq, SOFT_PROGRAM))
+        return false;
+    bool quiet = has_nothing(cq);
+    set_free(cq);
+    return quiet;
 }
 
 /*

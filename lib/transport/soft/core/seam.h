@@ -43,7 +43,9 @@ void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* all, also those held back
 void slu_soft_tcp_feed(struct soft_cq *cq);
 
 /* shm: the connections of a CQ that go through shared memory. */
-bool slu_soft_shm_poll(struct soft_cq *cq);  /* polls hot connections; true: one had something */
+bool slu_soft_shm_poll(struct soft_cq *cq); /* polls hot connections; true: one had something */
+/* Returns whether all connections have shared memory in which nothing is new. */
+bool slu_soft_shm_is_still(const struct soft_cq *cq);
 bool slu_soft_shm_stir(struct soft_cq *cq);  /* makes cold connections that have something hot */
 bool slu_soft_shm_sleep(struct soft_cq *cq); /* true: from now on each wakes the epoll set */
 bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and does pending work first */

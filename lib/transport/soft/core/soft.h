@@ -481,6 +481,7 @@ int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_
 void slu_soft_cq_destroy(struct slu_cq *cq);
 void slu_soft_cq_enter(struct slu_cq *cq);
 void slu_soft_cq_leave(struct slu_cq *cq);
+bool slu_soft_cq_is_quiet(struct slu_cq *cq);
 int slu_soft_cq_fd(struct slu_cq *cq);
 void slu_soft_cq_interrupt(struct slu_cq *cq); /* wakes it, armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);

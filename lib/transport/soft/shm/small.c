@@ -91,7 +91,7 @@ static inline bool is_swift(struct soft_tcp *tcp, const struct slu_send_wr *wr)
            (int)slots <= slu_soft_shm_free_slots(writer) && writer->index + slots <= SHM_SLOTS;
 }
 
-/* Returns whether the bytes of a request can be read now. The key of inline bytes is not checked. */
+/* Returns whether the bytes of a request can be read now. Inline bytes need no key. */
 static inline bool may_take_bytes(struct soft_qp *qp, const struct slu_send_wr *wr)
 {
     if ((wr->flags & SLUICE_INLINE) != 0)

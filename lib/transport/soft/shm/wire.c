@@ -387,6 +387,14 @@ bool slu_soft_shm_poll(struct soft_cq *cq)
     return found;
 }
 
+bool slu_soft_shm_is_still(const struct soft_cq *cq)
+{
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->all.next)
+        if (!tcp->shared || !is_quiet(tcp))
+            return false;
+    return true;
+}
+
 bool slu_soft_shm_stir(struct soft_cq *cq)
 {
     for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->all.next)
