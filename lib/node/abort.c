@@ -174,6 +174,16 @@ static void announce(struct announcement *announcement)
     slu_text_restore(&text);
 }
 
+/* A rank may give up before its first call of all ranks: it tells its neighbours all the same. */
+static void find_neighbours(struct sluice_node *node)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    (void)slu_node_make_tree(node);
+    slu_text_restore(&text);
+}
+
 void slu_abort_announce(const struct slu_group *group)
 {
     uint64_t word = slu_node_word(group->node, group->quitter << 16 | group->culprit);
@@ -184,6 +194,7 @@ void slu_abort_announce(const struct slu_group *group)
 
     group->node->broken = true;
     slu_node_publish_state(group->node, SLU_NODE_GAVE_UP);
+    find_neighbours(group->node);
     announce(&announcement);
 }
 

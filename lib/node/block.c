@@ -55,8 +55,10 @@ void slu_node_publish_entry(const struct slu_group *group)
 
 void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank)
 {
-    publish(node, rank, SLU_PUBLISHED_AT,
-            (uint32_t)node->peers[rank].notified << 16 | (uint16_t)node->round);
+    const struct slu_rank *peer = &node->peers[rank];
+    uint32_t piece = node->by_tree ? peer->given : node->round;
+
+    publish(node, rank, SLU_PUBLISHED_AT, (uint32_t)peer->notified << 16 | (uint16_t)piece);
 }
 
 /* Returns which of the SLU_BLOCK_WORDS words is at an offset. */

@@ -119,27 +119,32 @@ int slu_cards_handshake(struct sluice_node *node, const struct sluice_node_endpo
 }
 
 /* All ranks have all cards when they come to a call of all, and so make the same tree. */
+int slu_node_make_tree(struct sluice_node *node)
+{
+    uint32_t *hosts;
+    int error;
+
+    if (!node->by_tree || node->tree_made)
+        return 0;
+    hosts = malloc(node->ranks * sizeof *hosts);
+    if (hosts == NULL)
+        return slu_fail(ENOMEM, "no memory for a tree of all ranks");
+    for (uint32_t i = 0; i < node->ranks; i++)
+        hosts[i] = slu_card_host(place_of(node, i));
+    error = slu_tree_make(&node->tree, node->rank, node->ranks, hosts);
+    free(hosts);
+    node->tree_made = error == 0;
+    return error;
+}
+
 int slu_group_enter(struct slu_group *group)
 {
     struct sluice_node *node = group->node;
-    uint32_t *hosts;
     int error;
 
     if (group->count != node->ranks)
         return 0;
     group->call = ++node->calls;
-    if (!node->by_tree || node->tree_made)
-        return 0;
-    hosts = malloc(node->ranks * sizeof *hosts);
-    if (hosts == NULL)
-        return slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN,
-                                    slu_fail(ENOMEM, "no memory for a tree of all ranks"));
-    for (uint32_t i = 0; i < node->ranks; i++)
-        hosts[i] = slu_card_host(place_of(node, i));
-    error = slu_tree_make(&node->tree, node->rank, node->ranks, hosts);
-    free(hosts);
-    if (error < 0)
-        return slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, error);
-    node->tree_made = true;
-    return 0;
+    error = slu_node_make_tree(node);
+    return error < 0 ? slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, error) : 0;
 }

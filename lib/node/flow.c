@@ -89,11 +89,10 @@ static void write_number(const struct slu_group *group, struct slu_flow *flow)
     struct slu_rank *peer = &node->peers[flow->rank];
     uint32_t number = number_of(group, flow);
 
-    if (is_last(flow))
-        slu_node_publish_sent(node, flow->rank);
+    peer->given++;
+    slu_node_publish_sent(node, flow->rank);
     peer->piece_ids[number % 2] = slu_node_word_write(node, flow->rank, slu_number_at(node, number),
                                                       slu_node_word(node, number));
-    peer->given++;
     flow->written = false;
     go_on(flow);
 }
@@ -182,14 +181,33 @@ static int step(struct slu_waiting *waiting)
     return running->step(running->argument);
 }
 
+/* Tells whether a flow waits: it has not ended, and nothing of it is here that may be taken. */
+static bool is_awaited(struct slu_group *group, const struct slu_flow *flow)
+{
+    return !flow->ended && (flow->outgoing || slu_node_poll(group, flow->rank) == 0);
+}
+
+/*
+ * What has come from a rank may have to wait for a chunk that another one does not take. So marks
+ * are checked once more, unless it completes the call.
+ */
+static int check_arrived(struct slu_waiting *waiting)
+{
+    int error = slu_abort_check_marks(waiting->group);
+    int result = error < 0 ? step(waiting) : 0;
+
+    return result != 0 ? result : error;
+}
+
 /* Connects the ranks that are waited for, and fails if one is lost, or in another call. */
 static int check(struct slu_waiting *waiting)
 {
     const struct running *running = slu_container_of(waiting, struct running, waiting);
-    int result = 0;
+    bool arrived = false;
 
-    for (uint32_t i = 0; i < running->count && result == 0; i++) {
+    for (uint32_t i = 0; i < running->count; i++) {
         const struct slu_flow *flow = running->flows[i];
+        int result;
 
         if (flow->ended)
             continue;
@@ -197,18 +215,30 @@ static int check(struct slu_waiting *waiting)
             slu_notify_connect(waiting->group->node, flow->rank);
         result = flow->outgoing ? slu_notify_check_loss(waiting->group, flow->rank)
                                 : slu_notify_check(waiting->group, flow->rank);
+        if (result < 0)
+            return result;
+        arrived |= result > 0;
     }
-    return result < 0 ? result : 0;
+    return arrived ? check_arrived(waiting) : 0;
 }
 
 static int blame_busy(struct slu_group *group, uint32_t rank)
 {
-    slu_fail(ETIMEDOUT, "rank %u has not taken what it was given for the %s of %u ranks%s", rank,
-             slu_group_name(group), group->count, slu_abort_reason_own(group->node, rank));
+    int error = slu_missing_rank_find(group);
+
+    if (error < 0)
+        return error;
+    slu_fail(ETIMEDOUT,
+             "rank %u has not taken what it was given for the %s of %u ranks; it may itself have "
+             "waited for another rank%s",
+             rank, slu_group_name(group), group->count, slu_abort_reason_own(group->node, rank));
     return slu_abort_blame_rank(group, rank, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
 }
 
-/* A rank that sends nothing is blamed before one that takes nothing, which may be why it does. */
+/*
+ * A rank that sends nothing is blamed before one that takes nothing, which may be why it does; but
+ * not one whose chunk is here, and waits for a rank that takes nothing.
+ */
 static int blame(struct slu_waiting *waiting)
 {
     const struct running *running = slu_container_of(waiting, struct running, waiting);
@@ -222,9 +252,13 @@ static int blame(struct slu_waiting *waiting)
     for (uint32_t i = 0; i < running->count; i++) {
         const struct slu_flow *flow = running->flows[i];
 
-        if (!flow->ended && (first == NULL || (first->outgoing && !flow->outgoing)))
+        if (is_awaited(waiting->group, flow) &&
+            (first == NULL || (first->outgoing && !flow->outgoing)))
             first = flow;
     }
+    for (uint32_t i = 0; i < running->count && first == NULL; i++)
+        if (!running->flows[i]->ended)
+            first = running->flows[i];
     slu_notify_connect(waiting->group->node, first->rank);
     return first->outgoing ? blame_busy(waiting->group, first->rank)
                            : slu_missing_rank_blame(waiting->group, first->rank);

@@ -196,8 +196,9 @@ static enum verdict query_awaited(struct slu_group *group, uint32_t rank)
     discard_answer(node, rank, PUBLISHED);
     slu_wait(slu_node_engine(node), late_has_answered, &late, slu_now() + SLU_ABORT_TIMEOUT);
     word = read_answer(node, rank, PUBLISHED);
-    ahead = group->gathering ? (uint16_t)((uint16_t)word - (uint16_t)node->round)
-                             : (uint16_t)((uint16_t)(word >> 16) - node->peers[rank].expected);
+    ahead = group->gathering
+                ? (uint16_t)((uint16_t)word - (uint16_t)slu_node_next_piece(node, rank))
+                : (uint16_t)((uint16_t)(word >> 16) - node->peers[rank].expected);
     if (word == NO_ANSWER)
         return UNKNOWN;
     return word >> 32 == node->generation && ahead <= 1 ? LEFT : MISSING;
@@ -276,6 +277,36 @@ static enum slu_abort_reason fail_missing(const struct slu_group *group, uint32_
     slu_fail(ETIMEDOUT, "rank %u did not come to the %s of %u ranks in time", rank, name,
              group->count);
     return SLU_ABORT_LATE;
+}
+
+static bool never(void *argument)
+{
+    (void)argument;
+    return false;
+}
+
+int slu_missing_rank_find(struct slu_group *group)
+{
+    enum verdict worst = CAME;
+    uint32_t culprit = 0;
+    int result;
+
+    query_all(group);
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint32_t rank = slu_group_rank(group, i);
+        enum verdict verdict = classify(group, rank);
+
+        if (verdict > worst) {
+            worst = verdict;
+            culprit = rank;
+        }
+    }
+    if (worst >= SILENT)
+        return slu_abort_blame_rank(group, culprit, fail_missing(group, culprit, worst),
+                                    -ETIMEDOUT);
+    group->until = slu_now() + MARK_TIME;
+    result = slu_notify_wait(group, never, NULL);
+    return result < 0 ? result : 0;
 }
 
 /* The word may have arrived by now: a rank that came during the queries has let others leave. */

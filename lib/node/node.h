@@ -18,7 +18,8 @@
  *        barrier, or 0 for a gather, 2 bytes; and 2 bytes with the number of barriers of that
  *        tag, or the round of the gather, times 4, plus enum slu_node_state
  *    40  for the writer to read: how often the owner of the block has notified the writer, and
- *        the last round of gathers whose piece it wrote to it, 2 bytes each
+ *        the last round of gathers whose piece it wrote to it, or in a node with a tree how many
+ *        chunks it gave to it, 2 bytes each
  *    48  target of reads of the word at 40 of the writer
  *    56  in a node with a tree: how many chunks of the owner of the block the writer has taken,
  *        see flow.h
@@ -396,7 +397,7 @@ uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t a
 void slu_node_publish_state(struct sluice_node *node, enum slu_node_state state);
 /* Publishes that this rank has entered one more barrier, or round of gathers. */
 void slu_node_publish_entry(const struct slu_group *group);
-/* Publishes that this rank has notified a rank, or written a piece to it. */
+/* Publishes that this rank notifies a rank, or has written a piece or chunk to it. */
 void slu_node_publish_sent(const struct sluice_node *node, uint32_t rank);
 
 /* abort.c */
@@ -431,6 +432,8 @@ void slu_abort_farewell(struct sluice_node *node);
 
 /* Returns 1 if what the group waits for from a rank has come, 0 if not, or an error. */
 int slu_node_poll(struct slu_group *group, uint32_t rank);
+/* Returns the number of the next piece, or in a node with a tree of the next chunk, of a rank. */
+uint32_t slu_node_next_piece(const struct sluice_node *node, uint32_t rank);
 /* Tells whether a rank is in a barrier while this one is in a gather, or the other way round. */
 bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank);
 
@@ -468,6 +471,11 @@ int slu_notify_wait(struct slu_group *group, bool (*ready)(void *argument), void
 
 /* missing_rank.c: after a timeout, finds the rank that is missing, and blames it. */
 int slu_missing_rank_blame(struct slu_group *group, uint32_t rank);
+/*
+ * Likewise, for a lazy node where nothing is waited for from a certain rank. Returns 0 if no rank
+ * is known to be missing, and none has given up.
+ */
+int slu_missing_rank_find(struct slu_group *group);
 
 /* notify.c */
 
@@ -480,6 +488,8 @@ int slu_notify_await(struct slu_group *group, uint32_t position);
 /* Waits until what the group waits for from a rank has come. */
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 
+/* cards.c: makes the tree of a lazy node, if it has one. Returns 0, or -ENOMEM with a text. */
+int slu_node_make_tree(struct sluice_node *node);
 /*
  * cards.c: counts a call of a group of all ranks, which number their calls alike, and makes the
  * tree of a lazy node.

@@ -41,8 +41,7 @@ static int poll_count(struct slu_group *group, uint32_t rank)
     return ahead != UINT16_MAX;
 }
 
-/* Returns the number of the next piece, or in a node with a tree of the next chunk, of a rank. */
-static uint32_t next_number(const struct sluice_node *node, uint32_t rank)
+uint32_t slu_node_next_piece(const struct sluice_node *node, uint32_t rank)
 {
     return node->by_tree ? node->peers[rank].taken + 1 : node->round;
 }
@@ -56,7 +55,7 @@ static bool has_piece(const struct sluice_node *node, uint32_t rank, uint32_t nu
 static int poll_piece(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
-    uint32_t number = next_number(node, rank);
+    uint32_t number = slu_node_next_piece(node, rank);
     uint64_t word = slu_node_word_read(node, rank, slu_number_at(node, number));
     bool known = slu_node_word_is_valid(node, word);
 
@@ -82,7 +81,7 @@ bool slu_node_is_elsewhere(const struct slu_group *group, uint32_t rank)
     uint64_t word;
 
     if (!group->gathering)
-        return has_piece(node, rank, next_number(node, rank) + !node->by_tree);
+        return has_piece(node, rank, slu_node_next_piece(node, rank) + !node->by_tree);
     word = slu_node_word_read(node, rank, SLU_COUNT_AT);
     return word >> 32 == node->generation && slu_node_word_ahead(&node->peers[rank], word) == 1;
 }

@@ -129,37 +129,105 @@ TEST(ranks_of_lazy_nodes_in_different_calls_fail)
     lazy_try(RANKS_MAX, &lazy, disagree);
 }
 
+/* More than a rank may be given before it takes any. */
+#define MANY 20000
+
+/* A call of all ranks, by its number. */
+#define TURNS 4
+static int call(struct sluice_node *node, int turn, uint8_t *own, uint8_t *all, int64_t deadline)
+{
+    switch (turn) {
+    case 0:
+        return sluice_node_barrier(node, NULL, 0, 0, deadline);
+    case 1:
+        return sluice_node_allgather(node, own, all, 8, deadline);
+    default:
+        return sluice_node_alltoall(node, own, all, turn == 2 ? 8 : MANY, deadline);
+    }
+}
+
 /* All ranks learn which one did not come, and that one that the others gave up. */
 static void miss_one(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
+    uint8_t *own = calloc(ranks->count, MANY), *all = calloc(ranks->count, MANY);
     char name[16];
-    uint64_t own = rank, all[RANKS_MAX];
-    for (uint32_t odd = 0; odd < ranks->count; odd += 3) {
-        for (int turn = 0; turn < 2; turn++) {
+    require(own && all, "%d bytes", MANY);
+    for (uint32_t odd = 0; odd < ranks->count; odd += 2) {
+        for (int turn = 0; turn < TURNS; turn++) {
             snprintf(name, sizeof(name), "rank %u", odd);
             if (rank != odd) {
-                int error = turn == 0 ? sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(300))
-                                      : sluice_node_allgather(node, &own, all, 8, SLUICE_MS(300));
+                int error = call(node, turn, own, all, SLUICE_MS(300));
                 require(error == -ETIMEDOUT || error == -ECANCELED, "%d", error);
-                require(strstr(sluice_last_error(), name) != NULL, "rank %u: %s instead of %s",
-                        rank, sluice_last_error(), name);
+                require(strstr(sluice_last_error(), name) != NULL,
+                        "rank %u, call %d: %s instead of %s", rank, turn, sluice_last_error(),
+                        name);
             }
             ranks_meet(ranks);
             if (rank == odd) {
-                require_error(turn == 0 ? sluice_node_barrier(node, NULL, 0, 0, LONG)
-                                        : sluice_node_allgather(node, &own, all, 8, LONG),
-                              -ECANCELED, "gave up");
+                require_error(call(node, turn, own, all, LONG), -ECANCELED, "gave up");
             }
             ranks_reset(ranks, rank);
         }
     }
     node_meets(node, NULL, 0);
+    free(all);
+    free(own);
 }
 
 TEST(all_ranks_of_a_lazy_node_learn_who_is_missing)
 {
     lazy_try(RANKS_MAX, &lazy, miss_one);
+    lazy_try(5, &lazy, miss_one);
+}
+
+/*
+ * The last rank, a leaf of the tree, does not come. One of the others has a shorter deadline, and
+ * all of these learn at once that it gave up.
+ */
+static void give_up_early(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    uint8_t *own = calloc(ranks->count, MANY), *all = calloc(ranks->count, MANY);
+    require(own && all, "%d bytes", MANY);
+    for (uint32_t early = 0; early + 1 < ranks->count; early++) {
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (rank + 1 < ranks->count) {
+                int64_t deadline = rank == early ? SLUICE_MS(100) : SLUICE_FOREVER;
+                int error = call(node, turn, own, all, deadline);
+                require(error == -ETIMEDOUT || error == -ECANCELED, "%d", error);
+            }
+            ranks_meet(ranks);
+            ranks_reset(ranks, rank);
+        }
+    }
+    free(all);
+    free(own);
+}
+
+TEST(ranks_of_a_lazy_node_learn_at_once_who_gave_up)
+{
+    lazy_try(5, &lazy, give_up_early);
+}
+
+/* One rank gives up before its first call of all ranks. */
+static void give_up_first(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    struct sluice_node_endpoint endpoint;
+    uint64_t own = rank, all[RANKS_MAX];
+    if (rank == 2) {
+        require_ok(sluice_node_peer_reset(node, 4, &endpoint));
+    } else {
+        require_error(sluice_node_allgather(node, &own, all, sizeof(own), LONG), -ECANCELED,
+                      "gave up");
+    }
+    ranks_meet(ranks);
+}
+
+TEST(ranks_of_a_lazy_node_learn_who_gave_up_before_any_call)
+{
+    lazy_try(RANKS_MAX, &lazy, give_up_first);
 }
 
 int main(void)
