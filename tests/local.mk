@@ -96,6 +96,7 @@ threaded_tests = \
 	%D%/test_node_connect \
 	%D%/test_node_lazy \
 	%D%/test_node_lazy_calls \
+	%D%/test_node_limit \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_pmix \
@@ -219,6 +220,7 @@ chosen_tests = \
 	%D%/test_node_connect \
 	%D%/test_node_lazy \
 	%D%/test_node_lazy_calls \
+	%D%/test_node_limit \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_objects \

@@ -673,12 +673,14 @@ module sluice
 
     ! sluice/node.h
     type, public, bind(c) :: sluice_node_attr
-        integer(c_int32_t) :: size = 32_c_int32_t
+        integer(c_int32_t) :: size = 40_c_int32_t
         integer(c_int32_t) :: barrier = 0_c_int32_t
         type(c_ptr) :: channel = c_null_ptr
         integer(c_int32_t) :: connect = 0_c_int32_t
         integer(c_int32_t) :: peer_count = 0_c_int32_t
         type(c_ptr) :: peers = c_null_ptr
+        integer(c_int32_t) :: max_connections = 0_c_int32_t
+        integer(c_int32_t) :: flags = 0_c_int32_t
     end type sluice_node_attr
 
     ! sluice/node.h

@@ -42,13 +42,20 @@ enum sluice_node_connect {
     SLUICE_NODE_CONNECT_LAZY = 1 /* two ranks when one first uses the other */
 };
 
+/*
+ * With max_connections, a lazy node that needs one more connection closes the idle one that was not
+ * used for longest, if both sides have nothing in flight on it and no receive posted. The next
+ * request connects it again. Requests wait while none is idle. A receive alone connects no rank.
+ */
 struct sluice_node_attr {
     uint32_t size;                             /* set to sizeof(struct sluice_node_attr) */
     uint32_t barrier;                          /* enum sluice_barrier */
     const struct sluice_channel_attr *channel; /* of all connections; NULL: all defaults */
     uint32_t connect;                          /* enum sluice_node_connect */
     uint32_t peer_count;                       /* number of peers */
-    const uint32_t *peers; /* of a lazy node: ranks to connect when it is opened; NULL: none */
+    const uint32_t *peers;    /* of a lazy node: ranks to connect when it is opened; NULL: none */
+    uint32_t max_connections; /* of a lazy node, see below; 0: no limit */
+    uint32_t flags;           /* none yet: 0 */
 };
 
 /*

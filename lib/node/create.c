@@ -30,6 +30,11 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
     if (attr->peers != NULL && attr->connect != SLUICE_NODE_CONNECT_LAZY)
         return slu_misuse(EINVAL, "sluice_node_attr.peers is for a lazy node: this one connects "
                                   "all ranks");
+    if (attr->max_connections != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
+        return slu_misuse(EINVAL, "sluice_node_attr.max_connections is for a lazy node: this one "
+                                  "connects all ranks");
+    if (attr->flags != 0)
+        return slu_misuse(EINVAL, "sluice_node_attr.flags is %#x, must be 0", attr->flags);
     return 0;
 }
 

@@ -27,7 +27,7 @@ static uint32_t access_of(const struct slu_lazy *lazy, uint32_t peer)
 
 /* An engine that fails here is destroyed with the multichannel, before the connector. */
 int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
-                         const struct sluice_channel_attr *attr)
+                         const struct sluice_node_attr *attr)
 {
     struct slu_engine *engine;
     int error;
@@ -40,15 +40,17 @@ int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
     if (node->connector == NULL)
         return -errno;
     node->connector->lazy.access = access_of;
-    node->multichannel =
-        (void *)slu_channel_create(SLU_MAGIC_MULTICHANNEL, pd, 0, SLU_NODE_OWN_REQUESTS, attr);
+    node->multichannel = (void *)slu_channel_create(SLU_MAGIC_MULTICHANNEL, pd, 0,
+                                                    SLU_NODE_OWN_REQUESTS, attr->channel);
     if (node->multichannel == NULL)
         return -errno;
     engine = slu_node_engine(node);
     engine->peer_word = "rank";
     error = slu_engine_use_lazy(engine, &node->connector->lazy, node->ranks);
-    if (error == 0)
-        error = slu_node_create_memory(node, pd, engine);
+    if (error < 0)
+        return error;
+    slu_deferred_limit(engine->cq->deferred, attr->max_connections);
+    error = slu_node_create_memory(node, pd, engine);
     return error == 0 ? slu_connector_start(node->connector, engine) : error;
 }
 
@@ -149,7 +151,7 @@ int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
         node = slu_node_create(exchange->rank, exchange->ranks, attr);
         error = node != NULL ? check_peers(node, attr) : -errno;
         if (error == 0)
-            error = slu_node_create_lazy(node, pd, attr->channel);
+            error = slu_node_create_lazy(node, pd, attr);
     }
     error = exchange_cards(exchange, node, error, until);
     if (error < 0 && node != NULL) {

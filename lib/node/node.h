@@ -304,9 +304,9 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
 int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
                        const struct sluice_node_attr *attr, int error, int64_t until,
                        struct sluice_node **opened);
-/* Makes the connector, the connections and the memory of a lazy node, with attributes or NULL. */
+/* Makes the connector, the connections and the memory of a lazy node. */
 int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
-                         const struct sluice_channel_attr *attr);
+                         const struct sluice_node_attr *attr);
 
 /* cards.c: the engine must be entered, except for making a card and for a handshake. */
 int slu_cards_make(const struct sluice_node *node, uint8_t *wire);

@@ -19,7 +19,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     if (prepared->node == NULL)
         return -errno;
     if (attr->connect == SLUICE_NODE_CONNECT_LAZY)
-        return slu_node_create_lazy(prepared->node, pd, attr->channel);
+        return slu_node_create_lazy(prepared->node, pd, attr);
     /* Barriers and gathers have one write in flight to each rank, see notify.c. */
     prepared->connections =
         slu_multichannel_prepare(pd, ranks, SLU_NODE_OWN_REQUESTS, attr->channel);

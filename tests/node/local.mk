@@ -12,6 +12,7 @@ test_programs += \
 	tests/test_node_connect \
 	tests/test_node_lazy \
 	tests/test_node_lazy_calls \
+	tests/test_node_limit \
 	tests/test_node_open \
 	tests/test_node_rejoin
 
@@ -42,6 +43,7 @@ tests_test_node_lazy_SOURCES = \
 tests_test_node_lazy_calls_SOURCES = \
 	%D%/test_node_lazy_calls.c \
 	$(node_lazy)
+tests_test_node_limit_SOURCES = %D%/test_node_limit.c
 tests_test_node_open_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_open.c

@@ -969,6 +969,8 @@ struct sluice_node_attr {
     uint32_t connect;
     uint32_t peer_count;
     const uint32_t *peers;
+    uint32_t max_connections;
+    uint32_t flags;
 };
 struct sluice_node_endpoint {
     uint8_t bytes[320];
