@@ -94,6 +94,7 @@ threaded_tests = \
 	%D%/test_mr_cache \
 	%D%/test_node \
 	%D%/test_node_connect \
+	%D%/test_node_grow \
 	%D%/test_node_lazy \
 	%D%/test_node_lazy_calls \
 	%D%/test_node_limit \
@@ -218,6 +219,7 @@ chosen_tests = \
 	%D%/test_negotiation \
 	%D%/test_node \
 	%D%/test_node_connect \
+	%D%/test_node_grow \
 	%D%/test_node_lazy \
 	%D%/test_node_lazy_calls \
 	%D%/test_node_limit \

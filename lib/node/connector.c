@@ -385,6 +385,7 @@ void slu_connector_free(struct slu_connector *connector)
         slu_fd_close(connector->event);
     explicit_bzero(connector->key, sizeof connector->key);
     pthread_mutex_destroy(&connector->lock);
+    free(connector->gone);
     free(connector->wants);
     free(connector->listed);
     free(connector);

@@ -95,6 +95,11 @@ struct slu_link {
 };
 TAILQ_HEAD(slu_links, slu_link);
 
+/* The last process that left with a number: the id of its card, and the generation; 0: none. */
+struct slu_gone {
+    uint32_t id, generation;
+};
+
 struct slu_connector {
     struct slu_deferred_user user;
     struct slu_lazy lazy;
@@ -104,8 +109,9 @@ struct slu_connector {
     uint8_t key[SLU_CARD_KEY_BYTES];
     struct slu_address addresses[SLU_CARD_ADDRESSES];
     uint32_t address_count;
-    const uint8_t *cards; /* of all ranks, for jobs; zeros: none */
-    bool open;            /* all cards that there are have come; for jobs */
+    const uint8_t *cards;  /* of all ranks, for jobs; zeros: none */
+    struct slu_gone *gone; /* by rank, for jobs; NULL: no rank leaves */
+    bool open;             /* all cards that there are have come; for jobs */
     int epoll, event;
     bool started;
     pthread_t thread;

@@ -33,8 +33,12 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
     if (attr->max_connections != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
         return slu_misuse(EINVAL, "sluice_node_attr.max_connections is for a lazy node: this one "
                                   "connects all ranks");
-    if (attr->flags != 0)
-        return slu_misuse(EINVAL, "sluice_node_attr.flags is %#x, must be 0", attr->flags);
+    if (attr->max_ranks != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
+        return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is for a lazy node: this one "
+                                  "connects all ranks");
+    if (attr->max_ranks > SLUICE_MAX_PEERS)
+        return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is %u, must be in 0..%d",
+                          attr->max_ranks, SLUICE_MAX_PEERS);
     return 0;
 }
 
@@ -44,7 +48,7 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
 {
     size_t windows = 0;
 
-    node->by_tree = node->connector != NULL && node->ranks > SLU_FEW_RANKS;
+    node->by_tree = node->connector != NULL && node->members == NULL && node->ranks > SLU_FEW_RANKS;
     if (node->by_tree)
         windows = slu_windows_bytes(node->ranks);
     if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
@@ -74,8 +78,12 @@ struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
     node->generation = 1;
     node->peers = calloc(ranks, sizeof *node->peers);
     node->places = calloc(ranks, sizeof *node->places);
-    if (node->peers != NULL && node->places != NULL)
+    if (attr->max_ranks > 0)
+        node->members = calloc(ranks, sizeof *node->members);
+    if (node->peers != NULL && node->places != NULL &&
+        (attr->max_ranks == 0 || node->members != NULL))
         return node;
+    free(node->members);
     free(node->places);
     free(node->peers);
     free(node);

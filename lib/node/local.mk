@@ -20,6 +20,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/gather_call.c \
 	%D%/gather_steps.c \
 	%D%/gather_tree.c \
+	%D%/grow.c \
 	%D%/knock.c \
 	%D%/lazy.c \
 	%D%/link.c \

@@ -36,6 +36,15 @@ static const uint8_t *card_of(const struct slu_connector *connector, uint32_t ra
     return connector->cards + (size_t)rank * SLU_CARD_BYTES;
 }
 
+static int fail_absent(const struct slu_connector *connector, const struct slu_link *link)
+{
+    uint32_t left = connector->gone != NULL ? connector->gone[link->rank].generation : 0;
+
+    if (left > 0)
+        return slu_fail(ECONNRESET, "it left the node in generation %u", left);
+    return slu_fail(ECONNRESET, "it has not come, or not come again since its reset");
+}
+
 static int make(struct slu_connector *connector, struct slu_link *link)
 {
     struct slu_deferred *deferred = connector->deferred;
@@ -55,9 +64,7 @@ static int make(struct slu_connector *connector, struct slu_link *link)
     if (error == 0 && link->rank == connector->rank)
         return connect_self(deferred, link);
     memcpy(link->card, card_of(connector, link->rank), sizeof link->card);
-    if (error == 0 && !slu_card_is_there(link->card))
-        return slu_fail(ECONNRESET, "it has not come, or not come again since its reset");
-    return error;
+    return error == 0 && !slu_card_is_there(link->card) ? fail_absent(connector, link) : error;
 }
 
 static int check(struct slu_deferred *deferred, const struct slu_link *link)
@@ -82,6 +89,13 @@ static bool is_foreign(const struct slu_connector *connector, const struct slu_l
     return connector->open && (!slu_card_is_there(card) || slu_card_id(card) != link->id);
 }
 
+static bool has_left(const struct slu_connector *connector, const struct slu_link *link)
+{
+    const struct slu_gone *gone = connector->gone;
+
+    return gone != NULL && gone[link->rank].generation > 0 && gone[link->rank].id == link->id;
+}
+
 /*
  * A rank that knocks with the endpoint that this side is connected to resumes an attempt of which
  * it does not know how far it came. With another one, it has no connection any more. If this side
@@ -93,6 +107,9 @@ static int let_in(struct slu_connector *connector, struct slu_link *link)
     struct slu_deferred *deferred = connector->deferred;
     int error;
 
+    if (has_left(connector, link))
+        return slu_fail(ECONNRESET, "rank %u was removed from the node in generation %u",
+                        link->rank, connector->gone[link->rank].generation);
     if (is_foreign(connector, link) ||
         slu_deferred_is_stale(deferred, link->rank, link->remote_serial))
         return -EBUSY;
