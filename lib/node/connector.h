@@ -49,7 +49,8 @@ enum slu_link_job {
     SLU_JOB_YIELD,  /* listener: close a connection that the other side has retired */
     SLU_JOB_CLOSE,  /* dialer: the other side has yielded */
     SLU_JOB_REVIVE, /* dialer: it has not */
-    SLU_JOB_STALL   /* dialer: it does not answer */
+    SLU_JOB_STALL,  /* dialer: it does not answer */
+    SLU_JOB_DOUBT   /* listener: the other side did not confirm that it has closed it */
 };
 
 /* An idle connection that was retired, to be closed. */
@@ -199,6 +200,7 @@ void slu_room_dialed(struct slu_connector *connector, struct slu_link *link,
 void slu_room_answer(struct slu_connector *connector, struct slu_link *link);
 /* The rank did not confirm that it has closed the connection: asks it. */
 void slu_room_doubt(struct slu_connector *connector, struct slu_link *link);
+void slu_room_ask(struct slu_connector *connector, struct slu_link *link);
 /* Ends a link whose connection was closed. */
 void slu_room_closed(struct slu_connector *connector, struct slu_link *link);
 /* Lets all links that wait look for room. */

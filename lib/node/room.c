@@ -189,6 +189,11 @@ void slu_room_answer(struct slu_connector *connector, struct slu_link *link)
 
 void slu_room_doubt(struct slu_connector *connector, struct slu_link *link)
 {
+    slu_link_give(connector, link, SLU_JOB_DOUBT);
+}
+
+void slu_room_ask(struct slu_connector *connector, struct slu_link *link)
+{
     link->victim.there = true;
     slu_room_finish(connector, link);
 }

@@ -160,6 +160,9 @@ static int do_job(struct slu_connector *connector, struct slu_link *link)
     case SLU_JOB_REVIVE:
         slu_deferred_revive(deferred, link->rank, link->serial);
         return 0;
+    case SLU_JOB_DOUBT:
+        slu_deferred_doubt(deferred, link->rank, link->serial);
+        return 0;
     case SLU_JOB_STALL:
         slu_deferred_stall(deferred, link->rank, link->serial);
         return 0;
@@ -288,6 +291,8 @@ void slu_link_done(struct slu_connector *connector, struct slu_link *link)
         slu_room_closed(connector, link);
     else if (link->ends)
         slu_link_free(connector, link);
+    else if (job == SLU_JOB_DOUBT)
+        slu_room_ask(connector, link);
     else if (job == SLU_JOB_YIELD)
         slu_room_answer(connector, link);
     else if (job == SLU_JOB_MAKE)

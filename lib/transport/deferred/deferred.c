@@ -48,6 +48,7 @@ void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot)
         deferred->inner->cq_reduce(deferred->cq, slu_deferred_entries(deferred));
     slot->real = NULL;
     slot->flags &= DEFERRED_NO_ROOM;
+    slot->promises = 0;
     slot->serial++;
     slot->state = SLU_DEFERRED_NONE;
 }

@@ -160,6 +160,11 @@ void slu_deferred_stall(struct slu_deferred *deferred, uint32_t peer, uint32_t s
  */
 int slu_deferred_yield(struct slu_deferred *deferred, uint32_t peer, uint32_t remote,
                        uint32_t *serial, uint32_t *endpoint);
+/*
+ * The peer did not confirm: the user asks it. Before this, a refusal of an earlier question does
+ * not revive the connection, because the peer may have closed it since.
+ */
+void slu_deferred_doubt(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* Notes why a connection is not made: the other end is busy. */
 void slu_deferred_note_busy(struct slu_deferred *deferred, uint32_t peer);
 

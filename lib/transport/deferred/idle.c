@@ -131,7 +131,7 @@ void slu_deferred_revive(struct slu_deferred *deferred, uint32_t peer, uint32_t 
 {
     struct deferred_slot *slot = find_retiring(deferred, peer, serial);
 
-    if (slot == NULL)
+    if (slot == NULL || slot->promises > 0)
         return;
     deferred->retiring -= (slot->flags & DEFERRED_STALLED) == 0;
     slot->flags &= (uint8_t)~DEFERRED_STALLED;
@@ -167,7 +167,16 @@ int slu_deferred_yield(struct slu_deferred *deferred, uint32_t peer, uint32_t re
         return -EBUSY;
     if (slot->state != SLU_DEFERRED_RETIRING)
         retire(deferred, slot);
+    slot->promises++;
     *serial = slot->serial;
     *endpoint = slot->local;
     return 1;
+}
+
+void slu_deferred_doubt(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
+{
+    struct deferred_slot *slot = find_retiring(deferred, peer, serial);
+
+    if (slot != NULL && slot->promises > 0)
+        slot->promises--;
 }

@@ -42,6 +42,7 @@ struct deferred_slot {
     uint16_t serial;        /* of real */
     uint16_t remote_serial; /* the latest that the peer has told */
     uint8_t state;          /* enum slu_deferred_state */
+    uint8_t promises;       /* RETIRING: how often the peer was told so, and may close it */
     uint8_t flags;
 };
 #define DEFERRED_EXTENDED 1U /* the completion queue has entries for the real queue pair */
