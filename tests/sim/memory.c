@@ -302,6 +302,12 @@ SYS(int, munmap, void *address, size_t bytes)
     return unmap(address, bytes) == 0 ? 0 : sim_error(errno);
 }
 
+SYS(int, mprotect, void *address, size_t bytes, int access)
+{
+    sim_call();
+    return mprotect(address, bytes, access) == 0 ? 0 : sim_error(errno);
+}
+
 SYS(int, madvise, void *address, size_t bytes, int advice)
 {
     sim_call();
