@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects: making them, connecting them if they connect, and ending them. */
+#include <string.h>
 #include <unistd.h>
 
 #include "ways.h"
