@@ -237,11 +237,21 @@ static bool work(void)
     return holds(sluice_node_barrier(grow.node, NULL, 0, 0, PATIENCE) == 0, "barrier after reads");
 }
 
+/*
+ * A connection that was refused stays failed, and would hold up the others in each step. So does
+ * one to a rank that has a device of another kind, because its own was dead.
+ */
+static bool is_cut_off(void)
+{
+    return (sim_befell(sim_rank(), sim_rank()) & SIM_REFUSED) != 0 ||
+           strstr(sluice_last_error(), "runs another transport") != NULL;
+}
+
 /* Returns whether this rank goes on. A rank that cannot make a change ends, as if it had died. */
 static bool step(void)
 {
     uint64_t kind;
-    bool well, works_well;
+    bool well, works_well, ends;
     report(true, NULL);
     kind = agreed(3);
     well = bury() && (kind == 0 ? come_one() : kind == 1 ? leave_one() : true);
@@ -249,10 +259,9 @@ static bool step(void)
         return false;
     }
     works_well = grow.node == NULL || work();
+    ends = !works_well && is_cut_off();
     if (!report(works_well, NULL) && grow.node != NULL) {
-        /* A connection that was refused stays failed, and would hold up the others in each step. */
-        return (works_well || (sim_befell(sim_rank(), sim_rank()) & SIM_REFUSED) == 0) &&
-               holds(sluice_node_barrier_reset(grow.node) == 0, "reset after a failure");
+        return !ends && holds(sluice_node_barrier_reset(grow.node) == 0, "reset after a failure");
     }
     return true;
 }
