@@ -291,7 +291,7 @@ TEST(unknown_device)
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
 
-/* One of each kind of object about which the library returns information. */
+/* An object of each kind about which the library returns information. */
 struct objects {
     struct pair pair;
     struct sluice_multichannel *loop;

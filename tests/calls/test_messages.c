@@ -228,7 +228,7 @@ TEST_WITH(fixture, immediate_and_plain_neighbours, ())
     check(fixture);
 }
 
-/* What is cancelled, or is late, puts nothing in its blocks. */
+/* A request that is cancelled, or late, puts nothing in its blocks. */
 TEST_WITH(fixture, cancelled_and_late, ())
 {
     struct sluice_channel *channel = fixture->pair.channels[RECEIVE];

@@ -19,7 +19,7 @@
 static const struct sluice_channel_attr shallow = {
     .size = sizeof(shallow), .send_depth = DEPTH, .receive_depth = DEPTH, .read_depth = 2};
 
-/* One of two multichannels, whose peer i is connected with peer i of the other. */
+/* A multichannel whose peer i is connected with peer i of another one. */
 struct side {
     struct sluice_multichannel *all;
     struct memory out, in;

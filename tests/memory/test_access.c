@@ -353,8 +353,9 @@ static int send_small(const struct star *star, const struct sluice_sge *from,
 }
 
 /*
- * The keys of regions that small messages have used, and that end between two of them. A device does
- * not tell the receiver of a send that failed for its own key, so there only the receiver's ends.
+ * The keys of regions that small messages have used, and that end between two of them. A device
+ * does not tell the receiver of a send that failed for its own key, so there only the receiver's
+ * ends.
  */
 TEST(local_keys_that_end_after_use)
 {

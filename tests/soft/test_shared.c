@@ -445,7 +445,7 @@ static void limit_files(rlim_t bytes)
     require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* Neither rank may make a file of a page, and so none has segments: the one that leads makes them. */
+/* Neither rank may make a file of a page, so there are no segments: the leading rank makes them. */
 static void go_without(struct rank *rank)
 {
     struct shared_map maps[MAPS_MAX];

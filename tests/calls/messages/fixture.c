@@ -140,7 +140,7 @@ void take(struct fixture *fixture, int side)
     check_end(fixture, &completion, side);
 }
 
-/* What the request was made of may go once it is posted. */
+/* The lists that a request was made from may go once it is posted. */
 void do_post(struct fixture *fixture, int side)
 {
     struct sluice_request request = ask(fixture, side);
