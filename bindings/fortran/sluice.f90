@@ -673,14 +673,12 @@ module sluice
 
     ! sluice/node.h
     type, public, bind(c) :: sluice_node_attr
-        integer(c_int32_t) :: size = 40_c_int32_t
+        integer(c_int32_t) :: size = 32_c_int32_t
         integer(c_int32_t) :: barrier = 0_c_int32_t
         type(c_ptr) :: channel = c_null_ptr
         integer(c_int32_t) :: connect = 0_c_int32_t
         integer(c_int32_t) :: peer_count = 0_c_int32_t
         type(c_ptr) :: peers = c_null_ptr
-        integer(c_int32_t) :: max_connections = 0_c_int32_t
-        integer(c_int32_t) :: max_ranks = 0_c_int32_t
     end type sluice_node_attr
 
     ! sluice/node.h
@@ -1067,11 +1065,6 @@ module sluice
     public :: sluice_node_barrier_reset
     public :: sluice_node_peer_reset
     public :: sluice_node_peer_handshake
-    public :: sluice_node_grow
-    public :: sluice_node_shrink
-    public :: sluice_node_own_endpoint
-    public :: sluice_node_members
-    public :: sluice_node_generation
     public :: sluice_node_shutdown
     public :: sluice_buffer_service_close
     public :: sluice_buffer_release
@@ -3112,42 +3105,6 @@ module sluice
             type(sluice_node_endpoint), intent(in) :: remote
             integer(c_int) :: outcome
         end function sluice_node_peer_handshake
-        function sluice_node_grow(node, endpoints, count) bind(c, &
-            name="sluice_node_grow") result(outcome)
-            import
-            type(c_ptr), value :: node
-            type(sluice_node_endpoint), intent(in) :: endpoints(*)
-            integer(c_int32_t), value :: count
-            integer(c_int) :: outcome
-        end function sluice_node_grow
-        function sluice_node_shrink(node, ranks, count) bind(c, &
-            name="sluice_node_shrink") result(outcome)
-            import
-            type(c_ptr), value :: node
-            integer(c_int32_t), intent(in) :: ranks(*)
-            integer(c_int32_t), value :: count
-            integer(c_int) :: outcome
-        end function sluice_node_shrink
-        function sluice_node_own_endpoint(node, endpoint) bind(c, &
-            name="sluice_node_own_endpoint") result(outcome)
-            import
-            type(c_ptr), value :: node
-            type(sluice_node_endpoint), intent(inout) :: endpoint
-            integer(c_int) :: outcome
-        end function sluice_node_own_endpoint
-        function sluice_node_members(node, ranks, room) bind(c, &
-            name="sluice_node_members") result(outcome)
-            import
-            type(c_ptr), value :: node
-            integer(c_int32_t), intent(inout) :: ranks(*)
-            integer(c_int32_t), value :: room
-            integer(c_int64_t) :: outcome
-        end function sluice_node_members
-        function sluice_node_generation(node) bind(c, name="sluice_node_generation") result(outcome)
-            import
-            type(c_ptr), value :: node
-            integer(c_int64_t) :: outcome
-        end function sluice_node_generation
         function sluice_node_shutdown(node, deadline) bind(c, &
             name="sluice_node_shutdown") result(outcome)
             import

@@ -146,23 +146,3 @@ void slu_peer_vanish(struct slu_engine *engine, struct slu_peer *peer)
     peer->state = SLU_PEER_ABSENT;
     slu_peer_tell_state(engine, peer);
 }
-
-bool slu_peer_rests(const struct slu_engine *engine, uint32_t index)
-{
-    const struct slu_peer *peer = &engine->peers[index];
-
-    return peer->state == SLU_PEER_ABSENT ||
-           (!slu_peer_busy(peer) && peer->probe.id == 0 && !peer->probe.awaited);
-}
-
-void slu_lazy_progress(struct slu_engine *engine)
-{
-    slu_progress_all(engine);
-}
-
-void slu_peer_rested(const struct slu_engine *engine, uint32_t index)
-{
-    struct slu_peer *peer = &engine->peers[index];
-
-    peer->taken_before = peer->counts.requests[SLUICE_OP_RECEIVE];
-}

@@ -60,14 +60,6 @@ void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which);
 int slu_engine_use_lazy(struct slu_engine *engine, struct slu_lazy *lazy, uint32_t peers);
 /* Ends the connection of a peer, and makes the peer absent. Its rings and results stay. */
 void slu_peer_vanish(struct slu_engine *engine, struct slu_peer *peer);
-/*
- * For the user of such an engine: tells whether a peer has nothing in flight and no receive posted,
- * so that its connection may be closed; takes completions, while the program is in no call; and
- * notes that a connection was closed.
- */
-bool slu_peer_rests(const struct slu_engine *engine, uint32_t index);
-void slu_lazy_progress(struct slu_engine *engine);
-void slu_peer_rested(const struct slu_engine *engine, uint32_t index);
 /* Adds a prepared peer and writes its endpoint. Returns the peer's index, or an error. */
 int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint);
 /* Drains the work of a peer, then removes it. */

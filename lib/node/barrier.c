@@ -153,9 +153,6 @@ static int check_ranks(struct slu_group *group)
         if (rank >= node->ranks)
             return slu_misuse(EINVAL, "ranks[%u] is %u: there are ranks 0..%u", i, rank,
                               node->ranks - 1);
-        if (node->members != NULL && rank != node->rank && !slu_cards_has(node, rank))
-            return slu_misuse(EINVAL, "ranks[%u] is %u, which is no member in generation %u", i,
-                              rank, node->generation);
         if (i > 0 && rank <= group->ranks[i - 1])
             return slu_misuse(EINVAL, "ranks[%u] is %u after %u: they must be strictly ascending",
                               i, rank, group->ranks[i - 1]);
@@ -176,7 +173,8 @@ static int check_group(struct slu_group *group)
         return check_ranks(group);
     if (group->count != 0 && group->count != group->node->ranks)
         return slu_misuse(EINVAL, "a list of %u rank%s is NULL", group->count, SLU_S(group->count));
-    slu_group_all(group);
+    group->count = group->node->ranks;
+    group->self = group->node->rank;
     return 0;
 }
 

@@ -74,20 +74,9 @@ bool slu_cards_has(const struct sluice_node *node, uint32_t rank)
     return slu_card_is_there(place_of(node, rank));
 }
 
-void slu_cards_count(struct sluice_node *node)
-{
-    if (node->members == NULL)
-        return;
-    node->member_count = 0;
-    for (uint32_t i = 0; i < node->ranks; i++)
-        if (i == node->rank || slu_cards_has(node, i))
-            node->members[node->member_count++] = i;
-}
-
 void slu_cards_open(struct sluice_node *node)
 {
     node->connector->open = true;
-    slu_cards_count(node);
 }
 
 /* The card is dropped first, so that the process cannot connect once more meanwhile. */
@@ -106,9 +95,6 @@ static int read_remote(struct sluice_node *node, uint32_t rank, const uint8_t *w
     struct slu_node_endpoint endpoint;
     int error;
 
-    /* Zeros stand for a rank that is absent. */
-    if (!slu_card_is_there(wire))
-        return 0;
     if (slu_cards_read(node, rank, wire, &endpoint) < 0) {
         slu_log(SLUICE_LOG_WARN, "rank %u: %s", rank, sluice_last_error());
         return 0;

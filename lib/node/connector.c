@@ -88,16 +88,6 @@ static void work(struct slu_deferred_user *user)
     slu_text_restore(&text);
 }
 
-static bool is_idle(struct slu_deferred_user *user, uint32_t peer)
-{
-    return slu_peer_rests(connector_of(user)->engine, peer);
-}
-
-static void note_closed(struct slu_deferred_user *user, uint32_t peer)
-{
-    slu_peer_rested(connector_of(user)->engine, peer);
-}
-
 static bool next_want(struct slu_connector *connector, uint32_t *rank)
 {
     bool found;
@@ -155,7 +145,7 @@ static uint32_t watch_dial(const struct slu_target *target, struct pollfd *fds)
 
 static void sleep_until(const struct slu_connector *connector, int64_t until)
 {
-    struct pollfd fds[1 + 2 * SLU_DIALS_MOST * SLU_CARD_ADDRESSES + SLU_KNOCKS_MOST];
+    struct pollfd fds[1 + SLU_DIALS_MOST * SLU_CARD_ADDRESSES + SLU_KNOCKS_MOST];
     const struct slu_link *link;
     uint32_t count = 1;
 
@@ -195,9 +185,7 @@ static int64_t handle_links(struct slu_connector *connector)
         after = TAILQ_NEXT(link, next);
         if (link->job != SLU_JOB_NONE)
             continue;
-        if (link->waits)
-            slu_room_tick(connector, link, now, &next);
-        else if (link->target != NULL)
+        if (link->target != NULL)
             slu_link_dial(connector, link, now, &next);
         else
             slu_link_hear(connector, link, now, &next);
@@ -318,8 +306,7 @@ struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks, const 
 
     if (connector == NULL)
         return slu_fail_null(ENOMEM, "no memory to connect ranks");
-    connector->user = (struct slu_deferred_user){
-        .wanted = want, .work = work, .idle = is_idle, .closed = note_closed};
+    connector->user = (struct slu_deferred_user){.wanted = want, .work = work};
     connector->lazy.user = &connector->user;
     connector->rank = rank;
     connector->ranks = ranks;
@@ -343,7 +330,6 @@ int slu_connector_start(struct slu_connector *connector, struct slu_engine *engi
     int error;
 
     connector->deferred = engine->cq->deferred;
-    connector->engine = engine;
     error = slu_thread_start(&connector->thread, "sluice-ranks", run, connector);
     connector->started = error == 0;
     return error == 0 ? 0 : slu_fail(EAGAIN, "cannot start a thread to connect ranks");
@@ -385,7 +371,6 @@ void slu_connector_free(struct slu_connector *connector)
         slu_fd_close(connector->event);
     explicit_bzero(connector->key, sizeof connector->key);
     pthread_mutex_destroy(&connector->lock);
-    free(connector->gone);
     free(connector->wants);
     free(connector->listed);
     free(connector);

@@ -30,15 +30,6 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
     if (attr->peers != NULL && attr->connect != SLUICE_NODE_CONNECT_LAZY)
         return slu_misuse(EINVAL, "sluice_node_attr.peers is for a lazy node: this one connects "
                                   "all ranks");
-    if (attr->max_connections != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
-        return slu_misuse(EINVAL, "sluice_node_attr.max_connections is for a lazy node: this one "
-                                  "connects all ranks");
-    if (attr->max_ranks != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
-        return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is for a lazy node: this one "
-                                  "connects all ranks");
-    if (attr->max_ranks > SLUICE_MAX_PEERS)
-        return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is %u, must be in 0..%d",
-                          attr->max_ranks, SLUICE_MAX_PEERS);
     return 0;
 }
 
@@ -48,7 +39,7 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
 {
     size_t windows = 0;
 
-    node->by_tree = node->connector != NULL && node->members == NULL && node->ranks > SLU_FEW_RANKS;
+    node->by_tree = node->connector != NULL && node->ranks > SLU_FEW_RANKS;
     if (node->by_tree)
         windows = slu_windows_bytes(node->ranks);
     if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
@@ -78,12 +69,8 @@ struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
     node->generation = 1;
     node->peers = calloc(ranks, sizeof *node->peers);
     node->places = calloc(ranks, sizeof *node->places);
-    if (attr->max_ranks > 0)
-        node->members = calloc(ranks, sizeof *node->members);
-    if (node->peers != NULL && node->places != NULL &&
-        (attr->max_ranks == 0 || node->members != NULL))
+    if (node->peers != NULL && node->places != NULL)
         return node;
-    free(node->members);
     free(node->places);
     free(node->peers);
     free(node);

@@ -35,18 +35,6 @@ int slu_node_check_usable(const struct sluice_node *node, uint32_t count, int64_
     return 0;
 }
 
-void slu_group_all(struct slu_group *group)
-{
-    const struct sluice_node *node = group->node;
-
-    group->ranks = node->members;
-    group->count = node->members != NULL ? node->member_count : node->ranks;
-    group->self = node->rank;
-    if (node->members != NULL)
-        for (group->self = 0; node->members[group->self] != node->rank;)
-            group->self++;
-}
-
 void slu_belongings_own(const struct slu_belongings *own, bool owned)
 {
     if (own->exchange != NULL)
@@ -72,7 +60,6 @@ void slu_node_free(struct sluice_node *node)
     sluice_mr_deregister(node->words);
     sluice_mr_deregister(node->blocks);
     free(node->places);
-    free(node->members);
     free(node->peers);
     free(node);
 }

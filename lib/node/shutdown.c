@@ -72,7 +72,8 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
         error = slu_node_check_usable(node, node->ranks, deadline);
     if (error < 0)
         return error;
-    slu_group_all(&group);
+    group.count = node->ranks;
+    group.self = node->rank;
     group.until = slu_after(deadline);
     engine = slu_node_engine(node);
     slu_engine_enter(engine);

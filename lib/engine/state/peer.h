@@ -104,7 +104,7 @@ struct slu_peer {
     uint32_t arrival_session; /* number of this connection, part of their ids */
     uint64_t taken_before;    /* messages that were received before this connection */
     uint64_t untaken_from;    /* if it is known: id of the first message that it does not have */
-    uint64_t spare[18];       /* padding to a power of two: a peer is found by a shift */
+    uint64_t spare[19];       /* padding to a power of two: a peer is found by a shift */
 };
 
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");

@@ -25,7 +25,6 @@ struct deferred_qp {
     bool flushing; /* in the list of the owner */
     bool alerts;   /* its alert is raised */
     bool probing;
-    uint64_t used;     /* when it was last posted to, as slu_deferred.uses */
     uint64_t probe_id; /* kept, as the works are */
     struct deferred_work *first, **last;
     struct deferred_qp *next; /* of those that are flushing */
@@ -36,20 +35,13 @@ struct deferred_qp {
 struct deferred_slot {
     struct deferred_qp *qp; /* NULL: the engine has none */
     struct slu_qp *real;
-    uint64_t used;          /* when it began, as slu_deferred.uses */
-    uint32_t local;         /* checksum of the endpoint that the peer was given for real */
-    uint32_t remote;        /* checksum of the endpoint that real is connected to */
-    uint16_t serial;        /* of real */
-    uint16_t remote_serial; /* the latest that the peer has told */
-    uint8_t state;          /* enum slu_deferred_state */
-    uint8_t promises;       /* RETIRING: how often the peer was told so, and may close it */
+    uint32_t remote; /* checksum of the endpoint that real is connected to */
+    uint16_t serial; /* of real */
+    uint8_t state;   /* enum slu_deferred_state */
     uint8_t flags;
 };
 #define DEFERRED_EXTENDED 1U /* the completion queue has entries for the real queue pair */
 #define DEFERRED_ASKED 2U    /* wanted() was called, and no attempt has begun since */
-#define DEFERRED_STALLED 4U  /* RETIRING, and not counted as such */
-#define DEFERRED_NO_ROOM 8U  /* it waits for room under the limit */
-#define DEFERRED_BUSY 16U    /* the other end said that it is busy */
 
 struct slu_deferred {
     const struct slu_transport *inner;
@@ -59,19 +51,12 @@ struct slu_deferred {
     struct slu_deferred_user *user;
     uint64_t identity; /* in endpoints */
     uint32_t count;
-    uint32_t alerts;      /* queue pairs whose alert is raised */
-    uint32_t most;        /* limit of connections; 0: none */
-    uint32_t reals, made; /* real queue pairs; and those that are not connected yet */
-    uint32_t retiring, waiting;
-    uint64_t uses; /* posts so far, to find the connection that was not used for longest */
+    uint32_t alerts; /* queue pairs whose alert is raised */
     struct deferred_qp *flushing;
     uint16_t *live; /* peers whose connection has another state than NONE */
     uint32_t live_count;
     pthread_mutex_t lock; /* of the completion queue */
     atomic_bool asked;    /* work() is to be called */
-    bool working;         /* within work() */
-    bool outside;         /* within work(), and the program is in no call */
-    bool progressed;      /* completions were taken then: the program must look before it sleeps */
     struct deferred_slot slots[];
 };
 
@@ -109,8 +94,6 @@ void slu_deferred_raise(struct deferred_qp *qp, uint32_t status, const char *rea
 uint32_t slu_deferred_entries(const struct slu_deferred *deferred);
 /* Begins a connection that there was none of: the peer is live from then on. */
 void slu_deferred_enliven(struct slu_deferred *deferred, struct deferred_slot *slot);
-/* Asks the user once more, if something is kept for the peer. */
-void slu_deferred_want_kept(struct deferred_slot *slot);
 /* Destroys the queue pair of the transport. */
 void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot);
 

@@ -23,7 +23,7 @@ bool slu_deferred_is_made(const struct slu_deferred *deferred, uint32_t peer, ui
     const struct deferred_slot *slot = &deferred->slots[peer];
 
     return slot->real != NULL && slot->serial == (uint16_t)serial &&
-           slot->state < SLU_DEFERRED_READY;
+           slot->state != SLU_DEFERRED_READY;
 }
 
 bool slu_deferred_is_wanted(const struct slu_deferred *deferred, uint32_t peer)
@@ -68,8 +68,6 @@ static int make_real(struct slu_deferred *deferred, uint32_t peer)
     slot->flags |= DEFERRED_EXTENDED;
     slu_deferred_enliven(deferred, slot);
     slot->state = SLU_DEFERRED_MADE;
-    deferred->reals++;
-    deferred->made++;
     return 0;
 }
 
@@ -79,14 +77,13 @@ int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *se
     struct deferred_slot *slot = &deferred->slots[peer];
     int error = 0;
 
-    slot->flags &= (uint8_t) ~(DEFERRED_ASKED | DEFERRED_NO_ROOM | DEFERRED_BUSY);
+    slot->flags &= (uint8_t)~DEFERRED_ASKED;
     *serial = slot->serial;
     if (slot->real == NULL)
         error = make_real(deferred, peer);
     if (error < 0)
         return error;
     write_endpoint(deferred, slot->real, endpoint);
-    slot->local = slu_checksum(endpoint->bytes, sizeof endpoint->bytes);
     return 0;
 }
 
@@ -111,7 +108,7 @@ static void want_again(struct deferred_slot *slot)
 }
 
 int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
-                         uint32_t remote_serial, const struct sluice_endpoint *remote)
+                         const struct sluice_endpoint *remote)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
     uint32_t sum = slu_checksum(remote->bytes, sizeof remote->bytes);
@@ -139,8 +136,6 @@ int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t 
     if (error < 0)
         return error;
     slot->state = SLU_DEFERRED_CONNECTED;
-    slot->remote_serial = (uint16_t)remote_serial;
-    deferred->made--;
     slot->remote = sum;
     return 0;
 }
@@ -150,13 +145,12 @@ int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t se
     struct deferred_slot *slot = &deferred->slots[peer];
     int error = 0;
 
-    if (slot->state >= SLU_DEFERRED_READY && slot->serial == (uint16_t)serial)
+    if (slot->state == SLU_DEFERRED_READY && slot->serial == (uint16_t)serial)
         return 0;
     error = check(slot, serial, SLU_DEFERRED_CONNECTED);
     if (error < 0)
         return error;
     slot->state = SLU_DEFERRED_READY;
-    slot->used = ++deferred->uses;
     if (slot->qp != NULL)
         slu_deferred_open(slot->qp, slot->real);
     return 0;
@@ -166,7 +160,7 @@ void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->serial != (uint16_t)serial || slot->state >= SLU_DEFERRED_READY)
+    if (slot->serial != (uint16_t)serial || slot->state == SLU_DEFERRED_READY)
         return;
     /* The other side may have begun. Another attempt finds out, with the same queue pairs. */
     if (slot->state != SLU_DEFERRED_CONNECTED)
@@ -188,13 +182,6 @@ void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer)
 
     if (slot->qp == NULL)
         slu_deferred_end(deferred, slot);
-    slot->remote_serial = 0;
-}
-
-bool slu_deferred_is_stale(const struct slu_deferred *deferred, uint32_t peer,
-                           uint32_t remote_serial)
-{
-    return (int16_t)(uint16_t)(remote_serial - deferred->slots[peer].remote_serial) < 0;
 }
 
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer)
@@ -213,22 +200,18 @@ void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->serial != (uint16_t)serial || slot->state >= SLU_DEFERRED_READY)
+    if (slot->serial != (uint16_t)serial || slot->state == SLU_DEFERRED_READY)
         return;
     slu_deferred_end(deferred, slot);
     if (slot->qp != NULL)
         slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
 }
 
-/*
- * A connection that the engine does not use ends at once, and so does one that was not ready, or
- * was retired: the peer has yielded, and begins anew.
- */
+/* A connection that the engine does not use ends at once, and so does one that was not ready. */
 void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
                        const struct sluice_endpoint *remote, const char *reason)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
-    bool retired = slot->state == SLU_DEFERRED_RETIRING;
 
     if (slot->state < SLU_DEFERRED_CONNECTED ||
         slot->remote == slu_checksum(remote->bytes, sizeof remote->bytes))
@@ -237,8 +220,6 @@ void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
         slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
     else
         slu_deferred_end(deferred, slot);
-    if (retired)
-        deferred->user->closed(deferred->user, peer);
 }
 
 /* A connection that the peer has made, and that has failed since, is made anew. */

@@ -4,7 +4,6 @@
  * that are not replaced here are the transport's, without an indirection.
  */
 #include "config.h"
-#define FILENO 3
 
 #include <stdlib.h>
 
@@ -70,11 +69,8 @@ static void leave_inner(const struct slu_deferred *deferred)
 static void work(struct slu_deferred *deferred)
 {
     if (SLU_UNLIKELY(atomic_load_explicit(&deferred->asked, memory_order_relaxed)) &&
-        !deferred->working && atomic_exchange(&deferred->asked, false)) {
-        deferred->working = true;
+        atomic_exchange(&deferred->asked, false))
         deferred->user->work(deferred->user);
-        deferred->working = false;
-    }
 }
 
 /*
@@ -87,9 +83,7 @@ static void work_if_free(struct slu_deferred *deferred)
     while (SLU_UNLIKELY(atomic_load(&deferred->asked)) &&
            pthread_mutex_trylock(&deferred->lock) == 0) {
         enter_inner(deferred);
-        deferred->outside = true;
         work(deferred);
-        deferred->outside = false;
         leave_inner(deferred);
         pthread_mutex_unlock(&deferred->lock);
         atomic_thread_fence(memory_order_seq_cst);
@@ -135,11 +129,8 @@ static int poll_cq(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count)
 static int arm(struct slu_cq *cq)
 {
     int result = cq->deferred->inner->cq_arm(cq);
-    bool progressed = cq->deferred->progressed;
 
-    cq->deferred->progressed = false;
-    return result != 0 || progressed || cq->deferred->flushing != NULL ||
-           atomic_load(&cq->deferred->asked);
+    return result != 0 || cq->deferred->flushing != NULL || atomic_load(&cq->deferred->asked);
 }
 
 /* A connection that the engine does not use yet fails without notice: see slu_deferred_attach(). */
@@ -173,12 +164,6 @@ static bool take_alert(struct slu_cq *cq, struct slu_alert *alert)
         return true;
     }
     return false;
-}
-
-bool slu_deferred_begin_progress(struct slu_deferred *deferred)
-{
-    deferred->progressed |= deferred->outside;
-    return deferred->outside;
 }
 
 static void destroy_cq(struct slu_cq *cq)
@@ -242,16 +227,9 @@ static uint32_t take_moved(struct slu_qp *base)
 static void take_stand(const struct slu_qp *base, struct slu_stand *stand)
 {
     const struct deferred_qp *qp = deferred_const_qp_of(base);
-    uint8_t flags = deferred_slot_of(qp)->flags;
 
-    if (qp->real != NULL && qp->owner->inner->qp_stand != NULL)
+    if (qp->real != NULL)
         qp->owner->inner->qp_stand(qp->real, stand);
-    else if (qp->real == NULL && (flags & DEFERRED_NO_ROOM) != 0)
-        stand->waits = "it waits for a connection: there are as many as max_connections of the "
-                       "node's attributes, and none is idle";
-    else if (qp->real == NULL && (flags & DEFERRED_BUSY) != 0)
-        stand->waits = "the peer cannot be connected yet: as many connections of it are in use as "
-                       "max_connections of its attributes, or it does not know this process";
 }
 
 static const char *find_loss(const struct slu_qp *base, bool *closed)
@@ -297,7 +275,7 @@ void slu_deferred_over(const struct slu_transport *inner, struct slu_transport *
     table->qp_probe = slu_deferred_qp_probe;
     table->qp_slow = inner->qp_slow != NULL ? be_slow : NULL;
     table->qp_moved = inner->qp_moved != NULL ? take_moved : NULL;
-    table->qp_stand = take_stand;
+    table->qp_stand = inner->qp_stand != NULL ? take_stand : NULL;
     table->qp_loss = inner->qp_loss != NULL ? find_loss : NULL;
     table->qp_farewell = inner->qp_farewell != NULL ? say_farewell : NULL;
     table->qp_untaken = inner->qp_untaken != NULL ? find_untaken : NULL;

@@ -969,8 +969,6 @@ struct sluice_node_attr {
     uint32_t connect;
     uint32_t peer_count;
     const uint32_t *peers;
-    uint32_t max_connections;
-    uint32_t max_ranks;
 };
 struct sluice_node_endpoint {
     uint8_t bytes[320];
@@ -1010,13 +1008,6 @@ int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank, struct sluic
     *endpoint);
 int sluice_node_peer_handshake(struct sluice_node *node, uint32_t rank, const struct
     sluice_node_endpoint *remote);
-int sluice_node_grow(struct sluice_node *node, const struct sluice_node_endpoint *endpoints,
-    uint32_t count);
-int sluice_node_shrink(struct sluice_node *node, const uint32_t *ranks, uint32_t count);
-int sluice_node_own_endpoint(const struct sluice_node *node, struct sluice_node_endpoint
-    *endpoint);
-int64_t sluice_node_members(const struct sluice_node *node, uint32_t *ranks, uint32_t room);
-int64_t sluice_node_generation(const struct sluice_node *node);
 int sluice_node_shutdown(struct sluice_node *node, int64_t deadline);
 
 /* sluice/buffer.h */

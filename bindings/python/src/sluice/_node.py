@@ -169,7 +169,7 @@ class Node(_Ranks):
     :meth:`shutdown` before that, so that all ranks end together.
 
     A node with ``lazy`` connects two ranks when one first uses the other, and connects ``peers``
-    when it is made. It keeps ``max_connections`` at most, if that is not 0, and closes idle ones.
+    when it is made.
     """
 
     _what = "the node"
@@ -184,7 +184,6 @@ class Node(_Ranks):
         barrier: int = 0,
         lazy: bool = False,
         peers: Sequence[int] = (),
-        max_connections: int = 0,
     ):
         attr = ffi.new("struct sluice_node_attr *")
         attr.size = ffi.sizeof("struct sluice_node_attr")
@@ -193,7 +192,6 @@ class Node(_Ranks):
         ahead = ffi.new("uint32_t[]", list(peers))
         attr.peer_count = len(peers)
         attr.peers = ahead if peers else ffi.NULL
-        attr.max_connections = max_connections
         of_channels = attr_of(options)
         attr.channel = of_channels
         limit = Limit(deadline)
