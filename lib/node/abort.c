@@ -344,3 +344,15 @@ int slu_abort_check_marks(struct slu_group *group)
             error = check_mark(group, slu_group_rank(group, i));
     return error;
 }
+
+int slu_group_enter(struct slu_group *group)
+{
+    struct sluice_node *node = group->node;
+    int error;
+
+    if (group->count != node->ranks)
+        return 0;
+    group->call = ++node->calls;
+    error = slu_node_make_tree(node);
+    return error < 0 ? slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, error) : 0;
+}

@@ -136,15 +136,3 @@ int slu_node_make_tree(struct sluice_node *node)
     node->tree_made = error == 0;
     return error;
 }
-
-int slu_group_enter(struct slu_group *group)
-{
-    struct sluice_node *node = group->node;
-    int error;
-
-    if (group->count != node->ranks)
-        return 0;
-    group->call = ++node->calls;
-    error = slu_node_make_tree(node);
-    return error < 0 ? slu_abort_blame_rank(group, node->rank, SLU_ABORT_UNKNOWN, error) : 0;
-}

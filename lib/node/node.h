@@ -491,7 +491,7 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 /* cards.c: makes the tree of a lazy node, if it has one. Returns 0, or -ENOMEM with a text. */
 int slu_node_make_tree(struct sluice_node *node);
 /*
- * cards.c: counts a call of a group of all ranks, which number their calls alike, and makes the
+ * abort.c: counts a call of a group of all ranks, which number their calls alike, and makes the
  * tree of a lazy node.
  */
 int slu_group_enter(struct slu_group *group);
