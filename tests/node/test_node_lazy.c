@@ -356,12 +356,9 @@ static void reach_lost_rank(struct sluice_node *node)
     }
 }
 
-/* Rank 1 dies before it was ever used: those that use it learn that at once, and others work. */
-static void lose_unused_rank(struct rank *rank)
+/* Ends rank 1 when all have come. The others go on when it is dead. */
+static void kill_rank_1(struct rank *rank)
 {
-    static const uint32_t others[] = {0, 2};
-    struct process process;
-    process_open(&process, rank);
     rank_barrier(rank);
     if (rank->index == 1) {
         rank_await_death(rank);
@@ -370,6 +367,15 @@ static void lose_unused_rank(struct rank *rank)
         rank_kill(rank, 1);
     }
     rank_barrier(rank);
+}
+
+/* Rank 1 dies before it was ever used: those that use it learn that at once, and others work. */
+static void lose_unused_rank(struct rank *rank)
+{
+    static const uint32_t others[] = {0, 2};
+    struct process process;
+    process_open(&process, rank);
+    kill_rank_1(rank);
     struct sluice_sge sge = memory_sge(&process.memory, 0, 8);
     int64_t start = fair_now();
     require(sluice_multichannel_send(sluice_node_multichannel(process.node), 1, &sge, 1, LONG) ==
@@ -399,14 +405,7 @@ static void lose_connected_rank(struct rank *rank)
 {
     struct process process;
     process_open_with(&process, rank, NULL);
-    rank_barrier(rank);
-    if (rank->index == 1) {
-        rank_await_death(rank);
-    }
-    if (rank->index == 0) {
-        rank_kill(rank, 1);
-    }
-    rank_barrier(rank);
+    kill_rank_1(rank);
     reach_lost_rank(process.node);
     rank_barrier(rank);
     process_close(&process);
