@@ -12,7 +12,8 @@ test_programs += \
 
 tests_test_buffer_SOURCES = \
 	%D%/service.h \
-	%D%/test_buffer.c
+	%D%/test_buffer.c \
+	%D%/world.h
 tests_test_buffer_batch_SOURCES = \
 	%D%/service.h \
 	%D%/silent.h \
@@ -32,7 +33,8 @@ tests_test_buffer_owners_SOURCES = \
 	%D%/test_buffer_owners.c
 tests_test_buffer_quick_SOURCES = \
 	%D%/service.h \
-	%D%/test_buffer_quick.c
+	%D%/test_buffer_quick.c \
+	%D%/world.h
 tests_test_buffer_region_SOURCES = \
 	%D%/handle.h \
 	%D%/service.h \

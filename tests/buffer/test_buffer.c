@@ -14,40 +14,11 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 #include "service.h"
+#include "world.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define LENGTH ((size_t)200001)
 #define MANY 500
-
-/* An owner and a user, on the wire of the test. */
-struct world {
-    struct sides sides;
-    struct sluice_buffer_service *owner, *user;
-};
-
-static void world_open(struct world *world, const struct sluice_channel_attr *channel)
-{
-    sides_open(&world->sides);
-    world->owner = open_service(world->sides.pds[0], NULL);
-    world->user = open_service(world->sides.pds[1], channel);
-}
-
-static void world_close(struct world *world)
-{
-    sluice_buffer_service_close(world->user);
-    sluice_buffer_service_close(world->owner);
-    sides_close(&world->sides);
-}
-
-static struct sluice_buffer *publish(struct sluice_buffer_service *service, void *addr,
-                                     size_t length, uint32_t access,
-                                     struct sluice_buffer_handle *handle)
-{
-    struct sluice_buffer *buffer = sluice_buffer_publish(service, addr, length, access);
-    require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
-    return buffer;
-}
 
 static struct sluice_buffer_action
 action_of(uint32_t opcode, const struct sluice_buffer_handle *handle, void *addr, uint64_t length)

@@ -6,37 +6,7 @@
 #include <pthread.h>
 
 #include "../support/pair.h"
-#include "service.h"
-
-/* An owner and a user, on the wire of the test. */
-struct world {
-    struct sides sides;
-    struct sluice_buffer_service *owner, *user;
-};
-
-static void world_open(struct world *world)
-{
-    sides_open(&world->sides);
-    world->owner = open_service(world->sides.pds[0], NULL);
-    world->user = open_service(world->sides.pds[1], NULL);
-}
-
-static void world_close(struct world *world)
-{
-    sluice_buffer_service_close(world->user);
-    sluice_buffer_service_close(world->owner);
-    sides_close(&world->sides);
-}
-
-static struct sluice_buffer *publish(struct sluice_buffer_service *service, void *addr,
-                                     size_t length, uint32_t access,
-                                     struct sluice_buffer_handle *handle)
-{
-    struct sluice_buffer *buffer = sluice_buffer_publish(service, addr, length, access);
-    require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
-    return buffer;
-}
+#include "world.h"
 
 /*
  * A handle that calls have used is checked like a new one: its range, its rights, its bytes, the
@@ -48,7 +18,7 @@ TEST(a_handle_in_use_is_checked_each_time)
     struct memory memory;
     struct sluice_buffer_handle handle, other;
     uint64_t values[32] = {0}, plain;
-    world_open(&world);
+    world_open(&world, NULL);
     memory_open(&memory, world.sides.pds[1], 256);
     struct sluice_buffer *buffer =
         publish(world.owner, values, sizeof(values), SLUICE_ACCESS_REMOTE_READ, &handle);
@@ -128,7 +98,7 @@ TEST(threads_share_a_connection)
     uint8_t bytes[16] = {[8] = 7};
     struct reader readers[3];
     pthread_t threads[3];
-    world_open(&world);
+    world_open(&world, NULL);
     struct sluice_buffer *buffer =
         publish(world.owner, bytes, sizeof(bytes), SLUICE_ACCESS_REMOTE_READ, &handle);
     for (int i = 0; i < 3; i++) {
