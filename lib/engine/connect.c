@@ -172,9 +172,9 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
 
 int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer)
 {
-    slu_engine_enter(engine);
-    slu_progress_all(engine);
+    bool armed = slu_query_enter(engine);
+
     slu_peer_notice_loss(engine, peer);
-    slu_engine_leave(engine);
+    slu_query_leave(engine, armed);
     return (int)peer->state;
 }

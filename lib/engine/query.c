@@ -31,14 +31,14 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
         .staging = engine->staging,
     };
     int error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_channel_info");
+    bool armed;
 
     if (error < 0)
         return error;
-    slu_engine_enter(engine);
-    slu_progress_all(engine);
+    armed = slu_query_enter(engine);
     if (peer->qp != NULL && engine->transport->qp_query != NULL)
         engine->transport->qp_query(peer->qp, &known);
-    slu_engine_leave(engine);
+    slu_query_leave(engine, armed);
     slu_info_copy(info, &known, sizeof known);
     return 0;
 }
@@ -48,14 +48,14 @@ int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
 {
     struct sluice_error known;
     int found = slu_info_check(error, sizeof known, FIRST_ERROR_SIZE, "sluice_error");
+    bool armed;
 
     if (found < 0)
         return found;
-    slu_engine_enter(engine);
-    slu_progress_all(engine);
+    armed = slu_query_enter(engine);
     slu_peer_notice_loss(engine, peer);
     found = slu_peer_error(engine, peer, &known) ? 1 : 0;
-    slu_engine_leave(engine);
+    slu_query_leave(engine, armed);
     slu_info_copy(error, &known, sizeof known);
     return found;
 }

@@ -39,17 +39,35 @@ static struct ibv_mr *mr_of(const struct sluice_mr *mr)
     return runs_verbs(mr->pd->context) ? slu_verbs_mr_of(mr->transport)->ibv : NULL;
 }
 
-static struct ibv_qp *qp_of(const struct slu_engine *engine, uint32_t peer)
+static struct ibv_qp *find_qp(const struct slu_engine *engine, uint32_t peer)
 {
-    if (!runs_verbs(engine->pd->context))
-        return NULL;
+    struct slu_qp *qp;
+
     if (engine->peers[peer].state == SLUICE_STATE_REMOVED)
         return slu_fail_null(ENOTCONN, "peer %u was removed", peer);
-    if (engine->lazy != NULL && slu_peer_first_qp(engine, peer) == NULL)
-        return slu_fail_null(ENOTCONN, "peer %u is not connected: reach it first", peer);
-    if (engine->peers[peer].qp == NULL)
-        return slu_fail_null(ENOTCONN, "peer %u has no queue pair any more: reset it", peer);
-    return slu_verbs_qp_of(slu_peer_first_qp(engine, peer))->ibv;
+    qp = slu_peer_first_qp(engine, peer);
+    if (qp != NULL)
+        return slu_verbs_qp_of(qp)->ibv;
+    return slu_fail_null(ENOTCONN,
+                         engine->lazy != NULL ? "peer %u is not connected: reach it first"
+                                              : "peer %u has no queue pair any more: reset it",
+                         peer);
+}
+
+static struct ibv_qp *qp_of(struct slu_engine *engine, uint32_t peer)
+{
+    struct ibv_qp *qp;
+    bool armed;
+
+    if (!runs_verbs(engine->pd->context))
+        return NULL;
+    if (engine->lazy == NULL)
+        return find_qp(engine, peer);
+    /* Another thread connects lazy peers, except while the engine is entered. */
+    armed = slu_query_enter(engine);
+    qp = find_qp(engine, peer);
+    slu_query_leave(engine, armed);
+    return qp;
 }
 
 static struct sluice_context *wrap_context(struct ibv_context *ibv,

@@ -95,6 +95,55 @@ TEST_WITH(pair, a_message_makes_the_fd_readable, (NULL))
     }
 }
 
+/* Calls that only read; each takes completions from the transport. */
+static void read_state(const struct sluice_channel *channel)
+{
+    require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
+}
+
+static void read_info(const struct sluice_channel *channel)
+{
+    require(channel_info(channel).send_depth > 0, "no depth%s", "");
+}
+
+static void read_error(const struct sluice_channel *channel)
+{
+    struct sluice_error error = {.size = sizeof(error)};
+    require_result(sluice_channel_error(channel, &error), 0);
+}
+
+static void (*const readers[])(const struct sluice_channel *) = {read_state, read_info, read_error};
+
+/*
+ * A channel that was armed stays armed when its state is read, before and after a message comes,
+ * and for edge-triggered loops as well.
+ */
+TEST_WITH(pair, reading_the_state_keeps_the_channel_armed, (NULL), .times = COUNT(readers))
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    struct sluice_channel *channel = pair->channels[0];
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    require_ok(epoll_ctl(epoll, EPOLL_CTL_ADD, sluice_channel_fd(channel), &event));
+    for (uint32_t i = 0; i < 20; i++) {
+        post(channel, &receive_nothing);
+        require_result(settle(channel), 0);
+        while (epoll_wait(epoll, &event, 1, 0) > 0) {
+        }
+        readers[_i](channel);
+        readers[_i](channel);
+        require(!is_readable(channel, 1), "round %u", i);
+        require_ok(sluice_channel_send_immediate(pair->channels[1], NULL, 0, i, DEADLINE));
+        if (i % 2 == 0) {
+            require_result(epoll_wait(epoll, &event, 1, (int)(DEADLINE / 1000000)), 1);
+        }
+        readers[_i](channel);
+        require(is_readable(channel, (int)(DEADLINE / 1000000)), "round %u", i);
+        require_result(epoll_wait(epoll, &event, 1, (int)(DEADLINE / 1000000)), 1);
+        require(loop_once(channel).immediate == i, "round %u", i);
+    }
+    close(epoll);
+}
+
 /* A send completes because the peer receives; writes and reads complete without its program. */
 TEST_WITH(pair, own_requests_make_the_fd_readable, (NULL))
 {

@@ -68,8 +68,29 @@ int slu_arm(struct slu_engine *engine, int64_t *due)
     if (left != SLUICE_FOREVER)
         left -= slu_now();
     busy = busy || left <= 0;
+    engine->armed_in = busy ? 0 : engine->call_number;
     slu_engine_leave(engine);
     if (due != NULL)
         *due = busy ? 0 : left;
     return busy;
+}
+
+bool slu_query_enter(struct slu_engine *engine)
+{
+    bool armed = engine->armed_in == engine->call_number;
+
+    slu_engine_enter(engine);
+    slu_progress_all(engine);
+    return armed;
+}
+
+void slu_query_leave(struct slu_engine *engine, bool armed)
+{
+    if (armed) {
+        /* A completion that the query has taken from the transport would not end the sleep. */
+        if (has_something(engine))
+            engine->transport->cq_wake(engine->cq);
+        engine->armed_in = engine->call_number;
+    }
+    slu_engine_leave(engine);
 }

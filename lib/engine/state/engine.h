@@ -90,6 +90,7 @@ struct slu_engine {
     uint32_t cq_size[SLU_QUEUES];
     uint32_t own_size; /* of the rings of the library's own requests */
     uint64_t call_number;
+    uint64_t armed_in; /* the call that left the engine armed; later ones may have disarmed it */
     uint64_t done_number;
     uint64_t refused_number;
     uint32_t detached;     /* pending requests of OWNER_NOBODY */
