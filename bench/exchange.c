@@ -7,7 +7,7 @@
  *   bench/exchange [RANKS]...       default 16 64 256 1000
  *
  *   open       all ranks, started at once, find each other
- *   barrier, allgather, alltoall    of 320 bytes; mean of 5, after one that is not counted
+ *   barrier, allgather, alltoall    of 448 bytes; mean of 5, after one that is not counted
  *   frames     that rank 0 receives and sends for a call
  *   alltoall/s bytes that pass through rank 0 in an alltoall, by its time
  *
@@ -28,7 +28,7 @@
 
 #include "numbers.h"
 
-#define BYTES 320
+#define BYTES 448
 #define ROUNDS 5
 #define STACK ((size_t)256 << 10)
 #define DEADLINE SLUICE_S(120)

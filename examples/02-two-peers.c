@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two processes with a channel between them. They exchange endpoints over a
- * socket pair; anything that moves 256 bytes each way would do. Then they play
+ * socket pair; anything that moves 384 bytes each way would do. Then they play
  * ping-pong and greet each other.
  */
 #include <signal.h>

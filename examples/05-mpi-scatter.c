@@ -33,7 +33,7 @@ static uint32_t value_at(int from, int to, size_t index)
     return (uint32_t)(from * size + to + 1) * UINT32_C(2654435761) ^ (uint32_t)index;
 }
 
-/* Connects all ranks. Rank i needs our endpoint i: an all-to-all of 256 bytes. */
+/* Connects all ranks. Rank i needs our endpoint i: an all-to-all of 384 bytes. */
 static struct sluice_multichannel *connect_all(struct sluice_pd *pd)
 {
     const uint32_t peers = (uint32_t)size;

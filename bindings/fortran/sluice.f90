@@ -148,7 +148,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_ALLOCATOR_NUMA_NODE = 2_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_ALLOCATOR_MAX_ALIGN = 65536_c_int32_t
     ! sluice/endpoint.h
-    integer(c_int32_t), parameter, public :: SLUICE_ENDPOINT_BYTES = 256_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_ENDPOINT_BYTES = 384_c_int32_t
     ! sluice/blocks.h
     integer(c_int32_t), parameter, public :: SLUICE_LAYOUT_CONTIGUOUS = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_LAYOUT_STRIDED = 1_c_int32_t
@@ -208,7 +208,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_DISSEMINATION = 3_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_NODE_CONNECT_ALL = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_NODE_CONNECT_LAZY = 1_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_NODE_ENDPOINT_BYTES = 320_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_NODE_ENDPOINT_BYTES = 448_c_int32_t
     ! sluice/buffer.h
     integer(c_int32_t), parameter, public :: SLUICE_BUFFER_HANDLE_BYTES = 256_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_BUFFER_PDS = 4_c_int32_t
@@ -402,7 +402,7 @@ module sluice
 
     ! sluice/endpoint.h
     type, public, bind(c) :: sluice_endpoint
-        integer(c_int8_t) :: bytes(256) = 0_c_int8_t
+        integer(c_int8_t) :: bytes(384) = 0_c_int8_t
     end type sluice_endpoint
 
     ! sluice/blocks.h
@@ -683,7 +683,7 @@ module sluice
 
     ! sluice/node.h
     type, public, bind(c) :: sluice_node_endpoint
-        integer(c_int8_t) :: bytes(320) = 0_c_int8_t
+        integer(c_int8_t) :: bytes(448) = 0_c_int8_t
     end type sluice_node_endpoint
 
     ! sluice/buffer.h

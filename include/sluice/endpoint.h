@@ -2,7 +2,7 @@
 /*
  * An endpoint: what a peer needs to know to connect to one of our prepared
  * queue pairs. A fixed-size blob in network byte order, without pointers:
- * MPI_Alltoall(..., 256, MPI_BYTE, ...) or a write(2) is all the serialisation
+ * MPI_Alltoall(..., 384, MPI_BYTE, ...) or a write(2) is all the serialisation
  * it needs. The blob begins with the version that wrote it and the oldest
  * version that can read it, so that libraries of different versions can
  * connect. The blob holds a secret (the soft transport admits any process that
@@ -15,7 +15,7 @@
 
 #include <sluice/macros.h>
 
-#define SLUICE_ENDPOINT_BYTES 256
+#define SLUICE_ENDPOINT_BYTES 384
 
 #ifdef __cplusplus
 extern "C" {

@@ -55,7 +55,7 @@ struct sluice_node_attr {
  * Data that rank i needs to connect to this one: an endpoint, and the address of the notification
  * words of barriers.
  */
-#define SLUICE_NODE_ENDPOINT_BYTES 320
+#define SLUICE_NODE_ENDPOINT_BYTES 448
 struct sluice_node_endpoint {
     uint8_t bytes[SLUICE_NODE_ENDPOINT_BYTES];
 };

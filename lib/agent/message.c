@@ -18,6 +18,8 @@
 #define REMOTE_BYTES 24
 #define HELLO_BYTES (4 * 4 + 4 * 8 + 4 + SLUICE_ENDPOINT_BYTES)
 
+_Static_assert(HELLO_BYTES <= SLU_AGENT_MOST_BODY, "each message but a TEXT has room");
+
 /* Reads fields in order; once wrong is set it stays set. */
 struct reader {
     const uint8_t *at;

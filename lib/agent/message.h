@@ -14,7 +14,7 @@
 
 #define SLU_AGENT_HEAD 40
 /* Longest body of any message but TEXT, in bytes. */
-#define SLU_AGENT_MOST_BODY 400
+#define SLU_AGENT_MOST_BODY 512
 /* Longest text of an error in bytes, without a terminator. */
 #define SLU_AGENT_WORDS 160
 /* The rights that a region may have: those of peers. */

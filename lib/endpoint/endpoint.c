@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire format of an endpoint, 256 bytes in network byte order:
+ * The wire format of an endpoint, 384 bytes in network byte order:
  *
  *     0  written by version (1 byte), readable from version (1), transport (2)
  *     4  queue pair number, packet sequence number, MTU, initiator depth,
@@ -15,10 +15,10 @@
  *   230  soft: number of small messages that are spilled until a receive is posted (1), and
  *        the later additions to the protocol that it understands (1)
  *   232  identity (8), generation (8), access (4)
- *   252  checksum of all bytes before it: FNV-1a, against accidents, not attackers
+ *   380  checksum of all bytes before it: FNV-1a, against accidents, not attackers
  *
  * Unused bytes are zero; versions.h has the rules for using them. For any input, decoding
- * reads nothing outside the 256 bytes and checks every range that the engine relies on.
+ * reads nothing outside the 384 bytes and checks every range that the engine relies on.
  */
 #include "config.h"
 
@@ -31,20 +31,10 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/versions.h"
 
-/*
- * 8: verbs: the word that a peer writes when it closes the connection.
- * 7: soft: lists the later additions that the peer understands; others are not used with it.
- * 6: soft: number of messages that the peer spills until they have a receive. verbs: where the
- * peer writes hints of its receives.
- * 5: further queue pairs, which older libraries do not use.
- * 4: soft: peers prove that they know each other's endpoints, and identify their processes.
- * Older libraries cannot connect to them. Endpoints of verbs did not change.
- */
-#define VERSION 8
-#define READABLE 3
-#define READABLE_SOFT 4
-#define OLDEST 3
-#define OLDEST_SOFT 4
+/* The version of 1.0. Those before it had 256 bytes. */
+#define VERSION 9
+#define READABLE 9
+#define OLDEST 9
 #define HEAD_BYTES 4
 #define FURTHER_AT 72
 #define FURTHER_AT_SOFT 208
@@ -171,12 +161,11 @@ static void walk_fields(uint8_t *bytes, bool decodes, struct slu_endpoint *endpo
 void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire)
 {
     struct slu_endpoint copy = *endpoint;
-    bool soft = endpoint->transport == SLU_TRANSPORT_SOFT;
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
     at = slu_put(at, VERSION, 1);
-    at = slu_put(at, soft ? READABLE_SOFT : READABLE, 1);
+    at = slu_put(at, READABLE, 1);
     slu_put(at, endpoint->transport, 2);
     walk_fields(wire->bytes, false, &copy);
     slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
@@ -248,8 +237,8 @@ static int check_early(struct slu_endpoint *endpoint, uint32_t version)
 
 int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint)
 {
+    static const struct slu_versions known = {"an endpoint", VERSION, OLDEST};
     struct sluice_endpoint copy = *wire;
-    struct slu_versions known = {"an endpoint", VERSION, OLDEST};
     struct slu_endpoint decoded = {0};
     uint64_t version, readable, transport, sum;
     int error;
@@ -257,11 +246,11 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     slu_get(slu_get(slu_get(copy.bytes, &version, 1), &readable, 1), &transport, 2);
     slu_get(copy.bytes + CHECKSUM_AT, &sum, 4);
     if (sum != slu_checksum(copy.bytes, CHECKSUM_AT))
-        return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged in transfer "
-                                "(checksum differs)");
+        return slu_fail(EPROTO,
+                        "these %d bytes are not an endpoint, or were damaged in transfer "
+                        "(checksum differs)",
+                        SLUICE_ENDPOINT_BYTES);
     decoded.transport = (uint32_t)transport;
-    if (decoded.transport == SLU_TRANSPORT_SOFT)
-        known.oldest = OLDEST_SOFT;
     error = slu_versions_check(&known, (uint32_t)version, (uint32_t)readable);
     if (error < 0)
         return error;

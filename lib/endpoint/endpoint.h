@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decoded form of an endpoint. The wire form is in endpoint.c: 256 bytes,
+ * The decoded form of an endpoint. The wire form is in endpoint.c: 384 bytes,
  * network byte order, versions first, a checksum last.
  */
 #ifndef SLU_ENDPOINT_H

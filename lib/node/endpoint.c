@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire format of the endpoint of a node, which a rank makes for another one: 320 bytes in
+ * The wire format of the endpoint of a node, which a rank makes for another one: 448 bytes in
  * network byte order.
  *
  *     0  version of the writer (1 byte), oldest version that can read it (1), kind (2)
  *     4  maker, rank it is for, number of ranks, the maker's barrier algorithm (4 each)
  *    20  remote key (4) and address (8) of the block for that rank
- *    32  the endpoint of the connection (256)
- *   288  bytes from one block to the next (4)
- *   292  generation of the maker's barriers, which are broken until a reset; 0: they have not
- *        begun (4; since version 4, and only readers of version 4 accept one that is not 0)
- *   316  checksum of all before it: FNV-1a, against accidents, not attackers
+ *    32  the endpoint of the connection (384)
+ *   416  bytes from one block to the next (4)
+ *   420  generation of the maker's barriers, which are broken until a reset; 0: they have not
+ *        begun (4)
+ *   444  checksum of all before it: FNV-1a, against accidents, not attackers
  *
  * Unused bytes are zero; versions.h has the rule for new fields. A rank that could not open its
  * node sends a failure instead:
  *
  *     0  the same, and a positive errno value (4)
  *     8  the reason as text (280), zero-terminated only if it is shorter
- *   316  checksum
+ *   444  checksum
  */
 #include "config.h"
 
@@ -28,11 +28,10 @@
 #include "endpoint/versions.h"
 #include "node/node.h"
 
-#define VERSION 4
-#define READABLE 3
-/* Oldest version that knows generations. */
-#define READABLE_OF_GENERATION 4
-#define OLDEST 3
+/* The version of 1.0. Those before it had 320 bytes. */
+#define VERSION 5
+#define READABLE 5
+#define OLDEST 5
 /* Kinds. */
 #define ENDPOINT 0
 #define FAILURE 1
@@ -45,10 +44,10 @@
 #define LARGEST_GENERATION INT32_MAX
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
 
-static uint8_t *put_head(uint8_t *at, uint32_t readable, uint32_t what)
+static uint8_t *put_head(uint8_t *at, uint32_t what)
 {
     at = slu_put(at, VERSION, 1);
-    at = slu_put(at, readable, 1);
+    at = slu_put(at, READABLE, 1);
     return slu_put(at, what, 2);
 }
 
@@ -58,7 +57,7 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    at = put_head(at, endpoint->generation != 0 ? READABLE_OF_GENERATION : READABLE, ENDPOINT);
+    at = put_head(at, ENDPOINT);
     at = slu_put(at, endpoint->from, 4);
     at = slu_put(at, endpoint->to, 4);
     at = slu_put(at, endpoint->ranks, 4);
@@ -147,7 +146,7 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    at = put_head(at, READABLE, FAILURE);
+    at = put_head(at, FAILURE);
     slu_put(at, (uint32_t)failure->error, 4);
     memcpy(wire->bytes + FAILURE_TEXT_AT, failure->text, strlen(failure->text));
     slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Endpoints and handshakes: for any 256 bytes the handshake reports what is wrong, consumes its
+ * Endpoints and handshakes: for any 384 bytes the handshake reports what is wrong, consumes its
  * argument, and harms no other channel.
  */
 #include <stdlib.h>
@@ -102,6 +102,7 @@ TEST_WITH(sides, endpoint_from_the_future, ())
     theirs[0].bytes[0] += 7;
     /* Unknown rights, and unused bits of a byte. */
     theirs[0].bytes[248] |= 0x80;
+    memset(theirs[0].bytes + 252, 0x77, SLUICE_ENDPOINT_BYTES - 4 - 252);
     theirs[0].bytes[KNOWS_AT] = 0xf0;
     /* More than this library spills. */
     theirs[0].bytes[EARLY_AT] = device_is_soft() ? 255 : 0;
@@ -144,6 +145,7 @@ TEST(further_queue_pairs_are_checked)
         int expected = !device_is_soft() ? 0 : i == EARLY_AT ? 16 : i == KNOWS_AT ? 1 : 0;
         require(good.bytes[i] == expected, "byte %zu is %u", i, good.bytes[i]);
     }
+    value_check(good.bytes + 252, SLUICE_ENDPOINT_BYTES - 4 - 252, 0);
     bad = good;
     bad.bytes[EARLY_AT] = 17;
     seal(&bad);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Endpoints of queue pairs (256 bytes) and of nodes (320): decoded values are in their ranges, and
+ * Endpoints of queue pairs (384 bytes) and of nodes (448): decoded values are in their ranges, and
  * are encoded to the same bytes; a refused endpoint leaves no output. Each input is tried as it is
  * and with a right checksum.
  */
@@ -29,7 +29,8 @@ const char fuzz_name[] = "endpoint";
 #define KNOWS_SOFT 231
 #define UNUSED_END 232
 #define ACCESS_AT 248
-#define NODE_UNUSED 296
+#define UNUSED_TAIL 252
+#define NODE_UNUSED 424
 
 static void seal(uint8_t *bytes, size_t size)
 {
@@ -74,10 +75,11 @@ static void check_same(const struct sluice_endpoint *wire, const struct slu_endp
     bool later;
     slu_endpoint_encode(endpoint, &again);
     later = wire->bytes[0] > again.bytes[0];
-    hold(later || wire->bytes[0] >= again.bytes[1] - 1, "version %u", wire->bytes[0]);
+    hold(later || wire->bytes[0] >= again.bytes[1], "version %u", wire->bytes[0]);
     wanted.bytes[0] = again.bytes[0];
     wanted.bytes[1] = again.bytes[1];
     memset(wanted.bytes + unused, 0, UNUSED_END - unused);
+    memset(wanted.bytes + UNUSED_TAIL, 0, sizeof(wanted.bytes) - UNUSED_TAIL);
     if (!soft) {
         memcpy(wanted.bytes + HINT_VERBS, wire->bytes + HINT_VERBS, HINT_BYTES);
     }

@@ -400,7 +400,7 @@ static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
         spoilt.bytes[100] ^= 1;
         require_error(sluice_node_peer_handshake(node, 1, &spoilt), -EPROTO, "checksum");
         spoilt = ranks->made[1][0];
-        spoilt.bytes[292] = 0x80;
+        spoilt.bytes[420] = 0x80;
         node_endpoint_sign(&spoilt);
         require_error(sluice_node_peer_handshake(node, 1, &spoilt), -EPROTO, "generation");
         check_state(ranks, 1, SLUICE_STATE_PREPARED);

@@ -327,7 +327,7 @@ int sluice_allocator_query(struct sluice_allocator *allocator, struct sluice_all
 
 /* sluice/endpoint.h */
 struct sluice_endpoint {
-    uint8_t bytes[256];
+    uint8_t bytes[384];
 };
 
 /* sluice/blocks.h */
@@ -971,7 +971,7 @@ struct sluice_node_attr {
     const uint32_t *peers;
 };
 struct sluice_node_endpoint {
-    uint8_t bytes[320];
+    uint8_t bytes[448];
 };
 void sluice_prepared_node_free(struct sluice_prepared_node *prepared);
 void sluice_node_close(struct sluice_node *node);
@@ -1275,7 +1275,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_ALLOCATOR_HUGE_PAGES 1
 #define SLUICE_ALLOCATOR_NUMA_NODE 2
 #define SLUICE_ALLOCATOR_MAX_ALIGN 65536
-#define SLUICE_ENDPOINT_BYTES 256
+#define SLUICE_ENDPOINT_BYTES 384
 #define SLUICE_IMMEDIATE 1
 #define SLUICE_FENCE 2
 #define SLUICE_SOLICITED 4
@@ -1299,7 +1299,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_EXCHANGE_MAX_BYTES 1048576
 #define SLUICE_NODE_ALLGATHER_BYTES 65536
 #define SLUICE_NODE_ALLTOALL_BYTES 65536
-#define SLUICE_NODE_ENDPOINT_BYTES 320
+#define SLUICE_NODE_ENDPOINT_BYTES 448
 #define SLUICE_BUFFER_HANDLE_BYTES 256
 #define SLUICE_BUFFER_PDS 4
 #define SLUICE_AGENT_THREAD 1
