@@ -25,6 +25,8 @@
 #define SLU_KNOWS_FAREWELL 1
 /* It receives from a pool: a message that cannot be early is announced, and waits for a receive. */
 #define SLU_KNOWS_WANT 2
+/* Peers on its host may share memory with it, as in shm/join.c. */
+#define SLU_KNOWS_SHARING 4
 
 /* The family of a Unix socket, whose name is made of the first 8 bytes of ip; in no endpoint. */
 #define SLU_FAMILY_UNIX 1
@@ -85,7 +87,7 @@ struct slu_endpoint {
             uint64_t context;               /* random identity of the context */
             uint64_t generation;            /* of the queue pair; never repeats in a context */
             uint32_t everywhere;            /* 1: it listens on the loopback as well; else 0 */
-            uint32_t shares;                /* 1: peers on this host may share memory; else 0 */
+            uint32_t shares;                /* 0; 1 from versions before SLU_KNOWS_SHARING */
             uint8_t early;                  /* messages it spills; 0: none */
             uint8_t knows;                  /* later additions it understands: SLU_KNOWS_* */
             uint8_t nonce[SLU_NONCE_BYTES]; /* a peer must prove that it has it to connect */

@@ -88,6 +88,9 @@ TEST_WITH(sides, endpoint_of_another_version, ())
 #define EARLY_AT 230
 /* The byte of supported features, one bit each: the reason of an end. */
 #define KNOWS_AT 231
+/* Both sides of a connection share memory, or neither. */
+#define KNOWS_FAREWELL 1
+#define KNOWS_SHARING 4
 
 /* An endpoint of a later version that this one can read: its additions are ignored. */
 TEST_WITH(sides, endpoint_from_the_future, ())
@@ -103,7 +106,7 @@ TEST_WITH(sides, endpoint_from_the_future, ())
     /* Unknown rights, and unused bits of a byte. */
     theirs[0].bytes[248] |= 0x80;
     memset(theirs[0].bytes + 252, 0x77, SLUICE_ENDPOINT_BYTES - 4 - 252);
-    theirs[0].bytes[KNOWS_AT] = 0xf0;
+    theirs[0].bytes[KNOWS_AT] = 0xf0 | KNOWS_SHARING;
     /* More than this library spills. */
     theirs[0].bytes[EARLY_AT] = device_is_soft() ? 255 : 0;
     seal(&theirs[0]);
@@ -135,6 +138,7 @@ TEST(further_queue_pairs_are_checked)
     struct sluice_endpoint good, bad;
     size_t at = further_at();
     size_t each = device_is_soft() ? 3 : 6;
+    int knows = KNOWS_FAREWELL | (current_wire() == WIRE_TCP ? 0 : KNOWS_SHARING);
     sides_open(&sides);
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], &attr, &good);
     require(good.bytes[at] == 7, "%u further ones", good.bytes[at]);
@@ -142,7 +146,7 @@ TEST(further_queue_pairs_are_checked)
         /* A device has the address for hints there, and the word for a farewell. */
         if (!device_is_soft() && i >= 120 && i < 140)
             continue;
-        int expected = !device_is_soft() ? 0 : i == EARLY_AT ? 16 : i == KNOWS_AT ? 1 : 0;
+        int expected = !device_is_soft() ? 0 : i == EARLY_AT ? 16 : i == KNOWS_AT ? knows : 0;
         require(good.bytes[i] == expected, "byte %zu is %u", i, good.bytes[i]);
     }
     value_check(good.bytes + 252, SLUICE_ENDPOINT_BYTES - 4 - 252, 0);

@@ -52,6 +52,11 @@ static void meet(struct end *end, const struct sluice_channel_attr *attr)
     rank_exchange(end->rank, endpoints, endpoints, sizeof endpoints[0]);
     end->channel = made(sluice_prepared_channel_handshake(prepared, &endpoints[!end->rank->index]));
     require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
+    /* Two sides share memory once they have something to send. */
+    if (end->rank->index == 0)
+        require_ok(sluice_channel_send(end->channel, NULL, 0, DEADLINE));
+    else
+        require_ok(sluice_channel_receive(end->channel, NULL, 0, DEADLINE, NULL));
 }
 
 /* rights: of the region; granted: of the channel, 0 is all. */

@@ -9,6 +9,7 @@ test_programs += \
 	tests/test_early \
 	tests/test_forbidden \
 	tests/test_hostile \
+	tests/test_idle \
 	tests/test_interleave \
 	tests/test_keys \
 	tests/test_lent \
@@ -25,6 +26,7 @@ tests_test_direct_shown_SOURCES = %D%/test_direct_shown.c %D%/direct.c %D%/direc
 tests_test_early_SOURCES = %D%/test_early.c
 tests_test_forbidden_SOURCES = %D%/test_forbidden.c
 tests_test_hostile_SOURCES = %D%/test_hostile.c
+tests_test_idle_SOURCES = %D%/test_idle.c
 tests_test_interleave_SOURCES = %D%/test_interleave.c %D%/machine.h
 tests_test_interleave_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 tests_test_keys_SOURCES = %D%/test_keys.c

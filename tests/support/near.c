@@ -28,8 +28,15 @@
 #define HEAD 8
 /* Bytes of a record. */
 #define RECORD 1000
-#define OFFER 32
 #define BELL 1
+/* Messages before memory is shared: magic, version, kind, has_segments. */
+#define JOIN_BYTES 32
+#define JOIN_VERSION 7
+#define GREETING 1
+#define JOIN_OFFER 5
+#define JOIN_ANSWER 6
+/* What an endpoint says that its side knows: to share memory. */
+#define KNOWS_SHARING 4
 
 static _Atomic uint32_t *word_of(uint8_t *segment, size_t at)
 {
@@ -84,7 +91,7 @@ void near_open(struct near_peer *peer)
     put(peer->endpoint.bytes + 4, 77, 4);
     memset(peer->endpoint.bytes + 76, 0xff, 16);
     /* Pretends a version that does not get the reason of an end. */
-    peer->endpoint.bytes[231] = 0;
+    peer->endpoint.bytes[231] = KNOWS_SHARING;
     near_renew(peer);
     address = address_of(&peer->endpoint, &length);
     peer->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -139,11 +146,23 @@ static void say_with(int socket, void *bytes, size_t count, int fd)
     require(sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)count, "%s", strerror(errno));
 }
 
-static void share_memory(struct near_peer *peer)
+static void exchange_greetings(struct near_peer *peer)
 {
     static const uint8_t token[16] = "it is near still";
     const uint8_t *token_at = token;
-    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 6, 1};
+    uint8_t greeting[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, GREETING};
+
+    memcpy(greeting + 8, &token_at, sizeof token_at);
+    memcpy(greeting + 16, token, sizeof token);
+    say(peer->fd, greeting, sizeof greeting);
+    require(hear(peer->fd, greeting, sizeof greeting) && greeting[5] == GREETING, "kind %u",
+            greeting[5]);
+}
+
+/* The victim may ask for signs of life, or for the memory, before it reads the offer. */
+static void share_memory(struct near_peer *peer)
+{
+    uint8_t offer[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_OFFER, 1};
     int fd = memfd_create("near", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 
     require(fd >= 0 && ftruncate(fd, BOTH) == 0 && fallocate(fd, 0, 0, BOTH) == 0 &&
@@ -152,11 +171,12 @@ static void share_memory(struct near_peer *peer)
     peer->own = mmap(NULL, BOTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     require(peer->own != MAP_FAILED, "%s", strerror(errno));
     peer->theirs = peer->own + SEGMENT;
-    memcpy(offer + 8, &token_at, sizeof token_at);
-    memcpy(offer + 16, token, sizeof token);
     say_with(peer->fd, offer, sizeof offer, fd);
     close(fd);
-    require(hear(peer->fd, offer, sizeof offer) && offer[5] == 1, "answer %u", offer[5]);
+    do
+        require(hear(peer->fd, offer, sizeof offer), "no answer: %s", strerror(errno));
+    while (offer[5] != JOIN_ANSWER);
+    require(offer[6] == 1, "answer %u", offer[6]);
 }
 
 void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim)
@@ -164,6 +184,7 @@ void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim)
     peer->written = peer->write_at = peer->taken = peer->read_at = 0;
     peer->heard_bytes = 0;
     greet_victim(peer, victim);
+    exchange_greetings(peer);
     share_memory(peer);
 }
 

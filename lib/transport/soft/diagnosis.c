@@ -45,9 +45,13 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
     const struct soft_wqe *wqe = oldest_send(qp);
     SLU_KEEP_ERRNO;
 
-    stand->connected = tcp->phase == PHASE_OPEN;
+    stand->connected = slu_soft_tcp_is_connected(tcp);
     if (!stand->connected)
         return;
+    if (tcp->phase != PHASE_OPEN) {
+        stand->heard = slu_now() - tcp->heard;
+        return;
+    }
     /* Requests sent without credit are the last ones that were sent. */
     stand->unready =
         wqe != NULL && slu_soft_takes_receive(wqe) &&

@@ -47,7 +47,7 @@ void slu_soft_qp_query(const struct slu_qp *base, struct sluice_channel_info *in
     if (qp->wire == &slu_soft_wire_self) {
         snprintf(info->address, sizeof(info->address), "this context");
         snprintf(info->remote_address, sizeof(info->remote_address), "this context");
-    } else if (qp->tcp != NULL && qp->tcp->phase == PHASE_OPEN) {
+    } else if (qp->tcp != NULL && slu_soft_tcp_is_connected(qp->tcp)) {
         (qp->tcp->is_unix ? describe_processes : describe_socket)(qp->tcp->fd, info);
     }
 }

@@ -158,9 +158,9 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->max_message = qp->attr.max_message;
     endpoint->soft.who = context->who;
     endpoint->soft.everywhere = context->listen.family == 0;
-    endpoint->soft.shares = context->shares;
     endpoint->soft.early = SLU_EARLY_MOST;
-    endpoint->soft.knows = SLU_KNOWS_FAREWELL | (qp->pool != NULL ? SLU_KNOWS_WANT : 0);
+    endpoint->soft.knows = SLU_KNOWS_FAREWELL | (qp->pool != NULL ? SLU_KNOWS_WANT : 0) |
+                           (context->shares ? SLU_KNOWS_SHARING : 0);
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
     memcpy(endpoint->soft.nonce, qp->nonce, sizeof(qp->nonce));

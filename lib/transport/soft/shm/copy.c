@@ -113,7 +113,7 @@ void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent)
     if (!tcp->shared || shm->begun == 0 || shm->borrows_not)
         return;
     uint32_t class = class_of(length);
-    struct shm_class *ways = &shm->classes[class];
+    struct shm_class *ways = &shm->loans->classes[class];
     ways->run = lent == ways->lent ? ways->run + 1 : 1;
     ways->lent = lent;
     if (ways->run < SETTLED)
@@ -134,7 +134,7 @@ void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent)
  */
 static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 {
-    uint64_t length = slu_soft_sum_lengths(shm->lent, frame->rkey);
+    uint64_t length = slu_soft_sum_lengths(shm->loans->lent, frame->rkey);
     return is_large(length) && length == frame->length;
 }
 
@@ -144,11 +144,11 @@ static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
     struct soft_touched touched;
     struct iovec to[SOFT_MAX_SGE + 1];
     struct iovec from[SOFT_MAX_SGE + 1];
-    struct soft_shm *shm = tcp->shm;
+    const struct sluice_sge *lent = tcp->shm->loans->lent;
     uint32_t count =
         slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to + 1, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < frame->rkey; i++)
-        from[i + 1] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
+        from[i + 1] = (struct iovec){(void *)(uintptr_t)lent[i].addr, lent[i].length};
     slu_soft_tcp_touch_target(tcp, 0, &touched);
     if (!slu_soft_touch_begin(&touched))
         return EFAULT;
@@ -208,5 +208,5 @@ void slu_soft_shm_lend_no_more(struct soft_tcp *tcp)
 
 uint8_t *slu_soft_shm_lent_list(struct soft_tcp *tcp)
 {
-    return (uint8_t *)tcp->shm->lent;
+    return (uint8_t *)tcp->shm->loans->lent;
 }

@@ -17,6 +17,7 @@ static const uint8_t lengths[SHM_WORDS] = {
     [SHM_WORD_SHOW] = 1 + sizeof(struct shm_given),
     [SHM_WORD_DENY] = 1 + sizeof(uint32_t),
     [SHM_WORD_DROP] = 1,
+    [SHM_WORD_FAREWELL] = 2,
 };
 
 _Static_assert(SHM_SAID_BYTES == 1 + sizeof(struct shm_given), "the longest");
@@ -54,6 +55,9 @@ static bool hear_word(struct soft_tcp *tcp)
         return slu_soft_shm_accept_shown(tcp, &given);
     case SHM_WORD_DENY:
         return slu_soft_shm_accept_denied(tcp, key);
+    case SHM_WORD_FAREWELL: /* the end of the socket follows */
+        slu_soft_note_farewell(tcp->qp, shm->said[1]);
+        return true;
     case SHM_WORD_DROP:
         shm->drops = true;
         return true;

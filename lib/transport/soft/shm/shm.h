@@ -14,7 +14,8 @@ struct shm_token {
 
 /* Stages of the negotiation over the socket. */
 enum shm_stage {
-    SHM_AWAITING,  /* the peer makes the segments; its offer is due */
+    SHM_GREETING,  /* greetings are due, or nothing is: the connection is idle */
+    SHM_WISHING,   /* the peer makes the segments; its offer is due */
     SHM_OFFERING,  /* we make them: the offer is sent, or due, and the peer's answer is due */
     SHM_ANSWERING, /* the offer has come, and our answer could not be sent yet */
     SHM_ON,
@@ -31,6 +32,11 @@ struct shm_class {
     uint32_t run;     /* of consecutive messages that came the same way */
     bool lent;        /* the last message was lent */
     bool lends;       /* lending is better */
+};
+
+struct shm_loans {
+    struct shm_class classes[SHM_CLASSES];
+    struct sluice_sge lent[SOFT_MAX_SGE]; /* list of the message that is being received */
 };
 
 /* States of a region of the peer: see shm/import.c. */
@@ -81,6 +87,7 @@ enum shm_socket_word {
     SHM_WORD_SHOW,     /* struct shm_given: cannot be mapped, but read from this process */
     SHM_WORD_DENY,     /* key: the region is denied */
     SHM_WORD_DROP,     /* a region was deregistered: the table shows which */
+    SHM_WORD_FAREWELL, /* enum slu_farewell: why a connection ends that has carried nothing */
     SHM_WORDS
 };
 
@@ -98,6 +105,8 @@ struct shm_given {
 
 struct soft_shm {
     enum shm_stage stage;
+    bool leads;                   /* this side makes the segments */
+    bool unsent;                  /* the message of the stage could not be sent yet */
     struct shm_segment *segments; /* both, in one mapping; NULL: none */
     struct shm_writer writer;
     struct shm_reader reader;
@@ -109,14 +118,13 @@ struct soft_shm {
     bool fresh;           /* something was received since heard was set */
     uint32_t fruitless;   /* polls since something was received */
     /* Loans of the peer. */
-    struct shm_class classes[SHM_CLASSES];
-    struct sluice_sge lent[SOFT_MAX_SGE]; /* list of the message that is being received */
-    int64_t begun;                        /* when a large message began to arrive; 0: none */
-    uint32_t wanted;                      /* copy of the word in our segment */
-    struct shm_token token;               /* of the peer's process */
-    pid_t pid;                            /* of the peer's process; 0: not known yet */
-    bool borrowed;                        /* a loan was read */
-    bool borrows_not;                     /* reading failed: loans are declined */
+    struct shm_loans *loans; /* there with the segments */
+    int64_t begun;           /* when a large message began to arrive; 0: none */
+    uint32_t wanted;         /* copy of the word in our segment */
+    struct shm_token token;  /* of the peer's process */
+    pid_t pid;               /* of the peer's process; 0: not known yet */
+    bool borrowed;           /* a loan was read */
+    bool borrows_not;        /* reading failed: loans are declined */
     /* Our own loans. */
     bool lends_not; /* the peer could not read a loan */
     /* The message being received over the socket, and the last descriptor, or -1. */

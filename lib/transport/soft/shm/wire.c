@@ -390,7 +390,7 @@ bool slu_soft_shm_poll(struct soft_cq *cq)
 bool slu_soft_shm_is_still(const struct soft_cq *cq)
 {
     for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->all.next)
-        if (!tcp->shared || !is_quiet(tcp))
+        if (tcp->phase != PHASE_IDLE && (!tcp->shared || !is_quiet(tcp)))
             return false;
     return true;
 }

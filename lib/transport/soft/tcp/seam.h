@@ -13,6 +13,10 @@ bool slu_soft_shm_offer(struct soft_tcp *tcp, const struct slu_endpoint *remote)
 /* Negotiates what carries the frames, after a Unix socket to the peer was attached. */
 void slu_soft_shm_join(struct soft_tcp *tcp);
 void slu_soft_shm_join_event(struct soft_tcp *tcp);
+/* Sends what is due on an idle connection. Requests need memory, and end the idle phase. */
+void slu_soft_shm_speak(struct soft_tcp *tcp);
+/* Tells the peer why a connection ends over which no frame has gone. */
+void slu_soft_shm_say_farewell(struct soft_tcp *tcp);
 /* Goes on with the negotiation where the system had no memory. */
 void slu_soft_shm_join_again(struct soft_tcp *tcp);
 /*
@@ -20,8 +24,10 @@ void slu_soft_shm_join_again(struct soft_tcp *tcp);
  * needed: unread messages wake the peer.
  */
 void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
-/* Ends sharing and gives back all its memory. */
+/* Ends sharing and gives back the memory that both sides have. */
 void slu_soft_shm_part(struct soft_tcp *tcp);
+/* Frees what slu_soft_shm_offer() has made. */
+void slu_soft_shm_forget(struct soft_tcp *tcp);
 
 /* Works like sendmsg(2): returns how many bytes were sent, or a negative errno. */
 ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count);

@@ -15,7 +15,7 @@ void slu_soft_tcp_starve(struct soft_tcp *tcp)
 static void send_again(struct soft_tcp *tcp)
 {
     tcp->starved = false;
-    if (tcp->phase == PHASE_JOINING) {
+    if (tcp->phase == PHASE_JOINING || tcp->phase == PHASE_IDLE) {
         slu_soft_shm_join_again(tcp);
     } else if (tcp->shared) {
         slu_soft_shm_ring_bell(tcp);

@@ -27,6 +27,7 @@
 enum tcp_phase {
     PHASE_WAITING, /* both sides have to meet: see meet.c */
     PHASE_JOINING, /* both have to agree on shared memory: see shm/join.c */
+    PHASE_IDLE,    /* connected, and no memory is shared until one side sends something */
     PHASE_OPEN,
     PHASE_CLOSING, /* the queue pair has failed; the last frames to the peer are still to be sent */
     PHASE_CLOSED   /* no socket */
@@ -103,6 +104,7 @@ struct soft_tcp {
     bool hasty;   /* the peer waits for it */
     bool held;    /* the acknowledgement waits for an answer of the program: see tcp/ack.c */
     bool shared;  /* frames go through shared memory */
+    bool greeted; /* near: the peer has agreed to share memory when it is needed */
     bool is_unix; /* a Unix socket, for which the kernel keeps no time of the last receive */
     int64_t heard;
     /* Sending. Positions of requests are their sequence numbers. */
@@ -157,6 +159,12 @@ struct soft_tcp {
 
 /* wire.c */
 void slu_soft_tcp_opened(struct soft_tcp *tcp);
+/* Returns whether both sides are connected, though they may still have to share memory. */
+static inline bool slu_soft_tcp_is_connected(const struct soft_tcp *tcp)
+{
+    return tcp->phase == PHASE_OPEN || tcp->phase == PHASE_IDLE ||
+           (tcp->phase == PHASE_JOINING && tcp->greeted);
+}
 
 /* socket.c */
 int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events);

@@ -586,6 +586,8 @@ static bool push_batch(struct soft_tcp *tcp)
 
 void slu_soft_tcp_push(struct soft_tcp *tcp)
 {
+    if (SLU_UNLIKELY(tcp->phase == PHASE_IDLE))
+        slu_soft_shm_speak(tcp);
     if (tcp->phase != PHASE_OPEN && tcp->phase != PHASE_CLOSING)
         return;
     while (!tcp->broken && push_batch(tcp))

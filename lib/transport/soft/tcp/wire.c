@@ -138,7 +138,7 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     qp->tcp->early_most = remote->soft.early;
     qp->tcp->announces = (remote->soft.knows & SLU_KNOWS_WANT) != 0;
     qp->tcp->knows_farewell = (remote->soft.knows & SLU_KNOWS_FAREWELL) != 0;
-    if (slu_soft_context(qp)->shares && remote->soft.shares != 0) {
+    if (slu_soft_context(qp)->shares && (remote->soft.knows & SLU_KNOWS_SHARING) != 0) {
         if (!slu_soft_shm_offer(qp->tcp, remote))
             return slu_fail(ENOMEM, "no memory for a connection");
     }
@@ -227,6 +227,8 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
         tcp->phase = PHASE_CLOSED;
         slu_soft_meet_end(qp);
         return;
+    } else if (tcp->phase != PHASE_CLOSING) {
+        slu_soft_shm_say_farewell(tcp);
     }
     slu_soft_tcp_close(tcp);
 }
@@ -239,7 +241,7 @@ static void destroy_tcp(struct soft_qp *qp)
     if (qp->tcp != NULL) {
         slu_soft_tcp_drop_early(qp->tcp);
         free(qp->tcp->replies);
-        free(qp->tcp->shm);
+        slu_soft_shm_forget(qp->tcp);
     }
     free(qp->tcp);
     qp->tcp = NULL;
@@ -272,6 +274,7 @@ void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
         closing_event(tcp, events);
         break;
     case PHASE_JOINING:
+    case PHASE_IDLE:
         slu_soft_shm_join_event(tcp);
         break;
     case PHASE_WAITING:
