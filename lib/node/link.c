@@ -164,7 +164,8 @@ static bool is_foreign(const struct slu_connector *connector, const struct slu_l
  * A rank that knocks with the endpoint that this side is connected to resumes an attempt of which
  * it does not know how far it came. With another one, it has no connection any more. If this side
  * has not noticed that, the connection fails here as well. The rank tries again until the program
- * of this side has reached it anew.
+ * of this side has reached it anew. It also tries again, until its deadline, while this side has no
+ * memory for the connection.
  */
 static int let_in(const struct slu_connector *connector, struct slu_link *link)
 {
@@ -178,9 +179,12 @@ static int let_in(const struct slu_connector *connector, struct slu_link *link)
     if (slu_deferred_has_failed(deferred, link->rank))
         return -EBUSY;
     error = slu_deferred_make(deferred, link->rank, &link->serial, &link->own);
-    if (error == 0)
+    if (error == 0) {
         error = slu_deferred_connect(deferred, link->rank, link->serial, &link->remote);
-    return error;
+        if (slu_is_shortage(-error))
+            slu_deferred_drop(deferred, link->rank, link->serial);
+    }
+    return slu_is_shortage(-error) ? -EBUSY : error;
 }
 
 static int do_job(struct slu_connector *connector, struct slu_link *link)

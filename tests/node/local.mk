@@ -13,7 +13,8 @@ test_programs += \
 	tests/test_node_lazy \
 	tests/test_node_lazy_calls \
 	tests/test_node_open \
-	tests/test_node_rejoin
+	tests/test_node_rejoin \
+	tests/test_node_starved
 
 node_lazy = \
 	%D%/lazy.c \
@@ -46,3 +47,6 @@ tests_test_node_open_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_open.c
 tests_test_node_rejoin_SOURCES = %D%/test_node_rejoin.c
+tests_test_node_starved_SOURCES = \
+	%D%/test_node_starved.c \
+	$(node_lazy)
