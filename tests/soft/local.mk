@@ -16,6 +16,7 @@ test_programs += \
 	tests/test_listener \
 	tests/test_loans \
 	tests/test_shared \
+	tests/test_starved \
 	tests/test_wire
 
 tests_test_answers_SOURCES = %D%/test_answers.c
@@ -40,4 +41,5 @@ tests_test_lent_SOURCES = %D%/test_lent.c
 tests_test_listener_SOURCES = %D%/test_listener.c
 tests_test_loans_SOURCES = %D%/test_loans.c
 tests_test_shared_SOURCES = %D%/test_shared.c
+tests_test_starved_SOURCES = %D%/test_starved.c
 tests_test_wire_SOURCES = %D%/test_wire.c

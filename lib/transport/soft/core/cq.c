@@ -40,18 +40,19 @@ static void close_fds(struct soft_cq *cq)
 
 static int open_fds(struct soft_cq *cq)
 {
+    int err = 0;
+    cq->event = cq->fd = -1;
     /* One check of the standard streams is enough for all three. */
     slu_fd_guard();
-    cq->epoll = slu_fd_epoll();
-    cq->event = slu_fd_event();
-    cq->fd = slu_fd_epoll();
+    if ((cq->epoll = slu_fd_epoll()) < 0 || (cq->event = slu_fd_event()) < 0 ||
+        (cq->fd = slu_fd_epoll()) < 0 || add_to_fd(cq, cq->epoll) != 0 ||
+        add_to_fd(cq, cq->event) != 0)
+        err = errno;
     slu_fd_unguard();
-    if (cq->epoll >= 0 && cq->event >= 0 && cq->fd >= 0 && add_to_fd(cq, cq->epoll) == 0 &&
-        add_to_fd(cq, cq->event) == 0)
+    if (err == 0)
         return 0;
-    int err = slu_fail(errno, "a completion queue needs file descriptors: %m");
     close_fds(cq);
-    return err;
+    return slu_fail(err, "a completion queue needs file descriptors: %s", strerrordesc_np(err));
 }
 
 static int enlist(struct soft_cq *cq)

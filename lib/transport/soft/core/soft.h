@@ -72,6 +72,7 @@ struct soft_mr {
     /* Protected by the lock of the exports. */
     struct shm_export *exports; /* to the peers that may map it */
     uint32_t place;             /* of its word, while there are any */
+    bool revoked;               /* its place is free already: it is being deregistered */
 };
 
 /*

@@ -404,12 +404,14 @@ static int start_thread(struct soft_helper *helper)
 
 static int open_fds(struct soft_helper *helper)
 {
-    helper->epoll = slu_fd_epoll();
-    helper->event = slu_fd_event();
-    int err = helper->epoll < 0 || helper->event < 0
-                  ? slu_fail(errno, "the helper thread needs file descriptors: %m")
-                  : slu_soft_meet_listen(helper->context, &helper->acceptor, helper->epoll,
-                                         (uint64_t)HELPER_DOOR << 32);
+    int none = 0;
+    helper->event = -1;
+    if ((helper->epoll = slu_fd_epoll()) < 0 || (helper->event = slu_fd_event()) < 0)
+        none = errno;
+    int err = none != 0 ? slu_fail(none, "the helper thread needs file descriptors: %s",
+                                   strerrordesc_np(none))
+                        : slu_soft_meet_listen(helper->context, &helper->acceptor, helper->epoll,
+                                               (uint64_t)HELPER_DOOR << 32);
     if (err != 0 && helper->event >= 0)
         slu_fd_close(helper->event);
     if (err != 0 && helper->epoll >= 0)

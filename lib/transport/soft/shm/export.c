@@ -242,20 +242,50 @@ static void insist(struct soft_tcp *tcp, enum shm_socket_word word, const void *
 void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)
 {
     struct soft_mr *mr = pin_region(tcp->qp, key);
-    if (mr == NULL || !give(tcp, mr))
-        insist(tcp, SHM_WORD_DENY, &key, sizeof(key));
+    bool given = mr != NULL && give(tcp, mr);
     slu_soft_unpin(mr);
+    if (!given)
+        insist(tcp, SHM_WORD_DENY, &key, sizeof(key));
 }
 
+/*
+ * Tells peers that a region has ended, and ends their exports. last: whether or not they can be
+ * told. Returns a shortage of the system as a positive errno value, or 0. The caller holds the lock.
+ */
+static int end_exports(struct soft_mr *mr, bool last)
+{
+    int shortage = 0;
+    for (struct shm_export *export = mr->exports, *next; export != NULL; export = next) {
+        next = export->of_region.next;
+        /* If the socket is full, so much is unread that the peer checks its regions anyway. */
+        int err = -slu_soft_shm_say(export->tcp, SHM_WORD_DROP, NULL, 0, -1);
+        if (slu_is_shortage(err) && !last)
+            shortage = err;
+        else
+            end_export(export);
+    }
+    return shortage;
+}
+
+/*
+ * The place is freed once, before a peer is told. While the system has no memory for a moment, the
+ * lock is free, since connections that share and end need it.
+ */
 void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr)
 {
+    SLU_KEEP_ERRNO;
+    uint32_t pauses = 0;
+    int shortage = 0;
     pthread_mutex_lock(&exports->lock);
-    if (mr->exports != NULL)
+    mr->revoked = mr->exports != NULL;
+    if (mr->revoked)
         free_place(exports, mr->place);
-    while (mr->exports != NULL) {
-        /* If the socket is full, so much is unread that the peer checks its regions anyway. */
-        insist(mr->exports->tcp, SHM_WORD_DROP, NULL, 0);
-        end_export(mr->exports);
+    while (mr->exports != NULL && (shortage = end_exports(mr, false)) != 0) {
+        pthread_mutex_unlock(&exports->lock);
+        bool again = slu_stream_pause(shortage, &pauses);
+        pthread_mutex_lock(&exports->lock);
+        if (!again)
+            end_exports(mr, true);
     }
     pthread_mutex_unlock(&exports->lock);
 }
@@ -267,7 +297,7 @@ void slu_soft_shm_end_exports(struct soft_tcp *tcp)
     while (tcp->shm->exports != NULL) {
         struct soft_mr *mr = tcp->shm->exports->mr;
         end_export(tcp->shm->exports);
-        if (mr->exports == NULL)
+        if (mr->exports == NULL && !mr->revoked)
             free_place(exports, mr->place);
     }
     pthread_mutex_unlock(&exports->lock);
