@@ -226,6 +226,18 @@ static void receive(struct slu_acceptor *acceptor, struct slu_pending_conn *conn
 }
 
 /*
+ * Takes the place of a connection. If this process was stopped, a known one may have sent its proof
+ * in time, and take itself for connected: what it has sent is read first.
+ */
+static void evict(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+{
+    if (conn->known)
+        receive(acceptor, conn);
+    if (conn->talk.fd >= 0)
+        drop(acceptor, conn);
+}
+
+/*
  * If no descriptor is left, drops the oldest connection that has proven nothing, in favour of those
  * that wait to be accepted. Returns false if there is none.
  */
@@ -292,7 +304,7 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
     slu_talk_receive(&talk);
     conn = find_place(acceptor, talk.got > 0, now);
     if (conn->talk.fd >= 0)
-        drop(acceptor, conn);
+        evict(acceptor, conn);
     conn->talk = talk;
     conn->since = now;
     conn->known = conn->begun = conn->spoke = conn->answered = false;
@@ -330,7 +342,7 @@ bool slu_acceptor_tick(struct slu_acceptor *acceptor, int64_t now)
 {
     for (uint32_t i = 0; i < acceptor->places && acceptor->count > 0; i++)
         if (acceptor->conns[i].talk.fd >= 0 && now - acceptor->conns[i].since >= TALK_TIME)
-            drop(acceptor, &acceptor->conns[i]);
+            evict(acceptor, &acceptor->conns[i]);
     if (acceptor->paused && now - acceptor->pause_since >= PAUSE_TIME)
         watch_listeners(acceptor, false);
     return slu_acceptor_is_busy(acceptor);

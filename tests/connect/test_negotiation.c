@@ -500,6 +500,65 @@ TEST(strangers_take_no_descriptors)
     require(settle_fds(used) == used, "%d left", count_fds() - used);
 }
 
+/* An acceptor of its own, which knows a dialer by its first word, and takes it with the second. */
+#define WORD 4
+static uint32_t taken;
+
+static enum slu_received take_second(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+{
+    (void)acceptor;
+    if (conn->talk.got == 2 * WORD) {
+        taken++;
+        slu_fd_close(conn->talk.fd);
+        return SLU_RECEIVED_TAKEN;
+    }
+    conn->known = true;
+    conn->talk.want = 2 * WORD;
+    return SLU_RECEIVED_MORE;
+}
+
+/*
+ * A listener that was stopped, and first looks at a crowd, or at the clock, keeps the dialers whose
+ * proof has come meanwhile.
+ */
+TEST(a_proof_that_has_come_is_read_before_its_place_is_taken, .times = 2)
+{
+    static struct slu_acceptor acceptor;
+    static const uint8_t word[WORD] = {'w', 'o', 'r', 'd'};
+    int fds[5], epoll = slu_fd_epoll();
+    taken = 0;
+    slu_acceptor_init(&acceptor, epoll, 0);
+    acceptor.receive = take_second;
+    acceptor.hello = acceptor.magic_bytes = WORD;
+    acceptor.magic = word;
+    acceptor.places = 4;
+    require_ok(slu_acceptor_add(&acceptor, listen_here(&scene.address)));
+    for (uint32_t i = 0; i < 4; i++) {
+        fds[i] = dial_raw();
+        require(send(fds[i], word, WORD, 0) == WORD, "%s", strerror(errno));
+        for (int64_t end = fair_now() + SLUICE_S(20); !acceptor.conns[i].known;) {
+            require(fair_now() < end, "dialer %u was not accepted", i);
+            slu_acceptor_event(&acceptor, acceptor.count > i ? i : SLU_PLACES);
+        }
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        require(send(fds[i], word, WORD, 0) == WORD, "%s", strerror(errno));
+        acceptor.conns[i].since -= SLUICE_S(2);
+    }
+    fds[4] = dial_raw();
+    if (_i == 0) {
+        slu_acceptor_event(&acceptor, SLU_PLACES);
+        require(taken == 1 && acceptor.count == 4, "%u taken, %u wait", taken, acceptor.count);
+    } else {
+        slu_acceptor_tick(&acceptor, slu_now() + SLUICE_S(9));
+        require(taken == 4 && acceptor.count == 0, "%u taken, %u wait", taken, acceptor.count);
+    }
+    for (int i = 0; i < 5; i++)
+        close(fds[i]);
+    slu_acceptor_close(&acceptor);
+    slu_fd_close(epoll);
+}
+
 static void *pause_cancelled(void *goes_on)
 {
     uint32_t pauses = 0;

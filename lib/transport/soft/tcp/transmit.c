@@ -586,10 +586,11 @@ static bool push_batch(struct soft_tcp *tcp)
 
 void slu_soft_tcp_push(struct soft_tcp *tcp)
 {
-    if (SLU_UNLIKELY(tcp->phase == PHASE_IDLE))
-        slu_soft_shm_speak(tcp);
-    if (tcp->phase != PHASE_OPEN && tcp->phase != PHASE_CLOSING)
+    if (tcp->phase != PHASE_OPEN && tcp->phase != PHASE_CLOSING) {
+        if (tcp->phase == PHASE_IDLE)
+            slu_soft_shm_speak(tcp);
         return;
+    }
     while (!tcp->broken && push_batch(tcp))
         ;
     if (tcp->phase == PHASE_CLOSING && (tcp->broken || !tcp->blocked)) {
