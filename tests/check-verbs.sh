@@ -65,7 +65,7 @@ case ${SLUICE_TEST_PRETEND:-} in
   some) on_rxe=$moving ;;
   adapter) on_rxe=$others ;;
   *)
-    on_rxe="$moving $others access agent_hostile agent_keys agent_long arguments barriers_blame
+    on_rxe="$moving $others access agent_hostile agent_keys agent_long agent_pool arguments barriers_blame
       barriers_broken barriers_mixed classes contention counters deadlines elements endpoints errors
       event_loop fault_close fault_depth fault_fork fault_signals forms histograms
       inline mappings members node_alone node_connect order partly path peers reset scope

@@ -65,6 +65,7 @@ threaded_tests = \
 	%D%/test_agent_lease \
 	%D%/test_agent_messages \
 	%D%/test_agent_owners \
+	%D%/test_agent_pool \
 	%D%/test_allocator_threads \
 	%D%/test_answers \
 	%D%/test_barriers \

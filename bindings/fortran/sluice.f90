@@ -740,6 +740,8 @@ module sluice
         integer(c_int64_t) :: keepalive = 0_c_int64_t
         type(c_ptr) :: secret_file = c_null_ptr
         integer(c_int64_t) :: max_left_bytes = 0_c_int64_t
+        integer(c_int32_t) :: receive_pool = 0_c_int32_t
+        integer(c_int32_t) :: receive_share = 0_c_int32_t
     end type sluice_agent_attr
 
     ! sluice/agent.h

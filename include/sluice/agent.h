@@ -91,6 +91,12 @@ struct sluice_agent_attr {
                                    have left and that the program never took; at most 2^40,
                                    default 64 MiB. While the limit is reached, new peers are
                                    refused; nothing is dropped */
+    uint32_t receive_pool;      /* receives for messages that all peers share, 16..65536; default 0:
+                                   each peer has its own. A device without shared receives, and
+                                   peers over rdma_cm, do as with 0 */
+    uint32_t receive_share;     /* of those, the most that a peer uses while no thread serves the
+                                   agent; at most receive_pool, default a quarter of it. Without
+                                   effect on a device */
 };
 
 /* Counts of an agent: what its peers have now, and events so far. */

@@ -6,6 +6,23 @@
 #include "config.h"
 
 #include "agent/agent.h"
+#include "listener/listener.h"
+
+/*
+ * Give up the lock while the door steps, and take it. The connections of peers that share receives
+ * belong to one multichannel, which the lock protects: then the door steps with the lock.
+ */
+static void unlock_in_step(struct sluice_agent *agent)
+{
+    if (agent->shared.wire == NULL)
+        pthread_mutex_unlock(&agent->lock);
+}
+
+static void lock_in_step(struct sluice_agent *agent)
+{
+    if (agent->shared.wire == NULL)
+        pthread_mutex_lock(&agent->lock);
+}
 
 /* Returns 0 if there is a place for one more peer. Called with the lock. */
 static int check_room(struct sluice_agent *agent)
@@ -21,16 +38,27 @@ static int check_room(struct sluice_agent *agent)
     return error;
 }
 
+/* Returns how many are let in, and are not among the peers yet. */
+static uint32_t count_let_in(const struct sluice_agent *agent)
+{
+    uint32_t count = slu_door_count(&agent->door, NULL);
+
+    if (agent->shared.wire != NULL)
+        count += slu_door_count(&agent->door, agent->shared.wire);
+    return count;
+}
+
 static int admit(struct slu_door *door, const struct sluice_multichannel *multichannel)
 {
     struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
     int error;
 
-    pthread_mutex_lock(&agent->lock);
-    agent->let_in = slu_door_count(door, multichannel);
+    (void)multichannel;
+    lock_in_step(agent);
+    agent->let_in = count_let_in(agent);
     error = check_room(agent);
     agent->let_in += error == 0;
-    pthread_mutex_unlock(&agent->lock);
+    unlock_in_step(agent);
     return error;
 }
 
@@ -39,9 +67,13 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
 {
     const struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
 
-    (void)incoming;
-    welcome->pd = agent->pd;
-    welcome->attr = &agent->control_attr;
+    /* What rdma_cm connects has receives of its own. */
+    if (agent->shared.wire != NULL && incoming->cm == NULL) {
+        welcome->multichannel = agent->shared.wire;
+    } else {
+        welcome->pd = agent->pd;
+        welcome->attr = &agent->control_attr;
+    }
     return admit(door, NULL);
 }
 
@@ -55,12 +87,12 @@ void slu_agent_door_init(struct slu_door *door)
  * Makes a peer of a connected channel. The peer was told that it is in, so its place is kept. Only
  * over rdma_cm, where the door cannot ask before it tells the peer, may the places be exceeded.
  */
-static void take_in(struct sluice_agent *agent, struct sluice_channel *channel)
+static void take_in(struct sluice_agent *agent, const struct slu_entrant *entrant)
 {
     if (!agent->closed)
-        (void)slu_agent_peer_make(agent, channel, true);
+        (void)slu_agent_peer_make(agent, entrant->channel, entrant->peer, true);
     else
-        sluice_channel_close(channel);
+        slu_agent_control_end(agent, entrant->channel, entrant->peer);
 }
 
 void slu_agent_accept(struct sluice_agent *agent)
@@ -76,12 +108,12 @@ void slu_agent_accept(struct sluice_agent *agent)
     do {
         agent->listener_ready = false;
         slu_agent_arm_for_sleeper(agent);
-        pthread_mutex_unlock(&agent->lock);
+        unlock_in_step(agent);
         some = slu_door_step(&agent->door, &entrant);
-        pthread_mutex_lock(&agent->lock);
+        lock_in_step(agent);
         if (some)
-            take_in(agent, entrant.channel);
-        agent->let_in = slu_door_count(&agent->door, NULL);
+            take_in(agent, &entrant);
+        agent->let_in = count_let_in(agent);
     } while (some && !agent->closed);
     slu_text_restore(&text);
     slu_agent_watch_listener_again(agent);

@@ -13,7 +13,8 @@
 #define FIRST_SIZE 88
 #define FIRST_INFO_SIZE 144
 
-_Static_assert(sizeof(struct sluice_agent_attr) == FIRST_SIZE, "as in the first release");
+_Static_assert(offsetof(struct sluice_agent_attr, receive_pool) == FIRST_SIZE,
+               "as in the first release");
 _Static_assert(sizeof(struct sluice_agent_info) == FIRST_INFO_SIZE, "likewise");
 
 /* Attributes. */
@@ -54,6 +55,8 @@ static void set_defaults(struct sluice_agent_attr *attr, bool atomics)
         attr->max_lease = SLUICE_S(60);
     if (attr->max_left_bytes == 0)
         attr->max_left_bytes = UINT64_C(64) << 20;
+    if (attr->receive_share == 0)
+        attr->receive_share = attr->receive_pool / 4;
 }
 
 static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
@@ -91,6 +94,12 @@ static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
     if (error == 0)
         error = check_range((uint64_t)attr->max_lease, (uint64_t)SLUICE_MS(1), SLUICE_FOREVER,
                             "max_lease");
+    if (error == 0 && attr->receive_pool != 0)
+        error = check_range(attr->receive_pool, SLU_AGENT_POOL_LEAST, SLU_AGENT_POOL_MOST,
+                            "receive_pool");
+    if (error == 0 && attr->receive_share != 0)
+        error = check_range(attr->receive_share, attr->receive_pool > 0, attr->receive_pool,
+                            "receive_share");
     if (error == 0 && attr->keepalive != 0)
         error = check_range((uint64_t)attr->keepalive, (uint64_t)SLUICE_MS(1),
                             (uint64_t)SLUICE_S(3600), "keepalive");
@@ -163,6 +172,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     TAILQ_INIT(&agent->offering);
     TAILQ_INIT(&agent->returning);
     TAILQ_INIT(&agent->kept);
+    TAILQ_INIT(&agent->shared.early);
     LIST_INIT(&agent->unarmed);
 }
 
@@ -181,6 +191,8 @@ struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct slui
     error = set_up(agent, attr);
     if (error == 0)
         error = slu_agent_events_open(agent);
+    if (error == 0)
+        error = slu_agent_shared_open(agent);
     if (error == 0 && (agent->attr.flags & SLUICE_AGENT_THREAD) != 0)
         error = slu_agent_start_helper(agent);
     if (error < 0) {
@@ -318,6 +330,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     }
     sluice_listener_close(agent->door.listener);
     agent->door.listener = NULL;
+    slu_agent_shared_close(agent);
     /* Peers that the program still holds keep the agent's memory until they are closed. */
     agent->references--;
     slu_agent_leave(agent);

@@ -11,6 +11,7 @@
  *   events           the epoll set, due times, and threads that sleep
  *   object           agents and peers as objects: checks, references, lists of peers
  *   memory           memory that is reused: spares, and staging memory of long messages
+ *   shared           control queue pairs that share receives
  *   control          the control queue pair: slots, posted receives, credit
  *   requests         requests of ours that wait for their answers
  *   regions          memory of ours that peers use: quota, leases, revocation
@@ -43,6 +44,8 @@ void slu_agent_watch_listener_again(struct sluice_agent *agent); /* after each o
 /* Adds the channels of a new peer to the epoll set. */
 int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *peer);
 void slu_agent_unwatch_peer(struct sluice_agent_peer *peer);
+/* Adds the multichannel of peers that share receives to the epoll set. */
+int slu_agent_watch_shared(const struct sluice_agent *agent);
 /* Sets whether the agent's epoll set reports the peer's data queue pair. */
 void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on);
 /*
@@ -130,7 +133,42 @@ void slu_agent_unstage(struct sluice_agent_peer *peer, struct sluice_mr *mr);
 /* Releases the memory that is kept. With the lock, once the peer is over. */
 void slu_agent_end_staging(struct sluice_agent_peer *peer);
 
+/* Returns the bytes of a slot, which holds the longest message. */
+static inline uint32_t slu_agent_slot_bytes(const struct sluice_agent *agent)
+{
+    uint32_t eager = agent->attr.eager;
+
+    return (SLU_AGENT_HEAD + (eager > SLU_AGENT_MOST_BODY ? eager : SLU_AGENT_MOST_BODY) + 7) &
+           ~UINT32_C(7);
+}
+
+/* shared.c: all with the lock. */
+/* Opens what the peers share, if the agent has receive_pool and the device can share receives. */
+int slu_agent_shared_open(struct sluice_agent *agent);
+void slu_agent_shared_close(struct sluice_agent *agent);
+/* Adds a peer by its index, and gives it the messages that came before it was one. */
+int slu_agent_shared_join(struct sluice_agent_peer *peer);
+/* Removes the peer from the multichannel, and gives back the receives that it had. */
+void slu_agent_shared_leave(struct sluice_agent_peer *peer);
+/* Removes a connection that becomes no peer. */
+void slu_agent_shared_drop(const struct sluice_agent *agent, uint32_t index);
+/* Polls; the peers for which something came are marked to be served. Returns whether any was. */
+bool slu_agent_shared_poll(struct sluice_agent *agent);
+/* Returns the bytes of a message that is not handled yet. */
+uint8_t *slu_agent_pending_bytes(const struct sluice_agent_peer *peer, uint32_t at);
+/* Ends the use of the bytes of a message that was handled. */
+void slu_agent_shared_give_back(struct sluice_agent *agent, uint32_t slot, uint8_t *copy);
+/* Posts the receives again whose messages were handled. */
+void slu_agent_shared_refill(struct sluice_agent *agent);
+/* Copies messages that cannot be handled yet, so that they keep no receives from other peers. */
+void slu_agent_shared_copy_out(struct sluice_agent_peer *peer);
+/* Notes a completion of the control queue pair. */
+void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completion *done);
+
 /* control.c */
+/* Closes a connection that becomes no peer: the channel, or the peer of the multichannel. */
+void slu_agent_control_end(const struct sluice_agent *agent, struct sluice_channel *control,
+                           uint32_t index);
 int slu_agent_control_open(struct sluice_agent_peer *peer);
 void slu_agent_control_close(struct sluice_agent_peer *peer);
 /* Polls and handles messages. Returns whether there were completions. */
@@ -270,9 +308,13 @@ void slu_agent_limit_read(struct sluice_agent_message *message);
 bool slu_agent_end_dropped(struct sluice_agent_peer *peer);
 
 /* peer.c */
-/* Makes a peer and gives it the control channel; on error closes that, and returns NULL. */
+/*
+ * Makes a peer and gives it the control channel or, if that is NULL, the peer of the shared
+ * multichannel with this index. On an error closes or removes that, and returns NULL.
+ */
 struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
-                                              struct sluice_channel *control, bool came);
+                                              struct sluice_channel *control, uint32_t index,
+                                              bool came);
 bool slu_agent_peer_progress(struct sluice_agent_peer *peer);
 
 /* accept.c */

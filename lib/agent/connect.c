@@ -6,8 +6,10 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/agent.h"
+#include "listener/joint.h"
 
 #define FIRST_SIZE 400
 
@@ -95,26 +97,67 @@ static int64_t serve(struct slu_duty *duty)
     return due;
 }
 
+/* The lock of the agent, which protects the multichannel of peers that share receives. */
+struct guard {
+    struct slu_guard guard; /* the first field */
+    struct sluice_agent *agent;
+};
+
+static void enter_guard(struct slu_guard *guard)
+{
+    pthread_mutex_lock(&((struct guard *)guard)->agent->lock);
+}
+
+static void leave_guard(struct slu_guard *guard)
+{
+    struct sluice_agent *agent = ((struct guard *)guard)->agent;
+
+    agent->shared.armed = false;
+    slu_agent_arm_for_sleeper(agent);
+    pthread_mutex_unlock(&agent->lock);
+}
+
+/* The control queue pair of a peer to be. */
+struct connection {
+    struct sluice_channel *channel; /* NULL: of the shared multichannel */
+    uint32_t index;
+};
+
+/* Returns whether peers at this address share receives: those over rdma_cm do not. */
+static bool shares_receives(const struct sluice_agent *agent, const char *address)
+{
+    static const char rdmacm[] = "rdmacm:";
+
+    return agent->shared.wire != NULL && address != NULL &&
+           strncmp(address, rdmacm, sizeof rdmacm - 1) != 0;
+}
+
 /* Connects without the lock. Only an agent with a thread is served by others meanwhile. */
-static struct sluice_channel *dial_unlocked(struct sluice_agent *agent, const char *address,
-                                            const struct sluice_connect_attr *options,
-                                            int64_t until)
+static int dial_unlocked(struct sluice_agent *agent, const char *address,
+                         const struct sluice_connect_attr *options, int64_t until,
+                         struct connection *made)
 {
     struct service service = {.duty = {.fd = agent->epoll, .serve = serve}, .agent = agent};
-    struct sluice_channel *channel;
+    struct guard guard = {.guard = {.enter = enter_guard, .leave = leave_guard}, .agent = agent};
+    struct slu_duty *duty = agent->has_thread ? NULL : &service.duty;
     int64_t left = until - slu_now();
+    int error;
 
+    left = until == SLUICE_FOREVER ? until : left > 0 ? left : 0;
     agent->dialers += !agent->has_thread;
     slu_agent_arm_for_sleeper(agent);
     pthread_mutex_unlock(&agent->lock);
-    channel = slu_connect_serving(address, agent->pd, &agent->control_attr, options,
-                                  until == SLUICE_FOREVER ? until
-                                  : left > 0              ? left
-                                                          : 0,
-                                  agent->has_thread ? NULL : &service.duty);
+    if (shares_receives(agent, address)) {
+        error = slu_connect_guarded(address, agent->shared.wire, &guard.guard, options, left, duty,
+                                    &made->index);
+    } else {
+        made->channel =
+            slu_connect_serving(address, agent->pd, &agent->control_attr, options, left, duty);
+        error = made->channel == NULL ? -errno : 0;
+    }
     pthread_mutex_lock(&agent->lock);
     agent->dialers -= !agent->has_thread;
-    return channel;
+    return error;
 }
 
 /* Connects, and waits for the greeting. */
@@ -122,7 +165,7 @@ static int dial(struct sluice_agent *agent, const char *address,
                 const struct sluice_connect_attr *options, int64_t until,
                 struct sluice_agent_peer **made)
 {
-    struct sluice_channel *channel;
+    struct connection connection = {NULL, 0};
     struct sluice_agent_peer *peer;
     int error;
 
@@ -130,11 +173,11 @@ static int dial(struct sluice_agent *agent, const char *address,
         return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
                         agent->attr.max_peers);
     agent->dialed++;
-    channel = dial_unlocked(agent, address, options, until);
+    error = dial_unlocked(agent, address, options, until, &connection);
     agent->dialed--;
-    if (channel == NULL)
-        return -errno;
-    peer = slu_agent_peer_make(agent, channel, false);
+    if (error < 0)
+        return error;
+    peer = slu_agent_peer_make(agent, connection.channel, connection.index, false);
     if (peer == NULL)
         return -errno;
     peer->is_held = true;

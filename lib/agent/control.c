@@ -16,10 +16,9 @@
 #include "agent/agent.h"
 #include "channel/channel.h"
 #include "engine/engine.h"
+#include "multichannel/multichannel.h"
 
 #define COMPLETIONS 16
-/* Set in the user data of sends; the rest of it is the slot. */
-#define SEND_BIT (UINT64_C(1) << 32)
 /* A peer that was sent nothing for this long is sent a heartbeat, which detects its loss. */
 #define HEARTBEAT_TIME SLUICE_S(5)
 #define HEARTBEAT_STEP SLUICE_S(1)
@@ -50,10 +49,14 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
     struct sluice_request request = {
         .opcode = opcode,
         .sge_count = 1,
+        .peer = peer->index,
         .sge = slot_sge(peer, slot, length),
-        .user_data = slot | (opcode == SLUICE_OP_SEND ? SEND_BIT : 0),
+        .user_data = slot | (opcode == SLUICE_OP_SEND ? SLU_AGENT_SEND_BIT : 0),
     };
-    int posted = sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
+    int posted =
+        peer->shares
+            ? sluice_multichannel_post(peer->agent->shared.wire, &request, 1, SLUICE_FOREVER, NULL)
+            : sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
 
     slu_agent_unarm(peer);
     return posted == 1 ? 0 : posted;
@@ -67,7 +70,9 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
 static void lose_control(struct sluice_agent_peer *peer, int error)
 {
     struct sluice_error first = {.size = sizeof first};
-    bool known = sluice_channel_error(peer->control, &first) == 1;
+    bool known = (peer->shares ? sluice_multichannel_peer_error(peer->agent->shared.wire,
+                                                                peer->index, &first)
+                               : sluice_channel_error(peer->control, &first)) == 1;
 
     peer->agent->info.oversized +=
         known && first.error_class == SLUICE_CLASS_TRUNCATED && first.opcode == SLUICE_OP_RECEIVE;
@@ -79,16 +84,26 @@ static void lose_control(struct sluice_agent_peer *peer, int error)
         slu_agent_lose(peer, error, "the control queue pair failed");
 }
 
+/* Posts the receives of a peer that has its own. */
+static int post_receives(struct sluice_agent_peer *peer)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; i < peer->receives && error == 0; i++)
+        error = post(peer, SLUICE_OP_RECEIVE, i, peer->slot_bytes);
+    return error;
+}
+
 int slu_agent_control_open(struct sluice_agent_peer *peer)
 {
-    const struct sluice_agent_attr *attr = &peer->agent->attr;
-    uint32_t body = attr->eager > SLU_AGENT_MOST_BODY ? attr->eager : SLU_AGENT_MOST_BODY;
+    uint32_t first_send;
     size_t bytes;
 
-    peer->slot_bytes = (SLU_AGENT_HEAD + body + 7) & ~UINT32_C(7);
+    peer->slot_bytes = slu_agent_slot_bytes(peer->agent);
     peer->receives = peer->agent->control_attr.receive_depth;
     peer->sends = peer->agent->control_attr.send_depth;
-    bytes = (size_t)(peer->receives + peer->sends) * peer->slot_bytes;
+    first_send = peer->shares ? 0 : peer->receives;
+    bytes = (size_t)(first_send + peer->sends) * peer->slot_bytes;
     peer->slab = slu_agent_take_spare(peer->agent, bytes, UINT64_MAX);
     if (peer->slab == NULL)
         peer->slab = sluice_mr_alloc(peer->agent->pd, bytes, SLUICE_ACCESS_LOCAL_WRITE);
@@ -96,27 +111,33 @@ int slu_agent_control_open(struct sluice_agent_peer *peer)
         return -errno;
     peer->bytes = sluice_mr_addr(peer->slab);
     peer->free_sends = malloc(peer->sends * sizeof *peer->free_sends);
-    peer->pending = malloc(peer->receives * sizeof *peer->pending);
+    peer->pending = calloc(peer->receives, sizeof *peer->pending);
     if (peer->free_sends == NULL || peer->pending == NULL)
         return slu_fail(ENOMEM, "no memory for a peer of the agent");
     while (peer->free_count < peer->sends) {
-        peer->free_sends[peer->free_count] = peer->receives + peer->free_count;
+        peer->free_sends[peer->free_count] = first_send + peer->free_count;
         peer->free_count++;
     }
-    for (uint32_t i = 0; i < peer->receives; i++) {
-        int error = post(peer, SLUICE_OP_RECEIVE, i, peer->slot_bytes);
+    return peer->shares ? slu_agent_shared_join(peer) : post_receives(peer);
+}
 
-        if (error < 0)
-            return error;
-    }
-    return 0;
+void slu_agent_control_end(const struct sluice_agent *agent, struct sluice_channel *control,
+                           uint32_t index)
+{
+    if (control != NULL)
+        sluice_channel_close(control);
+    else
+        slu_agent_shared_drop(agent, index);
 }
 
 void slu_agent_control_close(struct sluice_agent_peer *peer)
 {
     if (peer->control != NULL)
         sluice_channel_close(peer->control);
+    else if (peer->shares)
+        slu_agent_shared_leave(peer);
     peer->control = NULL;
+    peer->shares = false;
     slu_agent_end_staging(peer);
     if (peer->slab != NULL)
         slu_agent_keep_spare(peer->agent, peer->slab);
@@ -315,60 +336,66 @@ void slu_agent_control_flush(struct sluice_agent_peer *peer)
 
 /* Receiving. */
 
-static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint64_t length)
-{
-    uint32_t at = (peer->first_pending + peer->pending_count++) % peer->receives;
-
-    peer->pending[at].slot = slot;
-    peer->pending[at].length = (uint32_t)length;
-    peer->pinged = false;
-}
-
 /*
  * Handles received messages while there is a free send slot, since each may need one answer. With
  * last, handles all of them, and reposts no receives.
  */
 static void handle_pending(struct sluice_agent_peer *peer, bool last)
 {
+    bool shares = peer->shares;
+
     while (peer->state != SLU_AGENT_OVER && peer->pending_count > 0 &&
            (last || peer->free_count > 0)) {
-        uint32_t slot = peer->pending[peer->first_pending].slot;
-        uint32_t length = peer->pending[peer->first_pending].length;
-        int error;
+        uint32_t at = peer->first_pending;
+        uint32_t slot = peer->pending[at].slot;
+        uint8_t *copy = peer->pending[at].copy;
+        int error = 0;
 
         peer->first_pending = (peer->first_pending + 1) % peer->receives;
         peer->pending_count--;
-        slu_agent_handle(peer, peer->bytes + (size_t)slot * peer->slot_bytes, length);
-        if (peer->state == SLU_AGENT_OVER || last)
-            continue;
-        error = post(peer, SLUICE_OP_RECEIVE, slot, peer->slot_bytes);
+        slu_agent_handle(peer, slu_agent_pending_bytes(peer, at), peer->pending[at].length);
+        if (shares)
+            slu_agent_shared_give_back(peer->agent, slot, copy);
+        else if (peer->state != SLU_AGENT_OVER && !last)
+            error = post(peer, SLUICE_OP_RECEIVE, slot, peer->slot_bytes);
         if (error < 0 && peer->failed == 0)
             peer->failed = error;
     }
-}
-
-static void take(struct sluice_agent_peer *peer, const struct sluice_completion *done)
-{
-    uint32_t slot = (uint32_t)done->user_data;
-
-    if (done->error < 0)
-        peer->failed = peer->failed < 0 ? peer->failed : done->error;
-    else if ((done->user_data & SEND_BIT) != 0)
-        peer->free_sends[peer->free_count++] = slot;
-    else
-        keep(peer, slot, done->bytes);
+    if (!shares)
+        return;
+    if (peer->pending_count > 0)
+        slu_agent_shared_copy_out(peer);
+    if (peer->agent->shared.free_count > 0)
+        slu_agent_shared_refill(peer->agent);
 }
 
 /* Returns the number of completions; fewer than COMPLETIONS if there are no more. */
 static int take_some(struct sluice_agent_peer *peer)
 {
     struct sluice_completion completions[COMPLETIONS];
-    int count = sluice_channel_poll(peer->control, completions, COMPLETIONS);
+    int count;
 
     slu_agent_unarm(peer);
+    if (peer->shares) {
+        bool some = slu_agent_shared_poll(peer->agent) || peer->unserved;
+
+        peer->unserved = false;
+        return some;
+    }
+    count = sluice_channel_poll(peer->control, completions, COMPLETIONS);
     for (int i = 0; i < count; i++)
-        take(peer, &completions[i]);
+        slu_agent_take(peer, &completions[i]);
     return count;
+}
+
+/* Returns whether the queue pair is connected, as far as this is known. */
+static bool is_ready(const struct sluice_agent_peer *peer)
+{
+    if (peer->shares)
+        return peer->agent->shared.wire->base.engine->peers[peer->index].state ==
+               SLUICE_STATE_READY;
+    return slu_channel_seems_ready(peer->control->base.engine) ||
+           sluice_channel_state(peer->control) == SLUICE_STATE_READY;
 }
 
 /*
@@ -396,10 +423,12 @@ bool slu_agent_control_poll(struct sluice_agent_peer *peer)
     } while (count == COMPLETIONS && peer->state != SLU_AGENT_OVER && peer->failed == 0);
     if (peer->state == SLU_AGENT_OVER)
         return some;
-    if (peer->failed == 0 && !slu_channel_seems_ready(peer->control->base.engine) &&
-        sluice_channel_state(peer->control) != SLUICE_STATE_READY)
+    if (peer->failed == 0 && !is_ready(peer))
         peer->failed = -ECONNRESET;
-    if (peer->failed < 0)
+    if (peer->excess)
+        slu_agent_lose(peer, -EPROTO, "it has sent more than %u messages that are not handled",
+                       peer->receives);
+    else if (peer->failed < 0)
         fail(peer);
     return some;
 }

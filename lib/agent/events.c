@@ -33,6 +33,7 @@
 /* The data of an event: a peer's place and serial number, or one of these. */
 #define EVENT_WAKE UINT64_MAX
 #define EVENT_LISTENER (UINT64_MAX - 1)
+#define EVENT_SHARED (UINT64_MAX - 2)
 
 void slu_agent_due(struct sluice_agent *agent, int64_t when)
 {
@@ -41,6 +42,8 @@ void slu_agent_due(struct sluice_agent *agent, int64_t when)
 
 void slu_agent_unarm(struct sluice_agent_peer *peer)
 {
+    if (peer->shares)
+        peer->agent->shared.armed = false;
     if (peer->is_unarmed || peer->state == SLU_AGENT_OVER)
         return;
     LIST_INSERT_HEAD(&peer->agent->unarmed, peer, unarmed);
@@ -82,6 +85,10 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
         agent->listener_ready = true;
         return;
     }
+    if (name == EVENT_SHARED) {
+        agent->shared.armed = false;
+        return;
+    }
     peer = place < agent->place_count ? agent->places[place] : NULL;
     if (peer != NULL && peer->serial == (uint32_t)(name >> 32))
         slu_agent_touch(peer);
@@ -111,11 +118,19 @@ void slu_agent_poll_set(struct sluice_agent *agent, int64_t until)
         slu_agent_notify(agent);
 }
 
+/* Returns 1 if the control queue pair needs service already. */
+static int arm_control(const struct sluice_agent_peer *peer, int64_t *due)
+{
+    if (peer->shares)
+        return peer->unserved || peer->failed < 0;
+    return peer->failed < 0 ? 1 : sluice_channel_arm(peer->control, due);
+}
+
 /* Returns 1 if a channel of the peer has completions already. */
 static int arm_peer(struct sluice_agent_peer *peer)
 {
     int64_t control = SLUICE_FOREVER, data = SLUICE_FOREVER;
-    int first = peer->failed < 0 ? 1 : sluice_channel_arm(peer->control, &control);
+    int first = arm_control(peer, &control);
     bool uses_data = slu_agent_uses_data(peer);
     int second = 0;
 
@@ -131,10 +146,25 @@ static int arm_peer(struct sluice_agent_peer *peer)
     return 0;
 }
 
+/* Arms the multichannel of peers that share receives. Returns 1 if it has to be polled. */
+static int arm_shared(struct sluice_agent *agent)
+{
+    struct slu_agent_shared *shared = &agent->shared;
+    int64_t due = SLUICE_FOREVER;
+
+    if (shared->wire == NULL || shared->armed)
+        return 0;
+    if (sluice_multichannel_arm(shared->wire, &due) != 0)
+        return 1;
+    slu_agent_due(agent, slu_after(due));
+    shared->armed = true;
+    return 0;
+}
+
 int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
 {
     struct sluice_agent_peer *peer, *next;
-    int busy = 0;
+    int busy = arm_shared(agent);
 
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         next = LIST_NEXT(peer, unarmed);
@@ -299,10 +329,15 @@ int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *p
     int error = take_place(agent, peer);
 
     if (error == 0)
-        error = watch(agent, sluice_channel_fd(peer->control), name_of(peer));
+        error = peer->shares ? 0 : watch(agent, sluice_channel_fd(peer->control), name_of(peer));
     if (error == 0)
         error = watch(agent, sluice_multichannel_fd(peer->data.wire), name_of(peer));
     return error;
+}
+
+int slu_agent_watch_shared(const struct sluice_agent *agent)
+{
+    return watch(agent, sluice_multichannel_fd(agent->shared.wire), EVENT_SHARED);
 }
 
 void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)

@@ -26,5 +26,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/request_wait.c \
 	%D%/requests.c \
 	%D%/seam.h \
+	%D%/shared.c \
 	%D%/state.h \
 	%D%/transfer.c

@@ -47,6 +47,7 @@ void slu_agent_free(struct sluice_agent *agent)
         slu_fd_close(agent->epoll);
     if (agent->event >= 0)
         slu_fd_close(agent->event);
+    slu_agent_shared_close(agent);
     free(agent->places);
     free(agent->secret);
     slu_pd_release(agent->pd);
@@ -200,7 +201,8 @@ void slu_agent_peer_locate(struct sluice_agent_peer *peer)
     struct sluice_channel_info info = {.size = sizeof info};
     bool here;
 
-    if (sluice_channel_query(peer->control, &info) < 0)
+    if ((peer->shares ? sluice_multichannel_peer_query(peer->agent->shared.wire, peer->index, &info)
+                      : sluice_channel_query(peer->control, &info)) < 0)
         return;
     peer->level = info.level;
     here = strcmp(info.remote_address, "this context") == 0;

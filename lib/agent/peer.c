@@ -43,13 +43,14 @@ static int open_peer(struct sluice_agent_peer *peer)
 }
 
 struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
-                                              struct sluice_channel *control, bool came)
+                                              struct sluice_channel *control, uint32_t index,
+                                              bool came)
 {
     struct sluice_agent_peer *peer = calloc(1, sizeof *peer);
     int error;
 
     if (peer == NULL) {
-        sluice_channel_close(control);
+        slu_agent_control_end(agent, control, index);
         return slu_fail_null(ENOMEM, "no memory for a peer of the agent");
     }
     peer->magic = SLU_MAGIC_AGENT_PEER;
@@ -57,6 +58,8 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
     peer->agent = agent;
     agent->references++;
     peer->control = control;
+    peer->shares = control == NULL;
+    peer->index = index;
     peer->came = came;
     peer->state = SLU_AGENT_GREETING;
     peer->since = peer->last_sent = slu_now();

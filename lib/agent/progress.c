@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "channel/channel.h"
 #include "engine/engine.h"
+#include "multichannel/multichannel.h"
 
 /* How old the last poll of the set may be for threads that do not sleep. */
 #define POLL_TIME SLUICE_MS(1)
@@ -45,7 +46,8 @@ bool slu_agent_is_quiet(struct sluice_agent_peer *peer)
     if (is_late(peer->agent) || peer->state != SLU_AGENT_OPEN || peer->needs_service)
         return false;
     slu_agent_unarm(peer);
-    return slu_poll_is_empty(peer->control->base.engine);
+    return slu_poll_is_empty(peer->shares ? peer->agent->shared.wire->base.engine
+                                          : peer->control->base.engine);
 }
 
 bool slu_agent_serve_one(struct sluice_agent_peer *peer)
@@ -72,6 +74,8 @@ bool slu_agent_progress(struct sluice_agent *agent)
     touch_due(agent, now);
     if (agent->listener_ready)
         slu_agent_accept(agent);
+    if (agent->shared.wire != NULL && !agent->shared.armed)
+        changed = slu_agent_shared_poll(agent);
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         /* Serving a peer may give up the lock, and the list may change meanwhile. */
         slu_agent_peer_hold(peer);

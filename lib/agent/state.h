@@ -44,6 +44,12 @@ struct slu_engine;
 /* A peer that has sent this many wrong messages is dropped. */
 #define SLU_AGENT_PATIENCE 64
 
+/* The fewest receives that all peers may share, and the most. */
+#define SLU_AGENT_POOL_LEAST 16
+#define SLU_AGENT_POOL_MOST 65536
+/* Messages that are kept of a connection that is no peer yet: a peer sends one, its greeting. */
+#define SLU_AGENT_EARLY 4
+
 /* A request of ours. The entry is in use until the answer comes, even if the caller has left. */
 struct slu_agent_wait {
     uint64_t id; /* 0: free */
@@ -224,15 +230,20 @@ struct sluice_agent_peer {
     bool is_near;                 /* another process of this host, which maps our memory */
     uint64_t staged;              /* longest message, in bytes, that is copied for it */
 
-    /* control */
+    /* control: a channel of its own; or, if it is NULL, a peer of the agent's multichannel */
     struct sluice_channel *control;
+    bool shares;    /* it is that peer, */
+    uint32_t index; /* with this index there */
+    bool unserved;  /* messages came, or it failed, since it was served */
+    bool excess;    /* it sent more than a side may have unhandled at the other */
     struct sluice_mr *slab;
     uint8_t *bytes;
     uint32_t slot_bytes, receives, sends;
     uint32_t *free_sends, free_count;
     struct {
         uint32_t slot, length;
-    } * pending; /* received and not handled yet: a ring of receives entries */
+        uint8_t *copy; /* of the bytes, whose receive was posted again; or NULL */
+    } * pending;       /* received and not handled yet: a ring of receives entries */
     uint32_t first_pending, pending_count;
     uint32_t sent, sent_taken;        /* messages in the peer's window: sent, and taken by it */
     uint32_t taken, reported_taken;   /* messages of the peer: taken, and last reported as such */
@@ -276,6 +287,31 @@ struct sluice_agent_peer {
 
 TAILQ_HEAD(slu_agent_peers, sluice_agent_peer);
 
+/* Set in the user data of sends; the rest of it is the slot. */
+#define SLU_AGENT_SEND_BIT (UINT64_C(1) << 32)
+
+/* A message of a connection that is no peer yet. */
+struct slu_agent_early {
+    TAILQ_ENTRY(slu_agent_early) links;
+    uint32_t index, generation; /* in the multichannel */
+    uint32_t length;
+    uint8_t bytes[];
+};
+
+/* Control queue pairs that share receives; shared.c. */
+struct slu_agent_shared {
+    struct sluice_multichannel *wire; /* NULL: each peer has a channel of its own */
+    struct sluice_mr *slab;
+    uint8_t *bytes;
+    uint32_t slots;                   /* number of receives */
+    uint32_t *free_slots, free_count; /* to be posted again */
+    struct sluice_agent_peer **peers; /* by index; or NULL */
+    uint32_t peer_room;
+    uint64_t epoch; /* of the engine, when its failures were last noticed */
+    bool armed;
+    TAILQ_HEAD(, slu_agent_early) early;
+};
+
 /* The helper thread of an agent; helper.c. */
 struct slu_agent_helper {
     pthread_cond_t turn; /* where it dozes */
@@ -295,6 +331,7 @@ struct sluice_agent {
     struct sluice_agent_attr attr;
     char *secret;
     struct sluice_channel_attr control_attr, data_attr;
+    struct slu_agent_shared shared;
     int epoll, event;
     uint32_t inside; /* calls */
     bool closed;

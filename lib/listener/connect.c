@@ -249,6 +249,25 @@ struct sluice_channel *slu_connect_serving(const char *address, struct sluice_pd
     return joint.channel;
 }
 
+int slu_connect_guarded(const char *address, struct sluice_multichannel *multichannel,
+                        struct slu_guard *guard, const struct sluice_connect_attr *options,
+                        int64_t deadline, struct slu_duty *duty, uint32_t *peer)
+{
+    SLU_UNCANCELLED_BLOCK;
+    struct sluice_endpoint own, remote;
+    struct slu_joint joint = {.multichannel = multichannel,
+                              .guard = guard,
+                              .duty = duty,
+                              .count = 1,
+                              .own = &own,
+                              .remote = &remote};
+    int error = connect_joint(address, options, &joint, deadline);
+
+    if (error == 0)
+        *peer = joint.peers[0];
+    return error;
+}
+
 struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
                                       const struct sluice_channel_attr *attr,
                                       const struct sluice_connect_attr *options, int64_t deadline)

@@ -3,6 +3,8 @@
 
 #include "listener/joint.h"
 
+#include <poll.h>
+
 #include "channel/channel.h"
 #include "multichannel/multichannel.h"
 
@@ -25,15 +27,20 @@ int slu_joint_check(const struct slu_joint *joint)
                : slu_not_a_multichannel(joint->multichannel);
 }
 
-int slu_joint_prepare(struct slu_joint *joint)
+static void enter(const struct slu_joint *joint)
 {
-    if (joint->multichannel == NULL) {
-        joint->prepared = joint->rdmacm ? slu_channel_prepare(joint->pd, joint->attr)
-                                        : sluice_channel_prepare(joint->pd, joint->attr);
-        return joint->prepared == NULL
-                   ? -errno
-                   : sluice_prepared_channel_endpoint(joint->prepared, &joint->own[0]);
-    }
+    if (joint->guard != NULL)
+        joint->guard->enter(joint->guard);
+}
+
+static void leave(const struct slu_joint *joint)
+{
+    if (joint->guard != NULL)
+        joint->guard->leave(joint->guard);
+}
+
+static int add_peers(struct slu_joint *joint)
+{
     while (joint->added < joint->count) {
         struct sluice_endpoint *own = &joint->own[joint->added];
         int peer = joint->rdmacm ? slu_multichannel_peer_add(joint->multichannel, own)
@@ -46,6 +53,23 @@ int slu_joint_prepare(struct slu_joint *joint)
         joint->peers[joint->added++] = (uint32_t)peer;
     }
     return 0;
+}
+
+int slu_joint_prepare(struct slu_joint *joint)
+{
+    int error;
+
+    if (joint->multichannel == NULL) {
+        joint->prepared = joint->rdmacm ? slu_channel_prepare(joint->pd, joint->attr)
+                                        : sluice_channel_prepare(joint->pd, joint->attr);
+        return joint->prepared == NULL
+                   ? -errno
+                   : sluice_prepared_channel_endpoint(joint->prepared, &joint->own[0]);
+    }
+    enter(joint);
+    error = add_peers(joint);
+    leave(joint);
+    return error;
 }
 
 int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming)
@@ -112,6 +136,7 @@ void slu_joint_undo(struct slu_joint *joint)
     struct slu_text text;
 
     slu_text_save(&text);
+    enter(joint);
     if (joint->prepared != NULL)
         sluice_prepared_channel_free(joint->prepared);
     if (joint->channel != NULL)
@@ -119,6 +144,7 @@ void slu_joint_undo(struct slu_joint *joint)
     while (joint->added > 0)
         if (is_there(joint, --joint->added))
             remove_peer(joint, joint->added);
+    leave(joint);
     joint->prepared = NULL;
     joint->channel = NULL;
     slu_text_restore(&text);
@@ -173,12 +199,14 @@ static int shake_hands(struct slu_joint *joint)
 {
     int error = 0;
 
+    enter(joint);
     for (uint32_t i = 0; i < joint->count && error == 0; i++)
         error = slu_joint_shake(joint, i);
+    leave(joint);
     return error;
 }
 
-static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeout)
+static int await_peer(const struct slu_joint *joint, uint32_t index, int64_t timeout)
 {
     int error = slu_joint_check_peer(joint, index);
     struct slu_text text;
@@ -192,6 +220,24 @@ static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeo
     /* A peer that grants no access cannot be queried: the handshake has to be enough. */
     slu_text_restore(&text);
     return 0;
+}
+
+/* Waits; with a guard, lets the other threads use the multichannel in between. */
+static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeout)
+{
+    int64_t until = slu_after(timeout);
+    int error;
+
+    if (joint->guard == NULL)
+        return await_peer(joint, index, timeout);
+    for (;;) {
+        enter(joint);
+        error = await_peer(joint, index, 0);
+        leave(joint);
+        if (error != -ETIMEDOUT || slu_is_late(until))
+            return error;
+        (void)!SLU_UNCANCELLED(poll(NULL, 0, 1));
+    }
 }
 
 static int fail_wire(const struct slu_passage *passage, int error)
@@ -295,11 +341,13 @@ static void note_probed(const struct slu_joint *joint)
 {
     struct slu_engine *engine = engine_of(joint);
 
+    enter(joint);
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < joint->count; i++)
         if (is_there(joint, i))
             slu_peer_heard(slu_joint_peer(joint, i));
     slu_engine_leave(engine);
+    leave(joint);
 }
 
 /*

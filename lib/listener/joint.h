@@ -8,14 +8,22 @@
 
 #include "listener/passage.h"
 
+/* The lock of a multichannel that other threads use while this one connects a peer of it. */
+struct slu_guard {
+    void (*enter)(struct slu_guard *guard);
+    void (*leave)(struct slu_guard *guard);
+};
+
 struct slu_joint {
     struct sluice_pd *pd; /* for one channel; NULL: peers of the multichannel */
     const struct sluice_channel_attr *attr;
     struct sluice_prepared_channel *prepared;
     struct sluice_channel *channel;
     struct sluice_multichannel *multichannel;
-    struct slu_duty *duty; /* of the thread that dials; NULL: none */
-    bool rdmacm;           /* rdma_cm connects it */
+    struct slu_duty *duty;   /* of the thread that dials; NULL: none */
+    struct slu_guard *guard; /* of the multichannel; NULL: only this thread uses it, or it has the
+                                lock already */
+    bool rdmacm;             /* rdma_cm connects it */
     uint32_t count, added;
     uint32_t peers[SLUICE_CONNECT_MOST];
     uint32_t generations[SLUICE_CONNECT_MOST]; /* of the indices: a peer may be removed, and another

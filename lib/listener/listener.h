@@ -173,5 +173,13 @@ struct sluice_channel *slu_connect_serving(const char *address, struct sluice_pd
                                            const struct sluice_channel_attr *attr,
                                            const struct sluice_connect_attr *options,
                                            int64_t deadline, struct slu_duty *duty);
+struct slu_guard;
+/*
+ * Does what sluice_connect_into() does for one peer of a multichannel that other threads use
+ * meanwhile, under the guard.
+ */
+int slu_connect_guarded(const char *address, struct sluice_multichannel *multichannel,
+                        struct slu_guard *guard, const struct sluice_connect_attr *options,
+                        int64_t deadline, struct slu_duty *duty, uint32_t *peer);
 
 #endif

@@ -18,6 +18,10 @@ struct sluice_agent *make_agent(struct sluice_pd *pd, const struct sluice_agent_
         known = *attr;
     }
     known.flags |= flags;
+    /* All tests of agents run with shared receives as well, by hand. */
+    if (getenv("SLUICE_TEST_AGENT_POOL") != NULL && known.receive_pool == 0) {
+        known.receive_pool = (uint32_t)atoi(getenv("SLUICE_TEST_AGENT_POOL"));
+    }
     agent = sluice_agent_create(pd, &known);
     require(agent, "%s", sluice_last_error());
     return agent;

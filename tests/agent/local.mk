@@ -9,6 +9,7 @@ test_programs += \
 	tests/test_agent_long \
 	tests/test_agent_messages \
 	tests/test_agent_owners \
+	tests/test_agent_pool \
 	tests/test_agent_regions \
 	tests/test_agent_wakes
 
@@ -23,5 +24,6 @@ tests_test_agent_lease_SOURCES = %D%/test_agent_lease.c $(agent_support)
 tests_test_agent_long_SOURCES = %D%/test_agent_long.c $(agent_support)
 tests_test_agent_messages_SOURCES = %D%/test_agent_messages.c $(agent_support)
 tests_test_agent_owners_SOURCES = %D%/test_agent_owners.c $(agent_strangers) $(agent_support)
+tests_test_agent_pool_SOURCES = %D%/test_agent_pool.c $(agent_strangers) $(agent_support)
 tests_test_agent_regions_SOURCES = %D%/test_agent_regions.c $(agent_support)
 tests_test_agent_wakes_SOURCES = %D%/test_agent_wakes.c $(agent_support)

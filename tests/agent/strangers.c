@@ -47,17 +47,22 @@ void stranger_open(struct stranger *stranger)
 {
     const struct sluice_agent_attr attr = {
         .size = sizeof(attr), .max_message = LONG_BYTES, .secret_file = ""};
+    stranger_open_to(stranger, &attr);
+    post_receives(stranger);
+}
+
+void stranger_open_to(struct stranger *stranger, const struct sluice_agent_attr *attr)
+{
     memset(stranger, 0, sizeof(*stranger));
     require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
     sides_open(&stranger->sides);
-    stranger->agent = make_agent(stranger->sides.pds[0], &attr, SLUICE_AGENT_THREAD);
+    stranger->agent = make_agent(stranger->sides.pds[0], attr, SLUICE_AGENT_THREAD);
     require_ok(sluice_agent_listen(stranger->agent, "127.0.0.1:0", NULL));
     require(sluice_agent_address(stranger->agent, stranger->address, sizeof(stranger->address)) > 0,
             "%s", sluice_last_error());
     memory_open(&stranger->memory, stranger->sides.pds[1], (RECEIVES + 1) * SLOT);
     stranger->out = stranger->memory.bytes + (size_t)RECEIVES * SLOT;
     stranger->control = connect_control(stranger);
-    post_receives(stranger);
 }
 
 void stranger_greet(struct stranger *stranger)

@@ -53,6 +53,8 @@ struct stranger {
 
 /* Connects without a greeting. */
 void stranger_open(struct stranger *stranger);
+/* The same to an agent with these attributes, and without receives. */
+void stranger_open_to(struct stranger *stranger, const struct sluice_agent_attr *attr);
 /* Receives the agent's greeting and prepares a matching one with our endpoint. */
 void greet(struct stranger *stranger);
 /* Opens and greets; out is zeroed, as after each message. */

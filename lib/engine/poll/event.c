@@ -59,9 +59,12 @@ int slu_arm(struct slu_engine *engine, int64_t *due)
 
     slu_engine_enter(engine);
     slu_end_regions(engine);
-    /* next_deadline may be that of a request that is complete. */
-    if (slu_nothing_pends(engine))
+    /* next_deadline may be that of a request that is complete, and so may next_drain. */
+    if (slu_nothing_pends(engine)) {
         engine->next_deadline = SLUICE_FOREVER;
+        if (engine->arrivals == NULL)
+            engine->next_drain = SLUICE_FOREVER;
+    }
     busy = has_something(engine);
     /* Arming may take time, so the clock is read afterwards. */
     left = slu_next_due(engine);

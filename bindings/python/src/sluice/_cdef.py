@@ -1109,6 +1109,8 @@ struct sluice_agent_attr {
     int64_t keepalive;
     const char *secret_file;
     uint64_t max_left_bytes;
+    uint32_t receive_pool;
+    uint32_t receive_share;
 };
 struct sluice_agent_info {
     uint32_t size;

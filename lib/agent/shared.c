@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Control queue pairs that share receives: the peers of one multichannel, whose pool takes the
+ * messages of all. Guarantees: the memory of receives does not depend on the number of peers; and a
+ * message that cannot be handled yet keeps no receive from other peers, because it is copied.
+ *
+ * A connection is a peer of the multichannel before it is one of the agent. What it sends meanwhile
+ * is kept until the agent has the peer, or the index has another one.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "device/pd.h"
+#include "engine/engine.h"
+#include "multichannel/multichannel.h"
+
+#define COMPLETIONS 16
+
+static const struct slu_peer *wire_peer(const struct sluice_agent *agent, uint32_t index)
+{
+    return &agent->shared.wire->base.engine->peers[index];
+}
+
+static uint32_t generation_of(const struct sluice_agent *agent, uint32_t index)
+{
+    return wire_peer(agent, index)->name.index_generation;
+}
+
+/* Opening and closing. */
+
+static int make_slots(struct sluice_agent *agent)
+{
+    struct slu_agent_shared *shared = &agent->shared;
+    uint32_t slot_bytes = slu_agent_slot_bytes(agent);
+
+    shared->slots = agent->attr.receive_pool;
+    shared->free_slots = malloc(shared->slots * sizeof *shared->free_slots);
+    if (shared->free_slots == NULL)
+        return slu_fail(ENOMEM, "no memory for %u receives of the agent", shared->slots);
+    shared->slab =
+        sluice_mr_alloc(agent->pd, (size_t)shared->slots * slot_bytes, SLUICE_ACCESS_LOCAL_WRITE);
+    if (shared->slab == NULL)
+        return -errno;
+    shared->bytes = sluice_mr_addr(shared->slab);
+    /* The last one is taken first. */
+    while (shared->free_count < shared->slots) {
+        shared->free_slots[shared->free_count] = shared->slots - 1 - shared->free_count;
+        shared->free_count++;
+    }
+    return 0;
+}
+
+int slu_agent_shared_open(struct sluice_agent *agent)
+{
+    const struct slu_tcontext *device = agent->pd->context->transport;
+    struct sluice_channel_attr attr = agent->control_attr;
+    struct sluice_prepared_multichannel *prepared;
+    int error;
+
+    if (agent->attr.receive_pool == 0)
+        return 0;
+    if (device->max_pool_depth < agent->attr.receive_pool || device->by_rdmacm) {
+        slu_log(SLUICE_LOG_INFO,
+                "agent: device %s has no %u receives that peers share: each peer has its own",
+                device->device, agent->attr.receive_pool);
+        return 0;
+    }
+    attr.receive_pool = agent->attr.receive_pool;
+    attr.receive_depth = agent->attr.receive_share;
+    prepared = sluice_multichannel_prepare(agent->pd, 0, &attr);
+    if (prepared != NULL)
+        agent->shared.wire = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
+    if (agent->shared.wire == NULL)
+        return -errno;
+    agent->shared.epoch = agent->shared.wire->base.engine->epoch;
+    error = make_slots(agent);
+    if (error < 0)
+        return error;
+    slu_agent_shared_refill(agent);
+    return slu_agent_watch_shared(agent);
+}
+
+static void drop_early(struct sluice_agent *agent, struct slu_agent_early *early)
+{
+    TAILQ_REMOVE(&agent->shared.early, early, links);
+    free(early);
+}
+
+void slu_agent_shared_close(struct sluice_agent *agent)
+{
+    struct slu_agent_shared *shared = &agent->shared;
+
+    if (shared->wire != NULL)
+        sluice_multichannel_close(shared->wire);
+    shared->wire = NULL;
+    while (!TAILQ_EMPTY(&shared->early))
+        drop_early(agent, TAILQ_FIRST(&shared->early));
+    if (shared->slab != NULL)
+        (void)sluice_mr_release(shared->slab, NULL, NULL);
+    shared->slab = NULL;
+    free(shared->free_slots);
+    free(shared->peers);
+    shared->free_slots = NULL;
+    shared->peers = NULL;
+    shared->free_count = shared->peer_room = 0;
+}
+
+/* Receives. */
+
+void slu_agent_shared_give_back(struct sluice_agent *agent, uint32_t slot, uint8_t *copy)
+{
+    if (copy != NULL)
+        free(copy);
+    else
+        agent->shared.free_slots[agent->shared.free_count++] = slot;
+}
+
+void slu_agent_shared_refill(struct sluice_agent *agent)
+{
+    struct slu_agent_shared *shared = &agent->shared;
+    uint32_t bytes = slu_agent_slot_bytes(agent);
+    int posted = 1;
+
+    while (shared->free_count > 0 && posted > 0) {
+        struct sluice_request requests[COMPLETIONS];
+        uint32_t count = shared->free_count < COMPLETIONS ? shared->free_count : COMPLETIONS;
+
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t slot = shared->free_slots[shared->free_count - 1 - i];
+
+            requests[i] = (struct sluice_request){
+                .sge_count = 1,
+                .sge = {.addr = (uintptr_t)(shared->bytes + (size_t)slot * bytes),
+                        .length = bytes,
+                        .lkey = sluice_mr_lkey(shared->slab)},
+                .user_data = slot};
+        }
+        posted = sluice_multichannel_receive_any_unpolled(shared->wire, requests, count, NULL);
+        shared->free_count -= posted > 0 ? (uint32_t)posted : 0;
+        shared->armed = false;
+    }
+}
+
+uint8_t *slu_agent_pending_bytes(const struct sluice_agent_peer *peer, uint32_t at)
+{
+    const struct slu_agent_shared *shared = &peer->agent->shared;
+    uint8_t *slots = peer->shares ? shared->bytes : peer->bytes;
+
+    return peer->pending[at].copy != NULL
+               ? peer->pending[at].copy
+               : slots + (size_t)peer->pending[at].slot * peer->slot_bytes;
+}
+
+void slu_agent_shared_copy_out(struct sluice_agent_peer *peer)
+{
+    for (uint32_t i = 0; i < peer->pending_count; i++) {
+        uint32_t at = (peer->first_pending + i) % peer->receives;
+        uint8_t *copy;
+
+        if (peer->pending[at].copy != NULL)
+            continue;
+        copy = malloc(peer->pending[at].length + 1);
+        /* Without memory the message keeps its receive until it is handled. */
+        if (copy == NULL)
+            return;
+        memcpy(copy, slu_agent_pending_bytes(peer, at), peer->pending[at].length);
+        slu_agent_shared_give_back(peer->agent, peer->pending[at].slot, NULL);
+        peer->pending[at].copy = copy;
+    }
+}
+
+/* Completions. */
+
+static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint32_t length, uint8_t *copy)
+{
+    uint32_t at = (peer->first_pending + peer->pending_count) % peer->receives;
+
+    /* A peer with receives of its own cannot send more than these. */
+    if (peer->pending_count == peer->receives) {
+        slu_agent_shared_give_back(peer->agent, slot, copy);
+        peer->excess = true;
+        return;
+    }
+    peer->pending_count++;
+    peer->pending[at].slot = slot;
+    peer->pending[at].length = length;
+    peer->pending[at].copy = copy;
+    peer->pinged = false;
+}
+
+void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completion *done)
+{
+    uint32_t slot = (uint32_t)done->user_data;
+
+    if (done->error < 0)
+        peer->failed = peer->failed < 0 ? peer->failed : done->error;
+    else if ((done->user_data & SLU_AGENT_SEND_BIT) != 0)
+        peer->free_sends[peer->free_count++] = slot;
+    else
+        keep(peer, slot, (uint32_t)done->bytes, NULL);
+}
+
+static void mark(struct sluice_agent_peer *peer)
+{
+    peer->unserved = true;
+    slu_agent_touch(peer);
+}
+
+static struct sluice_agent_peer *find_peer(const struct sluice_agent *agent, uint32_t index)
+{
+    return index < agent->shared.peer_room ? agent->shared.peers[index] : NULL;
+}
+
+/* Keeps a message of a connection that is no peer yet, and drops those that it cannot be of. */
+static void keep_early(struct sluice_agent *agent, const struct sluice_completion *done)
+{
+    struct slu_agent_early *early, *next;
+    uint32_t count = 0, length = (uint32_t)done->bytes;
+
+    for (early = TAILQ_FIRST(&agent->shared.early); early != NULL; early = next) {
+        next = TAILQ_NEXT(early, links);
+        if (early->generation != generation_of(agent, early->index) ||
+            wire_peer(agent, early->index)->state == SLUICE_STATE_REMOVED)
+            drop_early(agent, early);
+        else
+            count += early->index == done->peer;
+    }
+    early = count < SLU_AGENT_EARLY ? malloc(sizeof *early + length) : NULL;
+    if (early == NULL)
+        return;
+    early->index = done->peer;
+    early->generation = generation_of(agent, done->peer);
+    early->length = length;
+    memcpy(early->bytes,
+           agent->shared.bytes + (size_t)done->user_data * slu_agent_slot_bytes(agent), length);
+    TAILQ_INSERT_TAIL(&agent->shared.early, early, links);
+}
+
+static void take_shared(struct sluice_agent *agent, const struct sluice_completion *done)
+{
+    bool sent = (done->user_data & SLU_AGENT_SEND_BIT) != 0;
+    bool gone = (done->flags & SLUICE_PEER_REMOVED) != 0 || done->peer == UINT32_MAX;
+    struct sluice_agent_peer *peer = gone ? NULL : find_peer(agent, done->peer);
+
+    if (peer != NULL) {
+        slu_agent_take(peer, done);
+        mark(peer);
+    } else if (!gone && !sent && done->error == 0) {
+        keep_early(agent, done);
+    }
+    if (!sent && (peer == NULL || done->error < 0))
+        slu_agent_shared_give_back(agent, (uint32_t)done->user_data, NULL);
+}
+
+/* Marks the peers whose connections have failed: a peer without sends in flight completes none. */
+static void notice_losses(struct sluice_agent *agent)
+{
+    struct slu_agent_shared *shared = &agent->shared;
+
+    if (shared->epoch == shared->wire->base.engine->epoch)
+        return;
+    shared->epoch = shared->wire->base.engine->epoch;
+    for (uint32_t i = 0; i < shared->peer_room; i++)
+        if (shared->peers[i] != NULL && wire_peer(agent, i)->state != SLUICE_STATE_READY)
+            mark(shared->peers[i]);
+}
+
+bool slu_agent_shared_poll(struct sluice_agent *agent)
+{
+    struct sluice_completion completions[COMPLETIONS];
+    bool some = false;
+    int count;
+
+    do {
+        count = sluice_multichannel_poll(agent->shared.wire, completions, COMPLETIONS);
+        for (int i = 0; i < count; i++)
+            take_shared(agent, &completions[i]);
+        some |= count > 0;
+    } while (count == COMPLETIONS);
+    agent->shared.armed = false;
+    notice_losses(agent);
+    if (agent->shared.free_count > 0)
+        slu_agent_shared_refill(agent);
+    return some;
+}
+
+/* Peers. */
+
+static bool grow_peers(struct slu_agent_shared *shared, uint32_t index)
+{
+    uint32_t room = shared->peer_room > 0 ? shared->peer_room : 8;
+    struct sluice_agent_peer **grown;
+
+    while (room <= index)
+        room *= 2;
+    if (room == shared->peer_room)
+        return true;
+    grown = realloc(shared->peers, room * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    memset(grown + shared->peer_room, 0, (room - shared->peer_room) * sizeof *grown);
+    shared->peers = grown;
+    shared->peer_room = room;
+    return true;
+}
+
+int slu_agent_shared_join(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+    struct slu_agent_early *early, *next;
+
+    if (!grow_peers(&agent->shared, peer->index))
+        return slu_fail(ENOMEM, "no memory for a peer of the agent");
+    agent->shared.peers[peer->index] = peer;
+    for (early = TAILQ_FIRST(&agent->shared.early); early != NULL; early = next) {
+        next = TAILQ_NEXT(early, links);
+        if (early->index != peer->index)
+            continue;
+        if (early->generation == generation_of(agent, peer->index)) {
+            uint8_t *copy = malloc(early->length + 1);
+
+            if (copy == NULL)
+                return slu_fail(ENOMEM, "no memory for a message to the agent");
+            memcpy(copy, early->bytes, early->length);
+            keep(peer, 0, early->length, copy);
+        }
+        drop_early(agent, early);
+    }
+    /* It may have failed meanwhile. */
+    mark(peer);
+    return 0;
+}
+
+void slu_agent_shared_drop(const struct sluice_agent *agent, uint32_t index)
+{
+    (void)!sluice_multichannel_peer_remove(agent->shared.wire, index);
+}
+
+void slu_agent_shared_leave(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+
+    if (peer->index < agent->shared.peer_room && agent->shared.peers[peer->index] == peer)
+        agent->shared.peers[peer->index] = NULL;
+    slu_agent_shared_drop(agent, peer->index);
+    while (peer->pending_count > 0) {
+        uint32_t at = (peer->first_pending + --peer->pending_count) % peer->receives;
+
+        slu_agent_shared_give_back(agent, peer->pending[at].slot, peer->pending[at].copy);
+    }
+    slu_agent_shared_refill(agent);
+}
