@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks, built by make, not installed.
+noinst_PROGRAMS += %D%/agents
+%C%_agents_SOURCES = %D%/agents.c %D%/numbers.h
+%C%_agents_LDADD = lib/libsluice.la
+
 noinst_PROGRAMS += %D%/allocator
 %C%_allocator_SOURCES = %D%/allocator.c %D%/numbers.h
 %C%_allocator_LDADD = lib/libsluice.la

@@ -522,6 +522,9 @@ if [ "$device" = soft ]; then
   check 'bench/blocks moves each block to its place' blocks_move
   check 'bench/messages sends pages' runs quartiles bench/messages shm
   check 'bench/blocks with a wire that is none' refuses 2 usage bench/blocks pigeon
+  check 'bench/agents with 1 and 10 peers' runs ' 10 ' bench/agents 1 10
+  check 'bench/agents with a pool' runs ' 20 ' bench/agents --pool 16 20
+  check 'bench/agents with too small a pool' refuses 2 usage bench/agents --pool 15 10
   check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
   check 'bench/scale with a depth' runs ' 10 ' bench/scale --depth 4 10
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
