@@ -412,11 +412,12 @@ module sluice
         integer(c_int64_t) :: bytes = 0_c_int64_t
         integer(c_int64_t) :: stride = 0_c_int64_t
         type(c_ptr) :: indices = c_null_ptr
+        integer(c_int64_t) :: reserved(2) = 0_c_int64_t
     end type sluice_layout
 
     ! sluice/blocks.h
     type, public, bind(c) :: sluice_blocks
-        integer(c_int32_t) :: size = 80_c_int32_t
+        integer(c_int32_t) :: size = 112_c_int32_t
         integer(c_int32_t) :: flags = 0_c_int32_t
         type(sluice_layout) :: local
         type(sluice_layout) :: remote
@@ -549,11 +550,11 @@ module sluice
 
     ! sluice/counters.h
     type, public, bind(c) :: sluice_counters
-        integer(c_int32_t) :: size = 472_c_int32_t
+        integer(c_int32_t) :: size = 856_c_int32_t
         integer(c_int32_t) :: reserved = 0_c_int32_t
-        integer(c_int64_t) :: requests(16) = 0_c_int64_t
-        integer(c_int64_t) :: bytes(16) = 0_c_int64_t
-        integer(c_int64_t) :: failed(16) = 0_c_int64_t
+        integer(c_int64_t) :: requests(32) = 0_c_int64_t
+        integer(c_int64_t) :: bytes(32) = 0_c_int64_t
+        integer(c_int64_t) :: failed(32) = 0_c_int64_t
         integer(c_int64_t) :: refused = 0_c_int64_t
         integer(c_int64_t) :: queue_full = 0_c_int64_t
         integer(c_int64_t) :: forgotten = 0_c_int64_t
@@ -713,7 +714,7 @@ module sluice
     ! sluice/buffer.h
     type, public, bind(c) :: sluice_buffer_action
         integer(c_int32_t) :: opcode = 0_c_int32_t
-        integer(c_int32_t) :: reserved = 0_c_int32_t
+        integer(c_int32_t) :: flags = 0_c_int32_t
         type(c_ptr) :: handle = c_null_ptr
         integer(c_int64_t) :: offset = 0_c_int64_t
         integer(c_int64_t) :: length = 0_c_int64_t
@@ -721,6 +722,7 @@ module sluice
         type(c_ptr) :: mr = c_null_ptr
         integer(c_int64_t) :: user_data = 0_c_int64_t
         type(c_ptr) :: blocks = c_null_ptr
+        integer(c_int64_t) :: reserved(4) = 0_c_int64_t
     end type sluice_buffer_action
 
     ! sluice/agent.h

@@ -57,7 +57,7 @@ struct sluice_agent_message; /* a message that has arrived, whole */
  * connected when this limit was reached may still add their messages.
  */
 struct sluice_agent_attr {
-    uint32_t size;              /* sizeof(struct sluice_agent_attr) */
+    uint32_t size;              /* set to sizeof(struct sluice_agent_attr) */
     uint32_t flags;             /* SLUICE_AGENT_* */
     uint32_t access;            /* rights that peers may get to memory that is allocated for
                                    them here: SLUICE_ACCESS_REMOTE_*; default read, write and, if

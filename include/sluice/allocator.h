@@ -36,7 +36,7 @@ struct sluice_allocator;
 
 /* Zero: the default. */
 struct sluice_allocator_attr {
-    uint32_t size;          /* sizeof(struct sluice_allocator_attr); at least that of 0.1 */
+    uint32_t size;          /* set to sizeof(struct sluice_allocator_attr) */
     uint32_t flags;         /* SLUICE_ALLOCATOR_* */
     uint32_t numa_node;     /* NUMA node of the memory, as long as it has any left; 0..1023, with
                                SLUICE_ALLOCATOR_NUMA_NODE; else that of the thread that touches it

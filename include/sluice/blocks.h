@@ -47,6 +47,7 @@ struct sluice_layout {
     uint64_t bytes;          /* bytes of a block, or of a page; at least 1 */
     uint64_t stride;         /* strided: from one block's first byte to that of the next; else 0 */
     const uint32_t *indices; /* paged: count indices: page i begins at byte i * bytes; else NULL */
+    uint64_t reserved[2];    /* must be 0 */
 };
 
 /*
@@ -66,7 +67,7 @@ struct sluice_layout {
  * calls and scopes take any number.
  */
 struct sluice_blocks {
-    uint32_t size;               /* sizeof (struct sluice_blocks) */
+    uint32_t size;               /* set to sizeof(struct sluice_blocks) */
     uint32_t flags;              /* must be 0 */
     struct sluice_layout local;  /* blocks in the memory of the SGE */
     struct sluice_layout remote; /* blocks in the memory of remote */

@@ -50,7 +50,7 @@ struct sluice_buffer_handle {
 
 /* Zero, or NULL, means the default. */
 struct sluice_buffer_service_attr {
-    uint32_t size;       /* sizeof(struct sluice_buffer_service_attr) */
+    uint32_t size;       /* set to sizeof(struct sluice_buffer_service_attr) */
     uint32_t max_peers;  /* peers that use our buffers at a time, on each domain; 1..65536,
                             default 4096. Further ones are refused */
     const char *address; /* to listen at, as for sluice_listen(); NULL: ":0", all addresses of the
@@ -82,7 +82,7 @@ struct sluice_buffer_info {
  */
 struct sluice_buffer_action {
     uint32_t opcode;                           /* SLUICE_OP_READ or SLUICE_OP_WRITE */
-    uint32_t reserved;                         /* must be 0 */
+    uint32_t flags;                            /* must be 0 */
     const struct sluice_buffer_handle *handle; /* which buffer */
     uint64_t offset;                           /* in the buffer, of the first byte */
     uint64_t length;                           /* bytes, without a limit; 0: nothing is moved, and
@@ -92,6 +92,7 @@ struct sluice_buffer_action {
                                                   memory is registered for the time of the call */
     uint64_t user_data;                        /* given back in the completion */
     const struct sluice_blocks *blocks;        /* many blocks, see sluice/blocks.h; NULL: one */
+    uint64_t reserved[4];                      /* must be 0 */
 };
 
 SLUICE_REDECLARE_BEGIN

@@ -64,7 +64,7 @@ enum sluice_peer_state {
  * ranges.
  */
 struct sluice_channel_attr {
-    uint32_t size;          /* sizeof(struct sluice_channel_attr); at least that of 0.1 */
+    uint32_t size;          /* set to sizeof(struct sluice_channel_attr) */
     uint32_t flags;         /* SLUICE_CHANNEL_* */
     uint32_t send_depth;    /* sends, writes, reads, atomics in flight; 1..16384, default 128 */
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */

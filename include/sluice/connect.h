@@ -56,7 +56,7 @@ struct sluice_private_data {
 #define SLUICE_LISTEN_FD (UINT32_C(1) << 0) /* fd is given */
 
 struct sluice_listen_attr {
-    uint32_t size;           /* sizeof(struct sluice_listen_attr) */
+    uint32_t size;           /* set to sizeof(struct sluice_listen_attr) */
     uint32_t flags;          /* SLUICE_LISTEN_* */
     uint32_t backlog;        /* connections that may wait for sluice_listener_next(); 1..4096,
                                 default 128, and never more than a quarter of the files that the
@@ -73,7 +73,7 @@ struct sluice_listen_attr {
 #define SLUICE_CONNECT_WAIT (UINT32_C(1) << 0) /* wait for a listener that is not there yet */
 
 struct sluice_connect_attr {
-    uint32_t size;                         /* sizeof(struct sluice_connect_attr) */
+    uint32_t size;                         /* set to sizeof(struct sluice_connect_attr) */
     uint32_t flags;                        /* SLUICE_CONNECT_* */
     const char *secret_file;               /* as that of a listener */
     const struct sluice_private_data *own; /* for the listener's program; NULL: none */

@@ -23,7 +23,7 @@ struct sluice_context;
 
 /* Zero, or a NULL pointer, means the default. */
 struct sluice_context_attr {
-    uint32_t size;       /* sizeof(struct sluice_context_attr) */
+    uint32_t size;       /* set to sizeof(struct sluice_context_attr) */
     uint32_t flags;      /* SLUICE_CONTEXT_* */
     uint32_t port;       /* verbs: port number, 1 to the device's count; 0: first active */
     uint32_t gid_index;  /* verbs: entry of the port's GID table, if SLUICE_CONTEXT_GID_INDEX is

@@ -24,9 +24,9 @@ extern "C" {
 struct sluice_counters {
     uint32_t size;         /* set to sizeof(struct sluice_counters) by the caller */
     uint32_t reserved;     /* written as 0 */
-    uint64_t requests[16]; /* requests that succeeded, by enum sluice_opcode */
-    uint64_t bytes[16];    /* bytes that these moved, by enum sluice_opcode */
-    uint64_t failed[16];   /* requests that failed, by enum sluice_error_class */
+    uint64_t requests[32]; /* requests that succeeded, by enum sluice_opcode */
+    uint64_t bytes[32];    /* bytes that these moved, by enum sluice_opcode */
+    uint64_t failed[32];   /* requests that failed, by enum sluice_error_class */
     uint64_t refused;      /* requests never posted: their peer had failed or was not connected,
                               or their deadline passed before there was room */
     uint64_t queue_full;   /* times that work waited for room in the queues, or that an unpolled

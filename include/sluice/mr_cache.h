@@ -32,7 +32,7 @@ struct sluice_mr_cache;
 
 /* Zero: the default. */
 struct sluice_mr_cache_attr {
-    uint32_t size;        /* sizeof(struct sluice_mr_cache_attr); at least that of 0.1 */
+    uint32_t size;        /* set to sizeof(struct sluice_mr_cache_attr) */
     uint32_t max_regions; /* regions registered at a time; 1..1048576, default 1024 */
     uint64_t max_bytes;   /* bytes of these together; default 0: no limit */
 };

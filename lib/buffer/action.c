@@ -15,6 +15,9 @@
 #include "engine/engine.h"
 #include "memory/mr.h"
 
+_Static_assert(sizeof(struct sluice_buffer_action) == 96, "the stride of lists of actions");
+_Static_assert(sizeof(struct sluice_buffer_handle) == 256, "programs send arrays of them");
+
 /*
  * A checked action that becomes a work. The handle is decoded only once, so that later changes to
  * it have no effect.
@@ -115,8 +118,10 @@ static int check_action(struct sluice_buffer_service *service, struct order *ord
     if (action->opcode != SLUICE_OP_READ && action->opcode != SLUICE_OP_WRITE)
         return slu_misuse(EINVAL, "opcode %u: must be SLUICE_OP_READ or SLUICE_OP_WRITE",
                           action->opcode);
-    if (action->reserved != 0)
-        return slu_misuse(EINVAL, "reserved %u: must be 0", action->reserved);
+    if (action->flags != 0)
+        return slu_misuse(EINVAL, "flags %#x: must be 0", action->flags);
+    if (slu_action_unknown(action) != 0)
+        return slu_misuse(EINVAL, "reserved: must be 0");
     if (action->handle == NULL || (action->addr == NULL && action->mr == NULL))
         return slu_misuse(EINVAL, "%s must not be NULL",
                           action->handle == NULL ? "handle" : "addr");

@@ -126,6 +126,13 @@ struct slu_batch {
     struct pollfd only_fds[2];
 };
 
+/* Returns what an action has in fields without a meaning; must be 0. */
+static inline uint64_t slu_action_unknown(const struct sluice_buffer_action *action)
+{
+    return action->flags | action->reserved[0] | action->reserved[1] | action->reserved[2] |
+           action->reserved[3];
+}
+
 /* action.c: Checks the arguments of a call. Returns 0, or -EINVAL with a text. */
 int slu_buffer_check_call(const struct sluice_buffer_service *service,
                           const struct sluice_buffer_action *actions, uint32_t count,

@@ -150,7 +150,7 @@ int slu_quick_move(struct sluice_buffer_service *service, struct slu_batch *batc
 
     if (action->opcode != SLUICE_OP_READ && action->opcode != SLUICE_OP_WRITE)
         return -EAGAIN;
-    if (action->handle == NULL || action->blocks != NULL || action->reserved != 0 ||
+    if (action->handle == NULL || action->blocks != NULL || slu_action_unknown(action) != 0 ||
         action->length == 0 || action->length > SLU_PIECE_BYTES)
         return -EAGAIN;
     link = atomic_load_explicit(&service->quick[action->handle->bytes[SLU_BUFFER_OWNER_AT]],

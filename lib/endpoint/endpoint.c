@@ -46,6 +46,8 @@
 #define ACCESS \
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
+_Static_assert(sizeof(struct sluice_endpoint) == 384, "programs send arrays of them");
+
 /* A place in the bytes. Both directions walk them by the same functions. */
 struct cursor {
     uint8_t *at;

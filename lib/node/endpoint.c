@@ -44,6 +44,8 @@
 #define LARGEST_GENERATION INT32_MAX
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
 
+_Static_assert(sizeof(struct sluice_node_endpoint) == 448, "programs send arrays of them");
+
 static uint8_t *put_head(uint8_t *at, uint32_t what)
 {
     at = slu_put(at, VERSION, 1);

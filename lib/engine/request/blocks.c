@@ -72,6 +72,9 @@ static int check_layout(const struct looked_at *side)
     const struct sluice_layout *layout = side->layout;
     bool contiguous = layout->kind == SLUICE_LAYOUT_CONTIGUOUS;
 
+    if ((layout->reserved[0] | layout->reserved[1]) != 0)
+        return slu_misuse(EINVAL, "request %u: blocks.%s.reserved is not 0", side->request,
+                          side->name);
     if (layout->kind > SLUICE_LAYOUT_PAGED)
         return slu_misuse(EINVAL, "request %u: blocks.%s.kind is %u, which is none", side->request,
                           side->name, layout->kind);

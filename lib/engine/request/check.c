@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct sluice_completion) == 64, "the stride of lists of c
 _Static_assert(sizeof(struct sluice_handle) == 32, "the stride of lists of handles");
 _Static_assert(sizeof(struct sluice_remote_mr) == 32, "part of a request");
 _Static_assert(sizeof(struct sluice_peer_remote_mr) == 40, "the stride of lists of regions");
+_Static_assert(sizeof(struct sluice_layout) == 48, "part of struct sluice_blocks, twice");
 
 static int check_opcode(const struct slu_item *item, uint32_t i)
 {

@@ -37,6 +37,7 @@ SUBMITS_BLOCKS(wild_size_of_blocks, blocks.size = 5000);
 SUBMITS_BLOCKS(pages_without_indices, blocks.local.kind = SLUICE_LAYOUT_PAGED;
                blocks.local.stride = 0);
 SUBMITS_BLOCKS(flag_of_blocks, blocks.flags = 1);
+SUBMITS_BLOCKS(reserved_field_of_layout, blocks.remote.reserved[1] = 1);
 SUBMITS_BLOCKS(count_of_contiguous_blocks, blocks.local.kind = SLUICE_LAYOUT_CONTIGUOUS);
 
 int stride_of_pages(struct world *world)

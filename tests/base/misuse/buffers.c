@@ -129,11 +129,19 @@ int right_of_no_peer(struct world *world)
     return publish(world, 8, SLUICE_ACCESS_LOCAL_WRITE);
 }
 
+int flag_of_action(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    struct sluice_buffer_action action = read_of(world, &couple);
+    action.flags = 1;
+    return submit(&couple, &action);
+}
+
 int reserved_field_of_action(struct world *world)
 {
     struct couple couple = couple_of(world);
     struct sluice_buffer_action action = read_of(world, &couple);
-    action.reserved = 1;
+    action.reserved[3] = 1;
     return submit(&couple, &action);
 }
 

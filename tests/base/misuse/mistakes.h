@@ -84,16 +84,16 @@ mistake_call aimed_at_another_length, too_deep_a_list, busy_list, list_in_flight
 
 /* blocks.c: requests of blocks. */
 mistake_call sizeless_blocks, wild_size_of_blocks, pages_without_indices, flag_of_blocks,
-    count_of_contiguous_blocks, stride_of_pages, atomic_of_blocks, send_with_blocks_of_the_peer,
-    inline_blocks, blocks_of_two_elements, unknown_layout, blocks_of_no_bytes,
-    sides_of_different_length, block_outside, page_outside, newer_blocks, remote_block_outside,
-    blocks_deeper_than_the_queue, blocks_without_staging;
+    count_of_contiguous_blocks, reserved_field_of_layout, stride_of_pages, atomic_of_blocks,
+    send_with_blocks_of_the_peer, inline_blocks, blocks_of_two_elements, unknown_layout,
+    blocks_of_no_bytes, sides_of_different_length, block_outside, page_outside, newer_blocks,
+    remote_block_outside, blocks_deeper_than_the_queue, blocks_without_staging;
 
 /* buffers.c: remote buffers by name. */
 mistake_call null_buffer_handle, null_local_memory, null_place_of_handle, other_buffer_service,
     other_buffer, other_batch, other_domain_of_buffers, close_other_buffer_service,
     release_other_buffer, no_size_of_buffer_service, wild_size_of_buffer_info,
-    too_many_users_of_buffers, right_of_no_peer, reserved_field_of_action,
+    too_many_users_of_buffers, right_of_no_peer, flag_of_action, reserved_field_of_action,
     rights_of_connections_to_owners, negative_deadline_of_buffer, no_domains_of_buffers,
     send_to_a_buffer, buffer_of_no_bytes, action_outside_its_region, two_domains_of_a_transport,
     region_of_no_domain_of_a_service, domain_that_a_service_has_not, batch_in_flight,

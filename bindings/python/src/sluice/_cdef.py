@@ -342,6 +342,7 @@ struct sluice_layout {
     uint64_t bytes;
     uint64_t stride;
     const uint32_t *indices;
+    uint64_t reserved[2];
 };
 struct sluice_blocks {
     uint32_t size;
@@ -768,9 +769,9 @@ int sluice_scope_wait(struct sluice_scope *scope, const struct sluice_handle *ha
 struct sluice_counters {
     uint32_t size;
     uint32_t reserved;
-    uint64_t requests[16];
-    uint64_t bytes[16];
-    uint64_t failed[16];
+    uint64_t requests[32];
+    uint64_t bytes[32];
+    uint64_t failed[32];
     uint64_t refused;
     uint64_t queue_full;
     uint64_t forgotten;
@@ -1034,7 +1035,7 @@ struct sluice_buffer_info {
 };
 struct sluice_buffer_action {
     uint32_t opcode;
-    uint32_t reserved;
+    uint32_t flags;
     const struct sluice_buffer_handle *handle;
     uint64_t offset;
     uint64_t length;
@@ -1042,6 +1043,7 @@ struct sluice_buffer_action {
     struct sluice_mr *mr;
     uint64_t user_data;
     const struct sluice_blocks *blocks;
+    uint64_t reserved[4];
 };
 void sluice_buffer_service_close(struct sluice_buffer_service *service);
 void sluice_buffer_release(struct sluice_buffer *buffer);
