@@ -10,13 +10,6 @@
 #include "device/pd.h"
 #include "engine/engine.h"
 
-#define FIRST_SIZE 88
-#define FIRST_INFO_SIZE 144
-
-_Static_assert(offsetof(struct sluice_agent_attr, receive_pool) == FIRST_SIZE,
-               "as in the first release");
-_Static_assert(sizeof(struct sluice_agent_info) == FIRST_INFO_SIZE, "likewise");
-
 /* Attributes. */
 
 static int check_range(uint64_t value, uint64_t least, uint64_t most, const char *name)
@@ -133,8 +126,7 @@ static int set_up(struct sluice_agent *agent, const struct sluice_agent_attr *gi
     int error = sluice_context_query(agent->pd->context, &info);
 
     if (error == 0)
-        error =
-            slu_attr_copy(&agent->attr, sizeof agent->attr, FIRST_SIZE, given, "sluice_agent_attr");
+        error = SLU_ATTR_COPY(sluice_agent_attr, &agent->attr, given);
     if (error < 0)
         return error;
     set_defaults(&agent->attr, info.atomics != SLUICE_ATOMICS_NONE);
@@ -216,7 +208,7 @@ int sluice_agent_listen(struct sluice_agent *agent, const char *address,
 
     if (!slu_is_agent(agent))
         return slu_not_an_agent(agent);
-    error = slu_attr_copy(&known, sizeof known, sizeof known, attr, "sluice_listen_attr");
+    error = SLU_ATTR_COPY(sluice_listen_attr, &known, attr);
     if (error < 0)
         return error;
     if (known.secret_file != NULL)
@@ -261,7 +253,7 @@ int sluice_agent_query(struct sluice_agent *agent, struct sluice_agent_info *inf
 
     if (!slu_is_agent(agent))
         return slu_not_an_agent(agent);
-    error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_agent_info");
+    error = SLU_INFO_CHECK(sluice_agent_info, info);
     if (error < 0)
         return error;
     slu_agent_enter(agent);

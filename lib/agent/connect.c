@@ -11,10 +11,6 @@
 #include "agent/agent.h"
 #include "listener/joint.h"
 
-#define FIRST_SIZE 400
-
-_Static_assert(sizeof(struct sluice_agent_peer_info) == FIRST_SIZE, "as in the first release");
-
 static bool has_fresh(void *argument)
 {
     return !TAILQ_EMPTY(&((const struct sluice_agent *)argument)->fresh);
@@ -59,8 +55,7 @@ static bool has_greeted(void *argument)
 static int check_options(const struct sluice_connect_attr *given,
                          struct sluice_connect_attr *options)
 {
-    int error =
-        slu_attr_copy(options, sizeof *options, sizeof *options, given, "sluice_connect_attr");
+    int error = SLU_ATTR_COPY(sluice_connect_attr, options, given);
 
     if (error < 0)
         return error;
@@ -261,7 +256,7 @@ int sluice_agent_peer_query(struct sluice_agent_peer *peer, struct sluice_agent_
 
     if (!slu_is_agent_peer(peer))
         return slu_not_an_agent_peer(peer);
-    error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_agent_peer_info");
+    error = SLU_INFO_CHECK(sluice_agent_peer_info, info);
     if (error < 0)
         return error;
     slu_agent_enter(peer->agent);

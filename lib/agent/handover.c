@@ -178,7 +178,7 @@ int sluice_agent_receive_local_mr(struct sluice_agent *agent, struct sluice_agen
     int error = slu_agent_check_receive(agent, peer, timeout);
 
     if (error == 0)
-        error = slu_info_check(local, sizeof known, sizeof known, "sluice_agent_local");
+        error = SLU_INFO_CHECK(sluice_agent_local, local);
     if (error < 0)
         return error;
     slu_agent_enter(agent);

@@ -7,10 +7,6 @@
 
 #include "agent/agent.h"
 
-#define FIRST_SIZE 56
-
-_Static_assert(sizeof(struct sluice_agent_mr_info) == FIRST_SIZE, "as in the first release");
-
 static void hold_mr(struct sluice_agent_mr *mr)
 {
     TAILQ_INSERT_TAIL(&mr->peer->held, mr, links);
@@ -244,7 +240,7 @@ int sluice_agent_mr_query(struct sluice_agent_mr *mr, struct sluice_agent_mr_inf
 
     if (!slu_is_agent_mr(mr))
         return slu_not_an_agent_mr(mr);
-    error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_agent_mr_info");
+    error = SLU_INFO_CHECK(sluice_agent_mr_info, info);
     if (error < 0)
         return error;
     slu_agent_enter(mr->peer->agent);

@@ -6,6 +6,45 @@
 #include <stdint.h>
 
 /*
+ * The sizes of public structs in version 1.0, or in the version that they come in. Programs pass
+ * them, so a size never changes: if a struct grows, its first size stays.
+ */
+#define SLU_FIRST_sluice_admitted 360
+#define SLU_FIRST_sluice_agent_attr 88
+#define SLU_FIRST_sluice_agent_info 144
+#define SLU_FIRST_sluice_agent_local 48
+#define SLU_FIRST_sluice_agent_mr_info 56
+#define SLU_FIRST_sluice_agent_peer_info 400
+#define SLU_FIRST_sluice_allocator_attr 32
+#define SLU_FIRST_sluice_allocator_info 56
+#define SLU_FIRST_sluice_blocks 112
+#define SLU_FIRST_sluice_buffer_info 136
+#define SLU_FIRST_sluice_buffer_service_attr 24
+#define SLU_FIRST_sluice_channel_attr 144
+#define SLU_FIRST_sluice_channel_info 248
+#define SLU_FIRST_sluice_choice_info 320
+#define SLU_FIRST_sluice_connect_attr 32
+#define SLU_FIRST_sluice_context_attr 24
+#define SLU_FIRST_sluice_context_info 168
+#define SLU_FIRST_sluice_counters 856
+#define SLU_FIRST_sluice_device_info 312
+#define SLU_FIRST_sluice_error 384
+#define SLU_FIRST_sluice_exchange_attr 48
+#define SLU_FIRST_sluice_exchange_info 144
+#define SLU_FIRST_sluice_exchange_provider 40
+#define SLU_FIRST_sluice_gid_info 116
+#define SLU_FIRST_sluice_histogram 9256
+#define SLU_FIRST_sluice_incoming_info 1108
+#define SLU_FIRST_sluice_launch_info 504
+#define SLU_FIRST_sluice_listen_attr 24
+#define SLU_FIRST_sluice_mr_cache_attr 16
+#define SLU_FIRST_sluice_mr_cache_info 48
+#define SLU_FIRST_sluice_node_attr 32
+#define SLU_FIRST_sluice_port_info 192
+#define SLU_FIRST_sluice_scope_report 48
+#define SLU_FIRST_sluice_variable_info 840
+
+/*
  * The largest sizes that are accepted, for most structs and for those that are larger already. A
  * larger size comes from uninitialised memory.
  */
@@ -21,6 +60,8 @@
  */
 int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *from,
                   const char *name);
+#define SLU_ATTR_COPY(type, to, from) \
+    slu_attr_copy((to), sizeof(struct type), SLU_FIRST_##type, (from), #type)
 
 /*
  * Does the same for a struct that the library fills. slu_info_check() comes first, and returns 0;
@@ -29,6 +70,7 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
  * program set it.
  */
 int slu_info_check(const void *to, uint32_t known, uint32_t first_size, const char *name);
+#define SLU_INFO_CHECK(type, to) slu_info_check((to), sizeof(struct type), SLU_FIRST_##type, #type)
 void slu_info_copy(void *to, const void *from, uint32_t known);
 
 #endif

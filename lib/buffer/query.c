@@ -8,8 +8,6 @@
 #include "buffer/link.h"
 #include "connect/address.h"
 
-#define FIRST_INFO_SIZE sizeof(struct sluice_buffer_info)
-
 static int decode(const struct sluice_buffer_handle *handle, struct slu_buffer_name *name)
 {
     return handle != NULL ? slu_buffer_name_decode(handle, name)
@@ -37,7 +35,7 @@ int sluice_buffer_handle_query(const struct sluice_buffer_handle *handle,
     SLU_KEEP_ERRNO;
     struct sluice_buffer_info known = {.size = sizeof known};
     struct slu_buffer_name name;
-    int error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_buffer_info");
+    int error = SLU_INFO_CHECK(sluice_buffer_info, info);
 
     if (error == 0)
         error = decode(handle, &name);

@@ -17,7 +17,6 @@
 #include "connect/stream.h"
 #include "memory/mr.h"
 
-#define FIRST_SIZE sizeof(struct sluice_buffer_service_attr)
 #define DEFAULT_PEERS 4096
 /*
  * A peer that is silent for this long is probed, because a device does not report that a peer died.
@@ -27,11 +26,10 @@
 static int check_attr(const struct sluice_buffer_service_attr *given,
                       struct sluice_buffer_service_attr *attr, struct sluice_channel_attr *channel)
 {
-    int error = slu_attr_copy(attr, sizeof *attr, FIRST_SIZE, given, "sluice_buffer_service_attr");
+    int error = SLU_ATTR_COPY(sluice_buffer_service_attr, attr, given);
 
     if (error == 0)
-        error = slu_attr_copy(channel, sizeof *channel, sizeof channel->size, attr->channel,
-                              "sluice_channel_attr");
+        error = SLU_ATTR_COPY(sluice_channel_attr, channel, attr->channel);
     if (error < 0)
         return error;
     channel->size = sizeof *channel;

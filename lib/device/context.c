@@ -17,10 +17,6 @@
 #include "device/context.h"
 #include "device/device.h"
 
-/* Size of sluice_context_attr in version 0.1: up to and including address. */
-#define FIRST_SIZE 24
-/* Size of sluice_context_info in version 0.1. */
-#define FIRST_INFO_SIZE 144
 #define FLAGS (SLUICE_CONTEXT_GID_INDEX | SLUICE_CONTEXT_FORK)
 
 void slu_context_hold(struct sluice_context *context)
@@ -66,7 +62,7 @@ static int check_attr(const struct sluice_context_attr *attr)
 int slu_context_attr_apply(const struct sluice_context_attr *given,
                            struct sluice_context_attr *attr)
 {
-    int error = slu_attr_copy(attr, sizeof *attr, FIRST_SIZE, given, "sluice_context_attr");
+    int error = SLU_ATTR_COPY(sluice_context_attr, attr, given);
 
     return error < 0 ? error : check_attr(attr);
 }
@@ -172,7 +168,7 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
         return slu_misuse(EINVAL, "not a context%s", slu_none_hint(context));
-    error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_context_info");
+    error = SLU_INFO_CHECK(sluice_context_info, info);
     if (error < 0)
         return error;
     describe(context->transport, &known);

@@ -10,11 +10,6 @@
 #include "base/base.h"
 #include "transport/transport.h"
 
-/* Sizes of the structs in version 0.1. */
-#define FIRST_DEVICE_SIZE 312
-#define FIRST_PORT_SIZE 192
-#define FIRST_GID_SIZE 116
-
 struct slu_device *slu_device_add(struct sluice_device_list *list, const char *name,
                                   const char *transport)
 {
@@ -118,7 +113,7 @@ int sluice_device_list_info(const struct sluice_device_list *list, uint32_t inde
                             struct sluice_device_info *info)
 {
     const struct slu_device *device = NULL;
-    int error = slu_info_check(info, sizeof *info, FIRST_DEVICE_SIZE, "sluice_device_info");
+    int error = SLU_INFO_CHECK(sluice_device_info, info);
 
     if (error == 0)
         error = find_device(list, index, &device);
@@ -132,7 +127,7 @@ int sluice_device_list_port(const struct sluice_device_list *list, uint32_t inde
                             struct sluice_port_info *info)
 {
     const struct slu_device *device = NULL;
-    int error = slu_info_check(info, sizeof *info, FIRST_PORT_SIZE, "sluice_port_info");
+    int error = SLU_INFO_CHECK(sluice_port_info, info);
 
     if (error == 0)
         error = find_device(list, index, &device);
@@ -149,7 +144,7 @@ int sluice_device_list_gid(const struct sluice_device_list *list, uint32_t index
                            struct sluice_gid_info *info)
 {
     const struct slu_device *device = NULL;
-    int error = slu_info_check(info, sizeof *info, FIRST_GID_SIZE, "sluice_gid_info");
+    int error = SLU_INFO_CHECK(sluice_gid_info, info);
 
     if (error == 0)
         error = find_device(list, index, &device);

@@ -13,9 +13,6 @@
 #include "device/candidates.h"
 #include "device/device.h"
 
-/* Size of sluice_choice_info in version 0.1. */
-#define FIRST_SIZE 320
-
 /* Returns the verdict on a device; candidate is NULL if it was not a candidate. */
 static uint32_t judge(const struct slu_candidate *candidate, const struct slu_candidate *taken,
                       const struct slu_wish *wish, const struct slu_choice *choice)
@@ -177,7 +174,7 @@ int sluice_device_list_choice(const struct sluice_device_list *list, const char 
 {
     struct sluice_choice_info found = {.size = sizeof found};
     struct slu_wish wish;
-    int error = slu_info_check(info, sizeof *info, FIRST_SIZE, "sluice_choice_info");
+    int error = SLU_INFO_CHECK(sluice_choice_info, info);
 
     if (error == 0 && list == NULL)
         error = slu_misuse(EINVAL, "device list must not be NULL%s", slu_none_hint(list));

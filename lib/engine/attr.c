@@ -9,8 +9,6 @@
 #include "engine/request/message.h"
 #include "memory/mr_cache.h"
 
-/* The size of the struct in version 0.1: up to and including mr_cache. */
-#define FIRST_SIZE 128
 #define STRIPE_USUAL (UINT32_C(256) << 10)
 #define SPIN_USUAL SLUICE_US(20)
 #define SPIN_MOST SLUICE_S(1)
@@ -354,7 +352,7 @@ static int apply_all(struct slu_engine *engine, const struct sluice_pd *pd,
     const struct slu_tcontext *device = pd->context->transport;
     struct slu_qp_attr *out = &engine->attr;
     struct sluice_channel_attr attr;
-    int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
+    int error = SLU_ATTR_COPY(sluice_channel_attr, &attr, given);
 
     if (error == 0)
         error = apply_flags(out, device, &attr);

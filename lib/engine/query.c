@@ -10,10 +10,6 @@
 #include "engine/engine.h"
 #include "engine/progress/progress.h"
 
-/* The sizes of sluice_channel_info and sluice_error in version 0.1. */
-#define FIRST_INFO_SIZE 240
-#define FIRST_ERROR_SIZE 384
-
 int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
                    struct sluice_channel_info *info)
 {
@@ -30,7 +26,7 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
         .stripe_least = attr->stripe_least,
         .staging = engine->staging,
     };
-    int error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_channel_info");
+    int error = SLU_INFO_CHECK(sluice_channel_info, info);
     bool armed;
 
     if (error < 0)
@@ -47,7 +43,7 @@ int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
                          struct sluice_error *error)
 {
     struct sluice_error known;
-    int found = slu_info_check(error, sizeof known, FIRST_ERROR_SIZE, "sluice_error");
+    int found = SLU_INFO_CHECK(sluice_error, error);
     bool armed;
 
     if (found < 0)
@@ -60,8 +56,6 @@ int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
     return found;
 }
 
-/* The size of sluice_counters in version 0.1. */
-#define FIRST_COUNTERS_SIZE 456
 /* How many entries one of its arrays has. */
 #define ROOM(array) (sizeof((struct sluice_counters *)NULL)->array / sizeof(uint64_t))
 
@@ -102,7 +96,7 @@ int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
                  struct sluice_counters *counters)
 {
     struct sluice_counters known = {0};
-    int error = slu_info_check(counters, sizeof known, FIRST_COUNTERS_SIZE, "sluice_counters");
+    int error = SLU_INFO_CHECK(sluice_counters, counters);
 
     if (error < 0)
         return error;

@@ -18,9 +18,6 @@
 #include "device/choice.h"
 #include "exchange/exchange.h"
 
-/* Size of sluice_variable_info in version 0.1. */
-#define FIRST_SIZE 840
-
 /* Checks of variables. Each returns 0, or an error with a text. */
 static int check_word(enum slu_variable variable, const char *value)
 {
@@ -188,7 +185,7 @@ static bool describe_unknown(uint32_t number, struct sluice_variable_info *info)
 int sluice_environment_variable(uint32_t index, struct sluice_variable_info *info)
 {
     struct sluice_variable_info known = {.size = sizeof known};
-    int error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_variable_info");
+    int error = SLU_INFO_CHECK(sluice_variable_info, info);
 
     if (error < 0)
         return error;

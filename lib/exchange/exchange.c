@@ -13,10 +13,6 @@
 #include "base/environment.h"
 #include "exchange/exchange.h"
 
-/* In version 0.1. */
-#define FIRST_ATTR_SIZE (offsetof(struct sluice_exchange_attr, job) + sizeof(const char *))
-#define FIRST_INFO_SIZE 144
-
 /* Memory for an alltoall made of allgathers, which takes several rounds. */
 #define ROUND_BYTES ((size_t)16 << 20)
 
@@ -201,7 +197,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
 
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
-    error = slu_attr_copy(&known, sizeof known, FIRST_ATTR_SIZE, attr, "sluice_exchange_attr");
+    error = SLU_ATTR_COPY(sluice_exchange_attr, &known, attr);
     if (error == 0)
         error = slu_fork_prepare();
     if (error < 0)
@@ -250,7 +246,7 @@ int sluice_exchange_query(const struct sluice_exchange *exchange, struct sluice_
 
     if (!is_exchange(exchange))
         return not_exchange(exchange);
-    error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_exchange_info");
+    error = SLU_INFO_CHECK(sluice_exchange_info, info);
     if (error < 0)
         return error;
     known.kind = exchange->provider->kind;

@@ -8,9 +8,6 @@
 #include "device/choice.h"
 #include "exchange/exchange.h"
 
-/* The size of sluice_launch_info in version 0.1. */
-#define FIRST_SIZE 504
-
 /* The prefix of job names of sluice-launch. */
 #define OWN_JOB "launch-"
 
@@ -44,7 +41,7 @@ int sluice_exchange_launch(struct sluice_launch_info *info)
     struct sluice_launch_info known = {.size = sizeof known};
     struct slu_launch launch;
     const char *source = NULL;
-    int error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_launch_info");
+    int error = SLU_INFO_CHECK(sluice_launch_info, info);
 
     if (error == 0)
         error = slu_launch_read(NULL, &launch);

@@ -12,10 +12,6 @@
 #include "base/caller_name.h"
 #include "exchange/exchange.h"
 
-/* In version 0.1. */
-#define FIRST_PROVIDER_SIZE \
-    (offsetof(struct sluice_exchange_provider, close) + sizeof(void (*)(void *)))
-
 struct own {
     struct slu_exchange_provider table; /* has the functions that the program has */
     struct sluice_exchange_provider given;
@@ -157,8 +153,7 @@ struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provid
 
     if (provider == NULL)
         return slu_misuse_null(EINVAL, "struct sluice_exchange_provider must not be NULL");
-    error = slu_attr_copy(&known, sizeof known, FIRST_PROVIDER_SIZE, provider,
-                          "sluice_exchange_provider");
+    error = SLU_ATTR_COPY(sluice_exchange_provider, &known, provider);
     if (error == 0)
         error = check_provider(&known, rank, ranks);
     if (error == 0)

@@ -186,8 +186,7 @@ static int check(struct accept *accept, int64_t timeout)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     error = slu_channel_check(accept->pd, accept->given);
     if (error == 0)
-        error = slu_attr_copy(&accept->attr, sizeof accept->attr, sizeof accept->attr.size,
-                              accept->given, "sluice_channel_attr");
+        error = SLU_ATTR_COPY(sluice_channel_attr, &accept->attr, accept->given);
     accept->attr.size = sizeof accept->attr;
     return error;
 }

@@ -14,7 +14,7 @@ static int check(const struct sluice_listener *listener, int64_t timeout,
         return slu_not_a_listener(listener);
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    return slu_info_check(admitted, sizeof *admitted, sizeof *admitted, "sluice_admitted");
+    return SLU_INFO_CHECK(sluice_admitted, admitted);
 }
 
 static bool is_program(const struct slu_admission *admission)

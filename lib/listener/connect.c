@@ -26,8 +26,7 @@ struct call {
 static int check_options(const struct sluice_connect_attr *given,
                          struct sluice_connect_attr *options)
 {
-    int error =
-        slu_attr_copy(options, sizeof *options, sizeof *options, given, "sluice_connect_attr");
+    int error = SLU_ATTR_COPY(sluice_connect_attr, options, given);
 
     if (error < 0)
         return error;

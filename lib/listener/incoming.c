@@ -34,7 +34,7 @@ int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_
 
     if (!is_incoming(incoming))
         return not_incoming(incoming);
-    error = slu_info_check(info, sizeof known, sizeof known, "sluice_incoming_info");
+    error = SLU_INFO_CHECK(sluice_incoming_info, info);
     if (error < 0)
         return error;
     known.version = incoming->version;

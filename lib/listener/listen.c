@@ -191,7 +191,7 @@ static int start(struct sluice_listener *listener, const int *fds, int count)
 
 static int check_attr(const struct sluice_listen_attr *given, struct sluice_listen_attr *attr)
 {
-    int error = slu_attr_copy(attr, sizeof *attr, sizeof *attr, given, "sluice_listen_attr");
+    int error = SLU_ATTR_COPY(sluice_listen_attr, attr, given);
 
     if (error < 0)
         return error;

@@ -12,8 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FIRST_SIZE 32
-#define FIRST_INFO_SIZE 56
 #define KNOWN_FLAGS (SLUICE_ALLOCATOR_HUGE_PAGES | SLUICE_ALLOCATOR_NUMA_NODE)
 #define DEFAULT_THREAD_BLOCKS 64
 #define MOST_THREAD_BLOCKS 1024
@@ -21,9 +19,6 @@
 #define MOST_SLAB (UINT64_C(1) << 30)
 #define DEFAULT_SLAB (UINT64_C(1) << 22)
 #define MOST_NODE 1023
-
-_Static_assert(sizeof(struct sluice_allocator_attr) == FIRST_SIZE, "as in the first release");
-_Static_assert(sizeof(struct sluice_allocator_info) == FIRST_INFO_SIZE, "likewise");
 
 int slu_allocator_check(const struct sluice_allocator *allocator)
 {
@@ -133,8 +128,7 @@ struct sluice_allocator *sluice_allocator_create(struct sluice_pd *pd, uint32_t 
     int error = slu_mr_check(pd, 1, access);
 
     if (error == 0)
-        error = slu_attr_copy(&wanted.attr, sizeof wanted.attr, FIRST_SIZE, given,
-                              "sluice_allocator_attr");
+        error = SLU_ATTR_COPY(sluice_allocator_attr, &wanted.attr, given);
     if (error == 0)
         error = apply_attr(&wanted);
     return error == 0 ? make(pd, access, &wanted) : slu_none(error);
@@ -223,7 +217,7 @@ int sluice_allocator_query(struct sluice_allocator *allocator, struct sluice_all
     int error = slu_allocator_check(allocator);
 
     if (error == 0)
-        error = slu_info_check(info, sizeof now, FIRST_INFO_SIZE, "sluice_allocator_info");
+        error = SLU_INFO_CHECK(sluice_allocator_info, info);
     if (error < 0)
         return error;
     count_blocks(allocator, &now);

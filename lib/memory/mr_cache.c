@@ -17,14 +17,9 @@
 
 #include "memory/mr.h"
 
-#define FIRST_SIZE 16
-#define FIRST_INFO_SIZE 48
 #define DEFAULT_REGIONS 1024
 #define MOST_REGIONS (UINT32_C(1) << 20)
 #define FIRST_ROOM 16
-
-_Static_assert(sizeof(struct sluice_mr_cache_attr) == FIRST_SIZE, "as in the first release");
-_Static_assert(sizeof(struct sluice_mr_cache_info) == FIRST_INFO_SIZE, "likewise");
 
 struct range {
     uintptr_t start, end; /* end is behind the last byte */
@@ -399,7 +394,7 @@ struct sluice_mr_cache *sluice_mr_cache_create(struct sluice_pd *pd, uint32_t ac
     int error = slu_mr_check(pd, 1, access);
 
     if (error == 0)
-        error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_mr_cache_attr");
+        error = SLU_ATTR_COPY(sluice_mr_cache_attr, &attr, given);
     if (error == 0)
         error = check_attr(&attr);
     if (error < 0)
@@ -517,7 +512,7 @@ int sluice_mr_cache_query(struct sluice_mr_cache *cache, struct sluice_mr_cache_
     int error = check_cache(cache);
 
     if (error == 0)
-        error = slu_info_check(info, sizeof now, FIRST_INFO_SIZE, "sluice_mr_cache_info");
+        error = SLU_INFO_CHECK(sluice_mr_cache_info, info);
     if (error < 0)
         return error;
     pthread_mutex_lock(&cache->lock);

@@ -9,12 +9,10 @@
 #include "node/flow.h"
 
 #define WORD_BYTES 8
-/* In version 0.1. */
-#define FIRST_ATTR_SIZE 16
 
 int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_attr *attr)
 {
-    int error = slu_attr_copy(attr, sizeof *attr, FIRST_ATTR_SIZE, given, "sluice_node_attr");
+    int error = SLU_ATTR_COPY(sluice_node_attr, attr, given);
 
     if (error < 0)
         return error;

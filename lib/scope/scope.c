@@ -10,9 +10,6 @@
 
 #include "scope/scope.h"
 
-/* Size of sluice_scope_report in version 0.1. */
-#define FIRST_REPORT_SIZE 48
-
 int slu_scope_create(struct slu_engine *engine)
 {
     struct slu_scope_object *object = calloc(1, sizeof *object);
@@ -105,8 +102,7 @@ int sluice_scope_wait(struct sluice_scope *scope, const struct sluice_handle *ha
 /* Copies the program's report as far as this version knows it; all zero if it is NULL or wrong. */
 static int read_report(const struct sluice_scope_report *report, struct sluice_scope_report *known)
 {
-    int error =
-        slu_attr_copy(known, sizeof *known, FIRST_REPORT_SIZE, report, "sluice_scope_report");
+    int error = SLU_ATTR_COPY(sluice_scope_report, known, report);
     uint32_t flags = known->flags;
 
     if (error == 0 && (flags & ~SLUICE_SCOPE_STRICT) == 0)

@@ -197,8 +197,7 @@ TEST_WITH(sides, channel_attr_of_another_version, ())
         struct sluice_channel_attr attr;
         uint32_t newer[4];
     } longer = {.attr = {.size = sizeof(longer)}};
-    struct sluice_channel_attr shorter = {.size =
-                                              offsetof(struct sluice_channel_attr, staging) - 1};
+    struct sluice_channel_attr shorter = {.size = 144 - 1};
     struct sluice_prepared_channel *prepared =
         made(sluice_channel_prepare(sides->pds[0], &longer.attr));
     sluice_prepared_channel_free(prepared);
@@ -209,7 +208,7 @@ TEST_WITH(sides, channel_attr_of_another_version, ())
     longer.newer[0] = 1;
     require_null(sluice_channel_prepare(sides->pds[0], &longer.attr), E2BIG, "");
 
-    /* No version was shorter than 0.1, nor as short as a pointer. */
+    /* No version was shorter than 1.0, nor as short as a pointer. */
     require_null(sluice_channel_prepare(sides->pds[0], &shorter), EINVAL, "size");
     shorter.size = sizeof(&shorter);
     require_null(sluice_channel_prepare(sides->pds[0], &shorter), EINVAL, "size");
@@ -338,17 +337,17 @@ static const struct written {
     uint32_t size, first_size;
     int (*call)(const struct objects *objects, void *info);
 } writtens[] = {
-    WRITTEN(sluice_context_info, 144, write_context),
+    WRITTEN(sluice_context_info, 168, write_context),
     WRITTEN(sluice_device_info, 312, write_device),
     WRITTEN(sluice_port_info, 192, write_port),
     WRITTEN(sluice_gid_info, 116, write_gid),
-    WRITTEN(sluice_channel_info, 240, write_channel),
-    WRITTEN(sluice_channel_info, 240, write_peer),
+    WRITTEN(sluice_channel_info, 248, write_channel),
+    WRITTEN(sluice_channel_info, 248, write_peer),
     WRITTEN(sluice_error, 384, write_error),
     WRITTEN(sluice_error, 384, write_peer_error),
-    WRITTEN(sluice_counters, 456, write_counters),
-    WRITTEN(sluice_counters, 456, write_all_counters),
-    WRITTEN(sluice_counters, 456, write_peer_counters),
+    WRITTEN(sluice_counters, 856, write_counters),
+    WRITTEN(sluice_counters, 856, write_all_counters),
+    WRITTEN(sluice_counters, 856, write_peer_counters),
     WRITTEN(sluice_choice_info, 320, write_choice),
     WRITTEN(sluice_variable_info, 840, write_variable),
     WRITTEN(sluice_launch_info, 504, write_launch),
@@ -433,6 +432,71 @@ TEST(information_of_another_version)
         refuse_size(&objects, written, MOST + 1, -E2BIG);
         refuse_size(&objects, written, UINT32_MAX, -E2BIG);
         require_error(written->call(&objects, NULL), -EINVAL, written->name);
+    }
+    sluice_device_list_free(objects.list);
+    sluice_multichannel_close(objects.loop);
+    pair_close(&objects.pair);
+}
+
+/* Makes an object of attributes of the program. Returns 0, or errno. */
+#define GIVER(name, end, make)                                                     \
+    static int give_##name(const struct objects *objects __attribute__((unused)),  \
+                           const void *attr __attribute__((unused)))               \
+    {                                                                              \
+        struct sluice_pd *pd __attribute__((unused)) = objects->pair.sides.pds[0]; \
+        void *made_of_it = make;                                                   \
+        int error = made_of_it == NULL ? errno : 0;                                \
+        end(made_of_it);                                                           \
+        return error;                                                              \
+    }
+GIVER(agent, sluice_agent_close, sluice_agent_create(pd, attr))
+GIVER(allocator, sluice_allocator_destroy, sluice_allocator_create(pd, 0, attr))
+GIVER(buffer_service, sluice_buffer_service_close, sluice_buffer_service_open(&pd, 1, attr))
+GIVER(channel, sluice_prepared_channel_free, sluice_channel_prepare(pd, attr))
+GIVER(connect, sluice_channel_close, sluice_connect("127.0.0.1:1", pd, NULL, attr, 0))
+GIVER(context, sluice_context_close, sluice_context_open(test_device(), attr))
+GIVER(exchange, sluice_exchange_close, sluice_exchange_open(attr, DEADLINE))
+GIVER(listen, sluice_listener_close, sluice_listen("127.0.0.1:0", attr))
+GIVER(mr_cache, sluice_mr_cache_destroy, sluice_mr_cache_create(pd, 0, attr))
+GIVER(node, sluice_node_close, sluice_node_open(pd, NULL, attr, DEADLINE))
+
+/* A struct that the program fills, its size in the first release, and a call that takes it. */
+static const struct given {
+    const char *name;
+    uint32_t first_size;
+    int (*call)(const struct objects *objects, const void *attr);
+} givens[] = {
+    {"sluice_agent_attr", 88, give_agent},
+    {"sluice_allocator_attr", 32, give_allocator},
+    {"sluice_buffer_service_attr", 24, give_buffer_service},
+    {"sluice_channel_attr", 144, give_channel},
+    {"sluice_connect_attr", 32, give_connect},
+    {"sluice_context_attr", 24, give_context},
+    {"sluice_exchange_attr", 48, give_exchange},
+    {"sluice_listen_attr", 24, give_listen},
+    {"sluice_mr_cache_attr", 16, give_mr_cache},
+    {"sluice_node_attr", 32, give_node},
+};
+
+/* A program that was built with the first release is served, whatever fields came since. */
+TEST(attributes_of_the_first_release)
+{
+    struct objects objects;
+    open_objects(&objects);
+    setenv("SLUICE_RANK", "0", 1);
+    setenv("SLUICE_RANKS", "1", 1);
+    for (size_t i = 0; i < COUNT(givens); i++) {
+        const struct given *given = &givens[i];
+        char words[100];
+        snprintf(words, sizeof(words), "%s.size %u too small", given->name, given->first_size - 1);
+        set_size(given->first_size - 1);
+        require_error(-given->call(&objects, &room), -EINVAL, words);
+        memset(room.bytes, 0, sizeof(room.bytes));
+        room.size = given->first_size;
+        int error = given->call(&objects, &room);
+        require(error != EINVAL && error != E2BIG, "%s: %s", given->name, sluice_last_error());
+        memset(room.bytes + given->first_size, UNTOUCHED, sizeof(room.bytes) - given->first_size);
+        require(given->call(&objects, &room) == error, "%s: %s", given->name, sluice_last_error());
     }
     sluice_device_list_free(objects.list);
     sluice_multichannel_close(objects.loop);

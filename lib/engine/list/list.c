@@ -89,7 +89,8 @@ static void copy_blocks(struct slu_list *list, struct sluice_request *own, struc
 {
     struct sluice_blocks *blocks = &list->blocks[taken->blocks++];
 
-    *blocks = *own->blocks;
+    /* Cannot fail: the size was checked. */
+    (void)SLU_ATTR_COPY(sluice_blocks, blocks, own->blocks);
     blocks->size = sizeof *blocks;
     copy_layout(list, &blocks->local, taken);
     copy_layout(list, &blocks->remote, taken);

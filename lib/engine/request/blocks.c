@@ -45,11 +45,15 @@ static int check_request(const struct slu_item *item, uint32_t i)
     return 0;
 }
 
+/*
+ * Blocks are read where they are: a field that comes after version 1.0 may be read only if the
+ * size covers it.
+ */
 static int check_size(const struct sluice_blocks *blocks, uint32_t i)
 {
     const uint8_t *bytes = (const uint8_t *)blocks;
 
-    if (blocks->size < sizeof *blocks)
+    if (blocks->size < SLU_FIRST_sluice_blocks)
         return slu_misuse(EINVAL, "request %u: blocks.size is %u, must be %zu", i, blocks->size,
                           sizeof *blocks);
     if (blocks->size > SLU_ATTR_MOST)

@@ -48,7 +48,7 @@ static uint64_t bucket_begin(uint32_t bucket)
 
 static int check(const struct sluice_histogram *histogram)
 {
-    return slu_info_check(histogram, sizeof *histogram, sizeof *histogram, "sluice_histogram");
+    return SLU_INFO_CHECK(sluice_histogram, histogram);
 }
 
 /*

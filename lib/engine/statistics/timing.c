@@ -267,7 +267,7 @@ int slu_histogram_read(const struct slu_engine *engine, const struct slu_peer *p
                        uint32_t opcode, struct sluice_histogram *histogram)
 {
     struct sluice_histogram known = {0};
-    int error = slu_info_check(histogram, sizeof known, sizeof known, "sluice_histogram");
+    int error = SLU_INFO_CHECK(sluice_histogram, histogram);
 
     if (error == 0 && (opcode == SLUICE_OP_NONE || opcode >= SLU_OPCODES))
         error = slu_misuse(EINVAL, "opcode %u is no operation", opcode);
