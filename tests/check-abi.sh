@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Programs that were built against the headers of tests/abi/ need not be built again:
-# functions, constants, and fields at the end of structs that have their size, may have
-# come since; nothing else has changed. And this check would notice if it had.
+# functions, constants, fields at the end of structs that have their size, and fields in
+# the reserve of others may have come since, and limits may have risen; nothing else has
+# changed. And this check would notice if it had.
 . "${srcdir:-.}/tests/tap.sh"
 
 for tool in abidiff abidw perl; do
@@ -23,12 +24,38 @@ grows() {
     done
 }
 
+# Structs of which programs have arrays: fields may replace the reserve at their end.
+# Assertions in lib/ keep their sizes.
+has_reserve='buffer_action completion handle layout remote_mr request'
+# What calls accept at most. No array has such a size.
+limits='MAX_PEERS MAX_RANKS EXCHANGE_MAX_BYTES NODE_ALLGATHER_BYTES NODE_ALLTOALL_BYTES BUFFER_PDS
+  ALLOCATOR_MAX_ALIGN'
+
+# uses_reserve OLD: where the reserve of each begins, in bits.
+uses_reserve() {
+  for name in $has_reserve; do
+    begin=$(sed -n "/<class-decl name='sluice_$name' /,/<\/class-decl>/p" "$1.abi" |
+      sed -n "s/.*layout-offset-in-bits='\([0-9]*\)'.*/\1/p; s/.*<var-decl name='\([^']*\)'.*/\1/p" |
+      paste - - | awk '$2 ~ /^reserved/ { begin = $1 } END { print begin }')
+    printf '[suppress_type]\ntype_kind = struct\nname = sluice_%s\n' "$name"
+    printf 'has_data_member_inserted_between = {%s, end}\n' "${begin:?no reserve in $name}"
+  done
+}
+
+# lost OLD NEW: constants that are gone or have another value, but for limits that rose.
+lost() {
+  awk -v limits="$limits" '
+    BEGIN { split(limits, names); for (i in names) rises["SLUICE_" names[i]] = 1 }
+    NR == FNR { now[$1] = $2; next }
+    !($1 in now) || ($1 in rises ? now[$1] + 0 < $2 + 0 : now[$1] != $2)' "$2" "$1"
+}
+
 # kept OLD NEW HEADERS: NEW has all that OLD has.
 kept() {
-  grows "$3" >"$tmp/grows"
+  { grows "$3" && uses_reserve "$1"; } >"$tmp/grows" || return 1
   status=0
   abidiff --harmless --no-added-syms --suppr "$tmp/grows" "$1.abi" "$2.abi" || status=1
-  if ! sort "$1.constants" | comm -23 - "$2.constants" >"$tmp/gone" || [ -s "$tmp/gone" ]; then
+  if ! lost "$1.constants" "$2.constants" >"$tmp/gone" || [ -s "$tmp/gone" ]; then
     echo 'constants that are gone, or have another value:'
     cat "$tmp/gone"
     status=1
@@ -139,6 +166,28 @@ constant_other() {
     notices '^SLUICE_OP_READ [0-9]*$'
 }
 
+limit_lower() {
+  changed multichannel.h 's/^\(#define SLUICE_MAX_PEERS\) .*/\1 1000/' &&
+    notices '^SLUICE_MAX_PEERS [0-9]*$'
+}
+
+limit_higher() {
+  changed multichannel.h 's/^\(#define SLUICE_MAX_PEERS\) .*/\1 1000000/' && compare
+}
+
+# A struct of attributes in place of one of information, and the reserve of a request.
+fields_come() {
+  changed connect.h '/^struct sluice_listen_attr {/,/^}/s/^}/    uint64_t more;\n}/' &&
+    edit "$tmp/changed/sluice/request.h" \
+      's/uint64_t reserved2\[2\];/uint64_t more;\n    uint64_t reserved2[1];/' &&
+    compare
+}
+
+field_before_reserve() {
+  changed request.h 's/^    uint64_t user_data;/    uint32_t more, and_more;/' &&
+    notices 'data member'
+}
+
 additions() {
   changed channel.h 's/^SLUICE_EXPORT int sluice_channel_wake(.*/&\nSLUICE_EXPORT int sluice_more(int a);/' &&
     edit "$tmp/changed/sluice/channel.h" 's/^#define SLUICE_CHANNEL_PSN .*/&\n#define SLUICE_CHANNEL_MORE 64/' &&
@@ -153,5 +202,9 @@ check 'a function that is gone is noticed' function_gone
 check 'another type of a parameter is noticed' parameter_other
 check 'another version of a function is noticed' version_other
 check 'another value of a constant is noticed' constant_other
+check 'a lower limit is noticed' limit_lower
+check 'a limit may rise' limit_higher
+check 'fields may come to attributes, and in place of a reserve' fields_come
+check 'a field before a reserve is noticed' field_before_reserve
 check 'a function, a constant, and a field at the end may come' additions
 finish
