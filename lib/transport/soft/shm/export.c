@@ -250,7 +250,7 @@ void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)
 
 /*
  * Tells peers that a region has ended, and ends their exports. last: whether or not they can be
- * told. Returns a shortage of the system as a positive errno value, or 0. The caller holds the lock.
+ * told. Returns a shortage of the system as a positive errno value, or 0. The caller has the lock.
  */
 static int end_exports(struct soft_mr *mr, bool last)
 {

@@ -339,7 +339,7 @@ void slu_soft_shm_join_event(struct soft_tcp *tcp)
     SLU_KEEP_ERRNO;
     int heard = 1;
     bool sound = true;
-    /* While a message of this side waits for memory, the end of the peer is noticed all the same. */
+    /* While a message of this side waits for memory, the end of the peer is noticed, too. */
     while ((tcp->phase == PHASE_JOINING || tcp->phase == PHASE_IDLE) && sound && heard == 1) {
         heard = hear(tcp, MESSAGE_BYTES);
         if (heard == 1)
