@@ -239,15 +239,19 @@ struct slu_receive_wr {
  *
  * Receives of a pool come in any order. The upper bits of their flags are the peer of the queue
  * pair that took the receive, on an error as well; SLU_WC_NO_PEER: it is not known any more.
+ *
+ * SLU_WC_LENGTHS: a receive has failed because of a message of so many bytes, and immediate is the
+ * length of the receive.
  */
 #define SLU_WC_PEER_SHIFT 16
 #define SLU_WC_NO_PEER (UINT32_C(1) << 15)
+#define SLU_WC_LENGTHS (UINT32_C(1) << 14)
 struct slu_wc {
     uint64_t id;
     uint64_t bytes; /* of a receive */
     uint32_t status;
     uint32_t vendor;
-    uint32_t flags; /* SLUICE_IMMEDIATE, SLUICE_WRITTEN */
+    uint32_t flags; /* SLUICE_IMMEDIATE, SLUICE_WRITTEN; above */
     uint32_t immediate;
 };
 

@@ -160,6 +160,12 @@ static void say_status(const struct slu_peer *peer, const struct sluice_error *e
               error->status == SLUICE_STATUS_PEER_CLOSED) &&
              peer->loss != NULL)
         snprintf(text, size, "%s (%s)", peer->loss, error_class);
+    else if (error->status == SLUICE_STATUS_LOC_LEN_ERR && error->opcode == SLUICE_OP_RECEIVE &&
+             peer->long_message > 0)
+        snprintf(text, size,
+                 "%s (%s): the message has %llu bytes, and the receive posted for it %llu", name,
+                 error_class, (unsigned long long)peer->long_message,
+                 (unsigned long long)peer->short_receive);
     else if (error->opcode == SLUICE_OP_NONE || error->vendor == 0)
         snprintf(text, size, "%s (%s): %s", name, error_class, hint);
     else

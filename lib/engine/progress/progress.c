@@ -166,6 +166,10 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
     status = slu_peer_judge_loss(engine, peer, status);
+    if (peer->state == SLUICE_STATE_READY && (wc->flags & SLU_WC_LENGTHS) != 0) {
+        peer->long_message = wc->bytes;
+        peer->short_receive = wc->immediate;
+    }
     slu_entry_fail(entry, status, wc->vendor);
     assign_async_error(peer, entry);
     slu_peer_fail(engine, peer, status, entry->opcode, wc->vendor);

@@ -306,6 +306,15 @@ uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
     return SLUICE_STATUS_REM_INV_REQ_ERR;
 }
 
+void slu_soft_fail_receive(struct soft_qp *qp, uint32_t status, uint64_t length)
+{
+    uint64_t room = slu_least(slu_soft_receive(qp, qp->receives.done)->length, UINT32_MAX);
+    if (status == SLUICE_STATUS_LOC_LEN_ERR)
+        slu_soft_complete_receive(qp, status, length, SLU_WC_LENGTHS, (uint32_t)room);
+    else
+        slu_soft_complete_receive(qp, status, 0, 0, 0);
+}
+
 /*
  * Posts a probe of the engine. A peer of the same context answers when it is connected. A peer at
  * the other end of a stream answers a frame of a type of its own, even while requests wait for a

@@ -185,12 +185,17 @@ static inline void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status
         .bytes = bytes,
         .status = status,
         .flags = flags | peer,
-        .immediate = (flags & SLUICE_IMMEDIATE) != 0 ? immediate : 0,
+        .immediate = (flags & (SLUICE_IMMEDIATE | SLU_WC_LENGTHS)) != 0 ? immediate : 0,
     };
     slu_soft_cq_complete(qp, &wc);
     qp->receives.done++;
 }
 
+/*
+ * Completes the oldest receive with an error of its own. If the message, of this length, is longer,
+ * the completion has both lengths.
+ */
+void slu_soft_fail_receive(struct soft_qp *qp, uint32_t status, uint64_t length);
 /*
  * Checks whether the oldest receive, which must exist, can take a message of this length. Returns
  * 0, or the status for the sender; *status is then the receiver's. SLU_STATUS_DROPPED for both: the

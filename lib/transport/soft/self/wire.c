@@ -246,7 +246,9 @@ static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t
 {
     uint32_t flags = wqe->flags & SLUICE_IMMEDIATE;
     bool success = status == SLUICE_STATUS_SUCCESS;
-    if (wqe->opcode == SLUICE_OP_SEND)
+    if (wqe->opcode == SLUICE_OP_SEND && !success && own == SLUICE_STATUS_LOC_LEN_ERR)
+        slu_soft_fail_receive(to, own, wqe->length);
+    else if (wqe->opcode == SLUICE_OP_SEND)
         slu_soft_complete_receive(to, own, success ? wqe->length : 0, flags, wqe->immediate);
     else if (wqe->opcode == SLUICE_OP_WRITE && flags != 0 && success)
         slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, flags | SLUICE_WRITTEN,

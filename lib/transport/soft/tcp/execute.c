@@ -100,7 +100,7 @@ bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
     tcp->in.dropped = status == SLU_STATUS_DROPPED;
     if (tcp->in.dropped)
         return false;
-    slu_soft_complete_receive(qp, own, 0, 0, 0);
+    slu_soft_fail_receive(qp, own, length);
     slu_soft_tcp_refuse(tcp, seq, status);
     return false;
 }
