@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank of a lazy node that has no memory for a moment when another one connects to it: that rank
- * tries again, and is connected within its deadline.
+ * A rank of a lazy node that has no memory for a moment when another one connects to it, or whose
+ * last byte does not come: that rank tries again, and is connected within its deadline.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../support/group.h"
 #include "../support/pair.h"
@@ -15,6 +18,8 @@
 
 /* Requests for memory until the one that is refused; negative: none is. */
 static atomic_int until = -1;
+/* The next single byte that is sent is lost. */
+static atomic_bool loses;
 
 #if !SANITIZED
 void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
@@ -27,12 +32,21 @@ void *calloc(size_t count, size_t size)
     errno = ENOMEM;
     return NULL;
 }
+
+ssize_t send(int socket, const void *bytes, size_t count, int flags)
+{
+    if (count == 1 && atomic_exchange(&loses, false))
+        return 1;
+    return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
+}
 #endif
 
-/* The other rank has no memory for one thing that it needs for the connection. */
-static void connect_to_starved(struct rank *rank)
+/*
+ * Rank 0 connects to rank 1, one of which is at fault: it has no memory at one place, or loses its
+ * byte.
+ */
+static void connect_once(struct rank *rank, bool is_at_fault, int place)
 {
-    const int *place = rank->argument;
     struct sluice_exchange *exchange = rank_exchange_open(rank);
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = made(sluice_pd_alloc(context));
@@ -40,20 +54,26 @@ static void connect_to_starved(struct rank *rank)
     uint32_t other = 1;
 
     sluice_exchange_close(exchange);
-    if (rank->index == other)
-        atomic_store(&until, *place);
+    atomic_store(&until, is_at_fault ? place : -1);
+    atomic_store(&loses, is_at_fault && place < 0);
     rank_barrier(rank);
     if (rank->index != other) {
         int result = sluice_node_reach(node, &other, 1, LONG);
-        require(result == 0, "request %d for memory: %s", *place, sluice_last_error());
+        require(result == 0, "place %d: %s", place, sluice_last_error());
     }
     rank_barrier(rank);
+    require(!atomic_load(&loses), "it has sent no byte%s", "");
     atomic_store(&until, -1);
     node_works(node, pd);
     require_ok(sluice_node_shutdown(node, LONG));
     sluice_node_close(node);
     sluice_pd_free(pd);
     sluice_context_close(context);
+}
+
+static void connect_to_starved(struct rank *rank)
+{
+    connect_once(rank, rank->index == 1, *(const int *)rank->argument);
 }
 
 static bool is_sanitized(void)
@@ -64,6 +84,22 @@ static bool is_sanitized(void)
 TEST(a_rank_without_memory_is_tried_again, .times = PLACES, .unless = is_sanitized)
 {
     group_run(2, connect_to_starved, &_i, 40);
+}
+
+static void lose_byte(struct rank *rank)
+{
+    connect_once(rank, rank->index == *(const uint32_t *)rank->argument, -1);
+}
+
+/* It takes the ten seconds that a rank waits for the byte. */
+static bool is_short(void)
+{
+    return short_run() || SANITIZED != 0;
+}
+
+TEST(a_rank_whose_byte_is_lost_is_tried_again, .times = 2, .unless = is_short)
+{
+    group_run(2, lose_byte, &_i, 60);
 }
 
 int main(void)
