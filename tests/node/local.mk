@@ -6,6 +6,7 @@ test_programs += \
 	tests/test_barriers_blame \
 	tests/test_barriers_broken \
 	tests/test_barriers_mixed \
+	tests/test_deferred \
 	tests/test_gather \
 	tests/test_node \
 	tests/test_node_alone \
@@ -29,6 +30,9 @@ tests_test_barriers_SOURCES = %D%/test_barriers.c
 tests_test_barriers_blame_SOURCES = %D%/test_barriers_blame.c
 tests_test_barriers_broken_SOURCES = %D%/test_barriers_broken.c
 tests_test_barriers_mixed_SOURCES = %D%/test_barriers_mixed.c
+tests_test_deferred_SOURCES = %D%/test_deferred.c
+tests_test_deferred_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+tests_test_deferred_LDADD = $(LAUNCH_LIBS)
 tests_test_gather_SOURCES = \
 	%D%/test_gather.c \
 	$(node_values)
