@@ -118,7 +118,7 @@ struct sluice_channel_attr {
                                   each peer has receive_depth of its own. With a pool receive_depth
                                   is the share of a peer on soft, and a device ignores it: see
                                   sluice_multichannel_receive_any_unpolled(). With arrival_tags the
-                                  library posts all of them. Not with several queue_pairs */
+                                  library posts all of them */
     uint32_t receive_pool_low; /* sluice_multichannel_receive_any_room() is 0 while more of them are
                                   posted; less than receive_pool, default 0: half of it */
 };

@@ -286,11 +286,6 @@ static int check_pool(const struct slu_tcontext *device, const struct sluice_cha
                           attr->receive_pool_low, pool);
     if (pool == 0)
         return 0;
-    if (attr->queue_pairs > 1)
-        return slu_misuse(EINVAL,
-                          "sluice_channel_attr.receive_pool is %u, but queue_pairs is %u: peers "
-                          "that share receives have one queue pair each",
-                          pool, attr->queue_pairs);
     if (device->max_pool_depth == 0)
         return slu_fail(EOPNOTSUPP,
                         "sluice_channel_attr.receive_pool is %u, but device %s has no receives "

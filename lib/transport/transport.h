@@ -186,8 +186,8 @@ static inline bool slu_id_is_own(uint64_t id)
 }
 
 /*
- * Ids of receives of a pool have these lowest bits, and no other ids of the engine have. Those of
- * stripes may have them: they have no pool.
+ * Ids of receives of a pool have these lowest bits, and no other ids of the engine or of stripes
+ * have.
  */
 #define SLU_ID_POOL_MASK UINT64_C(0x3ffff)
 #define SLU_ID_POOL UINT64_C(0x14)

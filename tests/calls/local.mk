@@ -61,6 +61,7 @@ tests_test_pool_SOURCES = \
 	%D%/pool/fixture.c \
 	%D%/pool/fixture.h \
 	%D%/pool/peers.c \
+	%D%/pool/stripes.c \
 	%D%/test_pool.c
 tests_test_reset_SOURCES = %D%/test_reset.c
 tests_test_scale_SOURCES = %D%/test_scale.c

@@ -217,8 +217,6 @@ TEST_WITH(shared, wrong_attributes_are_refused, (1, 2))
                  EINVAL, "receive_pool_low is 4, must be less");
     require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool_low = 1)), EINVAL,
                  "receive_pool_low is 1, must be less");
-    require_null(sluice_multichannel_prepare(pd, 1, ATTR(.receive_pool = 4, .queue_pairs = 2)),
-                 EINVAL, "queue_pairs");
 }
 
 /* The room is 0 until the limit is reached, and then all that is missing. */
@@ -385,7 +383,7 @@ static void *close_late(void *channel)
 }
 
 /* No receive of its own tells the hub that its last peer has closed: its waits end all the same. */
-TEST_WITH(shared, a_wait_ends_with_the_last_peer, (1, POOL))
+static void wait_for_the_last_peer(struct shared *shared)
 {
     struct sluice_completion completion;
     pthread_t closer;
@@ -399,6 +397,16 @@ TEST_WITH(shared, a_wait_ends_with_the_last_peer, (1, POOL))
     require(pthread_join(closer, NULL) == 0, "no end");
     shared->star.spokes[0] = NULL;
     require_equal(sluice_multichannel_peer_state(shared->star.hub, 0), SLUICE_STATE_FAILED);
+}
+
+TEST_WITH(shared, a_wait_ends_with_the_last_peer, (1, POOL))
+{
+    wait_for_the_last_peer(shared);
+}
+
+TEST_WITH(striped, a_wait_ends_with_the_last_striped_peer, (1, POOL))
+{
+    wait_for_the_last_peer(&striped->shared);
 }
 
 /* Receives of plain memory, whose region is that of a cache while they are posted. */

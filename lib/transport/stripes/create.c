@@ -93,12 +93,11 @@ static int create_inner(struct stripes_qp *qp, const struct slu_qp_attr *attr)
 
     further.send_depth = further.receive_depth = 1;
     further.max_inline = 0;
+    further.pool = NULL;
     for (uint32_t i = 1; i < qp->count && error == 0; i++) {
         further.first = qp->qps[0];
         error = qp->inner->qp_create(qp->base.pd, qp->base.cq, &further, &qp->qps[i]);
     }
-    for (uint32_t i = 0; i < qp->count && error == 0; i++)
-        qp->qps[i]->peer = qp->key & (PLACES_MOST - 1);
     if (error < 0)
         destroy_inner(qp);
     return error;
@@ -142,6 +141,7 @@ int slu_stripes_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct sl
     made->inner = made->owner->inner;
     made->count = attr->queue_pairs;
     made->least = attr->stripe_least;
+    made->pooled = attr->pool != NULL;
     error = make_rings(made, attr);
     if (error == 0)
         error = take_place(made);

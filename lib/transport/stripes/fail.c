@@ -71,14 +71,38 @@ void slu_stripes_alert(struct stripes_qp *qp, uint32_t position, uint32_t status
     raise_alert(qp);
 }
 
+struct stripes_qp *slu_stripes_of_peer(const struct stripes *stripes, uint32_t peer)
+{
+    for (uint32_t at = 0; at < stripes->size; at++)
+        if (stripes->places[at].qp != NULL && stripes->places[at].qp->base.peer == peer)
+            return stripes->places[at].qp;
+    return NULL;
+}
+
+/*
+ * Finds the queue pairs with a pool that have failed, after an alert that names none: no request
+ * may say so.
+ */
+static void notice_losses(const struct stripes *stripes)
+{
+    for (uint32_t at = 0; at < stripes->size; at++) {
+        struct stripes_qp *qp = stripes->places[at].qp;
+
+        for (uint32_t i = 0; qp != NULL && qp->pooled && qp->connected && i < qp->count; i++)
+            if (!qp->failed && qp->inner->qp_state(qp->qps[i]) == SLU_QP_ERROR)
+                slu_stripes_fail(qp, i);
+    }
+}
+
 bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert)
 {
     struct stripes *stripes = cq->stripes;
 
     if (stripes->inner->cq_alert == NULL) {
-        atomic_store(&cq->alerted, false);
+        if (atomic_exchange(&cq->alerted, false))
+            notice_losses(stripes);
     } else if (stripes->inner->cq_alert(cq, alert)) {
-        alert->qp = &stripes->places[alert->qp->peer].qp->base;
+        alert->qp = &slu_stripes_of_peer(stripes, alert->qp->peer)->base;
         return true;
     }
     for (uint32_t i = 0; stripes->alerts > 0; i++) {
@@ -127,6 +151,15 @@ void slu_stripes_qp_error(struct slu_qp *base)
     for (uint32_t i = 0; i < qp->count; i++)
         qp->inner->qp_error(qp->qps[i]);
     slu_stripes_flush(qp);
+}
+
+void slu_stripes_end(struct stripes_qp *qp)
+{
+    slu_stripes_qp_error(&qp->base);
+    if (!qp->pooled || qp->alert.qp != NULL)
+        return;
+    slu_stripes_alert(qp, qp->ring.posted, SLUICE_STATUS_RETRY_EXC_ERR, 0, "");
+    qp->alert.inferred = true;
 }
 
 void slu_stripes_fail(struct stripes_qp *qp, uint32_t index)

@@ -9,7 +9,8 @@
 /*
  * Kinds of requests given to the transport. Fields of an id, from the highest bit down: 32 bits for
  * the combined queue pair (see struct stripes_place); 3 bits for the kind; 3 bits for the index of
- * the transport's queue pair; 26 bits of a running number.
+ * the transport's queue pair; 25 bits of a running number; and a 1, which ids of a pool do not
+ * have.
  */
 enum stripes_kind {
     STRIPES_WORK,    /* a request of the send queue, or a stripe of one */
@@ -18,13 +19,16 @@ enum stripes_kind {
     STRIPES_PROBE,
     STRIPES_KINDS
 };
-#define STRIPES_NUMBER_BITS 26
+#define STRIPES_NUMBER_BITS 25
+#define STRIPES_MARK UINT32_C(1)
 #define STRIPES_INDEX_BITS 3
 #define STRIPES_KIND_BITS 3
-_Static_assert(STRIPES_KINDS <= SLU_ID_OWN >> (STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS),
+_Static_assert(STRIPES_KINDS <= SLU_ID_OWN >> (1 + STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS),
                "the last kind is that of the transport's own");
 #define STRIPES_NUMBER_MASK ((UINT32_C(1) << STRIPES_NUMBER_BITS) - 1)
-_Static_assert(STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS + STRIPES_KIND_BITS == 32, "half an id");
+_Static_assert(1 + STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS + STRIPES_KIND_BITS == 32,
+               "half an id");
+_Static_assert((SLU_ID_POOL & STRIPES_MARK) == 0, "no id of stripes is one of a pool");
 _Static_assert(SLU_QUEUE_PAIRS <= 1 << STRIPES_INDEX_BITS, "an id names the queue pair");
 
 /* A request of the send queue, with copies of its lists and operands, but not of its memory. */
@@ -80,6 +84,7 @@ struct stripes_qp {
     bool failed;   /* no more requests are started */
     bool stopped;  /* all of its queue pairs are in the error state */
     bool striping; /* a striped request is in flight, alone */
+    bool pooled;   /* its receives come from a pool, so none of its own is flushed */
     bool listed[STRIPES_LISTS];
     struct stripes_qp *next[STRIPES_LISTS];
     uint32_t culprit; /* index of the queue pair that failed first */
@@ -138,7 +143,7 @@ static inline uint64_t stripes_id(const struct stripes_qp *qp, enum stripes_kind
     uint32_t low = (uint32_t)kind << (STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS) |
                    index << STRIPES_NUMBER_BITS | (number & STRIPES_NUMBER_MASK);
 
-    return (uint64_t)qp->key << 32 | low;
+    return (uint64_t)qp->key << 32 | low << 1 | STRIPES_MARK;
 }
 
 /* create.c */
@@ -192,6 +197,13 @@ uint32_t slu_stripes_flush_held(struct stripes *stripes, struct slu_wc *wcs, uin
  */
 void slu_stripes_alert(struct stripes_qp *qp, uint32_t position, uint32_t status, uint32_t vendor,
                        const char *reason);
+/*
+ * Enters the error state after a failure. The engine gets an alert if no receive of its own may
+ * have told it.
+ */
+void slu_stripes_end(struct stripes_qp *qp);
+/* Returns the combined queue pair of that peer of the engine, or NULL. */
+struct stripes_qp *slu_stripes_of_peer(const struct stripes *stripes, uint32_t peer);
 /* Takes the queue pair out of all lists and drops its alert. */
 void slu_stripes_forget(struct stripes_qp *qp);
 

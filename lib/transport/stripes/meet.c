@@ -89,6 +89,9 @@ int slu_stripes_qp_connect(struct slu_qp *base, const struct slu_endpoint *remot
     struct stripes_qp *qp = stripes_qp_of(base);
     int error = 0;
 
+    /* A completion of a pool names the peer of its queue pair. */
+    for (uint32_t i = 0; i < qp->count; i++)
+        qp->qps[i]->peer = base->peer;
     leave_out(qp, (uint32_t)slu_least(qp->count, 1 + remote->further_count));
     for (uint32_t i = qp->count; i > 0 && error == 0; i--)
         error = connect_one(qp, i - 1, remote);

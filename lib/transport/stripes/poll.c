@@ -148,15 +148,31 @@ static end_one *const ends[STRIPES_KINDS] = {
     [STRIPES_PROBE] = end_probe,
 };
 
+/* Passes on the completion of a receive of the pool, which names the peer of the engine. */
+static bool end_shared(const struct stripes *stripes, const struct slu_wc *wc, struct slu_wc *to)
+{
+    bool failed = wc->status != SLUICE_STATUS_SUCCESS && wc->status != SLU_STATUS_DROPPED;
+    struct stripes_qp *qp = NULL;
+
+    *to = *wc;
+    if (SLU_UNLIKELY(failed) && (wc->flags & SLU_WC_NO_PEER) == 0)
+        qp = slu_stripes_of_peer(stripes, wc->flags >> SLU_WC_PEER_SHIFT);
+    if (SLU_UNLIKELY(qp != NULL))
+        slu_stripes_fail(qp, 0);
+    return true;
+}
+
 static bool translate(const struct stripes *stripes, const struct slu_wc *wc, struct slu_wc *to)
 {
     uint32_t key = (uint32_t)(wc->id >> 32);
-    uint32_t low = (uint32_t)wc->id;
+    uint32_t low = (uint32_t)wc->id >> 1;
     uint32_t kind = low >> (STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS);
     uint32_t index = low >> STRIPES_NUMBER_BITS & ((UINT32_C(1) << STRIPES_INDEX_BITS) - 1);
     uint32_t at = key & 0xffff;
     struct stripes_qp *qp = at < stripes->size ? stripes->places[at].qp : NULL;
 
+    if (slu_id_is_pool(wc->id))
+        return end_shared(stripes, wc, to);
     if (SLU_UNLIKELY(qp == NULL || qp->key != key || kind >= STRIPES_KINDS))
         return pass_on(to);
     return ends[kind](qp, index, low & STRIPES_NUMBER_MASK, wc, to);
@@ -201,6 +217,6 @@ int slu_stripes_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count)
                        stripes->lists[STRIPES_FLUSHING] == NULL))
             return (int)given;
         while (got == 0 && stripes->lists[STRIPES_FAILING] != NULL)
-            slu_stripes_qp_error(&stripes->lists[STRIPES_FAILING]->base);
+            slu_stripes_end(stripes->lists[STRIPES_FAILING]);
     }
 }

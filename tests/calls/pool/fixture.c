@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
+#include <stdlib.h>
+
 const size_t lengths[LENGTHS] = {0, 8, 256, 257, 4096, 4097, 65536, PLACE};
 
 void shared_star_open(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr)
@@ -15,17 +17,39 @@ void shared_star_open(struct star *star, uint32_t peers, const struct sluice_cha
     hub = made(sluice_multichannel_prepare(star->sides.pds[0], peers, attr));
     require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
     for (uint32_t i = 0; i < peers; i++)
-        prepared[i] = prepare_channel(star->sides.pds[1], NULL, &theirs[i]);
+        prepared[i] = prepare_channel(
+            star->sides.pds[1],
+            ATTR(.queue_pairs = attr->queue_pairs, .stripe_least = attr->stripe_least), &theirs[i]);
     star->hub = made(sluice_prepared_multichannel_handshake(hub, theirs, peers));
     for (uint32_t i = 0; i < peers; i++)
         star->spokes[i] = made(sluice_prepared_channel_handshake(prepared[i], &ours[i]));
 }
 
-void shared_open(struct shared *shared, uint32_t peers, uint32_t pool)
+static void open_with(struct shared *shared, uint32_t peers, uint32_t pool, uint32_t queue_pairs)
 {
-    shared_star_open(&shared->star, peers, ATTR(.receive_pool = pool, .receive_depth = SHARE));
+    shared_star_open(&shared->star, peers,
+                     ATTR(.receive_pool = pool, .receive_depth = SHARE, .queue_pairs = queue_pairs,
+                          .stripe_least = STRIPE_LEAST));
     shared->here = side_memory(&shared->star.sides, 0, POOL * PLACE);
     shared->there = side_memory(&shared->star.sides, 1, PLACE);
+}
+
+/* All tests of the pool run with stripes as well, by hand. */
+void shared_open(struct shared *shared, uint32_t peers, uint32_t pool)
+{
+    const char *stripes = getenv("SLUICE_TEST_POOL_STRIPES");
+
+    open_with(shared, peers, pool, stripes != NULL ? (uint32_t)atoi(stripes) : 1);
+}
+
+void striped_open(struct striped *striped, uint32_t peers, uint32_t pool)
+{
+    open_with(&striped->shared, peers, pool, STRIPES);
+}
+
+void striped_close(struct striped *striped)
+{
+    shared_close(&striped->shared);
 }
 
 void shared_close(struct shared *shared)

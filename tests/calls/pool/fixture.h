@@ -9,6 +9,8 @@
 #define POOL 8
 #define SHARE 4
 #define PLACE ((size_t)1 << 20)
+#define STRIPES 3
+#define STRIPE_LEAST 4096
 
 /* The hub has place i of its memory for the receive with user data i. */
 struct shared {
@@ -16,10 +18,17 @@ struct shared {
     struct memory here, there;
 };
 
-/* Opens a star whose hub alone has these attributes. */
+/* The same, where each peer has several queue pairs. */
+struct striped {
+    struct shared shared;
+};
+
+/* Opens a star whose hub alone has these attributes, but for those of stripes. */
 void shared_star_open(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr);
 void shared_open(struct shared *shared, uint32_t peers, uint32_t pool);
 void shared_close(struct shared *shared);
+void striped_open(struct striped *striped, uint32_t peers, uint32_t pool);
+void striped_close(struct striped *striped);
 /* Posts a receive of this length to the pool. */
 struct sluice_handle post_receive(struct shared *shared, uint32_t place, size_t length);
 /* Posts a message of a peer, with its number as immediate. */

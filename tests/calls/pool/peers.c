@@ -3,7 +3,7 @@
 #include "fixture.h"
 
 /* A peer that fails takes no receive with it. */
-TEST_WITH(shared, peer_that_fails, (3, POOL))
+static void fail_a_peer(struct shared *shared)
 {
     struct sluice_handle send;
 
@@ -30,8 +30,18 @@ TEST_WITH(shared, peer_that_fails, (3, POOL))
     await(shared->star.spokes[1], send, SLUICE_CLASS_NONE);
 }
 
+TEST_WITH(shared, peer_that_fails, (3, POOL))
+{
+    fail_a_peer(shared);
+}
+
+TEST_WITH(striped, striped_peer_that_fails, (3, POOL))
+{
+    fail_a_peer(&striped->shared);
+}
+
 /* A message that is too long fails its receive, which names the peer, and that peer alone. */
-TEST_WITH(shared, message_that_is_too_long, (2, POOL))
+static void send_too_much(struct shared *shared)
 {
     struct sluice_completion completion;
 
@@ -53,6 +63,16 @@ TEST_WITH(shared, message_that_is_too_long, (2, POOL))
     completion = next_result(shared);
     check_message(shared, &completion, 8);
     await(shared->star.spokes[0], send, SLUICE_CLASS_NONE);
+}
+
+TEST_WITH(shared, message_that_is_too_long, (2, POOL))
+{
+    send_too_much(shared);
+}
+
+TEST_WITH(striped, striped_message_that_is_too_long, (2, POOL))
+{
+    send_too_much(&striped->shared);
 }
 
 /* Nothing waits for ever where no peer is connected. */
@@ -78,7 +98,7 @@ TEST_WITH(shared, no_peer_is_left, (2, POOL))
 }
 
 /* Results of a removed peer say so; a peer that is added shares the pool. */
-TEST_WITH(shared, peers_that_come_and_go, (2, POOL))
+static void come_and_go(struct shared *shared)
 {
     struct sluice_multichannel *hub = shared->star.hub;
     struct sluice_prepared_channel *prepared;
@@ -112,4 +132,14 @@ TEST_WITH(shared, peers_that_come_and_go, (2, POOL))
         require_equal(completion.peer, peer);
         await(shared->star.spokes[peer], send, SLUICE_CLASS_NONE);
     }
+}
+
+TEST_WITH(shared, peers_that_come_and_go, (2, POOL))
+{
+    come_and_go(shared);
+}
+
+TEST_WITH(striped, striped_peers_that_come_and_go, (2, POOL))
+{
+    come_and_go(&striped->shared);
 }

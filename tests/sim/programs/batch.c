@@ -400,7 +400,7 @@ static struct sluice_multichannel *connect_all(uint32_t tags, uint32_t pool)
                                        .receive_pool = pool,
                                        .receive_pool_low = pool == 0 ? 0 : pool - 1,
                                        .arrival_tags = tags,
-                                       .queue_pairs = pool != 0 ? 1 : 1 + (uint32_t)below(3),
+                                       .queue_pairs = 1 + (uint32_t)below(3),
                                        .stripe_least = 1 + (uint32_t)below(20000),
                                        .staging = tags == 0 ? 16384 : 0,
                                        .mr_cache = tags == 0 ? batch.cache : NULL};

@@ -150,6 +150,7 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
 {
     const struct soft_qp *qp = (const struct soft_qp *)base;
     const struct soft_context *context = slu_soft_context(qp);
+    const struct soft_qp *first = (const struct soft_qp *)qp->attr.first;
     endpoint->qpn = qp->qpn;
     endpoint->psn = 0;
     endpoint->mtu = 4096;
@@ -159,7 +160,8 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->soft.who = context->who;
     endpoint->soft.everywhere = context->listen.family == 0;
     endpoint->soft.early = SLU_EARLY_MOST;
-    endpoint->soft.knows = SLU_KNOWS_FAREWELL | (qp->pool != NULL ? SLU_KNOWS_WANT : 0) |
+    endpoint->soft.knows = SLU_KNOWS_FAREWELL |
+                           ((first != NULL ? first : qp)->pool != NULL ? SLU_KNOWS_WANT : 0) |
                            (context->shares ? SLU_KNOWS_SHARING : 0);
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;

@@ -31,7 +31,7 @@
 /* Acknowledging takes a lock, so events are acknowledged in batches. */
 #define ACK_BATCH 64
 
-/* Returns whether a completion is of a receive of the pool. Ids of stripes may look like these. */
+/* Returns whether a completion is of a receive of the pool. */
 static inline bool is_of_pool(const struct slu_verbs_cq *cq, const struct ibv_wc *wc)
 {
     return slu_id_is_pool(wc->wr_id) && cq->pool;
