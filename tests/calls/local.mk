@@ -58,6 +58,7 @@ tests_test_peers_SOURCES = %D%/test_peers.c
 # One source or header a line, sorted.
 tests_test_pool_SOURCES = \
 	%D%/pool/arrivals.c \
+	%D%/pool/early.c \
 	%D%/pool/fixture.c \
 	%D%/pool/fixture.h \
 	%D%/pool/peers.c \

@@ -7,7 +7,7 @@
 
 /*
  * Room for all long messages. Only pages that are touched use memory, until the end of the
- * connection.
+ * connection or, with a pool, until the last early message is taken.
  */
 #define LONG_BYTES ((size_t)SLU_EARLY_MOST * SLU_EARLY_BYTES)
 
@@ -70,6 +70,8 @@ void slu_soft_tcp_drop_early(struct soft_tcp *tcp)
     free(tcp->early);
     if (tcp->early_long != NULL)
         munmap(tcp->early_long, LONG_BYTES);
+    tcp->early = NULL;
+    tcp->early_long = NULL;
 }
 
 uint8_t *slu_soft_tcp_early_bytes(const struct soft_tcp *tcp, uint32_t index)

@@ -472,5 +472,8 @@ bool slu_soft_tcp_take_early(struct soft_tcp *tcp)
     while (count-- > 0 && slu_soft_has_receive(tcp->qp) && take_oldest(tcp))
         ;
     tcp->in = before;
+    /* With a pool, messages are early only while it is empty: idle peers keep no room for them. */
+    if (tcp->early_count == 0 && tcp->qp->pool != NULL)
+        slu_soft_tcp_drop_early(tcp);
     return tcp->phase == PHASE_OPEN;
 }
