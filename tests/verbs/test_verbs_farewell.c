@@ -179,6 +179,44 @@ TEST(sends_that_were_taken_before_a_close)
     close_pair(&pair);
 }
 
+/* The same, if the other side counts arrivals. */
+TEST(arrivals_that_were_counted_before_a_close)
+{
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_handle sends[3];
+    struct pair pair;
+    fake_verbs_lock();
+    fake_verbs.eager = fake_verbs.late_acks = true;
+    fake_verbs_unlock();
+    sides_open(&pair.sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair.sides.pds[i], i == 0 ? NULL : ATTR(.arrival_tags = 2),
+                                      &endpoints[i]);
+    }
+    farewell = decoded().verbs.farewell;
+    for (int i = 0; i < 2; i++) {
+        pair.channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]));
+    }
+    fake_verbs_hold(qpn_of(0));
+    for (uint32_t i = 0; i < 3; i++) {
+        /* The first one is of no tag: it is counted as well, as a stray. */
+        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
+        send.flags = SLUICE_IMMEDIATE;
+        send.immediate = 2 - i;
+        sends[i] = post(pair.channels[0], &send);
+    }
+    for (uint32_t tag = 0; tag < 2; tag++) {
+        require_ok(sluice_channel_wait_arrivals(pair.channels[1], tag, 1, DEADLINE));
+    }
+    close_timed(&pair.channels[1]);
+    check_told(true);
+    fake_verbs_release(0);
+    for (int i = 0; i < 3; i++) {
+        await(pair.channels[0], sends[i], SLUICE_CLASS_NONE);
+    }
+    close_pair(&pair);
+}
+
 /* Returns the processor time of this thread, which others of a busy machine do not lengthen. */
 static int64_t thread_time(void)
 {

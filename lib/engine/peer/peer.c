@@ -29,6 +29,12 @@ void slu_probe_init(struct slu_peer *peer)
     peer->probe = (struct slu_probe){.due = SLUICE_FOREVER, .successes = slu_peer_successes(peer)};
 }
 
+/* Returns how many messages of a peer have used a receive. */
+static uint64_t count_taken(const struct slu_counts *counts)
+{
+    return counts->requests[SLUICE_OP_RECEIVE] + counts->arrivals + counts->strays;
+}
+
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 {
     const struct slu_counts counts = peer->counts;
@@ -43,7 +49,7 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
         peer->stall[queue].index = SLU_NONE;
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_init(peer);
-    peer->taken_before = counts.requests[SLUICE_OP_RECEIVE];
+    peer->taken_before = count_taken(&counts);
     peer->state = SLUICE_STATE_PREPARED;
 }
 
@@ -75,7 +81,7 @@ static void say_farewell(const struct slu_engine *engine, const struct slu_peer 
 {
     if (engine->transport->qp_farewell == NULL || peer->qp == NULL)
         return;
-    peer->qp->taken = peer->counts.requests[SLUICE_OP_RECEIVE] - peer->taken_before;
+    peer->qp->taken = count_taken(&peer->counts) - peer->taken_before;
     engine->transport->qp_farewell(peer->qp, why);
 }
 
