@@ -76,14 +76,15 @@ static bool is_last(const struct slu_flow *flow)
     return flow->bytes - flow->done <= SLU_CHUNK_MOST;
 }
 
-static void go_on(struct slu_flow *flow)
+static void go_on(struct slu_group *group, struct slu_flow *flow)
 {
+    group->chunks++;
     flow->ended = is_last(flow);
     flow->done += slu_flow_next(flow);
 }
 
 /* Writes the number of a chunk that was written. The send queue must have room. */
-static void write_number(const struct slu_group *group, struct slu_flow *flow)
+static void write_number(struct slu_group *group, struct slu_flow *flow)
 {
     struct sluice_node *node = group->node;
     struct slu_rank *peer = &node->peers[flow->rank];
@@ -94,7 +95,7 @@ static void write_number(const struct slu_group *group, struct slu_flow *flow)
     peer->piece_ids[number % 2] = slu_node_word_write(node, flow->rank, slu_number_at(node, number),
                                                       slu_node_word(node, number));
     flow->written = false;
-    go_on(flow);
+    go_on(group, flow);
 }
 
 /*
@@ -146,7 +147,7 @@ static void write_chunk(const struct slu_group *group, const struct slu_flow *fl
     slu_post_detached(slu_node_engine(group->node), &request);
 }
 
-void slu_flow_give(const struct slu_group *group, struct slu_flow *flow, uint64_t call)
+void slu_flow_give(struct slu_group *group, struct slu_flow *flow, uint64_t call)
 {
     call = htobe64(call);
     memcpy(chunk_of(group, flow), &call, sizeof call);
@@ -156,14 +157,14 @@ void slu_flow_give(const struct slu_group *group, struct slu_flow *flow, uint64_
         write_number(group, flow);
 }
 
-void slu_flow_take(const struct slu_group *group, struct slu_flow *flow)
+void slu_flow_take(struct slu_group *group, struct slu_flow *flow)
 {
     struct sluice_node *node = group->node;
     struct slu_rank *peer = &node->peers[flow->rank];
 
     peer->taken++;
     slu_node_word_write(node, flow->rank, SLU_TAKEN_AT, slu_node_word(node, peer->taken));
-    go_on(flow);
+    go_on(group, flow);
 }
 
 struct running {

@@ -61,11 +61,11 @@ int slu_flow_poll(struct slu_group *group, struct slu_flow *flow);
 /* Returns where the bytes of the next chunk are, behind its head. */
 uint8_t *slu_flow_chunk(const struct slu_group *group, const struct slu_flow *flow);
 /* Gives the next chunk. */
-void slu_flow_give(const struct slu_group *group, struct slu_flow *flow, uint64_t call);
+void slu_flow_give(struct slu_group *group, struct slu_flow *flow, uint64_t call);
 /* Reads the description of the call from the next chunk. */
 uint64_t slu_flow_call(const struct slu_group *group, const struct slu_flow *flow);
 /* Goes on behind the next chunk, which was copied. */
-void slu_flow_take(const struct slu_group *group, struct slu_flow *flow);
+void slu_flow_take(struct slu_group *group, struct slu_flow *flow);
 /*
  * Waits until step() returns 1 or an error. step() moves what it can, and returns 0 if some flows
  * have not ended.

@@ -170,6 +170,7 @@ struct slu_group {
     bool gathering;   /* the call is a gather */
     uint32_t call;    /* number of the call, of all ranks; 0: it is one of some */
     const char *name; /* the name of the gather, static */
+    uint32_t chunks;  /* of its flows, given and taken so far */
     uint16_t tag;     /* tells this barrier from others */
     int64_t until;
     uint32_t quitter, culprit;    /* of a failure: who gave up first, and for whom */
@@ -458,7 +459,7 @@ struct slu_waiting {
     int (*poll)(struct slu_waiting *waiting);
     int (*check)(struct slu_waiting *waiting); /* seldom: whether something has ended the wait */
     int (*late)(struct slu_waiting *waiting);
-    int64_t waited; /* how long the wait has lasted, in ns */
+    int64_t waited; /* how long the wait has lasted since the last chunk of a flow, in ns */
 };
 /* A rank that was waited for this long is connected, unless it has connected itself. */
 #define SLU_CONNECT_TIME SLUICE_MS(20)

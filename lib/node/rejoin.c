@@ -59,8 +59,11 @@ static int reset_lazy(struct sluice_node *node, uint32_t rank,
                       struct sluice_node_endpoint *endpoint)
 {
     struct sluice_node_endpoint made = {{0}};
-    int error;
+    /* The neighbours, which are notified, follow from the cards of all ranks. */
+    int error = slu_node_make_tree(node);
 
+    if (error < 0)
+        return error;
     slu_cards_drop(node, rank);
     forget(node, rank);
     break_barriers(node, rank);

@@ -153,6 +153,7 @@ int slu_notify_wait_for(struct slu_waiting *waiting)
     struct slu_engine *engine = slu_node_engine(group->node);
     struct slu_spin spin = {.patience = YIELD_FACTOR};
     int64_t nap = FIRST_NAP, began = 0;
+    uint32_t chunks = group->chunks;
     int64_t now;
     int result;
 
@@ -168,7 +169,11 @@ int slu_notify_wait_for(struct slu_waiting *waiting)
         if (result != 0)
             return result > 0 ? 0 : result;
         now = slu_now();
-        began = began == 0 ? now : began;
+        if (began == 0 || chunks != group->chunks) {
+            began = now;
+            chunks = group->chunks;
+            nap = FIRST_NAP;
+        }
         waiting->waited = now - began;
         if (slu_is_late_at(now, group->until)) {
             result = waiting->late(waiting);
