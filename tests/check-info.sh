@@ -302,6 +302,7 @@ check_fake 'advice: a cable of InfiniBand' with_fake 'tidy infiniband down=0:1' 
 check_fake 'advice: link-local addresses' with_fake "$two link_local=1:1" \
   advises link-local 'mlx5_1:1 has only link-local' $info
 check_fake 'advice: RoCE v1 alone' with_fake "$two v1=1:1" advises roce-v1 'mlx5_1:1' $info
+check_fake 'advice: another namespace' with_fake "$two foreign=1:1" advises namespace 'mlx5_1:1 has only GIDs of other network namespaces' $info
 check_fake 'advice: no address' with_fake "$two no_gid=1:1" advises address 'mlx5_1:1 has no address' $info
 check_fake 'advice: a device that may not be opened' with_fake "$two denied=1" \
   advises unusable 'mlx5_1 cannot be used.*Permission denied' $info

@@ -46,6 +46,7 @@ unthreaded_tests = \
 	%D%/test_verbs_choice \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_forked \
+	%D%/test_verbs_gids \
 	%D%/test_verbs_hints \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_limits \
@@ -404,6 +405,7 @@ EXTRA_DIST += \
 	%D%/lint/words \
 	%D%/packages/check \
 	%D%/softroce/README.md \
+	%D%/softroce/check-gids.sh \
 	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-ptrace.sh \
 	%D%/softroce/check-python.sh \

@@ -11,6 +11,8 @@
  *        of each of 7 (3 each)
  *   120  verbs: where the peer writes hints of its receives: address (8), rkey (4),
  *        and the word that it writes there when it closes the connection (8)
+ *   140  verbs: number of GIDs of which both sides choose (1), prefix length of the first
+ *        (1), and the further ones (16) with prefix lengths (1), of which 4 have room
  *   208  soft: further queue pairs as at 72, without packet sequence numbers
  *   230  soft: number of small messages that are spilled until a receive is posted (1), and
  *        the later additions to the protocol that it understands (1)
@@ -127,6 +129,17 @@ static void walk_further(struct cursor *cursor, struct slu_endpoint *endpoint)
     }
 }
 
+/* Reads as many as there is room for; check_gids() refuses more, unless of a later version. */
+static void walk_gids(struct cursor *cursor, struct slu_endpoint *endpoint)
+{
+    WALK(cursor, endpoint->verbs.gids, 1);
+    WALK(cursor, endpoint->verbs.gid_prefix, 1);
+    for (uint32_t i = 0; i + 1 < endpoint->verbs.gids && i < SLU_ENDPOINT_GIDS; i++) {
+        walk_bytes(cursor, endpoint->verbs.others[i].gid, sizeof endpoint->verbs.others[i].gid);
+        WALK(cursor, endpoint->verbs.others[i].prefix, 1);
+    }
+}
+
 /* Walks all behind the head, of a known transport. */
 static void walk_fields(uint8_t *bytes, bool decodes, struct slu_endpoint *endpoint)
 {
@@ -153,6 +166,7 @@ static void walk_fields(uint8_t *bytes, bool decodes, struct slu_endpoint *endpo
         WALK(&cursor, endpoint->verbs.hint_addr, 8);
         WALK(&cursor, endpoint->verbs.hint_rkey, 4);
         WALK(&cursor, endpoint->verbs.farewell, 8);
+        walk_gids(&cursor, endpoint);
     }
     cursor.at = bytes + IDENTITY_AT;
     WALK(&cursor, endpoint->identity, 8);
@@ -237,6 +251,18 @@ static int check_early(struct slu_endpoint *endpoint, uint32_t version)
     return 0;
 }
 
+/* Limits the number of GIDs to those there is room for; a later version may have more. */
+static int check_gids(struct slu_endpoint *endpoint, uint32_t version)
+{
+    if (endpoint->transport != SLU_TRANSPORT_VERBS || endpoint->verbs.gids <= 1 + SLU_ENDPOINT_GIDS)
+        return 0;
+    if (version <= VERSION)
+        return slu_fail(EPROTO, "endpoint has %u addresses, at most %d are possible",
+                        endpoint->verbs.gids, 1 + SLU_ENDPOINT_GIDS);
+    endpoint->verbs.gids = 1 + SLU_ENDPOINT_GIDS;
+    return 0;
+}
+
 int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint)
 {
     static const struct slu_versions known = {"an endpoint", VERSION, OLDEST};
@@ -267,6 +293,8 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
         error = check_further(&decoded, (uint32_t)version);
     if (error == 0)
         error = check_early(&decoded, (uint32_t)version);
+    if (error == 0)
+        error = check_gids(&decoded, (uint32_t)version);
     if (error == 0)
         *endpoint = decoded;
     return error;

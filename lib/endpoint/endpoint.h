@@ -15,6 +15,8 @@
 
 #define SLU_ENDPOINT_ADDRESSES 4
 #define SLU_NONCE_BYTES 16
+/* GIDs beside the first one. */
+#define SLU_ENDPOINT_GIDS 4
 /* Queue pairs that a peer can have. */
 #define SLU_QUEUE_PAIRS 8
 /* Messages that a queue pair spills until they have a receive, and the longest such message. */
@@ -56,6 +58,12 @@ struct slu_further {
     uint32_t psn;
 };
 
+/* A GID and how many of its bits name its subnet. */
+struct slu_endpoint_gid {
+    uint8_t gid[16];
+    uint8_t prefix; /* 0: not known */
+};
+
 struct slu_endpoint {
     uint32_t transport;       /* SLU_TRANSPORT_* */
     uint32_t qpn;             /* number of the queue pair */
@@ -80,7 +88,10 @@ struct slu_endpoint {
             uint8_t gid[16];    /* all zero: none */
             uint64_t hint_addr; /* where the peer writes hints of its receives; 0: nowhere */
             uint32_t hint_rkey;
-            uint64_t farewell; /* what it is told there of a close; 0: nothing */
+            uint64_t farewell;  /* what it is told there of a close; 0: nothing */
+            uint8_t gids;       /* GIDs of which both sides choose; 0: it has the first alone */
+            uint8_t gid_prefix; /* of the first */
+            struct slu_endpoint_gid others[SLU_ENDPOINT_GIDS];
         } verbs;
         struct {
             struct slu_identity who;

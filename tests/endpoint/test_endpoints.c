@@ -91,6 +91,8 @@ TEST_WITH(sides, endpoint_of_another_version, ())
 /* Both sides of a connection share memory, or neither. */
 #define KNOWS_FAREWELL 1
 #define KNOWS_SHARING 4
+/* The byte in which an endpoint of verbs has the number of GIDs. */
+#define GIDS_AT 140
 
 /* An endpoint of a later version that this one can read: its additions are ignored. */
 TEST_WITH(sides, endpoint_from_the_future, ())
@@ -143,8 +145,11 @@ TEST(further_queue_pairs_are_checked)
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], &attr, &good);
     require(good.bytes[at] == 7, "%u further ones", good.bytes[at]);
     for (size_t i = at + 1 + 7 * each; i < 232; i++) {
-        /* A device has the address for hints there, and the word for a farewell. */
-        if (!device_is_soft() && i >= 120 && i < 140)
+        /*
+         * A device has the address for hints there, the word for a farewell, and the GIDs that it
+         * offers.
+         */
+        if (!device_is_soft() && i >= 120 && i < 210)
             continue;
         int expected = !device_is_soft() ? 0 : i == EARLY_AT ? 16 : i == KNOWS_AT ? knows : 0;
         require(good.bytes[i] == expected, "byte %zu is %u", i, good.bytes[i]);
@@ -171,6 +176,11 @@ TEST(further_queue_pairs_are_checked)
     memcpy(&bad.bytes[at + 1], &bad.bytes[5], 3);
     seal(&bad);
     refuse(sides.pds[0], &bad, EPROTO, "two queue pairs of number");
+    bad = good;
+    bad.bytes[GIDS_AT] = 6;
+    seal(&bad);
+    if (!device_is_soft())
+        refuse(sides.pds[0], &bad, EPROTO, "6 addresses at most 5");
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
@@ -188,6 +198,8 @@ TEST(more_queue_pairs_from_the_future)
     }
     theirs[0].bytes[0] += 7;
     theirs[0].bytes[further_at()] = 200;
+    if (!device_is_soft() && theirs[0].bytes[GIDS_AT] > 0)
+        theirs[0].bytes[GIDS_AT] = 200;
     seal(&theirs[0]);
     for (int i = 0; i < 2; i++) {
         pair.channels[i] = made(sluice_prepared_channel_handshake(prepared[i], &theirs[i]));

@@ -327,7 +327,7 @@ static void fill_entry(struct ibv_gid_entry *entry, const struct fake_gid *gid, 
     entry->gid_index = index;
     entry->port_num = port;
     entry->gid_type = gid->type - 1;
-    entry->ndev_ifindex = gid->type - 1 == IBV_GID_TYPE_IB ? 0 : 1;
+    entry->ndev_ifindex = gid->interface;
 }
 
 int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t port, uint32_t index,

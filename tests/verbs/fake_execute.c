@@ -15,14 +15,13 @@ struct pieces {
     uint64_t bytes[MAX_SGE];
 };
 
-/* Finds the device and port of an address. */
-static bool has_gid(const struct fake_port *port, const uint8_t gid[16], uint32_t type)
+/* Returns whether the peer sends from the address that we send to: rxe drops other packets. */
+static bool sends_from(const struct fake_qp *to, const struct fake_port *port,
+                       const uint8_t gid[16], uint32_t type)
 {
-    for (uint32_t i = 0; i < port->gids && i < FAKE_GIDS; i++) {
-        if (port->gid[i].type == type && memcmp(port->gid[i].raw, gid, 16) == 0)
-            return true;
-    }
-    return false;
+    const struct fake_gid *from = &port->gid[to->attr.ah_attr.grh.sgid_index];
+
+    return from->type == type && memcmp(from->raw, gid, 16) == 0;
 }
 
 /* Checks our port, the peer's, and the path between them. */
@@ -43,7 +42,7 @@ static bool is_reached(struct fake_qp *from, struct fake_qp *to)
     if (!ah->is_global)
         return theirs->lid == ah->dlid >> theirs->lmc << theirs->lmc;
     return ours->gid[ah->grh.sgid_index].type &&
-           has_gid(theirs, ah->grh.dgid.raw, ours->gid[ah->grh.sgid_index].type);
+           sends_from(to, theirs, ah->grh.dgid.raw, ours->gid[ah->grh.sgid_index].type);
 }
 
 /* Returns NULL if no peer answers. */

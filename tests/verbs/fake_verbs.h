@@ -27,7 +27,8 @@
 /* An entry of a GID table; without a type it is empty. */
 struct fake_gid {
     uint8_t raw[16];
-    uint32_t type; /* enum ibv_gid_type + 1 */
+    uint32_t type;      /* enum ibv_gid_type + 1 */
+    uint32_t interface; /* index of its interface; 0: not told, as by old kernels */
 };
 
 /* A port. Peers find whatever a test changes here while the port is in use. */

@@ -84,6 +84,13 @@ static void keep_gids(struct fake_port *port, uint32_t type, bool link_local)
     }
 }
 
+/* Gives all addresses to one interface. */
+static void set_interface(struct fake_port *port, uint32_t interface)
+{
+    for (uint32_t i = 0; i < FAKE_GIDS; i++)
+        port->gid[i].interface = interface;
+}
+
 /* "down=0:1": of device 0 port 1. */
 static bool apply_to_port(const char *word, const char *value)
 {
@@ -100,6 +107,8 @@ static bool apply_to_port(const char *word, const char *value)
         keep_gids(port, IBV_GID_TYPE_ROCE_V1 + 1, false);
     else if (strncmp(word, "link_local=", 11) == 0)
         keep_gids(port, 0, true);
+    else if (strncmp(word, "foreign=", 8) == 0)
+        set_interface(port, INT32_MAX);
     else if (strncmp(word, "no_gid=", 7) == 0)
         keep_gids(port, UINT32_MAX, true);
     else

@@ -64,6 +64,7 @@ test_programs += \
 	tests/test_verbs_events \
 	tests/test_verbs_farewell \
 	tests/test_verbs_forked \
+	tests/test_verbs_gids \
 	tests/test_verbs_hints \
 	tests/test_verbs_infiniband \
 	tests/test_verbs_limits \
@@ -159,6 +160,16 @@ tests_test_verbs_forked_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=ibv_open_device,--wrap=ibv_close_device \
 	-Wl,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
 tests_test_verbs_forked_LDADD = $(FAKE_LIBS)
+# The addresses of the host are pretended, too.
+tests_test_verbs_gids_SOURCES = \
+	%D%/test_verbs_gids.c \
+	%D%/check.c \
+	%D%/check.h \
+	%D%/ports.c \
+	%D%/ports.h
+tests_test_verbs_gids_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_gids_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getifaddrs,--wrap=freeifaddrs
+tests_test_verbs_gids_LDADD = $(FAKE_LIBS)
 tests_test_verbs_hints_SOURCES = \
 	%D%/test_verbs_hints.c \
 	%D%/check.c \

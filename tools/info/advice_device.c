@@ -73,6 +73,15 @@ static uint32_t scopes_of(const struct device *device, uint32_t port, uint32_t t
     return count;
 }
 
+/* Returns whether the port has GIDs, and the library would take none. */
+static bool is_foreign(const struct device *device, uint32_t port)
+{
+    for (uint32_t i = 0; i < device->info.gids; i++)
+        if (device->gids[i].port == port && device->gids[i].chosen != 0)
+            return false;
+    return true;
+}
+
 /* Advises on the addresses of an active Ethernet port. */
 static void advise_addresses(struct facts *facts, const struct device *device, uint32_t port,
                              const char *about)
@@ -85,6 +94,11 @@ static void advise_addresses(struct facts *facts, const struct device *device, u
         advice_add(facts, "address", about,
                    "port %s has no address: bring its network interface up and give it one, 'ip "
                    "address add'",
+                   about);
+    else if (is_foreign(device, port))
+        advice_add(facts, "namespace", about,
+                   "port %s has only GIDs of other network namespaces: run in the one of its "
+                   "network interface, such as the host's, or move an interface here",
                    about);
     else if (routed == 0)
         advice_add(facts, "roce-v1", about,

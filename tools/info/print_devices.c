@@ -18,21 +18,38 @@ static const char *gid_address(const struct sluice_gid_info *gid, char text[INET
     return text;
 }
 
+/* Reads the kind of an interface, such as "vlan", "bond" or "macvlan"; "" for a plain one. */
+static void read_kind(const char *interface, char kind[32])
+{
+    char text[512];
+    const char *at;
+
+    kind[0] = '\0';
+    if (interface[0] == '\0' ||
+        !file_text(text, sizeof text, "/sys/class/net/%s/uevent", interface))
+        return;
+    at = strstr(text, "DEVTYPE=");
+    if (at != NULL)
+        snprintf(kind, 32, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
+}
+
 static void print_gid(const struct sluice_gid_info *gid, struct out *out)
 {
-    char address[INET6_ADDRSTRLEN] = "";
+    char address[INET6_ADDRSTRLEN] = "", kind[32];
 
+    read_kind(gid->interface, kind);
     gid_address(gid, address);
     out_object(out, NULL, NULL);
     out_number(out, "index", NULL, gid->index, "none");
     out_text(out, "type", NULL, word_gid(gid->type));
     out_text(out, "address", NULL, address);
     out_text(out, "interface", NULL, gid->interface);
+    out_text(out, "interface_kind", NULL, kind);
     out_flag(out, "chosen", NULL, gid->chosen != 0, "none");
     out_end(out);
-    out_line(out, "%sGID %-3u %-10s %s%s%s%s", gid->chosen != 0 ? "* " : "  ", gid->index,
+    out_line(out, "%sGID %-3u %-10s %s%s%s%s%s%s", gid->chosen != 0 ? "* " : "  ", gid->index,
              word_gid(gid->type), address, gid->interface[0] != '\0' ? " (" : "", gid->interface,
-             gid->interface[0] != '\0' ? ")" : "");
+             kind[0] != '\0' ? ", " : "", kind, gid->interface[0] != '\0' ? ")" : "");
 }
 
 /* Prints the GID that the library chose; sluice_transports(7) has the order of preference. */

@@ -37,9 +37,9 @@ int slu_wait_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t least, i
  */
 int slu_arm(struct slu_engine *engine, int64_t *due);
 /*
- * Enters the engine for a call that only reads, and polls everything. Returns whether the engine was
- * armed, for slu_query_leave(), which arms it again. If something has come meanwhile, that makes
- * the file descriptor readable.
+ * Enters the engine for a call that only reads, and polls everything. Returns whether the engine
+ * was armed, for slu_query_leave(), which arms it again. If something has come meanwhile, that
+ * makes the file descriptor readable.
  */
 bool slu_query_enter(struct slu_engine *engine);
 void slu_query_leave(struct slu_engine *engine, bool armed);

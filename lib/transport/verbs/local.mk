@@ -11,6 +11,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/device/devices.c \
 	%D%/device/fork.c \
 	%D%/device/fork.h \
+	%D%/device/gids.c \
 	%D%/device/limits.c \
 	%D%/device/open.c \
 	%D%/device/path.c \

@@ -58,26 +58,43 @@ static int open_device(const char *name, struct ibv_context **ibv)
     return err;
 }
 
-/* Chooses the port; 0 stands for the first active one. */
-static int choose_port(struct ibv_context *ibv, uint32_t ports, uint32_t wanted, uint8_t *port)
+/* Returns whether the port is active. */
+static bool is_active(struct ibv_context *ibv, uint8_t port)
 {
-    const char *device = ibv_get_device_name(ibv->device);
     struct ibv_port_attr attr;
+
+    return ibv_query_port(ibv, port, &attr) == 0 && attr.state == IBV_PORT_ACTIVE;
+}
+
+/*
+ * Chooses the port; 0 stands for the first active one that has an address, or else for the first
+ * active one. Reading its path gives the reason why it cannot be used.
+ */
+static int choose_port(struct slu_verbs_context *context, uint32_t ports, uint32_t wanted)
+{
+    const char *device = ibv_get_device_name(context->ibv->device);
+    struct slu_verbs_path path;
+    struct ibv_port_attr attr;
+    uint8_t active = 0;
 
     if (wanted > ports)
         return slu_fail(EINVAL, "port %u is out of range: %s has ports 1 to %u", wanted, device,
                         ports);
-    *port = (uint8_t)wanted;
-    if (wanted)
-        return 0; /* reading its path checks its state */
+    context->port = (uint8_t)(wanted ? wanted : 1);
+    if (wanted || ports == 1)
+        return 0;
     for (uint32_t i = 1; i <= ports; i++) {
-        *port = (uint8_t)i;
-        if (ibv_query_port(ibv, *port, &attr) == 0 && attr.state == IBV_PORT_ACTIVE)
+        context->port = (uint8_t)i;
+        if (!is_active(context->ibv, context->port))
+            continue;
+        if (slu_verbs_path_of(context, &path) == 0)
             return 0;
+        active = active ? active : context->port;
     }
-    if (ports == 1)
-        return 0; /* reading its path gives the reason */
-    if (ports == 0 || ibv_query_port(ibv, 1, &attr))
+    context->port = active;
+    if (active)
+        return 0;
+    if (ports == 0 || ibv_query_port(context->ibv, 1, &attr))
         return slu_fail(ENETDOWN, "%s has no port that can be queried", device);
     return slu_fail(ENETDOWN, "none of the %u ports of %s is active; port 1 is %s", ports, device,
                     ibv_port_state_str(attr.state));
@@ -97,6 +114,20 @@ static void describe_place(struct slu_verbs_context *context, const struct slu_v
     base->numa_node = slu_near_node(context->ibv->device->ibdev_path);
 }
 
+/* Logs a choice that may be wrong. */
+static void log_gid(const struct slu_verbs_context *context, const struct slu_verbs_path *path)
+{
+    char address[SLU_VERBS_ADDRESS_CHARS];
+
+    if (!path->has_gid || path->gid_is_ours || path->link_layer != IBV_LINK_LAYER_ETHERNET)
+        return;
+    slu_verbs_gid_text(path->gid.gid.raw, path->gid.gid_type, address);
+    slu_log(SLUICE_LOG_INFO,
+            "port %u of %s: channels use GID %u, %s, although it is not known whether an interface "
+            "of this network namespace has this address",
+            context->port, context->base.device, path->gid.gid_index, address);
+}
+
 static int prepare_context(struct slu_verbs_context *context,
                            const struct sluice_context_attr *wanted)
 {
@@ -110,14 +141,13 @@ static int prepare_context(struct slu_verbs_context *context,
         err = slu_verbs_errno(err);
         return slu_fail(err, "cannot query device %s: %s", device, strerror(err));
     }
-    err = choose_port(context->ibv, attr.phys_port_cnt, wanted->port, &context->port);
-    if (err)
-        return err;
     context->gid_entries = slu_verbs_gid_entries(context->ibv, attr.phys_port_cnt);
     context->gid_index = -1;
     if (wanted->flags & SLUICE_CONTEXT_GID_INDEX)
         context->gid_index = (int32_t)wanted->gid_index;
-    err = slu_verbs_path_of(context, &path);
+    err = choose_port(context, attr.phys_port_cnt, wanted->port);
+    if (!err)
+        err = slu_verbs_path_of(context, &path);
     if (err)
         return err;
     err = ibv_query_port(context->ibv, context->port, &port);
@@ -127,6 +157,7 @@ static int prepare_context(struct slu_verbs_context *context,
                         strerror(err));
     }
     describe_place(context, &path);
+    log_gid(context, &path);
     slu_verbs_limits_set(context, &attr, &port);
     return 0;
 }

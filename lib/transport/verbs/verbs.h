@@ -26,6 +26,12 @@ struct rdma_event_channel;
 struct slu_cm;
 struct slu_verbs_context;
 
+/* A GID that an endpoint offers beside the first one. */
+struct slu_verbs_other_gid {
+    struct ibv_gid_entry gid;
+    uint8_t prefix;
+};
+
 /*
  * How peers reach a port now. Addresses, MTU and LID can change while a device is open, so every
  * queue pair takes the values at its creation. That lets a reset recover from such a change.
@@ -39,7 +45,11 @@ struct slu_verbs_path {
     bool grh_required;  /* InfiniBand: the subnet requires GIDs */
     bool has_gid;
     struct ibv_gid_entry gid; /* valid if has_gid, which RoCE always has */
-    uint16_t pkey;            /* the first of the table; 0: it cannot be read */
+    bool gid_is_ours;         /* false: it is not known that its interface is of this namespace */
+    uint8_t gid_prefix;       /* bits of the GID that name its subnet; 0: not known */
+    uint8_t other_gids;
+    struct slu_verbs_other_gid others[SLU_ENDPOINT_GIDS];
+    uint16_t pkey; /* the first of the table; 0: it cannot be read */
     uint16_t pkey_entries;
     uint32_t changes; /* of the port, counted when this was read */
 };

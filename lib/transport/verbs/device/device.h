@@ -26,14 +26,30 @@ int slu_verbs_open_errno(const struct ibv_device *device);
 void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
                           const struct ibv_port_attr *port);
 
-/* path.c */
-#define SLU_VERBS_MTU_UNKNOWN IBV_MTU_256 /* for a port that reports none: every port has it */
-#define SLU_VERBS_PKEY_FULL 0x8000        /* the other bits name the partition */
+/* gids.c */
 #define SLU_VERBS_ADDRESS_CHARS 64
 /* Writes "RoCE v2 192.0.2.1", "RoCE v1 fe80::1" or "GID fe80::1". */
 void slu_verbs_gid_text(const uint8_t gid[16], uint32_t type, char text[SLU_VERBS_ADDRESS_CHARS]);
+bool slu_verbs_gid_is_ipv4(const uint8_t gid[16]);
 /* Returns an upper bound of the entries in the GID tables of all ports. */
 uint32_t slu_verbs_gid_entries(struct ibv_context *ibv, uint32_t ports);
+/*
+ * Chooses the GID of a path, whose link_layer is set, and further ones for its endpoints. table:
+ * length of the port's table. index: -1 for the best. -EADDRNOTAVAIL: there is none at index, or
+ * all belong to other network namespaces.
+ */
+int slu_verbs_gid_choose(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries,
+                         uint32_t table, int32_t index, struct slu_verbs_path *path);
+/*
+ * Chooses of the GIDs of both sides two that are in one subnet, or else of one kind. An index of 0
+ * is the path's gid or the endpoint's, and 1 the first of the others.
+ */
+void slu_verbs_gid_agree(const struct slu_verbs_path *path, const struct slu_endpoint *remote,
+                         uint32_t *ours, uint32_t *theirs);
+
+/* path.c */
+#define SLU_VERBS_MTU_UNKNOWN IBV_MTU_256 /* for a port that reports none: every port has it */
+#define SLU_VERBS_PKEY_FULL 0x8000        /* the other bits name the partition */
 /*
  * Reads the path of a port. -ENETDOWN: the port is not active. -EADDRNOTAVAIL: it has no address.
  */

@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 #include "transport/verbs/device/device.h"
@@ -20,14 +19,6 @@ static bool is_zero_gid(const uint8_t gid[16])
     static const uint8_t zero[16];
 
     return memcmp(gid, zero, sizeof zero) == 0;
-}
-
-static bool is_ipv4_gid(const uint8_t gid[16])
-{
-    struct in6_addr address;
-
-    memcpy(&address, gid, sizeof address);
-    return IN6_IS_ADDR_V4MAPPED(&address);
 }
 
 static bool is_mtu(uint32_t bytes)
@@ -75,7 +66,7 @@ static int check_ethernet(const struct slu_verbs_path *path, const struct slu_en
         return slu_fail(EPROTO, "the endpoint has no unicast address");
     if (remote->verbs.gid_type == path->gid.gid_type &&
         (path->gid.gid_type != IBV_GID_TYPE_ROCE_V2 ||
-         is_ipv4_gid(gid) == is_ipv4_gid(path->gid.gid.raw)))
+         slu_verbs_gid_is_ipv4(gid) == slu_verbs_gid_is_ipv4(path->gid.gid.raw)))
         return 0;
     slu_verbs_gid_text(path->gid.gid.raw, path->gid.gid_type, ours);
     slu_verbs_gid_text(gid, remote->verbs.gid_type, theirs);
@@ -272,15 +263,38 @@ static int connect_iwarp(struct slu_verbs_qp *qp, const struct slu_endpoint *rem
     return 0;
 }
 
-int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
+/*
+ * Takes, of the GIDs that both sides offer, the one that the peer takes for this side, and puts the
+ * peer's into its endpoint.
+ */
+static void agree_on_gids(struct slu_verbs_qp *qp, struct slu_endpoint *remote)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
+    uint32_t ours, theirs;
+
+    slu_verbs_gid_agree(&qp->path, remote, &ours, &theirs);
+    if (theirs > 0)
+        memcpy(remote->verbs.gid, remote->verbs.others[theirs - 1].gid, sizeof remote->verbs.gid);
+    if (ours == 0)
+        return;
+    /* The thread that reads events looks at it. */
+    pthread_mutex_lock(&context->events_lock);
+    qp->path.gid = qp->path.others[ours - 1].gid;
+    pthread_mutex_unlock(&context->events_lock);
+}
+
+int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *given)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     uint8_t port = slu_verbs_context_of(base->pd->context)->port;
+    struct slu_endpoint copy = *given, *remote = &copy;
     struct slu_verbs_link link;
     int err;
 
     if (qp->path.iwarp)
         return connect_iwarp(qp, remote);
+    if (qp->path.has_gid)
+        agree_on_gids(qp, remote);
     err = check_remote(qp, remote);
     if (err)
         return err;

@@ -175,6 +175,17 @@ int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_
     return 0;
 }
 
+static void offer_gids(const struct slu_verbs_path *path, struct slu_endpoint *endpoint)
+{
+    endpoint->verbs.gids = (uint8_t)(1 + path->other_gids);
+    endpoint->verbs.gid_prefix = path->gid_prefix;
+    for (uint32_t i = 0; i < path->other_gids; i++) {
+        memcpy(endpoint->verbs.others[i].gid, path->others[i].gid.gid.raw,
+               sizeof endpoint->verbs.others[i].gid);
+        endpoint->verbs.others[i].prefix = path->others[i].prefix;
+    }
+}
+
 void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoint)
 {
     const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
@@ -195,6 +206,8 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
     if (path->has_gid) {
         endpoint->verbs.gid_type = path->gid.gid_type;
         memcpy(endpoint->verbs.gid, path->gid.gid.raw, sizeof endpoint->verbs.gid);
+        if (path->link_layer == IBV_LINK_LAYER_ETHERNET)
+            offer_gids(path, endpoint);
     }
     slu_verbs_hint_endpoint(qp, endpoint);
 }
