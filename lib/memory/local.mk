@@ -7,6 +7,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/allocator_block.c \
 	%D%/allocator_slab.c \
 	%D%/allocator_thread.c \
+	%D%/kind.c \
+	%D%/kind.h \
 	%D%/mr.c \
 	%D%/mr.h \
 	%D%/mr_cache.c \

@@ -410,6 +410,7 @@ __attribute__((constructor)) void fake_verbs_reset(void)
         .max_cq = 65536,
         .max_cqe = 32767,
         .max_mr = 65536,
+        .max_mr_size = UINT64_MAX,
         .max_qp_rd_atom = 128,
         .max_qp_init_rd_atom = 128,
         .max_srq = 64,

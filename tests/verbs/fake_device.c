@@ -267,7 +267,7 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
         *attr = (struct ibv_device_attr){
             .fw_ver = "1.0",
             .node_guid = ibv_get_device_guid(ibv->device),
-            .max_mr_size = UINT64_MAX,
+            .max_mr_size = device->max_mr_size,
             .page_size_cap = 0xfffffffffffff000,
             .vendor_id = device->vendor_id,
             .vendor_part_id = device->vendor_part,

@@ -60,6 +60,7 @@ struct fake_device {
     int max_cq;
     int max_cqe;
     int max_mr;
+    uint64_t max_mr_size;
     int max_qp_rd_atom;
     int max_qp_init_rd_atom;
     int max_srq; /* 0: it has no shared receive queues */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <sluice/verbs.h>
@@ -389,6 +390,75 @@ TEST_WITH(sides, memory_that_is_kept, ())
     require_ok(sluice_mr_deregister(mr));
     memset(bytes, 1, LENGTH); /* still mapped: this would kill the program */
     require_equal(fake_verbs.live.mrs, 1);
+}
+
+/* The device's largest region, and one byte more. */
+TEST(region_beyond_the_device)
+{
+    struct sides sides;
+    static uint8_t bytes[LENGTH + 1];
+    char words[80];
+    fake_verbs.device[0].max_mr_size = LENGTH;
+    sides_open(&sides);
+    require_result((int64_t)context_info(sides.contexts[0]).max_region, LENGTH);
+    snprintf(words, sizeof(words), "%d bytes fake0 at most %d in several", LENGTH + 1, LENGTH);
+    require_null(sluice_mr_register(sides.pds[0], bytes, LENGTH + 1, 0), EINVAL, words);
+    require_null(sluice_mr_alloc(sides.pds[0], LENGTH + 1, 0), EINVAL, words);
+    require_equal(fake_verbs.calls[FAKE_REG_MR], 0);
+    require_ok(sluice_mr_deregister(made(sluice_mr_register(sides.pds[0], bytes, LENGTH, 0))));
+    sides_close(&sides);
+}
+
+static void refuse_kind(struct sluice_pd *pd, void *addr, const char *words)
+{
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EFAULT);
+    require_null(sluice_mr_register(pd, addr, LENGTH, 0), EFAULT, words);
+}
+
+/* The error names the kind of memory: anonymous, of a file, and in huge pages, if there are any. */
+TEST_WITH(sides, kinds_of_memory_are_named, ())
+{
+    struct sluice_pd *pd = sides->pds[0];
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *plain = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, flags, -1, 0);
+    int fd = memfd_create("paper", MFD_CLOEXEC);
+    require(plain != MAP_FAILED && fd >= 0 && ftruncate(fd, LENGTH) == 0, "%s", strerror(errno));
+    void *file = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    require(file != MAP_FAILED, "%s", strerror(errno));
+    refuse_kind(pd, plain, "5000 bytes of memory in pages of 4 KiB not mapped");
+    refuse_kind(pd, (uint8_t *)file + 8,
+                "5000 bytes of memory of the file paper in pages of 4 KiB");
+    void *huge = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB, -1, 0);
+    if (huge != MAP_FAILED) {
+        refuse_kind(pd, huge, "5000 bytes of memory in huge pages");
+        munmap(huge, 2 << 20);
+    }
+    munmap(plain, LENGTH);
+    munmap(file, LENGTH);
+    close(fd);
+}
+
+/* The limit on locked memory counts, unless the process has CAP_IPC_LOCK. */
+TEST_WITH(sides, limit_on_locked_memory_is_told, ())
+{
+    struct rlimit before, limit;
+    static uint8_t bytes[LENGTH];
+    bool root = geteuid() == 0;
+    require(getrlimit(RLIMIT_MEMLOCK, &before) == 0, "%s", strerror(errno));
+    limit = (struct rlimit){.rlim_cur = 64 * 1024, .rlim_max = before.rlim_max};
+    require(setrlimit(RLIMIT_MEMLOCK, &limit) == 0, "%s", strerror(errno));
+    if (root) {
+        fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
+        require_null(sluice_mr_register(sides->pds[0], bytes, LENGTH, 0), ENOMEM,
+                     "5000 bytes of memory in pages ulimit -l does not count");
+        require(seteuid(65534) == 0, "%s", strerror(errno));
+    }
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
+    require_null(sluice_mr_register(sides->pds[0], bytes, LENGTH, 0), ENOMEM,
+                 "5000 bytes of memory in pages locked memory ulimit -l is 64 KiB KiB are pinned "
+                 "--ulimit memlock=-1 CAP_IPC_LOCK");
+    require(!root || seteuid(0) == 0, "%s", strerror(errno));
+    require(setrlimit(RLIMIT_MEMLOCK, &before) == 0, "%s", strerror(errno));
 }
 
 /* A region of the library's own, for hints of receives, which lives as long as the domain. */

@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "memory/kind.h"
 #include "transport/verbs/table.h"
 #include "transport/verbs/words/words.h"
 
@@ -71,33 +71,55 @@ bool slu_verbs_pds_share_keys(const struct slu_tpd *a, const struct slu_tpd *b)
 
 /*
  * Names the limit on locked memory as a likely reason: the kernel returns the same error for both.
+ * kind: of the memory.
  */
-static int fail_no_memory(size_t length)
+static int fail_no_memory(size_t length, const char *kind)
 {
-    struct rlimit limit;
+    struct slu_locked locked;
 
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return slu_fail(ENOMEM, "no memory to register %zu bytes (ulimit -l is unlimited)", length);
+    slu_locked_read(&locked);
+    if (locked.exempt)
+        return slu_fail(ENOMEM,
+                        "no memory to register %zu bytes of %s (ulimit -l is unlimited, or does "
+                        "not count for this process)",
+                        length, kind);
     return slu_fail(ENOMEM,
-                    "cannot register %zu bytes: no memory, or the limit on locked memory is too "
-                    "low; ulimit -l is %llu KiB, raise it",
-                    length, (unsigned long long)limit.rlim_cur / 1024);
+                    "cannot register %zu bytes of %s: no memory, or the limit on locked memory is "
+                    "too low; ulimit -l is %llu KiB, and %llu KiB are pinned; raise it, for a "
+                    "container by --ulimit memlock=-1: CAP_IPC_LOCK helps only if it is effective",
+                    length, kind, (unsigned long long)locked.limit / 1024,
+                    (unsigned long long)locked.pinned / 1024);
 }
 
 static int fail_register(int err, const void *addr, size_t length, const char *device)
 {
+    char kind[SLU_MEMORY_KIND];
+
+    slu_memory_kind(addr, kind);
     switch (err) {
     case ENOMEM:
-        return fail_no_memory(length);
+        return fail_no_memory(length, kind);
     case EFAULT:
         return slu_fail(EFAULT,
-                        "cannot register %zu bytes at %p: not mapped, or read-only where writing "
-                        "was asked for",
-                        length, addr);
+                        "cannot register %zu bytes of %s at %p: not mapped, or read-only where "
+                        "writing was asked for, or of a device, which exports a dmabuf at best",
+                        length, kind, addr);
     default:
-        return slu_fail(err, "cannot register %zu bytes at %p on %s: %s", length, addr, device,
-                        strerror(err));
+        return slu_fail(err, "cannot register %zu bytes of %s at %p on %s: %s", length, kind, addr,
+                        device, strerror(err));
     }
+}
+
+/* A region has one key, so one that the device does not take cannot be divided. */
+static int check_size(const struct slu_tpd *pd, size_t length)
+{
+    uint64_t most = pd->context->max_region;
+
+    if (most == 0 || length <= most)
+        return 0;
+    return slu_fail(EINVAL,
+                    "a region of %zu bytes: %s takes at most %llu; register the memory in several",
+                    length, pd->context->device, (unsigned long long)most);
 }
 
 /*
@@ -145,8 +167,11 @@ int slu_verbs_mr_register(struct slu_tpd *base, void *addr, size_t length, uint3
 {
     SLU_UNCANCELLED_BLOCK;
     struct slu_verbs_mr *made = NULL;
-    int err = try_register(base, addr, length, access, &made);
+    int err = check_size(base, length);
 
+    if (err)
+        return err;
+    err = try_register(base, addr, length, access, &made);
     if (err)
         return fail_register(err, addr, length, base->context->device);
     *mr = &made->base;
@@ -175,15 +200,17 @@ int slu_verbs_mr_alloc(struct slu_tpd *base, size_t length, uint32_t access, int
     struct slu_page_way ways[SLU_PAGE_WAYS];
     uint32_t count = slu_page_ways(length, access & SLUICE_MR_HUGE_PAGES, false, node, ways);
     struct slu_verbs_mr *made = NULL;
-    int err = 0;
+    int err = check_size(base, length);
 
+    if (err)
+        return err;
     for (uint32_t i = 0; i < count; i++) {
         err = try_alloc(base, &ways[i], length, access, &made);
         if (!err)
             break;
     }
     if (err == ENOMEM)
-        return fail_no_memory(length);
+        return fail_no_memory(length, "new memory");
     if (err)
         return slu_fail(err, "cannot allocate and register %zu bytes on %s: %s", length,
                         base->context->device, strerror(err));
