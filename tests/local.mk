@@ -269,6 +269,7 @@ launch_checks = \
 # Checks of what was built, one a line, sorted.
 build_checks = \
 	%D%/check-connect.sh \
+	%D%/check-copies.sh \
 	%D%/check-dlopen.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
@@ -293,6 +294,7 @@ build_checks = \
 # of exchange_tests.
 featureless_checks = \
 	%D%/check-connect.sh \
+	%D%/check-copies.sh \
 	%D%/check-dlopen.sh \
 	%D%/check-info.sh \
 	%D%/check-install.sh \
@@ -396,6 +398,7 @@ EXTRA_DIST += \
 	%D%/README.md \
 	%D%/abi/libsluice.abi \
 	%D%/abi/libsluice.constants \
+	%D%/base/copies.c \
 	%D%/check-layers.py \
 	%D%/headers/durations.c \
 	%D%/lint/cppcheck \
