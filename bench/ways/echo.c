@@ -76,6 +76,7 @@ static void echo_list(struct rank *rank, uint64_t count)
         MUST(sluice_list_aim(list, 1, &send.sge, 0));
         MUST(sluice_list_post(list, DEADLINE, NULL));
         MUST(sluice_list_wait(list, DEADLINE));
+        MUST(sluice_list_result(list));
     }
     if (rank->rank == 0)
         MUST(sluice_list_submit(list, DEADLINE, NULL));
@@ -268,7 +269,8 @@ const struct way ways_echo[] = {
     ECHO(echo_blocking, "channel_receive channel_send", SIZES),
     ECHO(echo_immediate, "channel_send_immediate", SMALL),
     ECHO(echo_submit, "channel_submit", SIZES),
-    ECHO(echo_list, "channel_list_prepare list_aim list_post list_wait list_submit list_free",
+    ECHO(echo_list,
+         "channel_list_prepare list_aim list_post list_wait list_result list_submit list_free",
          SMALL),
     ECHO(echo_scope, "channel_scope_begin scope_post_receive scope_post_send scope_wait scope_end",
          SMALL),

@@ -8,7 +8,7 @@
  * list pins its memory: regions that it names cannot be deregistered (-EBUSY) before it is freed. A
  * list is bound to its connections: once one of its peers was reset or removed, each post fails
  * with -ESTALE; once the channel or multichannel was closed, every call does. While a scope is
- * open, a list can only be posted in the scope; all other calls fail with -EBUSY.
+ * open, a list can only be posted in the scope; other calls that post or wait fail with -EBUSY.
  */
 #ifndef SLUICE_LIST_H
 #define SLUICE_LIST_H
@@ -81,40 +81,44 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_set_length(struct sluice_list *li
 /*
  * Posts a list and waits for all of it, as sluice_channel_submit() does with its requests: the same
  * results, errors and deadline. completions has room for one entry a request, in the order of
- * requests, or is NULL. -EBUSY: the list is in flight, or its last results were not waited for.
+ * requests, or is NULL. -EBUSY: the list is in flight.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_submit(struct sluice_list *list, int64_t deadline,
                                                       struct sluice_completion *completions);
 
 /*
- * Posts a list without waiting: all of it, or nothing. Each post needs a sluice_list_wait(), which
- * returns its results; polls do not. completions as above; it is written as the requests complete,
- * and must stay valid until the wait has returned their end. -EAGAIN: no room for all of it now;
- * -E2BIG: there will never be room, as the completion queue of the device is smaller; -ENOTCONN: a
- * peer is not connected; -ETIMEDOUT: the deadline is 0; -EBUSY as above; -ESTALE: see the top;
- * -EINVAL.
+ * Posts a list without waiting: all of it, or nothing. sluice_list_wait() returns its end, and
+ * sluice_list_result() its result; polls return neither. completions as above; it is written as the
+ * requests complete, and must stay valid until the list has ended. -EAGAIN: no room for all of it
+ * now; -E2BIG: there will never be room, as the completion queue of the device is smaller;
+ * -ENOTCONN: a peer is not connected; -ETIMEDOUT: the deadline is 0; -EBUSY as above; -ESTALE: see
+ * the top; -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_post(struct sluice_list *list, int64_t deadline,
                                                     struct sluice_completion *completions);
 
 /*
- * Waits until a posted list is complete, at most for timeout; with 0 it does not wait. 0: all
- * requests succeeded. Else the error of the first request of the list that failed and was not just
- * cancelled, as in sluice_channel_submit(); the list may be posted again. Other errors change
- * nothing: -ETIMEDOUT (the list is still in flight, and a post returns -EBUSY. If it is the
- * deadline of a request that has passed, the list has ended, and a post does not return -EBUSY),
- * -EINTR (sluice_channel_wake()), -ENOENT (it was not posted), -EBUSY (a scope is open), -ESTALE,
- * -EINVAL.
+ * Waits until all requests of a posted list have ended, successfully or not; with timeout 0 it does
+ * not wait. 0: they have; completions is written, and the list may be posted again. -ETIMEDOUT: the
+ * list is still in flight; -EINTR (sluice_channel_wake()): likewise; -ENOENT: it was not posted, or
+ * was submitted since; -EBUSY: a scope is open; -ESTALE, -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_wait(struct sluice_list *list, int64_t timeout);
+
+/*
+ * Returns how the last post of a list has ended: 0, or the error of the first request of the list
+ * that failed and was not just cancelled, as sluice_channel_submit(). -EBUSY: the list is in
+ * flight; -ENOENT: it was not posted, or was submitted since; -ESTALE, -EINVAL: not a list.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_result(const struct sluice_list *list);
 
 /*
  * Posts the requests of a list in an open scope of its channel or multichannel, as
  * sluice_scope_post() does: it waits for room, and returns their count. handles is NULL or has room
  * for one entry a request. The requests belong to the scope, which waits for them, and not to the
  * list: the list may be aimed, posted again or freed at once, and sluice_list_wait() does not wait
- * for them. -EINVAL: not a list, not a scope, or one of another channel; -EBUSY: the list was
- * posted before, and not waited for; -ESTALE: the scope has ended, or see the top.
+ * for them. -EINVAL: not a list, not a scope, or one of another channel; -EBUSY: the list is
+ * in flight by a post outside of the scope; -ESTALE: the scope has ended, or see the top.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_scope_post(struct sluice_list *list,
                                                           struct sluice_scope *scope,

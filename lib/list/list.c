@@ -106,3 +106,8 @@ int sluice_list_wait(struct sluice_list *list, int64_t timeout)
 {
     return is_list(list) ? slu_list_wait(list->list, timeout) : not_a_list(list);
 }
+
+int sluice_list_result(const struct sluice_list *list)
+{
+    return is_list(list) ? slu_list_result(list->list) : not_a_list(list);
+}

@@ -221,7 +221,7 @@ static void do_list(struct fixture *fixture, const struct sluice_request *reques
     require_ok(sluice_list_submit(list, DEADLINE, &completion));
     check_end(&completion, request->blocks);
     require_ok(sluice_list_post(list, DEADLINE, &completion));
-    require_ok(sluice_list_wait(list, DEADLINE));
+    await_list(list);
     check_end(&completion, request->blocks);
     memcpy(fixture->indices, kept, sizeof(kept));
     sluice_list_free(list);

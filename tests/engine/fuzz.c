@@ -269,7 +269,8 @@ static int submit_prepared(const struct form *form, const struct form_call *call
         result = sluice_list_post(list, call->deadline, call->completions);
         bool posted = result == 0;
         if (posted) {
-            result = sluice_list_wait(list, SLUICE_FOREVER);
+            fake_require(sluice_list_wait(list, SLUICE_FOREVER) == 0, "%s", sluice_last_error());
+            result = sluice_list_result(list);
         } else {
             fuzz_refused_list(result);
         }

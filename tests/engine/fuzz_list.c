@@ -59,24 +59,17 @@ void fuzz_refused_list(int result)
     fuzz.refused += result == -ENOTCONN || result == -ETIMEDOUT;
 }
 
-/* A wait has returned -ETIMEDOUT, which may be the result of the list: then a post is refused. */
-static bool is_in_flight(struct fuzz_list *list)
-{
-    int result = sluice_list_post(list->list, 0, NULL);
-    bool refused = result == -ETIMEDOUT || result == -ENOTCONN;
-    fake_require(result == -EBUSY || refused || result == -ESTALE, "%d", result);
-    fuzz.refused += refused;
-    return result == -EBUSY;
-}
-
 static void wait_for(struct fuzz_list *list, int64_t timeout)
 {
     int64_t start = fake.now;
     int result = sluice_list_wait(list->list, timeout);
     fuzz_check_time("list_wait", start, timeout);
-    if (result == -ETIMEDOUT && is_in_flight(list)) {
+    if (result == -ETIMEDOUT) {
+        fake_require(sluice_list_result(list->list) == -EBUSY, "%s", "it has a result");
         return;
     }
+    fake_require(result == 0, "%d", result);
+    result = sluice_list_result(list->list);
     sluice_list_free(list->list);
     list->list = NULL;
     see_results(list);

@@ -17,7 +17,7 @@ struct sums {
 static bool of_a_list(const struct slu_engine *engine, const struct slu_entry *entry)
 {
     const struct slu_list *list = engine->lists;
-    while (list && (entry->call != &list->call || !list->posted)) {
+    while (list && (entry->call != &list->call || list->life != SLU_LIST_POSTED)) {
         list = list->next;
     }
     return list;

@@ -40,7 +40,8 @@ TEST_WITH(rig, refused_amid_a_list, (2, 4), .times = 2 * CHAINS)
         require(sluice_list_submit(list, SLUICE_MS(5), completions) < 0, "%s", "it succeeded");
     } else {
         require_ok(sluice_list_post(list, SLUICE_MS(5), completions));
-        require(sluice_list_wait(list, LONG) < 0, "%s", "it succeeded");
+        require_ok(sluice_list_wait(list, LONG));
+        require(sluice_list_result(list) < 0, "%s", "it succeeded");
     }
     check_engine(rig->engine);
     for (uint32_t i = 0; i < CHAINS; i++) {
@@ -72,7 +73,8 @@ TEST_WITH(rig, freed_in_flight, (2, 4), .times = 2)
         require_ok(sluice_multichannel_peer_handshake(rig->channel, 1, &endpoint));
         struct sluice_handle handle = rig_post(rig, write_of(1, 9), LONG);
         fake.by_hand = false;
-        require_result(sluice_list_wait(kept, LONG), -ECANCELED);
+        require_ok(sluice_list_wait(kept, LONG));
+        require_result(sluice_list_result(kept), -ECANCELED);
         require_equal(next[0].error, 0, next[1].error, -ECANCELED, next[2].error, 0);
         require_result(sluice_list_post(kept, LONG, next), -ESTALE);
         sluice_list_free(kept);
@@ -99,7 +101,8 @@ TEST(late_and_then_reset)
     require_ok(sluice_list_post(list, SLUICE_MS(5), NULL));
     require_ok(sluice_multichannel_flush(rig.channel, LONG));
     require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
-    require_error(sluice_list_wait(list, 0), -ETIMEDOUT, "within 5 ms reset or removed");
+    require_ok(sluice_list_wait(list, 0));
+    require_error(sluice_list_result(list), -ETIMEDOUT, "within 5 ms reset or removed");
     require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 0);
     sluice_list_free(list);
     rig_close(&rig);
@@ -131,8 +134,10 @@ TEST_WITH(rig, more_than_the_completion_queue, (2, ON_DEVICE(4, fake.max_cq_dept
             (unsigned long long)counters.queue_full, (unsigned long long)counters.refused);
     fake.by_hand = false;
     require_ok(sluice_list_wait(fits, LONG));
+    require_ok(sluice_list_result(fits));
     require_ok(sluice_list_post(waits, LONG, NULL));
     require_ok(sluice_list_wait(waits, LONG));
+    require_ok(sluice_list_result(waits));
     sluice_list_free(list);
     sluice_list_free(fits);
     sluice_list_free(waits);
@@ -152,6 +157,7 @@ TEST_WITH(rig, complete_list_keeps_a_loop_awake, (2, 4))
     require_result(sluice_multichannel_arm(rig->channel, &due), 1);
     require(due == 0, "due in %lld", (long long)due);
     require_ok(sluice_list_wait(list, 0));
+    require_ok(sluice_list_result(list));
     sluice_list_free(list);
 }
 

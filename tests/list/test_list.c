@@ -3,6 +3,7 @@
 #include <sluice/list.h>
 
 #include "../support/pair.h"
+#include "../support/process.h"
 
 enum { PEERS = 4, DEPTH = 16, BLOCK = 64, ROUNDS = 40 };
 enum kind { SENT, RECEIVED, WRITTEN, READ, KINDS };
@@ -150,7 +151,7 @@ TEST_WITH(fixture, posted_again_and_again, ())
             require_ok(sluice_list_submit(fixture->list, DEADLINE, completions));
         } else {
             require_ok(sluice_list_post(fixture->list, DEADLINE, completions));
-            require_ok(sluice_list_wait(fixture->list, DEADLINE));
+            await_list(fixture->list);
         }
         spokes_are_done(fixture, handles);
         check(fixture, round);
@@ -303,16 +304,18 @@ TEST(aimed_at_words)
     fixture_close(&fixture);
 }
 
-/* A list is in flight until it was waited for; no other call takes its results. */
-TEST_WITH(fixture, busy_until_waited_for, ())
+/* A list is busy until it has ended; no other call takes its results. */
+TEST_WITH(fixture, busy_until_it_has_ended, ())
 {
     struct sluice_handle handles[PEERS][2];
     struct sluice_completion completion;
     require_error(sluice_list_wait(fixture->list, 0), -ENOENT, "not posted");
+    require_error(sluice_list_result(fixture->list), -ENOENT, "not posted");
     require_ok(sluice_list_post(fixture->list, DEADLINE, fixture->completions));
-    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EBUSY, "not waited for");
-    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EBUSY, "in flight");
+    require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -EBUSY, "in flight");
     require_error(sluice_list_wait(fixture->list, 0), -ETIMEDOUT, "still in flight peer");
+    require_error(sluice_list_result(fixture->list), -EBUSY, "in flight");
     require_error(sluice_list_wait(fixture->list, -1), -EINVAL, "negative");
     require_error(sluice_multichannel_next(fixture->star.hub, DEADLINE, &completion), -ENOENT,
                   "nothing");
@@ -323,10 +326,48 @@ TEST_WITH(fixture, busy_until_waited_for, ())
     spokes_take_part(fixture, handles);
     require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
     require_result(sluice_multichannel_poll(fixture->star.hub, &completion, 1), 0);
-    require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_ok(sluice_list_result(fixture->list));
     require_ok(sluice_list_wait(fixture->list, 0));
     check_completions(fixture);
     spokes_are_done(fixture, handles);
+}
+
+/* An event loop may sleep, once it has polled what came before. */
+static void loop_may_sleep(struct sluice_multichannel *hub)
+{
+    struct sluice_completion completion;
+    int64_t until = clock_now() + DEADLINE;
+    while (sluice_multichannel_arm(hub, NULL) == 1) {
+        require(clock_now() < until, "%s", "the loop never sleeps");
+        require_result(sluice_multichannel_poll(hub, &completion, 1), 0);
+    }
+}
+
+/*
+ * The end and the result of a post can be asked for any number of times, until the list is posted
+ * or submitted again; a list that has ended can be posted before either was asked for.
+ */
+TEST_WITH(fixture, end_and_result_stay, (), .times = 2)
+{
+    struct sluice_handle handles[PEERS][2];
+    for (uint32_t round = 0; round < 2; round++) {
+        fill(fixture, round);
+        spokes_take_part(fixture, handles);
+        require_ok(sluice_list_post(fixture->list, DEADLINE, fixture->completions));
+        require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
+        spokes_are_done(fixture, handles);
+        check(fixture, round);
+        check_completions(fixture);
+    }
+    require_result(sluice_multichannel_arm(fixture->star.hub, NULL), 1);
+    require_ok(_i == 0 ? sluice_list_wait(fixture->list, 0) : sluice_list_result(fixture->list));
+    loop_may_sleep(fixture->star.hub);
+    await_list(fixture->list);
+    spokes_take_part(fixture, handles);
+    require_ok(sluice_list_submit(fixture->list, DEADLINE, NULL));
+    spokes_are_done(fixture, handles);
+    require_error(sluice_list_wait(fixture->list, 0), -ENOENT, "not posted");
+    require_error(sluice_list_result(fixture->list), -ENOENT, "not posted");
 }
 
 /*
@@ -372,6 +413,7 @@ TEST_WITH(fixture, stale_when_a_peer_is_another, ())
     require_error(sluice_list_submit(fixture->list, DEADLINE, NULL), -ESTALE, "closed");
     require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -ESTALE, "closed");
     require_error(sluice_list_wait(fixture->list, 0), -ESTALE, "closed");
+    require_error(sluice_list_result(fixture->list), -ESTALE, "closed");
     require_error(sluice_list_aim(fixture->list, 0, NULL, 0), -ESTALE, "closed");
 }
 
@@ -403,7 +445,8 @@ TEST_WITH(fixture, late_by_the_deadline, ())
         far_post(fixture, i, SLUICE_OP_SEND, RECEIVED);
     }
     require_ok(sluice_list_post(fixture->list, SLUICE_MS(NEVER_TAKEN), fixture->completions));
-    require_result(sluice_list_wait(fixture->list, DEADLINE), -ETIMEDOUT);
+    require_ok(sluice_list_wait(fixture->list, DEADLINE));
+    require_error(sluice_list_result(fixture->list), -ETIMEDOUT, "send to peer 0 deadline passed");
     for (uint32_t i = 0; i < KINDS * PEERS; i++) {
         int error = fixture->completions[i].error;
         bool two_sided = fixture->requests[i].opcode == SLUICE_OP_SEND ||
@@ -411,7 +454,8 @@ TEST_WITH(fixture, late_by_the_deadline, ())
         require(i / KINDS == 0 ? !two_sided || error == -ETIMEDOUT : error == 0,
                 "request %u: error %d", i, error);
     }
-    require_error(sluice_list_wait(fixture->list, 0), -ENOENT, "not posted");
+    require_ok(sluice_list_wait(fixture->list, 0));
+    require_error(sluice_list_result(fixture->list), -ETIMEDOUT, "peer 0");
 }
 
 /* A post takes all requests or none; a submit waits for room. */
@@ -471,6 +515,7 @@ TEST_WITH(fixture, wrong_lists, ())
     require_error(sluice_list_post((struct sluice_list *)&any, DEADLINE, NULL), -EINVAL,
                   "not a list");
     require_error(sluice_list_wait(NULL, 0), -EINVAL, "not a list");
+    require_error(sluice_list_result(NULL), -EINVAL, "not a list");
     require_error(sluice_list_aim(NULL, 0, NULL, 0), -EINVAL, "not a list");
     sluice_list_free(NULL);
 }

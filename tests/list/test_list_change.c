@@ -111,7 +111,7 @@ static void move(struct fixture *fixture, struct sluice_list *list, enum way way
         require_ok(sluice_list_submit(list, DEADLINE, fixture->completions));
     if (way == POST) {
         require_ok(sluice_list_post(list, DEADLINE, fixture->completions));
-        require_ok(sluice_list_wait(list, DEADLINE));
+        await_list(list);
     }
     if (way != SCOPE)
         return;
@@ -287,7 +287,7 @@ static void aim_blocks(bool reads, bool paged)
         require_ok(sluice_list_aim(list, 0, &sge, to));
         if (turn % 2 != 0) {
             require_ok(sluice_list_post(list, DEADLINE, NULL));
-            require_ok(sluice_list_wait(list, DEADLINE));
+            await_list(list);
         } else {
             require_ok(sluice_list_submit(list, DEADLINE, NULL));
         }
@@ -392,10 +392,10 @@ TEST_WITH(fixture, scopes_that_are_not_its_own, ())
     require_ok(sluice_list_post(list, DEADLINE, NULL));
     scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
     require_error(sluice_list_scope_post(NULL, scope, NULL), -EINVAL, "not a list");
-    require_error(sluice_list_scope_post(list, scope, NULL), -EBUSY, "not waited for");
+    require_error(sluice_list_scope_post(list, scope, NULL), -EBUSY, "in flight");
     ended = scope;
     require_ok(sluice_scope_end(scope, NULL));
-    require_ok(sluice_list_wait(list, DEADLINE));
+    await_list(list);
     require_error(sluice_list_scope_post(list, ended, NULL), -ESTALE, "ended before");
     pair_reset(&fixture->pair);
     scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));

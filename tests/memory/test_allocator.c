@@ -227,7 +227,7 @@ static void aim_in_flight(bool freed)
     if (freed) {
         require_ok(sluice_channel_flush(work.pair.channels[0], DEADLINE));
     } else {
-        require_ok(sluice_list_wait(list, DEADLINE));
+        await_list(list);
         sluice_list_free(list);
         free_block(&work, blocks[2]);
     }

@@ -226,6 +226,12 @@ struct sluice_handle post_of(struct sluice_channel *channel, uint32_t opcode,
     return post(channel, &request);
 }
 
+void await_list(struct sluice_list *list)
+{
+    require_ok(sluice_list_wait(list, DEADLINE));
+    require_ok(sluice_list_result(list));
+}
+
 struct sluice_counters channel_counters(const struct sluice_channel *channel)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};

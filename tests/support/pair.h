@@ -104,6 +104,9 @@ struct sluice_handle post_of(struct sluice_channel *channel, uint32_t opcode,
 struct sluice_completion await(struct sluice_channel *channel, struct sluice_handle handle,
                                enum sluice_error_class error_class);
 
+/* Waits for a posted list, all of which must succeed. */
+void await_list(struct sluice_list *list);
+
 #define DEADLINE SLUICE_S(20)
 /* The number of values of enum sluice_opcode. */
 #define OPCODES (SLUICE_OP_FETCH_ADD + 1)

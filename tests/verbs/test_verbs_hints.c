@@ -256,7 +256,7 @@ TEST_WITH(talk, lists_wait_when_they_are_submitted, (NULL, NULL))
             require_ok(sluice_list_post(list, DEADLINE, NULL));
             await_not_ready(before);
             receive = post_receive(talk, 1);
-            require_ok(sluice_list_wait(list, DEADLINE));
+            await_list(list);
         }
         await(talk->pair.channels[1], receive, SLUICE_CLASS_NONE);
     }

@@ -241,6 +241,7 @@ contains
         call ok(sluice_list_post(list, deadline, c_loc(completions)) == 0, 'and posted')
         status = sluice_list_wait(list, deadline)
         call ok(status == 0 .and. words(2) == 6, 'and waited for')
+        call ok(sluice_list_result(list) == 0, 'and has succeeded')
         call ok(all(completions%bytes == 8), 'with its results')
         call ok(sluice_list_set_length(list, 0, 4) == 0, 'is made shorter')
         scope = sluice_multichannel_scope_begin(multichannel, deadline)

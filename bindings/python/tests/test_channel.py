@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Channels: messages, one-sided work, waits, errors."""
 import dataclasses
+import errno
 import threading
 import time
 
@@ -355,6 +356,9 @@ def test_prepared_list(pair):
     works = [Work.write(a.memory[8 * i : 8 * i + 8], remote[8 * i :], user=i) for i in range(3)]
     with a.channel.prepare(works) as prepared:
         assert len(prepared) == 3
+        with pytest.raises(sluice.Error) as caught:
+            prepared.results()
+        assert caught.value.errno == errno.ENOENT
         for turn in range(3):
             a.memory.array("int64", 3)[:] = [turn, turn + 1, turn + 2]
             completions = prepared.submit(deadline=PATIENCE)
@@ -363,6 +367,7 @@ def test_prepared_list(pair):
         prepared.aim(0, memory=a.memory[16:24], remote_offset=800)
         prepared.post(deadline=PATIENCE)
         prepared.wait(PATIENCE)
+        assert [each.user for each in prepared.results()] == [0, 1, 2]
         assert b.memory.array("int64", 1, 800)[0] == 4
         prepared.set_length(0, 4)
         prepared.aim(0, memory=a.memory[8:12], remote_offset=804)
@@ -370,11 +375,25 @@ def test_prepared_list(pair):
         assert b.memory.array("int32", 2, 800).tolist() == [4, 3]
         with pytest.raises(sluice.Error, match="prepared with 8 bytes"):
             prepared.set_length(0, 9)
-        with pytest.raises(sluice.Error):
-            prepared.wait(0)
+        assert prepared.wait(0) == prepared.results()
         a.channel.close()
         with pytest.raises(sluice.StaleError):
             prepared.post(deadline=PATIENCE)
+
+
+def test_prepared_list_in_flight(pair):
+    a, _ = pair
+    with a.channel.prepare([Work.receive(a.memory[:8])]) as prepared:
+        prepared.post(deadline=0.3)
+        with pytest.raises(sluice.BusyError):
+            prepared.results()
+        with pytest.raises(sluice.DeadlineError) as caught:
+            prepared.wait(0)
+        assert not caught.value.completions
+        for ended in (lambda: prepared.wait(PATIENCE), prepared.results):
+            with pytest.raises(sluice.DeadlineError) as caught:
+                ended()
+            assert len(caught.value.completions) == 1
 
 
 def test_arrivals(sides):

@@ -497,11 +497,6 @@ static void for_entries(struct slu_list *list, const struct slu_listed *listed,
     }
 }
 
-static bool is_in_flight(const struct slu_list *list)
-{
-    return list->posted && list->call.incomplete > 0;
-}
-
 static void detach(struct slu_list *list)
 {
     for (uint32_t i = 0; i < list->item_count; i++)
@@ -511,7 +506,7 @@ static void detach(struct slu_list *list)
 void slu_list_destroy(struct slu_list *list)
 {
     if (list->engine != NULL) {
-        if (is_in_flight(list))
+        if (slu_list_in_flight(list))
             detach(list);
         leave(list);
     }
@@ -525,7 +520,7 @@ int slu_list_closed(void)
 
 void slu_list_pin(struct slu_list *list, const struct slu_listed *listed)
 {
-    if (SLU_UNLIKELY(is_in_flight(list)))
+    if (SLU_UNLIKELY(slu_list_in_flight(list)))
         for_entries(list, listed, pin_for_call);
 }
 
@@ -555,14 +550,14 @@ uint32_t slu_lists_pending(const struct slu_engine *engine)
     uint32_t pending = 0;
 
     for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
-        pending += list->posted ? list->call.incomplete : 0;
+        pending += list->call.incomplete;
     return pending;
 }
 
 bool slu_lists_done(const struct slu_engine *engine)
 {
     for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
-        if (list->posted && list->call.incomplete == 0)
+        if (list->life == SLU_LIST_POSTED && !slu_list_in_flight(list))
             return true;
     return false;
 }

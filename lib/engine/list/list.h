@@ -31,6 +31,13 @@ struct slu_listed {
     uint64_t offset;     /* current offset in the remote region that it was prepared with */
 };
 
+/* The last post of a list, and what the program has learned of it. A submit resets it. */
+enum slu_list_life {
+    SLU_LIST_NEW,    /* it was not posted */
+    SLU_LIST_POSTED, /* it is in flight, or its end was not noticed by a wait */
+    SLU_LIST_SEEN    /* it has ended, and a wait or a call for its result has returned that */
+};
+
 struct slu_list {
     struct slu_engine *engine; /* NULL: the channel was closed */
     struct slu_list *next;     /* of the engine */
@@ -53,7 +60,7 @@ struct slu_list {
     bool gathers;   /* has messages with blocks */
     bool blocking;  /* its sends have SLU_BLOCKING set */
     uint64_t epoch; /* the engine's, when all of its peers were last found ready */
-    bool posted;    /* and not yet waited for */
+    enum slu_list_life life;
 };
 
 /* Makes a list, with copies of the requests. Returns 0, or an error. */
@@ -61,6 +68,12 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
                     uint32_t count, struct slu_list **list);
 /* Destroys a list, and detaches its requests in flight. */
 void slu_list_destroy(struct slu_list *list);
+/* Returns whether requests of a list that was posted have no result yet. */
+static inline bool slu_list_in_flight(const struct slu_list *list)
+{
+    return list->call.incomplete > 0;
+}
+
 /* See sluice/list.h. */
 int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
                  uint64_t remote_offset);
@@ -68,6 +81,7 @@ int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length);
 int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
 int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
 int slu_list_wait(struct slu_list *list, int64_t timeout);
+int slu_list_result(struct slu_list *list);
 /* Checks whether a list may be posted in a scope: 0, or -EBUSY or -ESTALE. */
 int slu_list_check_scope(struct slu_list *list);
 /* Makes the entries of a list in flight, in an item's queue, pin the memory of their requests. */
@@ -82,7 +96,7 @@ int slu_list_closed(void);
 bool slu_lists_use(const struct slu_engine *engine, const struct slu_memory *memory);
 /* Counts the requests of lists in flight. */
 uint32_t slu_lists_pending(const struct slu_engine *engine);
-/* Returns whether a list was posted, is complete, and was not waited for. */
+/* Returns whether a list was posted, is complete, and no call has returned that. */
 bool slu_lists_done(const struct slu_engine *engine);
 /* Separates the lists from an engine that ends, once its work is drained. */
 void slu_lists_close(struct slu_engine *engine);

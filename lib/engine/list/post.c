@@ -233,14 +233,19 @@ static void post_all(struct slu_list *list, bool blocking)
         listed = post_chain(list, listed, SLU_SEND_QUEUE);
 }
 
+static SLU_COLD int fail_busy(void)
+{
+    return slu_fail(EBUSY, "the list is still in flight: wait for it");
+}
+
 static int check_list(const struct slu_list *list, int64_t deadline)
 {
     if (list->engine == NULL)
         return slu_list_closed();
     if (list->engine->scope.open)
         return slu_scope_in_use();
-    if (list->posted)
-        return slu_fail(EBUSY, "the list was posted, and was not waited for");
+    if (slu_list_in_flight(list))
+        return fail_busy();
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     return 0;
@@ -250,8 +255,8 @@ int slu_list_check_scope(struct slu_list *list)
 {
     if (list->engine == NULL)
         return slu_list_closed();
-    if (list->posted)
-        return slu_fail(EBUSY, "the list was posted, and was not waited for");
+    if (slu_list_in_flight(list))
+        return fail_busy();
     return list->epoch != list->engine->epoch ? look_at_peers(list) : 0;
 }
 
@@ -276,6 +281,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
         plain = is_plain(list, deadline);
     if (SLU_UNLIKELY(error < 0 || plain < 0))
         return error < 0 ? error : plain;
+    list->life = SLU_LIST_NEW;
     if (SLU_UNLIKELY(plain == 0 || list->engine->entries_shared))
         return slu_submit(list->engine, &list->source, deadline, completions);
     slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
@@ -369,7 +375,7 @@ int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_complet
         slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
         slu_call_set_due(&list->call);
         post_all(list, false);
-        list->posted = true;
+        list->life = SLU_LIST_POSTED;
     }
     error = plain > 0 ? 0 : plain < 0 ? plain : fail_post(list, deadline);
     slu_engine_leave(list->engine);
@@ -431,16 +437,26 @@ int slu_list_wait(struct slu_list *list, int64_t timeout)
         return slu_scope_in_use();
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    if (!list->posted)
+    if (list->life == SLU_LIST_NEW)
         return slu_fail(ENOENT, "the list was not posted: there is nothing to wait for");
     slu_engine_enter(engine);
     result = slu_wait_interruptible(engine, is_complete, &list->call, slu_after(timeout));
-    if (result > 0) {
-        list->posted = false;
-        result = slu_call_error(&list->call);
-    } else if (result == 0) {
+    if (result == 0)
         result = fail_in_flight(list);
-    }
+    else if (result > 0)
+        list->life = SLU_LIST_SEEN;
     slu_engine_leave(engine);
-    return result;
+    return result < 0 ? result : 0;
+}
+
+int slu_list_result(struct slu_list *list)
+{
+    if (list->engine == NULL)
+        return slu_list_closed();
+    if (list->life == SLU_LIST_NEW)
+        return slu_fail(ENOENT, "the list was not posted: it has no result");
+    if (slu_list_in_flight(list))
+        return fail_busy();
+    list->life = SLU_LIST_SEEN;
+    return slu_call_error(&list->call);
 }

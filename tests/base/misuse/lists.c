@@ -39,6 +39,7 @@ int too_deep_a_list(struct world *world)
 
 RETURNS(busy_list, sluice_list_submit, posted(world), DEADLINE, NULL);
 RETURNS(list_in_flight, sluice_list_wait, posted(world), 0);
+RETURNS(result_in_flight, sluice_list_result, posted(world));
 
 int list_of_no_channel(struct world *world)
 {

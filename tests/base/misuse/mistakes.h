@@ -79,7 +79,7 @@ bool is_of_wire(const struct mistake *mistake);
 mistake_call submit_request;
 
 /* lists.c: mistakes with prepared lists, and failures of lists. */
-mistake_call aimed_at_another_length, too_deep_a_list, busy_list, list_in_flight,
+mistake_call aimed_at_another_length, too_deep_a_list, busy_list, list_in_flight, result_in_flight,
     list_of_no_channel;
 
 /* blocks.c: requests of blocks. */

@@ -181,9 +181,9 @@ void do_list(struct fixture *fixture)
         require_ok(round == 0 ? sluice_list_submit(lists[SEND], DEADLINE, &completions[SEND])
                               : sluice_list_post(lists[SEND], DEADLINE, &completions[SEND]));
         if (round == 1) {
-            require_ok(sluice_list_wait(lists[SEND], DEADLINE));
+            await_list(lists[SEND]);
         }
-        require_ok(sluice_list_wait(lists[RECEIVE], DEADLINE));
+        await_list(lists[RECEIVE]);
         for (int side = 0; side < 2; side++) {
             check_end(fixture, &completions[side], side);
         }

@@ -161,8 +161,8 @@ TEST_WITH(fixture, lists_that_are_aimed, ())
             require_ok(sluice_list_aim(lists[side], 0, &sge, 0));
             require_ok(sluice_list_post(lists[side], DEADLINE, NULL));
         }
-        require_ok(sluice_list_wait(lists[SEND], DEADLINE));
-        require_ok(sluice_list_wait(lists[RECEIVE], DEADLINE));
+        await_list(lists[SEND]);
+        await_list(lists[RECEIVE]);
         for (uint32_t at = 0; at < 5000; at++) {
             require(fixture->memory[RECEIVE].bytes[offset + at / 50 * 200 + at % 50] ==
                         fixture->memory[SEND].bytes[offset + at / 100 * 200 + at % 100],

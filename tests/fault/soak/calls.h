@@ -31,6 +31,7 @@
     X(list_submit)                      \
     X(list_post)                        \
     X(list_wait)                        \
+    X(list_result)                      \
     X(list_free)                        \
     X(channel_prepare)                  \
     X(channel_reset)                    \

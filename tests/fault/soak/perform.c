@@ -168,6 +168,8 @@ static int submit_prepared(struct office *office, struct form_call *call)
         do {
             result = CALL(list_wait, list, SLUICE_FOREVER);
         } while (result == -EINTR);
+        expect(result == 0, "wait for a list: %s", sluice_last_error());
+        result = CALL(list_result, list);
     } else {
         result = CALL(list_submit, list, call->deadline, call->completions);
     }

@@ -123,8 +123,8 @@ static int post(struct sluice_list *list, struct sluice_multichannel *all)
         if (result == 0) {
             do {
                 result = sluice_list_wait(list, SLUICE_MS(below(200)));
-            } while (result == -ETIMEDOUT && sluice_list_post(list, PATIENCE, NULL) == -EBUSY);
-            return result;
+            } while (result == -ETIMEDOUT);
+            return result == 0 ? sluice_list_result(list) : result;
         }
     }
     return result == -EAGAIN || way == 1 ? sluice_list_submit(list, PATIENCE, completions) : result;

@@ -213,7 +213,7 @@ static void do_list(uint32_t count)
 {
     struct sluice_list *made =
         count == 0 ? NULL : sluice_multichannel_list_prepare(traffic.all, list, count);
-    int result, last;
+    int result;
     if (made == NULL) {
         if (count != 0 && errno != E2BIG) {
             again("list");
@@ -226,11 +226,10 @@ static void do_list(uint32_t count)
     result = below(2) ? -EAGAIN : sluice_list_post(made, traffic.deadline, results);
     if (result == 0) {
         do {
-            last = result;
             result = sluice_list_wait(made, SLUICE_MS(1 + below(100)));
         } while (result == -ETIMEDOUT);
-        /* It had ended as a deadline passed, which looks the same. */
-        result = result == -ENOENT ? last : result;
+        must(result == 0, "wait for a list: %d", result);
+        result = sluice_list_result(made);
     } else {
         result = sluice_list_submit(made, traffic.deadline, results);
     }

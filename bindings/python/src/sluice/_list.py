@@ -75,11 +75,6 @@ class PreparedList(Object):
                 self._in_flight = before
             check(result)
 
-    def _is_in_flight(self, pointer: Any) -> bool:
-        """Checks after a wait that returned -ETIMEDOUT, which may also be the result of the
-        list."""
-        return bool(lib.sluice_list_post(pointer, 0, self._results) == -errno.EBUSY)
-
     def wait(self, timeout: float | None) -> list[Completion]:
         """Returns how all of it ended. Raises :exc:`DeadlineError` after ``timeout`` seconds, and
         the list goes on; or the first failure, with all in its ``completions``."""
@@ -88,14 +83,23 @@ class PreparedList(Object):
             with self._connection._guard:
                 result = lib.sluice_list_wait(self._get(), limit.slice())
                 text = last_error() if result < 0 else ""
-                in_flight = result == -errno.ETIMEDOUT and self._is_in_flight(self._get())
-            if in_flight:
-                if limit.left() == 0:
-                    raise DeadlineError(errno.ETIMEDOUT, text)
-            elif result in (-errno.ENOENT, -errno.EBUSY, -errno.ESTALE, -errno.EINVAL):
+            if result == 0:
+                return self._ended()
+            if result != -errno.EINTR and (result != -errno.ETIMEDOUT or limit.left() == 0):
                 raise error_of(result, text)
-            elif result != -errno.EINTR:
-                break
+
+    def results(self) -> list[Completion]:
+        """Returns as :meth:`wait` if all of it has ended. Raises :exc:`BusyError` if it is in
+        flight."""
+        with self._connection._guard:
+            result = lib.sluice_list_result(self._get())
+            text = last_error() if result < 0 else ""
+            ended = result == 0 or lib.sluice_list_wait(self._get(), 0) == 0
+        if not ended:
+            raise error_of(result, text)
+        return self._ended()
+
+    def _ended(self) -> list[Completion]:
         self._in_flight = False
         return self._connection._gather(completions_of(self._results, self._works))
 
@@ -109,7 +113,6 @@ class PreparedList(Object):
             pointer, self._pointer = self._pointer, None
             if self._in_flight and not connection.closed:
                 # The results are written as work completes, so they must be kept until then.
-                late = lib.sluice_list_wait(pointer, 1_000_000_000) == -errno.ETIMEDOUT
-                if late and self._is_in_flight(pointer):
+                if lib.sluice_list_wait(pointer, 1_000_000_000) == -errno.ETIMEDOUT:
                     connection.close()
             lib.sluice_list_free(pointer)
