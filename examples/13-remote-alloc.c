@@ -23,12 +23,17 @@ struct device {
     struct sluice_agent *agent;
 };
 
-/* The agent has a domain of its own: a key gives access to all peers of its domain. */
-static int open_device(struct device *device)
+/*
+ * The agent has a domain of its own: a key gives access to all peers of its domain. It lends each
+ * peer at most quota bytes of memory.
+ */
+static int open_device(struct device *device, uint64_t quota)
 {
+    const struct sluice_agent_attr attr = {.size = sizeof(attr), .quota = quota};
+
     device->context = sluice_context_open(NULL, NULL);
     device->pd = device->context != NULL ? sluice_pd_alloc(device->context) : NULL;
-    device->agent = device->pd != NULL ? sluice_agent_create(device->pd, NULL) : NULL;
+    device->agent = device->pd != NULL ? sluice_agent_create(device->pd, &attr) : NULL;
     return device->agent != NULL ? 0 : complain("set up", "an agent");
 }
 
@@ -80,7 +85,7 @@ static int run_client(const char *address, const char *text)
     struct device device = {NULL, NULL, NULL};
     struct sluice_agent_peer *peer = NULL;
     struct sluice_mr *mr = NULL;
-    int result = open_device(&device);
+    int result = open_device(&device, 0);
 
     if (result == 0) {
         peer = sluice_agent_connect(device.agent, address, NULL, DEADLINE);
@@ -111,7 +116,7 @@ static int run_server(const char *address, const struct workers *workers)
 {
     struct device device = {NULL, NULL, NULL};
     char here[64] = "";
-    int result = open_device(&device);
+    int result = open_device(&device, 1 << 20);
 
     if (result == 0 && (sluice_agent_listen(device.agent, address, NULL) != 0 ||
                         sluice_agent_address(device.agent, here, sizeof(here)) < 0))

@@ -8,6 +8,7 @@
 
 #define RIGHTS \
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
+#define QUOTA (UINT64_C(64) << 20) /* more than any way requests */
 
 struct service {
     struct sluice_agent *agent;
@@ -19,7 +20,7 @@ struct service {
 static struct sluice_agent *make_agent(struct rank *rank)
 {
     const struct sluice_agent_attr attr = {
-        .size = sizeof attr, .flags = SLUICE_AGENT_THREAD, .access = RIGHTS};
+        .size = sizeof attr, .flags = SLUICE_AGENT_THREAD, .access = RIGHTS, .quota = QUOTA};
 
     return MAKE(sluice_agent_create(rank->pd, &attr));
 }

@@ -77,7 +77,7 @@ struct sluice_agent_attr {
                                    eager, at most 2^40, default 1 MiB */
     uint64_t quota;             /* bytes, in whole pages, that a peer may have allocated here; a
                                    region that was sent back counts until our program has received
-                                   it; at most 2^60, default 64 MiB */
+                                   it; at most 2^60, default 0: peers get no memory */
     uint64_t max_message;       /* bytes of the longest message that is received; at most 2^60,
                                    default 1 GiB */
     int64_t max_lease;          /* nanoseconds, 1 ms at least, default 60 s; SLUICE_FOREVER: leases

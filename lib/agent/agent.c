@@ -40,8 +40,6 @@ static void set_defaults(struct sluice_agent_attr *attr, bool atomics)
         attr->max_waiting = 256;
     if (attr->max_waiting_bytes == 0)
         attr->max_waiting_bytes = UINT64_C(1) << 20;
-    if (attr->quota == 0)
-        attr->quota = UINT64_C(64) << 20;
     if (attr->max_message == 0)
         attr->max_message = UINT64_C(1) << 30;
     if (attr->max_lease == 0)
@@ -81,7 +79,7 @@ static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
     if (error == 0)
         error = check_range(attr->max_left_bytes, 1, UINT64_C(1) << 40, "max_left_bytes");
     if (error == 0)
-        error = check_range(attr->quota, 1, SLU_AGENT_MOST_BYTES, "quota");
+        error = check_range(attr->quota, 0, SLU_AGENT_MOST_BYTES, "quota");
     if (error == 0)
         error = check_range(attr->max_message, 1, SLU_AGENT_MOST_BYTES, "max_message");
     if (error == 0)

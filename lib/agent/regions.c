@@ -309,6 +309,11 @@ void slu_agent_handle_alloc(struct sluice_agent_peer *peer, const struct slu_age
         deny(peer, message->id, SLU_AGENT_QUOTA, words);
         return;
     }
+    if (attr->quota == 0) {
+        deny(peer, message->id, SLU_AGENT_QUOTA,
+             "it lends no memory: set its sluice_agent_attr.quota");
+        return;
+    }
     if (pages > attr->quota || peer->region_bytes > attr->quota - pages) {
         snprintf(words, sizeof words, "the quota is %llu bytes in whole pages, %llu are in use",
                  (unsigned long long)attr->quota, (unsigned long long)peer->region_bytes);

@@ -8,6 +8,7 @@
 #include "../support/fair.h"
 
 #define MEMORY (1u << 20)
+#define QUOTA (64u << 20)
 
 struct sluice_agent *make_agent(struct sluice_pd *pd, const struct sluice_agent_attr *attr,
                                 uint32_t flags)
@@ -22,6 +23,7 @@ struct sluice_agent *make_agent(struct sluice_pd *pd, const struct sluice_agent_
     if (getenv("SLUICE_TEST_AGENT_POOL") != NULL && known.receive_pool == 0) {
         known.receive_pool = (uint32_t)atoi(getenv("SLUICE_TEST_AGENT_POOL"));
     }
+    known.quota = known.quota ? known.quota : QUOTA;
     agent = sluice_agent_create(pd, &known);
     require(agent, "%s", sluice_last_error());
     return agent;

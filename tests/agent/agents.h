@@ -28,6 +28,7 @@ void agents_open(struct agents *agents, const struct sluice_agent_attr *owner,
                  const struct sluice_agent_attr *holder);
 void agents_close(struct agents *agents);
 
+/* Makes an agent. Without a quota in attr, it lends 64 MiB. */
 struct sluice_agent *make_agent(struct sluice_pd *pd, const struct sluice_agent_attr *attr,
                                 uint32_t flags);
 struct sluice_agent_info agent_info(struct sluice_agent *agent);

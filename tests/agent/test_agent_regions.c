@@ -291,6 +291,32 @@ TEST(memory_is_zeroed_before_it_is_granted_again)
     agents_close(&agents);
 }
 
+/* An agent gives its peers messages, and no memory, unless its program allows that. */
+TEST(no_memory_by_default)
+{
+    struct agents agents;
+    char address[64];
+    agents_open(&agents, NULL, NULL);
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent *owner = made(sluice_agent_create(agents.sides.pds[0], &attr));
+    require_ok(sluice_agent_listen(owner, "127.0.0.1:0", NULL));
+    require(sluice_agent_address(owner, address, sizeof(address)) > 0, "%s", sluice_last_error());
+    struct sluice_agent_peer *peer =
+        made(sluice_agent_connect(agents.holder, address, NULL, DEADLINE));
+    require(peer_info(peer).quota == 0, "%llu", (unsigned long long)peer_info(peer).quota);
+    require_null(sluice_agent_request_mr(peer, 1, SLUICE_ACCESS_REMOTE_READ, 0, DEADLINE), EDQUOT,
+                 "lends no memory quota");
+    require(agent_info(owner).denied == 1 && agent_info(owner).regions == 0, "it got some");
+    require_ok(sluice_agent_send(peer, "word", 4, DEADLINE));
+    struct sluice_agent_message *message = made(sluice_agent_receive(owner, NULL, DEADLINE));
+    require_equal(sluice_agent_message_length(message), 4);
+    sluice_agent_message_free(message);
+    sluice_agent_peer_close(peer);
+    sluice_agent_close(owner);
+    agents_close(&agents);
+}
+
 int main(void)
 {
     return run_tests("agent_regions", 60);

@@ -19,6 +19,7 @@ static struct sluice_agent *agent_with(struct sluice_pd *pd, struct sluice_agent
     struct sluice_agent *agent;
     attr.size = sizeof(attr);
     attr.secret_file = "";
+    attr.quota = attr.quota ? attr.quota : 1 << 20;
     agent = made(sluice_agent_create(pd, &attr));
     return agent;
 }
