@@ -60,8 +60,8 @@ enum sluice_peer_state {
 
 /*
  * Attributes of a channel and of each peer of a multichannel. Zero: the default, or the device's
- * limit if that is lower. The fields from path_mtu on are for RDMA devices; soft only checks their
- * ranges.
+ * limit if that is lower. The fields from path_mtu to rnr_retry are for RDMA devices; soft only
+ * checks their ranges.
  */
 struct sluice_channel_attr {
     uint32_t size;          /* set to sizeof(struct sluice_channel_attr) */
@@ -83,23 +83,6 @@ struct sluice_channel_attr {
                                never */
     int64_t spin_time;      /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
     uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
-    uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The smaller
-                               value of both sides holds */
-    uint32_t pkey;          /* partition key, by value; 0: the first of the port's table */
-    uint32_t service_level; /* 0..15, default 0; RoCE: priority in a VLAN tag, 0..7 */
-    uint32_t traffic_class; /* with a GRH: 0..255, default 0; RoCE v2: DSCP * 4 */
-    uint32_t flow_label;    /* with a GRH: 0..1048575, default 0: the device's choice */
-    uint32_t hop_limit;     /* with a GRH: 1..255, default 64; on RoCE Linux uses the route's */
-    uint32_t path_bits;     /* InfiniBand: low bits of the local LID; 0..127, default 0 */
-    uint32_t psn;           /* first packet sequence number, 24 bits, if SLUICE_CHANNEL_PSN is
-                               set; else random */
-    uint32_t ack_timeout;   /* 4.096 us * 2^n; 1..31, default 18 (1.07 s), SLUICE_ZERO: 0, which
-                               is for ever */
-    uint32_t retry_count;   /* 1..6, default 6, SLUICE_ZERO: 0; 7 retries for ever on some
-                               devices */
-    uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms), SLUICE_ZERO: 0,
-                               which is 655.36 ms */
-    uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides; SLUICE_ZERO: 0 */
     uint32_t arrival_tags;  /* immediates 0..arrival_tags - 1 are counted as they arrive, by
                                receives that the library posts; 1..1048576, default 0: none are
                                counted, and the program posts receives */
@@ -121,11 +104,28 @@ struct sluice_channel_attr {
                                   library posts all of them */
     uint32_t receive_pool_low; /* sluice_multichannel_receive_any_room() is 0 while more of them are
                                   posted; less than receive_pool, default 0: half of it */
+    uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The smaller
+                               value of both sides holds */
+    uint32_t pkey;          /* partition key, by value; 0: the first of the port's table */
+    uint32_t service_level; /* 0..15, default 0; RoCE: priority in a VLAN tag, 0..7 */
+    uint32_t traffic_class; /* with a GRH: 0..255, default 0; RoCE v2: DSCP * 4 */
+    uint32_t flow_label;    /* with a GRH: 0..1048575, default 0: the device's choice */
+    uint32_t hop_limit;     /* with a GRH: 1..255, default 64; on RoCE Linux uses the route's */
+    uint32_t path_bits;     /* InfiniBand: low bits of the local LID; 0..127, default 0 */
+    uint32_t psn;           /* first packet sequence number, 24 bits, if SLUICE_CHANNEL_PSN is
+                               set; else random */
+    uint32_t ack_timeout;   /* 4.096 us * 2^n; 1..31, default 18 (1.07 s), SLUICE_ZERO: 0, which
+                               is for ever */
+    uint32_t retry_count;   /* 1..6, default 6, SLUICE_ZERO: 0; 7 retries for ever on some
+                               devices */
+    uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms), SLUICE_ZERO: 0,
+                               which is 655.36 ms */
+    uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides; SLUICE_ZERO: 0 */
 };
 
 /*
- * Values that a channel uses. The numbers from psn on are those of RDMA devices, and 0 on soft,
- * except gid_index. Negotiated values are 0 until the handshake.
+ * Values that a channel uses. The numbers from psn to rnr_retry are those of RDMA devices, and 0
+ * on soft, except gid_index. Negotiated values are 0 until the handshake.
  */
 struct sluice_channel_info {
     uint32_t size;              /* set to sizeof(struct sluice_channel_info) by the caller */
@@ -138,6 +138,11 @@ struct sluice_channel_info {
     uint32_t read_depth;        /* reads and atomics that we may have in flight; negotiated */
     uint32_t remote_read_depth; /* reads and atomics of the peer that we answer at a time;
                                    negotiated */
+    uint32_t queue_pairs;       /* of this peer; negotiated. qpn and psn are those of the first */
+    uint32_t stripe_least;      /* as in the attributes */
+    uint64_t staging;           /* as in the attributes, rounded up to 64 */
+    char address[64];           /* the local one, for people, such as "RoCE v2 192.0.2.1" */
+    char remote_address[64];    /* the peer's; empty: not known (yet) */
     uint32_t qpn;               /* number of the local queue pair; 0: it was destroyed */
     uint32_t remote_qpn;        /* number of the peer's queue pair */
     uint32_t psn;               /* first packet sequence number that we send */
@@ -154,11 +159,6 @@ struct sluice_channel_info {
     uint32_t retry_count;       /* */
     uint32_t rnr_timer;         /* */
     uint32_t rnr_retry;         /* */
-    char address[64];           /* the local one, for people, such as "RoCE v2 192.0.2.1" */
-    char remote_address[64];    /* the peer's; empty: not known (yet) */
-    uint32_t queue_pairs;       /* of this peer; negotiated. qpn and psn are of the first */
-    uint32_t stripe_least;      /* as in the attributes */
-    uint64_t staging;           /* as in the attributes, rounded up to 64 */
 };
 
 SLUICE_EXPORT void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);
