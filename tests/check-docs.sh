@@ -73,4 +73,28 @@ for file in $docs; do
     fi
   done
 done
+# defined KIND FILE: the first number of a #define of that kind.
+defined() {
+  sed -nE "s/^#define ([A-Z_]+_)?$1(_[A-Z]+)? [(\"]?([0-9]+).*/\\3/p" "$srcdir/$2" | head -n 1
+}
+
+# Prints each form of docs/stability.md whose versions are not those of its source, and each source
+# with such versions that it does not list.
+other_versions() {
+  # shellcheck disable=SC2016 # no expansions
+  sed -nE 's/^\| [^|]+ \| `(([a-z]+\/)+[a-z_]+\.[ch])`[^|]* \| ([0-9]+)[^|]* \| ([0-9]+).*/\1 \3 \4/p' \
+    "$srcdir/docs/stability.md" >"$tmp/forms"
+  [ -s "$tmp/forms" ] || echo 'no forms'
+  while read -r file version readable; do
+    least=$(defined READABLE "$file")
+    [ "$(defined VERSION "$file")" = "$version" ] || echo "$file is not of version $version"
+    [ "${least:-$(defined OLDEST "$file")}" = "$readable" ] || [ "$file" = lib/exchange/host_file.c ] ||
+      echo "$file is not readable from $readable"
+  done <"$tmp/forms"
+  (cd "$srcdir" && grep -rlE "^#define ([A-Z_]+_)?VERSION [(]?[0-9]" lib tools |
+    xargs grep -lE "READABLE|OLDEST") |
+    grep -v -x -F "$(cut -d' ' -f1 "$tmp/forms")" || true
+}
+
+check 'docs/stability.md has the versions of all forms' silent other_versions
 finish

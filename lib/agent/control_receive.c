@@ -73,6 +73,13 @@ void slu_agent_handle(struct sluice_agent_peer *peer, const uint8_t *bytes, uint
     struct slu_agent_message message;
     int error = slu_agent_message_read(bytes, count, peer->agent->attr.eager, &message);
 
+    if (error == -EPROTONOSUPPORT) {
+        char text[SLU_AGENT_VERSIONS_TEXT];
+
+        info->malformed++;
+        slu_agent_lose(peer, -EPROTO, "%s", slu_agent_message_versions(&message, text));
+        return;
+    }
     if (error == -EMSGSIZE) {
         slu_agent_refuse(peer, &info->oversized, "a message that is too long");
         return;

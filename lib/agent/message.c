@@ -9,12 +9,17 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "endpoint/versions.h"
 
 #define MAGIC 0x534c4147u /* "SLAG" */
-#define VERSION 1
+/* Both in the 2 bytes behind the magic: see slu_versions_join(). */
+#define VERSION (1 + SLU_VERSIONS_NEXT)
+#define READABLE 1
+#define OLDEST 1
 #define REMOTE_BYTES 24
 #define HELLO_BYTES (4 * 4 + 4 * 8 + 4 + SLUICE_ENDPOINT_BYTES)
 
@@ -25,6 +30,7 @@ struct reader {
     const uint8_t *at;
     const uint8_t *end;
     bool wrong;
+    bool later; /* of a later version: what has no meaning here is ignored */
 };
 
 static inline uint64_t take(struct reader *reader, int bytes)
@@ -48,10 +54,19 @@ static inline uint64_t take_in(struct reader *reader, int bytes, uint64_t least,
     return value;
 }
 
+/* Takes bytes that must be 0, for this version knows no meaning of them. */
+static inline void take_nothing(struct reader *reader, int bytes)
+{
+    if (take(reader, bytes) != 0 && !reader->later)
+        reader->wrong = true;
+}
+
 static uint32_t take_access(struct reader *reader, bool some)
 {
     uint32_t access = (uint32_t)take(reader, 4);
 
+    if (reader->later)
+        access &= SLU_AGENT_ACCESS;
     if ((access & ~SLU_AGENT_ACCESS) != 0 || (some && access == 0))
         reader->wrong = true;
     return access;
@@ -63,7 +78,7 @@ static void take_remote(struct reader *reader, struct sluice_remote_mr *remote, 
     remote->addr = take(reader, 8);
     remote->length = take(reader, 8);
     remote->rkey = (uint32_t)take(reader, 4);
-    (void)take_in(reader, 4, 0, 0);
+    take_nothing(reader, 4);
     if (some && (remote->length == 0 || remote->addr + remote->length - 1 < remote->addr))
         reader->wrong = true;
 }
@@ -277,16 +292,38 @@ static const struct form {
     [SLU_AGENT_RENEWED] = {8, 8, true, read_renewed, write_renewed},
 };
 
+/* Returns 0; -EPROTO if this is no message; -EPROTONOSUPPORT if its versions do not fit. */
+static int read_versions(struct reader *reader, struct slu_agent_message *message)
+{
+    static const struct slu_versions known = {NULL, VERSION, OLDEST};
+    uint64_t magic = take(reader, 4);
+    uint32_t joined = (uint32_t)take(reader, 2);
+
+    if (reader->wrong || magic != MAGIC)
+        return -EPROTO;
+    slu_versions_split(joined, 8, &message->written, &message->readable);
+    reader->later = message->written > VERSION;
+    return slu_versions_fit(&known, message->written, message->readable) ? 0 : -EPROTONOSUPPORT;
+}
+
+const char *slu_agent_message_versions(const struct slu_agent_message *message,
+                                       char text[SLU_AGENT_VERSIONS_TEXT])
+{
+    snprintf(text, SLU_AGENT_VERSIONS_TEXT,
+             "its agent speaks version %u, readable from version %u on; ours speaks version %u, "
+             "and reads from %u on",
+             message->written, message->readable, VERSION, OLDEST);
+    return text;
+}
+
 static void read_head(struct reader *reader, struct slu_agent_message *message)
 {
-    (void)take_in(reader, 4, MAGIC, MAGIC);
-    (void)take_in(reader, 2, VERSION, VERSION);
     message->type = (uint32_t)take_in(reader, 2, 1, SLU_AGENT_TYPES - 1);
     message->length = (uint32_t)take(reader, 4);
     message->taken = (uint32_t)take(reader, 4);
     message->id = take(reader, 8);
     message->received = (uint32_t)take(reader, 4);
-    (void)take_in(reader, 4, 0, 0);
+    take_nothing(reader, 4);
     message->received_bytes = take(reader, 8);
 }
 
@@ -295,20 +332,25 @@ int slu_agent_message_read(const uint8_t *bytes, size_t count, uint32_t most,
 {
     struct reader reader = {.at = bytes, .end = bytes + count};
     const struct form *form;
+    int error;
 
     /* The long fields are last, and only some types have them. */
     memset(message, 0, offsetof(struct slu_agent_message, words) + 1);
+    error = read_versions(&reader, message);
+    if (error < 0)
+        return error;
     read_head(&reader, message);
     if (reader.wrong || message->length != (size_t)(reader.end - reader.at))
         return -EPROTO;
     form = &forms[message->type];
-    if (message->length > (message->type == SLU_AGENT_TEXT ? most : form->most))
+    if (message->length > (message->type == SLU_AGENT_TEXT ? most : form->most) &&
+        (message->type == SLU_AGENT_TEXT || !reader.later))
         return -EMSGSIZE;
     if (message->length < form->least || (message->id != 0) != form->has_id)
         return -EPROTO;
     message->body = reader.at;
     form->read(&reader, message);
-    if (message->type != SLU_AGENT_TEXT && reader.at != reader.end)
+    if (message->type != SLU_AGENT_TEXT && reader.at != reader.end && !reader.later)
         return -EPROTO;
     return reader.wrong ? -EPROTO : 0;
 }
@@ -322,7 +364,7 @@ uint32_t slu_agent_message_write(const struct slu_agent_message *message, uint8_
     if (message->type == SLU_AGENT_DONE)
         length = 4 + (uint32_t)strnlen(message->words, SLU_AGENT_WORDS);
     at = slu_put(at, MAGIC, 4);
-    at = slu_put(at, VERSION, 2);
+    at = slu_put(at, slu_versions_join(VERSION, READABLE, 8), 2);
     at = slu_put(at, message->type, 2);
     at = slu_put(at, length, 4);
     at = slu_put(at, message->taken, 4);

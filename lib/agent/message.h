@@ -77,8 +77,9 @@ struct slu_agent_hello {
 /* A message; fields that its type does not have are 0, but for the endpoint. */
 struct slu_agent_message {
     uint32_t type;
-    uint32_t length; /* of the body */
-    uint64_t id;     /* of a request, and of its answer; else 0 */
+    uint32_t written, readable; /* by and from version; read, not written */
+    uint32_t length;            /* of the body */
+    uint64_t id;                /* of a request, and of its answer; else 0 */
     /* Counts since the connection began, modulo 2^32: windowed messages of the receiver that the
        sender has taken, and waiting ones that its program has received. */
     uint32_t taken;
@@ -99,11 +100,17 @@ struct slu_agent_message {
 
 /*
  * Reads and checks a message. Returns 0; -EPROTO if it is malformed; -EMSGSIZE if its body is
- * longer than its type allows, or than most for a TEXT. On an error, which has no text, *message
- * must not be used.
+ * longer than its type allows, or than most for a TEXT; -EPROTONOSUPPORT if this version cannot
+ * read it: then *message has the versions. On another error *message must not be used. Errors have
+ * no text.
  */
 int slu_agent_message_read(const uint8_t *bytes, size_t count, uint32_t most,
                            struct slu_agent_message *message);
+
+/* Writes the versions of a message, and those of this library; returns text. */
+#define SLU_AGENT_VERSIONS_TEXT 140
+const char *slu_agent_message_versions(const struct slu_agent_message *message,
+                                       char text[SLU_AGENT_VERSIONS_TEXT]);
 
 /* Writes head and body, but the head alone of a TEXT. Returns the length with the body. */
 uint32_t slu_agent_message_write(const struct slu_agent_message *message, uint8_t *bytes);

@@ -23,10 +23,12 @@
 
 #include "base/base.h"
 #include "base/bytes.h"
+#include "endpoint/versions.h"
 
 #define MAGIC UINT32_C(0x736c7562) /* "slub" */
-#define VERSION 1
+#define VERSION (1 + SLU_VERSIONS_NEXT)
 #define READABLE 1
+#define OLDEST 1
 #define WAYS_AT 88
 #define ADDRESSES_AT 120
 #define CHECKSUM_AT (SLUICE_BUFFER_HANDLE_BYTES - 4)
@@ -72,9 +74,13 @@ void slu_buffer_name_encode(const struct slu_buffer_name *name, struct sluice_bu
     slu_put(handle->bytes + CHECKSUM_AT, slu_checksum(handle->bytes, CHECKSUM_AT), 4);
 }
 
-/* Checks that this library wrote the handle, in a version it can read, and that it is undamaged. */
-static int check_whole(const uint8_t *bytes)
+/*
+ * Checks that this library wrote the handle, in a version it can read, and that it is undamaged.
+ * Sets whether a later version wrote it.
+ */
+static int check_whole(const uint8_t *bytes, bool *later)
 {
+    static const struct slu_versions known = {"a handle of a buffer", VERSION, OLDEST};
     uint64_t magic, written, readable, sum;
 
     slu_get(slu_get(slu_get(bytes, &magic, 4), &written, 1), &readable, 1);
@@ -84,12 +90,8 @@ static int check_whole(const uint8_t *bytes)
                         (unsigned long long)magic);
     if (sum != slu_checksum(bytes, CHECKSUM_AT))
         return slu_fail(EPROTO, "a handle of a buffer was damaged on its way, or cut short");
-    if (readable > VERSION || written < readable || readable == 0)
-        return slu_fail(EPROTO,
-                        "a handle of version %llu, readable from version %llu: this "
-                        "library reads version %d",
-                        (unsigned long long)written, (unsigned long long)readable, VERSION);
-    return 0;
+    *later = written > VERSION;
+    return slu_versions_check(&known, (uint32_t)written, (uint32_t)readable);
 }
 
 static const uint8_t *decode_head(const uint8_t *at, struct slu_buffer_name *name)
@@ -157,11 +159,15 @@ static int decode_addresses(const uint8_t *at, struct slu_buffer_name *name)
 int slu_buffer_name_decode(const struct sluice_buffer_handle *handle, struct slu_buffer_name *name)
 {
     struct slu_buffer_name read = {.id = 0};
-    int error = check_whole(handle->bytes);
+    bool later = false;
+    int error = check_whole(handle->bytes, &later);
 
     if (error < 0)
         return error;
     decode_head(handle->bytes + 8, &read);
+    /* Ignore rights that this version does not know. */
+    if (later)
+        read.access &= ACCESS;
     error = check_head(&read);
     if (error == 0)
         error = decode_ways(handle->bytes + WAYS_AT, &read);

@@ -18,16 +18,45 @@
 #include "base/bytes.h"
 #include "base/thread.h"
 #include "buffer/service.h"
+#include "endpoint/versions.h"
 
+/*
+ * The private data of a peer says what it wants: magic and transport, 4 bytes each. A later version
+ * appends its two versions, 2 bytes each, and after them what it likes: see slu_versions_join().
+ */
 #define ASK_MAGIC UINT32_C(0x736c7571) /* "sluq" */
+#define ASK_VERSION (1 + SLU_VERSIONS_NEXT)
+#define ASK_READABLE 1
+#define ASK_OLDEST 1
+#define ASK_MORE_BYTES (SLU_BUFFER_ASK_BYTES + 4)
 #define COMPLETIONS 16
 /* How long a peer that has failed may need our last packets again. */
 #define LAST_TIME SLUICE_MS(500)
 
 void slu_buffer_ask(uint32_t transport, struct sluice_private_data *data)
 {
+    uint8_t *at = slu_put(slu_put(data->data, ASK_MAGIC, 4), transport, 4);
+
     data->bytes = SLU_BUFFER_ASK_BYTES;
-    slu_put(slu_put(data->data, ASK_MAGIC, 4), transport, 4);
+    if (ASK_VERSION > 1) {
+        slu_put(slu_put(at, ASK_VERSION, 2), ASK_READABLE, 2);
+        data->bytes = ASK_MORE_BYTES;
+    }
+}
+
+/* Reads what a peer asks for. Returns 0, or -EPROTO with a text, which the peer gets. */
+static int read_ask(const struct sluice_private_data *said, uint64_t *transport)
+{
+    static const struct slu_versions known = {"what it asks for", ASK_VERSION, ASK_OLDEST};
+    uint64_t magic = 0, written = 1, readable = 1;
+
+    if (said->bytes >= SLU_BUFFER_ASK_BYTES)
+        slu_get(slu_get(said->data, &magic, 4), transport, 4);
+    if (magic == ASK_MAGIC && said->bytes >= ASK_MORE_BYTES)
+        slu_get(slu_get(said->data + SLU_BUFFER_ASK_BYTES, &written, 2), &readable, 2);
+    else if (magic != ASK_MAGIC || said->bytes != SLU_BUFFER_ASK_BYTES)
+        return slu_fail(EPROTO, "buffers are published here, and it did not say what it wants");
+    return slu_versions_check(&known, (uint32_t)written, (uint32_t)readable);
 }
 
 static struct slu_buffer_domain *find_domain(struct sluice_buffer_service *service,
@@ -70,14 +99,12 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
 {
     struct sluice_buffer_service *service =
         slu_container_of(door, struct sluice_buffer_service, door);
-    const struct sluice_private_data *said = &incoming->private_data;
     struct slu_buffer_domain *domain;
-    uint64_t magic = 0, transport = 0;
+    uint64_t transport = 0;
+    int error = read_ask(&incoming->private_data, &transport);
 
-    if (said->bytes == SLU_BUFFER_ASK_BYTES)
-        slu_get(slu_get(said->data, &magic, 4), &transport, 4);
-    if (magic != ASK_MAGIC)
-        return slu_fail(EPROTO, "buffers are published here, and it did not say what it wants");
+    if (error < 0)
+        return error;
     domain = find_domain(service, transport);
     if (domain == NULL)
         return slu_fail(EPROTOTYPE, "buffers are not published on transport %llu here",

@@ -14,10 +14,31 @@
 #define HELLO_PROOF_AT (SLU_HELLO_BYTES - SLU_PROOF_BYTES)
 #define ANSWER_PROOF_AT (SLU_ANSWER_BYTES - SLU_PROOF_BYTES)
 
-const uint8_t slu_hello_magic[MAGIC_BYTES] = {'s', 'l', 'u', 'i',
-                                              'c', 'e', 0,   SLU_GREETING_VERSION};
-static const uint8_t answer_magic[MAGIC_BYTES] = {'S', 'L', 'U', 'I',
-                                                  'C', 'E', 0,   SLU_GREETING_VERSION};
+const uint8_t slu_hello_magic[MAGIC_BYTES] = {'s', 'l', 'u', 'i', 'c', 'e'};
+static const uint8_t answer_magic[MAGIC_BYTES] = {'S', 'L', 'U', 'I', 'C', 'E'};
+
+static void put_first(uint8_t *bytes, const uint8_t magic[MAGIC_BYTES])
+{
+    memcpy(bytes, magic, MAGIC_BYTES);
+    slu_put(bytes + MAGIC_BYTES, slu_versions_join(SLU_GREETING_VERSION, SLU_GREETING_READABLE, 8),
+            2);
+}
+
+static bool fits(const uint8_t *bytes)
+{
+    static const struct slu_versions known = {NULL, SLU_GREETING_VERSION, SLU_GREETING_OLDEST};
+    uint32_t written, readable;
+    uint64_t joined;
+
+    slu_get(bytes + MAGIC_BYTES, &joined, 2);
+    slu_versions_split((uint32_t)joined, 8, &written, &readable);
+    return slu_versions_fit(&known, written, readable);
+}
+
+bool slu_hello_fits(const uint8_t bytes[SLU_HELLO_FIRST_BYTES])
+{
+    return fits(bytes);
+}
 
 static void prove_hello(const uint8_t *bytes, const uint8_t *key, uint8_t proof[SLU_PROOF_BYTES])
 {
@@ -32,7 +53,7 @@ int slu_hello_make(const struct slu_hello *hello, const uint8_t target_key[SLU_S
     int error;
 
     memset(bytes, 0, SLU_HELLO_BYTES);
-    memcpy(bytes, slu_hello_magic, MAGIC_BYTES);
+    put_first(bytes, slu_hello_magic);
     slu_put(slu_put(bytes + NUMBERS_AT, hello->target, 4), hello->own, 4);
     error = slu_random(bytes + CHALLENGE_AT, SLU_CHALLENGE_BYTES);
     if (error == 0)
@@ -72,7 +93,7 @@ int slu_answer_make(uint8_t said[SLU_HELLO_BYTES + SLU_ANSWER_BYTES],
     int error;
 
     memset(answer, 0, SLU_ANSWER_BYTES);
-    memcpy(answer, answer_magic, MAGIC_BYTES);
+    put_first(answer, answer_magic);
     slu_put(answer + NUMBERS_AT, SLU_VERDICT_GO_ON, 4);
     error = slu_random(answer + CHALLENGE_AT, SLU_CHALLENGE_BYTES);
     if (error == 0)
@@ -83,7 +104,7 @@ int slu_answer_make(uint8_t said[SLU_HELLO_BYTES + SLU_ANSWER_BYTES],
 void slu_denial_make(uint8_t bytes[SLU_DENIAL_BYTES])
 {
     memset(bytes, 0, SLU_DENIAL_BYTES);
-    memcpy(bytes, answer_magic, MAGIC_BYTES);
+    put_first(bytes, answer_magic);
     slu_put(bytes + NUMBERS_AT, SLU_VERDICT_DENIED, 4);
 }
 
@@ -92,7 +113,7 @@ int slu_answer_verdict(const uint8_t bytes[SLU_DENIAL_BYTES])
     uint64_t verdict;
 
     slu_get(bytes + NUMBERS_AT, &verdict, 8);
-    if (memcmp(bytes, answer_magic, MAGIC_BYTES) != 0)
+    if (memcmp(bytes, answer_magic, MAGIC_BYTES) != 0 || !fits(bytes))
         return -1;
     if (verdict == (uint64_t)SLU_VERDICT_DENIED << 32)
         return SLU_VERDICT_DENIED;

@@ -23,8 +23,16 @@
 
 #include "connect/proof.h"
 #include "connect/stream.h"
+#include "endpoint/versions.h"
 
-#define SLU_GREETING_VERSION 2
+/*
+ * Both are of the bytes of the magic: see slu_versions_join(), with the written one first. A peer
+ * whose greeting cannot be read is dropped as a stranger is. So a greeting that older libraries
+ * cannot read needs endpoints that they cannot read either: these name both versions.
+ */
+#define SLU_GREETING_VERSION (2 + SLU_VERSIONS_NEXT)
+#define SLU_GREETING_READABLE 2
+#define SLU_GREETING_OLDEST 2
 #define SLU_HELLO_BYTES 96
 #define SLU_ANSWER_BYTES 80
 #define SLU_DENIAL_BYTES 16
@@ -46,9 +54,12 @@ struct slu_side {
 /* Makes the dialer's hello with a fresh challenge. Returns 0, or an error with a text. */
 int slu_hello_make(const struct slu_hello *hello, const uint8_t target_key[SLU_SIDE_KEY],
                    uint8_t bytes[SLU_HELLO_BYTES]);
-/* The first bytes of a hello. */
-#define SLU_HELLO_MAGIC_BYTES 8
+/* The first bytes of a hello, and with the versions. */
+#define SLU_HELLO_MAGIC_BYTES 6
+#define SLU_HELLO_FIRST_BYTES 8
 extern const uint8_t slu_hello_magic[SLU_HELLO_MAGIC_BYTES];
+/* Tells whether the versions of a hello fit this library. */
+bool slu_hello_fits(const uint8_t bytes[SLU_HELLO_FIRST_BYTES]);
 void slu_hello_read(const uint8_t bytes[SLU_HELLO_BYTES], struct slu_hello *hello);
 /* Tells whether the sender of a hello knows the key. */
 bool slu_hello_proves(const uint8_t bytes[SLU_HELLO_BYTES], const uint8_t key[SLU_SIDE_KEY]);

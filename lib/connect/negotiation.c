@@ -47,8 +47,7 @@ bool slu_negotiation_admit(int fd, const struct slu_session *session, const void
 static enum slu_received refuse(const struct slu_negotiations *negotiations,
                                 const struct slu_talk *talk, enum slu_reply_code word)
 {
-    struct slu_head head = {
-        .version = SLU_SESSION_VERSION, .word = word, .means = negotiations->means};
+    struct slu_head head = {.word = word, .means = negotiations->means};
     uint8_t bytes[SLU_HEAD_BYTES], rest[SLU_HEAD_BYTES + SLU_BODY_BYTES + SLU_PROOF_BYTES];
 
     if (slu_head_make(slu_session_answer_magic, &head, bytes) == 0)
@@ -65,9 +64,9 @@ static enum slu_received receive_first(struct slu_negotiations *negotiations,
 
     if (!slu_head_first(slu_session_hello_magic, talk->bytes, &head))
         return SLU_RECEIVED_DROP;
-    if (head.version != SLU_SESSION_VERSION) {
+    if (!slu_head_fits(&head)) {
         if (negotiations->foreign != NULL)
-            negotiations->foreign(negotiations, head.version, talk->fd);
+            negotiations->foreign(negotiations, &head, talk->fd);
         return refuse(negotiations, talk, SLU_REPLY_VERSION);
     }
     if (head.word != negotiations->purpose)
@@ -81,10 +80,8 @@ static enum slu_received receive_first(struct slu_negotiations *negotiations,
 static enum slu_received answer(struct slu_negotiations *negotiations,
                                 struct slu_negotiation *negotiation, struct slu_pending_conn *conn)
 {
-    struct slu_head head = {.version = SLU_SESSION_VERSION,
-                            .word = SLU_REPLY_GO_ON,
-                            .bytes = negotiations->answer_bytes,
-                            .means = negotiations->means};
+    struct slu_head head = {
+        .word = SLU_REPLY_GO_ON, .bytes = negotiations->answer_bytes, .means = negotiations->means};
     uint8_t *at = negotiation->said + negotiation->hello_bytes;
     bool said;
 

@@ -41,8 +41,8 @@ struct slu_negotiations {
     /* A complete hello had other means, or a proof was wrong. For logs; may be NULL. */
     void (*denied)(struct slu_negotiations *negotiations, const struct slu_negotiation *negotiation,
                    int fd);
-    /* A hello had this other version. For logs; may be NULL. */
-    void (*foreign)(struct slu_negotiations *negotiations, uint32_t version, int fd);
+    /* A hello had these versions, which do not fit. For logs; may be NULL. */
+    void (*foreign)(struct slu_negotiations *negotiations, const struct slu_head *head, int fd);
     struct slu_negotiation at[SLU_PLACES];
 };
 

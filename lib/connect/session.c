@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -12,6 +13,7 @@
 #include "base/random.h"
 
 #define VERSION_AT 8
+#define READABLE_AT 10
 #define WORD_AT 12
 #define COUNT_AT 16
 #define MEANS_AT 20
@@ -29,7 +31,8 @@ int slu_head_make(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const struct slu
 
     memset(bytes, 0, SLU_HEAD_BYTES);
     memcpy(bytes, magic, SLU_SESSION_MAGIC_BYTES);
-    slu_put(bytes + VERSION_AT, head->version, 2);
+    slu_put(bytes + VERSION_AT, SLU_SESSION_VERSION, 2);
+    slu_put(bytes + READABLE_AT, SLU_SESSION_READABLE, 2);
     slu_put(bytes + WORD_AT, head->word, 4);
     slu_put(bytes + COUNT_AT, head->bytes, 4);
     slu_put(bytes + MEANS_AT, head->means, 4);
@@ -44,10 +47,28 @@ bool slu_head_first(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const uint8_t 
 
     *head = (struct slu_head){0};
     slu_get(bytes + VERSION_AT, &value, 2);
-    head->version = (uint16_t)value;
+    head->written = (uint16_t)value;
+    slu_get(bytes + READABLE_AT, &value, 2);
+    head->readable = value != 0 ? (uint16_t)value : head->written;
     slu_get(bytes + WORD_AT, &value, 4);
     head->word = (uint32_t)value;
     return memcmp(bytes, magic, SLU_SESSION_MAGIC_BYTES) == 0;
+}
+
+bool slu_head_fits(const struct slu_head *head)
+{
+    static const struct slu_versions known = {NULL, SLU_SESSION_VERSION, SLU_SESSION_OLDEST};
+
+    return slu_versions_fit(&known, head->written, head->readable);
+}
+
+const char *slu_head_text(const struct slu_head *head, char text[SLU_HEAD_TEXT])
+{
+    snprintf(text, SLU_HEAD_TEXT,
+             "it speaks version %u of the greeting, readable from version %u on; this library "
+             "speaks version %u, and reads from %u on",
+             head->written, head->readable, SLU_SESSION_VERSION, SLU_SESSION_OLDEST);
+    return text;
 }
 
 bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head)
@@ -60,7 +81,8 @@ bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head)
     slu_get(bytes + MEANS_AT, &value, 4);
     head->means = (uint32_t)value;
     slu_get(bytes + MEANS_AT + 4, &value, 8);
-    return value == 0 && head->version == SLU_SESSION_VERSION && head->bytes <= SLU_BODY_BYTES;
+    return slu_head_fits(head) && (value == 0 || head->written > SLU_SESSION_VERSION) &&
+           head->bytes <= SLU_BODY_BYTES;
 }
 
 void slu_session_make(const uint8_t *secret, size_t secret_bytes, const uint8_t *said, size_t count,
@@ -110,11 +132,12 @@ uint32_t slu_reply_make(const struct slu_session *session, enum slu_reply_code w
 
 int slu_reply_read(const uint8_t head[SLU_REPLY_BYTES], uint32_t *count)
 {
-    uint64_t word, bytes, zero;
+    uint64_t word, bytes;
 
-    slu_get(slu_get(slu_get(head, &word, 4), &bytes, 4), &zero, 8);
+    /* The 8 bytes behind these are for later versions. */
+    slu_get(slu_get(head, &word, 4), &bytes, 4);
     *count = bytes <= SLU_BODY_BYTES ? (uint32_t)bytes : 0;
-    if (zero != 0 || bytes > SLU_BODY_BYTES || word > SLU_REPLY_BUSY)
+    if (bytes > SLU_BODY_BYTES || word > SLU_REPLY_BUSY)
         return -1;
     if (word == SLU_REPLY_DENIED)
         return bytes == 0 ? SLU_REPLY_DENIED : -1;

@@ -3,8 +3,9 @@
  * The messages between a dialer and a listener of an address, until the dialer is admitted or not.
  * The dialer begins:
  *
- *   hello    head (64): magic, version; purpose, bytes of the body, means (4 each), zeros
- *            (8); challenge (32). Then the body, which is the user's
+ *   hello    head (64): magic; written by version, readable from version (2 each); purpose,
+ *            bytes of the body, means (4 each), zeros (8); challenge (32). Then the body, which
+ *            is the user's
  *   answer   the same, with a reply code in place of the purpose: to go on, or not
  *   proof    of the dialer (32)
  *   reply    head (48): reply code, bytes of the body (4 each), zeros (8); proof (32). Then
@@ -28,12 +29,19 @@
 #define SLU_CONNECT_SESSION_H
 
 #include "connect/proof.h"
+#include "endpoint/versions.h"
 
-#define SLU_SESSION_VERSION 1
+/*
+ * These versions cover the head, and all that follows but the bodies of an exchange. Readable from
+ * version 0 means the version of the writer.
+ */
+#define SLU_SESSION_VERSION (1 + SLU_VERSIONS_NEXT)
+#define SLU_SESSION_READABLE 1
+#define SLU_SESSION_OLDEST 1
 /* The most bytes of a body, of a hello, answer or reply. */
 #define SLU_BODY_BYTES 1280
 #define SLU_HEAD_BYTES 64
-/* Magic, version and reply code, which are the same in all versions. */
+/* Magic, versions and reply code, which are the same in all versions. */
 #define SLU_HEAD_FIRST 16
 #define SLU_REPLY_BYTES 48
 /* Hello and answer together. */
@@ -47,7 +55,7 @@ enum slu_means { SLU_MEANS_NONE = 0, SLU_MEANS_SECRET = 1 };
 enum slu_reply_code {
     SLU_REPLY_GO_ON = 0,    /* in an answer: the dialer must send its proof */
     SLU_REPLY_DENIED = 1,   /* in an answer or a reply, without a proof */
-    SLU_REPLY_VERSION = 2,  /* in an answer: the listener has the version of this head */
+    SLU_REPLY_VERSION = 2,  /* in an answer: the listener has the versions of this head */
     SLU_REPLY_PURPOSE = 3,  /* in an answer: the listener is for another purpose */
     SLU_REPLY_PENDING = 4,  /* in a reply: the proof is right, and the verdict follows */
     SLU_REPLY_ADMITTED = 5, /* a verdict; the body is the user's */
@@ -56,8 +64,8 @@ enum slu_reply_code {
 };
 
 struct slu_head {
-    uint16_t version;
-    uint32_t word; /* in a hello: the purpose */
+    uint16_t written, readable; /* read, not written */
+    uint32_t word;              /* in a hello: the purpose */
     uint32_t bytes;
     uint32_t means;
 };
@@ -70,15 +78,17 @@ extern const uint8_t slu_session_answer_magic[SLU_SESSION_MAGIC_BYTES];
 int slu_head_make(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const struct slu_head *head,
                   uint8_t bytes[SLU_HEAD_BYTES]);
 /*
- * Reads version and reply code from SLU_HEAD_FIRST bytes or more. Returns false if the magic
+ * Reads versions and reply code from SLU_HEAD_FIRST bytes or more. Returns false if the magic
  * differs.
  */
 bool slu_head_first(const uint8_t magic[SLU_SESSION_MAGIC_BYTES], const uint8_t *bytes,
                     struct slu_head *head);
-/*
- * Reads a whole head of this version. Returns false if it is invalid, for example with too long a
- * body.
- */
+/* Tells whether this library reads a head with these versions. */
+bool slu_head_fits(const struct slu_head *head);
+/* Writes that it does not, as "it speaks version ..."; returns text. */
+#define SLU_HEAD_TEXT 160
+const char *slu_head_text(const struct slu_head *head, char text[SLU_HEAD_TEXT]);
+/* Reads a whole head that fits. Returns false if it is invalid, such as one with a long body. */
 bool slu_head_read(const uint8_t bytes[SLU_HEAD_BYTES], struct slu_head *head);
 
 /* The secrets that the two sides share after hello and answer. */

@@ -59,10 +59,8 @@ static void send_hello(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = target->talks[index];
     uint32_t count = SLU_HEAD_BYTES + target->body_bytes;
-    struct slu_head head = {.version = SLU_SESSION_VERSION,
-                            .word = target->purpose,
-                            .bytes = target->body_bytes,
-                            .means = target->means};
+    struct slu_head head = {
+        .word = target->purpose, .bytes = target->body_bytes, .means = target->means};
 
     if (talk == NULL)
         talk = target->talks[index] =
@@ -103,6 +101,11 @@ static int receive(struct slu_target *target, uint32_t index, uint8_t *bytes)
     return error < 0 ? -1 : left == 0;
 }
 
+static bool is_same(const struct slu_head *head)
+{
+    return head->written == SLU_SESSION_VERSION;
+}
+
 /* Checks the first 16 bytes of an answer. Returns false if it ends here. */
 static bool check_first(struct slu_target *target, uint32_t index, const uint8_t *bytes)
 {
@@ -110,9 +113,9 @@ static bool check_first(struct slu_target *target, uint32_t index, const uint8_t
 
     if (!slu_head_first(slu_session_answer_magic, bytes, &head)) {
         fail(target, index, EPROTO, "what answers is not a listener of sluice");
-    } else if (head.version != SLU_SESSION_VERSION) {
-        target->other_version = head.version;
-        fail(target, index, EPROTO, "it speaks another version");
+    } else if (!slu_head_fits(&head) || (head.word == SLU_REPLY_VERSION && !is_same(&head))) {
+        target->foreign = true;
+        fail(target, index, EPROTO, slu_head_text(&head, target->text));
     } else if (head.word == SLU_REPLY_PURPOSE) {
         fail(target, index, EPROTO, "it listens for another purpose");
     } else if (head.word != SLU_REPLY_GO_ON && head.word != SLU_REPLY_DENIED) {

@@ -49,7 +49,8 @@ struct slu_target {
     uint32_t chosen;      /* attempt that the state is about; SLU_DIAL_MOST: none */
     bool proven;          /* chosen has proven itself, and no other is dialed */
     uint32_t other_means; /* of the last that differed, for texts */
-    uint32_t other_version;
+    bool foreign;         /* an address speaks other versions: text */
+    char text[SLU_HEAD_TEXT];
     struct slu_target_talk *talks[SLU_DIAL_MOST]; /* NULL: never connected */
 };
 

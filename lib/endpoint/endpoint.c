@@ -34,7 +34,7 @@
 #include "endpoint/versions.h"
 
 /* The version of 1.0. Those before it had 256 bytes. */
-#define VERSION 9
+#define VERSION (9 + SLU_VERSIONS_NEXT)
 #define READABLE 9
 #define OLDEST 9
 #define HEAD_BYTES 4

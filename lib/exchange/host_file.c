@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Host files: a JSON object whose "hosts" array has an object for each rank, in any order. People
- * write them by hand, so each error names the line.
+ * write them by hand, so each error names the line. An integer "version", which is 1 if it is not
+ * there, says from which version on the file can be read; keys that are not known are ignored.
  */
 #include "config.h"
 
@@ -31,6 +32,7 @@ int slu_host_file_read(const char *path, struct slu_launch *launch)
 
 /* Enough for SLUICE_MAX_RANKS hosts with comments. A larger file is not a host file. */
 #define MOST_BYTES ((off_t)64 << 20)
+#define VERSION 1
 #define PLACE_BYTES sizeof(((struct slu_launch *)NULL)->root)
 
 struct host {
@@ -239,13 +241,22 @@ static int check_ranks(const struct host_file *file)
 static int parse(struct host_file *file)
 {
     json_error_t where;
-    json_t *hosts;
+    json_t *hosts, *version;
     int error = 0;
 
     file->document = json_loads(file->text, JSON_REJECT_DUPLICATES, &where);
     if (file->document == NULL)
         return slu_fail(EINVAL, "host file %.128s:%d:%d: %s", file->path, where.line, where.column,
                         where.text);
+    version = json_object_get(file->document, "version");
+    if (version != NULL && (!json_is_integer(version) || json_integer_value(version) < 1))
+        return slu_fail(EINVAL, "host file %.128s: its \"version\" must be an integer from 1 on",
+                        file->path);
+    if (version != NULL && json_integer_value(version) > VERSION)
+        return slu_fail(EINVAL,
+                        "host file %.128s: can be read from version %lld on, and this library "
+                        "reads version %d",
+                        file->path, (long long)json_integer_value(version), VERSION);
     hosts = json_object_get(file->document, "hosts");
     if (!json_is_array(hosts))
         return slu_fail(EINVAL, "host file %.128s: it must be an object with an array \"hosts\"",

@@ -192,17 +192,21 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
     return 0;
 }
 
+/* The value begins with the version from which on it can be read. */
+#define READABLE "1"
+#define VERSION 1
+
 /*
  * Writes "1/PORT/SECRET/ADDRESS,...", with as many addresses as the server accepts, and "-" for no
- * secret.
+ * secret. A later version may append "/" and more.
  */
 static int write_value(const struct slu_launch *launch, uint32_t port, bool here, char *value)
 {
     struct slu_address addresses[SLU_ROOTS] = {{.family = 4, .port = 0, .ip = {127, 0, 0, 1}}};
     uint32_t count = here ? 1 : slu_stream_addresses(addresses, SLU_ROOTS, true, 0);
     size_t most = client.value_max < VALUE_BYTES ? client.value_max : VALUE_BYTES;
-    size_t length =
-        (size_t)snprintf(value, VALUE_BYTES, "1/%u/%s", port, launch->secret_count > 0 ? "" : "-");
+    size_t length = (size_t)snprintf(value, VALUE_BYTES, READABLE "/%u/%s", port,
+                                     launch->secret_count > 0 ? "" : "-");
 
     sodium_bin2hex(value + length, VALUE_BYTES - length, launch->secret, launch->secret_count);
     length += strlen(value + length);
@@ -251,23 +255,29 @@ static int read_addresses(struct slu_launch *launch, char *text, uint32_t port)
     return launch->root_count > 0 ? 0 : -EPROTO;
 }
 
-/* Reads what write_value() wrote. No error text quotes it, since it has the secret. */
-static int read_value(struct slu_launch *launch, char *value)
+static int fail_value(const char *key)
 {
-    char *secret = NULL, *addresses = NULL;
-    uint32_t port;
+    return slu_fail(EPROTO, "PMI: the value of %s, which rank 0 has put, is not an address", key);
+}
 
-    if (strncmp(value, "1/", 2) == 0)
-        secret = strchr(value + 2, '/');
-    if (secret != NULL)
-        addresses = strchr(secret + 1, '/');
-    if (addresses == NULL)
-        return -EPROTO;
-    *secret++ = '\0';
-    *addresses++ = '\0';
-    if (slu_parse_number(value + 2, 1, 65535, &port) < 0 || read_secret(launch, secret) < 0)
-        return -EPROTO;
-    return read_addresses(launch, addresses, port);
+/* Reads what write_value() wrote. No error text quotes it, since it has the secret. */
+static int read_value(struct slu_launch *launch, const char *key, char *value)
+{
+    char *rest = value, *version = strsep(&rest, "/"), *number = strsep(&rest, "/");
+    char *secret = strsep(&rest, "/"), *addresses = strsep(&rest, "/");
+    uint32_t readable, port;
+
+    if (slu_parse_number(version, 1, INT32_MAX, &readable) < 0)
+        return fail_value(key);
+    if (readable > VERSION)
+        return slu_fail(EPROTO,
+                        "PMI: the value of %s, which rank 0 has put, can be read from version %u "
+                        "on; this library knows version %d",
+                        key, readable, VERSION);
+    if (addresses == NULL || slu_parse_number(number, 1, 65535, &port) < 0 ||
+        read_secret(launch, secret) < 0 || read_addresses(launch, addresses, port) < 0)
+        return fail_value(key);
+    return 0;
 }
 
 /* Ranks that have a secret file need no other secret. */
@@ -291,7 +301,7 @@ static int put_root(struct slu_launch *launch, struct pmi_talk *talk, const char
         error = slu_pmi_success(talk);
     /* The texts of rank 0 then name the same addresses as those of the others. */
     if (error == 0)
-        error = read_value(launch, value);
+        error = read_value(launch, key, value);
     explicit_bzero(value, sizeof value);
     return error;
 }
@@ -305,9 +315,8 @@ static int get_root(struct slu_launch *launch, struct pmi_talk *talk, const char
         error = slu_pmi_success(talk);
     if (error == 0)
         error = slu_pmi_word(talk, "value", value, sizeof value);
-    if (error == 0 && read_value(launch, value) < 0)
-        error =
-            slu_fail(EPROTO, "PMI: the value of %s, which rank 0 has put, is not an address", key);
+    if (error == 0)
+        error = read_value(launch, key, value);
     explicit_bzero(value, sizeof value);
     return error;
 }

@@ -13,6 +13,7 @@
  */
 #include "config.h"
 
+#include "endpoint/versions.h"
 #include "exchange/pmix.h"
 
 #ifndef HAVE_PMIX
@@ -48,12 +49,17 @@ struct pmix_state {
     struct fence *spare; /* for a call without memory */
 };
 
-/* A header before the bytes of each rank, by which ranks that disagree are detected. */
+/*
+ * A header before the bytes of each rank, by which ranks that disagree are detected. The first
+ * version of this form is 0.
+ */
 struct part {
     uint32_t operation;
-    uint32_t reserved;
+    uint16_t written, readable; /* by version; from version on */
     uint64_t bytes;
 };
+#define VERSION (0 + SLU_VERSIONS_NEXT)
+#define READABLE 0
 
 /* NO_MEMORY: the rank cannot take part. */
 enum operation { ALLGATHER = 1, ALLTOALL = 2, NO_MEMORY = 3 };
@@ -165,7 +171,8 @@ static void name_key(const struct pmix_state *state, char key[KEY_BYTES])
 
 static int publish(const char *key, enum operation operation, const void *own, size_t bytes)
 {
-    struct part part = {.operation = operation, .bytes = bytes};
+    struct part part = {
+        .operation = operation, .written = VERSION, .readable = READABLE, .bytes = bytes};
     char *whole = malloc(sizeof part + bytes);
     pmix_status_t status;
 
@@ -186,7 +193,7 @@ static int publish(const char *key, enum operation operation, const void *own, s
 static void pmix_abandon(struct sluice_exchange *exchange)
 {
     struct pmix_state *state = exchange->state;
-    struct part part = {.operation = NO_MEMORY};
+    struct part part = {.operation = NO_MEMORY, .written = VERSION, .readable = READABLE};
     struct fence *fence = NULL;
     char key[KEY_BYTES];
 
@@ -264,31 +271,39 @@ static void copy_part(struct query *query, const pmix_value_t *value)
     pthread_mutex_unlock(&query->call.lock);
 }
 
-static bool is_abandoned(const pmix_value_t *value)
+/* Checks what a rank gave. Returns 0, or an error with a text. */
+static int check_part(const struct query *query, const pmix_value_t *value)
 {
-    static const struct part part = {.operation = NO_MEMORY};
+    const struct part *expected = &query->expected;
+    struct part part = {0};
+    bool whole = value->type == PMIX_BYTE_OBJECT && value->data.bo.size >= sizeof part;
 
-    return value->type == PMIX_BYTE_OBJECT && value->data.bo.size == sizeof part &&
-           memcmp(value->data.bo.bytes, &part, sizeof part) == 0;
+    if (whole)
+        memcpy(&part, value->data.bo.bytes, sizeof part);
+    if (whole && part.readable > VERSION)
+        return slu_fail(EPROTO,
+                        "rank %u speaks version %u of the exchange over PMIx, readable from "
+                        "version %u on; this library speaks version %d",
+                        query->proc.rank, part.written, part.readable, VERSION);
+    if (whole && part.operation == NO_MEMORY)
+        return slu_fail(ENOMEM, "rank %u has no memory to take part", query->proc.rank);
+    if (!whole || value->data.bo.size != sizeof part + part.bytes ||
+        part.operation != expected->operation || part.bytes != expected->bytes)
+        return slu_fail(EPROTO, "rank %u made another call, or gave another number of bytes",
+                        query->proc.rank);
+    return 0;
 }
 
 static int collect(struct query *query)
 {
-    const struct part *expected = &query->expected;
     pmix_value_t *value;
     pmix_status_t status = get_value(&query->proc, query->key, query->until, &value);
-    int error = 0;
+    int error;
 
     if (status != PMIX_SUCCESS)
         return slu_pmix_fail("a rank did not give its part", status);
-    if (is_abandoned(value))
-        error = slu_fail(ENOMEM, "rank %u has no memory to take part", query->proc.rank);
-    else if (value->type != PMIX_BYTE_OBJECT ||
-             value->data.bo.size != sizeof *expected + expected->bytes ||
-             memcmp(value->data.bo.bytes, expected, sizeof *expected) != 0)
-        error = slu_fail(EPROTO, "rank %u made another call, or gave another number of bytes",
-                         query->proc.rank);
-    else
+    error = check_part(query, value);
+    if (error == 0)
         copy_part(query, value);
     if (value->type == PMIX_BYTE_OBJECT)
         free(value->data.bo.bytes);

@@ -29,9 +29,13 @@
 #include "connect/address.h"
 #include "connect/secret.h"
 #include "connect/session.h"
+#include "endpoint/versions.h"
 #include "exchange/exchange.h"
 
-#define TCP_VERSION 3
+/* These versions cover all messages of an exchange behind the greeting of the session. */
+#define TCP_VERSION (3 + SLU_VERSIONS_NEXT)
+#define TCP_READABLE 3
+#define TCP_OLDEST 3
 
 /* How long a rank whose deadline has passed waits for rank 0 to say who was missing. */
 #define TCP_GRACE_TIME SLUICE_S(1)
@@ -43,14 +47,20 @@
 /* Beside those of connect/session.h. The body of rank 0's answer is then a munge credential. */
 #define TCP_MEANS_MUNGE 2
 
-/* The body of a hello. */
+/*
+ * The body of a hello. A later version may append to it. Both versions are in the first number:
+ * see slu_versions_join().
+ */
 #define TCP_HELLO_BYTES (12 + TCP_JOB_BYTES)
 struct tcp_hello {
-    uint32_t version, ranks, rank;
+    uint32_t written, readable, ranks, rank;
     char job[TCP_JOB_BYTES];
 };
 
-/* The body of a refusal: an error code, and a text, which for these codes is the job or version. */
+/*
+ * The body of a refusal: an error code, and a text. For these codes that is the job, or the version
+ * of rank 0, and behind a blank what explains it.
+ */
 #define TCP_REFUSAL_HEAD 4
 #define TCP_REFUSED_JOB 100U
 #define TCP_REFUSED_VERSION 101U
@@ -94,7 +104,10 @@ struct tcp_frame {
 #define TCP_VERDICT_HEAD 12
 #define TCP_TEXT_MAX 319
 
-/* tcp_wire.c. Decoding returns 0 or -EPROTO. */
+/*
+ * tcp_wire.c. Decoding returns 0 or -EPROTO; or, of a hello whose versions do not fit and are all
+ * that was read, -EPROTONOSUPPORT.
+ */
 void slu_tcp_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES]);
 int slu_tcp_hello_decode(const uint8_t *bytes, size_t count, struct tcp_hello *hello);
 void slu_tcp_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES]);

@@ -67,9 +67,8 @@ static int fail_refused(const struct search *search, uint32_t index)
     const struct tcp *tcp = search->tcp;
     uint32_t other = talk->answer.means, count;
 
-    if (target->dial.attempts[index].error == EPROTO && target->other_version != 0)
-        return slu_fail(EPROTO, "rank 0 at %s speaks version %u of the exchange, this library %u",
-                        tcp->root, target->other_version, SLU_SESSION_VERSION);
+    if (target->dial.attempts[index].error == EPROTO && target->foreign)
+        return slu_fail(EPROTO, "rank 0 at %s: %s", tcp->root, target->text);
     if (target->dial.attempts[index].error == EPROTO)
         return slu_fail(EPROTO, "what answers at %s is not rank 0 of an exchange", tcp->root);
     if (other != tcp->means && other == SLU_MEANS_NONE)
@@ -145,8 +144,10 @@ static int read_refusal(struct search *search)
         return slu_fail(EPROTO, "what answers at %s is not rank 0 of an exchange", tcp->root);
     slu_tcp_read_text(slu_get(body, &code, TCP_REFUSAL_HEAD), count - TCP_REFUSAL_HEAD, text);
     if (code == TCP_REFUSED_VERSION)
-        return slu_fail(EPROTO, "rank 0 at %s speaks version %s of the exchange, this library %u",
-                        tcp->root, text, TCP_VERSION);
+        return slu_fail(EPROTO,
+                        "rank 0 at %s speaks another version of the exchange: %s; this library "
+                        "speaks version %d, readable from version %d on",
+                        tcp->root, text, TCP_VERSION, TCP_READABLE);
     if (code != TCP_REFUSED_JOB)
         return slu_fail(slu_tcp_decode_error((uint32_t)code), "%s",
                         text[0] != '\0' ? text : "rank 0 refused this rank, and does not say why");
@@ -237,7 +238,8 @@ static int dial(struct search *search)
 
 int slu_tcp_find_root(struct tcp *tcp, int64_t until)
 {
-    struct tcp_hello hello = {.version = TCP_VERSION, .ranks = tcp->ranks, .rank = tcp->rank};
+    struct tcp_hello hello = {
+        .written = TCP_VERSION, .readable = TCP_READABLE, .ranks = tcp->ranks, .rank = tcp->rank};
     struct search search = {.tcp = tcp, .until = until};
     struct slu_target *target = &search.target;
     int error;

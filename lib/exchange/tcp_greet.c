@@ -179,14 +179,8 @@ static void check_hello(struct greeting *greeting, const struct newcomer *newcom
 {
     const struct tcp *tcp = greeting->tcp;
     const struct tcp_hello *hello = &newcomer->hello;
-    char version[12];
     uint32_t free = 0;
 
-    if (hello->version != TCP_VERSION) {
-        snprintf(version, sizeof version, "%d", TCP_VERSION);
-        refuse(greeting, newcomer, TCP_REFUSED_VERSION, version, "it speaks another version");
-        return;
-    }
     if (strcmp(hello->job, tcp->job) != 0) {
         refuse(greeting, newcomer, TCP_REFUSED_JOB, tcp->job, "it is of another job");
         return;
@@ -207,16 +201,41 @@ static void check_hello(struct greeting *greeting, const struct newcomer *newcom
     greeting->held_count++;
 }
 
+/* If a rank is missing in the end, the others learn of this one. */
+static void note_foreign(struct tcp *tcp, const char *address, const char *why)
+{
+    tcp->refusal_error = EPROTO;
+    snprintf(tcp->refusal, sizeof tcp->refusal, "a process at %s came: %.130s", address, why);
+}
+
+/* The text begins with the version of rank 0, which is all that ranks of version 3 show. */
+static void refuse_version(struct greeting *greeting, const struct newcomer *newcomer)
+{
+    char text[80], why[140], address[SLU_ADDRESS_TEXT];
+
+    snprintf(text, sizeof text, "%d, readable from version %d on", TCP_VERSION, TCP_READABLE);
+    snprintf(why, sizeof why,
+             "it speaks version %u of the exchange, readable from version %u on; this library "
+             "speaks version %d, and reads from %d on",
+             newcomer->hello.written, newcomer->hello.readable, TCP_VERSION, TCP_OLDEST);
+    refuse(greeting, newcomer, TCP_REFUSED_VERSION, text, why);
+    note_foreign(greeting->tcp, slu_address_text(&newcomer->address, address), why);
+}
+
 static void proven(struct slu_negotiations *negotiations, const struct slu_negotiation *negotiation,
                    const struct slu_session *session, int fd)
 {
     struct greeting *greeting = slu_container_of(negotiations, struct greeting, negotiations);
     struct newcomer newcomer = {.fd = fd, .since = slu_now(), .session = *session};
 
+    int error = slu_tcp_hello_decode(slu_negotiation_body(negotiation), negotiation->hello.bytes,
+                                     &newcomer.hello);
+
     newcomer.address = slu_address_of_peer(fd);
-    if (slu_tcp_hello_decode(slu_negotiation_body(negotiation), negotiation->hello.bytes,
-                             &newcomer.hello) == 0)
+    if (error == 0)
         check_hello(greeting, &newcomer);
+    else if (error == -EPROTONOSUPPORT)
+        refuse_version(greeting, &newcomer);
     else
         slu_fd_close(fd);
 }
@@ -252,13 +271,14 @@ static void denied(struct slu_negotiations *negotiations, const struct slu_negot
     warn(greeting, &address, why);
 }
 
-static void foreign(struct slu_negotiations *negotiations, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *negotiations, const struct slu_head *head, int fd)
 {
     struct slu_address address = slu_address_of_peer(fd);
+    struct greeting *greeting = slu_container_of(negotiations, struct greeting, negotiations);
+    char text[SLU_HEAD_TEXT], other[SLU_ADDRESS_TEXT];
 
-    (void)version;
-    warn(slu_container_of(negotiations, struct greeting, negotiations), &address,
-         "it speaks another version");
+    warn(greeting, &address, slu_head_text(head, text));
+    note_foreign(greeting->tcp, slu_address_text(&address, other), text);
 }
 
 /* A rank that waits for the others sends nothing, unless it gives up. */

@@ -11,7 +11,7 @@
 
 void slu_tcp_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES])
 {
-    uint8_t *at = slu_put(bytes, hello->version, 4);
+    uint8_t *at = slu_put(bytes, slu_versions_join(hello->written, hello->readable, 16), 4);
 
     at = slu_put(at, hello->ranks, 4);
     at = slu_put(at, hello->rank, 4);
@@ -20,15 +20,23 @@ void slu_tcp_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO
 
 int slu_tcp_hello_decode(const uint8_t *bytes, size_t count, struct tcp_hello *hello)
 {
-    uint64_t version, ranks, rank;
+    static const struct slu_versions known = {NULL, TCP_VERSION, TCP_OLDEST};
+    uint64_t joined, ranks, rank;
     const uint8_t *at;
 
-    if (count != TCP_HELLO_BYTES)
+    *hello = (struct tcp_hello){.ranks = 0};
+    if (count < TCP_HELLO_BYTES)
         return -EPROTO;
-    at = slu_get(bytes, &version, 4);
+    at = slu_get(bytes, &joined, 4);
+    slu_versions_split((uint32_t)joined, 16, &hello->written, &hello->readable);
+    if (!slu_versions_fit(&known, hello->written, hello->readable))
+        return -EPROTONOSUPPORT;
+    if (count > TCP_HELLO_BYTES && hello->written <= TCP_VERSION)
+        return -EPROTO;
     at = slu_get(at, &ranks, 4);
     at = slu_get(at, &rank, 4);
-    *hello = (struct tcp_hello){(uint32_t)version, (uint32_t)ranks, (uint32_t)rank, ""};
+    hello->ranks = (uint32_t)ranks;
+    hello->rank = (uint32_t)rank;
     memcpy(hello->job, at, TCP_JOB_BYTES);
     for (size_t i = strnlen(hello->job, TCP_JOB_BYTES - 1); i < TCP_JOB_BYTES; i++)
         if (hello->job[i] != '\0')

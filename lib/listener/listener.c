@@ -76,11 +76,12 @@ static void denied(struct slu_negotiations *offers, const struct slu_negotiation
                         : "it did not prove that it knows the secret");
 }
 
-static void foreign(struct slu_negotiations *offers, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *offers, const struct slu_head *head, int fd)
 {
+    char text[SLU_HEAD_TEXT];
+
     (void)offers;
-    (void)version;
-    log_refusal(fd, "it speaks another version");
+    log_refusal(fd, slu_head_text(head, text));
 }
 
 int slu_listener_start(struct sluice_listener *listener)

@@ -15,7 +15,7 @@
 #include "endpoint/versions.h"
 
 #define TAG UINT32_C(0x534c4d52)
-#define VERSION 2
+#define VERSION (2 + SLU_VERSIONS_NEXT)
 #define READABLE 2
 #define OLDEST 2
 

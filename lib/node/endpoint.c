@@ -29,7 +29,7 @@
 #include "node/node.h"
 
 /* The version of 1.0. Those before it had 320 bytes. */
-#define VERSION 5
+#define VERSION (5 + SLU_VERSIONS_NEXT)
 #define READABLE 5
 #define OLDEST 5
 /* Kinds. */

@@ -66,10 +66,11 @@ static void denied(struct slu_negotiations *offers, const struct slu_negotiation
     scene.denied++;
 }
 
-static void foreign(struct slu_negotiations *offers, uint32_t version, int fd)
+static void foreign(struct slu_negotiations *offers, const struct slu_head *given, int fd)
 {
     (void)offers, (void)fd;
-    require(version == 77, "version %u", version);
+    require(given->written == 77 && given->readable == 77, "version %u, readable from %u",
+            given->written, given->readable);
     scene.foreign++;
 }
 
@@ -344,7 +345,7 @@ static size_t ask_raw(int fd, const void *bytes, size_t count, uint8_t *answer, 
 
 static void make_hello(uint8_t hello[SLU_HEAD_BYTES])
 {
-    struct slu_head head = {SLU_SESSION_VERSION, SLU_PURPOSE_CONNECT, 0, SLU_MEANS_SECRET};
+    struct slu_head head = {.word = SLU_PURPOSE_CONNECT, .means = SLU_MEANS_SECRET};
     require_ok(slu_head_make(slu_session_hello_magic, &head, hello));
 }
 
@@ -435,11 +436,11 @@ TEST(impossible_hellos)
         close(fd);
     }
     make_hello(hello);
-    hello[9] = 77;
+    hello[9] = hello[11] = 77;
     fd = dial_raw();
     require(ask_raw(fd, hello, SLU_HEAD_FIRST, answer, sizeof(answer)) == sizeof(answer), "none");
     require(slu_head_first(slu_session_answer_magic, answer, &head) &&
-                head.word == SLU_REPLY_VERSION && head.version == SLU_SESSION_VERSION &&
+                head.word == SLU_REPLY_VERSION && head.written == SLU_SESSION_VERSION &&
                 scene.foreign == 1,
             "word %u", head.word);
     close(fd);

@@ -85,7 +85,8 @@ TEST(d2_hellos_to_rank_0)
                  {ZERO, 1, DROPPED, 0, ""},
                  {ZERO + 7, 1, DROPPED, 0, ""},
                  {OWN_VERSION + 3, 1, NOT_STARTED, REFUSED_VERSION, "3"},
-                 {OWN_VERSION, 1, NOT_STARTED, REFUSED_VERSION, "3"},
+                 {OWN_VERSION + 1, 2, NOT_STARTED, REFUSED_VERSION, "3"},
+                 {OWN_VERSION + 3, 4, NOT_STARTED, REFUSED_VERSION, "3"},
                  {JOB, 'x', NOT_STARTED, REFUSED_JOB, ""},
                  {RANKS + 3, 4, NOT_STARTED, 0, "rank 1 at 127.0.0.1"},
                  {RANK, 1, NOT_STARTED, 0, "it is rank 16777217, which can be 1 to 2"},
@@ -325,7 +326,7 @@ TEST(d2_replies_of_rank_0)
                   5,
                   false,
                   EPROTO,
-                  "version 9 of the exchange, this library 3"},
+                  "version of the exchange: 9; this library version 3, readable from version 3"},
                  {REFUSED, 1, {0, 0, 0, 3, 'l', 'a', 0x1b}, 7, false, EEXIST, "la?"},
                  {REFUSED, 1, {0xff, 0, 0, 3, 'l', 'a'}, 6, false, EPROTO, "la"}};
     uint8_t bytes[REPLY + 12];

@@ -88,6 +88,8 @@ TEST(device_of_the_environment)
     struct slu_launch launch;
     setenv("SLUICE_DEVICE", "soft", 1);
     require_ok(read_file("{\"hosts\":[" HOST("a", "1", "0") "]}", 0, 1, &launch));
+    require_ok(read_file("{\"hosts\":[" HOST("a", "1", "0") "],\"version\":1,\"later\":{}}", 0, 1,
+                         &launch));
     require(launch.device[0] == '\0', "%s", launch.device);
     unsetenv("SLUICE_DEVICE");
     require_ok(
@@ -188,6 +190,10 @@ TEST(no_json)
     refuse("hosts: a, b\n", ":1:");
     refuse("{\"hosts\":\n[" HOST("a", "1", "0") "\n" HOST("b", "2", "1") "]}", ":3:");
     refuse("{\"hosts\":[],\"hosts\":[]}", "duplicate");
+    refuse("{\"version\":2,\"hosts\":[" HOST("a", "1", "0") "]}",
+           "from version 2 on reads version 1");
+    refuse("{\"version\":0,\"hosts\":[" HOST("a", "1", "0") "]}", "\"version\" from 1 on");
+    refuse("{\"version\":\"1\",\"hosts\":[" HOST("a", "1", "0") "]}", "\"version\" integer");
     refuse("[]", "\"hosts\"");
     refuse("{\"hosts\":{}}", "\"hosts\"");
     refuse("{\"host\":[]}", "\"hosts\"");

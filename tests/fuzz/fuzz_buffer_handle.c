@@ -51,6 +51,9 @@ static void check_same(const struct sluice_buffer_handle *handle,
     size_t ways = WAYS_AT + 8 * name->way_count;
     size_t addresses = ADDRESSES_AT + ADDRESS_BYTES * (size_t)name->address_count;
     slu_buffer_name_encode(name, &again);
+    if (wanted.bytes[4] > again.bytes[4]) { /* rights that only a later version knows */
+        memcpy(wanted.bytes + 80, again.bytes + 80, 4);
+    }
     memcpy(wanted.bytes + 4, again.bytes + 4, 4);
     memset(wanted.bytes + 86, 0, 2);
     memset(wanted.bytes + ways, 0, ADDRESSES_AT - ways);

@@ -111,8 +111,7 @@ static void drop_waiting(void)
 /* Makes a head and a body of ours. Returns their bytes. */
 static size_t make_words(const uint8_t *magic, uint32_t word, uint8_t *bytes)
 {
-    struct slu_head head = {
-        .version = SLU_SESSION_VERSION, .word = word, .bytes = BODY_BYTES, .means = means()};
+    struct slu_head head = {.word = word, .bytes = BODY_BYTES, .means = means()};
     hold(slu_head_make(magic, &head, bytes) == 0, "no head");
     memcpy(bytes + SLU_HEAD_BYTES, body, BODY_BYTES);
     return SLU_HEAD_BYTES + BODY_BYTES;

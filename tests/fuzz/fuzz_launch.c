@@ -31,7 +31,7 @@ static void try_hello(const struct frame *frame)
         return;
     }
     hold(hello.port <= 65535, "port %u", hello.port);
-    if (hello.version == FRAME_VERSION) {
+    if (frame->body[0] == 0 && frame->body[1] == 0 && frame_fits(&hello)) {
         frame_add_hello(&again, &hello);
         check_same(frame, &again);
     }

@@ -150,7 +150,7 @@ static void exchange_greetings(struct near_peer *peer)
 {
     static const uint8_t token[16] = "it is near still";
     const uint8_t *token_at = token;
-    uint8_t greeting[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, GREETING};
+    uint8_t greeting[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, GREETING, 0, JOIN_VERSION};
 
     memcpy(greeting + 8, &token_at, sizeof token_at);
     memcpy(greeting + 16, token, sizeof token);
@@ -162,7 +162,7 @@ static void exchange_greetings(struct near_peer *peer)
 /* The victim may ask for signs of life, or for the memory, before it reads the offer. */
 static void share_memory(struct near_peer *peer)
 {
-    uint8_t offer[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_OFFER, 1};
+    uint8_t offer[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_OFFER, 1, JOIN_VERSION};
     int fd = memfd_create("near", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 
     require(fd >= 0 && ftruncate(fd, BOTH) == 0 && fallocate(fd, 0, 0, BOTH) == 0 &&

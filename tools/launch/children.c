@@ -260,9 +260,15 @@ static bool take_frame(struct launcher *launcher, struct child *child, const str
     if (frame->type == FRAME_BEAT)
         return true;
     if (child->state == CHILD_MARKED) {
-        if (frame->type != FRAME_HELLO || !frame_read_hello(frame, &hello) ||
-            hello.version != FRAME_VERSION)
+        if (frame->type != FRAME_HELLO || !frame_read_hello(frame, &hello))
             return false;
+        if (!frame_fits(&hello)) {
+            snprintf(child->why, sizeof child->why,
+                     "the sluice-launch there speaks version %u, readable from version %u on; this "
+                     "one speaks version %d, and reads from %d on",
+                     hello.written, hello.readable, FRAME_VERSION, FRAME_OLDEST);
+            return false;
+        }
         take_hello(launcher, child, hello.port);
         return true;
     }
@@ -329,8 +335,8 @@ void child_receive(struct launcher *launcher, struct child *child)
             process_signal(child->id, SIGTERM);
     } else if (found != 0) {
         lose_child(launcher, child,
-                   child->state == CHILD_MARKED ? "the sluice-launch there is of another version"
-                                                : "something that is not sluice-launch answers");
+                   child->why[0] != '\0' ? child->why
+                                         : "something that is not sluice-launch answers");
     } else if (!open) {
         child->closed = true;
         if (child->id == 0)

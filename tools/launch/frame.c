@@ -68,7 +68,8 @@ void frame_add_hello(struct buffer *out, const struct frame_hello *hello)
 {
     struct buffer body = {0};
 
-    add_number(&body, hello->version);
+    add_number(&body, hello->written == hello->readable ? hello->readable
+                                                        : hello->written << 16 | hello->readable);
     add_number(&body, hello->port);
     add_body(out, FRAME_HELLO, &body);
 }
@@ -241,14 +242,26 @@ static const char **take_list(struct reader *reader)
     return list;
 }
 
+bool frame_fits(const struct frame_hello *hello)
+{
+    return hello->readable <= FRAME_VERSION && hello->written >= FRAME_OLDEST;
+}
+
 bool frame_read_hello(const struct frame *frame, struct frame_hello *hello)
 {
     struct reader reader = read_body(frame);
 
-    hello->version = take_number(&reader);
+    uint32_t versions = take_number(&reader);
+
+    hello->readable = versions & UINT16_MAX;
+    hello->written = versions >> 16 != 0 ? versions >> 16 : hello->readable;
+    hello->port = 0;
+    if (reader.wrong || hello->readable == 0 || hello->readable > hello->written)
+        return false;
+    if (!frame_fits(hello))
+        return true;
     hello->port = take_number(&reader);
-    /* Another version may have more to say. */
-    return !reader.wrong && (hello->version != FRAME_VERSION || reader.left == 0) &&
+    return !reader.wrong && (hello->written > FRAME_VERSION || reader.left == 0) &&
            hello->port <= UINT16_MAX;
 }
 

@@ -16,7 +16,18 @@
 
 #include "buffer.h"
 
-#define FRAME_VERSION 1
+/*
+ * These versions cover all frames. The launcher that starts another one reads the hello of that
+ * one, and sends frames that it understands. The hello has the version that wrote it and the one
+ * from which it can be read, 2 bytes each, and the first is 0 if the two are equal. A later version
+ * may append to it.
+ */
+#ifndef FRAME_NEXT
+#define FRAME_NEXT 0 /* 1: see SLU_VERSIONS_NEXT of lib/endpoint/versions.h */
+#endif
+#define FRAME_VERSION (1 + FRAME_NEXT)
+#define FRAME_READABLE 1
+#define FRAME_OLDEST 1
 #define FRAME_HEAD 8
 #define FRAME_MOST ((size_t)8 << 20)
 #define SECRET_BYTES 32
@@ -48,8 +59,8 @@ struct frame {
 };
 
 struct frame_hello {
-    uint32_t version;
-    uint32_t port; /* free at this moment, for rank 0 */
+    uint32_t written, readable; /* by and from version */
+    uint32_t port;              /* free at this moment, for rank 0 */
 };
 
 struct frame_ended {
@@ -100,7 +111,11 @@ void frame_add_start(struct buffer *out, const struct job *job);
 /* Returns 1 and the first frame of these bytes; 0 if it is not complete; -1 if it is none. */
 int frame_next(const char *bytes, size_t count, struct frame *frame);
 
-/* Each returns false if the body is not as it must be. */
+/*
+ * Each returns false if the body is not as it must be. If the versions of a hello do not fit, they
+ * alone are read.
+ */
+bool frame_fits(const struct frame_hello *hello);
 bool frame_read_hello(const struct frame *frame, struct frame_hello *hello);
 bool frame_read_signal(const struct frame *frame, int *number);
 bool frame_read_close(const struct frame *frame, uint32_t *stream);

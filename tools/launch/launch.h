@@ -78,6 +78,7 @@ struct child {
     bool closed;           /* nothing more can be received */
     uint32_t closed_ticks;
     struct link link;
+    char why[160]; /* its hello does not fit this launcher; empty: it fits */
 };
 
 /* Where output of the ranks goes: standard output or standard error of the root. */

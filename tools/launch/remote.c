@@ -25,7 +25,8 @@ static int move(int fd)
 
 void remote_begin(struct launcher *launcher)
 {
-    struct frame_hello hello = {.version = FRAME_VERSION, .port = find_port()};
+    struct frame_hello hello = {
+        .written = FRAME_VERSION, .readable = FRAME_READABLE, .port = find_port()};
     int in = move(STDIN_FILENO), out = move(STDOUT_FILENO);
 
     link_open(&launcher->up, in, out);

@@ -350,6 +350,8 @@ static enum slu_received receive(struct slu_acceptor *acceptor, struct slu_pendi
     struct soft_context *context = helper->context;
     struct news news = {NULL};
     enum slu_received received;
+    if (!slu_hello_fits(conn->talk.bytes))
+        return SLU_RECEIVED_DROP;
     pthread_mutex_lock(&context->lock);
     struct soft_qp *qp = find_target(context, &conn->talk);
     received =

@@ -13,7 +13,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define JOIN_VERSION 7
+#include "endpoint/versions.h"
+
+/* Of these messages and of all that is in the segments; both use the lower VERSION of the two. */
+#define VERSION (7 + SLU_VERSIONS_NEXT)
+#define READABLE 7
 
 static const uint8_t magic[4] = {'s', 'l', 'u', 'm'};
 
@@ -34,10 +38,10 @@ enum join_kind {
 
 struct join_message {
     uint8_t magic[4];
-    uint8_t version;
+    uint8_t readable; /* readable from version */
     uint8_t kind;
     uint8_t has_segments; /* offer, answer: mapped by this side */
-    uint8_t reserved;
+    uint8_t written;      /* by version */
     union {
         struct shm_token token; /* of a greeting */
         uint32_t value;         /* probe, echo: number of the probe; farewell: enum slu_farewell */
@@ -85,7 +89,11 @@ static void set_segments(struct soft_shm *shm, void *map, bool made)
 static bool say(struct soft_tcp *tcp, enum join_kind kind, uint32_t value, int fd)
 {
     struct join_message message = {
-        .version = JOIN_VERSION, .kind = (uint8_t)kind, .has_segments = tcp->shm->segments != NULL};
+        .readable = READABLE,
+        .written = VERSION,
+        .kind = (uint8_t)kind,
+        .has_segments = tcp->shm->segments != NULL,
+    };
     memcpy(message.magic, magic, sizeof(magic));
     if (kind == JOIN_GREETING)
         message.about.token = slu_soft_shm_token();
@@ -107,7 +115,7 @@ static void say_stage(struct soft_tcp *tcp, enum join_kind kind, int fd)
 static void make_offer(struct soft_tcp *tcp)
 {
     void *map = NULL;
-    int fd = slu_soft_shm_make(BOTH_BYTES, SHM_READ_WRITE, &map);
+    int fd = tcp->shm->apart ? -EPROTO : slu_soft_shm_make(BOTH_BYTES, SHM_READ_WRITE, &map);
     if (fd < 0)
         slu_log(SLUICE_LOG_INFO, "queue pair %u: no shared memory, it uses a socket: %s",
                 tcp->qp->qpn, strerrordesc_np(-fd));
@@ -152,7 +160,7 @@ static void begin_idling(struct soft_tcp *tcp)
         return;
     tcp->phase = PHASE_IDLE;
     cq->shared++;
-    tcp->qp->level = SLUICE_LEVEL_MEMORY;
+    tcp->qp->level = tcp->shm->apart ? SLUICE_LEVEL_TCP : SLUICE_LEVEL_MEMORY;
     atomic_store_explicit(&cq->opened, true, memory_order_relaxed);
     slu_soft_shm_speak(tcp);
 }
@@ -233,6 +241,18 @@ static void answer(struct soft_tcp *tcp)
         conclude(tcp, tcp->shm->segments != NULL);
 }
 
+/* Both sides find by this whether they understand each other, and find the same. */
+static bool understood(const struct soft_tcp *tcp, const struct join_message *message)
+{
+    if (message->readable <= VERSION && READABLE <= message->written)
+        return true;
+    slu_log(SLUICE_LOG_WARN,
+            "queue pair %u: its peer shares memory by version %u, readable from version %u on, this "
+            "process by version %u, readable from version %u on: they use a socket, which is slower",
+            tcp->qp->qpn, message->written, message->readable, VERSION, READABLE);
+    return false;
+}
+
 /* Handle a message of each kind. False: it is invalid now. */
 
 static bool take_greeting(struct soft_tcp *tcp, const struct join_message *message)
@@ -241,6 +261,7 @@ static bool take_greeting(struct soft_tcp *tcp, const struct join_message *messa
         return false;
     tcp->greeted = true;
     tcp->shm->token = message->about.token;
+    tcp->shm->apart = !understood(tcp, message);
     begin_idling(tcp);
     return true;
 }
@@ -281,7 +302,7 @@ static bool take_offer(struct soft_tcp *tcp, const struct join_message *message)
         tcp->phase = PHASE_JOINING;
         slu_soft_cq_of(tcp->qp)->shared--;
     }
-    if (message->has_segments == 0)
+    if (message->has_segments == 0 || tcp->shm->apart)
         slu_soft_shm_part(tcp);
     answer(tcp);
     return true;
@@ -320,13 +341,6 @@ static bool judge(struct soft_tcp *tcp)
 {
     struct join_message message;
     memcpy(&message, tcp->carry, sizeof(message));
-    if (memcmp(message.magic, magic, sizeof(magic)) == 0 && message.version != JOIN_VERSION) {
-        slu_log(SLUICE_LOG_WARN,
-                "queue pair %u: the peer shares memory by version %u, this process by version %u; "
-                "use one version of sluice in both, or set SLUICE_WIRE=tcp",
-                tcp->qp->qpn, message.version, JOIN_VERSION);
-        return false;
-    }
     if (memcmp(message.magic, magic, sizeof(magic)) == 0 && take(tcp, &message))
         return true;
     slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: no offer of memory",

@@ -106,6 +106,7 @@ struct shm_given {
 struct soft_shm {
     enum shm_stage stage;
     bool leads;                   /* this side makes the segments */
+    bool apart;                   /* the versions of the two sides share no memory */
     bool unsent;                  /* the message of the stage could not be sent yet */
     struct shm_segment *segments; /* both, in one mapping; NULL: none */
     struct shm_writer writer;
