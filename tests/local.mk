@@ -288,7 +288,8 @@ build_checks = \
 	%D%/check-tutorial.sh \
 	%D%/check-usage.sh \
 	%D%/check-valgrind.sh \
-	%D%/check-verbs.sh
+	%D%/check-verbs.sh \
+	%D%/check-versions.sh
 
 # What differs in a build without verbs and jansson; scripts/test runs these there, with the programs
 # of exchange_tests.
@@ -407,6 +408,7 @@ EXTRA_DIST += \
 	%D%/lint/queue.cfg \
 	%D%/lint/words \
 	%D%/packages/check \
+	%D%/previous-release \
 	%D%/softroce/README.md \
 	%D%/softroce/check-gids.sh \
 	%D%/softroce/check-hosts.sh \
@@ -450,7 +452,12 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-node.c \
 	%D%/typestate/wrong-pd.c \
 	%D%/typestate/wrong-scope.c \
-	%D%/typestate/wrong.h
+	%D%/typestate/wrong.h \
+	%D%/versions/channels.c \
+	%D%/versions/ranks.c \
+	%D%/versions/services.c \
+	%D%/versions/talk.c \
+	%D%/versions/talk.h
 
 AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' MAKE='$(MAKE)' \
