@@ -4,6 +4,7 @@
 # functions, constants, fields at the end of structs that have their size, and fields in
 # the reserve of others may have come since, and limits may have risen; nothing else has
 # changed. And this check would notice if it had.
+# From 1.0.0 on also the record of the previous release holds, which tests/previous-release names.
 . "${srcdir:-.}/tests/tap.sh"
 
 for tool in abidiff abidw perl; do
@@ -16,55 +17,22 @@ write_down() {
   bash "$top/scripts/update-abi" --of "$1" "$2" "$3"
 }
 
-# grows HEADERS: the structs whose size says which fields they have.
-grows() {
-  grep -rhoE 'set to sizeof\(struct sluice_[a-z_]+\)' "$1" | sed 's/.*struct \(.*\))/\1/' | sort -u |
-    while read -r name; do
-      printf '[suppress_type]\ntype_kind = struct\nname = %s\nhas_data_member_inserted_at = end\n' "$name"
-    done
-}
-
-# Structs of which programs have arrays: fields may replace the reserve at their end.
-# Assertions in lib/ keep their sizes.
-has_reserve='buffer_action completion handle layout remote_mr request'
-# What calls accept at most. No array has such a size.
-limits='MAX_PEERS MAX_RANKS EXCHANGE_MAX_BYTES NODE_ALLGATHER_BYTES NODE_ALLTOALL_BYTES BUFFER_PDS
-  ALLOCATOR_MAX_ALIGN'
-
-# uses_reserve OLD: where the reserve of each begins, in bits.
-uses_reserve() {
-  for name in $has_reserve; do
-    begin=$(sed -n "/<class-decl name='sluice_$name' /,/<\/class-decl>/p" "$1.abi" |
-      sed -n "s/.*layout-offset-in-bits='\([0-9]*\)'.*/\1/p; s/.*<var-decl name='\([^']*\)'.*/\1/p" |
-      paste - - | awk '$2 ~ /^reserved/ { begin = $1 } END { print begin }')
-    printf '[suppress_type]\ntype_kind = struct\nname = sluice_%s\n' "$name"
-    printf 'has_data_member_inserted_between = {%s, end}\n' "${begin:?no reserve in $name}"
-  done
-}
-
-# lost OLD NEW: constants that are gone or have another value, but for limits that rose.
-lost() {
-  awk -v limits="$limits" '
-    BEGIN { split(limits, names); for (i in names) rises["SLUICE_" names[i]] = 1 }
-    NR == FNR { now[$1] = $2; next }
-    !($1 in now) || ($1 in rises ? now[$1] + 0 < $2 + 0 : now[$1] != $2)' "$2" "$1"
-}
-
 # kept OLD NEW HEADERS: NEW has all that OLD has.
 kept() {
-  { grows "$3" && uses_reserve "$1"; } >"$tmp/grows" || return 1
   status=0
-  abidiff --harmless --no-added-syms --suppr "$tmp/grows" "$1.abi" "$2.abi" || status=1
-  if ! lost "$1.constants" "$2.constants" >"$tmp/gone" || [ -s "$tmp/gone" ]; then
-    echo 'constants that are gone, or have another value:'
-    cat "$tmp/gone"
-    status=1
-  fi
-  if [ "$status" != 0 ]; then
+  bash "$top/scripts/update-abi" --compare "$1" "$2" "$3" || status=1
+  if [ "$status" != 0 ] && [ "$(major_of "$3")" -ge 1 ]; then
+    echo 'Nothing may be changed or removed from 1.0.0 on: see docs/stability.md.'
+    echo 'scripts/update-abi --report prints all differences; scripts/update-abi refuses.'
+  elif [ "$status" != 0 ]; then
     echo 'If programs are to be built again because of this: scripts/update-abi, and commit'
     echo 'what it wrote by itself, with the reason.'
   fi
   return "$status"
+}
+
+major_of() {
+  awk '/define SLUICE_VERSION_MAJOR / { print $3 }' "$1/sluice/version.h"
 }
 
 # A function whose prototype is not understood would be missed.
@@ -100,6 +68,27 @@ elif [ "${VERBS:-yes}" = no ]; then
   skip 'the library has the functions in their versions' 'built without verbs'
 else
   check 'the library has the functions in their versions' same_versions lib/.libs/libsluice.so
+fi
+
+# The record of the previous release, if that promised to keep it.
+read -r release revision <<END
+$(grep -v '^#' "$top/tests/previous-release")
+END
+previous=$tmp/previous
+why=
+if [ "${release%%.*}" -lt 1 ] || [ "${release%%.*}" != "$(major_of "$top/include")" ]; then
+  why="$release made no promise to this version"
+else
+  for end in abi constants; do
+    git -C "$top" show "$revision:tests/abi/libsluice.$end" >"$previous.$end" 2>/dev/null ||
+      why="git does not have $release here"
+  done
+fi
+if [ -n "$why" ]; then
+  skip "programs built with $release need not be built again" "$why"
+else
+  check "programs built with $release need not be built again" kept "$previous" "$tmp/now" \
+    "$top/include"
 fi
 
 # Copies of the headers and of the map.
@@ -196,6 +185,38 @@ additions() {
     compare
 }
 
+# released MAJOR: the copy is of this version.
+released() {
+  sed "s/^\(#define SLUICE_VERSION_MAJOR\) .*/\1 $1/" "$tmp/changed/sluice/version.h" >"$tmp/edited" &&
+    cp "$tmp/edited" "$tmp/changed/sluice/version.h"
+}
+
+# record_again: scripts/update-abi, on a copy of the record.
+record_again() {
+  cp "$tmp/now.abi" "$tmp/record.abi" && cp "$tmp/now.constants" "$tmp/record.constants" &&
+    bash "$top/scripts/update-abi" --record "$tmp/changed" "$tmp/changed.map" "$tmp/record"
+}
+
+record_refuses() {
+  changed exchange.h '/^    uint32_t ranks;/d' && released 1 || return 1
+  ! record_again >"$tmp/said" 2>&1 || return 1
+  cat "$tmp/said"
+  grep -q 'nothing may be changed or removed' "$tmp/said" &&
+    cmp "$tmp/now.abi" "$tmp/record.abi" && cmp "$tmp/now.constants" "$tmp/record.constants" &&
+    ! compare >"$tmp/said" && grep -q 'Nothing may be changed or removed' "$tmp/said"
+}
+
+record_changes_before() {
+  changed exchange.h '/^    uint32_t ranks;/d' && released 0 && record_again &&
+    ! cmp -s "$tmp/now.abi" "$tmp/record.abi"
+}
+
+record_adds() {
+  changed channel.h 's/^SLUICE_EXPORT int sluice_channel_wake(.*/&\nSLUICE_EXPORT int sluice_more(int a);/' &&
+    edit "$tmp/changed.map" 's/.*sluice_channel_wake;/&\nsluice_more;/' && released 1 &&
+    record_again && grep -q sluice_more "$tmp/record.abi"
+}
+
 check 'a field that is gone is noticed' field_gone
 check 'a field between others is noticed' field_between
 check 'a function that is gone is noticed' function_gone
@@ -207,4 +228,7 @@ check 'a limit may rise' limit_higher
 check 'fields may come to attributes, and in place of a reserve' fields_come
 check 'a field before a reserve is noticed' field_before_reserve
 check 'a function, a constant, and a field at the end may come' additions
+check 'before 1.0.0 a change is recorded' record_changes_before
+check 'from 1.0.0 on no change is recorded' record_refuses
+check 'from 1.0.0 on additions are recorded' record_adds
 finish
