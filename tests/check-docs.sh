@@ -97,4 +97,30 @@ other_versions() {
 }
 
 check 'docs/stability.md has the versions of all forms' silent other_versions
+# Prints the functions that not all of headers, pages and docs/stability.md call experimental.
+other_experimental() {
+  cat "$srcdir"/include/sluice/*.h | tr '\n' ' ' | grep -oE 'SLUICE_EXPERIMENTAL [^(#]*\(' |
+    sed -nE 's/.*[ *](sluice_[a-z0-9_]+)\($/\1/p' | sort >"$tmp/marked"
+  cat "$srcdir"/man/*.3 | awk '/^is experimental, and may change in any release\.$/ { print name }
+    { name = $2 }' | sort >"$tmp/said"
+  # shellcheck disable=SC2016 # no expansions
+  sed -n '/^## Experimental/,/^## Deprecation/s/^| `\(sluice_[a-z0-9_]*\)` |.*/\1/p' \
+    "$srcdir/docs/stability.md" | sort >"$tmp/listed"
+  [ -s "$tmp/marked" ] || echo 'no marks'
+  diff "$tmp/marked" "$tmp/said" || echo 'headers and pages differ'
+  diff "$tmp/marked" "$tmp/listed" || echo 'headers and docs/stability.md differ'
+}
+
+# A program is warned of each experimental call that it makes, if it wants to be.
+warns_of_experimental() {
+  printf '#include <sluice.h>\nint main(void)\n{\n    return sluice_node_reach(0, 0, 0, 0);\n}\n' >"$tmp/call.c"
+  # shellcheck disable=SC2086 # a compiler may come with options
+  silent $cc -std=c11 -Werror -I"$srcdir/include" -c -o "$tmp/call.o" "$tmp/call.c" || return 1
+  # shellcheck disable=SC2086 # a compiler may come with options
+  $cc -std=c11 -DSLUICE_WARN_EXPERIMENTAL -I"$srcdir/include" -c -o "$tmp/call.o" "$tmp/call.c" 2>&1 |
+    grep -q 'experimental: it may change or go'
+}
+
+check 'a program can be warned of experimental calls' warns_of_experimental
+check 'headers, pages and docs/stability.md agree on what is experimental' silent other_experimental
 finish

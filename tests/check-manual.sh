@@ -272,7 +272,8 @@ cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h >"$tmp/headers"
 awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
      /^ +SLUICE_[A-Z0-9_]+ = / { print $1 }' "$tmp/headers" |
   grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_[AB][SY]$' \
-    -e '^SLUICE_SIZED_BY$' -e '^SLUICE_MAYBE_UNUSED$' -e '^SLUICE_REDECLARE_' |
+    -e '^SLUICE_SIZED_BY$' -e '^SLUICE_MAYBE_UNUSED$' -e '^SLUICE_REDECLARE_' \
+    -e '^SLUICE_EXPERIMENTAL$' -e '^SLUICE_DEPRECATED$' |
   sort -u >"$tmp/constants"
 
 # Names in the pages: "name section page", one line each.

@@ -32,6 +32,22 @@
 #endif
 #define SLUICE_CONSUMED_BY(f) SLUICE_CONSUMED_AS(f, 1)
 
+/*
+ * Marks of docs/stability.md. A function with SLUICE_EXPERIMENTAL may change or go in any release;
+ * with SLUICE_WARN_EXPERIMENTAL defined, calls of it are warned of. One with SLUICE_DEPRECATED
+ * works on, and each call is warned of; the text says what replaces it and since when.
+ */
+#if defined(SLUICE_WARN_EXPERIMENTAL) && defined(__GNUC__)
+#define SLUICE_EXPERIMENTAL __attribute__((__warning__("experimental: it may change or go")))
+#else
+#define SLUICE_EXPERIMENTAL
+#endif
+#if defined(__GNUC__)
+#define SLUICE_DEPRECATED(text) __attribute__((__deprecated__(text)))
+#else
+#define SLUICE_DEPRECATED(text)
+#endif
+
 /* SLUICE_SIZED_BY(n): the returned memory has exactly as many bytes as argument n says. */
 #if defined(__GNUC__)
 #define SLUICE_SIZED_BY(n) __attribute__((__alloc_size__(n)))

@@ -104,7 +104,7 @@ SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *sluice_mr_alloc(struct sluice_p
  * use it), ENOMEM, EMFILE, ENFILE (no descriptor left; each region has one); on soft EACCES (fd is
  * open for reading only, and LOCAL_WRITE was requested).
  */
-SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
+SLUICE_EXPORT SLUICE_EXPERIMENTAL SLUICE_NODISCARD struct sluice_mr *
 sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t length,
                           uint64_t iova, uint32_t access);
 

@@ -247,9 +247,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_reconnect(struct sluice_node *nod
  * the first failure, while all other ranks are connected: -ETIMEDOUT: a rank has not answered yet,
  * and is still being connected; -ECONNRESET and similar: a rank is gone, or refuses.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_reach(struct sluice_node *node,
-                                                     const uint32_t *ranks, uint32_t count,
-                                                     int64_t deadline);
+SLUICE_EXPORT SLUICE_EXPERIMENTAL SLUICE_NODISCARD int sluice_node_reach(struct sluice_node *node,
+                                                                         const uint32_t *ranks,
+                                                                         uint32_t count,
+                                                                         int64_t deadline);
 
 /*
  * Makes barriers work again after a failure. All ranks that are to go on call it, the same number
