@@ -68,6 +68,7 @@ dist_man3_MANS = \
 	%D%/sluice_node_allgather.3 \
 	%D%/sluice_node_barrier.3 \
 	%D%/sluice_node_connect.3 \
+	%D%/sluice_node_grow.3 \
 	%D%/sluice_node_open.3 \
 	%D%/sluice_node_peer_reset.3 \
 	%D%/sluice_node_reach.3 \

@@ -17,7 +17,7 @@ _(rank|ranks|peers|missing|fd|histogram|histogram_reset)$
 ^sluice_buffer_(addr|handle|remote)$
 ^sluice_allocator_mr$
 ^sluice_agent_(message_bytes|message_length|message_peer|mr_peer)$
-^sluice_node_(context|exchange|multichannel|pd)$
+^sluice_node_(context|exchange|generation|members|multichannel|pd)$
 ^sluice_multichannel_peer_remote$
 ^sluice_multichannel_receive_any_room$
 ^sluice_verbs_(channel_qp|context|mr|multichannel_qp|pd)$

@@ -96,8 +96,10 @@ threaded_tests = \
 	%D%/test_mr_cache \
 	%D%/test_node \
 	%D%/test_node_connect \
+	%D%/test_node_grow \
 	%D%/test_node_lazy \
 	%D%/test_node_lazy_calls \
+	%D%/test_node_limit \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_pmix \
@@ -219,8 +221,10 @@ chosen_tests = \
 	%D%/test_negotiation \
 	%D%/test_node \
 	%D%/test_node_connect \
+	%D%/test_node_grow \
 	%D%/test_node_lazy \
 	%D%/test_node_lazy_calls \
+	%D%/test_node_limit \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_objects \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects: making them, connecting them if they connect, and ending them. */
+#include <string.h>
 #include <unistd.h>
 
 #include "ways.h"
@@ -186,6 +187,48 @@ static void node_connect(struct rank *rank, uint64_t count)
     sluice_node_close(node);
 }
 
+/* Rank 1 comes to the node of rank 0, and leaves it again. */
+static void node_grow(struct rank *rank, uint64_t count)
+{
+    const struct sluice_node_attr attr = {
+        .size = sizeof attr, .connect = SLUICE_NODE_CONNECT_LAZY, .max_ranks = 2};
+    struct sluice_node_endpoint own[2], all[2];
+    const uint32_t one = 1;
+    struct sluice_node *node = NULL;
+
+    for (uint64_t i = 0; i < count; i++) {
+        struct sluice_prepared_node *prepared = NULL;
+
+        if (node == NULL) {
+            prepared = MAKE(sluice_node_prepare(rank->pd, rank->rank, 2, &attr));
+            MUST(sluice_prepared_node_endpoints(prepared, own, 2));
+        }
+        if (rank->rank == 0 && node == NULL) {
+            memset(all, 0, sizeof all);
+            node = MAKE(sluice_prepared_node_handshake(prepared, all, 2));
+        }
+        if (rank->rank == 0)
+            MUST(sluice_node_own_endpoint(node, own));
+        share(rank, own, all, sizeof own[0]);
+        if (rank->rank == 0) {
+            MUST(sluice_node_grow(node, &all[1], 1));
+        } else {
+            node = MAKE(sluice_prepared_node_handshake(prepared, all, 2));
+            MUST(sluice_node_barrier_reset(node));
+        }
+        MUST(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE));
+        meet(rank);
+        if (rank->rank == 0) {
+            MUST(sluice_node_shrink(node, &one, 1));
+        } else {
+            sluice_node_close(node);
+            node = NULL;
+        }
+        meet(rank);
+    }
+    sluice_node_close(node);
+}
+
 static struct sluice_node *connect_node(struct rank *rank)
 {
     struct sluice_node_endpoint own[16], all[16];
@@ -325,6 +368,7 @@ const struct way ways_object[] = {
     WAY(node_open, 2, "node_open node_shutdown node_close", 0),
     WAY(node_reach, 2, "node_reach", 0),
     WAY(node_connect, 2, "node_connect node_reconnect", 0),
+    WAY(node_grow, 2, "node_grow node_shrink node_own_endpoint", 0),
     WAY(node_handshake, 2, "node_prepare prepared_node_handshake exchange_alltoall", 0),
     WAY(node_peer_reset, 2, "node_peer_reset node_peer_handshake node_barrier_reset", 0),
     WAY(channel_cancel, 2, "channel_cancel", 0),

@@ -42,13 +42,20 @@ enum sluice_node_connect {
     SLUICE_NODE_CONNECT_LAZY = 1 /* two ranks when one first uses the other */
 };
 
+/*
+ * With max_connections, a lazy node that needs one more connection closes the idle one that was not
+ * used for longest, if both sides have nothing in flight on it and no receive posted. The next
+ * request connects it again. Requests wait while none is idle. A receive alone connects no rank.
+ */
 struct sluice_node_attr {
     uint32_t size;                             /* set to sizeof(struct sluice_node_attr) */
     uint32_t barrier;                          /* enum sluice_barrier */
     const struct sluice_channel_attr *channel; /* of all connections; NULL: all defaults */
     uint32_t connect;                          /* enum sluice_node_connect */
     uint32_t peer_count;                       /* number of peers */
-    const uint32_t *peers; /* of a lazy node: ranks to connect when it is opened; NULL: none */
+    const uint32_t *peers;    /* of a lazy node: ranks to connect when it is opened; NULL: none */
+    uint32_t max_connections; /* of a lazy node, see below; 0: no limit */
+    uint32_t max_ranks;       /* of a lazy node that grows: how many rank numbers; 0: it does not */
 };
 
 /*
@@ -287,6 +294,43 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_peer_reset(struct sluice_node *no
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_node_peer_handshake(struct sluice_node *node, uint32_t rank,
                            const struct sluice_node_endpoint *remote);
+
+/*
+ * Members of a lazy node with max_ranks, which come later and leave for good. Such a node has this
+ * many rank numbers, each free or of one member. Barriers and gathers of all ranks are those of the
+ * members; gathers leave the places of free numbers alone. The number of resets of its barriers is
+ * its generation. Requests to a number that is free fail, and their text says when its rank left.
+ *
+ * sluice_node_grow() takes count new members, with the endpoints that they made, and
+ * sluice_node_shrink() ends the connections to count members, dead or alive, and frees their
+ * numbers. Both reset the barriers, so that a new generation begins. All members that go on make
+ * the same calls in the same order. A new process prepares its node with a free number, and
+ * connects to endpoints that all members have made by sluice_node_own_endpoint() in one generation,
+ * with zeros for free numbers; then it resets its barriers once, while the members grow.
+ *
+ * 0; -EINVAL: not such a node, NULL, a list of none, a number that does not exist, is listed twice,
+ * is taken (grow) or free (shrink), or is that of this rank; -EPROTO: not an endpoint of such a
+ * node; -ECANCELED: the report of a rank that failed; -ENOMEM; -EBUSY: a scope is open; -ENOTCONN:
+ * the node was shut down: nothing happened.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_grow(struct sluice_node *node,
+                                                    const struct sluice_node_endpoint *endpoints,
+                                                    uint32_t count);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_shrink(struct sluice_node *node,
+                                                      const uint32_t *ranks, uint32_t count);
+
+/* Writes the endpoint of this rank, for a new member. -EINVAL: not a node that grows, or NULL. */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_own_endpoint(const struct sluice_node *node,
+                                                            struct sluice_node_endpoint *endpoint);
+
+/*
+ * Returns the number of members, and writes their numbers, ascending, as far as there is room; or
+ * returns the generation, from 1 on. -EINVAL: not a node, or a list with room is NULL. In a node
+ * that does not grow all ranks are members.
+ */
+SLUICE_EXPORT int64_t sluice_node_members(const struct sluice_node *node, uint32_t *ranks,
+                                          uint32_t room);
+SLUICE_EXPORT int64_t sluice_node_generation(const struct sluice_node *node);
 
 /*
  * Ends a node in order: a barrier of all ranks, after which no work of this rank is in flight, and

@@ -146,3 +146,18 @@ void slu_peer_vanish(struct slu_engine *engine, struct slu_peer *peer)
     peer->state = SLU_PEER_ABSENT;
     slu_peer_tell_state(engine, peer);
 }
+
+bool slu_peer_rests(const struct slu_engine *engine, uint32_t index)
+{
+    const struct slu_peer *peer = &engine->peers[index];
+
+    return peer->state == SLU_PEER_ABSENT ||
+           (!slu_peer_busy(peer) && peer->probe.id == 0 && !peer->probe.awaited);
+}
+
+/* Such an engine has no shared receives and no arrivals, whose ids name no peer. */
+uint32_t slu_lazy_peer_of(uint64_t id, bool *receives)
+{
+    *receives = slu_id_is_of(id, SLU_RECEIVE_QUEUE);
+    return slu_id_any_peer(id);
+}

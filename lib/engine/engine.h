@@ -60,6 +60,10 @@ void slu_engine_begin_drain(struct slu_engine *engine, const uint8_t *which);
 int slu_engine_use_lazy(struct slu_engine *engine, struct slu_lazy *lazy, uint32_t peers);
 /* Ends the connection of a peer, and makes the peer absent. Its rings and results stay. */
 void slu_peer_vanish(struct slu_engine *engine, struct slu_peer *peer);
+/* For the user of such an engine: tells whether it waits for nothing of a peer. */
+bool slu_peer_rests(const struct slu_engine *engine, uint32_t index);
+/* Returns the peer of a request by its id, and whether it is a receive. Any thread may call it. */
+uint32_t slu_lazy_peer_of(uint64_t id, bool *receives);
 /* Adds a prepared peer and writes its endpoint. Returns the peer's index, or an error. */
 int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint);
 /* Drains the work of a peer, then removes it. */

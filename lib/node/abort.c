@@ -124,6 +124,18 @@ static bool is_announced(const struct announcement *announcement, uint32_t rank)
     return peer->abort_id != 0 && !slu_is_pending(engine, peer->abort_id);
 }
 
+/* Under a limit of connections, that to a rank which waits may have been closed. */
+static bool is_announced_to_used(const struct announcement *announcement)
+{
+    const struct sluice_node *node = announcement->node;
+    bool all = true;
+
+    if (slu_deferred_is_limited(slu_node_engine(node)->cq->deferred))
+        for (uint32_t i = 0; i < node->ranks; i++)
+            all &= is_announced(announcement, i);
+    return all;
+}
+
 /*
  * In a lazy node, the word goes to ranks that have a connection to this one, even if this one has
  * not used it, and to the neighbours in the tree, which may come late.
@@ -133,7 +145,7 @@ static bool is_lazy_announced(const struct announcement *announcement)
     struct sluice_node *node = announcement->node;
     struct slu_engine *engine = slu_node_engine(node);
     const struct slu_tree *tree = &node->tree;
-    bool all = true;
+    bool all = is_announced_to_used(announcement);
     uint32_t count;
     const uint16_t *live = slu_deferred_live(engine->cq->deferred, &count);
 
@@ -302,24 +314,13 @@ static int check_mark(struct slu_group *group, uint32_t rank)
 
 static bool is_in(const struct slu_group *group, uint32_t rank)
 {
-    uint32_t first = 0, end = group->count;
-
-    if (group->ranks == NULL)
-        return true;
-    while (end - first > 1) {
-        uint32_t middle = first + (end - first) / 2;
-
-        if (group->ranks[middle] <= rank)
-            first = middle;
-        else
-            end = middle;
-    }
-    return group->ranks[first] == rank;
+    return slu_group_rank(group, slu_group_position(group, rank)) == rank;
 }
 
 /*
  * Most ranks of a lazy node can have written nothing here, since neither side has connected to the
- * other. If one of these gives up, others pass that on.
+ * other. If one of these gives up, others pass that on. Under a limit, one that has written may be
+ * without a connection by now.
  */
 static int check_live_marks(struct slu_group *group)
 {
@@ -335,9 +336,10 @@ static int check_live_marks(struct slu_group *group)
 
 int slu_abort_check_marks(struct slu_group *group)
 {
+    const struct slu_engine *engine = slu_node_engine(group->node);
     int error = 0;
 
-    if (group->node->connector != NULL)
+    if (group->node->connector != NULL && !slu_deferred_is_limited(engine->cq->deferred))
         return check_live_marks(group);
     for (uint32_t i = 0; i < group->count && error == 0; i++)
         if (i != group->self)
@@ -350,7 +352,7 @@ int slu_group_enter(struct slu_group *group)
     struct sluice_node *node = group->node;
     int error;
 
-    if (group->count != node->ranks)
+    if (group->count != slu_node_count(node))
         return 0;
     group->call = ++node->calls;
     error = slu_node_make_tree(node);

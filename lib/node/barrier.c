@@ -35,16 +35,18 @@ static int run_tree(struct slu_group *group)
 static int run_node_tree(struct slu_group *group)
 {
     const struct slu_tree *tree = &group->node->tree;
+    bool root = tree->parent == SLU_NONE;
+    uint32_t parent = root ? 0 : slu_group_position(group, tree->parent);
     int error = 0;
 
     for (uint32_t i = 0; i < tree->child_count && error == 0; i++)
-        error = slu_notify_await(group, tree->children[i].rank);
-    if (error == 0 && tree->parent != SLU_NONE)
-        error = slu_notify(group, tree->parent);
-    if (error == 0 && tree->parent != SLU_NONE)
-        error = slu_notify_await(group, tree->parent);
+        error = slu_notify_await(group, slu_group_position(group, tree->children[i].rank));
+    if (error == 0 && !root)
+        error = slu_notify(group, parent);
+    if (error == 0 && !root)
+        error = slu_notify_await(group, parent);
     for (uint32_t i = 0; i < tree->child_count && error == 0; i++)
-        error = slu_notify(group, tree->children[i].rank);
+        error = slu_notify(group, slu_group_position(group, tree->children[i].rank));
     return error;
 }
 
@@ -114,7 +116,8 @@ static int run(struct slu_group *group, uint32_t algorithm)
         return run_dissemination(group);
     if (central && (node->connector == NULL || group->count <= CENTRAL_RANKS))
         return run_central(group);
-    return node->by_tree && group->count == node->ranks ? run_node_tree(group) : run_tree(group);
+    return node->by_tree && group->count == slu_node_count(node) ? run_node_tree(group)
+                                                                 : run_tree(group);
 }
 
 /*
@@ -153,6 +156,9 @@ static int check_ranks(struct slu_group *group)
         if (rank >= node->ranks)
             return slu_misuse(EINVAL, "ranks[%u] is %u: there are ranks 0..%u", i, rank,
                               node->ranks - 1);
+        if (node->members != NULL && rank != node->rank && !slu_cards_has(node, rank))
+            return slu_misuse(EINVAL, "ranks[%u] is %u, which is no member in generation %u", i,
+                              rank, node->generation);
         if (i > 0 && rank <= group->ranks[i - 1])
             return slu_misuse(EINVAL, "ranks[%u] is %u after %u: they must be strictly ascending",
                               i, rank, group->ranks[i - 1]);
@@ -173,8 +179,7 @@ static int check_group(struct slu_group *group)
         return check_ranks(group);
     if (group->count != 0 && group->count != group->node->ranks)
         return slu_misuse(EINVAL, "a list of %u rank%s is NULL", group->count, SLU_S(group->count));
-    group->count = group->node->ranks;
-    group->self = group->node->rank;
+    slu_group_all(group);
     return 0;
 }
 
@@ -218,8 +223,8 @@ int sluice_node_barrier_reset(struct sluice_node *node)
         /* Most ranks of a lazy node were not used: a write would touch their memory. */
         if (peer->notified != 0 || peer->expected != 0 || peer->given != 0 || peer->taken != 0)
             peer->notified = peer->expected = peer->given = peer->taken = 0;
-        if (peer->seen || peer->abort_id != 0) {
-            peer->seen = false;
+        if (peer->seen || peer->invited || peer->abort_id != 0) {
+            peer->seen = peer->invited = false;
             peer->abort_id = 0;
         }
     }

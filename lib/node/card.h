@@ -11,6 +11,8 @@
 #include "endpoint/endpoint.h"
 
 #define SLU_CARD_BYTES 160
+/* Where a card has its rank, 4 bytes in network byte order. */
+#define SLU_CARD_RANK_AT 4
 #define SLU_CARD_KEY_BYTES 32
 #define SLU_CARD_ADDRESSES 4
 #define SLU_CARD_TEXT 148

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "connect/identity.h"
 #include "node/connector.h"
 #include "node/node.h"
 
@@ -28,13 +26,11 @@ int slu_cards_make(const struct sluice_node *node, uint8_t *wire)
                             .generation = node->magic == SLU_MAGIC_NODE ? node->generation : 0,
                             .block_bytes = slu_block_bytes(node)};
     struct sluice_remote_mr blocks;
-    struct slu_identity identity;
     int error = sluice_mr_remote(node->blocks, &blocks);
 
     if (error < 0)
         return error;
-    slu_identity_of_self(&identity);
-    card.host = slu_checksum(identity.host, sizeof identity.host);
+    card.host = node->connector->host;
     card.addr = blocks.addr;
     card.rkey = blocks.rkey;
     slu_connector_describe(node->connector, &card);
@@ -74,9 +70,20 @@ bool slu_cards_has(const struct sluice_node *node, uint32_t rank)
     return slu_card_is_there(place_of(node, rank));
 }
 
+void slu_cards_count(struct sluice_node *node)
+{
+    if (node->members == NULL)
+        return;
+    node->member_count = 0;
+    for (uint32_t i = 0; i < node->ranks; i++)
+        if (i == node->rank || slu_cards_has(node, i))
+            node->members[node->member_count++] = i;
+}
+
 void slu_cards_open(struct sluice_node *node)
 {
     node->connector->open = true;
+    slu_cards_count(node);
 }
 
 /* The card is dropped first, so that the process cannot connect once more meanwhile. */
@@ -95,6 +102,9 @@ static int read_remote(struct sluice_node *node, uint32_t rank, const uint8_t *w
     struct slu_node_endpoint endpoint;
     int error;
 
+    /* Zeros stand for a rank that is absent. */
+    if (!slu_card_is_there(wire))
+        return 0;
     if (slu_cards_read(node, rank, wire, &endpoint) < 0) {
         slu_log(SLUICE_LOG_WARN, "rank %u: %s", rank, sluice_last_error());
         return 0;
@@ -118,6 +128,28 @@ int slu_cards_handshake(struct sluice_node *node, const struct sluice_node_endpo
     return error;
 }
 
+/* A new member need not have its own card. */
+static uint32_t host_of(const struct sluice_node *node, uint32_t rank)
+{
+    return rank == node->rank ? node->connector->host : slu_card_host(place_of(node, rank));
+}
+
+static int make_tree(struct sluice_node *node, uint32_t *hosts)
+{
+    struct slu_group group = {.node = node};
+    int error;
+
+    slu_group_all(&group);
+    for (uint32_t i = 0; i < group.count; i++)
+        hosts[i] = host_of(node, slu_group_rank(&group, i));
+    error = slu_tree_make(&node->tree, group.self, group.count, hosts);
+    if (error == 0 && group.ranks != NULL)
+        error = slu_tree_rename(&node->tree, group.ranks);
+    if (error < 0)
+        slu_tree_free(&node->tree);
+    return error;
+}
+
 /* All ranks have all cards when they come to a call of all, and so make the same tree. */
 int slu_node_make_tree(struct sluice_node *node)
 {
@@ -129,9 +161,7 @@ int slu_node_make_tree(struct sluice_node *node)
     hosts = malloc(node->ranks * sizeof *hosts);
     if (hosts == NULL)
         return slu_fail(ENOMEM, "no memory for a tree of all ranks");
-    for (uint32_t i = 0; i < node->ranks; i++)
-        hosts[i] = slu_card_host(place_of(node, i));
-    error = slu_tree_make(&node->tree, node->rank, node->ranks, hosts);
+    error = make_tree(node, hosts);
     free(hosts);
     node->tree_made = error == 0;
     return error;

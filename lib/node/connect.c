@@ -196,6 +196,8 @@ struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
     struct joining joining = {.node = node, .until = slu_after(deadline)};
     int error = check(node, deadline);
 
+    if (error == 0 && node->members != NULL)
+        error = slu_misuse(EINVAL, "a node with max_ranks has no further multichannels");
     if (error == 0)
         error = allocate(&joining);
     if (error == 0) {

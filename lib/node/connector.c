@@ -28,9 +28,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/thread.h"
+#include "connect/identity.h"
 #include "connect/stream.h"
 
 #define EVENTS 16
@@ -86,6 +88,17 @@ static void work(struct slu_deferred_user *user)
         signal_thread(connector);
     }
     slu_text_restore(&text);
+}
+
+static uint32_t peer_of(struct slu_deferred_user *user, uint64_t id, bool *receives)
+{
+    (void)user;
+    return slu_lazy_peer_of(id, receives);
+}
+
+static bool is_idle(struct slu_deferred_user *user, uint32_t peer)
+{
+    return slu_peer_rests(connector_of(user)->engine, peer);
 }
 
 static bool next_want(struct slu_connector *connector, uint32_t *rank)
@@ -145,7 +158,7 @@ static uint32_t watch_dial(const struct slu_target *target, struct pollfd *fds)
 
 static void sleep_until(const struct slu_connector *connector, int64_t until)
 {
-    struct pollfd fds[1 + SLU_DIALS_MOST * SLU_CARD_ADDRESSES + SLU_KNOCKS_MOST];
+    struct pollfd fds[1 + 2 * SLU_DIALS_MOST * SLU_CARD_ADDRESSES + SLU_KNOCKS_MOST];
     const struct slu_link *link;
     uint32_t count = 1;
 
@@ -185,7 +198,9 @@ static int64_t handle_links(struct slu_connector *connector)
         after = TAILQ_NEXT(link, next);
         if (link->job != SLU_JOB_NONE)
             continue;
-        if (link->target != NULL)
+        if (link->waits)
+            slu_room_tick(connector, link, now, &next);
+        else if (link->target != NULL)
             slu_link_dial(connector, link, now, &next);
         else
             slu_link_hear(connector, link, now, &next);
@@ -279,7 +294,10 @@ static int prepare(struct slu_connector *connector)
 {
     struct slu_negotiations *negotiations = &connector->negotiations;
     int error = open_descriptors(connector);
+    struct slu_identity identity;
 
+    slu_identity_of_self(&identity);
+    connector->host = slu_checksum(identity.host, sizeof identity.host);
     if (error == 0)
         error = slu_proof_init();
     if (error == 0)
@@ -306,7 +324,8 @@ struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks, const 
 
     if (connector == NULL)
         return slu_fail_null(ENOMEM, "no memory to connect ranks");
-    connector->user = (struct slu_deferred_user){.wanted = want, .work = work};
+    connector->user = (struct slu_deferred_user){
+        .wanted = want, .work = work, .peer_of = peer_of, .idle = is_idle};
     connector->lazy.user = &connector->user;
     connector->rank = rank;
     connector->ranks = ranks;
@@ -330,6 +349,7 @@ int slu_connector_start(struct slu_connector *connector, struct slu_engine *engi
     int error;
 
     connector->deferred = engine->cq->deferred;
+    connector->engine = engine;
     error = slu_thread_start(&connector->thread, "sluice-ranks", run, connector);
     connector->started = error == 0;
     return error == 0 ? 0 : slu_fail(EAGAIN, "cannot start a thread to connect ranks");
@@ -371,6 +391,7 @@ void slu_connector_free(struct slu_connector *connector)
         slu_fd_close(connector->event);
     explicit_bzero(connector->key, sizeof connector->key);
     pthread_mutex_destroy(&connector->lock);
+    free(connector->gone);
     free(connector->wants);
     free(connector->listed);
     free(connector);

@@ -28,6 +28,15 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
     if (attr->peers != NULL && attr->connect != SLUICE_NODE_CONNECT_LAZY)
         return slu_misuse(EINVAL, "sluice_node_attr.peers is for a lazy node: this one connects "
                                   "all ranks");
+    if (attr->max_connections != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
+        return slu_misuse(EINVAL, "sluice_node_attr.max_connections is for a lazy node: this one "
+                                  "connects all ranks");
+    if (attr->max_ranks != 0 && attr->connect != SLUICE_NODE_CONNECT_LAZY)
+        return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is for a lazy node: this one "
+                                  "connects all ranks");
+    if (attr->max_ranks > SLUICE_MAX_PEERS)
+        return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is %u, must be in 0..%d",
+                          attr->max_ranks, SLUICE_MAX_PEERS);
     return 0;
 }
 
@@ -67,8 +76,12 @@ struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
     node->generation = 1;
     node->peers = calloc(ranks, sizeof *node->peers);
     node->places = calloc(ranks, sizeof *node->places);
-    if (node->peers != NULL && node->places != NULL)
+    if (attr->max_ranks > 0)
+        node->members = calloc(ranks, sizeof *node->members);
+    if (node->peers != NULL && node->places != NULL &&
+        (attr->max_ranks == 0 || node->members != NULL))
         return node;
+    free(node->members);
     free(node->places);
     free(node->peers);
     free(node);

@@ -66,6 +66,8 @@ static int has_credit(struct slu_group *group, uint32_t rank)
 
     if (word >> 32 == node->generation)
         taken = (uint32_t)word;
+    else if (node->members != NULL && slu_node_word_is_valid(node, word))
+        return 0;
     if (!slu_node_word_is_valid(node, word) || given - taken > AHEAD)
         return slu_abort_fail_invalid(group, rank, "number of chunks", word);
     return given - taken < AHEAD;
@@ -117,12 +119,24 @@ static int may_give(struct slu_group *group, struct slu_flow *flow)
     return has_credit(group, flow->rank);
 }
 
+void slu_flow_invite(const struct slu_group *group, uint32_t rank)
+{
+    struct sluice_node *node = group->node;
+    struct slu_rank *peer = &node->peers[rank];
+
+    if (node->members == NULL || peer->invited || !slu_has_room(slu_node_engine(node), rank, 1))
+        return;
+    peer->invited = true;
+    slu_node_word_write(node, rank, SLU_TAKEN_AT, slu_node_word(node, peer->taken));
+}
+
 int slu_flow_poll(struct slu_group *group, struct slu_flow *flow)
 {
     int result;
 
     if (flow->outgoing)
         return may_give(group, flow);
+    slu_flow_invite(group, flow->rank);
     result = slu_node_poll(group, flow->rank);
     return result <= 0 ? result : slu_has_room(slu_node_engine(group->node), flow->rank, 1);
 }

@@ -6,7 +6,8 @@
  * all chunks between the two ranks, so neither needs to know which gather the other is in.
  *
  * A sender may be two chunks ahead of those that were taken, and the receiver writes how many these
- * are after each.
+ * are after each. In a node that grows, windows belong to other ranks after a change. So there the
+ * receiver also writes that none was taken, when it begins to wait in a new generation.
  */
 #ifndef SLU_NODE_FLOW_H
 #define SLU_NODE_FLOW_H
@@ -53,6 +54,12 @@ static inline size_t slu_flow_next(const struct slu_flow *flow)
 
     return left < SLU_CHUNK_MOST ? left : SLU_CHUNK_MOST;
 }
+/*
+ * Where members change, a window may be that of another rank until this rank has reached the
+ * generation. So the other one waits for a word of this one before its first chunk: this writes it,
+ * if there is room and it was not written yet.
+ */
+void slu_flow_invite(const struct slu_group *group, uint32_t rank);
 /*
  * Ends the last give, and returns 1 if the next chunk may be given, or has come and may be taken;
  * 0 if not yet; or an error.

@@ -67,7 +67,8 @@ static bool is_free(void *argument)
 {
     struct freeing *freeing = argument;
 
-    while (freeing->busy < freeing->group->count && is_taken(freeing->group->node, freeing->busy))
+    while (freeing->busy < freeing->group->count &&
+           is_taken(freeing->group->node, slu_group_rank(freeing->group, freeing->busy)))
         freeing->busy++;
     return freeing->busy == freeing->group->count;
 }
@@ -79,6 +80,7 @@ static int await_slot(struct slu_group *group)
 
     if (result <= 0)
         return result;
+    freeing.busy = slu_group_rank(group, freeing.busy);
     slu_fail(ETIMEDOUT, "rank %u has not taken what it was given by the %s before", freeing.busy,
              slu_group_name(group));
     return slu_abort_blame_rank(group, freeing.busy, SLU_ABORT_QUEUE_FULL, -ETIMEDOUT);
@@ -163,11 +165,12 @@ static int run_round(struct slu_gathering *gathering, size_t at, size_t length)
     if (error < 0)
         return error;
     if (gathering->kind != SLU_ALLTOALL)
-        fill_slot(gathering, group->self, at, length);
+        fill_slot(gathering, group->node->rank, at, length);
     for (uint32_t i = 1; i < group->count && error == 0; i++)
-        error = give(gathering, (group->self + i) % group->count, at, length);
+        error =
+            give(gathering, slu_group_rank(group, (group->self + i) % group->count), at, length);
     for (uint32_t i = 1; i < group->count && error == 0; i++) {
-        uint32_t rank = (group->self + i) % group->count;
+        uint32_t rank = slu_group_rank(group, (group->self + i) % group->count);
 
         error = slu_notify_await_rank(group, rank);
         if (error == 0)
@@ -201,14 +204,15 @@ static int unpack_all(struct slu_gathering *gathering)
     struct slu_text text;
 
     for (uint32_t i = 0; i < group->count; i++) {
-        uint8_t *at = gathering->all + i * gathering->stride;
-        struct sluice_peer_remote_mr handle = {.peer = i};
+        uint32_t rank = slu_group_rank(group, i);
+        uint8_t *at = gathering->all + rank * gathering->stride;
+        struct sluice_peer_remote_mr handle = {.peer = rank};
 
         memcpy(packed, at, sizeof packed);
         if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
             slu_text_save(&text);
-            slu_fail(EPROTO, "rank %u shares no valid handle: %s", i, text.bytes);
-            return slu_abort_blame_rank(group, i, SLU_ABORT_INVALID, -EPROTO);
+            slu_fail(EPROTO, "rank %u shares no valid handle: %s", rank, text.bytes);
+            return slu_abort_blame_rank(group, rank, SLU_ABORT_INVALID, -EPROTO);
         }
         memcpy(at, &handle, sizeof handle);
     }
@@ -257,13 +261,12 @@ static int gather(struct slu_gathering *gathering)
 
     gathering->group.gathering = true;
     gathering->group.name = gathering->kind == SLU_ALLTOALL ? "alltoall" : "allgather";
-    gathering->group.count = node->ranks;
-    gathering->group.self = node->rank;
+    slu_group_all(&gathering->group);
     if (gathering->bytes > 0)
         memmove(gathering->all + node->rank * gathering->stride,
                 gathering->own + node->rank * gathering->own_stride, gathering->bytes);
     slu_engine_enter(slu_node_engine(node));
-    if (error == 0 && node->ranks > 1)
+    if (error == 0 && gathering->group.count > 1)
         error = run(gathering);
     if (error == 0 && gathering->kind == SLU_SHARE_MR)
         error = unpack_all(gathering);

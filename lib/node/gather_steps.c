@@ -134,8 +134,10 @@ static bool is_behind(const struct row *row)
 /* A chunk takes the places of that with the same number, which must have left. */
 static int swap(struct row *row)
 {
-    int given = give(row, &row->out), taken;
+    int given, taken;
 
+    slu_flow_invite(&row->gathering->group, row->in.rank);
+    given = give(row, &row->out);
     if (given < 0 || (!row->out.ended && row->out.done <= row->in.done) || is_behind(row))
         return given;
     taken = take(row, &row->in);

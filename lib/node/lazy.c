@@ -27,7 +27,7 @@ static uint32_t access_of(const struct slu_lazy *lazy, uint32_t peer)
 
 /* An engine that fails here is destroyed with the multichannel, before the connector. */
 int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
-                         const struct sluice_channel_attr *attr)
+                         const struct sluice_node_attr *attr)
 {
     struct slu_engine *engine;
     int error;
@@ -40,24 +40,38 @@ int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
     if (node->connector == NULL)
         return -errno;
     node->connector->lazy.access = access_of;
-    node->multichannel =
-        (void *)slu_channel_create(SLU_MAGIC_MULTICHANNEL, pd, 0, SLU_NODE_OWN_REQUESTS, attr);
+    if (attr->max_ranks > 0)
+        node->connector->gone = calloc(node->ranks, sizeof *node->connector->gone);
+    if (attr->max_ranks > 0 && node->connector->gone == NULL)
+        return slu_fail(ENOMEM, "no memory for %u ranks", node->ranks);
+    node->multichannel = (void *)slu_channel_create(SLU_MAGIC_MULTICHANNEL, pd, 0,
+                                                    SLU_NODE_OWN_REQUESTS, attr->channel);
     if (node->multichannel == NULL)
         return -errno;
     engine = slu_node_engine(node);
     engine->peer_word = "rank";
     error = slu_engine_use_lazy(engine, &node->connector->lazy, node->ranks);
-    if (error == 0)
-        error = slu_node_create_memory(node, pd, engine);
+    if (error < 0)
+        return error;
+    slu_deferred_limit(engine->cq->deferred, attr->max_connections);
+    error = slu_node_create_memory(node, pd, engine);
     return error == 0 ? slu_connector_start(node->connector, engine) : error;
 }
 
-static int check_peers(const struct sluice_node *node, const struct sluice_node_attr *attr)
+static int check_room(const struct sluice_exchange *exchange, const struct sluice_node_attr *attr)
+{
+    if (attr->max_ranks == 0 || attr->max_ranks >= exchange->ranks)
+        return 0;
+    return slu_misuse(EINVAL, "sluice_node_attr.max_ranks is %u: there are %u ranks",
+                      attr->max_ranks, exchange->ranks);
+}
+
+static int check_peers(const struct sluice_exchange *exchange, const struct sluice_node_attr *attr)
 {
     for (uint32_t i = 0; i < attr->peer_count; i++)
-        if (attr->peers[i] >= node->ranks)
+        if (attr->peers[i] >= exchange->ranks)
             return slu_misuse(EINVAL, "sluice_node_attr.peers[%u] is %u: there are ranks 0..%u", i,
-                              attr->peers[i], node->ranks - 1);
+                              attr->peers[i], exchange->ranks - 1);
     return 0;
 }
 
@@ -91,12 +105,12 @@ static int check_cards(uint32_t ranks, const uint8_t *cards)
 }
 
 /* No job reads the cards of a connector before it is open. */
-static void take_cards(struct sluice_node *node)
+static void take_cards(struct sluice_node *node, uint32_t ranks)
 {
     struct slu_node_endpoint endpoint;
 
     slu_engine_enter(slu_node_engine(node));
-    for (uint32_t i = 0; i < node->ranks; i++) {
+    for (uint32_t i = 0; i < ranks; i++) {
         slu_cards_read(node, i, node->cards + (size_t)i * SLU_CARD_BYTES, &endpoint);
         slu_node_set_endpoint(node, i, &endpoint);
     }
@@ -134,7 +148,7 @@ static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *
     if (result == 0 && error == 0)
         result = check_cards(exchange->ranks, cards);
     if (result == 0 && error == 0)
-        take_cards(node);
+        take_cards(node, exchange->ranks);
     free(made);
     return slu_agree_choose(error, &text, result);
 }
@@ -146,10 +160,14 @@ int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
     struct sluice_node *node = NULL;
 
     if (error == 0) {
-        node = slu_node_create(exchange->rank, exchange->ranks, attr);
-        error = node != NULL ? check_peers(node, attr) : -errno;
+        error = check_room(exchange, attr);
+        if (error == 0) {
+            node = slu_node_create(exchange->rank,
+                                   attr->max_ranks > 0 ? attr->max_ranks : exchange->ranks, attr);
+            error = node != NULL ? check_peers(exchange, attr) : -errno;
+        }
         if (error == 0)
-            error = slu_node_create_lazy(node, pd, attr->channel);
+            error = slu_node_create_lazy(node, pd, attr);
     }
     error = exchange_cards(exchange, node, error, until);
     if (error < 0 && node != NULL) {

@@ -20,6 +20,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/gather_call.c \
 	%D%/gather_steps.c \
 	%D%/gather_tree.c \
+	%D%/group.c \
+	%D%/grow.c \
+	%D%/knock.c \
 	%D%/lazy.c \
 	%D%/link.c \
 	%D%/missing_rank.c \
@@ -30,7 +33,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/poll.c \
 	%D%/prepared.c \
 	%D%/rejoin.c \
+	%D%/room.c \
 	%D%/shutdown.c \
+	%D%/steps.c \
 	%D%/tree.c \
 	%D%/tree.h \
 	%D%/wait.c

@@ -60,6 +60,7 @@ void slu_node_free(struct sluice_node *node)
     sluice_mr_deregister(node->words);
     sluice_mr_deregister(node->blocks);
     free(node->places);
+    free(node->members);
     free(node->peers);
     free(node);
 }

@@ -102,6 +102,7 @@ struct slu_rank {
     uint16_t notified;     /* how often this rank notified it in this generation, modulo 2^16 */
     uint16_t expected;     /* how often this rank waited for it, likewise */
     bool seen;             /* it has notified this rank in this generation */
+    bool invited;          /* in a node that grows: it may give chunks in this generation */
     uint64_t abort_id;     /* request that sent it the mark or the farewell; 0: none */
     uint64_t query_ids[2]; /* requests that read its state and its published counts; 0: none */
     uint64_t piece_ids[2]; /* requests that wrote the last pieces to it, by slot; 0: none */
@@ -144,8 +145,10 @@ struct sluice_node {
     struct slu_place *places;
     struct slu_rank *peers;
     struct slu_connector *connector; /* of a lazy node; NULL: all ranks were connected at first */
-    uint8_t *cards;                  /* of all ranks of a lazy node, as they were sent; or NULL */
-    bool by_tree;                    /* calls of all ranks go along the tree: of a lazy node */
+    uint32_t *members;               /* of a node that grows, ascending; else NULL */
+    uint32_t member_count;
+    uint8_t *cards; /* of all ranks of a lazy node, as they were sent; or NULL */
+    bool by_tree;   /* calls of all ranks go along the tree: of a lazy node */
     bool tree_made;
     struct slu_tree tree; /* made by the first call of all ranks in a generation */
     struct slu_belongings own;
@@ -192,6 +195,16 @@ static inline uint32_t slu_group_rank(const struct slu_group *group, uint32_t po
 static inline uint32_t slu_block_bytes(const struct sluice_node *node)
 {
     return node->by_tree ? SLU_TREE_BLOCK_BYTES : SLU_BLOCK_BYTES;
+}
+
+/* group.c: makes a group of all members. A rank without a place in it is none of them. */
+void slu_group_all(struct slu_group *group);
+/* Returns the position of a rank of a group. Of another rank it returns that of one before it. */
+uint32_t slu_group_position(const struct slu_group *group, uint32_t rank);
+/* Returns the number of members, which are all ranks of a node that does not grow. */
+static inline uint32_t slu_node_count(const struct sluice_node *node)
+{
+    return node->members != NULL ? node->member_count : node->ranks;
 }
 
 static inline struct slu_engine *slu_node_engine(const struct sluice_node *node)
@@ -305,9 +318,9 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
 int slu_node_open_lazy(struct sluice_exchange *exchange, struct sluice_pd *pd,
                        const struct sluice_node_attr *attr, int error, int64_t until,
                        struct sluice_node **opened);
-/* Makes the connector, the connections and the memory of a lazy node, with attributes or NULL. */
+/* Makes the connector, the connections and the memory of a lazy node. */
 int slu_node_create_lazy(struct sluice_node *node, struct sluice_pd *pd,
-                         const struct sluice_channel_attr *attr);
+                         const struct sluice_node_attr *attr);
 
 /* cards.c: the engine must be entered, except for making a card and for a handshake. */
 int slu_cards_make(const struct sluice_node *node, uint8_t *wire);
@@ -319,6 +332,8 @@ void slu_cards_put(struct sluice_node *node, uint32_t rank, const uint8_t *wire,
                    const struct slu_node_endpoint *endpoint);
 /* Tells whether there is a card of a rank. */
 bool slu_cards_has(const struct sluice_node *node, uint32_t rank);
+/* Takes the ranks that have a card, and this one, as members, in a node that grows. */
+void slu_cards_count(struct sluice_node *node);
 /* From now on only ranks whose cards are there connect to this one. */
 void slu_cards_open(struct sluice_node *node);
 /* Drops the card of a rank, and ends its connection, whose work is drained. */

@@ -19,7 +19,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     if (prepared->node == NULL)
         return -errno;
     if (attr->connect == SLUICE_NODE_CONNECT_LAZY)
-        return slu_node_create_lazy(prepared->node, pd, attr->channel);
+        return slu_node_create_lazy(prepared->node, pd, attr);
     /* Barriers and gathers have one write in flight to each rank, see notify.c. */
     prepared->connections =
         slu_multichannel_prepare(pd, ranks, SLU_NODE_OWN_REQUESTS, attr->channel);
@@ -70,6 +70,9 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
                                SLUICE_MAX_PEERS);
     if (rank >= ranks)
         return slu_misuse_null(EINVAL, "rank %u: there are ranks 0..%u", rank, ranks - 1);
+    if (known.max_ranks != 0 && known.max_ranks != ranks)
+        return slu_misuse_null(EINVAL, "a node of %u rank%s: sluice_node_attr.max_ranks is %u",
+                               ranks, SLU_S(ranks), known.max_ranks);
     prepared = calloc(1, sizeof *prepared);
     if (prepared == NULL)
         return slu_fail_null(ENOMEM, "no memory for a node");

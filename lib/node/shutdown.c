@@ -72,8 +72,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
         error = slu_node_check_usable(node, node->ranks, deadline);
     if (error < 0)
         return error;
-    group.count = node->ranks;
-    group.self = node->rank;
+    slu_group_all(&group);
     group.until = slu_after(deadline);
     engine = slu_node_engine(node);
     slu_engine_enter(engine);

@@ -190,6 +190,23 @@ int slu_tree_make(struct slu_tree *tree, uint32_t rank, uint32_t ranks, uint32_t
     return error == 0 ? 0 : slu_fail(ENOMEM, "no memory for a tree of %u ranks", ranks);
 }
 
+int slu_tree_rename(struct slu_tree *tree, const uint32_t *members)
+{
+    uint32_t *order = malloc(tree->ranks * sizeof *order);
+
+    if (order == NULL)
+        return slu_fail(ENOMEM, "no memory for a tree of %u ranks", tree->ranks);
+    for (uint32_t i = 0; i < tree->ranks; i++)
+        order[i] = members[slu_tree_rank(tree, i)];
+    free(tree->order);
+    tree->order = order;
+    if (tree->parent != SLU_NONE)
+        tree->parent = members[tree->parent];
+    for (uint32_t i = 0; i < tree->child_count; i++)
+        tree->children[i].rank = members[tree->children[i].rank];
+    return 0;
+}
+
 void slu_tree_free(struct slu_tree *tree)
 {
     free(tree->order);

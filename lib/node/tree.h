@@ -37,6 +37,8 @@ struct slu_tree {
  * one host; it is overwritten. Returns 0, or -ENOMEM with a text. slu_tree_free() frees it.
  */
 int slu_tree_make(struct slu_tree *tree, uint32_t rank, uint32_t ranks, uint32_t *hosts);
+/* Likewise for the members of a node: their tree was made with their indexes in place of ranks. */
+int slu_tree_rename(struct slu_tree *tree, const uint32_t *members);
 void slu_tree_free(struct slu_tree *tree);
 
 static inline uint32_t slu_tree_rank(const struct slu_tree *tree, uint32_t position)

@@ -288,11 +288,12 @@ enum slu_farewell {
 
 /* State of a peer, to explain why posted requests do not complete. */
 struct slu_stand {
-    bool known;     /* the next three are known */
-    bool connected; /* the peer's end is connected to ours */
-    bool unready;   /* our oldest send waits for a receive that the peer has not posted */
-    bool sending;   /* a send of the peer waits for a receive that we have not posted */
-    int64_t heard;  /* nanoseconds since the peer was last active; negative: not known */
+    bool known;        /* the next three are known */
+    bool connected;    /* the peer's end is connected to ours */
+    bool unready;      /* our oldest send waits for a receive that the peer has not posted */
+    bool sending;      /* a send of the peer waits for a receive that we have not posted */
+    int64_t heard;     /* nanoseconds since the peer was last active; negative: not known */
+    const char *waits; /* why our end is not connected yet, static; NULL: it is, or not known */
 };
 
 struct slu_transport {

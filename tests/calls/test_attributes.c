@@ -229,6 +229,40 @@ TEST_WITH(sides, numbers_of_peers, ())
     require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");
 }
 
+/* Fields of lazy nodes are refused in others, and programs of before have not got the last two. */
+TEST_WITH(sides, node_fields, ())
+{
+    static const uint32_t none = 0;
+    struct {
+        struct sluice_node_attr attr;
+        uint64_t newer;
+    } longer = {.attr = {.size = sizeof(longer)}};
+    struct sluice_node_attr attr = {.size = sizeof(attr), .connect = 2};
+    struct sluice_pd *pd = sides->pds[0];
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "connect");
+    attr = (struct sluice_node_attr){.size = sizeof(attr), .barrier = 4};
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "barrier");
+    attr = (struct sluice_node_attr){.size = sizeof(attr), .max_connections = 1};
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "max_connections lazy");
+    attr = (struct sluice_node_attr){.size = sizeof(attr), .max_ranks = 1};
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "max_ranks lazy");
+    attr.connect = SLUICE_NODE_CONNECT_LAZY;
+    attr.max_ranks = SLUICE_MAX_PEERS + 1;
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "max_ranks 65537 0..65536");
+    attr.max_ranks = 2;
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "1 rank max_ranks 2");
+    attr = (struct sluice_node_attr){
+        .size = sizeof(attr), .connect = SLUICE_NODE_CONNECT_ALL, .peers = &none, .peer_count = 1};
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "peers lazy");
+    attr = (struct sluice_node_attr){.size = offsetof(struct sluice_node_attr, max_connections),
+                                     .max_connections = 1,
+                                     .max_ranks = 1};
+    sluice_prepared_node_free(made(sluice_node_prepare(pd, 0, 1, &attr)));
+    sluice_prepared_node_free(made(sluice_node_prepare(pd, 0, 1, &longer.attr)));
+    longer.newer = 1;
+    require_null(sluice_node_prepare(pd, 0, 1, &longer.attr), E2BIG, "");
+}
+
 TEST(context_fields)
 {
     struct {

@@ -11,8 +11,10 @@ test_programs += \
 	tests/test_node \
 	tests/test_node_alone \
 	tests/test_node_connect \
+	tests/test_node_grow \
 	tests/test_node_lazy \
 	tests/test_node_lazy_calls \
+	tests/test_node_limit \
 	tests/test_node_open \
 	tests/test_node_rejoin \
 	tests/test_node_starved
@@ -41,12 +43,14 @@ tests_test_node_alone_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_alone.c
 tests_test_node_connect_SOURCES = %D%/test_node_connect.c
+tests_test_node_grow_SOURCES = %D%/test_node_grow.c
 tests_test_node_lazy_SOURCES = \
 	%D%/test_node_lazy.c \
 	$(node_lazy)
 tests_test_node_lazy_calls_SOURCES = \
 	%D%/test_node_lazy_calls.c \
 	$(node_lazy)
+tests_test_node_limit_SOURCES = %D%/test_node_limit.c
 tests_test_node_open_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_open.c

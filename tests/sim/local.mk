@@ -64,6 +64,7 @@ endif
 	%D%/programs/forms_inside.c \
 	%D%/programs/forms_memory.c \
 	%D%/programs/forms_vector.c \
+	%D%/programs/grow.c \
 	%D%/programs/lease.c \
 	%D%/programs/listener.c \
 	%D%/programs/message.c \

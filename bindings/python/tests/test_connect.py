@@ -166,6 +166,37 @@ def test_one_rank(side):
         sluice.Exchange(rank=3, ranks=2, root="127.0.0.1:1", deadline=1)
 
 
+def test_members(side):
+    asked = []
+
+    def ask(own):
+        asked.append(own)
+        return [first.own_endpoint()]
+
+    with sluice.Node.join(side.domain, 0, 4, lambda own: []) as first:
+        assert (first.rank, first.ranks, first.members, first.generation) == (0, 4, [0], 1)
+        with sluice.Node.join(side.domain, 2, 4, ask, max_connections=2) as second:
+            first.grow(asked)
+            assert first.members == second.members == [0, 2]
+            assert first.generation == second.generation == 2
+            said = []
+            thread = threading.Thread(
+                target=lambda: said.append(second.allgather(b"two", deadline=PATIENCE))
+            )
+            thread.start()
+            assert first.allgather(b"one", deadline=PATIENCE)[::2] == [b"one", b"two"]
+            thread.join()
+            assert said[0][::2] == [b"one", b"two"]
+        first.shrink([2])
+        assert (first.members, first.generation) == ([0], 3)
+        with pytest.raises(sluice.Error, match="no member"):
+            first.shrink([2])
+        with pytest.raises(sluice.Error, match="is a member"):
+            first.grow([first.own_endpoint()])
+    with pytest.raises(ZeroDivisionError):
+        sluice.Node.join(side.domain, 0, 4, lambda own: 1 // 0)
+
+
 def rank(number, ranks, root, results):
     exchange = sluice.Exchange(rank=number, ranks=ranks, root=root, deadline=PATIENCE)
     with sluice.Node(exchange=exchange, deadline=PATIENCE) as node:

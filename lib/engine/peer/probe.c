@@ -193,7 +193,11 @@ static bool may_ask(const struct slu_engine *engine, struct slu_peer *peer, int6
 
 static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
-    if (!may_ask(engine, peer, now))
+    /* A peer of a lazy node that has no connection, and no use for one, needs none for a probe. */
+    bool rests =
+        engine->lazy != NULL && slu_deferred_real(peer->qp) == NULL && !slu_peer_busy(peer);
+
+    if (rests || !may_ask(engine, peer, now))
         set_due(engine, peer, now + engine->keepalive);
     else if (peer->probe.id != 0)
         judge(engine, peer, now);

@@ -131,7 +131,9 @@ static void say_late(const struct slu_late *late, uint32_t opcode, char *text, s
     char time[SLU_DURATION_BYTES];
     char why[200];
 
-    if (late->stand.known)
+    if (late->stand.waits != NULL)
+        snprintf(why, sizeof why, "%s", late->stand.waits);
+    else if (late->stand.known)
         explain_known(late, opcode, why, sizeof why);
     else
         explain_unknown(late, opcode, why, sizeof why);

@@ -79,6 +79,14 @@ static inline bool slu_id_is_part(uint64_t id)
     return id % SLU_ID_STEP == SLU_ID_PART;
 }
 
+/* Returns the peer of a request, a part or a probe. */
+static inline uint32_t slu_id_any_peer(uint64_t id)
+{
+    bool is_of_ring = slu_id_ring(id) < SLU_RINGS;
+
+    return is_of_ring ? slu_id_peer(id) : (uint32_t)(id / SLU_ID_STEP) % (1 << SLU_PEER_BITS);
+}
+
 /* Returns the part of an id, with SLU_PART_LAST if it is set. */
 static inline uint32_t slu_part_of(uint64_t id)
 {

@@ -106,7 +106,7 @@ struct slu_peer {
     uint64_t untaken_from;    /* if it is known: id of the first message that it does not have */
     uint64_t long_message;    /* if the cause is one longer than its receive; 0: not known */
     uint64_t short_receive;   /* bytes of that receive */
-    uint64_t spare[17];       /* padding to a power of two: a peer is found by a shift */
+    uint64_t spare[16];       /* padding to a power of two: a peer is found by a shift */
 };
 
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");

@@ -37,12 +37,18 @@ static void remove_live(struct slu_deferred *deferred, const struct deferred_slo
 void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot)
 {
     remove_live(deferred, slot);
-    if (slot->real != NULL)
+    if (slot->real != NULL) {
         deferred->inner->qp_destroy(slot->real);
+        deferred->reals--;
+        deferred->made -= slot->state == SLU_DEFERRED_MADE;
+        deferred->retiring -=
+            slot->state == SLU_DEFERRED_RETIRING && (slot->flags & DEFERRED_STALLED) == 0;
+    }
     if ((slot->flags & DEFERRED_EXTENDED) != 0)
         deferred->inner->cq_reduce(deferred->cq, slu_deferred_entries(deferred));
     slot->real = NULL;
-    slot->flags = 0;
+    slot->flags &= DEFERRED_NO_ROOM;
+    slot->promises = 0;
     slot->serial++;
     slot->state = SLU_DEFERRED_NONE;
 }
@@ -165,10 +171,28 @@ static struct deferred_work *copy_send(const struct slu_send_wr *wr)
     return work;
 }
 
+/* Queues end in order. An end without a signal is not noticed, so the last request has one. */
+static void note_sends(struct deferred_qp *qp, const struct slu_send_wr *chain)
+{
+    qp->used = ++qp->owner->uses;
+    while (chain->next != NULL)
+        chain = chain->next;
+    qp->last_send = chain->id;
+}
+
+static void note_receives(struct deferred_qp *qp, const struct slu_receive_wr *chain)
+{
+    qp->used = ++qp->owner->uses;
+    while (chain->next != NULL)
+        chain = chain->next;
+    qp->last_receive = chain->id;
+}
+
 int slu_deferred_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
 {
     struct deferred_qp *qp = deferred_qp_of(base);
 
+    note_sends(qp, chain);
     if (SLU_LIKELY(qp->real != NULL))
         return qp->owner->inner->post_send(qp->real, chain, bad);
     for (struct slu_send_wr *wr = chain; wr != NULL; wr = wr->next) {
@@ -189,6 +213,7 @@ int slu_deferred_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
 {
     struct deferred_qp *qp = deferred_qp_of(base);
 
+    note_receives(qp, chain);
     if (SLU_LIKELY(qp->real != NULL))
         return qp->owner->inner->post_receive(qp->real, chain, bad);
     for (struct slu_receive_wr *wr = chain; wr != NULL; wr = wr->next) {
@@ -205,7 +230,9 @@ int slu_deferred_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
         work->receive.sges = work->sges;
         keep(qp, work);
     }
-    slu_deferred_want(base);
+    /* Under a limit, a connection that only the other side may use has to wait for that. */
+    if (qp->owner->most == 0)
+        slu_deferred_want(base);
     return 0;
 }
 
@@ -213,6 +240,7 @@ int slu_deferred_qp_probe(struct slu_qp *base, uint64_t id)
 {
     struct deferred_qp *qp = deferred_qp_of(base);
 
+    qp->last_probe = id;
     if (qp->real != NULL)
         return qp->owner->inner->qp_probe(qp->real, id);
     qp->probing = true;
@@ -235,6 +263,16 @@ void slu_deferred_want(struct slu_qp *base)
     if (slot->state == SLU_DEFERRED_NONE)
         slot->state = SLU_DEFERRED_WANTED;
     qp->owner->user->wanted(qp->owner->user, base->peer);
+}
+
+void slu_deferred_want_kept(struct deferred_slot *slot)
+{
+    const struct deferred_work *work = slot->qp != NULL ? slot->qp->first : NULL;
+
+    while (work != NULL && work->receives)
+        work = work->next;
+    if (work != NULL || (slot->qp != NULL && slot->qp->probing))
+        slu_deferred_want(&slot->qp->base);
 }
 
 struct slu_qp *slu_deferred_real(struct slu_qp *base)

@@ -15,7 +15,7 @@
 struct slu_deferred;
 
 /*
- * The user. Both functions are called with the completion queue entered, so they do not wait, and
+ * The user. Its functions are called with the completion queue entered, so they do not wait, and
  * must not call the engine.
  */
 struct slu_deferred_user {
@@ -23,6 +23,13 @@ struct slu_deferred_user {
     void (*wanted)(struct slu_deferred_user *user, uint32_t peer);
     /* Does the work for which slu_deferred_ask() was called. */
     void (*work)(struct slu_deferred_user *user);
+    /* Returns the peer of a request by its id, and whether it is a receive. */
+    uint32_t (*peer_of)(struct slu_deferred_user *user, uint64_t id, bool *receives);
+    /*
+     * Returns whether the engine waits for nothing of a peer. Called under a limit, and only in the
+     * program's calls, in which the engine may be looked at.
+     */
+    bool (*idle)(struct slu_deferred_user *user, uint32_t peer);
 };
 
 /* States of the connection to a peer. */
@@ -31,7 +38,8 @@ enum slu_deferred_state {
     SLU_DEFERRED_WANTED,    /* the user was asked for one */
     SLU_DEFERRED_MADE,      /* a queue pair of the transport exists */
     SLU_DEFERRED_CONNECTED, /* this end is connected; the other may not be yet */
-    SLU_DEFERRED_READY      /* both ends are: requests are posted at once */
+    SLU_DEFERRED_READY,     /* both ends are: requests are posted at once */
+    SLU_DEFERRED_RETIRING   /* both ends are, and the user closes it: requests are kept */
 };
 
 /*
@@ -80,12 +88,18 @@ bool slu_deferred_has_failed(const struct slu_deferred *deferred, uint32_t peer)
 int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *serial,
                       struct sluice_endpoint *endpoint);
 /*
- * Connects it, unless it is connected to this endpoint already. If it is connected to another one,
- * which the peer has given up, it is ended with -ECANCELED, and asked for once more if it is still
- * wanted.
+ * Tells whether the queue pair of the peer with this serial is older than one that this side was
+ * connected to: a message that came late.
+ */
+bool slu_deferred_is_stale(const struct slu_deferred *deferred, uint32_t peer,
+                           uint32_t remote_serial);
+/*
+ * Connects it, unless it is connected to this endpoint already. remote_serial is the peer's for it.
+ * If it is connected to another one, which the peer has given up, it is ended with -ECANCELED, and
+ * asked for once more if it is still wanted.
  */
 int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
-                         const struct sluice_endpoint *remote);
+                         uint32_t remote_serial, const struct sluice_endpoint *remote);
 /* Both ends are connected: posts what was kept. May be called again. */
 int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /*
@@ -95,7 +109,10 @@ int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* Gives up a connection that was asked for, and that is not wanted any more. */
 void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer);
-/* Ends the connection to a peer that the engine does not use, in whatever state it is. */
+/*
+ * Ends the connection to a peer that the engine does not use, in whatever state it is. The next one
+ * may be to another process.
+ */
 void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer);
 /* Drops a ready connection that has failed and that the engine has not used. Else false. */
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer);
@@ -105,6 +122,49 @@ bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer);
  */
 void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
                        const struct sluice_endpoint *remote, const char *reason);
+/*
+ * idle.c: a limit of connections, above which idle ones are closed. Both ends have to agree: this
+ * end retires a connection, so that requests are kept, and the user asks the other one to yield.
+ */
+/* Sets the limit, once; 0: none. */
+void slu_deferred_limit(struct slu_deferred *deferred, uint32_t most);
+bool slu_deferred_is_limited(const struct slu_deferred *deferred);
+/*
+ * Tells whether there is room for one more connection, which that peer begins or this side does. A
+ * peer that begins is let in even if a connection that this side begins is then one too many:
+ * otherwise two could wait for each other.
+ */
+bool slu_deferred_has_room(const struct slu_deferred *deferred, uint32_t peer, bool begun_by_peer);
+/* Counts connections that wait for room. */
+void slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer, bool waits);
+/*
+ * Retires the connection that was not used for longest, if one is needed for more connections
+ * besides those that wait, and one is idle. Else returns false. *endpoint: the checksum of the
+ * endpoint that the peer has of it.
+ */
+bool slu_deferred_retire(struct slu_deferred *deferred, uint32_t more, uint32_t *peer,
+                         uint32_t *serial, uint32_t *endpoint);
+/* The other end has yielded: closes it. What was posted meanwhile asks for a new one. */
+void slu_deferred_close(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/* The other end has not: goes on with it. */
+void slu_deferred_revive(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/* The other end does not answer: another connection may be closed in place of this one. */
+void slu_deferred_stall(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/*
+ * The peer has retired the connection to its endpoint of that checksum. Retires it here as well and
+ * returns 1, or -EBUSY if it is in use here, or 0 if it is gone. The user closes it once the peer
+ * has confirmed that it did, or asks the peer to yield: the request may be an old one.
+ */
+int slu_deferred_yield(struct slu_deferred *deferred, uint32_t peer, uint32_t remote,
+                       uint32_t *serial, uint32_t *endpoint);
+/*
+ * The peer did not confirm: the user asks it. Before this, a refusal of an earlier question does
+ * not revive the connection, because the peer may have closed it since.
+ */
+void slu_deferred_doubt(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/* Notes why a connection is not made: the other end is busy. */
+void slu_deferred_note_busy(struct slu_deferred *deferred, uint32_t peer);
+
 /* Gives up, and fails the engine's queue pair with this reason. */
 void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
                        const char *reason);

@@ -25,7 +25,10 @@ struct deferred_qp {
     bool flushing; /* in the list of the owner */
     bool alerts;   /* its alert is raised */
     bool probing;
-    uint64_t probe_id; /* kept, as the works are */
+    /* When it was last posted to, as slu_deferred.uses, and what is in flight. */
+    uint64_t used;
+    uint64_t last_send, last_receive, last_probe; /* ids; 0: it and all before it completed */
+    uint64_t probe_id;                            /* kept, as the works are */
     struct deferred_work *first, **last;
     struct deferred_qp *next; /* of those that are flushing */
     struct slu_alert alert;
@@ -35,13 +38,21 @@ struct deferred_qp {
 struct deferred_slot {
     struct deferred_qp *qp; /* NULL: the engine has none */
     struct slu_qp *real;
-    uint32_t remote; /* checksum of the endpoint that real is connected to */
-    uint16_t serial; /* of real */
-    uint8_t state;   /* enum slu_deferred_state */
+    uint64_t used;          /* when it began, as slu_deferred.uses */
+    uint64_t taken;         /* messages that were received over real */
+    uint32_t local;         /* checksum of the endpoint that the peer was given for real */
+    uint32_t remote;        /* checksum of the endpoint that real is connected to */
+    uint16_t serial;        /* of real */
+    uint16_t remote_serial; /* the latest that the peer has told */
+    uint8_t state;          /* enum slu_deferred_state */
+    uint8_t promises;       /* RETIRING: how often the peer was told so, and may close it */
     uint8_t flags;
 };
 #define DEFERRED_EXTENDED 1U /* the completion queue has entries for the real queue pair */
 #define DEFERRED_ASKED 2U    /* wanted() was called, and no attempt has begun since */
+#define DEFERRED_STALLED 4U  /* RETIRING, and not counted as such */
+#define DEFERRED_NO_ROOM 8U  /* it waits for room under the limit */
+#define DEFERRED_BUSY 16U    /* the other end said that it is busy */
 
 struct slu_deferred {
     const struct slu_transport *inner;
@@ -51,12 +62,19 @@ struct slu_deferred {
     struct slu_deferred_user *user;
     uint64_t identity; /* in endpoints */
     uint32_t count;
-    uint32_t alerts; /* queue pairs whose alert is raised */
+    uint32_t alerts;      /* queue pairs whose alert is raised */
+    uint32_t most;        /* limit of connections; 0: none */
+    uint32_t reals, made; /* real queue pairs; and those that are not connected yet */
+    uint32_t retiring, waiting;
+    uint64_t uses; /* posts so far, to find the connection that was not used for longest */
     struct deferred_qp *flushing;
+    struct slu_wc *set_aside; /* completions that were polled to find out what is in flight */
+    uint32_t aside_first, aside_count, aside_room;
     uint16_t *live; /* peers whose connection has another state than NONE */
     uint32_t live_count;
     pthread_mutex_t lock; /* of the completion queue */
     atomic_bool asked;    /* work() is to be called */
+    bool working;         /* within work() */
     struct deferred_slot slots[];
 };
 
@@ -94,6 +112,15 @@ void slu_deferred_raise(struct deferred_qp *qp, uint32_t status, const char *rea
 uint32_t slu_deferred_entries(const struct slu_deferred *deferred);
 /* Begins a connection that there was none of: the peer is live from then on. */
 void slu_deferred_enliven(struct slu_deferred *deferred, struct deferred_slot *slot);
+/* Asks the user once more, if something is kept for the peer. */
+void slu_deferred_want_kept(struct deferred_slot *slot);
+/* idle.c: notes what completes. */
+void slu_deferred_note_ends(struct slu_deferred *deferred, const struct slu_wc *wcs,
+                            uint32_t count);
+/* Takes completions that were set aside. Returns how many. */
+uint32_t slu_deferred_take_aside(struct slu_deferred *deferred, struct slu_wc *wcs, uint32_t count);
+/* For the program's thread: closes connections that have failed and are drained. */
+void slu_deferred_close_failed(struct slu_deferred *deferred);
 /* Destroys the queue pair of the transport. */
 void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot);
 

@@ -3,6 +3,7 @@
 lib_libsluice_la_SOURCES += \
 	%D%/deferred.c \
 	%D%/deferred.h \
+	%D%/idle.c \
 	%D%/inside.h \
 	%D%/meet.c \
 	%D%/table.c

@@ -23,7 +23,7 @@ bool slu_deferred_is_made(const struct slu_deferred *deferred, uint32_t peer, ui
     const struct deferred_slot *slot = &deferred->slots[peer];
 
     return slot->real != NULL && slot->serial == (uint16_t)serial &&
-           slot->state != SLU_DEFERRED_READY;
+           slot->state < SLU_DEFERRED_READY;
 }
 
 bool slu_deferred_is_wanted(const struct slu_deferred *deferred, uint32_t peer)
@@ -68,6 +68,9 @@ static int make_real(struct slu_deferred *deferred, uint32_t peer)
     slot->flags |= DEFERRED_EXTENDED;
     slu_deferred_enliven(deferred, slot);
     slot->state = SLU_DEFERRED_MADE;
+    slot->taken = 0;
+    deferred->reals++;
+    deferred->made++;
     return 0;
 }
 
@@ -77,13 +80,14 @@ int slu_deferred_make(struct slu_deferred *deferred, uint32_t peer, uint32_t *se
     struct deferred_slot *slot = &deferred->slots[peer];
     int error = 0;
 
-    slot->flags &= (uint8_t)~DEFERRED_ASKED;
+    slot->flags &= (uint8_t) ~(DEFERRED_ASKED | DEFERRED_NO_ROOM | DEFERRED_BUSY);
     *serial = slot->serial;
     if (slot->real == NULL)
         error = make_real(deferred, peer);
     if (error < 0)
         return error;
     write_endpoint(deferred, slot->real, endpoint);
+    slot->local = slu_checksum(endpoint->bytes, sizeof endpoint->bytes);
     return 0;
 }
 
@@ -108,7 +112,7 @@ static void want_again(struct deferred_slot *slot)
 }
 
 int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t serial,
-                         const struct sluice_endpoint *remote)
+                         uint32_t remote_serial, const struct sluice_endpoint *remote)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
     uint32_t sum = slu_checksum(remote->bytes, sizeof remote->bytes);
@@ -136,6 +140,8 @@ int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t 
     if (error < 0)
         return error;
     slot->state = SLU_DEFERRED_CONNECTED;
+    slot->remote_serial = (uint16_t)remote_serial;
+    deferred->made--;
     slot->remote = sum;
     return 0;
 }
@@ -145,12 +151,13 @@ int slu_deferred_begin(struct slu_deferred *deferred, uint32_t peer, uint32_t se
     struct deferred_slot *slot = &deferred->slots[peer];
     int error = 0;
 
-    if (slot->state == SLU_DEFERRED_READY && slot->serial == (uint16_t)serial)
+    if (slot->state >= SLU_DEFERRED_READY && slot->serial == (uint16_t)serial)
         return 0;
     error = check(slot, serial, SLU_DEFERRED_CONNECTED);
     if (error < 0)
         return error;
     slot->state = SLU_DEFERRED_READY;
+    slot->used = ++deferred->uses;
     if (slot->qp != NULL)
         slu_deferred_open(slot->qp, slot->real);
     return 0;
@@ -160,7 +167,7 @@ void slu_deferred_drop(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->serial != (uint16_t)serial || slot->state == SLU_DEFERRED_READY)
+    if (slot->serial != (uint16_t)serial || slot->state >= SLU_DEFERRED_READY)
         return;
     /* The other side may have begun. Another attempt finds out, with the same queue pairs. */
     if (slot->state != SLU_DEFERRED_CONNECTED)
@@ -182,6 +189,13 @@ void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer)
 
     if (slot->qp == NULL)
         slu_deferred_end(deferred, slot);
+    slot->remote_serial = 0;
+}
+
+bool slu_deferred_is_stale(const struct slu_deferred *deferred, uint32_t peer,
+                           uint32_t remote_serial)
+{
+    return (int16_t)(uint16_t)(remote_serial - deferred->slots[peer].remote_serial) < 0;
 }
 
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer)
@@ -200,14 +214,17 @@ void slu_deferred_fail(struct slu_deferred *deferred, uint32_t peer, uint32_t se
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->serial != (uint16_t)serial || slot->state == SLU_DEFERRED_READY)
+    if (slot->serial != (uint16_t)serial || slot->state >= SLU_DEFERRED_READY)
         return;
     slu_deferred_end(deferred, slot);
     if (slot->qp != NULL)
         slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, reason);
 }
 
-/* A connection that the engine does not use ends at once, and so does one that was not ready. */
+/*
+ * A connection that the engine does not use ends at once, and so does one that was not ready, or
+ * was retired: the peer has yielded, and begins anew.
+ */
 void slu_deferred_lose(struct slu_deferred *deferred, uint32_t peer,
                        const struct sluice_endpoint *remote, const char *reason)
 {

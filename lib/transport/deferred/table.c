@@ -44,6 +44,7 @@ void slu_deferred_free(struct slu_deferred *deferred)
     if (deferred == NULL)
         return;
     pthread_mutex_destroy(&deferred->lock);
+    free(deferred->set_aside);
     free(deferred->live);
     free(deferred);
 }
@@ -68,9 +69,11 @@ static void leave_inner(const struct slu_deferred *deferred)
 
 static void work(struct slu_deferred *deferred)
 {
-    if (SLU_UNLIKELY(atomic_load_explicit(&deferred->asked, memory_order_relaxed)) &&
-        atomic_exchange(&deferred->asked, false))
+    if (!deferred->working && atomic_exchange(&deferred->asked, false)) {
+        deferred->working = true;
         deferred->user->work(deferred->user);
+        deferred->working = false;
+    }
 }
 
 /*
@@ -111,18 +114,34 @@ static void leave(struct slu_cq *cq)
     work_if_free(cq->deferred);
 }
 
+static int poll_inner(struct slu_deferred *deferred, struct slu_wc *wcs, uint32_t count)
+{
+    int got;
+
+    if (SLU_UNLIKELY(deferred->aside_count > 0))
+        return (int)slu_deferred_take_aside(deferred, wcs, count);
+    got = deferred->inner->cq_poll(deferred->cq, wcs, count);
+    if (got > 0)
+        slu_deferred_note_ends(deferred, wcs, (uint32_t)got);
+    return got;
+}
+
 static int poll_cq(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count)
 {
     struct slu_deferred *deferred = cq->deferred;
 
-    work(deferred);
+    if (SLU_UNLIKELY(atomic_load_explicit(&deferred->asked, memory_order_relaxed))) {
+        if (deferred->most > 0)
+            slu_deferred_close_failed(deferred);
+        work(deferred);
+    }
     if (SLU_UNLIKELY(deferred->flushing != NULL)) {
         uint32_t flushed = slu_deferred_flush(deferred, wcs, count);
 
         if (flushed > 0)
             return (int)flushed;
     }
-    return deferred->inner->cq_poll(cq, wcs, count);
+    return poll_inner(deferred, wcs, count);
 }
 
 /* What was asked for before the queue was armed is seen here, and what comes later wakes it. */
@@ -130,7 +149,8 @@ static int arm(struct slu_cq *cq)
 {
     int result = cq->deferred->inner->cq_arm(cq);
 
-    return result != 0 || cq->deferred->flushing != NULL || atomic_load(&cq->deferred->asked);
+    return result != 0 || cq->deferred->flushing != NULL || cq->deferred->aside_count > 0 ||
+           atomic_load(&cq->deferred->asked);
 }
 
 /* A connection that the engine does not use yet fails without notice: see slu_deferred_attach(). */
@@ -227,9 +247,16 @@ static uint32_t take_moved(struct slu_qp *base)
 static void take_stand(const struct slu_qp *base, struct slu_stand *stand)
 {
     const struct deferred_qp *qp = deferred_const_qp_of(base);
+    uint8_t flags = deferred_slot_of(qp)->flags;
 
-    if (qp->real != NULL)
+    if (qp->real != NULL && qp->owner->inner->qp_stand != NULL)
         qp->owner->inner->qp_stand(qp->real, stand);
+    else if (qp->real == NULL && (flags & DEFERRED_NO_ROOM) != 0)
+        stand->waits = "it waits for a connection: there are as many as max_connections of the "
+                       "node's attributes, and none is idle";
+    else if (qp->real == NULL && (flags & DEFERRED_BUSY) != 0)
+        stand->waits = "the peer cannot be connected yet: as many connections of it are in use as "
+                       "max_connections of its attributes, or it does not know this process";
 }
 
 static const char *find_loss(const struct slu_qp *base, bool *closed)
@@ -245,7 +272,8 @@ static void say_farewell(struct slu_qp *base, enum slu_farewell why)
 
     if (qp->real == NULL)
         return;
-    qp->real->taken = base->taken;
+    /* The engine counts over all connections of the peer. */
+    qp->real->taken = deferred_slot_of(qp)->taken;
     qp->owner->inner->qp_farewell(qp->real, why);
 }
 
@@ -275,7 +303,7 @@ void slu_deferred_over(const struct slu_transport *inner, struct slu_transport *
     table->qp_probe = slu_deferred_qp_probe;
     table->qp_slow = inner->qp_slow != NULL ? be_slow : NULL;
     table->qp_moved = inner->qp_moved != NULL ? take_moved : NULL;
-    table->qp_stand = inner->qp_stand != NULL ? take_stand : NULL;
+    table->qp_stand = take_stand;
     table->qp_loss = inner->qp_loss != NULL ? find_loss : NULL;
     table->qp_farewell = inner->qp_farewell != NULL ? say_farewell : NULL;
     table->qp_untaken = inner->qp_untaken != NULL ? find_untaken : NULL;

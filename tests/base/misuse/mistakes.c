@@ -168,6 +168,8 @@ static int foreign_handle(struct world *world)
 #define WRONG_COUNT "a count that is too large, or not that of the peers"
 #define WRONG_OPERATION "an operation that the call does not know"
 #define NO_PEER "a peer that does not exist"
+#define PEERS_OF_FIXED_NODE "ranks that are to come or go in a node without max_ranks"
+#define NO_NEW_MEMBER "a new member that is one, or a leaver that is none"
 #define NO_MEMORY "memory to register that has no bytes, or wraps"
 #define BLOCKS_OF_NONE "blocks of an atomic, inline, or of not one element"
 #define BLOCKS_UNLIKE "blocks whose two sides have not as many bytes, or of a peer's message"
@@ -213,6 +215,9 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "sluice_exchange_provider NULL", null_provider},
     {"EINVAL", IS_NULL, "not a node", null_node},
     {"EINVAL", IS_NULL, "endpoints NULL", null_node_endpoints},
+    {"EINVAL", IS_NULL, "not a node", null_node_to_grow},
+    {"EINVAL", IS_NULL, "endpoint NULL", null_own_endpoint},
+    {"EINVAL", IS_NULL, "list NULL", null_members},
     {"EINVAL", IS_NULL, "handshake endpoints", null_node_handshake},
     {"EINVAL", IS_NULL, "not a listener", null_listener},
     {"EINVAL", IS_NULL, "address", null_address_to_listen},
@@ -236,6 +241,8 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_OTHER, "not an exchange", other_exchange},
     {"EINVAL", IS_OTHER, "not an exchange", other_exchange_to_open_a_node},
     {"EINVAL", IS_OTHER, "not a node", other_node},
+    {"EINVAL", IS_OTHER, "not a node", other_node_to_shrink},
+    {"EINVAL", IS_OTHER, "not a node", generation_of_other_node},
     {"EINVAL", IS_OTHER, "not a node", multichannel_of_other_node},
     {"EINVAL", IS_OTHER, "not a node", ended_node},
     {"EINVAL", IS_OTHER, "not a prepared node", other_prepared_node},
@@ -334,6 +341,7 @@ const struct mistake misuses[] = {
     {"EINVAL", WRONG_COUNT, "3 endpoints 2 peers", wrong_number_of_endpoints},
     {"EINVAL", WRONG_COUNT, "1048577 1048576", too_many_bytes_to_exchange},
     {"EINVAL", WRONG_COUNT, "0 ranks", no_ranks},
+    {"EINVAL", WRONG_COUNT, "at least one", grow_by_none},
     {"EINVAL", WRONG_COUNT, "2 endpoints 1 rank", wrong_number_of_ranks},
     {"EINVAL", WRONG_COUNT, "65 channels 1..64", too_many_to_connect},
     {"EINVAL", WRONG_COUNT, "0 protection domains 1..4", no_domains_of_buffers},
@@ -345,6 +353,10 @@ const struct mistake misuses[] = {
     {"EINVAL", NO_PEER, "peer 2 0..1", no_such_peer_to_ask},
     {"EINVAL", NO_PEER, "request 0 peer 0", second_peer_of_a_peer},
     {"EINVAL", NO_PEER, "ranks[0] 1 0..0", no_such_rank},
+    {"EINVAL", PEERS_OF_FIXED_NODE, "max_ranks", grow_a_fixed_node},
+    {"EINVAL", PEERS_OF_FIXED_NODE, "max_ranks lazy", ranks_of_a_node_that_does_not_connect_later},
+    {"EINVAL", NO_NEW_MEMBER, "endpoints[0] rank 0 member", grow_by_a_member},
+    {"EINVAL", NO_NEW_MEMBER, "ranks[0] 1 no member", shrink_by_no_member},
     {"EINVAL", NO_POOL, "no pool receive_pool", receive_without_a_pool},
     {"EINVAL", NO_POOL, "receive_pool multichannels", pool_of_a_channel},
     {"EINVAL", NO_POOL, "pool all peers receive_pool", receive_of_one_peer},

@@ -128,7 +128,10 @@ mistake_call null_exchange, null_buffers, null_missing, null_provider, null_node
     remove_from_multichannel_of_node, free_other_prepared_node, no_size_of_exchange,
     wild_size_of_node, kind_out_of_range, rank_out_of_range, ranks_over_pmix, barrier_out_of_range,
     reserved_field_of_provider, negative_deadline_of_exchange, negative_deadline_of_barrier,
-    too_many_bytes_to_exchange, no_ranks, wrong_number_of_ranks, group_that_descends, no_such_rank;
+    too_many_bytes_to_exchange, no_ranks, wrong_number_of_ranks, group_that_descends, no_such_rank,
+    null_node_to_grow, null_own_endpoint, other_node_to_shrink, grow_by_none, grow_a_fixed_node,
+    grow_by_a_member, shrink_by_no_member, null_members, generation_of_other_node,
+    ranks_of_a_node_that_does_not_connect_later;
 
 /* connect.c: mistakes with addresses and listeners, and failures that others cause. */
 mistake_call null_listener, null_address_to_listen, null_address_to_connect, null_incoming,

@@ -139,3 +139,53 @@ int no_such_rank(struct world *world)
     static const uint32_t ranks[] = {1};
     return CALL(sluice_node_barrier)(open_node(world), ranks, 1, SLUICE_BARRIER_TREE, DEADLINE);
 }
+
+/* Opens a node of one member that grows, and writes the endpoint that it was made with. */
+static struct sluice_node *open_growing(const struct world *world,
+                                        struct sluice_node_endpoint *endpoints)
+{
+    const struct sluice_node_attr attr = {
+        .size = sizeof(attr), .connect = SLUICE_NODE_CONNECT_LAZY, .max_ranks = 2};
+    struct sluice_prepared_node *prepared =
+        made(sluice_node_prepare(world->sides.pds[0], 0, 2, &attr));
+    require_ok(sluice_prepared_node_endpoints(prepared, endpoints, 2));
+    memset(&endpoints[1], 0, sizeof(endpoints[1]));
+    struct sluice_node *node = made(sluice_prepared_node_handshake(prepared, endpoints, 2));
+    return node;
+}
+
+RETURNS(null_node_to_grow, sluice_node_grow, NULL, &(struct sluice_node_endpoint){0}, 1);
+RETURNS(null_own_endpoint, sluice_node_own_endpoint,
+        open_growing(world, (struct sluice_node_endpoint[2]){{{0}}}), NULL);
+RETURNS(other_node_to_shrink, sluice_node_shrink, something_else(world), &(uint32_t){0}, 1);
+RETURNS(grow_by_none, sluice_node_grow,
+        open_growing(world, (struct sluice_node_endpoint[2]){{{0}}}),
+        &(struct sluice_node_endpoint){0}, 0);
+RETURNS(grow_a_fixed_node, sluice_node_grow, open_node(world), &(struct sluice_node_endpoint){0},
+        1);
+
+int grow_by_a_member(struct world *world)
+{
+    struct sluice_node_endpoint endpoints[2];
+    struct sluice_node *node = open_growing(world, endpoints);
+    return CALL(sluice_node_grow)(node, endpoints, 1);
+}
+
+int shrink_by_no_member(struct world *world)
+{
+    struct sluice_node_endpoint endpoints[2];
+    return CALL(sluice_node_shrink)(open_growing(world, endpoints), &(uint32_t){1}, 1);
+}
+
+int null_members(struct world *world)
+{
+    return (int)CALL(sluice_node_members)(open_node(world), NULL, 1);
+}
+
+int generation_of_other_node(struct world *world)
+{
+    return (int)CALL(sluice_node_generation)(something_else(world));
+}
+
+MAKES(ranks_of_a_node_that_does_not_connect_later, sluice_node_prepare, world->sides.pds[0], 0, 1,
+      &(struct sluice_node_attr){.size = sizeof(struct sluice_node_attr), .max_ranks = 1});

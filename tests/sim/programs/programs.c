@@ -177,12 +177,13 @@ int rank_main(void)
         {.service = run_store, .weight = 2},
         {.service = run_crowd, .weight = 2},
         {.service = run_rejoin, .weight = 2},
+        {.service = run_grow, .weight = 2},
     };
     uint64_t chosen = 0, drawn;
     if (sim_scenario() != NULL) {
         return run_scenario(sim_scenario());
     }
-    drawn = agreed(31);
+    drawn = agreed(33);
     while (drawn >= programs[chosen].weight) {
         drawn -= programs[chosen++].weight;
     }

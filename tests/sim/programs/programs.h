@@ -60,6 +60,8 @@ int run_forms(void);
 int run_batch(void);
 /* A node whose ranks die, and come again as new processes. */
 int run_rejoin(void);
+/* A node whose members come later, and leave for good. */
+int run_grow(void);
 /* Agents: memory that is lent, renewed, sent back, and over. */
 int run_lease(void);
 /* A listener with many clients at once, some of which are bad ones. */

@@ -2,7 +2,7 @@
 """The ranks of a job: how they find each other, and nodes that connect them all."""
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from ._channel import MultiChannel
 from ._context import BorrowedContext, BorrowedDomain, ProtectionDomain
@@ -160,6 +160,30 @@ class Exchange(_Ranks):
         return list(ranks)[:count]
 
 
+def _node_attr(
+    kept: list[Any],
+    options: Options | None,
+    barrier: int,
+    lazy: bool,
+    peers: Sequence[int],
+    max_connections: int,
+    max_ranks: int,
+) -> Any:
+    """Attributes of a node, which refer to what is appended to ``kept``."""
+    attr = ffi.new("struct sluice_node_attr *")
+    attr.size = ffi.sizeof("struct sluice_node_attr")
+    attr.barrier = barrier
+    attr.connect = lib.SLUICE_NODE_CONNECT_LAZY if lazy else lib.SLUICE_NODE_CONNECT_ALL
+    ahead = ffi.new("uint32_t[]", list(peers))
+    attr.peer_count = len(peers)
+    attr.peers = ahead if peers else ffi.NULL
+    attr.max_connections, attr.max_ranks = max_connections, max_ranks
+    of_channels = attr_of(options)
+    attr.channel = of_channels
+    kept += [ahead, of_channels]
+    return attr
+
+
 class Node(_Ranks):
     """One rank of a job, connected to all ranks including itself: ``node.all`` is a
     :class:`MultiChannel` whose peer i is rank i.
@@ -169,7 +193,9 @@ class Node(_Ranks):
     :meth:`shutdown` before that, so that all ranks end together.
 
     A node with ``lazy`` connects two ranks when one first uses the other, and connects ``peers``
-    when it is made.
+    when it is made. It keeps ``max_connections`` at most, if that is not 0, and closes idle ones.
+    One with ``max_ranks`` has that many numbers, whose :attr:`members` come later by :meth:`join`
+    and :meth:`grow`, and leave.
     """
 
     _what = "the node"
@@ -184,20 +210,14 @@ class Node(_Ranks):
         barrier: int = 0,
         lazy: bool = False,
         peers: Sequence[int] = (),
+        max_connections: int = 0,
+        max_ranks: int = 0,
     ):
-        attr = ffi.new("struct sluice_node_attr *")
-        attr.size = ffi.sizeof("struct sluice_node_attr")
-        attr.barrier = barrier
-        attr.connect = lib.SLUICE_NODE_CONNECT_LAZY if lazy else lib.SLUICE_NODE_CONNECT_ALL
-        ahead = ffi.new("uint32_t[]", list(peers))
-        attr.peer_count = len(peers)
-        attr.peers = ahead if peers else ffi.NULL
-        of_channels = attr_of(options)
-        attr.channel = of_channels
+        kept = [options, domain, exchange]
+        attr = _node_attr(kept, options, barrier, lazy, peers, max_connections, max_ranks)
         limit = Limit(deadline)
         pd = ffi.NULL if domain is None else domain._get()
         over = ffi.NULL if exchange is None else exchange._get()
-        kept = (of_channels, domain, exchange, ahead)
 
         def work() -> Any:
             assert kept
@@ -206,8 +226,48 @@ class Node(_Ranks):
             with exchange._guard:
                 return lib.sluice_node_open(pd, over, attr, limit.left())
 
-        self._set_up(call(work, dispose=lib.sluice_node_close))
+        self._begin(call(work, dispose=lib.sluice_node_close))
+
+    @classmethod
+    def join(
+        cls,
+        domain: ProtectionDomain,
+        rank: int,
+        max_ranks: int,
+        ask: Callable[[bytes], Sequence[bytes]],
+        *,
+        options: Options | None = None,
+        barrier: int = 0,
+        max_connections: int = 0,
+    ) -> Node:
+        """Makes a new member, with a number that is free. ``ask`` is called with its endpoint, by
+        which all members :meth:`grow`. It returns the :meth:`own_endpoint` of each member, by
+        number, and ``b""`` for each free number; an empty list makes the first member of a job."""
+        kept: list[Any] = [options, domain]
+        attr = _node_attr(kept, options, barrier, True, (), max_connections, max_ranks)
+        prepared = made(lib.sluice_node_prepare(domain._get(), rank, max_ranks, attr))
+        every = ffi.new("struct sluice_node_endpoint[]", max_ranks)
+        try:
+            check(lib.sluice_prepared_node_endpoints(prepared, every, max_ranks))
+            given = ask(bytes(every[rank].bytes))
+        except BaseException:
+            lib.sluice_prepared_node_free(prepared)
+            raise
+        own = bytes(every[rank].bytes)
+        comes = any(len(each) > 0 for each in given)
+        for i in range(max_ranks):
+            there = given[i] if i < len(given) and i != rank else b""
+            ffi.buffer(every[i].bytes)[:] = own if i == rank else there.ljust(len(own), bytes(1))
+        node = cls.__new__(cls)
+        node._begin(made(lib.sluice_prepared_node_handshake(prepared, every, max_ranks)))
+        if comes:
+            node.reset_barriers()
+        return node
+
+    def _begin(self, pointer: Any) -> None:
+        self._set_up(pointer)
         self.rank = int(lib.sluice_node_rank(self._pointer))
+        #: The number of ranks, or of their numbers in a node that grows.
         self.ranks = int(lib.sluice_node_ranks(self._pointer))
         #: The connections to all ranks, which belong to the node.
         self.all = MultiChannel._of(made(lib.sluice_node_multichannel(self._pointer)), self)
@@ -318,6 +378,42 @@ class Node(_Ranks):
         self._blocking(
             limit, lambda pointer: lib.sluice_node_reach(pointer, array, count, limit.some())
         )
+
+    def grow(self, endpoints: Sequence[bytes]) -> None:
+        """Takes new members of a node with ``max_ranks``, by the endpoints that :meth:`join` gave
+        their ``ask``. All members make the same change, which begins a new generation."""
+        array = ffi.new("struct sluice_node_endpoint[]", len(endpoints))
+        for i, each in enumerate(endpoints):
+            ffi.buffer(array[i].bytes)[:] = each
+        with self._guard:
+            check(lib.sluice_node_grow(self._get(), array, len(endpoints)))
+
+    def shrink(self, ranks: Sequence[int]) -> None:
+        """Removes members, dead or alive. All members that stay make the same change."""
+        array = ffi.new("uint32_t[]", list(ranks))
+        with self._guard:
+            check(lib.sluice_node_shrink(self._get(), array, len(ranks)))
+
+    def own_endpoint(self) -> bytes:
+        """What a new member needs of this one."""
+        endpoint = ffi.new("struct sluice_node_endpoint *")
+        with self._guard:
+            check(lib.sluice_node_own_endpoint(self._get(), endpoint))
+        return bytes(endpoint.bytes)
+
+    @property
+    def members(self) -> list[int]:
+        """The numbers of the members, ascending: all ranks in a node that does not grow."""
+        ranks = ffi.new("uint32_t[]", self.ranks)
+        with self._guard:
+            count = check(lib.sluice_node_members(self._get(), ranks, len(ranks)))
+        return list(ranks)[:count]
+
+    @property
+    def generation(self) -> int:
+        """How often the barriers began: 1, and one more after each reset or change of members."""
+        with self._guard:
+            return int(check(lib.sluice_node_generation(self._get())))
 
     def shutdown(self, *, deadline: float | None) -> None:
         """Shuts down in order: all ranks call it, so that no work fails because another rank has
