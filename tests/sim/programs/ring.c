@@ -28,6 +28,8 @@ bool ring_connect(struct ring *ring)
 
 bool ring_begin(struct ring *ring, const struct sluice_agent_attr *attr)
 {
+    struct sluice_agent_attr chosen = *attr;
+
     ring->context = sluice_context_open(NULL, NULL);
     ring->pd = works(ring->context != NULL, "open") ? sluice_pd_alloc(ring->context) : NULL;
     ring->mr =
@@ -36,7 +38,12 @@ bool ring_begin(struct ring *ring, const struct sluice_agent_attr *attr)
         return false;
     }
     ring->memory = sluice_mr_addr(ring->mr);
-    ring->agent = sluice_agent_create(ring->pd, attr);
+    /* Ranks share receives among their peers, or do not. A device of the fabric cannot. */
+    if (below(2)) {
+        chosen.receive_pool = 16 + (uint32_t)below(64);
+        chosen.receive_share = 1 + (uint32_t)below(16);
+    }
+    ring->agent = sluice_agent_create(ring->pd, &chosen);
     return works(ring->agent != NULL, "agent") &&
            works(sluice_agent_listen(ring->agent, ":0", NULL) == 0, "listen");
 }
