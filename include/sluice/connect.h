@@ -62,9 +62,10 @@ struct sluice_listen_attr {
                                 default 128, and never more than a quarter of the files that the
                                 process may open. Further peers are asked to retry, and do so until
                                 their deadline */
-    int32_t fd;              /* a TCP socket that already listens, such as one of a launcher; the
-                                library closes it, unless the call fails with EINVAL. The address is
-                                not used. Without the flag: 0 or -1 */
+    int32_t fd;              /* a TCP socket that already listens, such as one of a launcher. It is
+                                the library's from success on; if the call fails, it stays the
+                                program's, as it was. The address is not used. Without the flag: 0
+                                or -1 */
     const char *secret_file; /* file with the secret of both sides; mode 0600, 16 to 4096 bytes.
                                 NULL: that of SLUICE_SECRET_FILE; empty: none */
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/environment.h"
@@ -84,7 +85,10 @@ static int listen_where(const char *address, int *fds)
     return bound < 0 ? slu_listen_fail(-bound, address) : bound;
 }
 
-/* Adopts a socket that the program was given: it has to be of TCP, and listening. */
+/*
+ * Duplicates a socket that the program was given: it has to be of TCP, and listening. The program's
+ * descriptor is closed on success only, so that no failure leaves open who has to close it.
+ */
 static int adopt(int fd, int *fds)
 {
     int listens = 0, family = 0;
@@ -96,11 +100,9 @@ static int adopt(int fd, int *fds)
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 ||
         (family != AF_INET && family != AF_INET6))
         return slu_misuse(EINVAL, "sluice_listen_attr.fd %d is no socket of TCP", fd);
-    if (slu_fd_adopt(fd) != 0)
-        return slu_fail(ENOMEM, "no memory for a listener");
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    fds[0] = fd;
+    fds[0] = slu_fd_duplicate(fd);
+    if (fds[0] < 0)
+        return slu_fail(errno, "no descriptor for a listener: %s", strerrordesc_np(errno));
     return 1;
 }
 
@@ -212,14 +214,20 @@ static int open_listener(struct sluice_listener *listener, const char *address,
 {
     int fds[SLU_LISTENERS], count;
     int error = make(listener);
+    bool given;
 
     if (error < 0)
         return error;
     if (slu_rdmacm_address(address) != NULL)
         return start_over_rdmacm(listener, address, attr);
-    count =
-        (attr->flags & SLUICE_LISTEN_FD) != 0 ? adopt(attr->fd, fds) : listen_where(address, fds);
-    return count < 0 ? count : start(listener, fds, count);
+    given = (attr->flags & SLUICE_LISTEN_FD) != 0;
+    count = given ? adopt(attr->fd, fds) : listen_where(address, fds);
+    error = count < 0 ? count : start(listener, fds, count);
+    if (error == 0 && given) {
+        fcntl(fds[0], F_SETFL, fcntl(fds[0], F_GETFL) | O_NONBLOCK);
+        close(attr->fd);
+    }
+    return error;
 }
 
 static struct sluice_listener *make_listener(const char *address,

@@ -5,11 +5,13 @@
  * nothing and leave nothing behind.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -381,6 +383,43 @@ TEST(waits_end)
     require_words(client.text, "deadline");
     sluice_listener_close(listener);
     sides_close(&sides);
+}
+
+/* Whatever makes a listener fail, the socket stays the program's, and is not changed. */
+TEST(a_socket_of_a_listener_that_fails)
+{
+    struct {
+        struct sluice_listen_attr attr;
+        uint64_t newer;
+    } longer = {.newer = 1};
+    struct sluice_listen_attr *attr = &longer.attr;
+    char address[64];
+    int fd = listen_raw(address);
+    int flags = fcntl(fd, F_GETFL), of_fd = fcntl(fd, F_GETFD);
+    *attr = (struct sluice_listen_attr){.flags = SLUICE_LISTEN_FD, .fd = fd, .secret_file = ""};
+    attr->size = sizeof(longer);
+    require_null(sluice_listen(NULL, attr), E2BIG, "");
+    attr->size = sizeof(*attr);
+    attr->secret_file = "/dev/null";
+    require_null(sluice_listen(NULL, attr), EACCES, "/dev/null");
+    attr->secret_file = "";
+    require_null(sluice_listen("rdmacm:127.0.0.1:0", attr), EINVAL, "SLUICE_LISTEN_FD");
+    struct rlimit limit, none;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = limit;
+    for (none.rlim_cur = 0; none.rlim_cur < (rlim_t)fd + 20; none.rlim_cur++) {
+        setrlimit(RLIMIT_NOFILE, &none);
+        struct sluice_listener *listener = sluice_listen(NULL, attr);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        require(listener != NULL || errno == EMFILE, "%s", sluice_last_error());
+        if (listener != NULL) {
+            require(fcntl(fd, F_GETFD) == -1 && errno == EBADF, "it is still open");
+            sluice_listener_close(listener);
+            return;
+        }
+        require(fcntl(fd, F_GETFL) == flags && fcntl(fd, F_GETFD) == of_fd, "it was changed");
+    }
+    require(false, "no listener with %llu descriptors", (unsigned long long)none.rlim_cur);
 }
 
 /* A socket that a launcher opened before; the listener lets one client in at a time. */
