@@ -20,11 +20,14 @@ extern "C" {
 
 struct sluice_device_list;
 
-/* The medium that carries the bytes, in ascending order of nearness. */
+/*
+ * The medium that carries the bytes, in ascending order of nearness. The numbers leave room for
+ * others between them.
+ */
 enum sluice_transport_level {
-    SLUICE_LEVEL_TCP = 1,   /* sockets */
-    SLUICE_LEVEL_NIC = 2,   /* an RDMA device */
-    SLUICE_LEVEL_MEMORY = 3 /* memory of this host */
+    SLUICE_LEVEL_TCP = 16,   /* sockets */
+    SLUICE_LEVEL_NIC = 32,   /* an RDMA device */
+    SLUICE_LEVEL_MEMORY = 48 /* memory of this host */
 };
 
 /* Logical state of a port. */
@@ -90,7 +93,7 @@ struct sluice_gid_info {
     char text[64];      /* for people, such as "RoCE v2 192.0.2.1" */
 };
 
-/* Result of a device in a choice. A device that came closer to being taken has a lower number. */
+/* Result of a device in a choice. */
 enum sluice_choice_verdict {
     SLUICE_CHOICE_TAKEN = 1,
     SLUICE_CHOICE_OTHER_RANK = 2,  /* as near as the device taken, but used by other local ranks */

@@ -169,12 +169,12 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_sge_at(const struct sluice_mr *mr, 
 SLUICE_EXPORT int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote);
 
 /*
- * Writes a handle in its wire form: versioned, network byte order. A NULL is a mistake of the
- * program: for a NULL remote the call writes zeros, which are not a valid handle, and with NULL
- * bytes nothing.
+ * Writes a handle in its wire form: versioned, network byte order. -EINVAL: NULL, or a reserved
+ * field that is not 0; bytes are then zeros, which are not a valid handle. A program that sets the
+ * reserved fields to 0 may ignore the result.
  */
-SLUICE_EXPORT void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
-                                         uint8_t bytes[SLUICE_REMOTE_MR_BYTES]);
+SLUICE_EXPORT int sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
+                                        uint8_t bytes[SLUICE_REMOTE_MR_BYTES]);
 
 /*
  * Reads a handle from its wire form. -EPROTO: not a handle, of another version, or its range wraps;
@@ -186,8 +186,8 @@ sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
 
 /*
  * Writes the handle of the bytes offset to offset + length - 1 of a remote region. Length 0 is
- * allowed up to and including the end. -ERANGE: outside; *slice is untouched. slice may be the same
- * object as remote.
+ * allowed up to and including the end. -ERANGE: outside; -EINVAL: NULL, or a reserved field that is
+ * not 0; *slice is then untouched. slice may be the same object as remote.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_remote_mr_slice(const struct sluice_remote_mr *remote,
                                                           uint64_t offset, uint64_t length,

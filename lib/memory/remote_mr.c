@@ -27,23 +27,38 @@ static uint64_t read_at(const uint8_t *bytes, int offset, int count)
     return value;
 }
 
-void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
-                           uint8_t bytes[SLUICE_REMOTE_MR_BYTES])
+/*
+ * Checks that the reserved fields are 0. What a later version has in them would be lost, and the
+ * handle name other memory.
+ */
+static int check_reserved(const struct sluice_remote_mr *remote)
+{
+    if ((remote->reserved[0] | remote->reserved[1] | remote->reserved[2]) == 0)
+        return 0;
+    return slu_misuse(EINVAL, "remote.reserved is {%u, %u, %u}, must be 0", remote->reserved[0],
+                      remote->reserved[1], remote->reserved[2]);
+}
+
+int sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
+                          uint8_t bytes[SLUICE_REMOTE_MR_BYTES])
 {
     uint8_t *at;
+    int error;
 
     if (bytes != NULL)
         memset(bytes, 0, SLUICE_REMOTE_MR_BYTES);
-    if (bytes == NULL || remote == NULL) {
-        slu_misuse(EINVAL, "%s must not be NULL", bytes == NULL ? "bytes" : "remote");
-        return;
-    }
+    if (bytes == NULL || remote == NULL)
+        return slu_misuse(EINVAL, "%s must not be NULL", bytes == NULL ? "bytes" : "remote");
+    error = check_reserved(remote);
+    if (error < 0)
+        return error;
     at = slu_put(bytes, TAG, 4);
     at = slu_put(at, VERSION, 2);
     at = slu_put(at, READABLE, 2);
     at = slu_put(at, remote->addr, 8);
     at = slu_put(at, remote->length, 8);
     slu_put(at, remote->rkey, 4);
+    return 0;
 }
 
 int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
@@ -74,8 +89,13 @@ int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
 int sluice_remote_mr_slice(const struct sluice_remote_mr *remote, uint64_t offset, uint64_t length,
                            struct sluice_remote_mr *slice)
 {
+    int error;
+
     if (remote == NULL || slice == NULL)
         return slu_misuse(EINVAL, "%s must not be NULL", remote == NULL ? "remote" : "slice");
+    error = check_reserved(remote);
+    if (error < 0)
+        return error;
     if (offset > remote->length || length > remote->length - offset)
         return slu_fail(ERANGE,
                         "bytes %llu to %llu + %llu are outside the remote region of %llu bytes",

@@ -154,10 +154,10 @@ contains
         call ok(sluice_channel_send(channels(1), sge_count=0, deadline=deadline) == 0, &
             'a message of no bytes')
         call ok(sluice_mr_remote(mr, remote) == 0, 'a handle')
-        call sluice_remote_mr_pack(remote, packed)
+        call ok(sluice_remote_mr_pack(remote, packed) == 0, 'is packed')
         status = sluice_remote_mr_unpack(packed, part)
         call ok(status == 0 .and. part%addr == remote%addr .and. part%rkey == remote%rkey, &
-            'is packed and unpacked')
+            'and unpacked')
         call ok(sluice_remote_mr_slice(remote, 48_c_int64_t, 16_c_int64_t, part) == 0, 'a part')
         status = sluice_channel_write(channels(1), [from], 1, part, deadline)
         call ok(status == 0 .and. all(words(13:16) == [1, 2, 3, 4]), 'is written')

@@ -114,10 +114,10 @@ mistake_call plain_without_cache, plain_without_right, cache_of_other_domain, ca
 /* objects.c: mistakes with objects. */
 mistake_call null_context, null_pd, null_endpoint, null_result, null_list, null_remote, null_handle,
     null_memory, null_device_list, null_info, null_slice, null_unpack, null_pack, null_to_pack,
-    null_completions, null_address, null_length, null_key, null_page_size, null_peers,
-    peers_of_other, null_count_of_devices, length_of_other, send_on_other, state_of_other,
-    counters_of_other, sge_of_other, close_other, free_other, close_other_context,
-    close_other_multichannel, free_other_prepared;
+    pack_of_a_reserved_field, slice_of_a_reserved_field, null_completions, null_address,
+    null_length, null_key, null_page_size, null_peers, peers_of_other, null_count_of_devices,
+    length_of_other, send_on_other, state_of_other, counters_of_other, sge_of_other, close_other,
+    free_other, close_other_context, close_other_multichannel, free_other_prepared;
 
 /* ranks.c: mistakes with exchanges and nodes. */
 mistake_call null_exchange, null_buffers, null_missing, null_provider, null_node,

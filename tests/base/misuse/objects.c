@@ -27,16 +27,13 @@ RETURNS(null_info, sluice_context_query, world->sides.contexts[0], NULL);
 RETURNS(null_slice, sluice_remote_mr_slice, &world->remote, 0, 1, NULL);
 RETURNS(null_unpack, sluice_remote_mr_unpack, NULL, &world->remote);
 
-/* The call returns nothing. */
-ENDS(null_pack, sluice_remote_mr_pack, &world->remote, NULL);
-
-int null_to_pack(struct world *world)
-{
-    uint8_t bytes[SLUICE_REMOTE_MR_BYTES];
-    (void)world;
-    CALL(sluice_remote_mr_pack)(NULL, bytes);
-    return 0;
-}
+RETURNS(null_pack, sluice_remote_mr_pack, &world->remote, NULL);
+RETURNS(null_to_pack, sluice_remote_mr_pack, NULL, (uint8_t[SLUICE_REMOTE_MR_BYTES]){0});
+RETURNS(pack_of_a_reserved_field, sluice_remote_mr_pack,
+        &(struct sluice_remote_mr){.length = 8, .reserved = {0, 7}},
+        (uint8_t[SLUICE_REMOTE_MR_BYTES]){0});
+RETURNS(slice_of_a_reserved_field, sluice_remote_mr_slice,
+        &(struct sluice_remote_mr){.length = 8, .reserved = {0, 7}}, 0, 1, &world->remote);
 
 RETURNS(null_completions, sluice_channel_poll, world->pair.channels[0], NULL, 1);
 

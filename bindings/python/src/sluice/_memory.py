@@ -83,7 +83,7 @@ class RemoteRegion:
 
     def __bytes__(self) -> bytes:
         packed = ffi.new("uint8_t[]", lib.SLUICE_REMOTE_MR_BYTES)
-        lib.sluice_remote_mr_pack(self._struct(), packed)
+        check(lib.sluice_remote_mr_pack(self._struct(), packed))
         return bytes(ffi.buffer(packed))
 
     def pack(self) -> bytes:
