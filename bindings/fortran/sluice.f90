@@ -118,9 +118,9 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_ATOMICS_DEVICE = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_ATOMICS_GLOBAL = 2_c_int32_t
     ! sluice/device.h
-    integer(c_int32_t), parameter, public :: SLUICE_LEVEL_TCP = 1_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_LEVEL_NIC = 2_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_LEVEL_MEMORY = 3_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_LEVEL_TCP = 16_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_LEVEL_NIC = 32_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_LEVEL_MEMORY = 48_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_PORT_UNKNOWN = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_PORT_DOWN = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_PORT_INIT = 2_c_int32_t
@@ -478,6 +478,13 @@ module sluice
         integer(c_int64_t) :: keepalive = 0_c_int64_t
         integer(c_int64_t) :: spin_time = 0_c_int64_t
         integer(c_int32_t) :: wait_mode = 0_c_int32_t
+        integer(c_int32_t) :: arrival_tags = 0_c_int32_t
+        integer(c_int32_t) :: queue_pairs = 0_c_int32_t
+        integer(c_int32_t) :: stripe_least = 0_c_int32_t
+        type(c_ptr) :: mr_cache = c_null_ptr
+        integer(c_int64_t) :: staging = 0_c_int64_t
+        integer(c_int32_t) :: receive_pool = 0_c_int32_t
+        integer(c_int32_t) :: receive_pool_low = 0_c_int32_t
         integer(c_int32_t) :: path_mtu = 0_c_int32_t
         integer(c_int32_t) :: pkey = 0_c_int32_t
         integer(c_int32_t) :: service_level = 0_c_int32_t
@@ -490,13 +497,6 @@ module sluice
         integer(c_int32_t) :: retry_count = 0_c_int32_t
         integer(c_int32_t) :: rnr_timer = 0_c_int32_t
         integer(c_int32_t) :: rnr_retry = 0_c_int32_t
-        integer(c_int32_t) :: arrival_tags = 0_c_int32_t
-        integer(c_int32_t) :: queue_pairs = 0_c_int32_t
-        integer(c_int32_t) :: stripe_least = 0_c_int32_t
-        type(c_ptr) :: mr_cache = c_null_ptr
-        integer(c_int64_t) :: staging = 0_c_int64_t
-        integer(c_int32_t) :: receive_pool = 0_c_int32_t
-        integer(c_int32_t) :: receive_pool_low = 0_c_int32_t
     end type sluice_channel_attr
 
     ! sluice/channel.h
@@ -510,6 +510,11 @@ module sluice
         integer(c_int64_t) :: max_message = 0_c_int64_t
         integer(c_int32_t) :: read_depth = 0_c_int32_t
         integer(c_int32_t) :: remote_read_depth = 0_c_int32_t
+        integer(c_int32_t) :: queue_pairs = 0_c_int32_t
+        integer(c_int32_t) :: stripe_least = 0_c_int32_t
+        integer(c_int64_t) :: staging = 0_c_int64_t
+        character(kind=c_char) :: address(64) = c_null_char
+        character(kind=c_char) :: remote_address(64) = c_null_char
         integer(c_int32_t) :: qpn = 0_c_int32_t
         integer(c_int32_t) :: remote_qpn = 0_c_int32_t
         integer(c_int32_t) :: psn = 0_c_int32_t
@@ -526,11 +531,6 @@ module sluice
         integer(c_int32_t) :: retry_count = 0_c_int32_t
         integer(c_int32_t) :: rnr_timer = 0_c_int32_t
         integer(c_int32_t) :: rnr_retry = 0_c_int32_t
-        character(kind=c_char) :: address(64) = c_null_char
-        character(kind=c_char) :: remote_address(64) = c_null_char
-        integer(c_int32_t) :: queue_pairs = 0_c_int32_t
-        integer(c_int32_t) :: stripe_least = 0_c_int32_t
-        integer(c_int64_t) :: staging = 0_c_int64_t
     end type sluice_channel_info
 
     ! sluice/scope.h
@@ -674,12 +674,14 @@ module sluice
 
     ! sluice/node.h
     type, public, bind(c) :: sluice_node_attr
-        integer(c_int32_t) :: size = 32_c_int32_t
+        integer(c_int32_t) :: size = 40_c_int32_t
         integer(c_int32_t) :: barrier = 0_c_int32_t
         type(c_ptr) :: channel = c_null_ptr
         integer(c_int32_t) :: connect = 0_c_int32_t
         integer(c_int32_t) :: peer_count = 0_c_int32_t
         type(c_ptr) :: peers = c_null_ptr
+        integer(c_int32_t) :: max_connections = 0_c_int32_t
+        integer(c_int32_t) :: max_ranks = 0_c_int32_t
     end type sluice_node_attr
 
     ! sluice/node.h
@@ -727,7 +729,7 @@ module sluice
 
     ! sluice/agent.h
     type, public, bind(c) :: sluice_agent_attr
-        integer(c_int32_t) :: size = 88_c_int32_t
+        integer(c_int32_t) :: size = 96_c_int32_t
         integer(c_int32_t) :: flags = 0_c_int32_t
         integer(c_int32_t) :: access = 0_c_int32_t
         integer(c_int32_t) :: max_peers = 0_c_int32_t
@@ -988,6 +990,7 @@ module sluice
     public :: sluice_list_submit
     public :: sluice_list_post
     public :: sluice_list_wait
+    public :: sluice_list_result
     public :: sluice_list_scope_post
     public :: sluice_scope_end
     public :: sluice_channel_scope_begin
@@ -1069,6 +1072,11 @@ module sluice
     public :: sluice_node_barrier_reset
     public :: sluice_node_peer_reset
     public :: sluice_node_peer_handshake
+    public :: sluice_node_grow
+    public :: sluice_node_shrink
+    public :: sluice_node_own_endpoint
+    public :: sluice_node_members
+    public :: sluice_node_generation
     public :: sluice_node_shutdown
     public :: sluice_buffer_service_close
     public :: sluice_buffer_release
@@ -1373,11 +1381,13 @@ module sluice
             type(sluice_remote_mr), intent(inout) :: remote
             integer(c_int) :: outcome
         end function sluice_mr_remote
-        subroutine sluice_remote_mr_pack(remote, bytes) bind(c, name="sluice_remote_mr_pack")
+        function sluice_remote_mr_pack(remote, bytes) bind(c, &
+            name="sluice_remote_mr_pack") result(outcome)
             import
             type(sluice_remote_mr), intent(in) :: remote
             integer(c_int8_t), intent(inout) :: bytes(*)
-        end subroutine sluice_remote_mr_pack
+            integer(c_int) :: outcome
+        end function sluice_remote_mr_pack
         function sluice_remote_mr_unpack(bytes, remote) bind(c, &
             name="sluice_remote_mr_unpack") result(outcome)
             import
@@ -2473,6 +2483,11 @@ module sluice
             integer(c_int64_t), value :: timeout
             integer(c_int) :: outcome
         end function sluice_list_wait
+        function sluice_list_result(list) bind(c, name="sluice_list_result") result(outcome)
+            import
+            type(c_ptr), value :: list
+            integer(c_int) :: outcome
+        end function sluice_list_result
         function c_sluice_list_scope_post(list, scope, handles) bind(c, &
             name="sluice_list_scope_post") result(outcome)
             import
@@ -3109,6 +3124,42 @@ module sluice
             type(sluice_node_endpoint), intent(in) :: remote
             integer(c_int) :: outcome
         end function sluice_node_peer_handshake
+        function sluice_node_grow(node, endpoints, count) bind(c, &
+            name="sluice_node_grow") result(outcome)
+            import
+            type(c_ptr), value :: node
+            type(sluice_node_endpoint), intent(in) :: endpoints(*)
+            integer(c_int32_t), value :: count
+            integer(c_int) :: outcome
+        end function sluice_node_grow
+        function sluice_node_shrink(node, ranks, count) bind(c, &
+            name="sluice_node_shrink") result(outcome)
+            import
+            type(c_ptr), value :: node
+            integer(c_int32_t), intent(in) :: ranks(*)
+            integer(c_int32_t), value :: count
+            integer(c_int) :: outcome
+        end function sluice_node_shrink
+        function sluice_node_own_endpoint(node, endpoint) bind(c, &
+            name="sluice_node_own_endpoint") result(outcome)
+            import
+            type(c_ptr), value :: node
+            type(sluice_node_endpoint), intent(inout) :: endpoint
+            integer(c_int) :: outcome
+        end function sluice_node_own_endpoint
+        function sluice_node_members(node, ranks, room) bind(c, &
+            name="sluice_node_members") result(outcome)
+            import
+            type(c_ptr), value :: node
+            integer(c_int32_t), intent(inout) :: ranks(*)
+            integer(c_int32_t), value :: room
+            integer(c_int64_t) :: outcome
+        end function sluice_node_members
+        function sluice_node_generation(node) bind(c, name="sluice_node_generation") result(outcome)
+            import
+            type(c_ptr), value :: node
+            integer(c_int64_t) :: outcome
+        end function sluice_node_generation
         function sluice_node_shutdown(node, deadline) bind(c, &
             name="sluice_node_shutdown") result(outcome)
             import

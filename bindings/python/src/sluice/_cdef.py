@@ -117,9 +117,9 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
 /* sluice/device.h */
 struct sluice_device_list;
 enum sluice_transport_level {
-    SLUICE_LEVEL_TCP = 1,
-    SLUICE_LEVEL_NIC = 2,
-    SLUICE_LEVEL_MEMORY = 3,
+    SLUICE_LEVEL_TCP = 16,
+    SLUICE_LEVEL_NIC = 32,
+    SLUICE_LEVEL_MEMORY = 48,
 };
 enum sluice_port_state {
     SLUICE_PORT_UNKNOWN = 0,
@@ -251,7 +251,7 @@ int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, stru
 int sluice_mr_sge_at(const struct sluice_mr *mr, const void *pointer, size_t length, struct
     sluice_sge *sge);
 int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote);
-void sluice_remote_mr_pack(const struct sluice_remote_mr *remote, uint8_t bytes[32]);
+int sluice_remote_mr_pack(const struct sluice_remote_mr *remote, uint8_t bytes[32]);
 int sluice_remote_mr_unpack(const uint8_t bytes[32], struct sluice_remote_mr *remote);
 int sluice_remote_mr_slice(const struct sluice_remote_mr *remote, uint64_t offset, uint64_t
     length, struct sluice_remote_mr *slice);
@@ -426,6 +426,13 @@ struct sluice_channel_attr {
     int64_t keepalive;
     int64_t spin_time;
     uint32_t wait_mode;
+    uint32_t arrival_tags;
+    uint32_t queue_pairs;
+    uint32_t stripe_least;
+    struct sluice_mr_cache *mr_cache;
+    uint64_t staging;
+    uint32_t receive_pool;
+    uint32_t receive_pool_low;
     uint32_t path_mtu;
     uint32_t pkey;
     uint32_t service_level;
@@ -438,13 +445,6 @@ struct sluice_channel_attr {
     uint32_t retry_count;
     uint32_t rnr_timer;
     uint32_t rnr_retry;
-    uint32_t arrival_tags;
-    uint32_t queue_pairs;
-    uint32_t stripe_least;
-    struct sluice_mr_cache *mr_cache;
-    uint64_t staging;
-    uint32_t receive_pool;
-    uint32_t receive_pool_low;
 };
 struct sluice_channel_info {
     uint32_t size;
@@ -456,6 +456,11 @@ struct sluice_channel_info {
     uint64_t max_message;
     uint32_t read_depth;
     uint32_t remote_read_depth;
+    uint32_t queue_pairs;
+    uint32_t stripe_least;
+    uint64_t staging;
+    char address[64];
+    char remote_address[64];
     uint32_t qpn;
     uint32_t remote_qpn;
     uint32_t psn;
@@ -472,11 +477,6 @@ struct sluice_channel_info {
     uint32_t retry_count;
     uint32_t rnr_timer;
     uint32_t rnr_retry;
-    char address[64];
-    char remote_address[64];
-    uint32_t queue_pairs;
-    uint32_t stripe_least;
-    uint64_t staging;
 };
 void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);
 void sluice_channel_close(struct sluice_channel *channel);
@@ -705,6 +705,7 @@ int sluice_list_submit(struct sluice_list *list, int64_t deadline, struct sluice
 int sluice_list_post(struct sluice_list *list, int64_t deadline, struct sluice_completion
     *completions);
 int sluice_list_wait(struct sluice_list *list, int64_t timeout);
+int sluice_list_result(const struct sluice_list *list);
 int sluice_list_scope_post(struct sluice_list *list, struct sluice_scope *scope, struct
     sluice_handle *handles);
 
@@ -970,6 +971,8 @@ struct sluice_node_attr {
     uint32_t connect;
     uint32_t peer_count;
     const uint32_t *peers;
+    uint32_t max_connections;
+    uint32_t max_ranks;
 };
 struct sluice_node_endpoint {
     uint8_t bytes[448];
@@ -1009,6 +1012,13 @@ int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank, struct sluic
     *endpoint);
 int sluice_node_peer_handshake(struct sluice_node *node, uint32_t rank, const struct
     sluice_node_endpoint *remote);
+int sluice_node_grow(struct sluice_node *node, const struct sluice_node_endpoint *endpoints,
+    uint32_t count);
+int sluice_node_shrink(struct sluice_node *node, const uint32_t *ranks, uint32_t count);
+int sluice_node_own_endpoint(const struct sluice_node *node, struct sluice_node_endpoint
+    *endpoint);
+int64_t sluice_node_members(const struct sluice_node *node, uint32_t *ranks, uint32_t room);
+int64_t sluice_node_generation(const struct sluice_node *node);
 int sluice_node_shutdown(struct sluice_node *node, int64_t deadline);
 
 /* sluice/buffer.h */
