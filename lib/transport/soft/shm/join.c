@@ -161,6 +161,8 @@ static void begin_idling(struct soft_tcp *tcp)
     tcp->phase = PHASE_IDLE;
     cq->shared++;
     tcp->qp->level = tcp->shm->apart ? SLUICE_LEVEL_TCP : SLUICE_LEVEL_MEMORY;
+    if (!tcp->shm->apart)
+        slu_soft_shm_begin_exports(tcp);
     atomic_store_explicit(&cq->opened, true, memory_order_relaxed);
     slu_soft_shm_speak(tcp);
 }
@@ -210,7 +212,6 @@ static void begin_sharing(struct soft_tcp *tcp)
     tcp->shared = tcp->qp->swift = true;
     tcp->shm->passed_fd = -1;
     slu_soft_shm_want(tcp);
-    slu_soft_shm_begin_exports(tcp);
     tcp->qp->direct = true;
     wish_posted(tcp);
     cq->shared++;
@@ -247,8 +248,9 @@ static bool understood(const struct soft_tcp *tcp, const struct join_message *me
     if (message->readable <= VERSION && READABLE <= message->written)
         return true;
     slu_log(SLUICE_LOG_WARN,
-            "queue pair %u: its peer shares memory by version %u, readable from version %u on, this "
-            "process by version %u, readable from version %u on: they use a socket, which is slower",
+            "queue pair %u: its peer shares memory by version %u, readable from version %u on, "
+            "this process by version %u, readable from version %u on: they use a socket, which is "
+            "slower",
             tcp->qp->qpn, message->written, message->readable, VERSION, READABLE);
     return false;
 }
