@@ -67,7 +67,7 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
 {
     const struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
 
-    /* What rdma_cm connects has receives of its own. */
+    /* A peer that rdma_cm connects has receives of its own. */
     if (agent->shared.wire != NULL && incoming->cm == NULL) {
         welcome->multichannel = agent->shared.wire;
     } else {

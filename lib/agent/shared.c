@@ -4,8 +4,8 @@
  * messages of all. Guarantees: the memory of receives does not depend on the number of peers; and a
  * message that cannot be handled yet keeps no receive from other peers, because it is copied.
  *
- * A connection is a peer of the multichannel before it is one of the agent. What it sends meanwhile
- * is kept until the agent has the peer, or the index has another one.
+ * A connection is a peer of the multichannel before it is one of the agent. Its messages are
+ * kept until the agent has the peer, or the index has another one.
  */
 #include "config.h"
 

@@ -115,7 +115,7 @@ static void report_held_back(struct slu_log_place *place, int64_t since, int64_t
     write_line(place->level, line);
 }
 
-/* Does so for all places whose period has lasted this long, since they may never log again. */
+/* Reports all places whose period has lasted this long, since they may never log again. */
 static void report_all_held_back(int64_t now, int64_t least)
 {
     for (struct slu_log_place *at = atomic_load(&listed); at != NULL; at = at->next) {

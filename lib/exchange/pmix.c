@@ -37,7 +37,7 @@ int slu_pmix_open(struct sluice_exchange *exchange, int64_t until)
 #define GRACE 2
 #define NANOSECONDS INT64_C(1000000000)
 
-/* Of the process. */
+/* State of the process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool open_now;      /* an exchange is open */
 static uint32_t exchanges; /* opened so far, equal in all ranks */

@@ -13,7 +13,7 @@
  */
 void slu_memory_kind(const void *addr, char text[SLU_MEMORY_KIND]);
 
-/* What limits the memory that this process may lock. */
+/* The limit of the memory that this process may lock. */
 struct slu_locked {
     uint64_t limit;  /* RLIMIT_MEMLOCK, bytes */
     uint64_t pinned; /* by devices, bytes */

@@ -28,8 +28,8 @@ static uint64_t read_at(const uint8_t *bytes, int offset, int count)
 }
 
 /*
- * Checks that the reserved fields are 0. What a later version has in them would be lost, and the
- * handle name other memory.
+ * Checks that the reserved fields are 0. If a later version has a value in
+ * them, it would be lost, and the handle would name other memory.
  */
 static int check_reserved(const struct sluice_remote_mr *remote)
 {

@@ -246,7 +246,7 @@ static void learn_who_gave_up(struct ranks *ranks, uint32_t rank)
                   -ECANCELED, "gave up");
 }
 
-/* One rank gives up before its first call of all ranks. Its child in the tree comes late. */
+/* One rank gives up before its first call of all ranks. A child of it in the tree comes late. */
 static void give_up_first(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node_endpoint endpoint;

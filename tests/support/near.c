@@ -35,7 +35,7 @@
 #define GREETING 1
 #define JOIN_OFFER 5
 #define JOIN_ANSWER 6
-/* What an endpoint says that its side knows: to share memory. */
+/* The bit by which an endpoint says that its side can share memory. */
 #define KNOWS_SHARING 4
 
 static _Atomic uint32_t *word_of(uint8_t *segment, size_t at)

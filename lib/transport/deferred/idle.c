@@ -215,7 +215,7 @@ void slu_deferred_revive(struct slu_deferred *deferred, uint32_t peer, uint32_t 
     slot->used = ++deferred->uses;
     if (slu_deferred_forget(deferred, peer) || slot->qp == NULL)
         return;
-    /* Its alert was not passed on while it was retired. */
+    /* The alert of a retired peer was not passed on. */
     if (deferred->inner->qp_state(slot->real) == SLU_QP_ERROR)
         slu_deferred_raise(slot->qp, SLUICE_STATUS_RETRY_EXC_ERR, "the peer was lost while idle");
     else

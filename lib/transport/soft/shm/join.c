@@ -15,7 +15,7 @@
 
 #include "endpoint/versions.h"
 
-/* Of these messages and of all that is in the segments; both use the lower VERSION of the two. */
+/* Versions of these messages and of all that is in the segments. Both use the lower VERSION. */
 #define VERSION (7 + SLU_VERSIONS_NEXT)
 #define READABLE 7
 
