@@ -201,8 +201,8 @@ static bool device_cannot_share(void)
 }
 
 /*
- * A sanitizer maps memory of its own. Each peer has 256 + 32 + 24 receives of 64 KiB at both ends, or none. Where a device has no
- * shared receives, it has these too.
+ * Each peer has 256 + 32 + 24 receives of 64 KiB at both ends, or none. Where a device has no
+ * shared receives, it has these too. A sanitizer maps memory of its own.
  */
 TEST(idle_peers_have_no_memory_for_receives, .unless = device_cannot_share)
 {
