@@ -126,7 +126,7 @@ void slu_agent_shared_refill(struct sluice_agent *agent)
 
     while (shared->free_count > 0 && posted > 0) {
         struct sluice_request requests[COMPLETIONS];
-        uint32_t count = shared->free_count < COMPLETIONS ? shared->free_count : COMPLETIONS;
+        uint32_t count = (uint32_t)slu_least(shared->free_count, COMPLETIONS);
 
         for (uint32_t i = 0; i < count; i++) {
             uint32_t slot = shared->free_slots[shared->free_count - 1 - i];
