@@ -15,6 +15,7 @@ test_programs += \
 	tests/test_hosts \
 	tests/test_hosts_steps \
 	tests/test_keepalive \
+	tests/test_restarts \
 	tests/test_soak
 
 tests_test_farewell_SOURCES = %D%/test_farewell.c
@@ -30,6 +31,7 @@ tests_test_fault_stop_SOURCES = %D%/test_fault_stop.c
 tests_test_hosts_SOURCES = %D%/test_hosts.c
 tests_test_hosts_steps_SOURCES = %D%/test_hosts_steps.c
 tests_test_keepalive_SOURCES = %D%/test_keepalive.c
+tests_test_restarts_SOURCES = %D%/test_restarts.c
 
 # Only a guest can run it, on a device of its own; see softroce/README.md.
 guest_programs = tests/test_events
