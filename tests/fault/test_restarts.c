@@ -22,7 +22,7 @@ extern char **environ;
 #define WORDS ((size_t)4)
 /* What is there after this many restarts is kept for later ones, such as spare memory. */
 #define WARM_UP 10
-/* Memory that may be added later: parts of pages of the heap, and the clock's of ThreadSanitizer. */
+/* Memory that may be added later: parts of pages of the heap. */
 #define RESIDENT_MOST ((long)1 << 20)
 
 /* One side: its objects and its memory. */
