@@ -142,7 +142,7 @@ static enum owner owner_of(const struct ifaddrs *list, const struct ibv_gid_entr
     address = find_address(list, name, entry->gid.raw);
     if (address) {
         *prefix = prefix_of(address->ifa_netmask);
-        return address->ifa_flags & IFF_UP ? OWNER_US : OWNER_UNKNOWN;
+        return (address->ifa_flags & IFF_UP) != 0 ? OWNER_US : OWNER_UNKNOWN;
     }
     return name && scope_of(&entry->gid) != SCOPE_LINK ? OWNER_OTHER : OWNER_UNKNOWN;
 }
