@@ -131,7 +131,8 @@ TEST_WITH(pair, reading_the_state_keeps_the_channel_armed, (NULL), .times = COUN
         }
         readers[_i](channel);
         readers[_i](channel);
-        require(!is_readable(channel, 1), "round %u", i);
+        /* On a device the completion of a hint may make it readable at any time. */
+        require(!device_is_soft() || !is_readable(channel, 1), "round %u", i);
         require_ok(sluice_channel_send_immediate(pair->channels[1], NULL, 0, i, DEADLINE));
         if (i % 2 == 0) {
             require_result(epoll_wait(epoll, &event, 1, (int)(DEADLINE / 1000000)), 1);
