@@ -146,7 +146,7 @@ parameter_other() {
 
 version_other() {
   copy
-  edit "$tmp/changed.map" 's/^SLUICE_0 {/SLUICE_1 {/' &&
+  edit "$tmp/changed.map" 's/^SLUICE_[0-9.]* {/SLUICE_99 {/' &&
     notices 'Removed function'
 }
 
@@ -185,15 +185,19 @@ additions() {
     compare
 }
 
-# released MAJOR: the copy is of this version.
+# released MAJOR: the copy, and a copy of the record, are of this version.
 released() {
   sed "s/^\(#define SLUICE_VERSION_MAJOR\) .*/\1 $1/" "$tmp/changed/sluice/version.h" >"$tmp/edited" &&
-    cp "$tmp/edited" "$tmp/changed/sluice/version.h"
+    cp "$tmp/edited" "$tmp/changed/sluice/version.h" &&
+    sed "s/^SLUICE_[0-9.]* {/SLUICE_$1.0 {/" "$tmp/changed.map" >"$tmp/edited" &&
+    cp "$tmp/edited" "$tmp/changed.map" &&
+    sed "s/\(version='\|@@\)SLUICE_[0-9.]*'/\1SLUICE_$1.0'/" "$tmp/now.abi" >"$tmp/released.abi" &&
+    cp "$tmp/now.constants" "$tmp/released.constants"
 }
 
-# record_again: scripts/update-abi, on a copy of the record.
+# record_again: scripts/update-abi, on that record.
 record_again() {
-  cp "$tmp/now.abi" "$tmp/record.abi" && cp "$tmp/now.constants" "$tmp/record.constants" &&
+  cp "$tmp/released.abi" "$tmp/record.abi" && cp "$tmp/released.constants" "$tmp/record.constants" &&
     bash "$top/scripts/update-abi" --record "$tmp/changed" "$tmp/changed.map" "$tmp/record"
 }
 
@@ -202,13 +206,14 @@ record_refuses() {
   ! record_again >"$tmp/said" 2>&1 || return 1
   cat "$tmp/said"
   grep -q 'nothing may be changed or removed' "$tmp/said" &&
-    cmp "$tmp/now.abi" "$tmp/record.abi" && cmp "$tmp/now.constants" "$tmp/record.constants" &&
+    cmp "$tmp/released.abi" "$tmp/record.abi" &&
+    cmp "$tmp/released.constants" "$tmp/record.constants" &&
     ! compare >"$tmp/said" && grep -q 'Nothing may be changed or removed' "$tmp/said"
 }
 
 record_changes_before() {
   changed exchange.h '/^    uint32_t ranks;/d' && released 0 && record_again &&
-    ! cmp -s "$tmp/now.abi" "$tmp/record.abi"
+    ! cmp -s "$tmp/released.abi" "$tmp/record.abi"
 }
 
 record_adds() {

@@ -329,6 +329,7 @@ source_checks = \
 
 # What waits for long, and only concerns who changes scripts: scripts/test --full runs them.
 script_checks = \
+	%D%/check-dist.sh \
 	%D%/check-scripts.sh
 
 # What the test programs share. One source or header a line, sorted.
