@@ -99,8 +99,8 @@ int main(void)
     if (node == NULL)
         return complain("join the other ranks") != 0;
     job.all = sluice_node_multichannel(node);
-    job.rank = (uint32_t)sluice_node_rank(node);
-    job.ranks = (uint32_t)sluice_node_ranks(node);
+    job.rank = sluice_node_rank(node);
+    job.ranks = sluice_node_ranks(node);
     job.list = calloc(job.ranks + 1, sizeof(*job.list));
     job.mr = sluice_mr_alloc(sluice_node_pd(node), (job.ranks + 1) * (BLOCK + sizeof(uint64_t)),
                              SLUICE_ACCESS_LOCAL_WRITE);

@@ -127,8 +127,8 @@ static int join(struct job *job)
     job->node = sluice_node_open(NULL, NULL, &attr, DEADLINE);
     if (job->node == NULL)
         return fail(job, "join the other ranks");
-    job->rank = (uint32_t)sluice_node_rank(job->node);
-    job->ranks = (uint32_t)sluice_node_ranks(job->node);
+    job->rank = sluice_node_rank(job->node);
+    job->ranks = sluice_node_ranks(job->node);
     return 0;
 }
 

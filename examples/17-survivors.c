@@ -119,8 +119,8 @@ static int work(struct job *job, struct sluice_node *node, char **victims)
 
 static bool allocate(struct job *job, struct sluice_node *node)
 {
-    job->rank = (uint32_t)sluice_node_rank(node);
-    job->ranks = job->count = (uint32_t)sluice_node_ranks(node);
+    job->rank = sluice_node_rank(node);
+    job->ranks = job->count = sluice_node_ranks(node);
     job->all = sluice_node_multichannel(node);
     job->mr = sluice_mr_alloc(sluice_node_pd(node), (1 + job->ranks) * sizeof(uint64_t),
                               SLUICE_ACCESS_LOCAL_WRITE);

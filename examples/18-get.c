@@ -204,8 +204,8 @@ static bool allocate(struct job *job)
     struct sluice_pd *pd = sluice_node_pd(job->node);
     size_t bytes;
 
-    job->rank = (uint32_t)sluice_node_rank(job->node);
-    job->ranks = (uint32_t)sluice_node_ranks(job->node);
+    job->rank = sluice_node_rank(job->node);
+    job->ranks = sluice_node_ranks(job->node);
     bytes = job->rank == 0 ? ITEMS * sizeof(struct item) : 0;
     job->remotes = calloc(job->ranks, sizeof(*job->remotes));
     job->copy = sluice_mr_alloc(pd, sizeof(struct copy), SLUICE_ACCESS_LOCAL_WRITE);

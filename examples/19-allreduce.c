@@ -245,8 +245,8 @@ int main(int argc, char **argv)
     if (job.node == NULL)
         return complain("join the other ranks") != 0;
     job.all = sluice_node_multichannel(job.node);
-    job.rank = (uint32_t)sluice_node_rank(job.node);
-    job.ranks = (uint32_t)sluice_node_ranks(job.node);
+    job.rank = sluice_node_rank(job.node);
+    job.ranks = sluice_node_ranks(job.node);
     job.mr = sluice_mr_alloc(sluice_node_pd(job.node), 2 * job.numbers * sizeof(double),
                              SLUICE_ACCESS_LOCAL_WRITE);
     if (job.mr == NULL) {

@@ -31,7 +31,7 @@ program ways
     node = sluice_node_open(c_null_ptr, c_null_ptr, deadline=deadline)
     call must(merge(0, -1, c_associated(node)), 'join the other rank')
     all = sluice_node_multichannel(node)
-    me = int(sluice_node_rank(node))
+    me = sluice_node_rank(node)
     other = 1 - me
     call name_memory()
     call connect()

@@ -328,20 +328,13 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_batch_arm(struct sluice_buffer_
                                                            int64_t *due);
 
 /*
- * Returns the enum sluice_transport_level of the connection to the owner, on the first domain that
- * has one; 0: there is none now. Errors as sluice_buffer_handle_query(), and -EINVAL: not a
- * service.
+ * Describes the connection to the owner, on the first domain that has one, as
+ * sluice_channel_query(). -ENOTCONN: there is none now; -EINVAL: not a service, or NULL. Others as
+ * sluice_buffer_handle_query(), and of sluice_channel_query().
  */
-SLUICE_EXPORT int sluice_buffer_level(struct sluice_buffer_service *service,
-                                      const struct sluice_buffer_handle *handle);
-
-/*
- * Describes the connection to the owner, as sluice_channel_query(). -ENOTCONN: there is none now.
- * Others as above, and of sluice_channel_query().
- */
-SLUICE_EXPORT int sluice_buffer_connection(struct sluice_buffer_service *service,
-                                           const struct sluice_buffer_handle *handle,
-                                           struct sluice_channel_info *info);
+SLUICE_EXPORT int sluice_buffer_connection_query(struct sluice_buffer_service *service,
+                                                 const struct sluice_buffer_handle *handle,
+                                                 struct sluice_channel_info *info);
 
 /*
  * Writes the address, length and key of the buffer, for programs that post work of their own: on

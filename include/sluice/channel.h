@@ -225,11 +225,11 @@ SLUICE_REDECLARE_END
 
 /*
  * Ends a channel in order: waits until all posted work is complete, then refuses new work and ends
- * the connection. The object stays until sluice_channel_close(). Unlike other timeouts, this one
- * ends work: 0: all work had completed; -ETIMEDOUT: the rest was cancelled. In both cases the
- * channel has then failed, with status WR_FLUSH_ERR.
+ * the connection. The object stays until sluice_channel_close(). 0: all work had completed;
+ * -ETIMEDOUT: the deadline has passed, and the rest was cancelled. In both cases the channel has
+ * then failed, with status WR_FLUSH_ERR.
  */
-SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
+SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t deadline);
 
 /*
  * Waits until the peer has done its handshake too and has answered: no message that is sent from

@@ -76,7 +76,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_aim(struct sluice_list *list, uin
  * within the element or not within the remote region; -ESTALE: the channel was closed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_set_length(struct sluice_list *list, uint32_t index,
-                                                          uint32_t length);
+                                                          uint64_t length);
 
 /*
  * Posts a list and waits for all of it, as sluice_channel_submit() does with its requests: the same

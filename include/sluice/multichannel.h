@@ -160,7 +160,7 @@ sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uin
  * to a node.
  */
 SLUICE_EXPORT int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel,
-                                               int64_t timeout);
+                                               int64_t deadline);
 
 /* Blocking calls with one peer, as those of channel.h. */
 SLUICE_EXPORT SLUICE_NODISCARD int

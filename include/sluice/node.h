@@ -127,8 +127,8 @@ struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchang
                                      const struct sluice_node_attr *attr, int64_t deadline);
 
 /* Returns the rank of the node, or the number of ranks. -EINVAL: not a node. */
-SLUICE_EXPORT int64_t sluice_node_rank(const struct sluice_node *node);
-SLUICE_EXPORT int64_t sluice_node_ranks(const struct sluice_node *node);
+SLUICE_EXPORT int sluice_node_rank(const struct sluice_node *node);
+SLUICE_EXPORT int sluice_node_ranks(const struct sluice_node *node);
 
 /*
  * Returns the multichannel of the connections: peer i is rank i. It belongs to the node: closing it

@@ -95,9 +95,9 @@ static int query(struct slu_link *link, const struct slu_buffer_name *name,
     return sluice_channel_query(link->channel, info);
 }
 
-int sluice_buffer_connection(struct sluice_buffer_service *service,
-                             const struct sluice_buffer_handle *handle,
-                             struct sluice_channel_info *info)
+int sluice_buffer_connection_query(struct sluice_buffer_service *service,
+                                   const struct sluice_buffer_handle *handle,
+                                   struct sluice_channel_info *info)
 {
     SLU_KEEP_ERRNO;
     struct slu_buffer_name name;
@@ -116,17 +116,6 @@ int sluice_buffer_connection(struct sluice_buffer_service *service,
     slu_link_tell(link, NULL);
     unlock(link);
     return error;
-}
-
-int sluice_buffer_level(struct sluice_buffer_service *service,
-                        const struct sluice_buffer_handle *handle)
-{
-    struct sluice_channel_info info = {.size = sizeof info};
-    int error = sluice_buffer_connection(service, handle, &info);
-
-    if (error == -ENOTCONN)
-        return 0;
-    return error < 0 ? error : (int)info.level;
 }
 
 int sluice_buffer_remote(const struct sluice_buffer_service *service,

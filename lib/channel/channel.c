@@ -13,9 +13,9 @@ void sluice_channel_close(struct sluice_channel *channel)
         slu_channel_destroy(&channel->base);
 }
 
-int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout)
+int sluice_channel_shutdown(struct sluice_channel *channel, int64_t deadline)
 {
-    return slu_is_channel(channel) ? slu_engine_shutdown(channel->base.engine, timeout)
+    return slu_is_channel(channel) ? slu_engine_shutdown(channel->base.engine, deadline)
                                    : slu_not_a_channel(channel);
 }
 

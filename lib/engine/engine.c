@@ -334,16 +334,16 @@ void slu_engine_destroy(struct slu_engine *engine)
     slu_text_restore(&text);
 }
 
-int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout)
+int slu_engine_shutdown(struct slu_engine *engine, int64_t deadline)
 {
     bool idle;
 
     if (engine->scope.open)
         return slu_scope_in_use();
-    if (timeout < 0)
-        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     slu_engine_enter(engine);
-    idle = slu_wait(engine, all_idle, engine, slu_after(timeout));
+    idle = slu_wait(engine, all_idle, engine, slu_after(deadline));
     drain_all(engine);
     slu_engine_leave(engine);
     return idle ? 0 : slu_fail(ETIMEDOUT, "work was still pending, and was cancelled");

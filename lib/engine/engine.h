@@ -47,7 +47,7 @@ void slu_engine_destroy(struct slu_engine *engine);
 int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_attr *attr);
 /* Returns a tag for an engine or a scope, unique in the process. 0 is never given out. */
 uint64_t slu_next_tag(void);
-int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
+int slu_engine_shutdown(struct slu_engine *engine, int64_t deadline);
 /*
  * Fails the peers whose byte in which is not 0, or all if which is NULL, without waiting. The drain
  * bound of each begins now, so a following reset, shutdown or close waits for it only once.

@@ -79,7 +79,7 @@ int sluice_list_aim(struct sluice_list *list, uint32_t index, const struct sluic
     return is_list(list) ? slu_list_aim(list->list, index, sge, remote_offset) : not_a_list(list);
 }
 
-int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint32_t length)
+int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint64_t length)
 {
     return is_list(list) ? slu_list_set_length(list->list, index, length) : not_a_list(list);
 }

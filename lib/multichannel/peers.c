@@ -60,14 +60,14 @@ void sluice_multichannel_close(struct sluice_multichannel *multichannel)
     slu_channel_destroy(&multichannel->base);
 }
 
-int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)
+int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
     if (multichannel->base.owned)
         return fail_owned("sluice_node_shutdown()");
-    return slu_engine_shutdown(multichannel->base.engine, timeout);
+    return slu_engine_shutdown(multichannel->base.engine, deadline);
 }
 
 uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel)

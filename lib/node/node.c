@@ -99,14 +99,14 @@ void sluice_node_close(struct sluice_node *node)
     slu_belongings_close(&own);
 }
 
-int64_t sluice_node_rank(const struct sluice_node *node)
+int sluice_node_rank(const struct sluice_node *node)
 {
-    return slu_is_node(node) ? (int64_t)node->rank : slu_not_a_node(node);
+    return slu_is_node(node) ? (int)node->rank : slu_not_a_node(node);
 }
 
-int64_t sluice_node_ranks(const struct sluice_node *node)
+int sluice_node_ranks(const struct sluice_node *node)
 {
-    return slu_is_node(node) ? (int64_t)node->ranks : slu_not_a_node(node);
+    return slu_is_node(node) ? (int)node->ranks : slu_not_a_node(node);
 }
 
 struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node)

@@ -218,7 +218,7 @@ static int two_mistakes(struct world *world)
 /* The log reports the value once, and the calls return. */
 TEST(another_value_is_ignored)
 {
-    static const struct mistake mistake = {"EINVAL", "two mistakes", "timeout -1", two_mistakes};
+    static const struct mistake mistake = {"EINVAL", "two mistakes", "deadline -1", two_mistakes};
     if (was_seen()) {
         return;
     }
@@ -247,7 +247,7 @@ static int mistake_within_a_mistake(struct world *world)
 /* A function of the log must not call the library; a call in it fails without further harm. */
 TEST(log_of_an_ignored_value_may_fail)
 {
-    static const struct mistake mistake = {"EINVAL", "a mistake of the log", "timeout -1",
+    static const struct mistake mistake = {"EINVAL", "a mistake of the log", "deadline -1",
                                            mistake_within_a_mistake};
     if (was_seen()) {
         return;

@@ -16,4 +16,14 @@ static inline struct sluice_buffer_service *open_service(struct sluice_pd *pd,
     return service;
 }
 
+/* Returns the level of the connection to the owner of a buffer; 0: there is none. */
+static inline uint32_t level_of(struct sluice_buffer_service *service,
+                                const struct sluice_buffer_handle *handle)
+{
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    int error = sluice_buffer_connection_query(service, handle, &info);
+    require(error == 0 || error == -ENOTCONN, "%s", sluice_last_error());
+    return error == 0 ? info.level : 0;
+}
+
 #endif

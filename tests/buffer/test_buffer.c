@@ -41,7 +41,9 @@ TEST(a_handle_is_enough, .times = 4)
     uint8_t *owned = sluice_buffer_addr(buffer);
     require(bytes == NULL || owned == bytes, "%p", (void *)owned);
     pattern_fill(owned, LENGTH, pattern_key(0, 1, 1));
-    require_result(sluice_buffer_level(world.user, &handle), 0);
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    require_error(sluice_buffer_connection_query(world.user, &handle, &info), -ENOTCONN,
+                  "is not there");
     require_ok(sluice_buffer_read_into(world.user, &handle, 0, mr, memory.bytes, LENGTH, DEADLINE));
     pattern_check(memory.bytes, LENGTH, pattern_key(0, 1, 1));
     pattern_fill(memory.bytes, LENGTH, pattern_key(1, 0, 2));
@@ -49,9 +51,7 @@ TEST(a_handle_is_enough, .times = 4)
                                         DEADLINE));
     require(memcmp(owned + 7, memory.bytes + 7, LENGTH - 14) == 0, "other bytes");
     require(owned[6] != memory.bytes[6] || owned[5] != memory.bytes[5], "bytes before it");
-    struct sluice_channel_info info = {.size = sizeof(info)};
-    require_ok(sluice_buffer_connection(world.user, &handle, &info));
-    require_result(sluice_buffer_level(world.user, &handle), (int)info.level);
+    require_ok(sluice_buffer_connection_query(world.user, &handle, &info));
     require(!device_is_soft() || current_wire() == WIRE_TCP ? true
                                                             : info.level == SLUICE_LEVEL_MEMORY,
             "level %u", info.level);
@@ -499,8 +499,7 @@ TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
     memset(bytes, 8, sizeof(bytes));
     require_ok(sluice_buffer_read_into(user, &both, 0, NULL, target, 4096, DEADLINE));
     value_check(target, 4096, 8);
-    require_result(sluice_buffer_level(user, &both),
-                   _i == 2 ? SLUICE_LEVEL_MEMORY : SLUICE_LEVEL_NIC);
+    require_result(level_of(user, &both), _i == 2 ? SLUICE_LEVEL_MEMORY : SLUICE_LEVEL_NIC);
     /* The region of an action selects the transport. */
     struct sluice_mr *mr =
         sluice_mr_register(pds[1], target, sizeof(target), SLUICE_ACCESS_LOCAL_WRITE);

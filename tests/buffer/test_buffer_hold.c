@@ -189,8 +189,7 @@ struct told {
 static void tell(void *argument)
 {
     struct told *told = argument;
-    require(sluice_buffer_level(told->world->user, &told->world->handles[ANSWERS]) >= 0, "%s",
-            sluice_last_error());
+    level_of(told->world->user, &told->world->handles[ANSWERS]);
     atomic_fetch_add(&told->count, 1);
 }
 

@@ -15,6 +15,7 @@
 #include "../support/group.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "service.h"
 #include "silent.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
@@ -473,7 +474,7 @@ static void come_together(struct sluice_pd *pd, const struct sluice_buffer_handl
         int again = sluice_buffer_read_into(comers[i].user, handle, 0, NULL, &value, sizeof(value),
                                             DEADLINE);
         require((again == 0) == (comers[i].error == 0), "%d, and then %d", comers[i].error, again);
-        require((sluice_buffer_level(comers[i].user, handle) > 0) == (again == 0), "%d", again);
+        require((level_of(comers[i].user, handle) > 0) == (again == 0), "%d", again);
     }
     for (int i = 0; i < COMERS; i++) {
         sluice_buffer_service_close(comers[i].user);

@@ -538,8 +538,7 @@ TEST(all_domains_of_the_service_have_it, .times = 2, .unless = device_is_soft)
             require_ok(sluice_buffer_read_into(user, &handle, 0, NULL, target, LENGTH, DEADLINE));
         }
         pattern_check(target, LENGTH, 40 + (uint64_t)i);
-        require_result(sluice_buffer_level(user, &handle),
-                       i == 0 ? SLUICE_LEVEL_NIC : SLUICE_LEVEL_MEMORY);
+        require_result(level_of(user, &handle), i == 0 ? SLUICE_LEVEL_NIC : SLUICE_LEVEL_MEMORY);
         sluice_buffer_service_close(user);
     }
     sluice_buffer_release(buffer);

@@ -274,7 +274,7 @@ TEST_WITH(fixture, negative_times, ())
     require_error(sluice_multichannel_post(hub, fixture->requests, 2, INT64_MIN, &handle), -EINVAL,
                   "deadline");
     require_error(sluice_multichannel_wait(hub, &handle, -1, &completion), -EINVAL, "timeout");
-    require_error(sluice_multichannel_shutdown(hub, -1), -EINVAL, "timeout");
+    require_error(sluice_multichannel_shutdown(hub, -1), -EINVAL, "deadline");
     require_null(sluice_multichannel_scope_begin(hub, -1), EINVAL, "deadline");
 }
 

@@ -48,7 +48,7 @@ static void exchange_open(struct exchange *exchange, struct sluice_pd *pd)
     memset(exchange, 0, sizeof(*exchange));
     exchange->node = made(sluice_node_open(pd, NULL, NULL, DEADLINE));
     exchange->all = sluice_node_multichannel(exchange->node);
-    exchange->rank = (uint32_t)sluice_node_rank(exchange->node);
+    exchange->rank = sluice_node_rank(exchange->node);
     exchange->peer = 1 - exchange->rank;
     memory_open(&exchange->memory, pd, 3 * BLOCK);
     for (size_t i = 0; i < 3; i++) {

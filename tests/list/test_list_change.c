@@ -195,6 +195,7 @@ TEST_WITH(fixture, lengths_and_places, ())
     require_error(sluice_list_set_length(list, 2, 1), -EINVAL, "no request 2");
     require_error(sluice_list_set_length(list, 1, 1), -EINVAL, "request 1 2 elements");
     require_error(sluice_list_set_length(list, 0, BLOCK + 1), -EINVAL, "prepared 300 bytes 301");
+    require_error(sluice_list_set_length(list, 0, UINT64_C(1) << 32), -EINVAL, "4294967296");
     require_ok(sluice_list_set_length(list, 0, 10));
     sge = memory_sge(&fixture->near, SPAN - 10, 9);
     require_error(sluice_list_aim(list, 0, &sge, 0), -EINVAL, "10 bytes element 9");

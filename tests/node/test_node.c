@@ -48,8 +48,8 @@ TEST(arguments)
     prepared = made(sluice_node_prepare(pd, 1, 2, NULL));
     require_null(sluice_prepared_node_handshake(prepared, endpoints, 3), EINVAL, "3 2 ranks");
     require_null(sluice_prepared_node_handshake(NULL, endpoints, 2), EINVAL, "prepared node");
-    require_error((int)sluice_node_rank(NULL), -EINVAL, "not a node");
-    require_error((int)sluice_node_ranks(NULL), -EINVAL, "not a node");
+    require_error(sluice_node_rank(NULL), -EINVAL, "not a node");
+    require_error(sluice_node_ranks(NULL), -EINVAL, "not a node");
     require_null(sluice_node_multichannel(NULL), EINVAL, "not a node");
     require_error(sluice_node_shutdown(NULL, 0), -EINVAL, "not a node");
     require_null(sluice_node_open(pd, NULL, NULL, -1), EINVAL, "deadline -1");

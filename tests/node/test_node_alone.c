@@ -31,7 +31,7 @@ static void be_rank(uint32_t rank, uint32_t ranks, uint16_t port)
 static void works(struct sluice_node *node, struct sluice_pd *pd)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(node);
-    uint32_t rank = (uint32_t)sluice_node_rank(node);
+    uint32_t rank = sluice_node_rank(node);
     struct sluice_handle handle;
     struct sluice_completion completion;
     struct memory memory;

@@ -144,7 +144,7 @@ void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count)
 
 static void values_pass(struct sluice_node *node)
 {
-    uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
+    uint32_t rank = sluice_node_rank(node), ranks = sluice_node_ranks(node);
     uint8_t own[VALUE], all[RANKS_MAX * VALUE];
     for (uint64_t round = 0; round < 3; round++) {
         pattern_fill(own, VALUE, pattern_key(rank, 0, round));
@@ -158,7 +158,7 @@ static void values_pass(struct sluice_node *node)
 /* Each rank writes its number to its own place in the memory of each other rank. */
 static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
 {
-    uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
+    uint32_t rank = sluice_node_rank(node), ranks = sluice_node_ranks(node);
     struct sluice_peer_remote_mr remotes[RANKS_MAX];
     struct sluice_remote_mr place;
     struct memory memory;
@@ -183,7 +183,7 @@ static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
 /* Each rank sends to all and receives from all at once. */
 static void messages_pass(struct sluice_node *node, struct sluice_pd *pd)
 {
-    uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
+    uint32_t rank = sluice_node_rank(node), ranks = sluice_node_ranks(node);
     struct sluice_sge sges[2 * RANKS_MAX];
     struct sluice_request sends[RANKS_MAX], receives[RANKS_MAX];
     struct memory memory;

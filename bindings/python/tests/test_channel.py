@@ -273,10 +273,10 @@ def test_shutdown(pair):
     request.wait(PATIENCE)
     late = b.channel.post_receive(b.memory, deadline=PATIENCE)
     with pytest.raises(TimeoutError):
-        b.channel.shutdown(0.05)
+        b.channel.shutdown(deadline=0.05)
     assert late.done and not late.completion.ok and not b.channel.ready
     c, d = a.connect(b)
-    c.shutdown(PATIENCE)
+    c.shutdown(deadline=PATIENCE)
     assert not c.ready
     with pytest.raises(sluice.NotConnectedError):
         c.send(None, deadline=PATIENCE)

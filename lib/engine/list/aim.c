@@ -164,7 +164,7 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
     return 0;
 }
 
-static int check_length(const struct slu_list *list, uint32_t index, uint32_t length)
+static int check_length(const struct slu_list *list, uint32_t index, uint64_t length)
 {
     const struct sluice_request *request = &list->requests[index];
 
@@ -183,16 +183,17 @@ static int check_length(const struct slu_list *list, uint32_t index, uint32_t le
                           "can be set",
                           index, request->sge_count);
     if (length > list->lengths[index])
-        return slu_misuse(EINVAL, "request %u of the list was prepared with %u bytes, not with %u",
-                          index, list->lengths[index], length);
+        return slu_misuse(EINVAL,
+                          "request %u of the list was prepared with %u bytes, not with %llu", index,
+                          list->lengths[index], (unsigned long long)length);
     if (length > list->rooms[index])
         return slu_fail(ERANGE,
-                        "request %u of the list: %u bytes where it is aimed at an element of %u",
-                        index, length, list->rooms[index]);
+                        "request %u of the list: %llu bytes where it is aimed at an element of %u",
+                        index, (unsigned long long)length, list->rooms[index]);
     if (request->opcode >= SLUICE_OP_WRITE && length > request->remote.length)
-        return slu_fail(ERANGE,
-                        "request %u of the list: %u bytes where the remote range has %llu more",
-                        index, length, (unsigned long long)request->remote.length);
+        return slu_fail(
+            ERANGE, "request %u of the list: %llu bytes where the remote range has %llu more",
+            index, (unsigned long long)length, (unsigned long long)request->remote.length);
     return 0;
 }
 
@@ -200,7 +201,7 @@ static int check_length(const struct slu_list *list, uint32_t index, uint32_t le
  * Sets the length of a request. The element stays, even with no bytes, because it names the memory
  * that the list pins.
  */
-int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length)
+int slu_list_set_length(struct slu_list *list, uint32_t index, uint64_t length)
 {
     struct slu_listed *listed;
     int error = check_index(list, index);
@@ -210,7 +211,7 @@ int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length)
     if (error < 0)
         return error;
     listed = &list->items[list->places[index]];
-    list->sges[list->requests[index].sges - list->sges].length = length;
+    list->sges[list->requests[index].sges - list->sges].length = (uint32_t)length;
     listed->bytes = length;
     /*
      * Some devices take an element of no bytes for one of 2^31, so an empty request has no element.

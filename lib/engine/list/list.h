@@ -77,7 +77,7 @@ static inline bool slu_list_in_flight(const struct slu_list *list)
 /* See sluice/list.h. */
 int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
                  uint64_t remote_offset);
-int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length);
+int slu_list_set_length(struct slu_list *list, uint32_t index, uint64_t length);
 int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
 int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
 int slu_list_wait(struct slu_list *list, int64_t timeout);

@@ -260,7 +260,7 @@ int owner_that_is_not_connected(struct world *world)
 {
     struct couple couple = couple_of(world);
     struct sluice_channel_info info = {.size = sizeof(info)};
-    return sluice_buffer_connection(couple.user, &couple.handle, &info);
+    return sluice_buffer_connection_query(couple.user, &couple.handle, &info);
 }
 
 READS(handle_that_was_damaged, 0, DEADLINE, couple.handle.bytes[99] ^= 1);

@@ -41,7 +41,7 @@ SUBMITS(reserved_operand, world->request.operand[1] = 1);
 /* Numbers. */
 
 RETURNS(negative_deadline, sluice_channel_send, world->pair.channels[0], &world->sge, 1, -1);
-RETURNS(negative_timeout, sluice_channel_shutdown, world->pair.channels[0], -1);
+RETURNS(negative_timeout, sluice_channel_flush, world->pair.channels[0], -1);
 MAKES(negative_deadline_of_scope, sluice_channel_scope_begin, world->pair.channels[0], -1);
 RETURNS(too_many_completions, sluice_channel_poll, world->pair.channels[0], &world->completion,
         UINT32_MAX);

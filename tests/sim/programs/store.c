@@ -366,8 +366,8 @@ static bool move(void)
     must(sluice_buffer_remote(store.service, handle, NULL, &remote) == 0 &&
              remote.length == info.length,
          "the memory of a buffer: %s", sluice_last_error());
-    return well_with(sluice_buffer_level(store.service, handle) > 0 &&
-                         sluice_buffer_connection(store.service, handle, &channel) == 0,
+    return well_with(sluice_buffer_connection_query(store.service, handle, &channel) == 0 &&
+                         channel.level > 0,
                      to, "the connection of a buffer");
 }
 

@@ -2,6 +2,7 @@
 """Remote buffers by name."""
 from __future__ import annotations
 
+import errno
 import threading
 import weakref
 from dataclasses import dataclass
@@ -383,6 +384,11 @@ class BufferService(Object):
         """Returns the level of the connection to the owner of a buffer; 0: not connected."""
         pointer = self._enter()
         try:
-            return check(lib.sluice_buffer_level(pointer, _handle(handle)))
+            info = ffi.new("struct sluice_channel_info *")
+            info.size = ffi.sizeof(info[0])
+            result = lib.sluice_buffer_connection_query(pointer, _handle(handle), info)
+            if result != -errno.ENOTCONN:
+                check(result)
+            return int(info.level) if result == 0 else 0
         finally:
             self._leave()

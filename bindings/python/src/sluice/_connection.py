@@ -611,13 +611,13 @@ class Connection(Object):
         self._woken = True
         self._guard.wake()
 
-    def shutdown(self, timeout: float | None) -> None:
+    def shutdown(self, *, deadline: float | None) -> None:
         """Shuts down in order: waits for posted work, refuses more, and ends the connection.
 
-        Raises :exc:`DeadlineError` if work was not complete after ``timeout`` seconds, and was
+        Raises :exc:`DeadlineError` if work was not complete after ``deadline`` seconds, and was
         cancelled.
         """
-        limit = Limit(timeout)
+        limit = Limit(deadline)
         self._until(self._all_done, limit)
         with self._guard:
             result = self._f("shutdown")(self._get(), 0 if self._posted else min(limit.left(), 10**9))

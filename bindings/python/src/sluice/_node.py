@@ -266,9 +266,9 @@ class Node(_Ranks):
 
     def _begin(self, pointer: Any) -> None:
         self._set_up(pointer)
-        self.rank = int(lib.sluice_node_rank(self._pointer))
+        self.rank = lib.sluice_node_rank(self._pointer)
         #: The number of ranks, or of their numbers in a node that grows.
-        self.ranks = int(lib.sluice_node_ranks(self._pointer))
+        self.ranks = lib.sluice_node_ranks(self._pointer)
         #: The connections to all ranks, which belong to the node.
         self.all = MultiChannel._of(made(lib.sluice_node_multichannel(self._pointer)), self)
         # A node and its connections are used by one thread at a time.
