@@ -570,14 +570,3 @@ class MultiChannel(Connection):
     def prepare(self, works: Iterable[Work]) -> PreparedList:
         """A list of work that is posted again and again, laid out once."""
         return PreparedList(self, lib.sluice_multichannel_list_prepare, works)
-
-    def arrivals(self, tag: int) -> int:
-        """How many immediates of a tag have come of all peers, with ``arrival_tags``."""
-        count = ffi.new("uint64_t *")
-        with self._guard:
-            check(lib.sluice_multichannel_arrivals(self._get(), tag, count))
-        return int(count[0])
-
-    def wait_arrivals(self, tag: int, count: int, timeout: float | None) -> None:
-        """Waits until at least so many have come."""
-        wait_in_slices(self, lib.sluice_multichannel_wait_arrivals, Limit(timeout), tag, count)
