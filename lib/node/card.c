@@ -8,7 +8,7 @@
  *    28  address of the first block (8)
  *    36  port (2), number of addresses (2)
  *    40  key (32)
- *    72  addresses: family (2), zeros (2), IP (16) each
+ *    72  addresses: family (2), zeros (2), IP (16) each; a later version may use the zeros
  *   152  generation of the maker's barriers, which are broken until a reset; 0: they have not
  *        begun (4)
  *   156  checksum of all before it: FNV-1a, against accidents, not attackers
@@ -20,14 +20,20 @@
 
 #include "node/card.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "endpoint/versions.h"
 #include "node/node.h"
 
-#define VERSION 1
-#define OLDEST 1
+/*
+ * The version of 1.0. It stands for all that ranks of a lazy node write to each other as well: marks,
+ * words and chunks. If one of these changes, so does the version, and READABLE if older ones fail.
+ */
+#define VERSION 2
+#define READABLE 2
+#define OLDEST 2
 /* Kinds. */
 #define CARD 0
 #define FAILURE 1
@@ -48,7 +54,7 @@ _Static_assert(FAILURE_TEXT_AT + SLU_CARD_TEXT <= CHECKSUM_AT, "and for a text")
 static uint8_t *put_head(uint8_t *wire, uint32_t kind)
 {
     memset(wire, 0, SLU_CARD_BYTES);
-    return slu_put(slu_put(slu_put(wire, VERSION, 1), OLDEST, 1), kind, 2);
+    return slu_put(slu_put(slu_put(wire, VERSION, 1), READABLE, 1), kind, 2);
 }
 
 static void put_sum(uint8_t *wire)
@@ -188,7 +194,8 @@ static int decode_card(const uint8_t *wire, uint32_t rank, struct slu_card *card
 
 int slu_card_decode(const uint8_t wire[SLU_CARD_BYTES], uint32_t rank, struct slu_card *card)
 {
-    static const struct slu_versions known = {"the card of a rank", VERSION, OLDEST};
+    char what[40];
+    const struct slu_versions known = {what, VERSION, OLDEST};
     const uint8_t *at = wire, *sum = wire + CHECKSUM_AT;
     struct slu_card decoded = {0};
     uint32_t written, readable, kind;
@@ -200,6 +207,7 @@ int slu_card_decode(const uint8_t wire[SLU_CARD_BYTES], uint32_t rank, struct sl
     written = get(&at, 1);
     readable = get(&at, 1);
     kind = get(&at, 2);
+    snprintf(what, sizeof what, "the card of rank %u", rank);
     error = slu_versions_check(&known, written, readable);
     if (error < 0)
         return error;

@@ -20,8 +20,10 @@
 #include "node/node.h"
 
 #define WORD_BYTES 8
-/* How long a rank of a lazy node waits to be told which rank is missing. */
-#define MARK_TIME SLUICE_MS(300)
+/* How much longer ranks may take to answer before one is blamed for its silence. */
+#define SILENT_TIME SLUICE_MS(300)
+/* How long a rank of a lazy node waits to be told which rank is missing, which others find out. */
+#define MARK_TIME (SILENT_TIME + SLUICE_MS(300))
 /* No rank has this state. */
 #define NO_ANSWER UINT64_MAX
 
@@ -117,23 +119,6 @@ static bool has_answered(struct sluice_node *node, uint32_t rank, enum query kin
     return *asked != 0 && !is_pending(node, rank, kind);
 }
 
-static bool all_answered(void *argument)
-{
-    const struct slu_group *group = argument;
-    bool all = true;
-
-    for (uint32_t i = 0; i < group->count; i++)
-        all &= has_answered(group->node, slu_group_rank(group, i), STATE);
-    return all;
-}
-
-static void query_all(struct slu_group *group)
-{
-    for (uint32_t i = 0; i < group->count; i++)
-        discard_answer(group->node, slu_group_rank(group, i), STATE);
-    slu_wait(slu_node_engine(group->node), all_answered, group, slu_now() + SLU_ABORT_TIMEOUT);
-}
-
 /* The rank that is waited for. */
 struct late {
     struct slu_group *group;
@@ -183,6 +168,45 @@ static enum verdict classify(const struct slu_group *group, uint32_t rank)
     if (state == SLU_NODE_INSIDE || state == SLU_NODE_GAVE_UP)
         return CAME;
     return judge_outside(group, (uint32_t)word);
+}
+
+static bool all_answered(void *argument)
+{
+    const struct slu_group *group = argument;
+    bool all = true;
+
+    for (uint32_t i = 0; i < group->count; i++)
+        all &= has_answered(group->node, slu_group_rank(group, i), STATE);
+    return all;
+}
+
+/* Tells whether no rank that is silent can be blamed: all have answered, or one has not come. */
+static bool is_decided(void *argument)
+{
+    const struct slu_group *group = argument;
+    bool decided = all_answered(argument);
+
+    for (uint32_t i = 0; i < group->count && !decided; i++) {
+        enum verdict verdict = classify(group, slu_group_rank(group, i));
+
+        decided = verdict == LEFT || verdict == MISSING;
+    }
+    return decided;
+}
+
+/*
+ * A rank that does not answer is blamed only if no other one is known to be missing. On a busy host
+ * a rank may take long to answer, so all have more time unless that decides nothing.
+ */
+static void query_all(struct slu_group *group)
+{
+    struct slu_engine *engine = slu_node_engine(group->node);
+    int64_t began = slu_now();
+
+    for (uint32_t i = 0; i < group->count; i++)
+        discard_answer(group->node, slu_group_rank(group, i), STATE);
+    slu_wait(engine, all_answered, group, began + SLU_ABORT_TIMEOUT);
+    slu_wait(engine, is_decided, group, began + SLU_ABORT_TIMEOUT + SILENT_TIME);
 }
 
 /* Queries what the rank says it has sent to this one. Returns LEFT, MISSING or UNKNOWN. */

@@ -53,6 +53,45 @@ TEST(late_rank_gets_the_reason)
     ranks_close(&ranks);
 }
 
+/*
+ * Queries stand behind messages without a receive. So rank 1, for which rank 0 waits, does not
+ * answer, and rank 3, for which rank 1 waits, answers as late as on a busy host.
+ */
+static void answer_late(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_node *node = ranks->nodes[rank];
+    struct sluice_multichannel *all = sluice_node_multichannel(node);
+    struct memory memory;
+    memory_open(&memory, ranks->pds[rank], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    for (uint32_t i = 1; rank == 0 && i <= 3; i += 2) {
+        require_ok(sluice_multichannel_send_unpolled(all, i, &sge, 1, SLUICE_FOREVER, NULL));
+    }
+    ranks_meet(ranks);
+    if (rank == 0) {
+        require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, SLUICE_MS(50)),
+                      -ETIMEDOUT, "rank 3 did not come");
+    } else if (rank == 3) {
+        let_pass(SLUICE_MS(250));
+    } else {
+        require(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, SLUICE_S(2)) < 0,
+                "rank 3 did not come");
+    }
+    if (rank % 2 == 1) {
+        require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
+    }
+    ranks_meet(ranks);
+    ranks_reset(ranks, rank);
+    node_meets(node, NULL, 0);
+    ranks_meet(ranks);
+    memory_close(&memory);
+}
+
+TEST(a_rank_that_is_missing_is_blamed_before_one_that_is_silent)
+{
+    ranks_try(4, NULL, answer_late);
+}
+
 /* Rank 1 writes a word of the first generation into its line at rank 0. */
 static void forge(struct ranks *ranks, uint32_t at, uint32_t value)
 {

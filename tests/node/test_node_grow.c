@@ -301,6 +301,57 @@ TEST(arguments)
     sluice_context_close(ranks.contexts[0]);
 }
 
+/* Changes who wrote the card in an endpoint, and a byte that a later version may use. */
+static void set_versions(struct sluice_node_endpoint *endpoint, uint8_t written, uint8_t readable)
+{
+    enum { FREE_AT = 74, CHECKSUM_AT = 156 };
+    uint32_t hash = UINT32_C(2166136261);
+    endpoint->bytes[0] = written;
+    endpoint->bytes[1] = readable;
+    endpoint->bytes[FREE_AT] = written;
+    for (int i = 0; i < CHECKSUM_AT; i++) {
+        hash = (hash ^ endpoint->bytes[i]) * UINT32_C(16777619);
+    }
+    for (int i = 0; i < 4; i++) {
+        endpoint->bytes[CHECKSUM_AT + i] = (uint8_t)(hash >> (24 - 8 * i));
+    }
+}
+
+/* A card of a later version that says so is read, and its bytes without a meaning are ignored. */
+static void read_later_version(struct ranks *ranks, uint32_t thread)
+{
+    prepare_as(ranks, thread, thread);
+    ranks_meet(ranks);
+    if (thread == 0) {
+        struct sluice_node_endpoint changed = board[1];
+        uint8_t version = changed.bytes[0];
+        memset(&board[1], 0, sizeof(board[1]));
+        join(ranks, 0);
+        set_versions(&changed, version + 1, version + 1);
+        require_error(sluice_node_grow(ranks->nodes[0], &changed, 1), -EPROTO,
+                      "card of rank 1 version 3 from version 3 knows version 2");
+        set_versions(&changed, version - 1, version - 1);
+        require_error(sluice_node_grow(ranks->nodes[0], &changed, 1), -EPROTO,
+                      "card of rank 1 version 1 knows version 2");
+        require_ok(sluice_node_own_endpoint(ranks->nodes[0], &board[0]));
+        set_versions(&board[0], version + 1, version);
+        set_versions(&changed, version + 1, version);
+        require_ok(sluice_node_grow(ranks->nodes[0], &changed, 1));
+    }
+    ranks_meet(ranks);
+    if (thread == 1) {
+        join(ranks, 1);
+        require_ok(sluice_node_barrier_reset(ranks->nodes[1]));
+    }
+    members_work(ranks->nodes[thread], ranks->pds[thread]);
+    ranks_meet(ranks);
+}
+
+TEST(cards_of_other_versions)
+{
+    try_threads(2, read_later_version);
+}
+
 /* Gives each process the endpoint of each. */
 static void show_all(struct rank *rank, const struct sluice_node_endpoint *own,
                      struct sluice_node_endpoint *given)
