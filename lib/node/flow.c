@@ -29,9 +29,10 @@ static uint32_t number_of(const struct slu_group *group, const struct slu_flow *
     return (flow->outgoing ? peer->given : peer->taken) + 1;
 }
 
-static size_t chunk_at(uint32_t window, uint32_t number)
+static size_t chunk_at(const struct sluice_node *node, uint32_t window, uint32_t number)
 {
-    return ((size_t)window * 2 + number % 2) * SLU_CHUNK_BYTES;
+    return node->generation % 2 * slu_windows_bytes(node->ranks) / 2 +
+           ((size_t)window * 2 + number % 2) * SLU_CHUNK_BYTES;
 }
 
 static uint8_t *chunk_of(const struct slu_group *group, const struct slu_flow *flow)
@@ -41,7 +42,7 @@ static uint8_t *chunk_of(const struct slu_group *group, const struct slu_flow *f
                            ? sluice_mr_addr(node->stages)
                            : (uint8_t *)sluice_mr_addr(node->blocks) + slu_windows_at(node);
 
-    return windows + chunk_at(flow->here, number_of(group, flow));
+    return windows + chunk_at(node, flow->here, number_of(group, flow));
 }
 
 uint8_t *slu_flow_chunk(const struct slu_group *group, const struct slu_flow *flow)
@@ -154,7 +155,7 @@ static void write_chunk(const struct slu_group *group, const struct slu_flow *fl
                 .length = bytes,
                 .lkey = sluice_mr_lkey(node->stages)},
         .sge_count = 1,
-        .remote = {.addr = windows + chunk_at(flow->there, number_of(group, flow)),
+        .remote = {.addr = windows + chunk_at(node, flow->there, number_of(group, flow)),
                    .length = bytes,
                    .rkey = place->rkey}};
 

@@ -5,6 +5,10 @@
  * writes alternately into both: first the chunk, then its number into the block. The number counts
  * all chunks between the two ranks, so neither needs to know which gather the other is in.
  *
+ * There are two sets of windows, used by alternate generations: when ranks come again or change, a
+ * window may belong to another rank, while a chunk of the generation before is still on its way. A
+ * rank that is two generations behind could still do harm.
+ *
  * A sender may be two chunks ahead of those that were taken, and the receiver writes how many these
  * are after each. In a node that grows, windows belong to other ranks after a change. So there the
  * receiver also writes that none was taken, when it begins to wait in a new generation.
@@ -23,14 +27,14 @@
 #define SLU_WINDOW_CHILD 1
 #define SLU_WINDOW_STEP (SLU_WINDOW_CHILD + SLU_TREE_CHILDREN)
 
-/* Returns the size of all windows: an alltoall takes one step for each bit of the largest rank. */
+/* Returns the size of both sets of windows: an alltoall takes one step for each bit of the largest rank. */
 static inline size_t slu_windows_bytes(uint32_t ranks)
 {
     uint32_t windows = SLU_WINDOW_STEP;
 
     for (uint32_t largest = ranks - 1; largest > 0; largest /= 2)
         windows++;
-    return (size_t)windows * 2 * SLU_CHUNK_BYTES;
+    return (size_t)windows * 2 * 2 * SLU_CHUNK_BYTES;
 }
 
 /* A flow of no bytes still takes one chunk. */

@@ -301,6 +301,64 @@ TEST(arguments)
     sluice_context_close(ranks.contexts[0]);
 }
 
+static void gather_numbers(struct sluice_node *node, uint32_t members, int64_t deadline, int wanted)
+{
+    uint64_t own = 1000 + (uint64_t)sluice_node_rank(node), all[NUMBERS];
+    int result = sluice_node_allgather(node, &own, all, sizeof(own), deadline);
+    require(wanted == 0 ? result == 0 : result < 0, "%d: %s", result, sluice_last_error());
+    for (uint32_t i = 0; i < members && result == 0; i++) {
+        require(all[i] == 1000 + i, "rank %u got %llu of rank %u", (unsigned)(own - 1000),
+                (unsigned long long)all[i], i);
+    }
+}
+
+/*
+ * What rank 3 gives rank 0 stands behind a message without a receive, until the members have
+ * changed, and rank 4 has given rank 0 a chunk that belongs into the same place.
+ */
+static void give_late(struct ranks *ranks, uint32_t thread)
+{
+    static const uint32_t comer = 5;
+    struct memory memory;
+    memory_open(&memory, ranks->pds[thread], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    if (thread < 5) {
+        prepare_as(ranks, thread, thread);
+    }
+    ranks_meet(ranks);
+    if (thread < 5) {
+        join(ranks, thread);
+        node_meets(ranks->nodes[thread], NULL, 0);
+    }
+    ranks_meet(ranks);
+    if (thread == 3) {
+        require_ok(sluice_multichannel_send_unpolled(sluice_node_multichannel(ranks->nodes[3]), 0,
+                                                     &sge, 1, SLUICE_FOREVER, NULL));
+    }
+    if (thread < 5) {
+        gather_numbers(ranks->nodes[thread], 5, thread == 0 ? SLUICE_MS(300) : LONG, -1);
+    }
+    ranks_meet(ranks);
+    grow_by(ranks, thread, &comer, &comer, 1);
+    gather_numbers(ranks->nodes[thread], 6, LONG, 0);
+    gather_numbers(ranks->nodes[thread], 6, LONG, 0);
+    ranks_meet(ranks);
+    if (thread == 0) {
+        let_pass(SLUICE_MS(200));
+        require_ok(sluice_multichannel_receive(sluice_node_multichannel(ranks->nodes[0]), 3, &sge,
+                                               1, LONG, NULL));
+        let_pass(SLUICE_MS(200));
+    }
+    gather_numbers(ranks->nodes[thread], 6, LONG, 0);
+    ranks_meet(ranks);
+    memory_close(&memory);
+}
+
+TEST(chunks_of_an_earlier_generation_do_no_harm)
+{
+    try_threads(6, give_late);
+}
+
 /* Changes who wrote the card in an endpoint, and a byte that a later version may use. */
 static void set_versions(struct sluice_node_endpoint *endpoint, uint8_t written, uint8_t readable)
 {
