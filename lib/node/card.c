@@ -31,7 +31,7 @@
  * The version of 1.0. It stands for all that ranks of a lazy node write to each other as well: marks,
  * words and chunks. If one of these changes, so does the version, and READABLE if older ones fail.
  */
-#define VERSION 2
+#define VERSION (2 + SLU_VERSIONS_NEXT)
 #define READABLE 2
 #define OLDEST 2
 /* Kinds. */
