@@ -1100,8 +1100,7 @@ module sluice
     public :: sluice_buffer_batch_cancel
     public :: sluice_buffer_batch_fd
     public :: sluice_buffer_batch_arm
-    public :: sluice_buffer_level
-    public :: sluice_buffer_connection
+    public :: sluice_buffer_connection_query
     public :: sluice_buffer_remote
     public :: sluice_agent_close
     public :: sluice_agent_create
@@ -1582,11 +1581,11 @@ module sluice
             type(sluice_endpoint), intent(inout) :: endpoint
             integer(c_int) :: outcome
         end function sluice_prepared_channel_endpoint
-        function sluice_channel_shutdown(channel, timeout) bind(c, &
+        function sluice_channel_shutdown(channel, deadline) bind(c, &
             name="sluice_channel_shutdown") result(outcome)
             import
             type(c_ptr), value :: channel
-            integer(c_int64_t), value :: timeout
+            integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
         end function sluice_channel_shutdown
         function sluice_channel_wait_connected(channel, timeout) bind(c, &
@@ -1979,11 +1978,11 @@ module sluice
             type(sluice_endpoint), intent(in) :: remote
             integer(c_int) :: outcome
         end function sluice_multichannel_peer_handshake
-        function sluice_multichannel_shutdown(multichannel, timeout) bind(c, &
+        function sluice_multichannel_shutdown(multichannel, deadline) bind(c, &
             name="sluice_multichannel_shutdown") result(outcome)
             import
             type(c_ptr), value :: multichannel
-            integer(c_int64_t), value :: timeout
+            integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
         end function sluice_multichannel_shutdown
         function c_sluice_multichannel_send(multichannel, peer, sges, sge_count, deadline) bind( &
@@ -2458,7 +2457,7 @@ module sluice
             import
             type(c_ptr), value :: list
             integer(c_int32_t), value :: index
-            integer(c_int32_t), value :: length
+            integer(c_int64_t), value :: length
             integer(c_int) :: outcome
         end function sluice_list_set_length
         function c_sluice_list_submit(list, deadline, completions) bind(c, &
@@ -3010,12 +3009,12 @@ module sluice
         function sluice_node_rank(node) bind(c, name="sluice_node_rank") result(outcome)
             import
             type(c_ptr), value :: node
-            integer(c_int64_t) :: outcome
+            integer(c_int) :: outcome
         end function sluice_node_rank
         function sluice_node_ranks(node) bind(c, name="sluice_node_ranks") result(outcome)
             import
             type(c_ptr), value :: node
-            integer(c_int64_t) :: outcome
+            integer(c_int) :: outcome
         end function sluice_node_ranks
         function sluice_node_multichannel(node) bind(c, name="sluice_node_multichannel") result( &
             outcome)
@@ -3332,21 +3331,14 @@ module sluice
             type(c_ptr), value :: due
             integer(c_int) :: outcome
         end function c_sluice_buffer_batch_arm
-        function sluice_buffer_level(service, handle) bind(c, name="sluice_buffer_level") result( &
-            outcome)
-            import
-            type(c_ptr), value :: service
-            type(sluice_buffer_handle_t), intent(in) :: handle
-            integer(c_int) :: outcome
-        end function sluice_buffer_level
-        function sluice_buffer_connection(service, handle, info) bind(c, &
-            name="sluice_buffer_connection") result(outcome)
+        function sluice_buffer_connection_query(service, handle, info) bind(c, &
+            name="sluice_buffer_connection_query") result(outcome)
             import
             type(c_ptr), value :: service
             type(sluice_buffer_handle_t), intent(in) :: handle
             type(sluice_channel_info), intent(inout) :: info
             integer(c_int) :: outcome
-        end function sluice_buffer_connection
+        end function sluice_buffer_connection_query
         function sluice_buffer_remote(service, handle, pd, remote) bind(c, &
             name="sluice_buffer_remote") result(outcome)
             import

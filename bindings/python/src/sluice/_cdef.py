@@ -487,7 +487,7 @@ struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd, con
     sluice_channel_attr *attr);
 int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared, struct
     sluice_endpoint *endpoint);
-int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
+int sluice_channel_shutdown(struct sluice_channel *channel, int64_t deadline);
 int sluice_channel_wait_connected(struct sluice_channel *channel, int64_t timeout);
 int sluice_channel_state(const struct sluice_channel *channel);
 int sluice_channel_error(const struct sluice_channel *channel, struct sluice_error *error);
@@ -580,7 +580,7 @@ int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uin
     struct sluice_endpoint *endpoint);
 int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
     const struct sluice_endpoint *remote);
-int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout);
+int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t deadline);
 int sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t peer, const
     struct sluice_sge *sges, uint32_t sge_count, int64_t deadline);
 int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -699,7 +699,7 @@ struct sluice_list *sluice_multichannel_list_prepare(struct sluice_multichannel 
     const struct sluice_request *requests, uint32_t count);
 int sluice_list_aim(struct sluice_list *list, uint32_t index, const struct sluice_sge *sge,
     uint64_t remote_offset);
-int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint32_t length);
+int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint64_t length);
 int sluice_list_submit(struct sluice_list *list, int64_t deadline, struct sluice_completion
     *completions);
 int sluice_list_post(struct sluice_list *list, int64_t deadline, struct sluice_completion
@@ -987,8 +987,8 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared, 
     sluice_node_endpoint *endpoints, uint32_t ranks);
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
     const struct sluice_node_attr *attr, int64_t deadline);
-int64_t sluice_node_rank(const struct sluice_node *node);
-int64_t sluice_node_ranks(const struct sluice_node *node);
+int sluice_node_rank(const struct sluice_node *node);
+int sluice_node_ranks(const struct sluice_node *node);
 struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node);
 struct sluice_pd *sluice_node_pd(const struct sluice_node *node);
 struct sluice_context *sluice_node_context(const struct sluice_node *node);
@@ -1093,9 +1093,7 @@ int sluice_buffer_batch_results(const struct sluice_buffer_batch *batch, struct
 int sluice_buffer_batch_cancel(struct sluice_buffer_batch *batch);
 int sluice_buffer_batch_fd(struct sluice_buffer_batch *batch);
 int sluice_buffer_batch_arm(struct sluice_buffer_batch *batch, int64_t *due);
-int sluice_buffer_level(struct sluice_buffer_service *service, const struct sluice_buffer_handle
-    *handle);
-int sluice_buffer_connection(struct sluice_buffer_service *service, const struct
+int sluice_buffer_connection_query(struct sluice_buffer_service *service, const struct
     sluice_buffer_handle *handle, struct sluice_channel_info *info);
 int sluice_buffer_remote(const struct sluice_buffer_service *service, const struct
     sluice_buffer_handle *handle, const struct sluice_pd *pd, struct sluice_remote_mr *remote);
