@@ -213,7 +213,7 @@ static void welcome(struct server *server, const struct sluice_admitted *admitte
         return;
     }
     give_up(server, client);
-    client->receive.peer = admitted->peers[0];
+    client->receive.peer = admitted->peer;
     client->peer = (int)client->receive.peer;
     client->visits++;
     if (expect_report(server, number) != 0)

@@ -149,7 +149,9 @@ static void welcome(struct server *server, const struct sluice_admitted *admitte
 /* Serves the listener, which makes progress with all clients that are being accepted. */
 static int let_in(struct server *server)
 {
-    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS];
+    struct sluice_admitted admitted = {
+        .size = sizeof(admitted), .peers = peers, .peer_capacity = SLUICE_CONNECT_MAX_CHANNELS};
     int error = admit(server);
 
     if (error != 0)

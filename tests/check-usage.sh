@@ -26,7 +26,7 @@ _(rank|ranks|peers|missing|fd|histogram|histogram_reset)$
 ^sluice_remote_mr_(pack|slice|unpack)$
 ^sluice_prepared_(channel_endpoint|multichannel_endpoints|node_endpoints)$
 # tell words and numbers of the library, or of the environment
-^sluice_(version|last_error|log_set|interrupt_set|status_name|error_class_name|environment_variable)$
+^sluice_(version|version_number|last_error|log_set|interrupt_set|status_name|error_class_name|environment_variable)$
 ^sluice_histogram_
 ^sluice_exchange_launch$
 # need what no machine of the tests has: memory of another device, objects that another made

@@ -124,7 +124,7 @@ static void connect_admit_into(struct rank *rank, uint64_t count)
         if (rank->rank == 0)
             MUST(sluice_connect_into(meeting->address, meeting->many, NULL, DEADLINE, &peer, 1));
         else
-            peer = admit(rank, true).peers[0];
+            peer = admit(rank, true).peer;
         meet(rank);
         MUST(sluice_multichannel_peer_remove(meeting->many, peer));
     }

@@ -39,9 +39,10 @@ extern "C" {
 struct sluice_listener;
 struct sluice_incoming;
 
-/* Largest size of private data in bytes, and largest number of connections made in one call. */
+/* Largest size of private data in bytes. Later versions have the same. */
 #define SLUICE_PRIVATE_DATA_BYTES 1024
-#define SLUICE_CONNECT_MOST 64
+/* Largest number of connections made in one call. A later version may allow more. */
+#define SLUICE_CONNECT_MAX_CHANNELS 64
 
 /*
  * Data that a program passes to the other side beside its endpoints; the library does not interpret
@@ -82,12 +83,17 @@ struct sluice_connect_attr {
                                               is dropped */
 };
 
+struct sluice_accept_attr {
+    uint32_t size;                         /* set to sizeof(struct sluice_accept_attr) */
+    uint32_t flags;                        /* must be 0 */
+    const struct sluice_private_data *own; /* for the program that connects; NULL: none */
+};
+
 /* A peer that wants to connect. */
 struct sluice_incoming_info {
     uint32_t size;                           /* set to sizeof(struct sluice_incoming_info) */
-    uint32_t version;                        /* version of its library: major << 16 | minor << 8 |
-                                                patch */
-    uint32_t channels;                       /* channels that it wants: 1 to SLUICE_CONNECT_MOST */
+    uint32_t version;                        /* version of its library: SLUICE_VERSION_NUMBER */
+    uint32_t channels;                       /* wanted: 1 to SLUICE_CONNECT_MAX_CHANNELS */
     uint32_t proven;                         /* 1: it has proven that it knows the secret; 0: there
                                                 is no secret, and nothing is proven */
     char address[64];                        /* from where it came, such as "192.0.2.7:40112" */
@@ -102,8 +108,11 @@ struct sluice_admitted {
     struct sluice_channel *channel;           /* the channel, the caller's from now on; or NULL */
     struct sluice_multichannel *multichannel; /* the multichannel that has the peers; or NULL */
     char address[64];                         /* from where it came */
+    uint32_t *peers;                          /* set to room for the indices of the peers, or NULL.
+                                                 Indices beyond peer_capacity are not written */
+    uint32_t peer_capacity;                   /* set to the number of indices in this room */
     uint32_t peer_count;                      /* peers of the multichannel */
-    uint32_t peers[SLUICE_CONNECT_MOST];      /* their indices */
+    uint32_t peer;                            /* index of the first of them */
     uint32_t reserved;                        /* written as 0 */
 };
 
@@ -163,12 +172,12 @@ SLUICE_EXPORT void sluice_incoming_refuse(struct sluice_incoming *incoming, cons
  * Accepts an incoming connection, with one channel on each side. Prepares the channel, exchanges
  * endpoints, does the handshake, and returns when each side has received from the other. The call
  * always consumes the incoming connection, and waits for its peer no longer than until deadline.
- * attr is that of the channel, and own goes to the other side; both may be NULL.
+ * attr is that of the channel; it and options may be NULL.
  *
- * NULL and errno on failure: EINVAL (NULL, no such object, or the peer wants more channels than
- * one), ETIMEDOUT, EINTR (sluice_listener_wake()), ECONNRESET (the peer has left), ECONNABORTED
- * (the other side failed: the text has the reason), EPROTO (the peer sent an invalid message), and
- * those of sluice_channel_prepare(), sluice_prepared_channel_handshake() and
+ * NULL and errno on failure: EINVAL (NULL, no such object, options, or the peer wants more channels
+ * than one), E2BIG, ETIMEDOUT, EINTR (sluice_listener_wake()), ECONNRESET (the peer has left),
+ * ECONNABORTED (the other side failed: the text has the reason), EPROTO (the peer sent an invalid
+ * message), and those of sluice_channel_prepare(), sluice_prepared_channel_handshake() and
  * sluice_channel_wait_connected(). The other side is notified of a failure, with the reason unless
  * it is a mistake of this program.
  */
@@ -177,7 +186,7 @@ SLUICE_CONSUMED_BY(sluice_channel_reset)
 struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
                                               struct sluice_pd *pd,
                                               const struct sluice_channel_attr *attr,
-                                              const struct sluice_private_data *own,
+                                              const struct sluice_accept_attr *options,
                                               int64_t deadline);
 
 /*
@@ -188,24 +197,25 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_accept_into(
     struct sluice_incoming *incoming, struct sluice_multichannel *multichannel,
-    const struct sluice_private_data *own, int64_t deadline, uint32_t *peers, uint32_t count);
+    const struct sluice_accept_attr *options, int64_t deadline, uint32_t *peers, uint32_t count);
 
 /*
  * Begins to admit an incoming connection, and returns at once. Any number of admissions may be in
  * progress, each with its own deadline, and none waits for another. The call always consumes the
  * incoming connection. Every call on the listener drives all admissions, and
- * sluice_listener_admitted() returns the result, with this user_data. pd, attr and own are as for
- * sluice_incoming_accept(). Until it ends, each admission has a descriptor beside those of its
+ * sluice_listener_admitted() returns the result, with this user_data. pd, attr and options are as
+ * for sluice_incoming_accept(). Until it ends, each admission has a descriptor beside those of its
  * channel.
  *
- * 0; or negative errors, after which no result follows: EINVAL (NULL, no such object, its listener
- * was closed, or the peer wants more channels than one), ETIMEDOUT (deadline is 0), ECONNRESET (the
- * peer has left), ENOSPC (no more watches of epoll(7)), and those of sluice_channel_prepare().
+ * 0; or negative errors, after which no result follows: EINVAL (NULL, no such object, options, its
+ * listener was closed, or the peer wants more channels than one), ETIMEDOUT (deadline is 0),
+ * ECONNRESET (the peer has left), ENOSPC (no more watches of epoll(7)), and those of
+ * sluice_channel_prepare().
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_admit(struct sluice_incoming *incoming,
                                                          struct sluice_pd *pd,
                                                          const struct sluice_channel_attr *attr,
-                                                         const struct sluice_private_data *own,
+                                                         const struct sluice_accept_attr *options,
                                                          int64_t deadline, uint64_t user_data);
 
 /*
@@ -217,15 +227,16 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_admit(struct sluice_incoming 
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_admit_into(
     struct sluice_incoming *incoming, struct sluice_multichannel *multichannel,
-    const struct sluice_private_data *own, int64_t deadline, uint64_t user_data);
+    const struct sluice_accept_attr *options, int64_t deadline, uint64_t user_data);
 
 /*
  * Takes the result of the next admission that has ended, of those that sluice_incoming_admit() or
  * _admit_into() began. Waits until timeout; with 0 it does not wait. Set admitted->size first (see
- * sluice(7)). 0: admitted->error is 0 if the peer is connected, else one of the errors of
- * sluice_incoming_accept(), whose text sluice_last_error() has, or ECANCELED. On failure nothing is
- * written: -ETIMEDOUT (none has ended yet), -EINTR (sluice_listener_wake()), -EINVAL (not a
- * listener, NULL, a negative timeout, or too small a size), -E2BIG (a size above 4096).
+ * sluice(7)), peers and peer_capacity. 0: admitted->error is 0 if the peer is connected, else one
+ * of the errors of sluice_incoming_accept(), whose text sluice_last_error() has, or ECANCELED. On
+ * failure nothing is written: -ETIMEDOUT (none has ended yet), -EINTR (sluice_listener_wake()),
+ * -EINVAL (not a listener, NULL, peers NULL with a capacity, a negative timeout, or too small a
+ * size), -E2BIG (a size above 4096).
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_listener_admitted(struct sluice_listener *listener,
                                                             int64_t timeout,
@@ -293,9 +304,9 @@ struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
 
 /*
  * Connects as sluice_connect() does, with count new peers of a multichannel, 1 to
- * SLUICE_CONNECT_MOST, all of them connected to this listener. Their indices are written to peers.
- * 0; or the errors above, negative, and those of sluice_multichannel_peer_add(): then all of these
- * peers were removed.
+ * SLUICE_CONNECT_MAX_CHANNELS, all of them connected to this listener. Their indices are written to
+ * peers. 0; or the errors above, negative, and those of sluice_multichannel_peer_add(): then all of
+ * these peers were removed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_connect_into(const char *address,
                                                        struct sluice_multichannel *multichannel,

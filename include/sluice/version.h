@@ -3,11 +3,16 @@
 #ifndef SLUICE_VERSION_H
 #define SLUICE_VERSION_H
 
+#include <stdint.h>
+
 #include <sluice/macros.h>
 
 #define SLUICE_VERSION_MAJOR 0
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
+/* A later version has a larger number: major << 16 | minor << 8 | patch. */
+#define SLUICE_VERSION_NUMBER \
+    (SLUICE_VERSION_MAJOR * 65536 + SLUICE_VERSION_MINOR * 256 + SLUICE_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +31,9 @@ extern "C" {
  * The text is static and must not be freed.
  */
 SLUICE_EXPORT const char *sluice_version(void);
+
+/* Returns SLUICE_VERSION_NUMBER of the running library. */
+SLUICE_EXPORT uint32_t sluice_version_number(void);
 
 #ifdef __cplusplus
 }

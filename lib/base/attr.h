@@ -9,7 +9,8 @@
  * The sizes of public structs in version 1.0, or in the version that they come in. Programs pass
  * them, so a size never changes: if a struct grows, its first size stays.
  */
-#define SLU_FIRST_sluice_admitted 360
+#define SLU_FIRST_sluice_accept_attr 16
+#define SLU_FIRST_sluice_admitted 120
 #define SLU_FIRST_sluice_agent_attr 88
 #define SLU_FIRST_sluice_agent_info 144
 #define SLU_FIRST_sluice_agent_local 48

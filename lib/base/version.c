@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The version text. */
+/* The version of the running library. */
 #include "config.h"
 
 #include <sluice/version.h>
@@ -7,4 +7,9 @@
 const char *sluice_version(void)
 {
     return PACKAGE_VERSION " (" TRANSPORTS ")";
+}
+
+uint32_t sluice_version_number(void)
+{
+    return SLUICE_VERSION_NUMBER;
 }

@@ -10,11 +10,17 @@
 static int check(const struct sluice_listener *listener, int64_t timeout,
                  const struct sluice_admitted *admitted)
 {
+    int error;
+
     if (!slu_is_listener(listener))
         return slu_not_a_listener(listener);
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    return SLU_INFO_CHECK(sluice_admitted, admitted);
+    error = SLU_INFO_CHECK(sluice_admitted, admitted);
+    if (error == 0 && admitted->peers == NULL && admitted->peer_capacity > 0)
+        error = slu_misuse(EINVAL, "sluice_admitted.peers is NULL, with peer_capacity %u",
+                           admitted->peer_capacity);
+    return error;
 }
 
 static bool is_program(const struct slu_admission *admission)
@@ -70,15 +76,20 @@ static void take(struct slu_admission *admission, struct sluice_admitted *admitt
     struct slu_joint *joint = &admission->joint;
     int error = admission->error < 0 ? slu_fail(-admission->error, "%s", admission->text)
                                      : check_peers(joint);
-    struct sluice_admitted known = {
-        .size = sizeof known, .error = error, .user_data = admission->user_data};
+    struct sluice_admitted known = {.size = sizeof known,
+                                    .error = error,
+                                    .user_data = admission->user_data,
+                                    .peers = admitted->peers,
+                                    .peer_capacity = admitted->peer_capacity};
 
     memcpy(known.address, admission->passage.who, sizeof known.address);
     if (error == 0) {
         known.channel = joint->channel;
         known.multichannel = joint->multichannel;
         known.peer_count = joint->added;
-        memcpy(known.peers, joint->peers, joint->added * sizeof *joint->peers);
+        known.peer = joint->peers[0];
+        for (uint32_t i = 0; i < joint->added && i < known.peer_capacity; i++)
+            known.peers[i] = joint->peers[i];
     }
     slu_admission_free(admission);
     slu_info_copy(admitted, &known, sizeof known);

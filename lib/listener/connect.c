@@ -52,9 +52,7 @@ static int find(struct call *call)
 static uint32_t make_body(const struct call *call, uint8_t *body)
 {
     const struct sluice_private_data *own = call->options.own;
-    uint32_t version =
-        (SLUICE_VERSION_MAJOR << 16) | (SLUICE_VERSION_MINOR << 8) | SLUICE_VERSION_PATCH;
-    uint8_t *at = slu_put(slu_put(body, version, 4), call->joint->count, 4);
+    uint8_t *at = slu_put(slu_put(body, SLUICE_VERSION_NUMBER, 4), call->joint->count, 4);
 
     if (own != NULL)
         memcpy(at, own->data, own->bytes);
@@ -280,7 +278,7 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct sluice_endpoint own[SLUICE_CONNECT_MOST], remote[SLUICE_CONNECT_MOST];
+    struct sluice_endpoint own[SLUICE_CONNECT_MAX_CHANNELS], remote[SLUICE_CONNECT_MAX_CHANNELS];
     struct slu_joint joint = {
         .multichannel = multichannel, .count = count, .own = own, .remote = remote};
     int error;
@@ -288,8 +286,9 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
     if (multichannel == NULL || peers == NULL)
         return slu_misuse(EINVAL, "%s must not be NULL",
                           multichannel == NULL ? "multichannel" : "peers");
-    if (count == 0 || count > SLUICE_CONNECT_MOST)
-        return slu_misuse(EINVAL, "%u channels: must be in 1..%d", count, SLUICE_CONNECT_MOST);
+    if (count == 0 || count > SLUICE_CONNECT_MAX_CHANNELS)
+        return slu_misuse(EINVAL, "%u channels: must be in 1..%d", count,
+                          SLUICE_CONNECT_MAX_CHANNELS);
     error = connect_joint(address, options, &joint, deadline);
     if (error == 0)
         memcpy(peers, joint.peers, count * sizeof *peers);

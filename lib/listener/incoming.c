@@ -80,16 +80,30 @@ static int check_words(const struct sluice_incoming *incoming,
     return incoming->fd < 0 ? slu_rdmacm_check_answer(own) : slu_private_data_check(own);
 }
 
+/* Checks the options of an accept, and takes them into the plan. */
+static int apply_options(const struct sluice_accept_attr *given, struct slu_admission_plan *plan)
+{
+    struct sluice_accept_attr options;
+    int error = SLU_ATTR_COPY(sluice_accept_attr, &options, given);
+
+    if (error == 0 && options.flags != 0)
+        error = slu_misuse(EINVAL, "sluice_accept_attr.flags 0x%x: not known", options.flags);
+    plan->own = options.own;
+    return error;
+}
+
 /*
  * Checks the arguments of an accept. On an error, refuses the connection; if the program made a
  * mistake, the other side receives no more than that.
  */
-static int check_plan(struct sluice_incoming *incoming, const struct slu_admission_plan *plan,
-                      int64_t deadline)
+static int check_plan(struct sluice_incoming *incoming, const struct sluice_accept_attr *options,
+                      struct slu_admission_plan *plan, int64_t deadline)
 {
     const struct slu_joint joint = joint_of(plan, 1);
-    int error = check_words(incoming, plan->own, deadline);
+    int error = apply_options(options, plan);
 
+    if (error == 0)
+        error = check_words(incoming, plan->own, deadline);
     if (error == 0)
         error = slu_joint_check(&joint);
     if (error < 0)
@@ -128,18 +142,18 @@ static int let_in(struct sluice_incoming *incoming, const struct slu_admission_p
 struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
                                               struct sluice_pd *pd,
                                               const struct sluice_channel_attr *attr,
-                                              const struct sluice_private_data *own,
+                                              const struct sluice_accept_attr *options,
                                               int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
-    const struct slu_admission_plan plan = {
-        .owner = SLU_OF_CALL, .pd = pd, .attr = attr, .own = own, .until = slu_after(deadline)};
+    struct slu_admission_plan plan = {
+        .owner = SLU_OF_CALL, .pd = pd, .attr = attr, .until = slu_after(deadline)};
     struct slu_joint joint;
     int error;
 
     if (!is_incoming(incoming))
         return slu_none(not_incoming(incoming));
-    error = check_plan(incoming, &plan, deadline);
+    error = check_plan(incoming, options, &plan, deadline);
     if (error == 0)
         error = let_in(incoming, &plan, &joint);
     if (error < 0)
@@ -160,15 +174,13 @@ static int check_multichannel(struct sluice_incoming *incoming,
 
 int sluice_incoming_accept_into(struct sluice_incoming *incoming,
                                 struct sluice_multichannel *multichannel,
-                                const struct sluice_private_data *own, int64_t deadline,
+                                const struct sluice_accept_attr *options, int64_t deadline,
                                 uint32_t *peers, uint32_t count)
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    const struct slu_admission_plan plan = {.owner = SLU_OF_CALL,
-                                            .multichannel = multichannel,
-                                            .own = own,
-                                            .until = slu_after(deadline)};
+    struct slu_admission_plan plan = {
+        .owner = SLU_OF_CALL, .multichannel = multichannel, .until = slu_after(deadline)};
     struct slu_joint joint;
     int error;
 
@@ -179,7 +191,7 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
                                : peers == NULL      ? "peers"
                                                     : NULL);
     if (error == 0)
-        error = check_plan(incoming, &plan, deadline);
+        error = check_plan(incoming, options, &plan, deadline);
     if (error < 0)
         return error;
     if (count != incoming->channels)
@@ -212,37 +224,35 @@ static int admit(struct sluice_incoming *incoming, const struct slu_admission_pl
 
 int sluice_incoming_admit(struct sluice_incoming *incoming, struct sluice_pd *pd,
                           const struct sluice_channel_attr *attr,
-                          const struct sluice_private_data *own, int64_t deadline,
+                          const struct sluice_accept_attr *options, int64_t deadline,
                           uint64_t user_data)
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    const struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
-                                            .pd = pd,
-                                            .attr = attr,
-                                            .own = own,
-                                            .until = slu_after(deadline),
-                                            .user_data = user_data};
+    struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
+                                      .pd = pd,
+                                      .attr = attr,
+                                      .until = slu_after(deadline),
+                                      .user_data = user_data};
     int error;
 
     if (!is_incoming(incoming))
         return not_incoming(incoming);
-    error = check_plan(incoming, &plan, deadline);
+    error = check_plan(incoming, options, &plan, deadline);
     return error == 0 ? admit(incoming, &plan) : error;
 }
 
 int sluice_incoming_admit_into(struct sluice_incoming *incoming,
                                struct sluice_multichannel *multichannel,
-                               const struct sluice_private_data *own, int64_t deadline,
+                               const struct sluice_accept_attr *options, int64_t deadline,
                                uint64_t user_data)
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    const struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
-                                            .multichannel = multichannel,
-                                            .own = own,
-                                            .until = slu_after(deadline),
-                                            .user_data = user_data};
+    struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
+                                      .multichannel = multichannel,
+                                      .until = slu_after(deadline),
+                                      .user_data = user_data};
     int error;
 
     if (!is_incoming(incoming))
@@ -250,6 +260,6 @@ int sluice_incoming_admit_into(struct sluice_incoming *incoming,
     error =
         check_multichannel(incoming, multichannel, multichannel == NULL ? "multichannel" : NULL);
     if (error == 0)
-        error = check_plan(incoming, &plan, deadline);
+        error = check_plan(incoming, options, &plan, deadline);
     return error == 0 ? admit(incoming, &plan) : error;
 }

@@ -324,6 +324,9 @@ TEST(version_and_names, .group = "objects")
              SLUICE_VERSION_PATCH);
     require(strncmp(sluice_version(), version, strlen(version)) == 0, "%s", sluice_version());
     require(strstr(sluice_version(), "soft"), "%s", sluice_version());
+    require(sluice_version_number() ==
+                (SLUICE_VERSION_MAJOR << 16 | SLUICE_VERSION_MINOR << 8 | SLUICE_VERSION_PATCH),
+            "%x", sluice_version_number());
     for (uint32_t i = 0; i < 80; i++) {
         require(sluice_status_name(i) && sluice_status_name(i)[0], "status %u", i);
         require(sluice_error_class_name(i) && sluice_error_class_name(i)[0], "class %u", i);

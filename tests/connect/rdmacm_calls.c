@@ -97,7 +97,8 @@ TEST(peers_of_multichannels, .times = 2, .unless = has_no_rdmacm)
         struct sluice_incoming *incoming = next(listener);
         require_ok(sluice_incoming_query(incoming, &info));
         require(strcmp((const char *)info.private_data.data, "hello") == 0, "other data");
-        require_ok(sluice_incoming_accept_into(incoming, all[0], &answer, DEADLINE, &peers[i], 1));
+        require_ok(sluice_incoming_accept_into(incoming, all[0], WITH_DATA(&answer), DEADLINE,
+                                               &peers[i], 1));
         require(peers[i] == i, "index %u", peers[i]);
     }
     client_join(&client, 0);

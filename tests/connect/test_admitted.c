@@ -147,10 +147,11 @@ TEST(many_at_once_by_the_descriptor, .times = 2)
         struct sluice_incoming *incoming;
         require(is_readable(&door, PATIENCE * 20000), "%d came, and %d are in", came, in);
         while ((incoming = sluice_listener_next(door.listener, 0)) != NULL) {
-            require_ok(_i == 0 ? sluice_incoming_admit(incoming, door.pair.sides.pds[0], NULL, &own,
-                                                       DEADLINE, (uint64_t)came)
-                               : sluice_incoming_admit_into(incoming, door.multichannel, &own,
-                                                            DEADLINE, (uint64_t)came));
+            require_ok(_i == 0
+                           ? sluice_incoming_admit(incoming, door.pair.sides.pds[0], NULL,
+                                                   WITH_DATA(&own), DEADLINE, (uint64_t)came)
+                           : sluice_incoming_admit_into(incoming, door.multichannel,
+                                                        WITH_DATA(&own), DEADLINE, (uint64_t)came));
             came++;
         }
         while (sluice_listener_admitted(door.listener, 0, &admitted) == 0) {
@@ -162,9 +163,9 @@ TEST(many_at_once_by_the_descriptor, .times = 2)
             require((admitted.channel != NULL) == (_i == 0), "a channel, or none");
             require(admitted.peer_count == (uint32_t)_i, "%u peers", admitted.peer_count);
             require(admitted.multichannel == (_i == 0 ? NULL : door.multichannel), "another one");
-            require(_i == 0 || sluice_multichannel_peer_state(
-                                   door.multichannel, admitted.peers[0]) == SLUICE_STATE_READY,
-                    "peer %u", admitted.peers[0]);
+            require(_i == 0 || sluice_multichannel_peer_state(door.multichannel, admitted.peer) ==
+                                   SLUICE_STATE_READY,
+                    "peer %u", admitted.peer);
             sluice_channel_close(admitted.channel);
             in++;
         }
@@ -210,26 +211,34 @@ TEST(incoming_connections_keep_the_descriptor_readable)
 }
 
 /* Several channels of one client are let in, or refused, together. */
-TEST(several_peers_of_one_client)
+TEST(several_peers_of_one_client, .times = 2)
 {
     struct door door;
     struct client client;
     struct sluice_multichannel *theirs;
-    uint32_t most = short_run() ? 5 : SLUICE_CONNECT_MOST;
+    uint32_t most = short_run() ? 5 : SLUICE_CONNECT_MAX_CHANNELS;
+    /* The room is for one less, then for all. */
+    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS], room = most - 1 + (uint32_t)_i;
     open_door(&door);
     theirs = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(door.pair.sides.pds[1], 0, NULL), NULL, 0));
     client_init(&client, door.listener, door.pair.sides.pds[1], NO_SECRET);
     struct sluice_incoming *incoming = client_meet(&client, door.listener, theirs, most);
     require_ok(sluice_incoming_admit_into(incoming, door.multichannel, NULL, DEADLINE, 7));
-    struct sluice_admitted admitted = result(&door);
+    struct sluice_admitted admitted = {
+        .size = sizeof(admitted), .peers = peers, .peer_capacity = room};
+    memset(peers, 0xff, sizeof(peers));
+    require_ok(sluice_listener_admitted(door.listener, DEADLINE, &admitted));
     require(admitted.error == 0 && admitted.peer_count == most, "%d, %u: %s", admitted.error,
             admitted.peer_count, sluice_last_error());
+    require(admitted.peers == peers && admitted.peer_capacity == room, "they were changed");
+    require_equal(admitted.peer, peers[0]);
     client_join(&client, 0);
-    for (uint32_t i = 0; i < most; i++) {
-        require_result(sluice_multichannel_peer_state(door.multichannel, admitted.peers[i]),
+    for (uint32_t i = 0; i < room; i++) {
+        require_result(sluice_multichannel_peer_state(door.multichannel, peers[i]),
                        SLUICE_STATE_READY);
     }
+    value_check(peers + room, sizeof(peers) - room * sizeof(*peers), 0xff);
     client_init(&client, door.listener, door.pair.sides.pds[1], NO_SECRET);
     incoming = client_meet(&client, door.listener, theirs, 2);
     require_error(sluice_incoming_admit(incoming, door.pair.sides.pds[0], NULL, NULL, DEADLINE, 8),
@@ -287,6 +296,21 @@ TEST(what_does_not_begin_has_no_result)
     require_error(sluice_incoming_admit_into(next(&door), NULL, NULL, DEADLINE, 1), -EINVAL,
                   "multichannel must not be NULL");
     client_join(&client, -ECONNREFUSED);
+    struct {
+        struct sluice_accept_attr attr;
+        uint64_t newer;
+    } longer = {.attr = {.size = sizeof(longer)}, .newer = 1};
+    struct sluice_pd *pd = door.pair.sides.pds[0];
+    start_client(&door, &client);
+    require_error(
+        sluice_incoming_admit_into(next(&door), door.multichannel, &longer.attr, DEADLINE, 1),
+        -E2BIG, "sluice_accept_attr");
+    client_join(&client, -ECONNREFUSED);
+    longer.attr.size = sizeof(longer.attr) - 1;
+    start_client(&door, &client);
+    require_null(sluice_incoming_accept(next(&door), pd, NULL, &longer.attr, DEADLINE), EINVAL,
+                 "sluice_accept_attr.size 15");
+    client_join(&client, -ECONNREFUSED);
     require_error(sluice_incoming_admit(NULL, door.pair.sides.pds[0], NULL, NULL, DEADLINE, 1),
                   -EINVAL, "not an incoming connection");
     struct sluice_admitted admitted = {.size = 8};
@@ -294,6 +318,10 @@ TEST(what_does_not_begin_has_no_result)
     require_error(sluice_listener_admitted(door.listener, 0, NULL), -EINVAL, "NULL");
     admitted.size = sizeof(admitted);
     require_error(sluice_listener_admitted(door.listener, -1, &admitted), -EINVAL, "negative");
+    admitted.peer_capacity = 1;
+    require_error(sluice_listener_admitted(door.listener, 0, &admitted), -EINVAL,
+                  "sluice_admitted.peers is NULL peer_capacity 1");
+    admitted.peer_capacity = 0;
     require_error(sluice_listener_admitted(NULL, 0, &admitted), -EINVAL, "not a listener");
     require_error(sluice_listener_cancel(NULL, 1), -EINVAL, "not a listener");
     nothing_yet(&door);

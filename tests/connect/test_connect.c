@@ -123,15 +123,13 @@ TEST(accept_reports_the_client)
     require(incoming != NULL, "%s", sluice_last_error());
     require_ok(sluice_incoming_query(incoming, &info));
     require(info.proven == 1 && info.channels == 1, "%u, %u", info.proven, info.channels);
-    require(info.version ==
-                ((SLUICE_VERSION_MAJOR << 16) | (SLUICE_VERSION_MINOR << 8) | SLUICE_VERSION_PATCH),
-            "%x", info.version);
+    require(info.version == SLUICE_VERSION_NUMBER, "%x", info.version);
     require_words(info.address, "127.0.0.1:");
     require(info.private_data.bytes == SLUICE_PRIVATE_DATA_BYTES &&
                 memcmp(info.private_data.data, client.own.data, SLUICE_PRIVATE_DATA_BYTES) == 0,
             "%u bytes", info.private_data.bytes);
     pair.channels[0] =
-        made(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, &own, DEADLINE));
+        made(sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, WITH_DATA(&own), DEADLINE));
     client_join(&client, 0);
     require(client.peer.bytes == 7 && memcmp(client.peer.data, "welcome", 7) == 0, "%u bytes",
             client.peer.bytes);

@@ -81,8 +81,8 @@ TEST(both_sides_of_sluice, .times = 2, .unless = has_no_rdmacm)
     require_result((int)info.private_data.bytes, device_is_iwarp() ? 5 : 56);
     require(strcmp((const char *)info.private_data.data, "hello") == 0, "other private data");
     require(strncmp(info.address, HOST ":", strlen(HOST) + 1) == 0, "from %s", info.address);
-    pair.channels[0] = sluice_incoming_accept(incoming, pair.sides.pds[0],
-                                              _i == 1 ? &several : NULL, &answer, DEADLINE);
+    pair.channels[0] = sluice_incoming_accept(
+        incoming, pair.sides.pds[0], _i == 1 ? &several : NULL, WITH_DATA(&answer), DEADLINE);
     require(pair.channels[0] != NULL, "%s", sluice_last_error());
     client_join(&client, 0);
     pair.channels[1] = client.channel;
@@ -326,8 +326,8 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
     } else {
         pthread_t thread;
         require(pthread_create(&thread, NULL, plain_serve, &plain) == 0, "no thread");
-        struct sluice_channel *channel =
-            made(sluice_incoming_accept(incoming, sides.pds[0], NULL, &answer, DEADLINE));
+        struct sluice_channel *channel = made(
+            sluice_incoming_accept(incoming, sides.pds[0], NULL, WITH_DATA(&answer), DEADLINE));
         talk(channel, sides.pds[0]);
         pthread_join(thread, NULL);
         sluice_channel_close(channel);

@@ -24,7 +24,7 @@ struct client {
     struct sluice_private_data own, peer;
     struct sluice_channel *channel;
     atomic_bool ended; /* the result is written */
-    uint32_t peers[SLUICE_CONNECT_MOST];
+    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS];
     int error;
     bool changed_errno; /* by a call that promises to keep it */
     char text[400];
@@ -41,5 +41,9 @@ void client_join(struct client *client, int wanted);
  */
 struct sluice_incoming *client_meet(struct client *client, struct sluice_listener *listener,
                                     struct sluice_multichannel *into, uint32_t count);
+
+/* Options of an accept with private data. */
+#define WITH_DATA(data) \
+    (&(struct sluice_accept_attr){.size = sizeof(struct sluice_accept_attr), .own = (data)})
 
 #endif

@@ -96,6 +96,11 @@ MAKES(unknown_flag_of_listen, sluice_listen, HERE,
 MAKES(unknown_flag_of_connect, sluice_connect, "127.0.0.1:1", world->sides.pds[0], NULL,
       &(struct sluice_connect_attr){.size = sizeof(struct sluice_connect_attr), .flags = 8},
       DEADLINE);
+MAKES(unknown_flag_of_accept, sluice_incoming_accept, somebody(world), world->sides.pds[0], NULL,
+      &(struct sluice_accept_attr){.size = sizeof(struct sluice_accept_attr), .flags = 8},
+      DEADLINE);
+RETURNS(capacity_without_peers, sluice_listener_admitted, listener_at(HERE), 0,
+        &(struct sluice_admitted){.size = sizeof(struct sluice_admitted), .peer_capacity = 2});
 MAKES(negative_timeout_of_listener, sluice_listener_next, listener_at(HERE), -1);
 MAKES(negative_deadline_of_connect, sluice_connect, "127.0.0.1:1", world->sides.pds[0], NULL,
       &no_secret, -1);
@@ -104,9 +109,9 @@ MAKES(negative_deadline_of_accept, sluice_incoming_accept, somebody(world), worl
 
 int too_many_to_connect(struct world *world)
 {
-    uint32_t peers[SLUICE_CONNECT_MOST + 1];
+    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS + 1];
     return CALL(sluice_connect_into)("127.0.0.1:1", world->loop, &no_secret, DEADLINE, peers,
-                                     SLUICE_CONNECT_MOST + 1);
+                                     SLUICE_CONNECT_MAX_CHANNELS + 1);
 }
 
 /* The text contains the descriptor, so use the same number each time. */

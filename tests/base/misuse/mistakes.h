@@ -138,11 +138,11 @@ mistake_call null_listener, null_address_to_listen, null_address_to_connect, nul
     null_multichannel_to_connect, null_peers_to_accept, other_listener, address_of_other_listener,
     other_incoming, close_other_listener, refuse_other_incoming, no_size_of_connect,
     no_size_of_incoming_info, wild_size_of_listen, backlog_out_of_range, too_much_private_data,
-    unknown_flag_of_listen, unknown_flag_of_connect, negative_timeout_of_listener,
-    negative_deadline_of_connect, negative_deadline_of_accept, too_many_to_connect,
-    socket_that_does_not_listen, socket_that_is_not_of_tcp, secret_for_all, secret_too_short,
-    no_port_to_listen, no_port_to_connect, port_in_use, address_of_nobody, unknown_name,
-    nobody_listens, other_kind_of_listener, who_has_left, who_gave_up, woken_listener,
+    unknown_flag_of_listen, unknown_flag_of_connect, unknown_flag_of_accept, capacity_without_peers,
+    negative_timeout_of_listener, negative_deadline_of_connect, negative_deadline_of_accept,
+    too_many_to_connect, socket_that_does_not_listen, socket_that_is_not_of_tcp, secret_for_all,
+    secret_too_short, no_port_to_listen, no_port_to_connect, port_in_use, address_of_nobody,
+    unknown_name, nobody_listens, other_kind_of_listener, who_has_left, who_gave_up, woken_listener,
     wrong_number_to_accept, no_room_for_address, nobody_comes;
 
 /* agents.c: mistakes with agents, and failures of a correct program. */

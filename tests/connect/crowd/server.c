@@ -153,6 +153,7 @@ static uint32_t number_of(const struct sluice_incoming *incoming)
 static bool welcome(struct server *server)
 {
     struct sluice_private_data own = {.bytes = SLUICE_REMOTE_MR_BYTES};
+    const struct sluice_accept_attr options = {.size = sizeof(options), .own = &own};
     struct sluice_remote_mr remote;
     uint32_t peer;
     struct sluice_incoming *incoming = sluice_listener_next(server->listener, 0);
@@ -165,7 +166,7 @@ static bool welcome(struct server *server)
     dies(server, number, AT_THE_DOOR, 0);
     require_ok(sluice_mr_remote(server->windows, &remote));
     sluice_remote_mr_pack(&remote, own.data);
-    if (sluice_incoming_accept_into(incoming, server->clients, &own, WELCOME, &peer, 1) != 0) {
+    if (sluice_incoming_accept_into(incoming, server->clients, &options, WELCOME, &peer, 1) != 0) {
         require(server->crowd->members[number].killed, "client %u: %s", number,
                 sluice_last_error());
         server->in_vain++;

@@ -81,7 +81,10 @@ class Incoming(Object):
         self, into: ProtectionDomain | MultiChannel, options: Options | None, data: bytes, limit: Limit
     ) -> int:
         """Begins to accept it, and returns the number of the result."""
-        listener, own, attr = self._listener, _private(data), attr_of(options)
+        listener, attr = self._listener, attr_of(options)
+        own = _private(data)  # kept until the call returns
+        greeting = ffi.new("struct sluice_accept_attr *")
+        greeting.size, greeting.own = ffi.sizeof("struct sluice_accept_attr"), own
         many = into if isinstance(into, MultiChannel) else None
         pointer = self._get()
         self._pointer = None
@@ -90,14 +93,14 @@ class Incoming(Object):
             if many is not None:
                 check(
                     lib.sluice_incoming_admit_into(
-                        pointer, many._get(), own, limit.left(), number
+                        pointer, many._get(), greeting, limit.left(), number
                     )
                 )
                 listener._into[number] = many
             else:
                 check(
                     lib.sluice_incoming_admit(
-                        pointer, into._get(), attr, own, limit.left(), number
+                        pointer, into._get(), attr, greeting, limit.left(), number
                     )
                 )
         return number
@@ -276,7 +279,7 @@ class Listener(Object):
         return Channel._of(pointer)
 
     def _keep(self, info: Any, text: str) -> None:
-        number, peers = info.user_data, list(info.peers[0 : info.peer_count])
+        number, peers = info.user_data, list(info.peers[0 : min(info.peer_count, info.peer_capacity)])
         into = self._into.pop(number, None)
         if number not in self._given_up:
             self._ended[number] = _Admitted(info.error, text, info.channel, peers)
@@ -291,6 +294,8 @@ class Listener(Object):
         """Waits for a result, and takes all that are available."""
         info = ffi.new("struct sluice_admitted *")
         info.size = ffi.sizeof("struct sluice_admitted")
+        room = ffi.new("uint32_t[]", lib.SLUICE_CONNECT_MAX_CHANNELS)
+        info.peers, info.peer_capacity = room, len(room)
         with self._guards():
             while number not in self._ended:
                 result = lib.sluice_listener_admitted(self._get(), timeout, info)

@@ -14,6 +14,8 @@ _TYPES = """
     int *
     int64_t *
     int64_t[2]
+    struct sluice_accept_attr
+    struct sluice_accept_attr *
     struct sluice_admitted
     struct sluice_admitted *
     struct sluice_blocks
