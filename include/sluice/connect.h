@@ -92,7 +92,7 @@ struct sluice_accept_attr {
 /* A peer that wants to connect. */
 struct sluice_incoming_info {
     uint32_t size;                           /* set to sizeof(struct sluice_incoming_info) */
-    uint32_t version;                        /* version of its library: SLUICE_VERSION_NUMBER */
+    uint32_t version;                        /* version of its library: SLUICE_VERSION_CODE */
     uint32_t channels;                       /* wanted: 1 to SLUICE_CONNECT_MAX_CHANNELS */
     uint32_t proven;                         /* 1: it has proven that it knows the secret; 0: there
                                                 is no secret, and nothing is proven */

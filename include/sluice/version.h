@@ -11,7 +11,7 @@
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
 /* A later version has a larger number: major << 16 | minor << 8 | patch. */
-#define SLUICE_VERSION_NUMBER \
+#define SLUICE_VERSION_CODE \
     (SLUICE_VERSION_MAJOR * 65536 + SLUICE_VERSION_MINOR * 256 + SLUICE_VERSION_PATCH)
 
 #ifdef __cplusplus
@@ -32,7 +32,7 @@ extern "C" {
  */
 SLUICE_EXPORT const char *sluice_version(void);
 
-/* Returns SLUICE_VERSION_NUMBER of the running library. */
+/* Returns SLUICE_VERSION_CODE of the running library. */
 SLUICE_EXPORT uint32_t sluice_version_number(void);
 
 #ifdef __cplusplus

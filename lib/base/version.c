@@ -11,5 +11,5 @@ const char *sluice_version(void)
 
 uint32_t sluice_version_number(void)
 {
-    return SLUICE_VERSION_NUMBER;
+    return SLUICE_VERSION_CODE;
 }

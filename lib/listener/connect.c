@@ -52,7 +52,7 @@ static int find(struct call *call)
 static uint32_t make_body(const struct call *call, uint8_t *body)
 {
     const struct sluice_private_data *own = call->options.own;
-    uint8_t *at = slu_put(slu_put(body, SLUICE_VERSION_NUMBER, 4), call->joint->count, 4);
+    uint8_t *at = slu_put(slu_put(body, SLUICE_VERSION_CODE, 4), call->joint->count, 4);
 
     if (own != NULL)
         memcpy(at, own->data, own->bytes);

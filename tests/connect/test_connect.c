@@ -123,7 +123,7 @@ TEST(accept_reports_the_client)
     require(incoming != NULL, "%s", sluice_last_error());
     require_ok(sluice_incoming_query(incoming, &info));
     require(info.proven == 1 && info.channels == 1, "%u, %u", info.proven, info.channels);
-    require(info.version == SLUICE_VERSION_NUMBER, "%x", info.version);
+    require(info.version == SLUICE_VERSION_CODE, "%x", info.version);
     require_words(info.address, "127.0.0.1:");
     require(info.private_data.bytes == SLUICE_PRIVATE_DATA_BYTES &&
                 memcmp(info.private_data.data, client.own.data, SLUICE_PRIVATE_DATA_BYTES) == 0,
