@@ -204,9 +204,9 @@ static bool work(void)
     node = sluice_node_open(NULL, NULL, &attr, patience);
     well = works(node != NULL, "open");
     in_time(began, patience, "open");
-    must(node == NULL ||
-             (sluice_node_rank(node) == sim_rank() && sluice_node_ranks(node) == sim_ranks() &&
-              sluice_node_context(node) != NULL && sluice_node_exchange(node) != NULL),
+    must(node == NULL || (sluice_node_rank(node) == (int)sim_rank() &&
+                          sluice_node_ranks(node) == (int)sim_ranks() &&
+                          sluice_node_context(node) != NULL && sluice_node_exchange(node) != NULL),
          "the node has the wrong rank, or lacks what it opened");
     for (uint64_t i = 0; well && i < steps; i++) {
         well = step(node);
