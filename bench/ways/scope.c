@@ -87,7 +87,7 @@ static void scope_prepared(struct rank *rank, uint64_t count)
         struct sluice_scope *scope = MAKE(sluice_channel_scope_begin(rank->channel, DEADLINE));
 
         MUST(sluice_list_set_length(list, 0, rank->size));
-        MUST(sluice_list_scope_post(list, scope, NULL));
+        MUST(sluice_scope_post_list(scope, list, NULL));
         MUST(sluice_scope_end(scope, NULL));
     }
     sluice_list_free(list);
@@ -166,7 +166,7 @@ const struct way ways_scope[] = {
     ONE(scope_none, "scope_none", "channel_submit"),
     ONE(scope_writes, "scope_none", "channel_scope_begin scope_attach scope_post_write scope_end"),
     ONE(scope_list, "scope_none", "scope_post"),
-    ONE(scope_prepared, "scope_none", "list_scope_post list_set_length"),
+    ONE(scope_prepared, "scope_none", "scope_post_list list_set_length"),
     ONE(scope_mixed, "scope_mixed",
         "scope_post_read scope_post_fetch_add scope_post_compare_swap scope_poll"),
     ALL(scope_one_sided, "scope_one_sided", NULL,

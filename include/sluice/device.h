@@ -157,9 +157,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_device_list_nearest(const struct sluic
  * of the environment is invalid, as the text says; -E2BIG: a size above 4096; -ERANGE: no such
  * index; -ENODEV: no device that is named is in the list; -ENOMEM.
  */
-SLUICE_EXPORT int sluice_device_list_choice(const struct sluice_device_list *list,
-                                            const char *device, uint32_t index,
-                                            struct sluice_choice_info *info);
+SLUICE_EXPORT int sluice_device_list_choice(const struct sluice_device_list *list, uint32_t index,
+                                            const char *device, struct sluice_choice_info *info);
 
 /*
  * Describes a port, 1 to sluice_device_info.ports, of the device at the index.

@@ -120,8 +120,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_result(const struct sluice_list *
  * for them. -EINVAL: not a list, not a scope, or one of another channel; -EBUSY: the list is
  * in flight by a post outside of the scope; -ESTALE: the scope has ended, or see the top.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_scope_post(struct sluice_list *list,
-                                                          struct sluice_scope *scope,
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_list(struct sluice_scope *scope,
+                                                          struct sluice_list *list,
                                                           struct sluice_handle *handles);
 
 #ifdef __cplusplus

@@ -43,9 +43,10 @@ extern "C" {
  * calls that wait for other processes and have no wake of their own: calls of exchanges, nodes and
  * buffer services, sluice_connect(), sluice_incoming_accept() and similar ones. As long as *flag is
  * not 0, such a call ends within 50 ms as if its deadline had passed. The flag must stay valid
- * until another flag, or NULL, replaces it.
+ * until another flag, or NULL, replaces it. Returns the flag that was set before, or NULL: code
+ * that sets a flag for a part of the work of a thread restores that one.
  */
-SLUICE_EXPORT void sluice_interrupt_set(const volatile int *flag);
+SLUICE_EXPORT const volatile int *sluice_interrupt_set(const volatile int *flag);
 
 #ifdef __cplusplus
 }

@@ -34,9 +34,12 @@ int64_t slu_tick(void)
     return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
-void sluice_interrupt_set(const volatile int *flag)
+const volatile int *sluice_interrupt_set(const volatile int *flag)
 {
+    const volatile int *before = interrupt;
+
     interrupt = flag;
+    return before;
 }
 
 bool slu_is_interrupted(void)

@@ -169,8 +169,8 @@ static int look_at(const struct sluice_device_list *list, const struct slu_wish 
     return 0;
 }
 
-int sluice_device_list_choice(const struct sluice_device_list *list, const char *device,
-                              uint32_t index, struct sluice_choice_info *info)
+int sluice_device_list_choice(const struct sluice_device_list *list, uint32_t index,
+                              const char *device, struct sluice_choice_info *info)
 {
     struct sluice_choice_info found = {.size = sizeof found};
     struct slu_wish wish;

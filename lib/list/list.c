@@ -84,7 +84,7 @@ int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint64_t le
     return is_list(list) ? slu_list_set_length(list->list, index, length) : not_a_list(list);
 }
 
-int sluice_list_scope_post(struct sluice_list *list, struct sluice_scope *scope,
+int sluice_scope_post_list(struct sluice_scope *scope, struct sluice_list *list,
                            struct sluice_handle *handles)
 {
     return is_list(list) ? slu_scope_post_prepared(scope, list->list, handles) : not_a_list(list);

@@ -129,6 +129,27 @@ TEST(a_raised_flag)
     sluice_interrupt_set(NULL);
 }
 
+/* Code that sets a flag of its own gives the thread its flag back; each thread has its own. */
+static void *other_thread(void *argument)
+{
+    require(sluice_interrupt_set(argument) == NULL, "%s", "it has the flag of another thread");
+    return NULL;
+}
+
+TEST(flags_nest)
+{
+    const volatile int flags[2] = {0, 0};
+    pthread_t thread;
+
+    require(sluice_interrupt_set(&flags[0]) == NULL, "%s", "a flag from the start");
+    require(sluice_interrupt_set(&flags[1]) == &flags[0], "%s", "not the flag before");
+    require(pthread_create(&thread, NULL, other_thread, (void *)(uintptr_t)&flags[1]) == 0, "%s",
+            "no thread");
+    require(pthread_join(thread, NULL) == 0, "%s", "no end");
+    require(sluice_interrupt_set(NULL) == &flags[1], "%s", "not the flag before");
+    require(sluice_interrupt_set(NULL) == NULL, "%s", "a flag that was taken away");
+}
+
 int main(void)
 {
     return run_tests("interrupt", 60);

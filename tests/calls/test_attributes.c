@@ -350,7 +350,7 @@ WRITER(peer_error, sluice_multichannel_peer_error(objects->loop, 1, info))
 WRITER(counters, sluice_channel_counters(objects->pair.channels[0], info))
 WRITER(all_counters, sluice_multichannel_counters(objects->loop, info))
 WRITER(peer_counters, sluice_multichannel_peer_counters(objects->loop, 1, info))
-WRITER(choice, sluice_device_list_choice(objects->list, test_device(), 0, info))
+WRITER(choice, sluice_device_list_choice(objects->list, 0, test_device(), info))
 WRITER(variable, sluice_environment_variable(0, info))
 
 /* Fails in a process that is not a rank. */

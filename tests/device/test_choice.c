@@ -333,7 +333,7 @@ TEST(local_rank_of_no_use)
 static struct sluice_choice_info told(const char *names, uint32_t index)
 {
     struct sluice_choice_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_choice(&list, names, index, &info));
+    require_ok(sluice_device_list_choice(&list, index, names, &info));
     require(info.size == sizeof(info) && info.reserved == 0, "%u, %u", info.size, info.reserved);
     require(info.reason[0], "%s, device %u", names ? names : "any", index);
     return info;
@@ -419,20 +419,20 @@ TEST(choices_that_fail)
 {
     struct sluice_choice_info info = {.size = sizeof(info), .verdict = 77};
     set_environment("");
-    require_error(sluice_device_list_choice(NULL, NULL, 0, &info), -EINVAL, "list NULL");
-    require_error(sluice_device_list_choice(&list, NULL, 0, NULL), -EINVAL, "NULL");
-    require_error(sluice_device_list_choice(&list, NULL, 5, &info), -ERANGE, "5 0..4");
-    require_error(sluice_device_list_choice(&list, "a,,b", 0, &info), -EINVAL, "element 2");
-    require_error(sluice_device_list_choice(&list, "x,y", 0, &info), -ENODEV, "x,y a, b, c, d");
+    require_error(sluice_device_list_choice(NULL, 0, NULL, &info), -EINVAL, "list NULL");
+    require_error(sluice_device_list_choice(&list, 0, NULL, NULL), -EINVAL, "NULL");
+    require_error(sluice_device_list_choice(&list, 5, NULL, &info), -ERANGE, "5 0..4");
+    require_error(sluice_device_list_choice(&list, 0, "a,,b", &info), -EINVAL, "element 2");
+    require_error(sluice_device_list_choice(&list, 0, "x,y", &info), -ENODEV, "x,y a, b, c, d");
     set_environment("SLUICE_LOCAL_RANK=x");
-    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -EINVAL, "SLUICE_LOCAL_RANK");
+    require_error(sluice_device_list_choice(&list, 0, NULL, &info), -EINVAL, "SLUICE_LOCAL_RANK");
     set_environment("SLUICE_DEVICE=a:0");
-    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -EINVAL, "SLUICE_DEVICE");
+    require_error(sluice_device_list_choice(&list, 0, NULL, &info), -EINVAL, "SLUICE_DEVICE");
     set_environment("");
     info.size = 8;
-    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -EINVAL, "too small");
+    require_error(sluice_device_list_choice(&list, 0, NULL, &info), -EINVAL, "too small");
     info.size = 5000;
-    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -E2BIG, "4096");
+    require_error(sluice_device_list_choice(&list, 0, NULL, &info), -E2BIG, "4096");
     require(info.verdict == 77, "%u", info.verdict);
 }
 

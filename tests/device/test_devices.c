@@ -203,7 +203,7 @@ TEST(choice_is_what_is_opened)
         struct sluice_context *context = made(sluice_context_open(name, NULL));
         for (uint32_t at = 0; at < count; at++) {
             struct sluice_choice_info info = {.size = sizeof(info)};
-            require_ok(sluice_device_list_choice(found.list, name, at, &info));
+            require_ok(sluice_device_list_choice(found.list, at, name, &info));
             require(info.verdict == SLUICE_CHOICE_TAKEN || info.verdict == SLUICE_CHOICE_NOT_NAMED,
                     "%u: %s", info.verdict, info.reason);
             taken = info.verdict == SLUICE_CHOICE_TAKEN ? at : taken;

@@ -116,7 +116,7 @@ static void move(struct fixture *fixture, struct sluice_list *list, enum way way
     if (way != SCOPE)
         return;
     scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
-    require_result(sluice_list_scope_post(list, scope, handles), KINDS);
+    require_result(sluice_scope_post_list(scope, list, handles), KINDS);
     for (uint32_t i = 0; i < KINDS; i++)
         require_ok(sluice_scope_wait(scope, &handles[i], DEADLINE, &fixture->completions[i]));
     require_ok(sluice_scope_end(scope, &report));
@@ -325,7 +325,7 @@ static void post_often(struct fixture *fixture, struct sluice_scope *scope)
     for (size_t i = 0; i < 10 * DEPTH; i++) {
         sge = memory_sge(&fixture->near, 8 * i, 8);
         require_ok(sluice_list_aim(list, 0, &sge, 16 * i));
-        require_result(sluice_list_scope_post(list, scope, NULL), 1);
+        require_result(sluice_scope_post_list(scope, list, NULL), 1);
     }
     sluice_list_free(list);
 }
@@ -364,7 +364,7 @@ TEST(blocks_in_a_scope)
     scope = made(sluice_channel_scope_begin(fixture.pair.channels[0], DEADLINE));
     for (size_t i = 0; i < 6; i++) {
         require_ok(sluice_list_aim(list, 0, NULL, i * 24 * PIECE));
-        require_result(sluice_list_scope_post(list, scope, NULL), 1);
+        require_result(sluice_scope_post_list(scope, list, NULL), 1);
     }
     require_ok(sluice_scope_end(scope, NULL));
     for (size_t i = 0; i < 6; i++)
@@ -386,21 +386,21 @@ TEST_WITH(fixture, scopes_that_are_not_its_own, ())
     request = request_of(SLUICE_OP_WRITE, 0, &sge);
     request.remote = memory_remote(&fixture->far, 0, 8);
     list = prepare(fixture, &request, 1);
-    require_error(sluice_list_scope_post(list, NULL, NULL), -EINVAL, "not a scope");
+    require_error(sluice_scope_post_list(NULL, list, NULL), -EINVAL, "not a scope");
     other = made(sluice_channel_scope_begin(fixture->pair.channels[1], DEADLINE));
-    require_error(sluice_list_scope_post(list, other, NULL), -EINVAL, "another channel");
+    require_error(sluice_scope_post_list(other, list, NULL), -EINVAL, "another channel");
     require_ok(sluice_scope_end(other, NULL));
     require_ok(sluice_list_post(list, DEADLINE, NULL));
     scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
-    require_error(sluice_list_scope_post(NULL, scope, NULL), -EINVAL, "not a list");
-    require_error(sluice_list_scope_post(list, scope, NULL), -EBUSY, "in flight");
+    require_error(sluice_scope_post_list(scope, NULL, NULL), -EINVAL, "not a list");
+    require_error(sluice_scope_post_list(scope, list, NULL), -EBUSY, "in flight");
     ended = scope;
     require_ok(sluice_scope_end(scope, NULL));
     await_list(list);
-    require_error(sluice_list_scope_post(list, ended, NULL), -ESTALE, "ended before");
+    require_error(sluice_scope_post_list(ended, list, NULL), -ESTALE, "ended before");
     pair_reset(&fixture->pair);
     scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE));
-    require_error(sluice_list_scope_post(list, scope, NULL), -ESTALE, "stale");
+    require_error(sluice_scope_post_list(scope, list, NULL), -ESTALE, "stale");
     require_ok(sluice_scope_end(scope, NULL));
     sluice_list_free(list);
 }
@@ -414,7 +414,7 @@ TEST_WITH(fixture, a_scope_without_time, ())
 
     list = prepare_kinds(fixture);
     scope = made(sluice_channel_scope_begin(fixture->pair.channels[0], 0));
-    require_result(sluice_list_scope_post(list, scope, NULL), KINDS);
+    require_result(sluice_scope_post_list(scope, list, NULL), KINDS);
     require_result(sluice_scope_end(scope, &report), -ETIMEDOUT);
     require_equal(report.posted, KINDS, report.failed, KINDS);
     sluice_list_free(list);

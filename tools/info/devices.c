@@ -60,7 +60,7 @@ static bool is_wanted(const struct facts *facts, const struct sluice_device_list
     struct sluice_choice_info choice = {.size = sizeof choice};
 
     return facts->options->device == NULL ||
-           sluice_device_list_choice(list, facts->options->device, index, &choice) < 0 ||
+           sluice_device_list_choice(list, index, facts->options->device, &choice) < 0 ||
            choice.verdict != SLUICE_CHOICE_NOT_NAMED;
 }
 
@@ -74,7 +74,7 @@ static void find_device(struct facts *facts, const struct sluice_device_list *li
     device->choice.size = sizeof device->choice;
     if (sluice_device_list_info(list, index, &device->info) < 0)
         keep_error(facts->devices_error, sizeof facts->devices_error);
-    if (sluice_device_list_choice(list, facts->options->device, index, &device->choice) < 0)
+    if (sluice_device_list_choice(list, index, facts->options->device, &device->choice) < 0)
         keep_error(facts->choice_error, sizeof facts->choice_error);
     find_tables(list, index, device);
     find_place(device);

@@ -57,6 +57,7 @@
     X(multichannel_peer_handshake)      \
     X(multichannel_peer_wait_connected) \
     X(scope_attach)                     \
+    X(scope_post_list)                  \
     X(scope_poll)                       \
     X(scope_wait)                       \
     X(scope_end)                        \

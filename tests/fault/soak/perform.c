@@ -239,6 +239,19 @@ int call_multicast(const struct batch *batch, uint32_t at, enum form_end end,
 
 #define BY_MULTICAST METHODS /* beside the methods */
 
+/* Posts a prepared list in a scope; one that is too long to be prepared is posted as any other. */
+static int post_prepared(struct sluice_scope *scope, struct office *office, struct form_call *call)
+{
+    struct sluice_list *list = EITHER(office, list_prepare, call->requests, call->count);
+    if (!list) {
+        expect(errno == E2BIG, "no list: %s", sluice_last_error());
+        return call_office(office, SLUICE_OP_NONE, LIST, UNPOLLED, call);
+    }
+    int result = CALL(scope_post_list, scope, list, call->handles);
+    CALL_VOID(list_free, list);
+    return result;
+}
+
 static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsigned method,
                           struct sluice_handle *handles)
 {
@@ -254,6 +267,8 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
         }
     } else if (method == BY_MULTICAST) {
         result = call_multicast(batch, 0, UNPOLLED, &call);
+    } else if (method != BY_SCOPE_KIND && one_in(&soak.rng, 2)) {
+        result = post_prepared(scope, batch->flights[0]->office, &call);
     } else {
         result = call_office(batch->flights[0]->office,
                              method == BY_SCOPE_KIND ? requests[0].opcode : SLUICE_OP_NONE, LIST,

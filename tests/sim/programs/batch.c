@@ -114,7 +114,7 @@ static int post(struct sluice_list *list, struct sluice_multichannel *all)
         scope = all != NULL ? sluice_multichannel_scope_begin(all, PATIENCE)
                             : sluice_channel_scope_begin(batch.channels[0], PATIENCE);
         must(scope != NULL, "scope: %s", sluice_last_error());
-        result = sluice_list_scope_post(list, scope, NULL);
+        result = sluice_scope_post_list(scope, list, NULL);
         ended = sluice_scope_end(scope, NULL);
         return result > 0 ? ended : result;
     }

@@ -384,7 +384,7 @@ static void look_around(void)
         struct sluice_port_info port = {.size = sizeof port};
         struct sluice_gid_info gid = {.size = sizeof gid};
         must(sluice_device_list_info(list, i, &info) == 0 &&
-                 (sluice_device_list_choice(list, NULL, i, &choice) == 0 || sim_is_troubled()),
+                 (sluice_device_list_choice(list, i, NULL, &choice) == 0 || sim_is_troubled()),
              "device %u: %s", i, sluice_last_error());
         taken += choice.verdict == SLUICE_CHOICE_TAKEN;
         must(info.ports == 0 || sluice_device_list_port(list, i, 1, &port) == 0 ||
