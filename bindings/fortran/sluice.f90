@@ -73,6 +73,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_VERSION_MAJOR = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_VERSION_MINOR = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_VERSION_PATCH = 0_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VERSION_CODE = 256_c_int32_t
     ! sluice/error.h
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_SUCCESS = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_LOC_LEN_ERR = 1_c_int32_t
@@ -189,7 +190,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_HISTOGRAM_BUCKETS = 1152_c_int32_t
     ! sluice/connect.h
     integer(c_int32_t), parameter, public :: SLUICE_PRIVATE_DATA_BYTES = 1024_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_CONNECT_MOST = 64_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CONNECT_MAX_CHANNELS = 64_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_LISTEN_FD = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CONNECT_WAIT = 1_c_int32_t
     ! sluice/exchange.h
@@ -603,6 +604,13 @@ module sluice
     end type sluice_connect_attr
 
     ! sluice/connect.h
+    type, public, bind(c) :: sluice_accept_attr
+        integer(c_int32_t) :: size = 16_c_int32_t
+        integer(c_int32_t) :: flags = 0_c_int32_t
+        type(c_ptr) :: own = c_null_ptr
+    end type sluice_accept_attr
+
+    ! sluice/connect.h
     type, public, bind(c) :: sluice_incoming_info
         integer(c_int32_t) :: size = 1108_c_int32_t
         integer(c_int32_t) :: version = 0_c_int32_t
@@ -614,14 +622,16 @@ module sluice
 
     ! sluice/connect.h
     type, public, bind(c) :: sluice_admitted
-        integer(c_int32_t) :: size = 360_c_int32_t
+        integer(c_int32_t) :: size = 120_c_int32_t
         integer(c_int32_t) :: error = 0_c_int32_t
         integer(c_int64_t) :: user_data = 0_c_int64_t
         type(c_ptr) :: channel = c_null_ptr
         type(c_ptr) :: multichannel = c_null_ptr
         character(kind=c_char) :: address(64) = c_null_char
+        type(c_ptr) :: peers = c_null_ptr
+        integer(c_int32_t) :: peer_capacity = 0_c_int32_t
         integer(c_int32_t) :: peer_count = 0_c_int32_t
-        integer(c_int32_t) :: peers(64) = 0_c_int32_t
+        integer(c_int32_t) :: peer = 0_c_int32_t
         integer(c_int32_t) :: reserved = 0_c_int32_t
     end type sluice_admitted
 
@@ -831,6 +841,7 @@ module sluice
 
     ! Generated: names
     public :: sluice_version
+    public :: sluice_version_number
     public :: sluice_last_error
     public :: sluice_status_name
     public :: sluice_error_class_name
@@ -991,7 +1002,7 @@ module sluice
     public :: sluice_list_post
     public :: sluice_list_wait
     public :: sluice_list_result
-    public :: sluice_list_scope_post
+    public :: sluice_scope_post_list
     public :: sluice_scope_end
     public :: sluice_channel_scope_begin
     public :: sluice_multichannel_scope_begin
@@ -1179,6 +1190,10 @@ module sluice
             import
             type(c_ptr) :: outcome
         end function c_sluice_version
+        function sluice_version_number() bind(c, name="sluice_version_number") result(outcome)
+            import
+            integer(c_int32_t) :: outcome
+        end function sluice_version_number
         function c_sluice_last_error() bind(c, name="sluice_last_error") result(outcome)
             import
             type(c_ptr) :: outcome
@@ -1194,10 +1209,11 @@ module sluice
             integer(c_int32_t), value :: error_class
             type(c_ptr) :: outcome
         end function c_sluice_error_class_name
-        subroutine sluice_interrupt_set(flag) bind(c, name="sluice_interrupt_set")
+        function sluice_interrupt_set(flag) bind(c, name="sluice_interrupt_set") result(outcome)
             import
             type(c_ptr), value :: flag
-        end subroutine sluice_interrupt_set
+            type(c_ptr) :: outcome
+        end function sluice_interrupt_set
         function sluice_log_set(level, function, user) bind(c, name="sluice_log_set") result( &
             outcome)
             import
@@ -1253,12 +1269,12 @@ module sluice
             integer(c_int32_t), value :: local_rank
             integer(c_int) :: outcome
         end function sluice_device_list_nearest
-        function c_sluice_device_list_choice(list, device, index, info) bind(c, &
+        function c_sluice_device_list_choice(list, index, device, info) bind(c, &
             name="sluice_device_list_choice") result(outcome)
             import
             type(c_ptr), value :: list
-            type(c_ptr), value :: device
             integer(c_int32_t), value :: index
+            type(c_ptr), value :: device
             type(sluice_choice_info), intent(inout) :: info
             integer(c_int) :: outcome
         end function c_sluice_device_list_choice
@@ -2487,14 +2503,14 @@ module sluice
             type(c_ptr), value :: list
             integer(c_int) :: outcome
         end function sluice_list_result
-        function c_sluice_list_scope_post(list, scope, handles) bind(c, &
-            name="sluice_list_scope_post") result(outcome)
+        function c_sluice_scope_post_list(scope, list, handles) bind(c, &
+            name="sluice_scope_post_list") result(outcome)
             import
-            type(c_ptr), value :: list
             type(c_ptr), value :: scope
+            type(c_ptr), value :: list
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_list_scope_post
+        end function c_sluice_scope_post_list
         function c_sluice_scope_end(scope, report) bind(c, name="sluice_scope_end") result(outcome)
             import
             type(c_ptr), value :: scope
@@ -2787,48 +2803,48 @@ module sluice
             type(c_ptr), value :: incoming
             type(c_ptr), value :: reason
         end subroutine c_sluice_incoming_refuse
-        function c_sluice_incoming_accept(incoming, pd, attr, own, deadline) bind(c, &
+        function c_sluice_incoming_accept(incoming, pd, attr, options, deadline) bind(c, &
             name="sluice_incoming_accept") result(outcome)
             import
             type(c_ptr), value :: incoming
             type(c_ptr), value :: pd
             type(c_ptr), value :: attr
-            type(c_ptr), value :: own
+            type(c_ptr), value :: options
             integer(c_int64_t), value :: deadline
             type(c_ptr) :: outcome
         end function c_sluice_incoming_accept
-        function c_sluice_incoming_accept_into(incoming, multichannel, own, deadline, peers, &
+        function c_sluice_incoming_accept_into(incoming, multichannel, options, deadline, peers, &
             count) bind(c, name="sluice_incoming_accept_into") result(outcome)
             import
             type(c_ptr), value :: incoming
             type(c_ptr), value :: multichannel
-            type(c_ptr), value :: own
+            type(c_ptr), value :: options
             integer(c_int64_t), value :: deadline
             integer(c_int32_t), intent(inout) :: peers(*)
             integer(c_int32_t), value :: count
             integer(c_int) :: outcome
         end function c_sluice_incoming_accept_into
-        function c_sluice_incoming_admit(incoming, pd, attr, own, deadline, user_data) bind(c, &
-            name="sluice_incoming_admit") result(outcome)
+        function c_sluice_incoming_admit(incoming, pd, attr, options, deadline, user_data) bind( &
+            c, name="sluice_incoming_admit") result(outcome)
             import
             type(c_ptr), value :: incoming
             type(c_ptr), value :: pd
             type(c_ptr), value :: attr
-            type(sluice_private_data), intent(in) :: own
+            type(c_ptr), value :: options
             integer(c_int64_t), value :: deadline
             integer(c_int64_t), value :: user_data
             integer(c_int) :: outcome
         end function c_sluice_incoming_admit
-        function sluice_incoming_admit_into(incoming, multichannel, own, deadline, &
+        function c_sluice_incoming_admit_into(incoming, multichannel, options, deadline, &
             user_data) bind(c, name="sluice_incoming_admit_into") result(outcome)
             import
             type(c_ptr), value :: incoming
             type(c_ptr), value :: multichannel
-            type(sluice_private_data), intent(in) :: own
+            type(c_ptr), value :: options
             integer(c_int64_t), value :: deadline
             integer(c_int64_t), value :: user_data
             integer(c_int) :: outcome
-        end function sluice_incoming_admit_into
+        end function c_sluice_incoming_admit_into
         function sluice_listener_admitted(listener, timeout, admitted) bind(c, &
             name="sluice_listener_admitted") result(outcome)
             import
@@ -3765,10 +3781,10 @@ contains
         outcome = c_sluice_context_open(device_at, attr_at)
     end function sluice_context_open
 
-    function sluice_device_list_choice(list, device, index, info) result(outcome)
+    function sluice_device_list_choice(list, index, device, info) result(outcome)
         type(c_ptr), intent(in) :: list
-        character(*), intent(in), optional :: device
         integer(c_int32_t), intent(in) :: index
+        character(*), intent(in), optional :: device
         type(sluice_choice_info), intent(inout) :: info
         integer(c_int) :: outcome
         character(kind=c_char), allocatable, target :: device_c(:)
@@ -3779,7 +3795,7 @@ contains
             allocate (device_c(len_trim(device) + 1))
             device_at = sluice_c_text(device, device_c)
         end if
-        outcome = c_sluice_device_list_choice(list, device_at, index, info)
+        outcome = c_sluice_device_list_choice(list, index, device_at, info)
     end function sluice_device_list_choice
 
     function sluice_mr_cache_create(pd, access, attr) result(outcome)
@@ -4610,17 +4626,17 @@ contains
         outcome = c_sluice_list_submit(list, deadline, completions_at)
     end function sluice_list_submit
 
-    function sluice_list_scope_post(list, scope, handles) result(outcome)
-        type(c_ptr), intent(in) :: list
+    function sluice_scope_post_list(scope, list, handles) result(outcome)
         type(c_ptr), intent(in) :: scope
+        type(c_ptr), intent(in) :: list
         type(sluice_handle), intent(inout), optional, target :: handles(*)
         integer(c_int) :: outcome
         type(c_ptr) :: handles_at
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_list_scope_post(list, scope, handles_at)
-    end function sluice_list_scope_post
+        outcome = c_sluice_scope_post_list(scope, list, handles_at)
+    end function sluice_scope_post_list
 
     function sluice_scope_end(scope, report) result(outcome)
         type(c_ptr), intent(in) :: scope
@@ -4870,54 +4886,73 @@ contains
         call c_sluice_incoming_refuse(incoming, reason_at)
     end subroutine sluice_incoming_refuse
 
-    function sluice_incoming_accept(incoming, pd, attr, own, deadline) result(outcome)
+    function sluice_incoming_accept(incoming, pd, attr, options, deadline) result(outcome)
         type(c_ptr), intent(in) :: incoming
         type(c_ptr), intent(in) :: pd
         type(sluice_channel_attr), intent(in), optional, target :: attr
-        type(sluice_private_data), intent(in), optional, target :: own
+        type(sluice_accept_attr), intent(in), optional, target :: options
         integer(c_int64_t), intent(in) :: deadline
         type(c_ptr) :: outcome
         type(c_ptr) :: attr_at
-        type(c_ptr) :: own_at
+        type(c_ptr) :: options_at
 
         attr_at = c_null_ptr
         if (present(attr)) attr_at = c_loc(attr)
-        own_at = c_null_ptr
-        if (present(own)) own_at = c_loc(own)
-        outcome = c_sluice_incoming_accept(incoming, pd, attr_at, own_at, deadline)
+        options_at = c_null_ptr
+        if (present(options)) options_at = c_loc(options)
+        outcome = c_sluice_incoming_accept(incoming, pd, attr_at, options_at, deadline)
     end function sluice_incoming_accept
 
-    function sluice_incoming_accept_into(incoming, multichannel, own, deadline, peers, &
+    function sluice_incoming_accept_into(incoming, multichannel, options, deadline, peers, &
         count) result(outcome)
         type(c_ptr), intent(in) :: incoming
         type(c_ptr), intent(in) :: multichannel
-        type(sluice_private_data), intent(in), optional, target :: own
+        type(sluice_accept_attr), intent(in), optional, target :: options
         integer(c_int64_t), intent(in) :: deadline
         integer(c_int32_t), intent(inout) :: peers(*)
         integer(c_int32_t), intent(in) :: count
         integer(c_int) :: outcome
-        type(c_ptr) :: own_at
+        type(c_ptr) :: options_at
 
-        own_at = c_null_ptr
-        if (present(own)) own_at = c_loc(own)
-        outcome = c_sluice_incoming_accept_into(incoming, multichannel, own_at, deadline, peers, &
-            count)
+        options_at = c_null_ptr
+        if (present(options)) options_at = c_loc(options)
+        outcome = c_sluice_incoming_accept_into(incoming, multichannel, options_at, deadline, &
+            peers, count)
     end function sluice_incoming_accept_into
 
-    function sluice_incoming_admit(incoming, pd, attr, own, deadline, user_data) result(outcome)
+    function sluice_incoming_admit(incoming, pd, attr, options, deadline, user_data) result(outcome)
         type(c_ptr), intent(in) :: incoming
         type(c_ptr), intent(in) :: pd
         type(sluice_channel_attr), intent(in), optional, target :: attr
-        type(sluice_private_data), intent(in) :: own
+        type(sluice_accept_attr), intent(in), optional, target :: options
         integer(c_int64_t), intent(in) :: deadline
         integer(c_int64_t), intent(in) :: user_data
         integer(c_int) :: outcome
         type(c_ptr) :: attr_at
+        type(c_ptr) :: options_at
 
         attr_at = c_null_ptr
         if (present(attr)) attr_at = c_loc(attr)
-        outcome = c_sluice_incoming_admit(incoming, pd, attr_at, own, deadline, user_data)
+        options_at = c_null_ptr
+        if (present(options)) options_at = c_loc(options)
+        outcome = c_sluice_incoming_admit(incoming, pd, attr_at, options_at, deadline, user_data)
     end function sluice_incoming_admit
+
+    function sluice_incoming_admit_into(incoming, multichannel, options, deadline, &
+        user_data) result(outcome)
+        type(c_ptr), intent(in) :: incoming
+        type(c_ptr), intent(in) :: multichannel
+        type(sluice_accept_attr), intent(in), optional, target :: options
+        integer(c_int64_t), intent(in) :: deadline
+        integer(c_int64_t), intent(in) :: user_data
+        integer(c_int) :: outcome
+        type(c_ptr) :: options_at
+
+        options_at = c_null_ptr
+        if (present(options)) options_at = c_loc(options)
+        outcome = c_sluice_incoming_admit_into(incoming, multichannel, options_at, deadline, &
+            user_data)
+    end function sluice_incoming_admit_into
 
     function sluice_accept(listener, pd, attr, timeout) result(outcome)
         type(c_ptr), intent(in) :: listener

@@ -9,7 +9,7 @@
  * one of these knows that all have come to it, and that the mark is of a later call.
  *
  * A rank that passes a mark on writes its own number beside it, and not that of the rank which gave
- * up. Its mark means that it completes no further call itself. A rank in an earlier call may
+ * up. The mark means that it completes no further call itself. A rank in an earlier call may
  * ignore that: it waits only for ranks that have not completed this call, along a chain whose last
  * one is the rank that gave up or is missing. All of these have a lower number, and each tells the
  * one that waits for it.

@@ -15,7 +15,7 @@
 
 /*
  * The body of a hello: magic, ranks of dialer and listener, number of ranks, the id of the card of
- * the dialer, serial of its queue pair, and its endpoint. One that closes a connection has the
+ * the dialer, serial of its queue pair, and its endpoint. A hello that closes a connection has the
  * checksum of its endpoint, and zeros.
  */
 #define SLU_KNOCK_MAGIC UINT32_C(0x736c756e)  /* "slun": connect */

@@ -313,7 +313,7 @@ static void gather_numbers(struct sluice_node *node, uint32_t members, int64_t d
 }
 
 /*
- * What rank 3 gives rank 0 stands behind a message without a receive, until the members have
+ * A chunk of rank 3 for rank 0 stands behind a message without a receive, until the members have
  * changed, and rank 4 has given rank 0 a chunk that belongs into the same place.
  */
 static void give_late(struct ranks *ranks, uint32_t thread)

@@ -15,7 +15,7 @@
 struct slu_deferred;
 
 /*
- * The user. Its functions are called with the completion queue entered, so they do not wait, and
+ * The user. All functions are called with the completion queue entered, so they do not wait, and
  * must not call the engine.
  */
 struct slu_deferred_user {

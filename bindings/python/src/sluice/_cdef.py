@@ -4,6 +4,7 @@
 DECLARATIONS = """
 /* sluice/version.h */
 const char *sluice_version(void);
+uint32_t sluice_version_number(void);
 
 /* sluice/error.h */
 enum sluice_status {
@@ -51,7 +52,7 @@ const char *sluice_status_name(uint32_t status);
 const char *sluice_error_class_name(uint32_t error_class);
 
 /* sluice/time.h */
-void sluice_interrupt_set(const volatile int *flag);
+const volatile int *sluice_interrupt_set(const volatile int *flag);
 
 /* sluice/log.h */
 enum sluice_log_level {
@@ -204,8 +205,8 @@ uint32_t sluice_device_list_count(const struct sluice_device_list *list);
 int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index, struct
     sluice_device_info *info);
 int sluice_device_list_nearest(const struct sluice_device_list *list, uint32_t local_rank);
-int sluice_device_list_choice(const struct sluice_device_list *list, const char *device,
-    uint32_t index, struct sluice_choice_info *info);
+int sluice_device_list_choice(const struct sluice_device_list *list, uint32_t index, const char
+    *device, struct sluice_choice_info *info);
 int sluice_device_list_port(const struct sluice_device_list *list, uint32_t index, uint32_t
     port, struct sluice_port_info *info);
 int sluice_device_list_gid(const struct sluice_device_list *list, uint32_t index, uint32_t
@@ -706,7 +707,7 @@ int sluice_list_post(struct sluice_list *list, int64_t deadline, struct sluice_c
     *completions);
 int sluice_list_wait(struct sluice_list *list, int64_t timeout);
 int sluice_list_result(const struct sluice_list *list);
-int sluice_list_scope_post(struct sluice_list *list, struct sluice_scope *scope, struct
+int sluice_scope_post_list(struct sluice_scope *scope, struct sluice_list *list, struct
     sluice_handle *handles);
 
 /* sluice/scope.h */
@@ -836,6 +837,11 @@ struct sluice_connect_attr {
     const struct sluice_private_data *own;
     struct sluice_private_data *peer;
 };
+struct sluice_accept_attr {
+    uint32_t size;
+    uint32_t flags;
+    const struct sluice_private_data *own;
+};
 struct sluice_incoming_info {
     uint32_t size;
     uint32_t version;
@@ -851,8 +857,10 @@ struct sluice_admitted {
     struct sluice_channel *channel;
     struct sluice_multichannel *multichannel;
     char address[64];
+    uint32_t *peers;
+    uint32_t peer_capacity;
     uint32_t peer_count;
-    uint32_t peers[64];
+    uint32_t peer;
     uint32_t reserved;
 };
 void sluice_listener_close(struct sluice_listener *listener);
@@ -863,16 +871,17 @@ int sluice_listener_fd(const struct sluice_listener *listener);
 int sluice_listener_wake(struct sluice_listener *listener);
 void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason);
 struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming, struct sluice_pd
-    *pd, const struct sluice_channel_attr *attr, const struct sluice_private_data *own, int64_t
-    deadline);
+    *pd, const struct sluice_channel_attr *attr, const struct sluice_accept_attr *options,
+    int64_t deadline);
 int sluice_incoming_accept_into( struct sluice_incoming *incoming, struct sluice_multichannel
-    *multichannel, const struct sluice_private_data *own, int64_t deadline, uint32_t *peers,
+    *multichannel, const struct sluice_accept_attr *options, int64_t deadline, uint32_t *peers,
     uint32_t count);
 int sluice_incoming_admit(struct sluice_incoming *incoming, struct sluice_pd *pd, const struct
-    sluice_channel_attr *attr, const struct sluice_private_data *own, int64_t deadline, uint64_t
-    user_data);
+    sluice_channel_attr *attr, const struct sluice_accept_attr *options, int64_t deadline,
+    uint64_t user_data);
 int sluice_incoming_admit_into( struct sluice_incoming *incoming, struct sluice_multichannel
-    *multichannel, const struct sluice_private_data *own, int64_t deadline, uint64_t user_data);
+    *multichannel, const struct sluice_accept_attr *options, int64_t deadline, uint64_t
+    user_data);
 int sluice_listener_admitted(struct sluice_listener *listener, int64_t timeout, struct
     sluice_admitted *admitted);
 int sluice_listener_cancel(struct sluice_listener *listener, uint64_t user_data);
@@ -1275,6 +1284,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_VERSION_MAJOR 0
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
+#define SLUICE_VERSION_CODE 256
 #define SLUICE_FOREVER 9223372036854775807
 #define SLUICE_CONTEXT_GID_INDEX 1
 #define SLUICE_CONTEXT_FORK 2
@@ -1304,7 +1314,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_SCOPE_STRICT 1
 #define SLUICE_HISTOGRAM_BUCKETS 1152
 #define SLUICE_PRIVATE_DATA_BYTES 1024
-#define SLUICE_CONNECT_MOST 64
+#define SLUICE_CONNECT_MAX_CHANNELS 64
 #define SLUICE_LISTEN_FD 1
 #define SLUICE_CONNECT_WAIT 1
 #define SLUICE_MAX_RANKS 65536
