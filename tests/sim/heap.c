@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "calls.h"
+#include "share.h"
 
 /*
  * The table of descriptors and that of names of scopes, which the library keeps for good. A table
@@ -42,6 +43,9 @@ void sim_heap_begin(void)
     if (heap == NULL) {
         heap = heap_used = sim_reserve(SIM_HEAP, HEAP_BYTES);
         sim_require(mprotect(heap, HEAP_BYTES, PROT_READ | PROT_WRITE) == 0, "no heap: %m");
+    }
+    if (heap_next != NULL && sim_share_end(heap, (size_t)(heap_used - heap))) {
+        heap_used = heap;
     }
     if (heap_next != NULL && (size_t)(heap_used - heap) > KEPT_BYTES) {
         madvise(heap, (size_t)(heap_used - heap), MADV_DONTNEED);
@@ -105,6 +109,8 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
     char *memory, *begin;
     bool used;
     process->allocations++;
+    sim_share_seldom();
+    alignment = sim_may_share(bytes) ? 4096 : alignment;
     if (sim_fault_is_due("malloc") || bytes > HEAP_BYTES / 2) {
         sim_error(ENOMEM);
         return NULL;
@@ -125,6 +131,9 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
                                 .class = class};
     LIST_INSERT_HEAD(&process->blocks, block, place);
     process->bytes += bytes;
+    if (sim_may_share(bytes)) {
+        sim_share_add(memory, bytes);
+    }
     return memory;
 }
 
@@ -161,6 +170,9 @@ SYS(void, free, void *memory)
     sim_task->process->bytes -= block->bytes;
     LIST_REMOVE(block, place);
     block->alive = 0;
+    if (sim_may_share(block->bytes)) {
+        sim_share_remove(memory, block->bytes);
+    }
     memset(memory, 0x5a, block->bytes < FILLED ? block->bytes : FILLED);
     LIST_INSERT_HEAD(&unused[block->class], block, place);
 }

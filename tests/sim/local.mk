@@ -39,6 +39,8 @@ endif
 	%D%/random.c \
 	%D%/random.h \
 	%D%/report.h \
+	%D%/share.c \
+	%D%/share.h \
 	%D%/sim.h \
 	%D%/socket.c \
 	%D%/stream.c \

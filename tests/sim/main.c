@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "network.h"
 #include "process.h"
 #include "report.h"
 #include "sim.h"
@@ -27,6 +28,7 @@ static struct sim_plan plan = {
 static const char *path = RANK;
 static double seconds;
 static uint64_t most_runs = 1;
+static bool shows_traffic; /* is printed */
 /* The options that a run depends on, for the line that says how to repeat it. */
 static char arguments_given[256];
 
@@ -126,6 +128,12 @@ static double real_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static void print_traffic(const char *what, const struct sim_traffic *traffic)
+{
+    printf("  %s: %llu messages, %llu bytes\n", what, (unsigned long long)traffic->messages,
+           (unsigned long long)traffic->bytes);
+}
+
 static void run_for(const struct sim_module *module)
 {
     double begin = real_seconds();
@@ -143,6 +151,11 @@ static void run_for(const struct sim_module *module)
            "killed: all promises were kept\n",
            (unsigned long long)runs, simulated, real_seconds() - begin, (unsigned long long)turns,
            (unsigned long long)killed);
+    if (shows_traffic) {
+        print_traffic("between hosts", &sim_sent);
+        print_traffic("from the first host", &sim_sent_by_first);
+        print_traffic("to the first host", &sim_sent_to_first);
+    }
 }
 
 /* Adds an option to those that a run depends on. */
@@ -215,6 +228,9 @@ static void take_option(int option, const char *value)
     case 'l':
         plan.environment = logging;
         break;
+    case 'b':
+        shows_traffic = true;
+        break;
     case 'v':
         sim_traces = true;
         break;
@@ -226,12 +242,19 @@ static void take_option(int option, const char *value)
 int main(int count, char **arguments)
 {
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},     {"seconds", required_argument, NULL, 't'},
-        {"runs", required_argument, NULL, 'r'},     {"ranks", required_argument, NULL, 'n'},
-        {"hosts", required_argument, NULL, 'h'},    {"no-faults", no_argument, NULL, 'f'},
-        {"skip", required_argument, NULL, 'k'},     {"module", required_argument, NULL, 'm'},
-        {"scenario", required_argument, NULL, 'c'}, {"log", no_argument, NULL, 'l'},
-        {"trace", no_argument, NULL, 'v'},          {NULL, 0, NULL, 0},
+        {"seed", required_argument, NULL, 's'},
+        {"seconds", required_argument, NULL, 't'},
+        {"runs", required_argument, NULL, 'r'},
+        {"ranks", required_argument, NULL, 'n'},
+        {"hosts", required_argument, NULL, 'h'},
+        {"no-faults", no_argument, NULL, 'f'},
+        {"skip", required_argument, NULL, 'k'},
+        {"module", required_argument, NULL, 'm'},
+        {"scenario", required_argument, NULL, 'c'},
+        {"log", no_argument, NULL, 'l'},
+        {"trace", no_argument, NULL, 'v'},
+        {"traffic", no_argument, NULL, 'b'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     fix_addresses(arguments);

@@ -14,12 +14,33 @@ struct partition {
 };
 
 struct sim_network sim_network;
+struct sim_traffic sim_sent, sim_sent_by_first, sim_sent_to_first;
 static struct partition partitions[PARTITIONS];
 static uint32_t partition_count;
 
 void sim_network_reset(void)
 {
     partition_count = 0;
+}
+
+static void count(struct sim_traffic *traffic, uint64_t bytes)
+{
+    traffic->messages++;
+    traffic->bytes += bytes;
+}
+
+void sim_network_count(const struct sim_host *from, const struct sim_host *to, uint64_t bytes)
+{
+    if (from == to || bytes == 0) {
+        return;
+    }
+    count(&sim_sent, bytes);
+    if (from->index == 0) {
+        count(&sim_sent_by_first, bytes);
+    }
+    if (to->index == 0) {
+        count(&sim_sent_to_first, bytes);
+    }
 }
 
 void sim_network_part(uint32_t a, uint32_t b, int64_t until)

@@ -21,6 +21,14 @@ struct sim_network {
 
 extern struct sim_network sim_network;
 
+/* Traffic of streams between hosts in all runs: in all, from the first host, and to it. */
+struct sim_traffic {
+    uint64_t messages, bytes;
+};
+extern struct sim_traffic sim_sent, sim_sent_by_first, sim_sent_to_first;
+
+void sim_network_count(const struct sim_host *from, const struct sim_host *to, uint64_t bytes);
+
 /* Hosts cannot reach each other up to that time. */
 void sim_network_part(uint32_t a, uint32_t b, int64_t until);
 /* Returns when what is sent at a time reaches the other host; INT64_MAX: never. */

@@ -147,6 +147,7 @@ void sim_stream_arrive(struct sim_event *event)
 static void send_piece(struct stream *from, struct stream *to, struct piece *piece)
 {
     int64_t at = sim_network_arrival(from->host, to->host, sim_time());
+    sim_network_count(from->host, to->host, piece->bytes);
     if (from->host != to->host &&
         (!sim_host_has(from->host, &from->own) || !sim_host_has(to->host, &to->own))) {
         at = INT64_MAX;
