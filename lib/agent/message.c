@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/macros.h"
 #include "endpoint/versions.h"
 
 #define MAGIC 0x534c4147u /* "SLAG" */
@@ -301,6 +302,8 @@ static int read_versions(struct reader *reader, struct slu_agent_message *messag
 
     if (reader->wrong || magic != MAGIC)
         return -EPROTO;
+    if (SLU_LIKELY(joined == slu_versions_join(VERSION, READABLE, 8)))
+        return 0;
     slu_versions_split(joined, 8, &message->written, &message->readable);
     reader->later = message->written > VERSION;
     return slu_versions_fit(&known, message->written, message->readable) ? 0 : -EPROTONOSUPPORT;

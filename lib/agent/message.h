@@ -77,7 +77,7 @@ struct slu_agent_hello {
 /* A message; fields that its type does not have are 0, but for the endpoint. */
 struct slu_agent_message {
     uint32_t type;
-    uint32_t written, readable; /* by and from version; read, not written */
+    uint32_t written, readable; /* by and from version, unless they are ours: then 0 */
     uint32_t length;            /* of the body */
     uint64_t id;                /* of a request, and of its answer; else 0 */
     /* Counts since the connection began, modulo 2^32: windowed messages of the receiver that the
