@@ -313,8 +313,8 @@ const char *slu_agent_message_versions(const struct slu_agent_message *message,
                                        char text[SLU_AGENT_VERSIONS_TEXT])
 {
     snprintf(text, SLU_AGENT_VERSIONS_TEXT,
-             "its agent speaks version %u, readable from version %u on; ours speaks version %u, "
-             "and reads from %u on",
+             "its agent speaks version %u, readable from version %u on; ours speaks version %d, "
+             "and reads from %d on",
              message->written, message->readable, VERSION, OLDEST);
     return text;
 }

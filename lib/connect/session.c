@@ -66,7 +66,7 @@ const char *slu_head_text(const struct slu_head *head, char text[SLU_HEAD_TEXT])
 {
     snprintf(text, SLU_HEAD_TEXT,
              "it speaks version %u of the greeting, readable from version %u on; this library "
-             "speaks version %u, and reads from %u on",
+             "speaks version %d, and reads from %d on",
              head->written, head->readable, SLU_SESSION_VERSION, SLU_SESSION_OLDEST);
     return text;
 }
