@@ -112,7 +112,7 @@ static int use(struct sluice_channel *channel, struct device *device)
     if (sluice_channel_wait_connected(channel, DEADLINE) != 0)
         return complain("connect");
     if (sluice_channel_query(channel, &info) == 0)
-        printf("level %u\n", info.level);
+        printf("shares %s\n", info.level == SLUICE_LEVEL_MEMORY ? "memory" : "nothing");
     if (sluice_mr_remote(device->mr, &own) != 0)
         return complain("describe the memory");
     sluice_remote_mr_pack(&own, ours);

@@ -92,6 +92,7 @@ static int call(struct sluice_agent *agent, struct device *device)
 
 int talk_agent(void)
 {
+    const struct sluice_agent_attr attr = {.size = sizeof attr, .quota = LONG};
     struct sluice_agent *agent;
     struct device device;
     char address[64] = "";
@@ -99,7 +100,7 @@ int talk_agent(void)
 
     if (open_device(&device, LONG) != 0)
         return -1;
-    agent = sluice_agent_create(device.pd, NULL);
+    agent = sluice_agent_create(device.pd, &attr);
     if (agent == NULL)
         return complain("make an agent");
     if (side == 1) {
