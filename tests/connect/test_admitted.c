@@ -403,7 +403,7 @@ static void admit_connected(struct door *door, struct client *client, bool into,
     client_join(client, 0);
 }
 
-/* What it was to be a peer of is closed: it is told so, whether it is connected by then or not. */
+/* The channel of a peer is closed: the peer is told so, whether it is connected by then or not. */
 TEST(its_multichannel_is_closed)
 {
     struct door door;

@@ -249,7 +249,7 @@ static bool understood(const struct soft_tcp *tcp, const struct join_message *me
         return true;
     slu_log(SLUICE_LOG_WARN,
             "queue pair %u: its peer shares memory by version %u, readable from version %u on, "
-            "this process by version %u, readable from version %u on: they use a socket, which is "
+            "this process by version %d, readable from version %d on: they use a socket, which is "
             "slower",
             tcp->qp->qpn, message->written, message->readable, VERSION, READABLE);
     return false;
