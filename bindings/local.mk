@@ -21,10 +21,13 @@ EXTRA_DIST += \
 	%D%/python/pyproject.toml \
 	%D%/python/setup.py \
 	%D%/python/src/sluice/__init__.py \
+	%D%/python/src/sluice/_agent.py \
+	%D%/python/src/sluice/_agent_peer.py \
 	%D%/python/src/sluice/_batch.py \
 	%D%/python/src/sluice/_buffer.py \
 	%D%/python/src/sluice/_cdef.py \
 	%D%/python/src/sluice/_channel.py \
+	%D%/python/src/sluice/_completion.py \
 	%D%/python/src/sluice/_connect.py \
 	%D%/python/src/sluice/_connection.py \
 	%D%/python/src/sluice/_context.py \
@@ -36,12 +39,15 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_list.py \
 	%D%/python/src/sluice/_memory.py \
 	%D%/python/src/sluice/_node.py \
+	%D%/python/src/sluice/_numbers.py \
 	%D%/python/src/sluice/_object.py \
 	%D%/python/src/sluice/_options.py \
 	%D%/python/src/sluice/_request.py \
 	%D%/python/src/sluice/_scope.py \
+	%D%/python/src/sluice/_shared.py \
 	%D%/python/src/sluice/py.typed \
 	%D%/python/tests/conftest.py \
+	%D%/python/tests/test_agent.py \
 	%D%/python/tests/test_aio.py \
 	%D%/python/tests/test_batch.py \
 	%D%/python/tests/test_buffer_region.py \
@@ -54,6 +60,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_memory.py \
 	%D%/python/tests/test_missing.py \
 	%D%/python/tests/test_multichannel.py \
+	%D%/python/tests/test_numbers.py \
 	%D%/python/tests/test_reasons.py \
 	%D%/update
 

@@ -39,6 +39,7 @@ enum name {
     N_REMOTE,
     N_SEEN,
     N_USER,
+    N_VALUES,
     N_WORK,
     NAMES
 };

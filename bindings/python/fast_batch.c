@@ -24,6 +24,7 @@ static const char *const spelled[NAMES] = {
     [N_REMOTE] = "remote",
     [N_SEEN] = "seen",
     [N_USER] = "user",
+    [N_VALUES] = "_values",
     [N_WORK] = "_work",
 };
 

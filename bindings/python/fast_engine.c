@@ -42,8 +42,7 @@ struct engine {
 
 static PyObject *no_arguments, *not_blocking, *to_nanoseconds, *explain_works;
 static PyTypeObject *completion_type, *request_type;
-static allocfunc new_tuple;
-static newfunc new_request;
+static newfunc new_completion_object, new_request;
 
 /* Converts seconds to nanoseconds. Unusual values are left to nanoseconds() in Python. */
 static int read_duration(PyObject *seconds, int64_t *value)
@@ -113,13 +112,17 @@ static void post_and_wait(struct engine *engine, struct batch *batch, int64_t de
     }
 }
 
+/* Makes a Completion; the order of its fields is that of _FIELDS in _completion.py. */
 static PyObject *new_completion(const struct sluice_completion *c, PyObject *user)
 {
-    PyObject *made = new_tuple(completion_type, 12);
-    PyObject *fields[12] = {NULL};
-    int i, failed = 0;
-    if (!made)
+    PyObject *made = new_completion_object(completion_type, no_arguments, NULL);
+    PyObject *values = PyTuple_New(12), *fields[12] = {NULL};
+    int i, failed = !made || !values;
+    if (failed) {
+        Py_XDECREF(made);
+        Py_XDECREF(values);
         return NULL;
+    }
     fields[0] = PyLong_FromUnsignedLong(c->opcode);
     fields[1] = PyLong_FromUnsignedLong(c->peer);
     fields[2] = PyLong_FromUnsignedLongLong(c->bytes);
@@ -137,10 +140,11 @@ static PyObject *new_completion(const struct sluice_completion *c, PyObject *use
     fields[11] = Py_NewRef(user);
     for (i = 0; i < 12; i++) {
         failed |= !fields[i];
-        PyTuple_SetItem(made, i, fields[i]);
+        PyTuple_SetItem(values, i, fields[i]);
     }
-    if (failed)
+    if (failed || PyObject_SetAttr(made, names[N_VALUES], values) < 0)
         Py_CLEAR(made);
+    Py_DECREF(values);
     return made;
 }
 
@@ -535,15 +539,11 @@ static PyObject *set_up(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!O!OO", &PyType_Type, &completion, &PyType_Type, &request,
                           &nanoseconds, &explanation))
         return NULL;
-    if (!PyType_IsSubtype((PyTypeObject *)completion, &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "a completion is a tuple");
-        return NULL;
-    }
     completion_type = (PyTypeObject *)Py_NewRef(completion);
     request_type = (PyTypeObject *)Py_NewRef(request);
     to_nanoseconds = Py_NewRef(nanoseconds);
     explain_works = Py_NewRef(explanation);
-    new_tuple = (allocfunc)PyType_GetSlot(completion_type, Py_tp_alloc);
+    new_completion_object = (newfunc)PyType_GetSlot(completion_type, Py_tp_new);
     new_request = (newfunc)PyType_GetSlot(request_type, Py_tp_new);
     Py_RETURN_NONE;
 }

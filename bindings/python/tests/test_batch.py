@@ -143,7 +143,7 @@ def test_a_cancelled_task_cancels(world):
 def test_any_thread_cancels(world):
     handle, silent = world.nowhere()
     batch = world.user.post(world.actions(handle), deadline=None)
-    with pytest.raises(sluice.DeadlineError) as late:
+    with pytest.raises(sluice.WaitTimeout) as late:
         batch.wait(0.01)
     assert late.value.completions is None
     with pytest.raises(sluice.BusyError):

@@ -77,7 +77,7 @@ def test_multicast_and_receive_from_any(many):
     a, b = many
     for i in range(PEERS):
         b.all.post([Work.receive(part(b, i), i, user=f"peer {i}")], deadline=PATIENCE)
-    a.all.multicast(part(a, 0), range(PEERS), deadline=PATIENCE)
+    a.all.multicast_send(part(a, 0), range(PEERS), deadline=PATIENCE)
     users = {b.all.next(PATIENCE).user for _ in range(PEERS)}
     assert users == {"peer 0", "peer 1", "peer 2"}
 
@@ -106,14 +106,14 @@ def test_peers_come_and_go(sides):
     first = sluice.PreparedMultiChannel(a.domain, 0).handshake([])
     second = sluice.PreparedMultiChannel(b.domain, 1)
     theirs = second.endpoints[0]
-    index, mine = first.add()
+    index, mine = first.add_peer()
     assert index == 0 and len(first) == 1
     first.handshake_peer(index, theirs)
     second = second.handshake([mine])
     request = second.post_receive(0, b.memory, deadline=PATIENCE)
     first.send(0, a.memory[:5], deadline=PATIENCE)
     assert request.wait(PATIENCE).bytes == 5
-    first.remove(0)
+    first.remove_peer(0)
     assert first.state(0) == sluice.REMOVED
     with pytest.raises(sluice.NotConnectedError):
         first.send(0, a.memory[:5], deadline=PATIENCE)

@@ -8,6 +8,14 @@ Durations are seconds; ``None``, which must be given explicitly, means forever. 
 work and is destructive: a reliable connection cannot take back one request, so when the deadline
 passes, the connection to that peer ends. A *timeout* limits a wait and harms nothing.
 """
+from ._agent import Agent, AgentInfo, AgentReturned
+from ._agent_peer import (
+    AgentMessage,
+    AgentPeer,
+    AgentPeerInfo,
+    AgentRegion,
+    AgentRegionInfo,
+)
 from ._batch import BufferBatch
 from ._buffer import Action, Buffer, BufferInfo, BufferService, buffer_info
 from ._channel import (
@@ -21,6 +29,7 @@ from ._channel import (
     PreparedChannel,
     PreparedMultiChannel,
 )
+from ._completion import Completion, FirstError
 from ._connect import Incoming, IncomingInfo, Listener, connect, connect_into
 from ._context import Context, ContextInfo, DeviceInfo, ProtectionDomain, devices
 from ._engine import compiled
@@ -42,6 +51,7 @@ from ._errors import (
     StaleError,
     TruncatedError,
     UnsupportedError,
+    WaitTimeout,
     WouldBlockError,
     last_error,
 )
@@ -57,6 +67,21 @@ from ._memory import (
     RemoteRegion,
 )
 from ._node import Exchange, Node
+from ._numbers import (
+    Access,
+    AgentState,
+    Atomics,
+    Barrier,
+    ErrorClass,
+    ExchangeKind,
+    Level,
+    LinkLayer,
+    LogLevel,
+    Opcode,
+    PeerState,
+    Status,
+    WaitMode,
+)
 from ._options import NO_ACCESS, ZERO, Options
 from ._request import (
     COMPARE_SWAP,
@@ -65,8 +90,6 @@ from ._request import (
     RECEIVE,
     SEND,
     WRITE,
-    Completion,
-    FirstError,
     Layout,
     Request,
     Work,
@@ -76,9 +99,21 @@ from ._scope import Scope
 __version__ = "0.1.0"
 
 __all__ = [
+    "Access",
     "AccessError",
     "Action",
+    "Agent",
+    "AgentInfo",
+    "AgentMessage",
+    "AgentPeer",
+    "AgentPeerInfo",
+    "AgentRegion",
+    "AgentRegionInfo",
+    "AgentReturned",
+    "AgentState",
     "ArgumentError",
+    "Atomics",
+    "Barrier",
     "Buffer",
     "BufferBatch",
     "BufferInfo",
@@ -96,7 +131,9 @@ __all__ = [
     "DeviceError",
     "DeviceInfo",
     "Error",
+    "ErrorClass",
     "Exchange",
+    "ExchangeKind",
     "FAILED",
     "FETCH_ADD",
     "FirstError",
@@ -105,17 +142,22 @@ __all__ = [
     "InterruptedWait",
     "LOCAL_WRITE",
     "Layout",
+    "Level",
+    "LinkLayer",
     "Listener",
     "LocalMemoryError",
+    "LogLevel",
     "MemoryRegion",
     "MultiChannel",
     "NO_ACCESS",
     "Node",
     "NotConnectedError",
+    "Opcode",
     "Options",
     "OutOfMemoryError",
     "PREPARED",
     "PeerLostError",
+    "PeerState",
     "Piece",
     "PreparedChannel",
     "PreparedList",
@@ -134,9 +176,12 @@ __all__ = [
     "SEND",
     "Scope",
     "StaleError",
+    "Status",
     "TruncatedError",
     "UnsupportedError",
     "WRITE",
+    "WaitMode",
+    "WaitTimeout",
     "Work",
     "WouldBlockError",
     "ZERO",

@@ -8,10 +8,10 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Generator
 
-from ._errors import DeadlineError, check, error_of, last_error, made
+from ._completion import Completion, completion_of, gather
+from ._errors import WaitTimeout, check, error_of, last_error, made
 from ._library import FOREVER, Limit, ffi, lib
 from ._object import Object
-from ._request import Completion, completion_of, gather
 
 if TYPE_CHECKING:
     from ._buffer import Action, BufferService
@@ -121,7 +121,7 @@ class BufferBatch(Object):
         return came
 
     def next(self, timeout: float | None) -> Completion:
-        """Waits for the next completion. Raises :exc:`DeadlineError` if there was none, and the
+        """Waits for the next completion. Raises :exc:`WaitTimeout` if there was none, and the
         batch goes on; :exc:`Error` with ``ENOENT`` if all were taken."""
         taken: list[Completion] = []
 
@@ -142,7 +142,7 @@ class BufferBatch(Object):
     def wait(self, timeout: float | None = None) -> list[Completion]:
         """Waits until all actions have ended. Returns the completions in the order of the actions
         if all succeeded; otherwise raises the first failure, with all in its ``completions``. A
-        :exc:`DeadlineError` without ``completions`` means that the batch is still in flight."""
+        Raises :exc:`WaitTimeout` while the batch is still in flight."""
         self._wait_for(
             lambda left: self._call(lib.sluice_buffer_batch_wait, left), Limit(timeout)
         )
@@ -157,7 +157,7 @@ class BufferBatch(Object):
                     check(result)
                     break
                 if limit.left() == 0:
-                    raise DeadlineError(errno.ETIMEDOUT, _IN_FLIGHT)
+                    raise WaitTimeout(errno.ETIMEDOUT, _IN_FLIGHT)
         except KeyboardInterrupt:
             self.cancel()
             raise

@@ -10,13 +10,15 @@ from typing import Any, Iterable, Sequence
 
 from . import _forked
 from ._batch import BufferBatch, array_of
+from ._completion import Completion, completion_of, gather
 from ._context import ProtectionDomain
 from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
 from ._memory import REMOTE_READ, REMOTE_WRITE, MemoryRegion, Piece
+from ._numbers import Level
 from ._object import Object, call, remember
 from ._options import Options, attr_of
-from ._request import READ, WRITE, Completion, Layout, blocks_of, completion_of, gather
+from ._request import READ, WRITE, Layout, blocks_of
 
 
 def _handle(handle: bytes) -> Any:
@@ -380,7 +382,7 @@ class BufferService(Object):
         """Prepares a batch of actions that can be posted later, any number of times."""
         return BufferBatch(self, list(actions))
 
-    def level(self, handle: bytes) -> int:
+    def level(self, handle: bytes) -> Level:
         """Returns the level of the connection to the owner of a buffer; 0: not connected."""
         pointer = self._enter()
         try:
@@ -389,6 +391,6 @@ class BufferService(Object):
             result = lib.sluice_buffer_connection_query(pointer, _handle(handle), info)
             if result != -errno.ENOTCONN:
                 check(result)
-            return int(info.level) if result == 0 else 0
+            return Level(info.level if result == 0 else 0)
         finally:
             self._leave()

@@ -5,21 +5,21 @@ from __future__ import annotations
 import errno
 from typing import Any, Iterable, Sequence
 
+from ._completion import Completion, FirstError
 from ._connection import Connection
 from ._context import ProtectionDomain
-from ._errors import check, error_of, last_error, made
+from ._errors import check, error_of, last_error, made, wait_error_of
 from ._library import Limit, ffi, lib, text_of
 from ._list import PreparedList
 from ._memory import Memory, RemoteRegion, pieces_of
+from ._numbers import Level, PeerState
 from ._object import Object
 from ._options import Options, attr_of
-from ._request import READ, RECEIVE, SEND, WRITE, Completion, FirstError, Request, Work
+from ._request import READ, RECEIVE, SEND, WRITE, Request, Work
 from ._scope import Scope
 
-READY: int = lib.SLUICE_STATE_READY
-PREPARED: int = lib.SLUICE_STATE_PREPARED
-FAILED: int = lib.SLUICE_STATE_FAILED
-REMOVED: int = lib.SLUICE_STATE_REMOVED
+READY, PREPARED = PeerState.READY, PeerState.PREPARED
+FAILED, REMOVED = PeerState.FAILED, PeerState.REMOVED
 
 
 def endpoint_struct(endpoint: bytes) -> Any:
@@ -42,8 +42,9 @@ class ChannelInfo:
         for name, _ in ffi.typeof("struct sluice_channel_info").fields:
             value = getattr(struct, name)
             setattr(self, name, value if isinstance(value, int) else text_of(value))
+        self.level = Level(struct.level)
 
-    level: int
+    level: Level
     send_depth: int
     receive_depth: int
     max_message: int
@@ -51,7 +52,7 @@ class ChannelInfo:
     remote_address: str
 
     def __repr__(self) -> str:
-        return f"<ChannelInfo level {self.level}, depths {self.send_depth}, {self.receive_depth}>"
+        return f"<ChannelInfo level {self.level.name}, depths {self.send_depth}, {self.receive_depth}>"
 
 
 def _info(query: Any, *arguments: Any) -> Any:
@@ -76,7 +77,7 @@ def wait_in_slices(connection: Connection, function: Any, limit: Limit, *argumen
         if result in (-errno.EINTR, -errno.ETIMEDOUT) and limit.left() > 0:
             continue
         if result < 0:
-            raise error_of(result, text)
+            raise wait_error_of(result, text)
         return
 
 
@@ -99,7 +100,7 @@ class PreparedChannel(Object):
 
     @property
     def endpoint(self) -> bytes:
-        """256 bytes for the peer, and only for the peer."""
+        """384 bytes for the peer, and only for the peer."""
         struct = ffi.new("struct sluice_endpoint *")
         check(lib.sluice_prepared_channel_endpoint(self._get(), struct))
         return endpoint_bytes(struct)
@@ -372,14 +373,14 @@ class MultiChannel(Connection):
 
     # Peers.
 
-    def add(self) -> tuple[int, bytes]:
+    def add_peer(self) -> tuple[int, bytes]:
         """Adds a peer. Returns its index, and the endpoint for it."""
         struct = ffi.new("struct sluice_endpoint *")
         with self._guard:
             index = check(lib.sluice_multichannel_peer_add(self._get(), struct))
         return index, endpoint_bytes(struct)
 
-    def remove(self, peer: int) -> None:
+    def remove_peer(self, peer: int) -> None:
         """Ends the connection to a peer, and frees its index."""
         with self._guard:
             check(lib.sluice_multichannel_peer_remove(self._get(), peer))
@@ -399,10 +400,10 @@ class MultiChannel(Connection):
         with self._guard:
             check(lib.sluice_multichannel_peer_handshake(self._get(), peer, struct))
 
-    def state(self, peer: int) -> int:
+    def state(self, peer: int) -> PeerState:
         """:data:`PREPARED`, :data:`READY`, :data:`FAILED` or :data:`REMOVED`."""
         with self._guard:
-            return check(lib.sluice_multichannel_peer_state(self._get(), peer))
+            return PeerState(check(lib.sluice_multichannel_peer_state(self._get(), peer)))
 
     def _first_error(self, peer: int) -> FirstError | None:
         return self.error(peer)
@@ -437,17 +438,6 @@ class MultiChannel(Connection):
     def receive(self, peer: int, memory: Memory, *, deadline: float | None) -> Completion:
         """Receives a message from a peer; ``bytes`` of the completion is its length."""
         return self._do(Work(RECEIVE, memory, peer), deadline)
-
-    def arrivals(self, tag: int) -> int:
-        """How many immediates of a tag have come from all peers, with ``arrival_tags`` of the options."""
-        count = ffi.new("uint64_t *")
-        with self._guard:
-            check(lib.sluice_multichannel_arrivals(self._get(), tag, count))
-        return int(count[0])
-
-    def wait_arrivals(self, tag: int, count: int, timeout: float | None) -> None:
-        """Waits until at least so many have come."""
-        wait_in_slices(self, lib.sluice_multichannel_wait_arrivals, Limit(timeout), tag, count)
 
     def write(
         self,
@@ -526,12 +516,18 @@ class MultiChannel(Connection):
         works = [Work(READ, memory, peer, of) for peer, (memory, of) in places.items()]
         return self.submit(works, deadline=deadline)
 
-    def multicast(
-        self, memory: Memory, peers: Iterable[int], *, deadline: float | None
+    def multicast_send(
+        self,
+        memory: Memory,
+        peers: Iterable[int],
+        *,
+        deadline: float | None,
+        immediate: int | None = None,
     ) -> list[Completion]:
         """Sends the same message to each of these peers."""
         pieces = pieces_of(memory)
-        return self.submit([Work(SEND, pieces, peer) for peer in peers], deadline=deadline)
+        works = [Work(SEND, pieces, peer, None, immediate) for peer in peers]
+        return self.submit(works, deadline=deadline)
 
     # Without waiting.
 
@@ -570,3 +566,15 @@ class MultiChannel(Connection):
     def prepare(self, works: Iterable[Work]) -> PreparedList:
         """A list of work that is posted again and again, laid out once."""
         return PreparedList(self, lib.sluice_multichannel_list_prepare, works)
+
+    def arrivals(self, tag: int) -> int:
+        """How many immediates of a tag have come from all peers, with ``arrival_tags`` of the
+        options."""
+        count = ffi.new("uint64_t *")
+        with self._guard:
+            check(lib.sluice_multichannel_arrivals(self._get(), tag, count))
+        return int(count[0])
+
+    def wait_arrivals(self, tag: int, count: int, timeout: float | None) -> None:
+        """Waits until at least so many have come."""
+        wait_in_slices(self, lib.sluice_multichannel_wait_arrivals, Limit(timeout), tag, count)

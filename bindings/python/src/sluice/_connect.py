@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator
 
 from ._channel import Channel, MultiChannel
 from ._context import ProtectionDomain
-from ._errors import DeadlineError, check, error_of, last_error, made
+from ._errors import WaitTimeout, check, error_of, last_error, made, wait_error_of
 from ._library import FOREVER, SLICE, Limit, c_text, ffi, lib, text_of
 from ._object import Guard, Object, call, remember
 from ._options import Options, attr_of
@@ -256,10 +256,10 @@ class Listener(Object):
                 return result
             if number in (errno.ETIMEDOUT, errno.EINTR) and limit.left() > 0:
                 continue
-            raise error_of(number, text)
+            raise wait_error_of(number, text)
 
     def next(self, timeout: float | None) -> Incoming:
-        """Returns the next client that wants to connect. Raises :exc:`DeadlineError` if none
+        """Returns the next client that wants to connect. Raises :exc:`WaitTimeout` if none
         did."""
         pointer = self._in_slices(
             lambda nanoseconds: lib.sluice_listener_next(self._get(), nanoseconds), timeout
@@ -370,7 +370,7 @@ class Listener(Object):
         while True:
             try:
                 return attempt()
-            except DeadlineError:
+            except WaitTimeout:
                 left = limit.left()
                 if left == 0:
                     raise

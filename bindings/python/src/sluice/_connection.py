@@ -13,23 +13,21 @@ import time
 from collections import deque
 from typing import Any, Callable, Iterable, Sequence, TypeVar
 
-from ._errors import DeadlineError, Error, check, error_of, last_error
+from ._completion import (
+    ERROR,
+    Completion,
+    ExplainedCompletion,
+    FirstError,
+    completion_of,
+    gather,
+    unposted,
+)
+from ._errors import Error, WaitTimeout, check, error_of, last_error
 from ._engine import POST_ONLY, engine_of
 from ._library import FOREVER, SLICE, Limit, ffi, lib
 from ._memory import released
 from ._object import Guard, Object, remember
-from ._request import (
-    RECEIVE,
-    Completion,
-    ExplainedCompletion,
-    FirstError,
-    Request,
-    Work,
-    completion_of,
-    gather,
-    requests_of,
-    unposted,
-)
+from ._request import RECEIVE, Request, Work, requests_of
 
 T = TypeVar("T")
 
@@ -189,7 +187,7 @@ class Connection(Object):
         if request._completion is None:
             self._until(lambda: request._completion, Limit(timeout), wakes)
         if request._completion is None:
-            raise DeadlineError(errno.ETIMEDOUT, "the request is not complete yet")
+            raise WaitTimeout(errno.ETIMEDOUT, "the request is not complete yet")
         return self._end_of_request(request)
 
     @staticmethod
@@ -231,7 +229,7 @@ class Connection(Object):
     def next(self, timeout: float | None) -> Request:
         """Waits for the next such request, for example a receive from any peer.
 
-        Raises :exc:`DeadlineError` after ``timeout`` seconds, and :exc:`LookupError` if no posted
+        Raises :exc:`WaitTimeout` after ``timeout`` seconds, and :exc:`LookupError` if no posted
         request could complete.
         """
         found = self._until(self._pop_unseen, Limit(timeout), wakes=True)
@@ -239,7 +237,7 @@ class Connection(Object):
             return found
         if not self._posted:
             raise LookupError("nothing is posted that could end")
-        raise DeadlineError(errno.ETIMEDOUT, "no request is complete yet")
+        raise WaitTimeout(errno.ETIMEDOUT, "no request is complete yet")
 
     def _pop_unseen(self) -> Request | None:
         while self._unseen:
@@ -252,7 +250,7 @@ class Connection(Object):
     def flush(self, timeout: float | None) -> None:
         """Waits until all posted work is complete. Its results can still be taken."""
         if self._until(self._all_done, Limit(timeout), wakes=True) is None and self._posted:
-            raise DeadlineError(errno.ETIMEDOUT, f"{len(self._posted)} requests are not complete yet")
+            raise WaitTimeout(errno.ETIMEDOUT, f"{len(self._posted)} requests are not complete yet")
 
     def _all_done(self) -> bool | None:
         return None if self._posted else True
@@ -465,7 +463,9 @@ class Connection(Object):
             del sges
 
     def _gather(self, completions: list[Completion]) -> list[Completion]:
-        every = [self._explained(each) if each.error != 0 else each for each in completions]
+        every = [
+            self._explained(each) if each._values[ERROR] != 0 else each for each in completions
+        ]
         return gather(every, self._reason)
 
     def _first_error(self, peer: int) -> FirstError | None:

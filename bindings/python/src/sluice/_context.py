@@ -8,6 +8,7 @@ from typing import Any
 from ._errors import check, made
 from ._library import c_text, ffi, lib, text_of
 from ._memory import LOCAL_WRITE, MemoryRegion
+from ._numbers import Atomics, Level, LinkLayer
 from ._object import Object
 
 
@@ -19,7 +20,7 @@ class DeviceInfo:
     transport: str
     active: bool
     ports: int
-    level: int
+    level: Level
     numa_node: int
     firmware: str
     description: str
@@ -40,7 +41,7 @@ def devices() -> list[DeviceInfo]:
                     text_of(info.transport),
                     bool(info.active),
                     info.ports,
-                    info.level,
+                    Level(info.level),
                     info.numa_node,
                     text_of(info.firmware),
                     text_of(info.description),
@@ -57,13 +58,13 @@ class ContextInfo:
 
     device: str
     transport: str
-    level: int
+    level: Level
     port: int
-    link_layer: int
+    link_layer: LinkLayer
     active_mtu: int
     gid_index: int
     numa_node: int
-    atomics: int
+    atomics: Atomics
     max_send_depth: int
     max_receive_depth: int
     max_sge: int
@@ -71,6 +72,10 @@ class ContextInfo:
     max_inline: int
     max_read_depth: int
     max_message: int
+    max_region: int
+    max_channels: int
+    max_regions: int
+    max_completions: int
 
 
 def _fields(info: Any, cls: type) -> dict[str, Any]:
@@ -128,7 +133,10 @@ class Context(Object):
         info = ffi.new("struct sluice_context_info *")
         info.size = ffi.sizeof("struct sluice_context_info")
         check(lib.sluice_context_query(self._get(), info))
-        return ContextInfo(**_fields(info, ContextInfo))
+        fields = _fields(info, ContextInfo)
+        for name, kind in (("level", Level), ("link_layer", LinkLayer), ("atomics", Atomics)):
+            fields[name] = kind(fields[name])
+        return ContextInfo(**fields)
 
     def domain(self) -> ProtectionDomain:
         """A new protection domain."""

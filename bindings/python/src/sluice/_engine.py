@@ -10,8 +10,9 @@ import os
 from collections import deque
 from typing import Any, Sequence
 
-from ._library import ffi, lib, nanoseconds
-from ._request import RECEIVE, Completion, Request, Work, completion_of, requests_of
+from ._completion import Completion, completion_of
+from ._library import ffi, nanoseconds
+from ._request import RECEIVE, Request, Work, requests_of
 
 
 def _explain(works: Sequence[Work]) -> None:

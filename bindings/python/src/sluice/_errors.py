@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._library import ffi, lib
 
 if TYPE_CHECKING:
-    from ._request import Completion
+    from ._completion import Completion
 
 
 class Error(OSError):
@@ -39,7 +39,12 @@ class NotConnectedError(Error, ConnectionError):
 
 
 class DeadlineError(Error, TimeoutError):
-    """A deadline or a timeout has passed. A deadline of an operation has ended its connection."""
+    """The deadline of work has passed, which has ended the connection of that work."""
+
+
+class WaitTimeout(Error, TimeoutError):
+    """The timeout of a wait has passed. Nothing was harmed: what was waited for goes on, and can be
+    waited for again."""
 
 
 class AccessError(Error, PermissionError):
@@ -137,6 +142,13 @@ def error_of(number: int, text: str = "", completion: Completion | None = None) 
 def last_error() -> str:
     """Returns the text of the last failure in this thread."""
     return str(ffi.string(lib.sluice_last_error()).decode(errors="replace"))
+
+
+def wait_error_of(number: int, text: str = "") -> Error:
+    """As :func:`error_of`, of a call whose limit is a timeout, which harms nothing."""
+    if abs(number) == errno.ETIMEDOUT:
+        return WaitTimeout(errno.ETIMEDOUT, text or os.strerror(errno.ETIMEDOUT))
+    return error_of(number, text)
 
 
 def check(result: int) -> int:

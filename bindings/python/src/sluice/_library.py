@@ -18,6 +18,20 @@ _TYPES = """
     struct sluice_accept_attr *
     struct sluice_admitted
     struct sluice_admitted *
+    struct sluice_agent_attr
+    struct sluice_agent_attr *
+    struct sluice_agent_info
+    struct sluice_agent_info *
+    struct sluice_agent_local
+    struct sluice_agent_local *
+    struct sluice_agent_mr_info
+    struct sluice_agent_mr_info *
+    struct sluice_agent_peer_info
+    struct sluice_agent_peer_info *
+    struct sluice_allocator_attr
+    struct sluice_allocator_attr *
+    struct sluice_allocator_info
+    struct sluice_allocator_info *
     struct sluice_blocks
     struct sluice_blocks *
     struct sluice_buffer_action[]
@@ -38,6 +52,8 @@ _TYPES = """
     struct sluice_context_attr *
     struct sluice_context_info
     struct sluice_context_info *
+    struct sluice_counters
+    struct sluice_counters *
     struct sluice_device_info
     struct sluice_device_info *
     struct sluice_endpoint *
@@ -51,13 +67,23 @@ _TYPES = """
     struct sluice_handle
     struct sluice_handle *
     struct sluice_handle[]
+    struct sluice_histogram
+    struct sluice_histogram *
     struct sluice_incoming_info
     struct sluice_incoming_info *
+    struct sluice_launch_info
+    struct sluice_launch_info *
     struct sluice_layout *
     struct sluice_listen_attr
     struct sluice_listen_attr *
+    struct sluice_mr_cache_attr
+    struct sluice_mr_cache_attr *
+    struct sluice_mr_cache_info
+    struct sluice_mr_cache_info *
     struct sluice_node_attr
     struct sluice_node_attr *
+    struct sluice_node_endpoint *
+    struct sluice_node_endpoint[]
     struct sluice_pd *[]
     struct sluice_peer_remote_mr[]
     struct sluice_private_data *
@@ -65,6 +91,8 @@ _TYPES = """
     struct sluice_request[]
     struct sluice_sge *
     struct sluice_sge[]
+    struct sluice_variable_info
+    struct sluice_variable_info *
     uint32_t[]
     uint64_t *
     uint8_t[]

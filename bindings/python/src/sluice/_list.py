@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Any, Iterable
 
+from ._completion import Completion
 from ._engine import completions_of
-from ._errors import DeadlineError, check, error_of, last_error, made
+from ._errors import DeadlineError, check, error_of, last_error, made, wait_error_of
 from ._library import Limit, ffi, lib
 from ._memory import Piece
 from ._object import Object
-from ._request import Completion, Work, fill_sge, requests_of
+from ._request import Work, fill_sge, requests_of
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -76,7 +77,7 @@ class PreparedList(Object):
             check(result)
 
     def wait(self, timeout: float | None) -> list[Completion]:
-        """Returns how all of it ended. Raises :exc:`DeadlineError` after ``timeout`` seconds, and
+        """Returns how all of it ended. Raises :exc:`WaitTimeout` after ``timeout`` seconds, and
         the list goes on; or the first failure, with all in its ``completions``."""
         limit = Limit(timeout)
         while True:
@@ -86,7 +87,7 @@ class PreparedList(Object):
             if result == 0:
                 return self._ended()
             if result != -errno.EINTR and (result != -errno.ETIMEDOUT or limit.left() == 0):
-                raise error_of(result, text)
+                raise wait_error_of(result, text)
 
     def results(self) -> list[Completion]:
         """Returns as :meth:`wait` if all of it has ended. Raises :exc:`BusyError` if it is in

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
 from . import _forked
 from ._errors import ArgumentError, BusyError, check, last_error, made
 from ._library import ffi, lib
+from ._numbers import Access
 from ._object import Object
 
 if TYPE_CHECKING:
     import numpy
 
-LOCAL_WRITE: int = lib.SLUICE_ACCESS_LOCAL_WRITE
-REMOTE_WRITE: int = lib.SLUICE_ACCESS_REMOTE_WRITE
-REMOTE_READ: int = lib.SLUICE_ACCESS_REMOTE_READ
-REMOTE_ATOMIC: int = lib.SLUICE_ACCESS_REMOTE_ATOMIC
+LOCAL_WRITE, REMOTE_WRITE = Access.LOCAL_WRITE, Access.REMOTE_WRITE
+REMOTE_READ, REMOTE_ATOMIC = Access.REMOTE_READ, Access.REMOTE_ATOMIC
 
 # The memory of released regions, until posted work does not use it any more: the library then calls
 # back with its number here.

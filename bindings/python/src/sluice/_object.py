@@ -148,11 +148,22 @@ os.register_at_fork(after_in_child=_renew_all)
 _ENDS_WITHIN = 5
 
 
+def _nothing() -> None:
+    pass
+
+
 class Call:
     """A call that blocks in C, with its result."""
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]):
-        self.function, self.arguments = function, arguments
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        calls: set[Call] | None = None,
+    ):
+        self.function: Callable[..., Any] = function
+        self.arguments = arguments
+        self.calls: set[Call] = set() if calls is None else calls
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -171,6 +182,8 @@ class Call:
         except BaseException as error:
             self.error = error
         finally:
+            # Before the caller goes on, which may want the memory that these keep.
+            self.function, self.arguments = _nothing, ()
             with self.lock:
                 left_alone = self.left_alone
                 self.done.set()
@@ -178,10 +191,14 @@ class Call:
                 left_alone(self.result)
 
     def run_apart(self) -> None:
-        """Runs the call in a thread of its own, which can be interrupted."""
+        """Runs the call so that other threads can interrupt it."""
+        self.calls.add(self)
         lib.sluice_interrupt_set(self.interrupted)
-        self.run()
-        lib.sluice_interrupt_set(ffi.NULL)
+        try:
+            self.run()
+        finally:
+            lib.sluice_interrupt_set(ffi.NULL)
+            self.calls.discard(self)
 
     def interrupt(self) -> None:
         """Makes the call end now, and waits for that."""
@@ -193,16 +210,18 @@ def call(
     function: Callable[..., Any],
     *arguments: Any,
     dispose: Callable[[Any], Any] = lambda result: None,
+    calls: set[Call] | None = None,
 ) -> Any:
     """Calls a function of the library that blocks.
 
     Only the main thread serves signals. So that Ctrl-C does not wait for C, the main thread lets
     another thread make the call. If it is interrupted, the call ends as if its deadline had passed;
-    if it has made an object nevertheless, that is passed to ``dispose``.
+    if it has made an object nevertheless, that is passed to ``dispose``. While the call is under way,
+    it is in ``calls``, so that another thread can interrupt it.
     """
-    work = Call(function, arguments)
+    work = Call(function, arguments, calls)
     if threading.current_thread() is not threading.main_thread():
-        work.run()
+        work.run() if calls is None else work.run_apart()
     else:
         threading.Thread(target=work.run_apart, name="sluice", daemon=True).start()
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._library import ffi, lib
+from ._numbers import Access
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,6 @@ def attr_of(options: Options | None) -> Any:
 
 
 #: Peers may neither read nor write.
-NO_ACCESS: int = lib.SLUICE_ACCESS_NONE
+NO_ACCESS = Access.NONE
 #: The number 0, in fields in which 0 means the default.
 ZERO: int = lib.SLUICE_ZERO

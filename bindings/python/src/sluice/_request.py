@@ -2,135 +2,24 @@
 """Work, requests and their completions."""
 from __future__ import annotations
 
-import errno
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Generator, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Generator, Sequence
 
-from ._errors import Error, error_of
-from ._library import ffi, lib, text_of
+from ._completion import NAMES, Completion
+from ._library import ffi, lib
 from ._memory import Memory, Piece, RemoteRegion, pieces_of, total_length
+from ._numbers import Opcode
 
 if TYPE_CHECKING:
     from ._connection import Connection
 
-SEND: int = lib.SLUICE_OP_SEND
-RECEIVE: int = lib.SLUICE_OP_RECEIVE
-WRITE: int = lib.SLUICE_OP_WRITE
-READ: int = lib.SLUICE_OP_READ
-COMPARE_SWAP: int = lib.SLUICE_OP_COMPARE_SWAP
-FETCH_ADD: int = lib.SLUICE_OP_FETCH_ADD
+SEND, RECEIVE, WRITE, READ = Opcode.SEND, Opcode.RECEIVE, Opcode.WRITE, Opcode.READ
+COMPARE_SWAP, FETCH_ADD = Opcode.COMPARE_SWAP, Opcode.FETCH_ADD
 
 _IMMEDIATE: int = lib.SLUICE_IMMEDIATE
 _FENCE: int = lib.SLUICE_FENCE
 _SOLICITED: int = lib.SLUICE_SOLICITED
 _INLINE: int = lib.SLUICE_INLINE
-
-_NAMES = {
-    SEND: "send",
-    RECEIVE: "receive",
-    WRITE: "write",
-    READ: "read",
-    COMPARE_SWAP: "compare and swap",
-    FETCH_ADD: "fetch and add",
-}
-
-
-class Completion(NamedTuple):
-    """How one request ended; as ``struct sluice_completion``.
-
-    ``immediate`` is ``None`` if there was none. ``user`` is that of the work.
-    """
-
-    opcode: int
-    peer: int
-    bytes: int
-    error: int
-    error_class: int
-    status: int
-    cause: int
-    vendor: int
-    immediate: int | None
-    written: bool
-    peer_removed: bool
-    user: Any = None
-
-    #: The text of the first error of its peer, in an :class:`ExplainedCompletion`.
-    _reason = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether it succeeded."""
-        return self.error == 0
-
-    def check(self) -> Completion:
-        """Returns itself if it succeeded, or raises its error."""
-        if self.error != 0:
-            raise self.exception()
-        return self
-
-    def exception(self, reason: str = "") -> Error:
-        """Returns its error; ``reason`` has further details."""
-        reason = self._reason or reason
-        name = _NAMES.get(self.opcode, "request")
-        status = ffi.string(lib.sluice_status_name(self.status)).decode()
-        of_class = ffi.string(lib.sluice_error_class_name(self.error_class)).decode()
-        text = f"{name}, peer {self.peer}: {status} ({of_class})"
-        if reason:
-            # The text of the first failure has everything; those that followed have their own.
-            text = reason if self.status == self.cause else f"{text}: {reason}"
-        return error_of(self.error, text, self)
-
-
-class ExplainedCompletion(Completion):
-    """A completion of a request that failed, with the library's text of what failed its peer."""
-
-    @classmethod
-    def of(cls, completion: Completion, reason: str) -> ExplainedCompletion:
-        """Returns the completion with this text."""
-        self = cls._make(completion)
-        self._reason = reason
-        return self
-
-
-def completion_of(struct: Any, user: Any) -> Completion:
-    """Makes a completion from the struct that the library has written."""
-    flags = struct.flags
-    return Completion(  # the same fields as new_completion() of fast_engine.c
-        opcode=struct.opcode,
-        peer=struct.peer,
-        bytes=struct.bytes,
-        error=struct.error,
-        error_class=struct.error_class,
-        status=struct.status,
-        cause=struct.cause,
-        vendor=struct.vendor,
-        immediate=struct.immediate if flags & lib.SLUICE_IMMEDIATE else None,
-        written=bool(flags & lib.SLUICE_WRITTEN),
-        peer_removed=bool(flags & lib.SLUICE_PEER_REMOVED),
-        user=user,
-    )
-
-
-def unposted(work: Work, error: int) -> Completion:
-    """Makes a completion for work that was not posted: its peer is not connected, or its deadline
-    has passed."""
-    late = error == -110
-    status = lib.SLUICE_STATUS_DEADLINE if late else lib.SLUICE_STATUS_WR_FLUSH_ERR
-    return Completion(
-        opcode=work.opcode,
-        peer=work.peer,
-        bytes=0,
-        error=error,
-        error_class=lib.SLUICE_CLASS_TIMEOUT if late else lib.SLUICE_CLASS_CANCELLED,
-        status=status,
-        cause=status,
-        vendor=0,
-        immediate=None,
-        written=False,
-        peer_removed=False,
-        user=work.user,
-    )
 
 
 class Layout:
@@ -306,7 +195,7 @@ class Work:
             struct.blocks = self._layouts[0]
 
     def __repr__(self) -> str:
-        name = _NAMES.get(self.opcode, "work")
+        name = NAMES.get(self.opcode, "work")
         return f"<Work: {name} of {total_length(self.pieces)} bytes, peer {self.peer}>"
 
 
@@ -325,21 +214,6 @@ def requests_of(works: Sequence[Work], first_number: int) -> tuple[Any, Any]:
         work.fill(requests[i], first_number + i, sges + at)
         at += many[i]
     return requests, sges
-
-
-def gather(
-    completions: list[Completion], reason_of: Callable[[Completion], str]
-) -> list[Completion]:
-    """Returns the completions if all succeeded. Otherwise raises the first failure that is not a
-    mere consequence, with all of them."""
-    failed = [each for each in completions if each.error != 0]
-    if failed:
-        consequence = (-errno.ECANCELED, -errno.ENOTCONN)
-        first = next((each for each in failed if each.error not in consequence), failed[0])
-        error = first.exception(reason_of(first))
-        error.completions = completions
-        raise error
-    return completions
 
 
 class Request:
@@ -387,7 +261,7 @@ class Request:
     def wait(self, timeout: float | None) -> Completion:
         """Waits until it is complete, and returns its completion, even if it failed.
 
-        Raises :exc:`DeadlineError` after ``timeout`` seconds, and the request goes on.
+        Raises :exc:`WaitTimeout` after ``timeout`` seconds, and the request goes on.
         """
         return self._connection._wait_for(self, timeout)
 
@@ -420,28 +294,3 @@ class Request:
 
     def __repr__(self) -> str:
         return f"<Request to peer {self.peer}: {self._completion or 'pending'}>"
-
-
-@dataclass(frozen=True)
-class FirstError:
-    """The first error of a connection, which explains later ones."""
-
-    peer: int
-    opcode: int
-    status: int
-    error_class: int
-    vendor: int
-    error: int
-    text: str
-
-    @classmethod
-    def of(cls, struct: Any) -> FirstError:
-        return cls(
-            struct.peer,
-            struct.opcode,
-            struct.status,
-            struct.error_class,
-            struct.vendor,
-            struct.error,
-            text_of(struct.text),
-        )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Any
 
+from ._completion import Completion
 from ._errors import BusyError, DeadlineError, Error, closed
 from ._library import FOREVER, Limit
 from ._memory import Memory, RemoteRegion
-from ._request import Completion, Request, Work
+from ._request import Request, Work
 
 if TYPE_CHECKING:
     from ._connection import Connection
