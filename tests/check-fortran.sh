@@ -322,4 +322,17 @@ else
   check 'the example has them of noise' same_digests 2
   check 'the example names a file that is not there' says_what_is_missing
 fi
+
+# Debian's flang compiles, and has nothing to link with.
+other() {
+  mkdir -p "$tmp/other" && cd "$tmp/other" &&
+    "$flang" -c "$module" "$top/bindings/fortran/tests/calls.f90" "$top/bench/ways/ways.f90" \
+      "$top/bindings/fortran/examples/scatter_gather.f90"
+}
+flang=$(command -v flang-new || command -v flang-new-16 || echo none)
+if have "$flang"; then
+  check "$flang compiles the module and the programs, too" other
+else
+  skip 'flang compiles the module and the programs, too' 'no flang'
+fi
 finish

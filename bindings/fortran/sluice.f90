@@ -356,7 +356,7 @@ module sluice
     type, public, bind(c) :: sluice_peer_remote_mr
         integer(c_int32_t) :: peer = 0_c_int32_t
         integer(c_int32_t) :: generation = 0_c_int32_t
-        type(sluice_remote_mr) :: remote
+        type(sluice_remote_mr) :: remote = sluice_remote_mr()
     end type sluice_peer_remote_mr
 
     ! sluice/mr_cache.h
@@ -420,8 +420,8 @@ module sluice
     type, public, bind(c) :: sluice_blocks
         integer(c_int32_t) :: size = 112_c_int32_t
         integer(c_int32_t) :: flags = 0_c_int32_t
-        type(sluice_layout) :: local
-        type(sluice_layout) :: remote
+        type(sluice_layout) :: local = sluice_layout()
+        type(sluice_layout) :: remote = sluice_layout()
         integer(c_int64_t) :: local_length = 0_c_int64_t
     end type sluice_blocks
 
@@ -434,8 +434,8 @@ module sluice
         type(c_ptr) :: sges = c_null_ptr
         integer(c_int32_t) :: sge_count = 0_c_int32_t
         integer(c_int32_t) :: reserved = 0_c_int32_t
-        type(sluice_sge) :: sge
-        type(sluice_remote_mr) :: remote
+        type(sluice_sge) :: sge = sluice_sge()
+        type(sluice_remote_mr) :: remote = sluice_remote_mr()
         integer(c_int64_t) :: user_data = 0_c_int64_t
         integer(c_int64_t) :: operand(2) = 0_c_int64_t
         type(c_ptr) :: blocks = c_null_ptr
@@ -617,7 +617,7 @@ module sluice
         integer(c_int32_t) :: channels = 0_c_int32_t
         integer(c_int32_t) :: proven = 0_c_int32_t
         character(kind=c_char) :: address(64) = c_null_char
-        type(sluice_private_data) :: private_data
+        type(sluice_private_data) :: private_data = sluice_private_data()
     end type sluice_incoming_info
 
     ! sluice/connect.h
@@ -808,7 +808,7 @@ module sluice
         integer(c_int32_t) :: access = 0_c_int32_t
         integer(c_int64_t) :: id = 0_c_int64_t
         integer(c_int64_t) :: lease = 0_c_int64_t
-        type(sluice_remote_mr) :: remote
+        type(sluice_remote_mr) :: remote = sluice_remote_mr()
     end type sluice_agent_mr_info
 
     ! sluice/agent.h
