@@ -23,6 +23,7 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/__init__.py \
 	%D%/python/src/sluice/_agent.py \
 	%D%/python/src/sluice/_agent_peer.py \
+	%D%/python/src/sluice/_allocator.py \
 	%D%/python/src/sluice/_batch.py \
 	%D%/python/src/sluice/_buffer.py \
 	%D%/python/src/sluice/_cdef.py \
@@ -42,6 +43,8 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_numbers.py \
 	%D%/python/src/sluice/_object.py \
 	%D%/python/src/sluice/_options.py \
+	%D%/python/src/sluice/_plain.py \
+	%D%/python/src/sluice/_pump.py \
 	%D%/python/src/sluice/_request.py \
 	%D%/python/src/sluice/_scope.py \
 	%D%/python/src/sluice/_shared.py \
@@ -61,6 +64,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_missing.py \
 	%D%/python/tests/test_multichannel.py \
 	%D%/python/tests/test_numbers.py \
+	%D%/python/tests/test_plain.py \
 	%D%/python/tests/test_reasons.py \
 	%D%/update
 

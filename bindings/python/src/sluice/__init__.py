@@ -16,6 +16,7 @@ from ._agent_peer import (
     AgentRegion,
     AgentRegionInfo,
 )
+from ._allocator import Allocator, AllocatorInfo, Block
 from ._batch import BufferBatch
 from ._buffer import Action, Buffer, BufferInfo, BufferService, buffer_info
 from ._channel import (
@@ -83,6 +84,7 @@ from ._numbers import (
     WaitMode,
 )
 from ._options import NO_ACCESS, ZERO, Options
+from ._plain import CachedRegion, MemoryCache, MemoryCacheInfo
 from ._request import (
     COMPARE_SWAP,
     FETCH_ADD,
@@ -111,15 +113,19 @@ __all__ = [
     "AgentRegionInfo",
     "AgentReturned",
     "AgentState",
+    "Allocator",
+    "AllocatorInfo",
     "ArgumentError",
     "Atomics",
     "Barrier",
+    "Block",
     "Buffer",
     "BufferBatch",
     "BufferInfo",
     "BufferService",
     "BusyError",
     "COMPARE_SWAP",
+    "CachedRegion",
     "CancelledError",
     "Channel",
     "ChannelInfo",
@@ -147,6 +153,8 @@ __all__ = [
     "Listener",
     "LocalMemoryError",
     "LogLevel",
+    "MemoryCache",
+    "MemoryCacheInfo",
     "MemoryRegion",
     "MultiChannel",
     "NO_ACCESS",

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from ._agent_peer import AgentMessage, AgentPeer, AgentRegion
-from ._connection import _Pump
 from ._context import ProtectionDomain
 from ._errors import check, last_error, made, wait_error_of
 from ._library import FOREVER, Limit, c_text, ffi, lib, nanoseconds
 from ._memory import MemoryRegion, Piece
 from ._object import remember
+from ._pump import Pump
 from ._shared import Shared, number_of, struct_of
 
 
@@ -120,7 +120,7 @@ class Agent(Shared):
         self._strangers: WeakValueDictionary[int, AgentPeer] = WeakValueDictionary()
         self._kept: list[_Kept] = []
         self._sleepers: set[asyncio.Future[None]] = set()
-        self._loop: _Pump | None = None
+        self._loop: Pump | None = None
         self._set_up(made(lib.sluice_agent_create(domain._get(), attr)))
         remember(self)
 
@@ -306,7 +306,7 @@ class Agent(Shared):
         if self._loop is None or self._loop.loop is not loop:
             if self._loop is not None:
                 self._loop.stop()
-            self._loop = _Pump(self, loop)
+            self._loop = Pump(self, loop)
         future: asyncio.Future[None] = loop.create_future()
         self._sleepers.add(future)
         left = limit.left()

@@ -11,7 +11,7 @@ from . import _forked
 from ._completion import Completion, completion_of, gather
 from ._errors import check, last_error, made
 from ._library import FOREVER, Limit, ffi, lib, nanoseconds, text_of
-from ._memory import Memory, Piece, RemoteRegion, pieces_of
+from ._memory import Memory, Piece, RemoteRegion, registered_pieces_of
 from ._numbers import Access, AgentState, Level
 from ._request import Work, fill_sge, requests_of
 from ._shared import Shared, number_of, struct_of
@@ -163,9 +163,9 @@ class AgentPeer(Shared):
         The memory is kept until the loan is over: until the lease and a second have passed,
         :meth:`revoke` has returned, the peer is closed, or the memory came back.
         """
-        (piece,) = pieces_of(memory)
+        (piece,) = registered_pieces_of(memory)
         region, limit, wanted = piece.region, Limit(deadline), nanoseconds(lease)
-        mr, offset = region._get(), piece.address - region.address
+        mr, offset = region._get(), piece.address - region._base
         until = None if lease is None else time.monotonic() + lease + 1
         name = ffi.new("uint64_t *")
         lent = _Lent(piece, region._source, until)
@@ -300,7 +300,7 @@ class AgentRegion(Shared):
     def _transfer(
         self, function: Any, memory: Memory, offset: int, deadline: float | None, *operands: int
     ) -> Sequence[Piece]:
-        pieces, limit = pieces_of(memory), Limit(deadline)
+        pieces, limit = registered_pieces_of(memory), Limit(deadline)
         sges = ffi.new("struct sluice_sge[]", max(1, len(pieces)))
         for i, piece in enumerate(pieces):
             fill_sge(sges[i], piece)

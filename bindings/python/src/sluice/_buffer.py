@@ -157,7 +157,7 @@ class Buffer(Object):
     ) -> None:
         self._region = region = _region_of(memory)
         self._source, self._length = None, len(memory)
-        self._offset = memory.address - region.address
+        self._offset = memory.address - region._base
         self._pointer = made(
             lib.sluice_buffer_publish_mr(
                 service._get(), region._get(), self._offset, self._length, access
@@ -182,7 +182,8 @@ class Buffer(Object):
         it."""
         pointer = self._get()
         if self._region is not None:
-            return self._region.buffer[self._offset : self._offset + self._length]
+            start = self._offset + self._region._base - self._region.address
+            return self._region.buffer[start : start + self._length]
         if self._source is not None:
             return memoryview(ffi.buffer(self._source)).cast("B")
         _forked.check_generation(self._generation, "the buffer")

@@ -27,6 +27,7 @@ from ._engine import POST_ONLY, engine_of
 from ._library import FOREVER, SLICE, Limit, ffi, lib
 from ._memory import released
 from ._object import Guard, Object, remember
+from ._pump import Pump
 from ._request import RECEIVE, Request, Work, requests_of
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ class Connection(Object):
         self._room = ffi.new("int64_t[2]", list(depths))
         self._depths = depths
         self._engine = engine_of(self)
-        self._loop: _Pump | None = None
+        self._loop: Pump | None = None
         remember(self)
 
     def _f(self, name: str) -> Any:
@@ -505,12 +506,12 @@ class Connection(Object):
 
     # asyncio
 
-    def _pump(self) -> _Pump:
+    def _pump(self) -> Pump:
         loop = asyncio.get_running_loop()
         if self._loop is None or self._loop.loop is not loop:
             if self._loop is not None:
                 self._loop.stop()
-            self._loop = _Pump(self, loop)
+            self._loop = Pump(self, loop)
         return self._loop
 
     async def _await(self, request: Request) -> Completion:
@@ -623,68 +624,3 @@ class Connection(Object):
             result = self._f("shutdown")(self._get(), 0 if self._posted else min(limit.left(), 10**9))
             self._look()
             check(result)
-
-
-class _Pump:
-    """Lets an event loop serve a connection while tasks await its work."""
-
-    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop):
-        self.connection, self.loop = connection, loop
-        self.users = 0
-        self.descriptor: int | None = None
-        self.timer: asyncio.TimerHandle | None = None
-        self.scheduled = False
-
-    def __enter__(self) -> _Pump:
-        self.users += 1
-        if self.descriptor is None:
-            self.descriptor = self.connection.fileno()
-            self.loop.add_reader(self.descriptor, self.turn)
-        self.soon()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.users -= 1
-        if self.users == 0:
-            self.stop()
-
-    def soon(self) -> None:
-        """Runs once before the loop sleeps, because a call has disarmed the connection."""
-        if self.users > 0 and not self.scheduled and not self.loop.is_closed():
-            self.scheduled = True
-            try:
-                same = asyncio.get_running_loop() is self.loop
-            except RuntimeError:
-                same = False
-            (self.loop.call_soon if same else self.loop.call_soon_threadsafe)(self.scheduled_turn)
-
-    def scheduled_turn(self) -> None:
-        self.scheduled = False
-        self.turn()
-
-    def turn(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-        if self.users == 0 or self.connection.closed:
-            return
-        with self.connection._guard:
-            self.connection._look()
-            due = self.connection.arm()
-        if due == 0.0:
-            # Other tasks of the loop run in between.
-            self.soon()
-        elif due is not None:
-            self.timer = self.loop.call_later(due, self.turn)
-
-    def stop(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-        if self.descriptor is not None:
-            descriptor, self.descriptor = self.descriptor, None
-            if not self.loop.is_closed():
-                self.loop.remove_reader(descriptor)
-        if self.connection._loop is self:
-            self.connection._loop = None
-

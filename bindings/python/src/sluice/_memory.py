@@ -8,7 +8,7 @@ import itertools
 import operator
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
 
 from . import _forked
 from ._errors import ArgumentError, BusyError, check, last_error, made
@@ -28,9 +28,30 @@ released: dict[int, Any] = {}
 _numbers = itertools.count(1)
 
 
+class _Callbacks(threading.local):
+    """Whether this thread is in a callback of the library, which must not call the library."""
+
+    running = False
+
+
+callbacks = _Callbacks()
+
+
 @ffi.callback("void(*)(void *)")  # type: ignore[misc]
 def _on_released(argument: Any) -> None:
-    released.pop(int(ffi.cast("uintptr_t", argument)), None)
+    callbacks.running = True
+    try:
+        released.pop(int(ffi.cast("uintptr_t", argument)), None)
+    finally:
+        callbacks.running = False
+
+
+def keep_until_released(release: Callable[[Any, Any], int], kept: Any) -> None:
+    """Releases memory by a call of the library, and keeps an object until that has ended it."""
+    number = next(_numbers)
+    released[number] = kept
+    if release(_on_released, ffi.cast("void *", number)) < 0:
+        released.pop(number, None)
 
 
 def _key_of(pointer: Any) -> int:
@@ -40,10 +61,9 @@ def _key_of(pointer: Any) -> int:
 def _give_up(pointer: Any, kept: Any) -> None:
     """Ends a region now, or when no posted work uses it; keeps its memory until then."""
     _forked.forget(_key_of(pointer))
-    number = next(_numbers)
-    released[number] = kept
-    if lib.sluice_mr_release(pointer, _on_released, ffi.cast("void *", number)) < 0:
-        released.pop(number, None)
+    keep_until_released(
+        lambda callback, argument: lib.sluice_mr_release(pointer, callback, argument), kept
+    )
 
 
 class RemoteRegion:
@@ -128,12 +148,13 @@ class Piece:
         return f"<Piece of {self.length} bytes at {self.address:#x}>"
 
 
-#: Local memory: a region, pieces of regions, or ``None``, which is no bytes.
-Memory = Union["MemoryRegion", Piece, Sequence[Union["MemoryRegion", Piece]], None]
+#: Local memory: a region, pieces of regions, or ``None``, which is no bytes; or any buffer, if the
+#: connection has a cache of registrations.
+Memory = Union["MemoryRegion", Piece, Sequence[Union["MemoryRegion", Piece]], None, Any]
 
 
-def pieces_of(memory: Memory) -> tuple[Piece, ...]:
-    """Returns all pieces."""
+def pieces_of(memory: Memory, writable: bool = False) -> tuple[Piece, ...]:
+    """Returns all pieces; those of plain memory must be writable if work writes to them."""
     if isinstance(memory, Piece):
         return (memory,)
     if memory is None:
@@ -141,11 +162,22 @@ def pieces_of(memory: Memory) -> tuple[Piece, ...]:
     if isinstance(memory, MemoryRegion):
         return (memory.piece(),)
     if isinstance(memory, (list, tuple)):
-        return tuple(piece for each in memory for piece in pieces_of(each))
-    raise TypeError(
-        f"memory is a region, pieces of regions or None, not {type(memory).__name__}: register "
-        "it first, by ProtectionDomain.register(), and name a view of it by MemoryRegion.of()"
-    )
+        return tuple(piece for each in memory for piece in pieces_of(each, writable))
+    from ._plain import plain_piece
+
+    return (plain_piece(memory, writable),)
+
+
+def registered_pieces_of(memory: Memory) -> tuple[Piece, ...]:
+    """Returns all pieces for a use that takes no plain memory."""
+    pieces = pieces_of(memory)
+    for each in pieces:
+        if each.region._pointer is True:
+            raise TypeError(
+                "memory is a region or pieces of regions here: register the buffer first, by "
+                "ProtectionDomain.register(), and name a view of it by MemoryRegion.of()"
+            )
+    return pieces
 
 
 def _bounds(index: slice, length: int) -> tuple[int, int]:
@@ -184,6 +216,8 @@ class MemoryRegion(Object):
     _lock: threading.Lock
     _length: int
     _address: int
+    # The address of the first byte of the region of the library.
+    _base: int
     _key: int
     _generation: int
 
@@ -197,7 +231,7 @@ class MemoryRegion(Object):
         self._allocated = allocated
         self._lock = threading.Lock()
         self._length = int(lib.sluice_mr_length(pointer))
-        self._address = int(ffi.cast("uintptr_t", lib.sluice_mr_addr(pointer)))
+        self._address = self._base = int(ffi.cast("uintptr_t", lib.sluice_mr_addr(pointer)))
         self._key = int(lib.sluice_mr_lkey(pointer))
         self._source = ffi.buffer(lib.sluice_mr_addr(pointer), self._length) if allocated else source
         self._generation = _forked.generation()
@@ -227,6 +261,21 @@ class MemoryRegion(Object):
         if self._allocated:
             _forked.check_generation(self._generation, "the region")
         return pointer
+
+    # What differs for blocks of an allocator.
+
+    def _memory(self) -> Any:
+        return ffi.buffer(lib.sluice_mr_addr(self._pointer), self._length)
+
+    def _number(self) -> int:
+        return _key_of(self._pointer)
+
+    def _free(self) -> int:
+        return int(lib.sluice_mr_deregister(self._pointer))
+
+    def _give_up(self) -> Any:
+        """Returns what to call to end it without waiting, and the arguments."""
+        return _give_up, self._pointer, None if self._allocated else self._source
 
     def __len__(self) -> int:
         return self._length
@@ -314,12 +363,12 @@ class MemoryRegion(Object):
                     "the memory of the region is still looked at, by an array for example: "
                     "delete that first"
                 )
-            _forked.forget(_key_of(self._pointer))
-            result = lib.sluice_mr_deregister(self._pointer)
+            _forked.forget(self._number())
+            result = self._free()
             said = last_error()
             if result == -16:
                 if self._allocated:
-                    _forked.note(_key_of(self._pointer), self._address, self._length)
+                    _forked.note(self._number(), self._address, self._length)
                 if "published" in said:
                     raise BusyError(16, said)
                 raise BusyError(16, "posted work names the region: wait for it, or close its channel")
@@ -334,7 +383,7 @@ class MemoryRegion(Object):
             left = watch()
             if left is None:
                 # It was the only reference and is gone: replace it while the region exists.
-                self._source = ffi.buffer(lib.sluice_mr_addr(self._pointer), self._length)
+                self._source = self._memory()
                 return False
             self._source = left
             del left
@@ -348,17 +397,17 @@ class MemoryRegion(Object):
         if lock is None:
             return
         with lock:
-            pointer, source = self._pointer, self._source
-            self._pointer = self._source = None
-            if pointer is None:
+            if self._pointer is None:
                 return
+            source, (give_up, *arguments) = self._source, self._give_up()
+            self._pointer = self._source = None
             if self._allocated:
                 # Without other references, this is at once.
-                finalizer = weakref.finalize(source, _give_up, pointer, None)
+                finalizer = weakref.finalize(source, give_up, *arguments)
                 finalizer.atexit = False
                 del source
             else:
-                _give_up(pointer, source)
+                give_up(*arguments)
 
     def __exit__(self, *exception: object) -> None:
         self.leave()

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._library import ffi, lib
 from ._numbers import Access
+
+if TYPE_CHECKING:
+    from ._plain import MemoryCache
+
+
+# Fields that are set apart from the others.
+_SPECIAL = ("psn", "global_route", "drop_long", "histograms", "mr_cache")
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,10 @@ class Options:
     global_route: bool = False
     drop_long: bool = False
     staging: int = 0
+    receive_pool: int = 0
+    receive_pool_low: int = 0
+    histograms: bool = False
+    mr_cache: MemoryCache | None = None
 
     def _struct(self) -> Any:
         attr = ffi.new("struct sluice_channel_attr *")
@@ -55,7 +66,7 @@ class Options:
             if name in ("keepalive", "spin_time"):
                 attr_value = int(value * 1e9)
                 setattr(attr, name, attr_value)
-            elif name not in ("psn", "global_route", "drop_long"):
+            elif name not in _SPECIAL:
                 setattr(attr, name, value)
         if self.psn is not None:
             attr.psn = self.psn
@@ -64,6 +75,10 @@ class Options:
             attr.flags |= lib.SLUICE_CHANNEL_GLOBAL
         if self.drop_long:
             attr.flags |= lib.SLUICE_CHANNEL_DROP_LONG
+        if self.histograms:
+            attr.flags |= lib.SLUICE_CHANNEL_HISTOGRAMS
+        if self.mr_cache is not None:
+            attr.mr_cache = self.mr_cache._get()
         return attr
 
 

@@ -9,6 +9,7 @@ from ._completion import NAMES, Completion
 from ._library import ffi, lib
 from ._memory import Memory, Piece, RemoteRegion, pieces_of, total_length
 from ._numbers import Opcode
+from ._plain import PlainBuffer
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -20,6 +21,10 @@ _IMMEDIATE: int = lib.SLUICE_IMMEDIATE
 _FENCE: int = lib.SLUICE_FENCE
 _SOLICITED: int = lib.SLUICE_SOLICITED
 _INLINE: int = lib.SLUICE_INLINE
+_PLAIN: int = lib.SLUICE_PLAIN_MEMORY
+
+# Work that does not change its local memory.
+_ONLY_READ = (SEND, WRITE)
 
 
 class Layout:
@@ -113,12 +118,16 @@ class Work:
     ):
         self.opcode, self.peer, self.remote, self.user = opcode, peer, remote, user
         self.pieces: tuple[Piece, ...] = (
-            (memory,) if type(memory) is Piece else pieces_of(memory)
+            (memory,) if type(memory) is Piece else pieces_of(memory, opcode not in _ONLY_READ)
         )
         self.operand = operand
         self.immediate, self.flags = 0, 0
         if immediate is not None:
             self.immediate, self.flags = immediate, _IMMEDIATE
+        if type(memory) is not Piece and any(type(each.region) is PlainBuffer for each in self.pieces):
+            if not all(type(each.region) is PlainBuffer for each in self.pieces):
+                raise TypeError("the memory of a request is pieces of regions, or plain buffers")
+            self.flags |= _PLAIN
         if fence or solicited or inline:
             self.flags |= (
                 (_FENCE if fence else 0)
