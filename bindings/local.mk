@@ -39,6 +39,7 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_library.py \
 	%D%/python/src/sluice/_list.py \
 	%D%/python/src/sluice/_memory.py \
+	%D%/python/src/sluice/_multichannel.py \
 	%D%/python/src/sluice/_node.py \
 	%D%/python/src/sluice/_numbers.py \
 	%D%/python/src/sluice/_object.py \

@@ -26,9 +26,7 @@ from ._channel import (
     REMOVED,
     Channel,
     ChannelInfo,
-    MultiChannel,
     PreparedChannel,
-    PreparedMultiChannel,
 )
 from ._completion import Completion, FirstError
 from ._connect import Incoming, IncomingInfo, Listener, connect, connect_into
@@ -67,6 +65,7 @@ from ._memory import (
     Piece,
     RemoteRegion,
 )
+from ._multichannel import MultiChannel, PreparedMultiChannel
 from ._node import Exchange, Node
 from ._numbers import (
     Access,

@@ -9,10 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
-from ._channel import Channel, MultiChannel
+from ._channel import Channel
 from ._context import ProtectionDomain
 from ._errors import WaitTimeout, check, error_of, last_error, made, wait_error_of
 from ._library import FOREVER, SLICE, Limit, c_text, ffi, lib, text_of
+from ._multichannel import MultiChannel
 from ._object import Guard, Object, call, remember
 from ._options import Options, attr_of
 

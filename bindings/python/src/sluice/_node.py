@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
-from ._channel import MultiChannel
+from ._multichannel import MultiChannel
 from ._context import BorrowedContext, BorrowedDomain, ProtectionDomain
 from ._errors import check, made
 from ._library import Limit, c_text, ffi, lib
