@@ -298,8 +298,7 @@ static void run_timers(struct soft_helper *helper)
     slu_soft_tidy_tick(helper);
 }
 
-/* Returns the milliseconds until a time, rounded up and limited to most. */
-static int time_until(int64_t when, int most)
+int slu_soft_time_until(int64_t when, int most)
 {
     int64_t left = when - slu_now();
     if (left <= 0)
@@ -317,7 +316,7 @@ static int next_timeout(const struct soft_helper *helper)
     if (atomic_load(&helper->lingers))
         return LINGER_MS;
     if (helper->meet_next != INT64_MAX)
-        return time_until(helper->meet_next, busy ? DOOR_MS : 60000);
+        return slu_soft_time_until(helper->meet_next, busy ? DOOR_MS : 60000);
     return busy ? DOOR_MS : -1;
 }
 
