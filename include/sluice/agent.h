@@ -356,8 +356,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_receive_local_mr(struct sluice_a
  * channel do, with 0 to 16 elements of the agent's domain. -EACCES: the lease is over, the owner
  * took the region back, or it does not give the right; nothing was posted, and the connection is
  * unharmed. -ERANGE: outside of the region. -ECANCELED: other work failed the data queue pair,
- * which is made anew: try again. -ETIMEDOUT, -EMSGSIZE, -EFAULT, -EOPNOTSUPP, -E2BIG, -EIO,
- * -ECONNRESET: as of a channel, but the pair is made anew. Else errors of a wait.
+ * which is made anew: try again. -E2BIG: above 2^32 - 1 bytes, or in more parts than the queue has
+ * room for; nothing was posted. -ETIMEDOUT, -EFAULT, -EOPNOTSUPP, -EIO, -ECONNRESET: as of a
+ * channel, but the pair is made anew. Else errors of a wait.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset,
                                                      const struct sluice_sge *sges,
@@ -392,7 +393,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_submit(struct sluice_agent_peer 
  * returns once there is room for it at the peer. Such a message is lost only if the connection is;
  * sluice_agent_flush() waits until all messages have arrived. A longer message is read by the peer
  * once its program receives, and the call returns when all of it is there. The memory may be of any
- * kind. -EMSGSIZE: too long for the peer; -EFAULT: bytes are not mapped; else errors of a wait: a
+ * kind. -E2BIG: too long for the peer; -EFAULT: bytes are not mapped; else errors of a wait: a
  * message longer than eager is then withdrawn, unless the peer was just reading it.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send(struct sluice_agent_peer *peer,

@@ -61,10 +61,10 @@ struct sluice_layout {
  *
  * -EINVAL: an atomic operation, inline, not one SGE, a kind or flags that are unknown, blocks of 0
  * bytes, a field that the kind does not use, or sides of different length; -ERANGE: a block is not
- * within its memory; -EMSGSIZE: a message that is too long; -E2BIG: fields of a later version, or a
- * message that must be staged and is longer than the staging buffer, or in a dmabuf. An unpolled
- * request that needs more work requests than the queue has fails with -E2BIG as well; blocking
- * calls and scopes take any number.
+ * within its memory; -E2BIG: a message that is too long, fields of a later version, or a message
+ * that must be staged and is longer than the staging buffer, or in a dmabuf. An unpolled request
+ * that needs more work requests than the queue has fails with -E2BIG as well; blocking calls and
+ * scopes take any number.
  */
 struct sluice_blocks {
     uint32_t size;               /* set to sizeof(struct sluice_blocks) */

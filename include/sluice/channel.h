@@ -6,7 +6,9 @@
  * Threads: one thread at a time uses a channel, its scope and its prepared form; different threads
  * may use different channels at the same time. Blocking: only calls with a deadline or timeout
  * wait. Deadlines and timeouts: see time.h. All calls check their arguments before anything is
- * posted; if they return -EINVAL, -ERANGE or -EMSGSIZE, nothing was posted and nothing was written.
+ * posted; if they return -EINVAL, -ERANGE or -E2BIG, nothing was posted and nothing was written.
+ * -E2BIG: a message that is longer than max_message, an inline one than max_inline, or any request
+ * than 2^32 - 1 bytes. -EMSGSIZE: a message was longer than its receive (class truncated).
  */
 #ifndef SLUICE_CHANNEL_H
 #define SLUICE_CHANNEL_H

@@ -40,10 +40,10 @@ SLUICE_EXPORT void sluice_list_free(struct sluice_list *list);
  * elements and blocks are copied, the memory that they name is not. A request that needs more than
  * one message (max_message) and has no blocks cannot be prepared. Peers need not be connected yet,
  * but a peer that is reset before the first post makes the list stale. The list goes to
- * sluice_list_free(). NULL and errno on failure: EINVAL, EMSGSIZE, ERANGE, ESTALE as
- * sluice_channel_submit(); E2BIG (a request needs several messages, or the requests of a peer
- * exceed the depth of its queue, or the length of its staging buffer), ENOMEM,
- * and EFAULT or ENOBUFS (there is no region for plain memory).
+ * sluice_list_free(). NULL and errno on failure: EINVAL, ERANGE, ESTALE as sluice_channel_submit();
+ * E2BIG (also as there; or a request needs several messages, or the requests of a peer exceed the
+ * depth of its queue, or the length of its staging buffer), ENOMEM, and EFAULT or ENOBUFS (there is
+ * no region for plain memory).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_list_free)
 struct sluice_list *sluice_channel_list_prepare(struct sluice_channel *channel,

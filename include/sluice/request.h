@@ -62,7 +62,7 @@ struct sluice_blocks;
  * list of SGEs. The field must then not be all zeros (-EINVAL: it was forgotten); with a list it is
  * ignored. A message of no bytes has sges NULL, sge_count 0 and an sge of zeros; a list or an sge
  * with a count of 0 is a mistake (-EINVAL: the count was forgotten). SGEs together have at most
- * 2^32 - 1 bytes (-EMSGSIZE).
+ * 2^32 - 1 bytes (-E2BIG).
  *
  * The SGE list and the struct are read before the call returns, and are not used afterwards; the
  * memory that the SGEs name is in use until the request completes.

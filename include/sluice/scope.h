@@ -105,7 +105,7 @@ static inline void sluice_scope_leave(struct sluice_scope **scope)
  * Posts all requests, receives before sends. A full queue is no error: the call waits for room,
  * until the scope's deadline. handles is NULL or has count entries, which are not valid outside of
  * the scope. Returns count: all requests were accepted, and each completes exactly once. On an
- * argument error (-EINVAL, -ERANGE, -EMSGSIZE, -EOPNOTSUPP), without a region for plain memory
+ * argument error (-EINVAL, -ERANGE, -E2BIG, -EOPNOTSUPP), without a region for plain memory
  * (-EFAULT, -ENOBUFS, -ENOMEM), and if the scope has ended (-ESTALE), nothing was posted. A request
  * to a failed peer is accepted and completes as refused (-ENOTCONN); a request for which there was
  * no room until the deadline completes with status DEADLINE.

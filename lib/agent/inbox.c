@@ -105,7 +105,7 @@ static int check_send(const struct sluice_agent_peer *peer, const void *bytes, s
         return slu_misuse(EINVAL, "bytes must not be NULL");
     /* hello is set: the program gets peers only once they are connected. */
     if (length > peer->hello.max_message)
-        return slu_fail(EMSGSIZE, "a message of %zu bytes: peer %s takes %llu at most", length,
+        return slu_fail(E2BIG, "a message of %zu bytes: peer %s takes %llu at most", length,
                         peer->address, (unsigned long long)peer->hello.max_message);
     return slu_agent_check_time(deadline, "deadline");
 }

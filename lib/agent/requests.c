@@ -40,14 +40,10 @@ void slu_agent_wait_end(struct slu_agent_wait *wait)
 static int error_of(uint32_t code)
 {
     static const int errors[SLU_AGENT_CODES] = {
-        [SLU_AGENT_OK] = 0,
-        [SLU_AGENT_DENIED] = EACCES,
-        [SLU_AGENT_QUOTA] = EDQUOT,
-        [SLU_AGENT_NO_MEMORY] = ENOMEM,
-        [SLU_AGENT_UNKNOWN] = ENOENT,
-        [SLU_AGENT_CANCELLED] = ECANCELED,
-        [SLU_AGENT_TOO_LONG] = EMSGSIZE,
-        [SLU_AGENT_BUSY] = EBUSY,
+        [SLU_AGENT_OK] = 0,           [SLU_AGENT_DENIED] = EACCES,
+        [SLU_AGENT_QUOTA] = EDQUOT,   [SLU_AGENT_NO_MEMORY] = ENOMEM,
+        [SLU_AGENT_UNKNOWN] = ENOENT, [SLU_AGENT_CANCELLED] = ECANCELED,
+        [SLU_AGENT_TOO_LONG] = E2BIG, [SLU_AGENT_BUSY] = EBUSY,
     };
 
     return -errors[code];

@@ -209,8 +209,7 @@ TEST(a_message_may_be_too_long)
     struct sender sender;
     uint8_t bytes[5001] = {0};
     agents_open(&agents, &attr, NULL);
-    require_error(sluice_agent_send(agents.at_holder, bytes, 5001, DEADLINE), -EMSGSIZE,
-                  "5001 bytes");
+    require_error(sluice_agent_send(agents.at_holder, bytes, 5001, DEADLINE), -E2BIG, "5001 bytes");
     start_sender(&sender, agents.at_holder, bytes, 5000, DEADLINE);
     sluice_agent_message_free(receive(agents.owner, NULL));
     join_sender(&sender, 0);

@@ -158,23 +158,62 @@ TEST_WITH(fixture, lists_of_elements, ())
                   -EINVAL, "5 4");
 }
 
+/* Requires that each call that posts finds the request too long, and not truncated by the peer. */
+static void refused_as_too_long(struct fixture *fixture, const char *words)
+{
+    refused(fixture, -E2BIG, words);
+    require_null(sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, 2), E2BIG,
+                 words);
+}
+
+/* The same for the calls of one request. */
+static void refused_by_single_calls(struct fixture *fixture, const struct sluice_sge *sge)
+{
+    struct sluice_multichannel *hub = fixture->star.hub;
+    struct sluice_channel *channel = fixture->star.spokes[1];
+    struct sluice_scope *scope;
+    require_error(sluice_multichannel_send(hub, 1, sge, 1, DEADLINE), -E2BIG, "4097 4096");
+    require_error(sluice_multichannel_send_unpolled(hub, 1, sge, 1, DEADLINE, NULL), -E2BIG,
+                  "4097 4096");
+    require_error(sluice_channel_send(channel, sge, 1, DEADLINE), -E2BIG, "4097 4096");
+    require_error(sluice_channel_send_unpolled(channel, sge, 1, DEADLINE, NULL), -E2BIG,
+                  "4097 4096");
+    scope = made(sluice_channel_scope_begin(channel, DEADLINE));
+    require_error(sluice_scope_post_send(scope, 0, sge, 1, NULL), -E2BIG, "4097 4096");
+    require_ok(sluice_scope_end(scope, NULL));
+    require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
+}
+
+static void refused_with_blocks(struct fixture *fixture)
+{
+    struct sluice_blocks blocks = {
+        .size = sizeof(blocks),
+        .local = {.kind = SLUICE_LAYOUT_STRIDED, .count = 4097, .bytes = 1, .stride = 1}};
+    fixture->requests[1].blocks = &blocks;
+    refused_as_too_long(fixture, "4097 4096");
+    fixture->requests[1].blocks = NULL;
+}
+
 TEST_WITH(fixture, lengths, ())
 {
+    struct sluice_sge far = memory_sge(&fixture->far, 0, 4097);
     /* One byte more than the limit of a message, and than that of an inline message. */
     fixture->sges[1][0] = memory_sge(&fixture->near, 0, 4097);
     fixture->requests[1].opcode = SLUICE_OP_SEND;
-    refused(fixture, -EMSGSIZE, "4097 4096");
+    refused_as_too_long(fixture, "4097 4096");
+    refused_by_single_calls(fixture, &far);
+    refused_with_blocks(fixture);
     fixture->sges[1][0] = memory_sge(&fixture->near, 0, 33);
     fixture->requests[1].flags = SLUICE_INLINE;
-    refused(fixture, -EMSGSIZE, "33 32");
+    refused_as_too_long(fixture, "33 32");
     fixture->requests[1].opcode = SLUICE_OP_WRITE;
-    refused(fixture, -EMSGSIZE, "33 32");
+    refused_as_too_long(fixture, "33 32");
     /* More than 4 GiB, by two elements. */
     fixture->requests[1].flags = 0;
     fixture->requests[1].sge_count = 2;
     fixture->sges[1][0].length = fixture->sges[1][1].length = UINT32_MAX;
     fixture->requests[1].remote.length = UINT64_MAX - fixture->requests[1].remote.addr;
-    refused(fixture, -EMSGSIZE, "");
+    refused_as_too_long(fixture, "8589934590");
 }
 
 TEST_WITH(fixture, remote_ranges, ())

@@ -171,7 +171,7 @@ TEST(channel_fields_that_are_zero)
     struct sluice_sge sge = memory_sge(&memory, 0, 1);
     struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &sge);
     request.flags = SLUICE_INLINE;
-    require_error(sluice_channel_submit(pair.channels[0], &request, 1, DEADLINE, NULL), -EMSGSIZE,
+    require_error(sluice_channel_submit(pair.channels[0], &request, 1, DEADLINE, NULL), -E2BIG,
                   "max_inline is 0");
     pair_close(&pair);
     struct sluice_multichannel *loop;

@@ -103,8 +103,8 @@ static void send_one(struct transfer *transfer, size_t size, const uint32_t *imm
     fill(transfer, size, key);
     if (size > transfer->max_send) {
         require_error(
-            sluice_channel_send(from, transfer->source_sges, transfer->sge_count, DEADLINE),
-            -EMSGSIZE, "");
+            sluice_channel_send(from, transfer->source_sges, transfer->sge_count, DEADLINE), -E2BIG,
+            "");
         return;
     }
     struct sluice_request receive = receive_of(transfer);

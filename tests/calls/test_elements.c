@@ -178,7 +178,7 @@ TEST_WITH(fixture, inline_message, ())
     request.sge.length = 65;
     request.remote.length = 65;
     require_error(sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, NULL),
-                  -EMSGSIZE, "65 64");
+                  -E2BIG, "65 64");
 }
 
 /* A posted request holds the region of its element, wherever the element was. */

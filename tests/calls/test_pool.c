@@ -170,7 +170,7 @@ TEST_WITH(shared, receives_of_one_peer_are_refused, (2, POOL))
 
 TEST_WITH(shared, wrong_receives_are_refused, (1, 2))
 {
-    struct sluice_sge sge = memory_sge(&shared->here, 0, 8);
+    struct sluice_sge sge = memory_sge(&shared->here, 0, 8), sges[2] = {sge, sge};
     struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     struct sluice_blocks blocks = {0};
     struct sluice_multichannel *hub = shared->star.hub, *plain;
@@ -192,6 +192,12 @@ TEST_WITH(shared, wrong_receives_are_refused, (1, 2))
     request.blocks = &blocks;
     require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
                   "blocks");
+    request.blocks = NULL;
+    sges[0].length = sges[1].length = UINT32_MAX;
+    request.sges = sges;
+    request.sge_count = 2;
+    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -E2BIG,
+                  "8589934590");
     require_result(sluice_multichannel_receive_any_unpolled(hub, requests, 3, NULL), 2);
     require_error(sluice_multichannel_receive_any_unpolled(hub, requests, 1, NULL), -EAGAIN,
                   "no room in the pool");

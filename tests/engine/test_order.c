@@ -283,7 +283,7 @@ TEST(receive_longer_than_own_limit)
     struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
     require(completion.bytes == 10000, "%llu", (unsigned long long)completion.bytes);
     pattern_check(memories[1].bytes, 10000, 6);
-    require_error(sluice_channel_send(pair.channels[1], &in, 1, DEADLINE), -EMSGSIZE, "4096");
+    require_error(sluice_channel_send(pair.channels[1], &in, 1, DEADLINE), -E2BIG, "4096");
     memory_close(&memories[0]);
     memory_close(&memories[1]);
     pair_close(&pair);

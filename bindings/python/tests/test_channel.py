@@ -124,6 +124,17 @@ def test_wrong_durations(side, wrong):
         a.send(None, deadline="5")
 
 
+def test_message_longer_than_allowed(sides):
+    a, b = sides
+    first, second = a.connect(b, sluice.Options(max_message=4096))
+    with pytest.raises(sluice.ArgumentError, match="max_message") as caught:
+        first.send(a.memory[:4097], deadline=PATIENCE)
+    assert caught.value.errno == errno.E2BIG and first.ready
+    request = second.post_receive(b.memory[:4096], deadline=PATIENCE)
+    first.send(a.memory[:4096], deadline=PATIENCE)
+    assert request.result(PATIENCE).bytes == 4096
+
+
 def test_errors_by_class(sides):
     a, b = sides
     first, second = a.connect(b)

@@ -75,7 +75,7 @@ static int check_flags(const struct slu_engine *engine, const struct slu_item *i
                           item->opcode == SLUICE_OP_FETCH_ADD ? "one, the second must be 0"
                                                               : "none, both must be 0");
     if ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline)
-        return slu_misuse(EMSGSIZE, "request %u is inline with %llu byte%s, max_inline is %u", i,
+        return slu_misuse(E2BIG, "request %u is inline with %llu byte%s, max_inline is %u", i,
                           (unsigned long long)item->bytes, SLU_S(item->bytes),
                           engine->attr.max_inline);
     return 0;
@@ -114,10 +114,10 @@ static int check_sges(const struct slu_engine *engine, const struct sluice_reque
 static int check_length(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     if (item->bytes > UINT32_MAX)
-        return slu_misuse(EMSGSIZE, "request %u has %llu bytes, a message has at most 2^32 - 1", i,
+        return slu_misuse(E2BIG, "request %u has %llu bytes, a message has at most 2^32 - 1", i,
                           (unsigned long long)item->bytes);
     if (item->opcode == SLUICE_OP_SEND && item->bytes > engine->attr.max_message)
-        return slu_fail(EMSGSIZE, "request %u sends %llu bytes, max_message is %llu", i,
+        return slu_fail(E2BIG, "request %u sends %llu bytes, max_message is %llu", i,
                         (unsigned long long)item->bytes,
                         (unsigned long long)engine->attr.max_message);
     return 0;

@@ -2,6 +2,8 @@
 /* Mistakes of a program. */
 #include "mistakes.h"
 
+#include <sys/mman.h>
+
 const char *called;
 
 RETURNS(submit_request, sluice_channel_submit, world->pair.channels[0], &world->request, 1,
@@ -77,6 +79,17 @@ static int request_too_long(struct world *world)
     world->request.sges = sges;
     world->request.sge_count = 2;
     return submit_request(world);
+}
+
+/* A device would pin so much memory. */
+static int element_too_long(struct world *world)
+{
+    size_t length = (size_t)UINT32_MAX + 1;
+    struct sluice_context *context = made(sluice_context_open("soft", NULL));
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
+    void *space = mmap(NULL, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct sluice_mr *mr = made(sluice_mr_register(pd, space, length, 0));
+    return CALL(sluice_mr_sge)(mr, 0, length, &world->sge);
 }
 
 RETURNS(receive_without_a_pool, sluice_multichannel_receive_any_unpolled, world->loop,
@@ -383,9 +396,9 @@ const struct mistake misuses[] = {
     {"EINVAL", PLAIN, "request 0 receive LOCAL_WRITE", plain_without_right},
     {"EINVAL", "a cache of another protection domain than that of its channel",
      "another protection domain", cache_of_other_domain},
-    {"EMSGSIZE", "more inline bytes than max_inline", "4096 max_inline", too_many_inline_bytes},
-    {"EMSGSIZE", "an element or a request of more than 2^32 - 1 bytes", "8589934590 2^32",
-     request_too_long},
+    {"E2BIG", "more inline bytes than max_inline", "4096 max_inline", too_many_inline_bytes},
+    {"E2BIG", "a request of more than 2^32 - 1 bytes", "8589934590 2^32", request_too_long},
+    {"EMSGSIZE", "an element of more than 2^32 - 1 bytes", "4294967296 2^32", element_too_long},
     {"EINVAL", NO_MEMORY, "length 1 byte", memory_of_no_bytes},
     {"EINVAL", NO_MEMORY, "8192 wraps", memory_that_wraps},
     {"EINVAL", NO_MEMORY, "length 0 of a buffer", buffer_of_no_bytes},

@@ -52,7 +52,7 @@ class AccessError(Error, PermissionError):
 
 
 class TruncatedError(Error):
-    """A message was longer than its receive, or longer than allowed."""
+    """A message was longer than its receive."""
 
 
 class CancelledError(Error):
@@ -72,7 +72,7 @@ class ProtocolError(Error):
 
 
 class ArgumentError(Error, ValueError):
-    """An argument is wrong; nothing was done."""
+    """An argument is wrong, or a message longer than allowed; nothing was done."""
 
 
 class BusyError(Error):
