@@ -124,7 +124,10 @@ static int connect_rank(struct sluice_node *node, uint32_t rank,
     return error;
 }
 
-/* The rank may have failed since its reset, because it was used before it came. */
+/*
+ * The rank may have failed since its reset, because it was used before it came. If members changed
+ * meanwhile, it was none of them.
+ */
 static int connect_lazy(struct sluice_node *node, uint32_t rank, const uint8_t *card,
                         const struct slu_node_endpoint *endpoint)
 {
@@ -132,6 +135,7 @@ static int connect_lazy(struct sluice_node *node, uint32_t rank, const uint8_t *
     forget(node, rank);
     break_barriers(node, rank);
     slu_cards_put(node, rank, card, endpoint);
+    slu_cards_count(node);
     return 0;
 }
 

@@ -301,6 +301,36 @@ TEST(arguments)
     sluice_context_close(ranks.contexts[0]);
 }
 
+/* Members 0 and 1, of which 1 only has an endpoint, and 5, which comes while 1 is being reset. */
+TEST(a_member_that_is_reset_while_others_come)
+{
+    static struct ranks ranks;
+    static const uint32_t both[] = {0, 1}, without[] = {0, 5}, all[] = {0, 1, 5};
+    struct sluice_node_endpoint own;
+    memset(&ranks, 0, sizeof(ranks));
+    memset(board, 0, sizeof(board));
+    ranks.contexts[0] = open_context();
+    ranks.pds[0] = ranks.pds[1] = ranks.pds[2] = made(sluice_pd_alloc(ranks.contexts[0]));
+    prepare_as(&ranks, 0, 0);
+    prepare_as(&ranks, 1, 1);
+    join(&ranks, 0);
+    prepare_as(&ranks, 2, 5);
+    struct sluice_node *node = ranks.nodes[0];
+    require_members(node, both, 2);
+    require_ok(sluice_node_peer_reset(node, 1, &own));
+    require_members(node, both, 2);
+    require_ok(sluice_node_grow(node, &board[5], 1));
+    require_members(node, without, 2);
+    require_ok(sluice_node_peer_handshake(node, 1, &board[1]));
+    require_ok(sluice_node_barrier_reset(node));
+    require_members(node, all, 3);
+    sluice_node_close(node);
+    sluice_prepared_node_free(prepared[1]);
+    sluice_prepared_node_free(prepared[2]);
+    sluice_pd_free(ranks.pds[0]);
+    sluice_context_close(ranks.contexts[0]);
+}
+
 static void gather_numbers(struct sluice_node *node, uint32_t members, int64_t deadline, int wanted)
 {
     uint64_t own = 1000 + (uint64_t)sluice_node_rank(node), all[NUMBERS];
