@@ -59,15 +59,21 @@ static int check_comer(const struct sluice_node *node, const struct sluice_node_
     return 0;
 }
 
-/* A number that was used while it was free has a failed peer. */
+/*
+ * A number that was used while it was free has a failed peer. If the process is the one that was
+ * removed last, it is not refused any more.
+ */
 static void take(struct sluice_node *node, const struct sluice_node_endpoint *wire)
 {
     struct slu_node_endpoint endpoint;
     uint32_t rank = rank_of(wire);
+    struct slu_gone *gone = &node->connector->gone[rank];
 
     slu_cards_drop(node, rank);
     slu_cards_read(node, rank, wire->bytes, &endpoint);
     slu_cards_put(node, rank, wire->bytes, &endpoint);
+    if (gone->id == slu_card_id(wire->bytes))
+        *gone = (struct slu_gone){.generation = 0};
 }
 
 /* The engine is entered. Ends with the members of the next generation. */

@@ -331,6 +331,35 @@ TEST(a_member_that_is_reset_while_others_come)
     sluice_context_close(ranks.contexts[0]);
 }
 
+/* Thread 0 removes thread 1, and takes it again with the node that it has. */
+static void remove_and_take(struct ranks *ranks, uint32_t thread)
+{
+    static const uint32_t both[] = {0, 1}, one = 1, zero = 0;
+    struct sluice_node_endpoint own;
+    prepare_as(ranks, thread, thread);
+    ranks_meet(ranks);
+    join(ranks, thread);
+    work_if_member(ranks, thread, both, 2, 1);
+    if (thread == 0) {
+        require_ok(sluice_node_shrink(ranks->nodes[0], &one, 1));
+        require_ok(sluice_node_own_endpoint(ranks->nodes[0], &board[0]));
+        require_ok(sluice_node_grow(ranks->nodes[0], &board[1], 1));
+    }
+    ranks_meet(ranks);
+    if (thread == 1) {
+        require_ok(sluice_node_peer_reset(ranks->nodes[1], 0, &own));
+        require_ok(sluice_node_peer_handshake(ranks->nodes[1], 0, &board[0]));
+        require_ok(sluice_node_barrier_reset(ranks->nodes[1]));
+        require_ok(sluice_node_reach(ranks->nodes[1], &zero, 1, LONG));
+    }
+    work_if_member(ranks, thread, both, 2, 3);
+}
+
+TEST(a_process_that_was_removed_is_taken_again)
+{
+    try_threads(2, remove_and_take);
+}
+
 static void gather_numbers(struct sluice_node *node, uint32_t members, int64_t deadline, int wanted)
 {
     uint64_t own = 1000 + (uint64_t)sluice_node_rank(node), all[NUMBERS];
