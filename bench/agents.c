@@ -72,7 +72,7 @@ static struct sluice_agent *make_agent(struct sluice_pd *pd)
                                            .flags = SLUICE_AGENT_THREAD,
                                            .max_peers = SLUICE_MAX_PEERS,
                                            .receive_pool = pool};
-    struct sluice_agent *agent = sluice_agent_create(pd, &attr);
+    struct sluice_agent *agent = sluice_agent_open(pd, &attr);
 
     if (agent == NULL)
         give_up("an agent");

@@ -11,12 +11,12 @@
  *   run_write         blocking write of 8 bytes
  *   run_read          blocking read of 8 bytes
  *   run_receive       blocking receive
- *   run_post_poll     unpolled send of 8 bytes, and the poll that takes its result
+ *   run_post_poll     posted send of 8 bytes, and the poll that takes its result
  *   run_post_wait     the same by handle
  *   run_scatter_send  8 bytes to each of 8 peers, in one call
  *   run_list_send     8 bytes 8 times to one peer, in one call
- *   run_post_late     unpolled send, and polls, of which the third gives the result
- *   run_list_poll     unpolled sends to 8 peers in one call, and the poll that takes their results
+ *   run_post_late     posted send, and polls, of which the third gives the result
+ *   run_list_poll     posted sends to 8 peers in one call, and the poll that takes their results
  *   run_scatter_gather  8 bytes to and from each of 8 peers, in one call
  *   run_multicast     the same 8 bytes to 8 peers, in one call
  *   run_prepared      8 bytes to each of 8 peers, by a prepared list

@@ -154,7 +154,7 @@ static int refill(struct sluice_multichannel *multichannel, struct sluice_mr *mr
 
         if (sluice_mr_sge(mr, (size_t)(peers + (uint32_t)posted % peers) * 8, 8, &request.sge) <
                 0 ||
-            sluice_multichannel_receive_any_unpolled(multichannel, &request, 1, NULL) < 0)
+            sluice_multichannel_post_receive_any(multichannel, &request, 1, NULL) < 0)
             return -1;
     }
     return room < 0 ? -1 : 0;
@@ -170,8 +170,8 @@ static int pass_messages(struct sluice_multichannel *multichannel, struct sluice
 
     while (ended < 2 * peers && result >= 0) {
         if (sent < peers) {
-            result = sluice_multichannel_scatter_send_unpolled(multichannel, sends + sent,
-                                                               peers - sent, DEADLINE, NULL);
+            result = sluice_multichannel_post_scatter_send(multichannel, sends + sent, peers - sent,
+                                                           DEADLINE, NULL);
             sent += result > 0 ? (uint32_t)result : 0;
             result = result == -EAGAIN ? 0 : result;
         }

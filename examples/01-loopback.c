@@ -52,8 +52,8 @@ static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
         sluice_mr_sge_at(mr, memory->in, sizeof(memory->in), &in) != 0)
         return complain("name the memory");
 
-    /* Unpolled: the call returns at once, and the handle identifies the receive later. */
-    if (sluice_channel_receive_unpolled(channel, &in, 1, DEADLINE, &handle) != 0)
+    /* Posted: the call returns at once, and the handle identifies the receive later. */
+    if (sluice_channel_post_receive(channel, &in, 1, DEADLINE, &handle) != 0)
         return complain("post the receive");
     if (sluice_channel_send(channel, &out, 1, DEADLINE) != 0)
         return complain("send");

@@ -79,7 +79,7 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
     if (sluice_mr_sge(mr, 0, BLOCK, &halves[0]) != 0 ||
         sluice_mr_sge(mr, BLOCK, BLOCK, &halves[1]) != 0 ||
         sluice_mr_sge(mr, 2 * BLOCK, DIGEST, &result) != 0 ||
-        sluice_channel_receive_unpolled(channel, &halves[0], 1, DEADLINE, &handles[0]) != 0)
+        sluice_channel_post_receive(channel, &halves[0], 1, DEADLINE, &handles[0]) != 0)
         return complain_as(rank, "post the first receive");
     for (uint32_t half = 0;; half = 1 - half) {
         if (sluice_channel_wait(channel, &handles[half], DEADLINE, &block) != 0)
@@ -91,8 +91,8 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
         }
         if (block.bytes == 0)
             return 0;
-        if (sluice_channel_receive_unpolled(channel, &halves[1 - half], 1, DEADLINE,
-                                            &handles[1 - half]) != 0)
+        if (sluice_channel_post_receive(channel, &halves[1 - half], 1, DEADLINE,
+                                        &handles[1 - half]) != 0)
             return complain_as(rank, "post a receive");
         digest(memory + 2 * BLOCK, memory + half * BLOCK, block.bytes);
         if (sluice_channel_send(channel, &result, 1, DEADLINE) != 0)

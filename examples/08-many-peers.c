@@ -154,13 +154,12 @@ static void hand_out(struct hub *hub, uint32_t index)
     work->task = (struct task){.first = peer->range * RANGE, .count = RANGE};
     if (sluice_mr_sge_at(hub->mr, &work->primes, sizeof(work->primes), &in) != 0 ||
         sluice_mr_sge_at(hub->mr, &work->task, sizeof(work->task), &out) != 0 ||
-        sluice_multichannel_receive_unpolled(hub->peers_channel, index, &in, 1, DEADLINE, NULL) !=
-            0) {
+        sluice_multichannel_post_receive(hub->peers_channel, index, &in, 1, DEADLINE, NULL) != 0) {
         lose(hub, index);
         return;
     }
     peer->pending = 1;
-    if (sluice_multichannel_send_unpolled(hub->peers_channel, index, &out, 1, DEADLINE, NULL) == 0)
+    if (sluice_multichannel_post_send(hub->peers_channel, index, &out, 1, DEADLINE, NULL) == 0)
         peer->pending = 2;
 }
 

@@ -33,7 +33,7 @@ static int open_device(struct device *device, uint64_t quota)
 
     device->context = sluice_context_open(NULL, NULL);
     device->pd = device->context != NULL ? sluice_pd_alloc(device->context) : NULL;
-    device->agent = device->pd != NULL ? sluice_agent_create(device->pd, &attr) : NULL;
+    device->agent = device->pd != NULL ? sluice_agent_open(device->pd, &attr) : NULL;
     return device->agent != NULL ? 0 : complain("set up", "an agent");
 }
 
@@ -72,12 +72,12 @@ static int hand_over(struct sluice_agent_peer *peer, const struct sluice_mr *tex
     if (mr == NULL)
         return complain("client", "ask for memory");
     if (sluice_mr_sge(text, 0, length, &sge) != 0 ||
-        sluice_agent_write(mr, 0, &sge, 1, DEADLINE) != 0) {
+        sluice_agent_mr_write(mr, 0, &sge, 1, DEADLINE) != 0) {
         complain("client", "write");
-        (void)sluice_agent_release_mr(mr, DEADLINE);
+        (void)sluice_agent_mr_release(mr, DEADLINE);
         return -1;
     }
-    return sluice_agent_send_remote_mr(mr, DEADLINE) == 0 ? 0 : complain("client", "hand over");
+    return sluice_agent_mr_send_back(mr, DEADLINE) == 0 ? 0 : complain("client", "hand over");
 }
 
 static int run_client(const char *address, const char *text)

@@ -99,12 +99,12 @@ static int work(struct device *device, const struct task *task, struct sluice_mr
     char go;
 
     while (take(socket, &go, 1) == 0 && go == 's') {
-        if (sluice_buffer_read_into(device->service, &task->weights, 0, mr, weights,
-                                    sizeof(*weights), DEADLINE) != 0)
+        if (sluice_buffer_read(device->service, &task->weights, 0, mr, weights, sizeof(*weights),
+                               DEADLINE) != 0)
             return complain("worker", "read the weights");
         add_gradient(weights, task->rank, task->workers, gradient);
-        if (sluice_buffer_write_from(device->service, &task->gradient, 0, mr, gradient,
-                                     sizeof(*gradient), DEADLINE) != 0)
+        if (sluice_buffer_write(device->service, &task->gradient, 0, mr, gradient,
+                                sizeof(*gradient), DEADLINE) != 0)
             return complain("worker", "write a gradient");
         if (give(socket, &go, 1) != 0)
             return -1;
@@ -137,13 +137,13 @@ static int publish(struct server *server, const struct workers *workers)
 
     server->weights = sluice_buffer_publish(server->device.service, NULL, sizeof(struct weights),
                                             SLUICE_ACCESS_REMOTE_READ);
-    if (server->weights == NULL || sluice_buffer_handle(server->weights, &task.weights) != 0)
+    if (server->weights == NULL || sluice_buffer_export(server->weights, &task.weights) != 0)
         return complain("server", "publish the weights");
     for (uint32_t i = 1; i < workers->count; i++) {
         server->gradients[i] = sluice_buffer_publish(
             server->device.service, NULL, sizeof(struct weights), SLUICE_ACCESS_REMOTE_WRITE);
         if (server->gradients[i] == NULL ||
-            sluice_buffer_handle(server->gradients[i], &task.gradient) != 0)
+            sluice_buffer_export(server->gradients[i], &task.gradient) != 0)
             return complain("server", "publish a place for a gradient");
         task.rank = i - 1;
         if (give(workers->sockets[i], &task, sizeof(task)) != 0)

@@ -77,7 +77,7 @@ static int own(struct device *device, const struct part *part, int socket)
     char end;
     int result = -1;
 
-    if (pool == NULL || sluice_buffer_handle(pool, &handle) != 0)
+    if (pool == NULL || sluice_buffer_export(pool, &handle) != 0)
         return complain("owner", "publish");
     for (uint32_t block = 0; block < BLOCKS; block++)
         memset((char *)sluice_buffer_addr(pool) + block * part->block, content(part->owner, block),

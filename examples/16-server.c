@@ -149,9 +149,9 @@ static void welcome(struct server *server, const struct sluice_admitted *admitte
 /* Serves the listener, which makes progress with all clients that are being accepted. */
 static int let_in(struct server *server)
 {
-    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS];
+    uint32_t peers[SLUICE_MAX_CONNECT_CHANNELS];
     struct sluice_admitted admitted = {
-        .size = sizeof(admitted), .peers = peers, .peer_capacity = SLUICE_CONNECT_MAX_CHANNELS};
+        .size = sizeof(admitted), .peers = peers, .peer_capacity = SLUICE_MAX_CONNECT_CHANNELS};
     int error = admit(server);
 
     if (error != 0)

@@ -9,7 +9,7 @@ dist_man3_MANS = \
 	%D%/SLUICE_MS.3 \
 	%D%/SLUICE_SCOPE.3 \
 	%D%/sluice_agent_connect.3 \
-	%D%/sluice_agent_create.3 \
+	%D%/sluice_agent_open.3 \
 	%D%/sluice_agent_request_mr.3 \
 	%D%/sluice_agent_send.3 \
 	%D%/sluice_agent_send_local_mr.3 \
@@ -31,7 +31,7 @@ dist_man3_MANS = \
 	%D%/sluice_channel_prepare.3 \
 	%D%/sluice_channel_query.3 \
 	%D%/sluice_channel_send.3 \
-	%D%/sluice_channel_send_unpolled.3 \
+	%D%/sluice_channel_post_send.3 \
 	%D%/sluice_channel_shutdown.3 \
 	%D%/sluice_channel_submit.3 \
 	%D%/sluice_channel_wait_connected.3 \
@@ -40,7 +40,7 @@ dist_man3_MANS = \
 	%D%/sluice_device_list_get.3 \
 	%D%/sluice_environment_variable.3 \
 	%D%/sluice_exchange_allgather.3 \
-	%D%/sluice_exchange_launch.3 \
+	%D%/sluice_launch_query.3 \
 	%D%/sluice_exchange_open.3 \
 	%D%/sluice_exchange_open_mpi.3 \
 	%D%/sluice_incoming_admit.3 \
@@ -62,12 +62,12 @@ dist_man3_MANS = \
 	%D%/sluice_multichannel_prepare.3 \
 	%D%/sluice_multichannel_receive_any.3 \
 	%D%/sluice_multichannel_scatter_send.3 \
-	%D%/sluice_multichannel_scatter_send_unpolled.3 \
+	%D%/sluice_multichannel_post_scatter_send.3 \
 	%D%/sluice_multichannel_send.3 \
-	%D%/sluice_multichannel_send_unpolled.3 \
+	%D%/sluice_multichannel_post_send.3 \
 	%D%/sluice_node_allgather.3 \
 	%D%/sluice_node_barrier.3 \
-	%D%/sluice_node_connect.3 \
+	%D%/sluice_node_multichannel_open.3 \
 	%D%/sluice_node_grow.3 \
 	%D%/sluice_node_open.3 \
 	%D%/sluice_node_peer_reset.3 \

@@ -72,7 +72,7 @@ ends_with() {
 }
 
 for wire in auto tcp; do
-  for level in blocking scoped unpolled; do
+  for level in blocking scoped posted; do
     check "each work, $level, wire $wire" \
       measures 24 8,13,70000 "$all" --iters 24 --peers 2 --level $level --wire $wire --validate
   done
@@ -81,14 +81,14 @@ check 'barrier and connect' measures 12 8 'barrier connect' --iters 12 --peers 3
 check 'with one peer, written each time' measures 24 8,4096 "$all" --iters 24 --dirty
 check 'written each time, and looked at' \
   measures 24 64,70000 'send_lat write_lat send_bw scatter_gather' --iters 24 --dirty --validate
-check 'inline' measures 24 8,64,65 'send_lat write_lat msg_rate' --iters 24 --inline 64 --validate --level unpolled
+check 'inline' measures 24 8,64,65 'send_lat write_lat msg_rate' --iters 24 --inline 64 --validate --level posted
 check 'striped' measures 24 64,300000 'write_bw read_bw write_lat' --iters 24 --validate --queue-pairs 3 --wire tcp
-check 'a completion before the answer' measures 24 8 send_lat --iters 24 --level unpolled --waited
+check 'a completion before the answer' measures 24 8 send_lat --iters 24 --level posted --waited
 check 'waits that only spin, on processors of their own' \
   measures 24 8 'send_lat scatter_gather' --iters 24 --wait spin --pin
 check 'waits that only sleep' measures 24 8 'send_lat scatter_gather' --iters 24 --wait event
 check 'more messages than the window has' measures 100 8 'send_bw write_bw read_bw gather' \
-  --iters 100 --window 3 --level unpolled --validate --peers 2
+  --iters 100 --window 3 --level posted --validate --peers 2
 check 'by time' measures any 8 send_lat --duration 0.05 --warmup 3
 check 'beside idle connections' measures 24 8 'send_lat gather_read' --iters 24 --idle-peers 70 --peers 2
 
@@ -117,8 +117,8 @@ for size in 0 8:4 '8,' 2G x 8-9; do
 done
 check 'a number that is none' ends_with 2 'iters 1x: must be a number of 1 to' "$perf" --iters 1x send_lat
 check 'a time that is none' ends_with 2 'duration -1: must be seconds' "$perf" --duration -1 send_lat
-check 'a level that is none' ends_with 2 'must be blocking, scoped or unpolled' "$perf" --level fast send_lat
-check 'a level that a work has not' ends_with 2 'barrier has no level' "$perf" --level unpolled barrier
+check 'a level that is none' ends_with 2 'must be blocking, scoped or posted' "$perf" --level fast send_lat
+check 'a level that a work has not' ends_with 2 'barrier has no level' "$perf" --level posted barrier
 check 'a wire that is none' ends_with 2 'wire pigeon: must be auto, tcp or shm' "$perf" --wire pigeon send_lat
 check 'a size that is too small for a work' ends_with 2 'write_lat needs at least 8 bytes' "$perf" --size 4 write_lat
 check 'a server with a work' ends_with 2 'takes none itself' "$perf" --server send_lat

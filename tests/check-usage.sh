@@ -14,9 +14,9 @@ exempt() {
 _query$
 _(address|counters|error|state|info|count|choice|gid|port|nearest|level|connection)$
 _(rank|ranks|peers|missing|fd|histogram|histogram_reset)$
-^sluice_buffer_(addr|handle|remote)$
+^sluice_buffer_(addr|export|remote)$
 ^sluice_allocator_mr$
-^sluice_agent_(message_bytes|message_length|message_peer|mr_peer)$
+^sluice_agent_(message_addr|message_length|message_peer|mr_peer)$
 ^sluice_node_(context|exchange|generation|members|multichannel|pd)$
 ^sluice_multichannel_peer_remote$
 ^sluice_multichannel_receive_any_room$
@@ -28,7 +28,7 @@ _(rank|ranks|peers|missing|fd|histogram|histogram_reset)$
 # tell words and numbers of the library, or of the environment
 ^sluice_(version|version_number|last_error|log_set|interrupt_set|status_name|error_class_name|environment_variable)$
 ^sluice_histogram_
-^sluice_exchange_launch$
+^sluice_launch_query$
 # need what no machine of the tests has: memory of another device, objects that another made
 ^sluice_mr_register_dmabuf$
 ^sluice_verbs_(context|pd)_wrap$

@@ -69,7 +69,7 @@ case ${SLUICE_TEST_PRETEND:-} in
       barriers_broken barriers_mixed classes contention counters deadlines elements endpoints errors
       event_loop fault_close fault_depth fault_fork fault_signals forms histograms
       inline mappings members node_alone node_connect order partly path peers reset scope
-      scope_block scope_posts semantics submit unpolled waiting words"
+      scope_block scope_posts semantics submit posted waiting words"
     ;;
 esac
 for program in $on_rxe; do
@@ -96,7 +96,7 @@ fi
 for program in arguments atomics counters data deadlines elements endpoints \
   errors event_loop fault_close fault_depth forms histograms inline members node order \
   messages partly pool scope \
-  scope_block scope_posts semantics submit threads unpolled waiting words; do
+  scope_block scope_posts semantics submit threads posted waiting words; do
   later "$program" InfiniBand tidy infiniband purge events hurry=8 max_cqe=202
 done
 finish_all

@@ -64,7 +64,7 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr)
         if (result == 0 && i % 2 != 0) {
             result = sluice_channel_write(channel, &sge, 1, &remote, DEADLINE);
         } else if (result == 0) {
-            result = sluice_channel_write_unpolled(channel, &sge, 1, &remote, DEADLINE, &handle);
+            result = sluice_channel_post_write(channel, &sge, 1, &remote, DEADLINE, &handle);
             if (result == 0) {
                 result = sluice_channel_wait(channel, &handle, DEADLINE, &completion);
             }

@@ -22,7 +22,7 @@ static struct sluice_agent *make_agent(struct rank *rank)
     const struct sluice_agent_attr attr = {
         .size = sizeof attr, .flags = SLUICE_AGENT_THREAD, .access = RIGHTS, .quota = QUOTA};
 
-    return MAKE(sluice_agent_create(rank->pd, &attr));
+    return MAKE(sluice_agent_open(rank->pd, &attr));
 }
 
 static void make_service(struct rank *rank)
@@ -52,7 +52,7 @@ static void end_service(struct rank *rank)
     struct service *service = rank->state;
 
     if (service->mr != NULL)
-        sluice_agent_release_mr(service->mr, DEADLINE);
+        sluice_agent_mr_release(service->mr, DEADLINE);
     meet(rank);
     sluice_agent_peer_close(service->peer);
     sluice_agent_close(service->agent);
@@ -116,7 +116,7 @@ static void agent_request(struct rank *rank, uint64_t count)
     const struct service *service = rank->state;
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_agent_release_mr(
+        MUST(sluice_agent_mr_release(
             MAKE(sluice_agent_request_mr(service->peer, rank->size, RIGHTS, 0, DEADLINE)),
             DEADLINE));
 }
@@ -126,7 +126,7 @@ static void agent_renew(struct rank *rank, uint64_t count)
     const struct service *service = rank->state;
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_agent_renew_mr(service->mr, 0, DEADLINE));
+        MUST(sluice_agent_mr_renew(service->mr, 0, DEADLINE));
 }
 
 static void agent_write(struct rank *rank, uint64_t count)
@@ -135,7 +135,7 @@ static void agent_write(struct rank *rank, uint64_t count)
     const struct sluice_sge sge = place(rank, 0, rank->size);
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_agent_write(service->mr, 0, &sge, 1, DEADLINE));
+        MUST(sluice_agent_mr_write(service->mr, 0, &sge, 1, DEADLINE));
 }
 
 static void agent_read(struct rank *rank, uint64_t count)
@@ -144,7 +144,7 @@ static void agent_read(struct rank *rank, uint64_t count)
     const struct sluice_sge sge = place(rank, 0, rank->size);
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_agent_read(service->mr, 0, &sge, 1, DEADLINE));
+        MUST(sluice_agent_mr_read(service->mr, 0, &sge, 1, DEADLINE));
 }
 
 static void agent_add(struct rank *rank, uint64_t count)
@@ -153,7 +153,7 @@ static void agent_add(struct rank *rank, uint64_t count)
     const struct sluice_sge sge = place(rank, 0, 8);
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_agent_fetch_add(service->mr, 0, &sge, 1, DEADLINE));
+        MUST(sluice_agent_mr_fetch_add(service->mr, 0, &sge, 1, DEADLINE));
 }
 
 static void agent_swap(struct rank *rank, uint64_t count)
@@ -162,7 +162,7 @@ static void agent_swap(struct rank *rank, uint64_t count)
     const struct sluice_sge sge = place(rank, 0, 8);
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_agent_compare_swap(service->mr, 0, &sge, 0, 0, DEADLINE));
+        MUST(sluice_agent_mr_compare_swap(service->mr, 0, &sge, 0, 0, DEADLINE));
 }
 
 static void agent_submit(struct rank *rank, uint64_t count)
@@ -193,7 +193,7 @@ static void agent_hand_over(struct rank *rank, uint64_t count)
                                             NULL));
             MUST(sluice_agent_receive_local_mr(service->agent, service->peer, DEADLINE, &local));
         } else {
-            MUST(sluice_agent_send_remote_mr(
+            MUST(sluice_agent_mr_send_back(
                 MAKE(sluice_agent_receive_remote_mr(service->agent, service->peer, DEADLINE)),
                 DEADLINE));
         }
@@ -218,7 +218,7 @@ static void agent_revoke(struct rank *rank, uint64_t count)
             MUST(sluice_agent_revoke_mr(service->peer, id));
         meet(rank);
         if (rank->rank == 1)
-            sluice_agent_release_mr(mr, DEADLINE);
+            sluice_agent_mr_release(mr, DEADLINE);
     }
 }
 
@@ -278,20 +278,20 @@ const struct way ways_agent[] = {
         LONG_SIZES),
     WAY(agent_loop, "echo_posted", "plain_echo", "agent_fd agent_arm agent_progress", SMALL),
     WAY(agent_flush, "echo_posted", "plain_echo", "agent_flush", SMALL),
-    WAY(agent_request, "echo_posted", "plain_echo", "agent_request_mr agent_release_mr", PAGE),
-    WAY(agent_renew, "echo_posted", "plain_echo", "agent_renew_mr", SMALL),
-    WAY(agent_write, "channel_write", NULL, "agent_write", LONG_SIZES),
-    WAY(agent_read, "channel_read", NULL, "agent_read", LONG_SIZES),
-    WAY(agent_add, "add_blocking", NULL, "agent_fetch_add", SMALL),
-    WAY(agent_swap, "swap_blocking", NULL, "agent_compare_swap", SMALL),
+    WAY(agent_request, "echo_posted", "plain_echo", "agent_request_mr agent_mr_release", PAGE),
+    WAY(agent_renew, "echo_posted", "plain_echo", "agent_mr_renew", SMALL),
+    WAY(agent_write, "channel_write", NULL, "agent_mr_write", LONG_SIZES),
+    WAY(agent_read, "channel_read", NULL, "agent_mr_read", LONG_SIZES),
+    WAY(agent_add, "add_blocking", NULL, "agent_mr_fetch_add", SMALL),
+    WAY(agent_swap, "swap_blocking", NULL, "agent_mr_compare_swap", SMALL),
     WAY(agent_submit, "channel_write", NULL, "agent_submit", SMALL),
     WAY(agent_hand_over, "echo_posted", "plain_echo",
-        "agent_send_local_mr agent_receive_remote_mr agent_send_remote_mr agent_receive_local_mr",
+        "agent_send_local_mr agent_receive_remote_mr agent_mr_send_back agent_receive_local_mr",
         PAGE),
     WAY(agent_revoke, "echo_posted", "plain_echo", "agent_revoke_mr", SMALL),
     WAY(agent_connect, "connect_accept", "plain_connect",
         "agent_connect agent_next_peer agent_peer_close", SMALL),
-    WAY(agent_create, NULL, NULL, "agent_create agent_listen agent_close", SMALL),
+    WAY(agent_create, NULL, NULL, "agent_open agent_listen agent_close", SMALL),
     WAY(agent_wake, NULL, NULL, "agent_wake", SMALL),
     {0},
 };

@@ -37,8 +37,8 @@ static void make_names(struct rank *rank)
     names->buffer = MAKE(sluice_buffer_publish(
         names->service, NULL, rank->size, SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE));
     names->part = publish_part(rank, names);
-    MUST(sluice_buffer_handle(names->buffer, &own[0]));
-    MUST(sluice_buffer_handle(names->part, &own[1]));
+    MUST(sluice_buffer_export(names->buffer, &own[0]));
+    MUST(sluice_buffer_export(names->part, &own[1]));
     share(rank, own, all, sizeof own);
     names->handle = all[1][0];
     names->of_part = all[1][1];
@@ -62,8 +62,8 @@ static void buffer_read(struct rank *rank, uint64_t count)
     const struct names *names = rank->state;
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_buffer_read_into(names->service, &names->handle, 0, rank->mr, rank->memory,
-                                     rank->size, DEADLINE));
+        MUST(sluice_buffer_read(names->service, &names->handle, 0, rank->mr, rank->memory,
+                                rank->size, DEADLINE));
 }
 
 /* Reads a region that the owner has published. */
@@ -72,8 +72,8 @@ static void buffer_read_region(struct rank *rank, uint64_t count)
     const struct names *names = rank->state;
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_buffer_read_into(names->service, &names->of_part, 0, rank->mr, rank->memory,
-                                     rank->size, DEADLINE));
+        MUST(sluice_buffer_read(names->service, &names->of_part, 0, rank->mr, rank->memory,
+                                rank->size, DEADLINE));
 }
 
 static void buffer_read_plain(struct rank *rank, uint64_t count)
@@ -81,8 +81,8 @@ static void buffer_read_plain(struct rank *rank, uint64_t count)
     const struct names *names = rank->state;
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_buffer_read_into(names->service, &names->handle, 0, NULL, names->plain,
-                                     rank->size, DEADLINE));
+        MUST(sluice_buffer_read(names->service, &names->handle, 0, NULL, names->plain, rank->size,
+                                DEADLINE));
 }
 
 static void buffer_write(struct rank *rank, uint64_t count)
@@ -90,8 +90,8 @@ static void buffer_write(struct rank *rank, uint64_t count)
     const struct names *names = rank->state;
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
-        MUST(sluice_buffer_write_from(names->service, &names->handle, 0, rank->mr, rank->memory,
-                                      rank->size, DEADLINE));
+        MUST(sluice_buffer_write(names->service, &names->handle, 0, rank->mr, rank->memory,
+                                 rank->size, DEADLINE));
 }
 
 /* One action of a batch of 8. */
@@ -239,8 +239,8 @@ static void buffer_service(struct rank *rank, uint64_t count)
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
         struct sluice_buffer_service *service = open_service(rank);
 
-        MUST(sluice_buffer_read_into(service, &names->handle, 0, rank->mr, rank->memory, rank->size,
-                                     DEADLINE));
+        MUST(sluice_buffer_read(service, &names->handle, 0, rank->mr, rank->memory, rank->size,
+                                DEADLINE));
         sluice_buffer_service_close(service);
     }
 }
@@ -273,9 +273,9 @@ static void channel_write(struct rank *rank, uint64_t count)
 const struct way ways_buffer[] = {
     REFERENCE(channel_read, "channel_read"),
     REFERENCE(channel_write, "channel_write"),
-    WAY(buffer_read, "channel_read", NULL, "buffer_read_into", SIZES),
-    WAY(buffer_read_plain, "channel_read", NULL, "buffer_read_into", SIZES),
-    WAY(buffer_write, "channel_write", NULL, "buffer_write_from", SIZES),
+    WAY(buffer_read, "channel_read", NULL, "buffer_read", SIZES),
+    WAY(buffer_read_plain, "channel_read", NULL, "buffer_read", SIZES),
+    WAY(buffer_write, "channel_write", NULL, "buffer_write", SIZES),
     WAY(buffer_submit, "channel_read", NULL, "buffer_submit", SIZES),
     WAY(buffer_batch, "channel_read", NULL,
         "buffer_batch_prepare buffer_batch_post buffer_batch_wait buffer_batch_results "
@@ -284,7 +284,7 @@ const struct way ways_buffer[] = {
     WAY(buffer_batch_next, "channel_read", NULL, "buffer_batch_next", SIZES),
     WAY(buffer_batch_loop, "channel_read", NULL, "buffer_batch_poll buffer_batch_arm", SIZES),
     WAY(buffer_post_cancel, "channel_read", NULL, "buffer_post buffer_batch_cancel", SIZES),
-    WAY(buffer_read_region, "buffer_read", NULL, "buffer_publish_mr buffer_read_into", SIZES),
+    WAY(buffer_read_region, "buffer_read", NULL, "buffer_publish_mr buffer_read", SIZES),
     WAY(buffer_read_pages, "buffer_read", NULL, "buffer_submit", {65536}),
     WAY(buffer_publish, "mr_register", NULL, "buffer_publish buffer_release", SIZES),
     WAY(buffer_publish_mr, "buffer_publish", NULL, "buffer_publish_mr buffer_release", SIZES),

@@ -118,14 +118,14 @@ static void echo_ahead(struct rank *rank, uint64_t count, struct manner manner)
 
     if (handle == NULL) {
         rank->state = handle = MAKE(calloc(1, sizeof *handle));
-        MUST(sluice_channel_receive_unpolled(rank->channel, &from, 1, SLUICE_FOREVER, handle));
+        MUST(sluice_channel_post_receive(rank->channel, &from, 1, SLUICE_FOREVER, handle));
         meet(rank);
     }
     for (uint64_t i = 0; i < count; i++) {
         if (rank->rank == 0)
             manner.answer(rank, &to);
         manner.take(rank, handle);
-        MUST(sluice_channel_receive_unpolled(rank->channel, &from, 1, SLUICE_FOREVER, handle));
+        MUST(sluice_channel_post_receive(rank->channel, &from, 1, SLUICE_FOREVER, handle));
         if (rank->rank == 1)
             manner.answer(rank, &to);
     }
@@ -143,14 +143,14 @@ static void answer_blocking(struct rank *rank, const struct sluice_sge *to)
 
 static void answer_untaken(struct rank *rank, const struct sluice_sge *to)
 {
-    MUST(sluice_channel_send_unpolled(rank->channel, to, 1, DEADLINE, NULL));
+    MUST(sluice_channel_post_send(rank->channel, to, 1, DEADLINE, NULL));
 }
 
 static void answer_detached(struct rank *rank, const struct sluice_sge *to)
 {
     struct sluice_handle handle;
 
-    MUST(sluice_channel_send_unpolled(rank->channel, to, 1, DEADLINE, &handle));
+    MUST(sluice_channel_post_send(rank->channel, to, 1, DEADLINE, &handle));
     sluice_channel_detach(rank->channel, &handle);
 }
 
@@ -265,7 +265,7 @@ static void echo_arrivals(struct rank *rank, uint64_t count)
     }
 
 const struct way ways_echo[] = {
-    ECHO_AHEAD(echo_posted, "channel_receive_unpolled channel_send channel_wait", SIZES),
+    ECHO_AHEAD(echo_posted, "channel_post_receive channel_send channel_wait", SIZES),
     ECHO(echo_blocking, "channel_receive channel_send", SIZES),
     ECHO(echo_immediate, "channel_send_immediate", SMALL),
     ECHO(echo_submit, "channel_submit", SIZES),
@@ -274,7 +274,7 @@ const struct way ways_echo[] = {
          SMALL),
     ECHO(echo_scope, "channel_scope_begin scope_post_receive scope_post_send scope_wait scope_end",
          SMALL),
-    ECHO_AHEAD(echo_untaken, "channel_send_unpolled", SIZES),
+    ECHO_AHEAD(echo_untaken, "channel_post_send", SIZES),
     ECHO_AHEAD(echo_detached, "channel_detach", SMALL),
     ECHO_AHEAD(echo_next, "channel_next", SMALL),
     ECHO_AHEAD(echo_poll, "channel_poll", SMALL),

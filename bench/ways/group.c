@@ -62,7 +62,7 @@ static void post_receives(struct rank *rank, struct lists *lists, uint64_t step)
     uint32_t posted = 0;
 
     while (posted < lists->count)
-        posted += (uint32_t)MUST(sluice_multichannel_gather_receive_unpolled(
+        posted += (uint32_t)MUST(sluice_multichannel_post_gather_receive(
             rank->all, lists->receives[step & 1] + posted, lists->count - posted, SLUICE_FOREVER,
             lists->handles[step & 1] + posted));
 }
@@ -96,8 +96,8 @@ static void exchange_untaken(struct rank *rank, uint64_t count)
     struct lists *lists = rank->state;
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_scatter_send_unpolled(rank->all, lists->sends, lists->count,
-                                                       DEADLINE, NULL));
+        MUST(sluice_multichannel_post_scatter_send(rank->all, lists->sends, lists->count, DEADLINE,
+                                                   NULL));
         MUST(sluice_multichannel_gather_receive(rank->all, lists->receives[0], lists->count,
                                                 DEADLINE, NULL));
         MUST(sluice_multichannel_flush(rank->all, DEADLINE));
@@ -112,12 +112,12 @@ static void exchange_calls(struct rank *rank, uint64_t count)
 
     for (uint64_t step = 0; step < count; step++) {
         for (uint32_t i = 0; i < lists->count; i++)
-            MUST(sluice_multichannel_receive_unpolled(rank->all, lists->peers[i],
-                                                      &lists->receives[0][i].sge, 1, DEADLINE,
-                                                      &lists->handles[0][i]));
+            MUST(sluice_multichannel_post_receive(rank->all, lists->peers[i],
+                                                  &lists->receives[0][i].sge, 1, DEADLINE,
+                                                  &lists->handles[0][i]));
         for (uint32_t i = 0; i < lists->count; i++)
-            MUST(sluice_multichannel_send_unpolled(rank->all, lists->peers[i], &lists->sends[i].sge,
-                                                   1, DEADLINE, NULL));
+            MUST(sluice_multichannel_post_send(rank->all, lists->peers[i], &lists->sends[i].sge, 1,
+                                               DEADLINE, NULL));
         for (uint32_t i = 0; i < lists->count; i++)
             MUST(sluice_multichannel_wait(rank->all, &lists->handles[0][i], DEADLINE, &done));
         MUST(sluice_multichannel_flush(rank->all, DEADLINE));
@@ -130,8 +130,8 @@ static void exchange_multicast(struct rank *rank, uint64_t count)
     const struct sluice_request message = {.sge_count = 1, .sge = lists->sends[0].sge};
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_multicast_send_unpolled(rank->all, &message, lists->peers,
-                                                         lists->count, DEADLINE, NULL));
+        MUST(sluice_multichannel_post_multicast_send(rank->all, &message, lists->peers,
+                                                     lists->count, DEADLINE, NULL));
         MUST(sluice_multichannel_gather_receive(rank->all, lists->receives[0], lists->count,
                                                 DEADLINE, NULL));
         MUST(sluice_multichannel_flush(rank->all, DEADLINE));
@@ -189,7 +189,7 @@ static void answer_immediate(struct rank *rank, uint64_t count)
 }
 
 /* One-sided operations on all peers, which sleep. */
-enum act { WRITES, READS, MULTICAST, WRITES_UNPOLLED, READS_UNPOLLED, MULTICAST_UNPOLLED, LIST };
+enum act { WRITES, READS, MULTICAST, WRITES_POSTED, READS_POSTED, MULTICAST_POSTED, LIST };
 
 static void post_one_sided(struct rank *rank, struct lists *lists, enum act act)
 {
@@ -207,21 +207,20 @@ static void post_one_sided(struct rank *rank, struct lists *lists, enum act act)
         MUST(sluice_multichannel_multicast_write(rank->all, requests, lists->shared + 1, count,
                                                  DEADLINE, NULL));
         break;
-    case WRITES_UNPOLLED:
-        MUST(
-            sluice_multichannel_scatter_write_unpolled(rank->all, requests, count, DEADLINE, NULL));
+    case WRITES_POSTED:
+        MUST(sluice_multichannel_post_scatter_write(rank->all, requests, count, DEADLINE, NULL));
         break;
-    case READS_UNPOLLED:
-        MUST(sluice_multichannel_gather_read_unpolled(rank->all, requests, count, DEADLINE, NULL));
+    case READS_POSTED:
+        MUST(sluice_multichannel_post_gather_read(rank->all, requests, count, DEADLINE, NULL));
         break;
-    case MULTICAST_UNPOLLED:
-        MUST(sluice_multichannel_multicast_write_unpolled(rank->all, requests, lists->shared + 1,
-                                                          count, DEADLINE, NULL));
+    case MULTICAST_POSTED:
+        MUST(sluice_multichannel_post_multicast_write(rank->all, requests, lists->shared + 1, count,
+                                                      DEADLINE, NULL));
         break;
     case LIST:
         break;
     }
-    if (act >= WRITES_UNPOLLED)
+    if (act >= WRITES_POSTED)
         MUST(sluice_multichannel_flush(rank->all, DEADLINE));
 }
 
@@ -256,9 +255,9 @@ static void one_sided(struct rank *rank, uint64_t count, enum act act)
 ONE_SIDED(scatter_write, WRITES)
 ONE_SIDED(gather_read, READS)
 ONE_SIDED(multicast_write, MULTICAST)
-ONE_SIDED(scatter_write_flush, WRITES_UNPOLLED)
-ONE_SIDED(gather_read_flush, READS_UNPOLLED)
-ONE_SIDED(multicast_write_flush, MULTICAST_UNPOLLED)
+ONE_SIDED(scatter_write_flush, WRITES_POSTED)
+ONE_SIDED(gather_read_flush, READS_POSTED)
+ONE_SIDED(multicast_write_flush, MULTICAST_POSTED)
 ONE_SIDED(prepared_writes, LIST)
 
 /* Many small requests to each peer in one list, with the generic calls. */
@@ -325,7 +324,7 @@ static void post_pool(struct rank *rank, struct lists *lists)
     for (uint32_t i = 0; i < POOL_COUNT - 1; i++)
         requests[i] = lists->receives[i / lists->count % 2][i % lists->count];
     if (!lists->posted)
-        MUST(sluice_multichannel_receive_any_unpolled(rank->all, requests, POOL_COUNT - 1, NULL));
+        MUST(sluice_multichannel_post_receive_any(rank->all, requests, POOL_COUNT - 1, NULL));
     lists->posted = true;
 }
 
@@ -339,7 +338,7 @@ static void take_any(struct rank *rank, struct lists *lists)
         return;
     MUST(done.error);
     lists->messages[done.peer]++;
-    MUST(sluice_multichannel_receive_any_unpolled(rank->all, lists->receives[0], 1, NULL));
+    MUST(sluice_multichannel_post_receive_any(rank->all, lists->receives[0], 1, NULL));
 }
 
 /* Each rank sends to all, and takes their messages from its pool, whoever is first. */
@@ -370,7 +369,7 @@ static void receive_any(struct rank *rank, const struct sluice_request *request)
         MUST(result);
         return;
     }
-    MUST(sluice_multichannel_receive_any_unpolled(rank->all, request, 1, NULL));
+    MUST(sluice_multichannel_post_receive_any(rank->all, request, 1, NULL));
     MUST(sluice_multichannel_next(rank->all, DEADLINE, &done));
     MUST(done.error);
 }
@@ -420,17 +419,17 @@ static void node_share(struct rank *rank, uint64_t count)
         MUST(sluice_node_share_mr(rank->node, rank->mr, shared, DEADLINE));
 }
 
-static void atomics_unpolled(struct rank *rank, uint64_t count)
+static void atomics_posted(struct rank *rank, uint64_t count)
 {
     const struct sluice_sge result = place(rank, 0, 8);
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
-        MUST(sluice_multichannel_fetch_add_unpolled(rank->all, 1, &result, &rank->remotes[1], 1,
-                                                    DEADLINE, NULL));
-        MUST(sluice_multichannel_compare_swap_unpolled(rank->all, 1, &result, &rank->remotes[1], 0,
-                                                       0, DEADLINE, NULL));
-        MUST(sluice_multichannel_read_unpolled(rank->all, 1, &result, 1, &rank->remotes[1],
-                                               DEADLINE, NULL));
+        MUST(sluice_multichannel_post_fetch_add(rank->all, 1, &result, &rank->remotes[1], 1,
+                                                DEADLINE, NULL));
+        MUST(sluice_multichannel_post_compare_swap(rank->all, 1, &result, &rank->remotes[1], 0, 0,
+                                                   DEADLINE, NULL));
+        MUST(sluice_multichannel_post_read(rank->all, 1, &result, 1, &rank->remotes[1], DEADLINE,
+                                           NULL));
         if (i % 16 == 15 || i + 1 == count)
             MUST(sluice_multichannel_flush(rank->all, DEADLINE));
     }
@@ -464,17 +463,17 @@ const struct way ways_group[] = {
     WAY(exchange_step, "exchange_ahead", "exchange", "multichannel_scatter_gather", 0, FEW,
         STEP_SIZES),
     WAY(exchange_ahead, "exchange_ahead", "exchange",
-        "multichannel_gather_receive_unpolled multichannel_scatter_send multichannel_wait", 0, FEW,
+        "multichannel_post_gather_receive multichannel_scatter_send multichannel_wait", 0, FEW,
         STEP_SIZES),
     STEP(exchange_untaken,
-         "multichannel_scatter_send_unpolled multichannel_gather_receive multichannel_flush"),
-    STEP(exchange_calls, "multichannel_receive_unpolled multichannel_send_unpolled"),
-    STEP(exchange_multicast, "multichannel_multicast_send_unpolled"),
+         "multichannel_post_scatter_send multichannel_gather_receive multichannel_flush"),
+    STEP(exchange_calls, "multichannel_post_receive multichannel_post_send"),
+    STEP(exchange_multicast, "multichannel_post_multicast_send"),
     WAY(exchange_arrivals, "exchange_ahead", "exchange",
         "multichannel_write_immediate multichannel_wait_arrivals multichannel_arrivals", ARRIVALS,
         FEW, SMALL),
     WAY(exchange_any, "exchange_ahead", "exchange",
-        "multichannel_receive_any_unpolled multichannel_next multichannel_scatter_send", POOL, FEW,
+        "multichannel_post_receive_any multichannel_next multichannel_scatter_send", POOL, FEW,
         STEP_SIZES),
     WAY(echo_any, "echo_blocking", NULL, "multichannel_receive_any", POOL, TWO, SIZES),
     WAY(scatter_then_gather, "answer_immediate", "scatter_gather",
@@ -488,17 +487,17 @@ const struct way ways_group[] = {
     SIDE(prepared_writes, "multichannel_list_prepare list_submit"),
     SIDE(scatter_write, "multichannel_scatter_write"),
     SIDE(multicast_write, "multichannel_multicast_write"),
-    SIDE(scatter_write_flush, "multichannel_scatter_write_unpolled"),
-    SIDE(multicast_write_flush, "multichannel_multicast_write_unpolled"),
+    SIDE(scatter_write_flush, "multichannel_post_scatter_write"),
+    SIDE(multicast_write_flush, "multichannel_post_multicast_write"),
     WAY(gather_read, "gather_read", "gather_read", "multichannel_gather_read", 0, FOUR, SMALL),
-    WAY(gather_read_flush, "gather_read", "gather_read", "multichannel_gather_read_unpolled", 0,
-        FOUR, SMALL),
+    WAY(gather_read_flush, "gather_read", "gather_read", "multichannel_post_gather_read", 0, FOUR,
+        SMALL),
     WAY(small_to_many, "small_to_many", NULL, "multichannel_submit", 0, FOUR, SMALL),
     WAY(small_to_many_flush, "small_to_many", NULL, "multichannel_post multichannel_flush", 0, FOUR,
         SMALL),
-    WAY(atomics_unpolled, "atomics_unpolled", NULL,
-        "multichannel_fetch_add_unpolled multichannel_compare_swap_unpolled "
-        "multichannel_read_unpolled",
+    WAY(atomics_posted, "atomics_posted", NULL,
+        "multichannel_post_fetch_add multichannel_post_compare_swap "
+        "multichannel_post_read",
         0, TWO, SMALL),
     WAY(node_barrier, "node_barrier", "barrier", "node_barrier", 0, FEW, SMALL),
     WAY(node_allgather, "node_barrier", NULL, "node_allgather", 0, FEW, SMALL),

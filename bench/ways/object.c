@@ -178,9 +178,10 @@ static void node_connect(struct rank *rank, uint64_t count)
     struct sluice_node *node = MAKE(sluice_node_open(rank->pd, rank->exchange, NULL, DEADLINE));
 
     for (uint64_t i = 0; i < count; i++) {
-        struct sluice_multichannel *more = MAKE(sluice_node_connect(node, NULL, DEADLINE));
+        struct sluice_multichannel *more =
+            MAKE(sluice_node_multichannel_open(node, NULL, DEADLINE));
 
-        MUST(sluice_node_reconnect(node, more, DEADLINE));
+        MUST(sluice_node_multichannel_reconnect(node, more, DEADLINE));
         sluice_multichannel_close(more);
     }
     MUST(sluice_node_shutdown(node, DEADLINE));
@@ -282,7 +283,7 @@ static void channel_cancel(struct rank *rank, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         struct sluice_channel *channel = connect_channel(rank, NULL);
 
-        MUST(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, &handle));
+        MUST(sluice_channel_post_receive(channel, &sge, 1, DEADLINE, &handle));
         meet(rank);
         if (rank->rank == 0)
             MUST(sluice_channel_cancel(channel, &handle, &done));
@@ -300,7 +301,7 @@ static void multichannel_cancel(struct rank *rank, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         struct sluice_multichannel *many = connect_many(rank);
 
-        MUST(sluice_multichannel_receive_unpolled(many, 0, &sge, 1, DEADLINE, &handle));
+        MUST(sluice_multichannel_post_receive(many, 0, &sge, 1, DEADLINE, &handle));
         meet(rank);
         if (rank->rank == 0)
             MUST(sluice_multichannel_cancel(many, &handle, &done));
@@ -317,8 +318,8 @@ static void wake(struct rank *rank, uint64_t count)
         const struct sluice_sge sge = place(rank, 0, 8);
 
         MUST(sluice_multichannel_wake(rank->all));
-        MUST(sluice_multichannel_write_unpolled(rank->all, 1, &sge, 1, &rank->remotes[1], DEADLINE,
-                                                NULL));
+        MUST(sluice_multichannel_post_write(rank->all, 1, &sge, 1, &rank->remotes[1], DEADLINE,
+                                            NULL));
         while (sluice_multichannel_poll(rank->all, &done, 1) == 0)
             ;
     }
@@ -332,8 +333,7 @@ static void channel_wake(struct rank *rank, uint64_t count)
         const struct sluice_sge sge = place(rank, 0, 8);
 
         MUST(sluice_channel_wake(rank->channel));
-        MUST(sluice_channel_write_unpolled(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE,
-                                           NULL));
+        MUST(sluice_channel_post_write(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE, NULL));
         while (sluice_channel_poll(rank->channel, &done, 1) == 0)
             ;
     }
@@ -367,7 +367,7 @@ const struct way ways_object[] = {
     WAY(peer_reset, 2, "multichannel_peer_reset multichannel_peer_handshake", 0),
     WAY(node_open, 2, "node_open node_shutdown node_close", 0),
     WAY(node_reach, 2, "node_reach", 0),
-    WAY(node_connect, 2, "node_connect node_reconnect", 0),
+    WAY(node_connect, 2, "node_multichannel_open node_multichannel_reconnect", 0),
     WAY(node_grow, 2, "node_grow node_shrink node_own_endpoint", 0),
     WAY(node_handshake, 2, "node_prepare prepared_node_handshake exchange_alltoall", 0),
     WAY(node_peer_reset, 2, "node_peer_reset node_peer_handshake node_barrier_reset", 0),

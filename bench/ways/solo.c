@@ -66,8 +66,8 @@ static void solo_write_poll(struct rank *rank, uint64_t count)
     struct sluice_completion done;
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_write_unpolled(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
-                                                NULL));
+        MUST(sluice_multichannel_post_write(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
+                                            NULL));
         while (MUST(sluice_multichannel_poll(ends->ours, &done, 1)) == 0)
             ;
     }
@@ -84,8 +84,8 @@ static void leave_results(struct rank *rank)
     join_ends(rank);
     ends = rank->state;
     for (uint32_t i = 0; i < results; i++) {
-        MUST(sluice_multichannel_read_unpolled(ends->ours, 0, &sge, 1, &rank->remotes[0],
-                                               SLUICE_FOREVER, NULL));
+        MUST(sluice_multichannel_post_read(ends->ours, 0, &sge, 1, &rank->remotes[0],
+                                           SLUICE_FOREVER, NULL));
         if (i % WINDOW == WINDOW - 1 || i + 1 == results)
             MUST(sluice_multichannel_flush(ends->ours, DEADLINE));
     }
@@ -99,8 +99,8 @@ static void solo_wait(struct rank *rank, uint64_t count)
     struct sluice_handle handle;
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_write_unpolled(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
-                                                &handle));
+        MUST(sluice_multichannel_post_write(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
+                                            &handle));
         MUST(sluice_multichannel_wait(ends->ours, &handle, DEADLINE, &done));
     }
 }
@@ -112,8 +112,8 @@ static void solo_write_untaken(struct rank *rank, uint64_t count)
     const struct sluice_sge sge = place(rank, 0, 8);
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_write_unpolled(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
-                                                NULL));
+        MUST(sluice_multichannel_post_write(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
+                                            NULL));
         if (i % WINDOW == WINDOW - 1 || i + 1 == count)
             MUST(sluice_multichannel_flush(ends->ours, DEADLINE));
     }
@@ -130,8 +130,8 @@ static void solo_write_backwards(struct rank *rank, uint64_t count)
         uint32_t window = count - sent < WINDOW ? (uint32_t)(count - sent) : WINDOW;
 
         for (uint32_t i = 0; i < window; i++)
-            MUST(sluice_multichannel_write_unpolled(ends->ours, 0, &sge, 1, &rank->remotes[0],
-                                                    DEADLINE, &handles[i]));
+            MUST(sluice_multichannel_post_write(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
+                                                &handles[i]));
         for (uint32_t i = window; i-- > 0;)
             MUST(sluice_multichannel_wait(ends->ours, &handles[i], DEADLINE, &done));
         sent += window;
@@ -145,8 +145,8 @@ static void solo_write_detach(struct rank *rank, uint64_t count)
     struct sluice_handle handle;
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_write_unpolled(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
-                                                &handle));
+        MUST(sluice_multichannel_post_write(ends->ours, 0, &sge, 1, &rank->remotes[0], DEADLINE,
+                                            &handle));
         sluice_multichannel_detach(ends->ours, &handle);
         if (i % WINDOW == WINDOW - 1 || i + 1 == count)
             MUST(sluice_multichannel_flush(ends->ours, DEADLINE));
@@ -162,9 +162,8 @@ static void send_solo(struct rank *rank, uint64_t count, bool taken)
     struct sluice_completion done;
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_receive_unpolled(ends->theirs, 0, &from, 1, DEADLINE, &receive));
-        MUST(sluice_multichannel_send_unpolled(ends->ours, 0, &to, 1, DEADLINE,
-                                               taken ? &sent : NULL));
+        MUST(sluice_multichannel_post_receive(ends->theirs, 0, &from, 1, DEADLINE, &receive));
+        MUST(sluice_multichannel_post_send(ends->ours, 0, &to, 1, DEADLINE, taken ? &sent : NULL));
         MUST(sluice_multichannel_wait(ends->theirs, &receive, DEADLINE, &done));
         if (taken)
             MUST(sluice_multichannel_wait(ends->ours, &sent, DEADLINE, &done));
@@ -190,7 +189,7 @@ static void solo_receive_untaken(struct rank *rank, uint64_t count)
     const struct sluice_sge to = place(rank, 0, 8), from = place(rank, 64, 8);
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_receive_unpolled(ends->theirs, 0, &from, 1, DEADLINE, NULL));
+        MUST(sluice_multichannel_post_receive(ends->theirs, 0, &from, 1, DEADLINE, NULL));
         MUST(sluice_multichannel_send(ends->ours, 0, &to, 1, DEADLINE));
         MUST(sluice_multichannel_flush(ends->theirs, DEADLINE));
     }
@@ -225,8 +224,8 @@ static void solo_send_any(struct rank *rank, uint64_t count)
     struct sluice_completion done;
 
     for (uint64_t i = 0; i < count; i++) {
-        MUST(sluice_multichannel_receive_any_unpolled(ends->theirs, &receive, 1, NULL));
-        MUST(sluice_multichannel_send_unpolled(ends->ours, 0, &sge, 1, DEADLINE, NULL));
+        MUST(sluice_multichannel_post_receive_any(ends->theirs, &receive, 1, NULL));
+        MUST(sluice_multichannel_post_send(ends->ours, 0, &sge, 1, DEADLINE, NULL));
         while (MUST(sluice_multichannel_poll(ends->theirs, &done, 1)) == 0)
             ;
         while (MUST(sluice_multichannel_poll(ends->ours, &done, 1)) == 0)
@@ -247,27 +246,27 @@ static void solo_send_any(struct rank *rank, uint64_t count)
 
 const struct way ways_solo[] = {
     WAY(solo_write, "solo_write", "multichannel_write"),
-    WAY(solo_write_poll, "solo_write", "multichannel_write_unpolled multichannel_poll"),
-    WAY(solo_write_untaken, "solo_write", "multichannel_write_unpolled multichannel_flush"),
-    WAY(solo_write_backwards, "solo_write", "multichannel_write_unpolled multichannel_wait"),
+    WAY(solo_write_poll, "solo_write", "multichannel_post_write multichannel_poll"),
+    WAY(solo_write_untaken, "solo_write", "multichannel_post_write multichannel_flush"),
+    WAY(solo_write_backwards, "solo_write", "multichannel_post_write multichannel_wait"),
     WAY(solo_write_detach, "solo_write", "multichannel_detach"),
-    WAY(solo_send, "solo_send", "multichannel_send_unpolled multichannel_receive_unpolled"),
+    WAY(solo_send, "solo_send", "multichannel_post_send multichannel_post_receive"),
     {"solo_send_any",
      "solo",
      "solo_send",
      NULL,
      NULL,
-     "multichannel_receive_any_unpolled",
+     "multichannel_post_receive_any",
      SELF,
      {1},
      {8},
      join_pool,
      solo_send_any,
      close_ends},
-    WAY(solo_send_untaken, "solo_send", "multichannel_send_unpolled"),
-    WAY(solo_receive_untaken, "solo_send", "multichannel_receive_unpolled multichannel_send"),
+    WAY(solo_send_untaken, "solo_send", "multichannel_post_send"),
+    WAY(solo_receive_untaken, "solo_send", "multichannel_post_receive multichannel_send"),
     WAY(solo_scope, "solo_write", "multichannel_scope_begin scope_post_write scope_end"),
-    WAY(solo_wait, "solo_write", "multichannel_write_unpolled multichannel_wait"),
+    WAY(solo_wait, "solo_write", "multichannel_post_write multichannel_wait"),
     AFTER(solo_write, "multichannel_write"),
     AFTER(solo_wait, "multichannel_wait"),
     WAY(solo_register, NULL, "mr_register mr_deregister"),

@@ -34,8 +34,7 @@ static void post_write(struct rank *rank, struct sluice_handle *handle)
     const struct sluice_sge sge = {(uint64_t)(uintptr_t)rank->memory, rank->size,
                                    sluice_mr_lkey(rank->mr)};
 
-    MUST(
-        sluice_channel_write_unpolled(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE, handle));
+    MUST(sluice_channel_post_write(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE, handle));
 }
 
 static void post_read(struct rank *rank, struct sluice_handle *handle)
@@ -43,23 +42,23 @@ static void post_read(struct rank *rank, struct sluice_handle *handle)
     const struct sluice_sge sge = {(uint64_t)(uintptr_t)rank->memory, rank->size,
                                    sluice_mr_lkey(rank->mr)};
 
-    MUST(sluice_channel_read_unpolled(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE, handle));
+    MUST(sluice_channel_post_read(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE, handle));
 }
 
 static void post_add(struct rank *rank, struct sluice_handle *handle)
 {
     const struct sluice_sge sge = place(rank, 0, 8);
 
-    MUST(sluice_channel_fetch_add_unpolled(rank->channel, &sge, &rank->remotes[1], 1, DEADLINE,
-                                           handle));
+    MUST(
+        sluice_channel_post_fetch_add(rank->channel, &sge, &rank->remotes[1], 1, DEADLINE, handle));
 }
 
 static void post_swap(struct rank *rank, struct sluice_handle *handle)
 {
     const struct sluice_sge sge = place(rank, 0, 8);
 
-    MUST(sluice_channel_compare_swap_unpolled(rank->channel, &sge, &rank->remotes[1], 0, 0,
-                                              DEADLINE, handle));
+    MUST(sluice_channel_post_compare_swap(rank->channel, &sge, &rank->remotes[1], 0, 0, DEADLINE,
+                                          handle));
 }
 
 static void post_request(struct rank *rank, struct sluice_handle *handle)
@@ -76,8 +75,8 @@ static void post_many(struct rank *rank, struct sluice_handle *handle)
 {
     const struct sluice_sge sge = place(rank, 0, rank->size);
 
-    MUST(sluice_multichannel_write_unpolled(rank->all, 1, &sge, 1, &rank->remotes[1], DEADLINE,
-                                            handle));
+    MUST(
+        sluice_multichannel_post_write(rank->all, 1, &sge, 1, &rank->remotes[1], DEADLINE, handle));
 }
 
 static void take_by_flush(struct rank *rank, struct sluice_handle *handles, uint32_t count)
@@ -307,7 +306,7 @@ static void send_window(struct rank *rank, uint64_t count, uint32_t posted, int6
             uint32_t size = rank->size == 65536 ? mixed[i % 4] : rank->size;
             const struct sluice_sge sge = place(rank, 0, size);
 
-            MUST(sluice_channel_send_unpolled(rank->channel, &sge, 1, DEADLINE, NULL));
+            MUST(sluice_channel_post_send(rank->channel, &sge, 1, DEADLINE, NULL));
             if (i % WINDOW == WINDOW - 1 || i + 1 == count)
                 MUST(sluice_channel_flush(rank->channel, DEADLINE));
         }
@@ -364,9 +363,9 @@ static void send_window_late(struct rank *rank, uint64_t count)
 #define MANY(name, calls) WAY(name, "many_write_poll", NULL, calls, NODE, 8)
 
 const struct way ways_stream[] = {
-    ONE(write_poll, "channel_write_unpolled channel_poll"),
-    ONE(write_flush, "channel_write_unpolled channel_flush"),
-    ONE(write_handles_flush, "channel_write_unpolled channel_flush"),
+    ONE(write_poll, "channel_post_write channel_poll"),
+    ONE(write_flush, "channel_post_write channel_flush"),
+    ONE(write_handles_flush, "channel_post_write channel_flush"),
     ONE(write_next, "channel_next"),
     ONE(write_wait, "channel_wait"),
     ONE(write_wait_backwards, "channel_wait"),
@@ -388,17 +387,17 @@ const struct way ways_stream[] = {
      make_plain,
      write_plain,
      free_plain},
-    WAY(read_poll, "read_poll", NULL, "channel_read_unpolled", CHANNEL, 8),
-    WAY(read_flush, "read_poll", NULL, "channel_read_unpolled channel_flush", CHANNEL, 8),
-    WAY(read_wait, "read_poll", NULL, "channel_read_unpolled channel_wait", CHANNEL, 8),
+    WAY(read_poll, "read_poll", NULL, "channel_post_read", CHANNEL, 8),
+    WAY(read_flush, "read_poll", NULL, "channel_post_read channel_flush", CHANNEL, 8),
+    WAY(read_wait, "read_poll", NULL, "channel_post_read channel_wait", CHANNEL, 8),
     WAY(read_blocking, "read_poll", NULL, "channel_read", CHANNEL, 8),
-    WAY(add_poll, "add_poll", NULL, "channel_fetch_add_unpolled", CHANNEL, 8),
-    WAY(add_flush, "add_poll", NULL, "channel_fetch_add_unpolled", CHANNEL, 8),
+    WAY(add_poll, "add_poll", NULL, "channel_post_fetch_add", CHANNEL, 8),
+    WAY(add_flush, "add_poll", NULL, "channel_post_fetch_add", CHANNEL, 8),
     WAY(add_blocking, "add_poll", NULL, "channel_fetch_add", CHANNEL, 8),
-    WAY(swap_poll, "swap_poll", NULL, "channel_compare_swap_unpolled", CHANNEL, 8),
-    WAY(swap_flush, "swap_poll", NULL, "channel_compare_swap_unpolled", CHANNEL, 8),
+    WAY(swap_poll, "swap_poll", NULL, "channel_post_compare_swap", CHANNEL, 8),
+    WAY(swap_flush, "swap_poll", NULL, "channel_post_compare_swap", CHANNEL, 8),
     WAY(swap_blocking, "swap_poll", NULL, "channel_compare_swap", CHANNEL, 8),
-    MANY(many_write_poll, "multichannel_write_unpolled multichannel_poll"),
+    MANY(many_write_poll, "multichannel_post_write multichannel_poll"),
     MANY(many_write_flush, "multichannel_flush"),
     MANY(many_write_next, "multichannel_next"),
     MANY(many_write_wait, "multichannel_wait"),
@@ -408,11 +407,11 @@ const struct way ways_stream[] = {
     WAY(many_read, "read_blocking", NULL, "multichannel_read", NODE, 8),
     WAY(many_add, "add_blocking", NULL, "multichannel_fetch_add", NODE, 8),
     WAY(many_swap, "swap_blocking", NULL, "multichannel_compare_swap", NODE, 8),
-    WAY(send_window_64, "send_window_64", "msg_rate", "channel_send_unpolled channel_submit",
-        CHANNEL, 8),
-    WAY(send_window_8, "send_window_64", "msg_rate", "channel_send_unpolled", CHANNEL, 8),
-    WAY(send_window_1, "send_window_64", "msg_rate", "channel_send_unpolled", CHANNEL, 8),
-    WAY(send_window_late, "send_window_64", "msg_rate", "channel_send_unpolled", CHANNEL, 8),
-    WAY(send_mixed, "send_mixed", NULL, "channel_send_unpolled", CHANNEL, 65536),
+    WAY(send_window_64, "send_window_64", "msg_rate", "channel_post_send channel_submit", CHANNEL,
+        8),
+    WAY(send_window_8, "send_window_64", "msg_rate", "channel_post_send", CHANNEL, 8),
+    WAY(send_window_1, "send_window_64", "msg_rate", "channel_post_send", CHANNEL, 8),
+    WAY(send_window_late, "send_window_64", "msg_rate", "channel_post_send", CHANNEL, 8),
+    WAY(send_mixed, "send_mixed", NULL, "channel_post_send", CHANNEL, 65536),
     {0},
 };

@@ -190,12 +190,12 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_HISTOGRAM_BUCKETS = 1152_c_int32_t
     ! sluice/connect.h
     integer(c_int32_t), parameter, public :: SLUICE_PRIVATE_DATA_BYTES = 1024_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_CONNECT_MAX_CHANNELS = 64_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_MAX_CONNECT_CHANNELS = 64_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_LISTEN_FD = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CONNECT_WAIT = 1_c_int32_t
     ! sluice/exchange.h
     integer(c_int32_t), parameter, public :: SLUICE_MAX_RANKS = 65536_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_EXCHANGE_MAX_BYTES = 1048576_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_MAX_EXCHANGE_BYTES = 1048576_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_EXCHANGE_AUTO = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_EXCHANGE_TCP = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_EXCHANGE_PMIX = 2_c_int32_t
@@ -212,11 +212,11 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_NODE_ENDPOINT_BYTES = 448_c_int32_t
     ! sluice/buffer.h
     integer(c_int32_t), parameter, public :: SLUICE_BUFFER_HANDLE_BYTES = 256_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_BUFFER_PDS = 4_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_MAX_BUFFER_PDS = 4_c_int32_t
     ! sluice/agent.h
     integer(c_int32_t), parameter, public :: SLUICE_AGENT_THREAD = 1_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_AGENT_CONNECTED = 1_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_AGENT_LOST = 2_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_AGENT_PEER_CONNECTED = 1_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_AGENT_PEER_LOST = 2_c_int32_t
     ! sluice/environment.h
     integer(c_int32_t), parameter, public :: SLUICE_VARIABLE_UNSET = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_VARIABLE_SET = 2_c_int32_t
@@ -700,9 +700,9 @@ module sluice
     end type sluice_node_endpoint
 
     ! sluice/buffer.h
-    type, public, bind(c) :: sluice_buffer_handle_t
+    type, public, bind(c) :: sluice_buffer_handle
         integer(c_int8_t) :: bytes(256) = 0_c_int8_t
-    end type sluice_buffer_handle_t
+    end type sluice_buffer_handle
 
     ! sluice/buffer.h
     type, public, bind(c) :: sluice_buffer_service_attr
@@ -916,12 +916,12 @@ module sluice
     public :: sluice_channel_fetch_add
     public :: sluice_channel_submit
     public :: sluice_channel_post
-    public :: sluice_channel_send_unpolled
-    public :: sluice_channel_receive_unpolled
-    public :: sluice_channel_write_unpolled
-    public :: sluice_channel_read_unpolled
-    public :: sluice_channel_compare_swap_unpolled
-    public :: sluice_channel_fetch_add_unpolled
+    public :: sluice_channel_post_send
+    public :: sluice_channel_post_receive
+    public :: sluice_channel_post_write
+    public :: sluice_channel_post_read
+    public :: sluice_channel_post_compare_swap
+    public :: sluice_channel_post_fetch_add
     public :: sluice_channel_poll
     public :: sluice_channel_next
     public :: sluice_channel_wait
@@ -967,18 +967,18 @@ module sluice
     public :: sluice_multichannel_multicast_send
     public :: sluice_multichannel_multicast_write
     public :: sluice_multichannel_post
-    public :: sluice_multichannel_send_unpolled
-    public :: sluice_multichannel_receive_unpolled
-    public :: sluice_multichannel_write_unpolled
-    public :: sluice_multichannel_read_unpolled
-    public :: sluice_multichannel_compare_swap_unpolled
-    public :: sluice_multichannel_fetch_add_unpolled
-    public :: sluice_multichannel_scatter_send_unpolled
-    public :: sluice_multichannel_scatter_write_unpolled
-    public :: sluice_multichannel_gather_receive_unpolled
-    public :: sluice_multichannel_gather_read_unpolled
-    public :: sluice_multichannel_multicast_send_unpolled
-    public :: sluice_multichannel_multicast_write_unpolled
+    public :: sluice_multichannel_post_send
+    public :: sluice_multichannel_post_receive
+    public :: sluice_multichannel_post_write
+    public :: sluice_multichannel_post_read
+    public :: sluice_multichannel_post_compare_swap
+    public :: sluice_multichannel_post_fetch_add
+    public :: sluice_multichannel_post_scatter_send
+    public :: sluice_multichannel_post_scatter_write
+    public :: sluice_multichannel_post_gather_receive
+    public :: sluice_multichannel_post_gather_read
+    public :: sluice_multichannel_post_multicast_send
+    public :: sluice_multichannel_post_multicast_write
     public :: sluice_multichannel_poll
     public :: sluice_multichannel_next
     public :: sluice_multichannel_wait
@@ -990,7 +990,7 @@ module sluice
     public :: sluice_multichannel_wake
     public :: sluice_multichannel_arrivals
     public :: sluice_multichannel_wait_arrivals
-    public :: sluice_multichannel_receive_any_unpolled
+    public :: sluice_multichannel_post_receive_any
     public :: sluice_multichannel_receive_any
     public :: sluice_multichannel_receive_any_room
     public :: sluice_list_free
@@ -1053,7 +1053,7 @@ module sluice
     public :: sluice_connect_into
     public :: sluice_exchange_close
     public :: sluice_exchange_open
-    public :: sluice_exchange_launch
+    public :: sluice_launch_query
     public :: sluice_exchange_wrap
     public :: sluice_exchange_query
     public :: sluice_exchange_allgather
@@ -1077,8 +1077,8 @@ module sluice
     public :: sluice_node_allgather
     public :: sluice_node_share_mr
     public :: sluice_node_alltoall
-    public :: sluice_node_connect
-    public :: sluice_node_reconnect
+    public :: sluice_node_multichannel_open
+    public :: sluice_node_multichannel_reconnect
     public :: sluice_node_reach
     public :: sluice_node_barrier_reset
     public :: sluice_node_peer_reset
@@ -1095,10 +1095,10 @@ module sluice
     public :: sluice_buffer_publish
     public :: sluice_buffer_publish_mr
     public :: sluice_buffer_addr
-    public :: sluice_buffer_handle
+    public :: sluice_buffer_export
     public :: sluice_buffer_handle_query
-    public :: sluice_buffer_read_into
-    public :: sluice_buffer_write_from
+    public :: sluice_buffer_read
+    public :: sluice_buffer_write
     public :: sluice_buffer_submit
     public :: sluice_buffer_batch_free
     public :: sluice_buffer_batch_prepare
@@ -1114,7 +1114,7 @@ module sluice
     public :: sluice_buffer_connection_query
     public :: sluice_buffer_remote
     public :: sluice_agent_close
-    public :: sluice_agent_create
+    public :: sluice_agent_open
     public :: sluice_agent_listen
     public :: sluice_agent_address
     public :: sluice_agent_query
@@ -1122,26 +1122,26 @@ module sluice
     public :: sluice_agent_connect
     public :: sluice_agent_next_peer
     public :: sluice_agent_peer_query
-    public :: sluice_agent_release_mr
-    public :: sluice_agent_send_remote_mr
+    public :: sluice_agent_mr_release
+    public :: sluice_agent_mr_send_back
     public :: sluice_agent_request_mr
-    public :: sluice_agent_renew_mr
+    public :: sluice_agent_mr_renew
     public :: sluice_agent_mr_query
     public :: sluice_agent_send_local_mr
     public :: sluice_agent_revoke_mr
     public :: sluice_agent_receive_remote_mr
     public :: sluice_agent_mr_peer
     public :: sluice_agent_receive_local_mr
-    public :: sluice_agent_read
-    public :: sluice_agent_write
-    public :: sluice_agent_compare_swap
-    public :: sluice_agent_fetch_add
+    public :: sluice_agent_mr_read
+    public :: sluice_agent_mr_write
+    public :: sluice_agent_mr_compare_swap
+    public :: sluice_agent_mr_fetch_add
     public :: sluice_agent_submit
     public :: sluice_agent_send
     public :: sluice_agent_flush
     public :: sluice_agent_message_free
     public :: sluice_agent_receive
-    public :: sluice_agent_message_bytes
+    public :: sluice_agent_message_addr
     public :: sluice_agent_message_length
     public :: sluice_agent_message_peer
     public :: sluice_agent_fd
@@ -1731,8 +1731,8 @@ module sluice
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
         end function c_sluice_channel_post
-        function c_sluice_channel_send_unpolled(channel, sges, sge_count, deadline, handle) bind( &
-            c, name="sluice_channel_send_unpolled") result(outcome)
+        function c_sluice_channel_post_send(channel, sges, sge_count, deadline, handle) bind(c, &
+            name="sluice_channel_post_send") result(outcome)
             import
             type(c_ptr), value :: channel
             type(c_ptr), value :: sges
@@ -1740,9 +1740,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_channel_send_unpolled
-        function c_sluice_channel_receive_unpolled(channel, sges, sge_count, deadline, &
-            handle) bind(c, name="sluice_channel_receive_unpolled") result(outcome)
+        end function c_sluice_channel_post_send
+        function c_sluice_channel_post_receive(channel, sges, sge_count, deadline, handle) bind( &
+            c, name="sluice_channel_post_receive") result(outcome)
             import
             type(c_ptr), value :: channel
             type(c_ptr), value :: sges
@@ -1750,20 +1750,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_channel_receive_unpolled
-        function c_sluice_channel_write_unpolled(channel, sges, sge_count, remote, deadline, &
-            handle) bind(c, name="sluice_channel_write_unpolled") result(outcome)
-            import
-            type(c_ptr), value :: channel
-            type(c_ptr), value :: sges
-            integer(c_int32_t), value :: sge_count
-            type(sluice_remote_mr), intent(in) :: remote
-            integer(c_int64_t), value :: deadline
-            type(c_ptr), value :: handle
-            integer(c_int) :: outcome
-        end function c_sluice_channel_write_unpolled
-        function c_sluice_channel_read_unpolled(channel, sges, sge_count, remote, deadline, &
-            handle) bind(c, name="sluice_channel_read_unpolled") result(outcome)
+        end function c_sluice_channel_post_receive
+        function c_sluice_channel_post_write(channel, sges, sge_count, remote, deadline, &
+            handle) bind(c, name="sluice_channel_post_write") result(outcome)
             import
             type(c_ptr), value :: channel
             type(c_ptr), value :: sges
@@ -1772,10 +1761,20 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_channel_read_unpolled
-        function c_sluice_channel_compare_swap_unpolled(channel, result, remote, expected, &
-            desired, deadline, handle) bind(c, &
-            name="sluice_channel_compare_swap_unpolled") result(outcome)
+        end function c_sluice_channel_post_write
+        function c_sluice_channel_post_read(channel, sges, sge_count, remote, deadline, &
+            handle) bind(c, name="sluice_channel_post_read") result(outcome)
+            import
+            type(c_ptr), value :: channel
+            type(c_ptr), value :: sges
+            integer(c_int32_t), value :: sge_count
+            type(sluice_remote_mr), intent(in) :: remote
+            integer(c_int64_t), value :: deadline
+            type(c_ptr), value :: handle
+            integer(c_int) :: outcome
+        end function c_sluice_channel_post_read
+        function c_sluice_channel_post_compare_swap(channel, result, remote, expected, desired, &
+            deadline, handle) bind(c, name="sluice_channel_post_compare_swap") result(outcome)
             import
             type(c_ptr), value :: channel
             type(sluice_sge), intent(in) :: result
@@ -1785,9 +1784,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_channel_compare_swap_unpolled
-        function c_sluice_channel_fetch_add_unpolled(channel, result, remote, addend, deadline, &
-            handle) bind(c, name="sluice_channel_fetch_add_unpolled") result(outcome)
+        end function c_sluice_channel_post_compare_swap
+        function c_sluice_channel_post_fetch_add(channel, result, remote, addend, deadline, &
+            handle) bind(c, name="sluice_channel_post_fetch_add") result(outcome)
             import
             type(c_ptr), value :: channel
             type(sluice_sge), intent(in) :: result
@@ -1796,7 +1795,7 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_channel_fetch_add_unpolled
+        end function c_sluice_channel_post_fetch_add
         function sluice_channel_poll(channel, completions, count) bind(c, &
             name="sluice_channel_poll") result(outcome)
             import
@@ -2188,8 +2187,8 @@ module sluice
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
         end function c_sluice_multichannel_post
-        function c_sluice_multichannel_send_unpolled(multichannel, peer, sges, sge_count, &
-            deadline, handle) bind(c, name="sluice_multichannel_send_unpolled") result(outcome)
+        function c_sluice_multichannel_post_send(multichannel, peer, sges, sge_count, deadline, &
+            handle) bind(c, name="sluice_multichannel_post_send") result(outcome)
             import
             type(c_ptr), value :: multichannel
             integer(c_int32_t), value :: peer
@@ -2198,9 +2197,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_send_unpolled
-        function c_sluice_multichannel_receive_unpolled(multichannel, peer, sges, sge_count, &
-            deadline, handle) bind(c, name="sluice_multichannel_receive_unpolled") result(outcome)
+        end function c_sluice_multichannel_post_send
+        function c_sluice_multichannel_post_receive(multichannel, peer, sges, sge_count, &
+            deadline, handle) bind(c, name="sluice_multichannel_post_receive") result(outcome)
             import
             type(c_ptr), value :: multichannel
             integer(c_int32_t), value :: peer
@@ -2209,23 +2208,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_receive_unpolled
-        function c_sluice_multichannel_write_unpolled(multichannel, peer, sges, sge_count, &
-            remote, deadline, handle) bind(c, name="sluice_multichannel_write_unpolled") result( &
-            outcome)
-            import
-            type(c_ptr), value :: multichannel
-            integer(c_int32_t), value :: peer
-            type(c_ptr), value :: sges
-            integer(c_int32_t), value :: sge_count
-            type(sluice_remote_mr), intent(in) :: remote
-            integer(c_int64_t), value :: deadline
-            type(c_ptr), value :: handle
-            integer(c_int) :: outcome
-        end function c_sluice_multichannel_write_unpolled
-        function c_sluice_multichannel_read_unpolled(multichannel, peer, sges, sge_count, &
-            remote, deadline, handle) bind(c, name="sluice_multichannel_read_unpolled") result( &
-            outcome)
+        end function c_sluice_multichannel_post_receive
+        function c_sluice_multichannel_post_write(multichannel, peer, sges, sge_count, remote, &
+            deadline, handle) bind(c, name="sluice_multichannel_post_write") result(outcome)
             import
             type(c_ptr), value :: multichannel
             integer(c_int32_t), value :: peer
@@ -2235,10 +2220,22 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_read_unpolled
-        function c_sluice_multichannel_compare_swap_unpolled(multichannel, peer, result, remote, &
+        end function c_sluice_multichannel_post_write
+        function c_sluice_multichannel_post_read(multichannel, peer, sges, sge_count, remote, &
+            deadline, handle) bind(c, name="sluice_multichannel_post_read") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            integer(c_int32_t), value :: peer
+            type(c_ptr), value :: sges
+            integer(c_int32_t), value :: sge_count
+            type(sluice_remote_mr), intent(in) :: remote
+            integer(c_int64_t), value :: deadline
+            type(c_ptr), value :: handle
+            integer(c_int) :: outcome
+        end function c_sluice_multichannel_post_read
+        function c_sluice_multichannel_post_compare_swap(multichannel, peer, result, remote, &
             expected, desired, deadline, handle) bind(c, &
-            name="sluice_multichannel_compare_swap_unpolled") result(outcome)
+            name="sluice_multichannel_post_compare_swap") result(outcome)
             import
             type(c_ptr), value :: multichannel
             integer(c_int32_t), value :: peer
@@ -2249,10 +2246,10 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_compare_swap_unpolled
-        function c_sluice_multichannel_fetch_add_unpolled(multichannel, peer, result, remote, &
-            addend, deadline, handle) bind(c, &
-            name="sluice_multichannel_fetch_add_unpolled") result(outcome)
+        end function c_sluice_multichannel_post_compare_swap
+        function c_sluice_multichannel_post_fetch_add(multichannel, peer, result, remote, &
+            addend, deadline, handle) bind(c, name="sluice_multichannel_post_fetch_add") result( &
+            outcome)
             import
             type(c_ptr), value :: multichannel
             integer(c_int32_t), value :: peer
@@ -2262,9 +2259,19 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handle
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_fetch_add_unpolled
-        function c_sluice_multichannel_scatter_send_unpolled(multichannel, requests, count, &
-            deadline, handles) bind(c, name="sluice_multichannel_scatter_send_unpolled") result( &
+        end function c_sluice_multichannel_post_fetch_add
+        function c_sluice_multichannel_post_scatter_send(multichannel, requests, count, &
+            deadline, handles) bind(c, name="sluice_multichannel_post_scatter_send") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            type(sluice_request), intent(in) :: requests(*)
+            integer(c_int32_t), value :: count
+            integer(c_int64_t), value :: deadline
+            type(c_ptr), value :: handles
+            integer(c_int) :: outcome
+        end function c_sluice_multichannel_post_scatter_send
+        function c_sluice_multichannel_post_scatter_write(multichannel, requests, count, &
+            deadline, handles) bind(c, name="sluice_multichannel_post_scatter_write") result( &
             outcome)
             import
             type(c_ptr), value :: multichannel
@@ -2273,9 +2280,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_scatter_send_unpolled
-        function c_sluice_multichannel_scatter_write_unpolled(multichannel, requests, count, &
-            deadline, handles) bind(c, name="sluice_multichannel_scatter_write_unpolled") result( &
+        end function c_sluice_multichannel_post_scatter_write
+        function c_sluice_multichannel_post_gather_receive(multichannel, requests, count, &
+            deadline, handles) bind(c, name="sluice_multichannel_post_gather_receive") result( &
             outcome)
             import
             type(c_ptr), value :: multichannel
@@ -2284,10 +2291,9 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_scatter_write_unpolled
-        function c_sluice_multichannel_gather_receive_unpolled(multichannel, requests, count, &
-            deadline, handles) bind(c, &
-            name="sluice_multichannel_gather_receive_unpolled") result(outcome)
+        end function c_sluice_multichannel_post_gather_receive
+        function c_sluice_multichannel_post_gather_read(multichannel, requests, count, deadline, &
+            handles) bind(c, name="sluice_multichannel_post_gather_read") result(outcome)
             import
             type(c_ptr), value :: multichannel
             type(sluice_request), intent(in) :: requests(*)
@@ -2295,21 +2301,10 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_gather_receive_unpolled
-        function c_sluice_multichannel_gather_read_unpolled(multichannel, requests, count, &
-            deadline, handles) bind(c, name="sluice_multichannel_gather_read_unpolled") result( &
+        end function c_sluice_multichannel_post_gather_read
+        function c_sluice_multichannel_post_multicast_send(multichannel, request, peers, count, &
+            deadline, handles) bind(c, name="sluice_multichannel_post_multicast_send") result( &
             outcome)
-            import
-            type(c_ptr), value :: multichannel
-            type(sluice_request), intent(in) :: requests(*)
-            integer(c_int32_t), value :: count
-            integer(c_int64_t), value :: deadline
-            type(c_ptr), value :: handles
-            integer(c_int) :: outcome
-        end function c_sluice_multichannel_gather_read_unpolled
-        function c_sluice_multichannel_multicast_send_unpolled(multichannel, request, peers, &
-            count, deadline, handles) bind(c, &
-            name="sluice_multichannel_multicast_send_unpolled") result(outcome)
             import
             type(c_ptr), value :: multichannel
             type(sluice_request), intent(in) :: request
@@ -2318,10 +2313,10 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_multicast_send_unpolled
-        function c_sluice_multichannel_multicast_write_unpolled(multichannel, request, remotes, &
+        end function c_sluice_multichannel_post_multicast_send
+        function c_sluice_multichannel_post_multicast_write(multichannel, request, remotes, &
             count, deadline, handles) bind(c, &
-            name="sluice_multichannel_multicast_write_unpolled") result(outcome)
+            name="sluice_multichannel_post_multicast_write") result(outcome)
             import
             type(c_ptr), value :: multichannel
             type(sluice_request), intent(in) :: request
@@ -2330,7 +2325,7 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_multicast_write_unpolled
+        end function c_sluice_multichannel_post_multicast_write
         function sluice_multichannel_poll(multichannel, completions, count) bind(c, &
             name="sluice_multichannel_poll") result(outcome)
             import
@@ -2414,15 +2409,15 @@ module sluice
             integer(c_int64_t), value :: timeout
             integer(c_int) :: outcome
         end function sluice_multichannel_wait_arrivals
-        function c_sluice_multichannel_receive_any_unpolled(multichannel, requests, count, &
-            handles) bind(c, name="sluice_multichannel_receive_any_unpolled") result(outcome)
+        function c_sluice_multichannel_post_receive_any(multichannel, requests, count, &
+            handles) bind(c, name="sluice_multichannel_post_receive_any") result(outcome)
             import
             type(c_ptr), value :: multichannel
             type(sluice_request), intent(in) :: requests(*)
             integer(c_int32_t), value :: count
             type(c_ptr), value :: handles
             integer(c_int) :: outcome
-        end function c_sluice_multichannel_receive_any_unpolled
+        end function c_sluice_multichannel_post_receive_any
         function c_sluice_multichannel_receive_any(multichannel, sges, sge_count, deadline, &
             completion) bind(c, name="sluice_multichannel_receive_any") result(outcome)
             import
@@ -2915,11 +2910,11 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr) :: outcome
         end function c_sluice_exchange_open
-        function sluice_exchange_launch(info) bind(c, name="sluice_exchange_launch") result(outcome)
+        function sluice_launch_query(info) bind(c, name="sluice_launch_query") result(outcome)
             import
             type(sluice_launch_info), intent(inout) :: info
             integer(c_int) :: outcome
-        end function sluice_exchange_launch
+        end function sluice_launch_query
         function sluice_exchange_wrap(provider, argument, rank, ranks) bind(c, &
             name="sluice_exchange_wrap") result(outcome)
             import
@@ -3092,22 +3087,22 @@ module sluice
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
         end function sluice_node_alltoall
-        function c_sluice_node_connect(node, attr, deadline) bind(c, &
-            name="sluice_node_connect") result(outcome)
+        function c_sluice_node_multichannel_open(node, attr, deadline) bind(c, &
+            name="sluice_node_multichannel_open") result(outcome)
             import
             type(c_ptr), value :: node
             type(c_ptr), value :: attr
             integer(c_int64_t), value :: deadline
             type(c_ptr) :: outcome
-        end function c_sluice_node_connect
-        function sluice_node_reconnect(node, multichannel, deadline) bind(c, &
-            name="sluice_node_reconnect") result(outcome)
+        end function c_sluice_node_multichannel_open
+        function sluice_node_multichannel_reconnect(node, multichannel, deadline) bind(c, &
+            name="sluice_node_multichannel_reconnect") result(outcome)
             import
             type(c_ptr), value :: node
             type(c_ptr), value :: multichannel
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_node_reconnect
+        end function sluice_node_multichannel_reconnect
         function sluice_node_reach(node, ranks, count, deadline) bind(c, &
             name="sluice_node_reach") result(outcome)
             import
@@ -3222,44 +3217,44 @@ module sluice
             type(c_ptr), value :: buffer
             type(c_ptr) :: outcome
         end function sluice_buffer_addr
-        function sluice_buffer_handle(buffer, handle) bind(c, &
-            name="sluice_buffer_handle") result(outcome)
+        function sluice_buffer_export(buffer, handle) bind(c, &
+            name="sluice_buffer_export") result(outcome)
             import
             type(c_ptr), value :: buffer
-            type(sluice_buffer_handle_t), intent(inout) :: handle
+            type(sluice_buffer_handle), intent(inout) :: handle
             integer(c_int) :: outcome
-        end function sluice_buffer_handle
+        end function sluice_buffer_export
         function sluice_buffer_handle_query(handle, info) bind(c, &
             name="sluice_buffer_handle_query") result(outcome)
             import
-            type(sluice_buffer_handle_t), intent(in) :: handle
+            type(sluice_buffer_handle), intent(in) :: handle
             type(sluice_buffer_info), intent(inout) :: info
             integer(c_int) :: outcome
         end function sluice_buffer_handle_query
-        function sluice_buffer_read_into(service, handle, offset, mr, addr, length, &
-            deadline) bind(c, name="sluice_buffer_read_into") result(outcome)
+        function sluice_buffer_read(service, handle, offset, mr, addr, length, deadline) bind(c, &
+            name="sluice_buffer_read") result(outcome)
             import
             type(c_ptr), value :: service
-            type(sluice_buffer_handle_t), intent(in) :: handle
+            type(sluice_buffer_handle), intent(in) :: handle
             integer(c_int64_t), value :: offset
             type(c_ptr), value :: mr
             type(c_ptr), value :: addr
             integer(c_int64_t), value :: length
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_buffer_read_into
-        function sluice_buffer_write_from(service, handle, offset, mr, addr, length, &
-            deadline) bind(c, name="sluice_buffer_write_from") result(outcome)
+        end function sluice_buffer_read
+        function sluice_buffer_write(service, handle, offset, mr, addr, length, deadline) bind( &
+            c, name="sluice_buffer_write") result(outcome)
             import
             type(c_ptr), value :: service
-            type(sluice_buffer_handle_t), intent(in) :: handle
+            type(sluice_buffer_handle), intent(in) :: handle
             integer(c_int64_t), value :: offset
             type(c_ptr), value :: mr
             type(c_ptr), value :: addr
             integer(c_int64_t), value :: length
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_buffer_write_from
+        end function sluice_buffer_write
         function c_sluice_buffer_submit(service, actions, count, deadline, completions) bind(c, &
             name="sluice_buffer_submit") result(outcome)
             import
@@ -3351,7 +3346,7 @@ module sluice
             name="sluice_buffer_connection_query") result(outcome)
             import
             type(c_ptr), value :: service
-            type(sluice_buffer_handle_t), intent(in) :: handle
+            type(sluice_buffer_handle), intent(in) :: handle
             type(sluice_channel_info), intent(inout) :: info
             integer(c_int) :: outcome
         end function sluice_buffer_connection_query
@@ -3359,7 +3354,7 @@ module sluice
             name="sluice_buffer_remote") result(outcome)
             import
             type(c_ptr), value :: service
-            type(sluice_buffer_handle_t), intent(in) :: handle
+            type(sluice_buffer_handle), intent(in) :: handle
             type(c_ptr), value :: pd
             type(sluice_remote_mr), intent(inout) :: remote
             integer(c_int) :: outcome
@@ -3368,12 +3363,12 @@ module sluice
             import
             type(c_ptr), value :: agent
         end subroutine sluice_agent_close
-        function c_sluice_agent_create(pd, attr) bind(c, name="sluice_agent_create") result(outcome)
+        function c_sluice_agent_open(pd, attr) bind(c, name="sluice_agent_open") result(outcome)
             import
             type(c_ptr), value :: pd
             type(c_ptr), value :: attr
             type(c_ptr) :: outcome
-        end function c_sluice_agent_create
+        end function c_sluice_agent_open
         function c_sluice_agent_listen(agent, address, attr) bind(c, &
             name="sluice_agent_listen") result(outcome)
             import
@@ -3423,20 +3418,20 @@ module sluice
             type(sluice_agent_peer_info), intent(inout) :: info
             integer(c_int) :: outcome
         end function sluice_agent_peer_query
-        function sluice_agent_release_mr(mr, deadline) bind(c, &
-            name="sluice_agent_release_mr") result(outcome)
+        function sluice_agent_mr_release(mr, deadline) bind(c, &
+            name="sluice_agent_mr_release") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_agent_release_mr
-        function sluice_agent_send_remote_mr(mr, deadline) bind(c, &
-            name="sluice_agent_send_remote_mr") result(outcome)
+        end function sluice_agent_mr_release
+        function sluice_agent_mr_send_back(mr, deadline) bind(c, &
+            name="sluice_agent_mr_send_back") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_agent_send_remote_mr
+        end function sluice_agent_mr_send_back
         function sluice_agent_request_mr(peer, length, access, lease, deadline) bind(c, &
             name="sluice_agent_request_mr") result(outcome)
             import
@@ -3447,14 +3442,14 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr) :: outcome
         end function sluice_agent_request_mr
-        function sluice_agent_renew_mr(mr, lease, deadline) bind(c, &
-            name="sluice_agent_renew_mr") result(outcome)
+        function sluice_agent_mr_renew(mr, lease, deadline) bind(c, &
+            name="sluice_agent_mr_renew") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: lease
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_agent_renew_mr
+        end function sluice_agent_mr_renew
         function sluice_agent_mr_query(mr, info) bind(c, name="sluice_agent_mr_query") result( &
             outcome)
             import
@@ -3504,8 +3499,8 @@ module sluice
             type(sluice_agent_local), intent(inout) :: local
             integer(c_int) :: outcome
         end function sluice_agent_receive_local_mr
-        function c_sluice_agent_read(mr, offset, sges, sge_count, deadline) bind(c, &
-            name="sluice_agent_read") result(outcome)
+        function c_sluice_agent_mr_read(mr, offset, sges, sge_count, deadline) bind(c, &
+            name="sluice_agent_mr_read") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: offset
@@ -3513,9 +3508,9 @@ module sluice
             integer(c_int32_t), value :: sge_count
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function c_sluice_agent_read
-        function c_sluice_agent_write(mr, offset, sges, sge_count, deadline) bind(c, &
-            name="sluice_agent_write") result(outcome)
+        end function c_sluice_agent_mr_read
+        function c_sluice_agent_mr_write(mr, offset, sges, sge_count, deadline) bind(c, &
+            name="sluice_agent_mr_write") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: offset
@@ -3523,9 +3518,9 @@ module sluice
             integer(c_int32_t), value :: sge_count
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function c_sluice_agent_write
-        function sluice_agent_compare_swap(mr, offset, result, expected, desired, deadline) bind( &
-            c, name="sluice_agent_compare_swap") result(outcome)
+        end function c_sluice_agent_mr_write
+        function sluice_agent_mr_compare_swap(mr, offset, result, expected, desired, &
+            deadline) bind(c, name="sluice_agent_mr_compare_swap") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: offset
@@ -3534,9 +3529,9 @@ module sluice
             integer(c_int64_t), value :: desired
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_agent_compare_swap
-        function sluice_agent_fetch_add(mr, offset, result, addend, deadline) bind(c, &
-            name="sluice_agent_fetch_add") result(outcome)
+        end function sluice_agent_mr_compare_swap
+        function sluice_agent_mr_fetch_add(mr, offset, result, addend, deadline) bind(c, &
+            name="sluice_agent_mr_fetch_add") result(outcome)
             import
             type(c_ptr), value :: mr
             integer(c_int64_t), value :: offset
@@ -3544,7 +3539,7 @@ module sluice
             integer(c_int64_t), value :: addend
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
-        end function sluice_agent_fetch_add
+        end function sluice_agent_mr_fetch_add
         function c_sluice_agent_submit(peer, requests, count, deadline, completions) bind(c, &
             name="sluice_agent_submit") result(outcome)
             import
@@ -3583,12 +3578,12 @@ module sluice
             integer(c_int64_t), value :: timeout
             type(c_ptr) :: outcome
         end function sluice_agent_receive
-        function sluice_agent_message_bytes(message) bind(c, &
-            name="sluice_agent_message_bytes") result(outcome)
+        function sluice_agent_message_addr(message) bind(c, &
+            name="sluice_agent_message_addr") result(outcome)
             import
             type(c_ptr), value :: message
             type(c_ptr) :: outcome
-        end function sluice_agent_message_bytes
+        end function sluice_agent_message_addr
         function sluice_agent_message_length(message) bind(c, &
             name="sluice_agent_message_length") result(outcome)
             import
@@ -3951,8 +3946,7 @@ contains
         outcome = c_sluice_channel_post(channel, requests, count, deadline, handles_at)
     end function sluice_channel_post
 
-    function sluice_channel_send_unpolled(channel, sges, sge_count, deadline, handle) result( &
-        outcome)
+    function sluice_channel_post_send(channel, sges, sge_count, deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: channel
         type(sluice_sge), intent(in), optional, target :: sges(*)
         integer(c_int32_t), intent(in) :: sge_count
@@ -3966,11 +3960,10 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_channel_send_unpolled(channel, sges_at, sge_count, deadline, handle_at)
-    end function sluice_channel_send_unpolled
+        outcome = c_sluice_channel_post_send(channel, sges_at, sge_count, deadline, handle_at)
+    end function sluice_channel_post_send
 
-    function sluice_channel_receive_unpolled(channel, sges, sge_count, deadline, handle) result( &
-        outcome)
+    function sluice_channel_post_receive(channel, sges, sge_count, deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: channel
         type(sluice_sge), intent(in), optional, target :: sges(*)
         integer(c_int32_t), intent(in) :: sge_count
@@ -3984,11 +3977,10 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_channel_receive_unpolled(channel, sges_at, sge_count, deadline, &
-            handle_at)
-    end function sluice_channel_receive_unpolled
+        outcome = c_sluice_channel_post_receive(channel, sges_at, sge_count, deadline, handle_at)
+    end function sluice_channel_post_receive
 
-    function sluice_channel_write_unpolled(channel, sges, sge_count, remote, deadline, &
+    function sluice_channel_post_write(channel, sges, sge_count, remote, deadline, &
         handle) result(outcome)
         type(c_ptr), intent(in) :: channel
         type(sluice_sge), intent(in), optional, target :: sges(*)
@@ -4004,12 +3996,12 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_channel_write_unpolled(channel, sges_at, sge_count, remote, deadline, &
+        outcome = c_sluice_channel_post_write(channel, sges_at, sge_count, remote, deadline, &
             handle_at)
-    end function sluice_channel_write_unpolled
+    end function sluice_channel_post_write
 
-    function sluice_channel_read_unpolled(channel, sges, sge_count, remote, deadline, &
-        handle) result(outcome)
+    function sluice_channel_post_read(channel, sges, sge_count, remote, deadline, handle) result( &
+        outcome)
         type(c_ptr), intent(in) :: channel
         type(sluice_sge), intent(in), optional, target :: sges(*)
         integer(c_int32_t), intent(in) :: sge_count
@@ -4024,11 +4016,11 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_channel_read_unpolled(channel, sges_at, sge_count, remote, deadline, &
+        outcome = c_sluice_channel_post_read(channel, sges_at, sge_count, remote, deadline, &
             handle_at)
-    end function sluice_channel_read_unpolled
+    end function sluice_channel_post_read
 
-    function sluice_channel_compare_swap_unpolled(channel, result, remote, expected, desired, &
+    function sluice_channel_post_compare_swap(channel, result, remote, expected, desired, &
         deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: channel
         type(sluice_sge), intent(in) :: result
@@ -4042,11 +4034,11 @@ contains
 
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_channel_compare_swap_unpolled(channel, result, remote, expected, &
-            desired, deadline, handle_at)
-    end function sluice_channel_compare_swap_unpolled
+        outcome = c_sluice_channel_post_compare_swap(channel, result, remote, expected, desired, &
+            deadline, handle_at)
+    end function sluice_channel_post_compare_swap
 
-    function sluice_channel_fetch_add_unpolled(channel, result, remote, addend, deadline, &
+    function sluice_channel_post_fetch_add(channel, result, remote, addend, deadline, &
         handle) result(outcome)
         type(c_ptr), intent(in) :: channel
         type(sluice_sge), intent(in) :: result
@@ -4059,9 +4051,9 @@ contains
 
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_channel_fetch_add_unpolled(channel, result, remote, addend, deadline, &
+        outcome = c_sluice_channel_post_fetch_add(channel, result, remote, addend, deadline, &
             handle_at)
-    end function sluice_channel_fetch_add_unpolled
+    end function sluice_channel_post_fetch_add
 
     function sluice_channel_arm(channel, due) result(outcome)
         type(c_ptr), intent(in) :: channel
@@ -4342,7 +4334,7 @@ contains
         outcome = c_sluice_multichannel_post(multichannel, requests, count, deadline, handles_at)
     end function sluice_multichannel_post
 
-    function sluice_multichannel_send_unpolled(multichannel, peer, sges, sge_count, deadline, &
+    function sluice_multichannel_post_send(multichannel, peer, sges, sge_count, deadline, &
         handle) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         integer(c_int32_t), intent(in) :: peer
@@ -4358,11 +4350,11 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_multichannel_send_unpolled(multichannel, peer, sges_at, sge_count, &
+        outcome = c_sluice_multichannel_post_send(multichannel, peer, sges_at, sge_count, &
             deadline, handle_at)
-    end function sluice_multichannel_send_unpolled
+    end function sluice_multichannel_post_send
 
-    function sluice_multichannel_receive_unpolled(multichannel, peer, sges, sge_count, deadline, &
+    function sluice_multichannel_post_receive(multichannel, peer, sges, sge_count, deadline, &
         handle) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         integer(c_int32_t), intent(in) :: peer
@@ -4378,11 +4370,11 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_multichannel_receive_unpolled(multichannel, peer, sges_at, sge_count, &
+        outcome = c_sluice_multichannel_post_receive(multichannel, peer, sges_at, sge_count, &
             deadline, handle_at)
-    end function sluice_multichannel_receive_unpolled
+    end function sluice_multichannel_post_receive
 
-    function sluice_multichannel_write_unpolled(multichannel, peer, sges, sge_count, remote, &
+    function sluice_multichannel_post_write(multichannel, peer, sges, sge_count, remote, &
         deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         integer(c_int32_t), intent(in) :: peer
@@ -4399,11 +4391,11 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_multichannel_write_unpolled(multichannel, peer, sges_at, sge_count, &
+        outcome = c_sluice_multichannel_post_write(multichannel, peer, sges_at, sge_count, &
             remote, deadline, handle_at)
-    end function sluice_multichannel_write_unpolled
+    end function sluice_multichannel_post_write
 
-    function sluice_multichannel_read_unpolled(multichannel, peer, sges, sge_count, remote, &
+    function sluice_multichannel_post_read(multichannel, peer, sges, sge_count, remote, &
         deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         integer(c_int32_t), intent(in) :: peer
@@ -4420,12 +4412,12 @@ contains
         if (present(sges)) sges_at = c_loc(sges(1))
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_multichannel_read_unpolled(multichannel, peer, sges_at, sge_count, &
+        outcome = c_sluice_multichannel_post_read(multichannel, peer, sges_at, sge_count, &
             remote, deadline, handle_at)
-    end function sluice_multichannel_read_unpolled
+    end function sluice_multichannel_post_read
 
-    function sluice_multichannel_compare_swap_unpolled(multichannel, peer, result, remote, &
-        expected, desired, deadline, handle) result(outcome)
+    function sluice_multichannel_post_compare_swap(multichannel, peer, result, remote, expected, &
+        desired, deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         integer(c_int32_t), intent(in) :: peer
         type(sluice_sge), intent(in) :: result
@@ -4439,11 +4431,11 @@ contains
 
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_multichannel_compare_swap_unpolled(multichannel, peer, result, &
-            remote, expected, desired, deadline, handle_at)
-    end function sluice_multichannel_compare_swap_unpolled
+        outcome = c_sluice_multichannel_post_compare_swap(multichannel, peer, result, remote, &
+            expected, desired, deadline, handle_at)
+    end function sluice_multichannel_post_compare_swap
 
-    function sluice_multichannel_fetch_add_unpolled(multichannel, peer, result, remote, addend, &
+    function sluice_multichannel_post_fetch_add(multichannel, peer, result, remote, addend, &
         deadline, handle) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         integer(c_int32_t), intent(in) :: peer
@@ -4457,11 +4449,11 @@ contains
 
         handle_at = c_null_ptr
         if (present(handle)) handle_at = c_loc(handle)
-        outcome = c_sluice_multichannel_fetch_add_unpolled(multichannel, peer, result, remote, &
+        outcome = c_sluice_multichannel_post_fetch_add(multichannel, peer, result, remote, &
             addend, deadline, handle_at)
-    end function sluice_multichannel_fetch_add_unpolled
+    end function sluice_multichannel_post_fetch_add
 
-    function sluice_multichannel_scatter_send_unpolled(multichannel, requests, count, deadline, &
+    function sluice_multichannel_post_scatter_send(multichannel, requests, count, deadline, &
         handles) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         type(sluice_request), intent(in) :: requests(*)
@@ -4473,11 +4465,11 @@ contains
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_scatter_send_unpolled(multichannel, requests, count, &
+        outcome = c_sluice_multichannel_post_scatter_send(multichannel, requests, count, &
             deadline, handles_at)
-    end function sluice_multichannel_scatter_send_unpolled
+    end function sluice_multichannel_post_scatter_send
 
-    function sluice_multichannel_scatter_write_unpolled(multichannel, requests, count, deadline, &
+    function sluice_multichannel_post_scatter_write(multichannel, requests, count, deadline, &
         handles) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         type(sluice_request), intent(in) :: requests(*)
@@ -4489,27 +4481,11 @@ contains
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_scatter_write_unpolled(multichannel, requests, count, &
+        outcome = c_sluice_multichannel_post_scatter_write(multichannel, requests, count, &
             deadline, handles_at)
-    end function sluice_multichannel_scatter_write_unpolled
+    end function sluice_multichannel_post_scatter_write
 
-    function sluice_multichannel_gather_receive_unpolled(multichannel, requests, count, &
-        deadline, handles) result(outcome)
-        type(c_ptr), intent(in) :: multichannel
-        type(sluice_request), intent(in) :: requests(*)
-        integer(c_int32_t), intent(in) :: count
-        integer(c_int64_t), intent(in) :: deadline
-        type(sluice_handle), intent(inout), optional, target :: handles(*)
-        integer(c_int) :: outcome
-        type(c_ptr) :: handles_at
-
-        handles_at = c_null_ptr
-        if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_gather_receive_unpolled(multichannel, requests, count, &
-            deadline, handles_at)
-    end function sluice_multichannel_gather_receive_unpolled
-
-    function sluice_multichannel_gather_read_unpolled(multichannel, requests, count, deadline, &
+    function sluice_multichannel_post_gather_receive(multichannel, requests, count, deadline, &
         handles) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         type(sluice_request), intent(in) :: requests(*)
@@ -4521,11 +4497,27 @@ contains
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_gather_read_unpolled(multichannel, requests, count, &
+        outcome = c_sluice_multichannel_post_gather_receive(multichannel, requests, count, &
             deadline, handles_at)
-    end function sluice_multichannel_gather_read_unpolled
+    end function sluice_multichannel_post_gather_receive
 
-    function sluice_multichannel_multicast_send_unpolled(multichannel, request, peers, count, &
+    function sluice_multichannel_post_gather_read(multichannel, requests, count, deadline, &
+        handles) result(outcome)
+        type(c_ptr), intent(in) :: multichannel
+        type(sluice_request), intent(in) :: requests(*)
+        integer(c_int32_t), intent(in) :: count
+        integer(c_int64_t), intent(in) :: deadline
+        type(sluice_handle), intent(inout), optional, target :: handles(*)
+        integer(c_int) :: outcome
+        type(c_ptr) :: handles_at
+
+        handles_at = c_null_ptr
+        if (present(handles)) handles_at = c_loc(handles(1))
+        outcome = c_sluice_multichannel_post_gather_read(multichannel, requests, count, &
+            deadline, handles_at)
+    end function sluice_multichannel_post_gather_read
+
+    function sluice_multichannel_post_multicast_send(multichannel, request, peers, count, &
         deadline, handles) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         type(sluice_request), intent(in) :: request
@@ -4538,11 +4530,11 @@ contains
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_multicast_send_unpolled(multichannel, request, peers, &
-            count, deadline, handles_at)
-    end function sluice_multichannel_multicast_send_unpolled
+        outcome = c_sluice_multichannel_post_multicast_send(multichannel, request, peers, count, &
+            deadline, handles_at)
+    end function sluice_multichannel_post_multicast_send
 
-    function sluice_multichannel_multicast_write_unpolled(multichannel, request, remotes, count, &
+    function sluice_multichannel_post_multicast_write(multichannel, request, remotes, count, &
         deadline, handles) result(outcome)
         type(c_ptr), intent(in) :: multichannel
         type(sluice_request), intent(in) :: request
@@ -4555,9 +4547,9 @@ contains
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_multicast_write_unpolled(multichannel, request, remotes, &
+        outcome = c_sluice_multichannel_post_multicast_write(multichannel, request, remotes, &
             count, deadline, handles_at)
-    end function sluice_multichannel_multicast_write_unpolled
+    end function sluice_multichannel_post_multicast_write
 
     function sluice_multichannel_arm(multichannel, due) result(outcome)
         type(c_ptr), intent(in) :: multichannel
@@ -4570,8 +4562,8 @@ contains
         outcome = c_sluice_multichannel_arm(multichannel, due_at)
     end function sluice_multichannel_arm
 
-    function sluice_multichannel_receive_any_unpolled(multichannel, requests, count, &
-        handles) result(outcome)
+    function sluice_multichannel_post_receive_any(multichannel, requests, count, handles) result( &
+        outcome)
         type(c_ptr), intent(in) :: multichannel
         type(sluice_request), intent(in) :: requests(*)
         integer(c_int32_t), intent(in) :: count
@@ -4581,9 +4573,8 @@ contains
 
         handles_at = c_null_ptr
         if (present(handles)) handles_at = c_loc(handles(1))
-        outcome = c_sluice_multichannel_receive_any_unpolled(multichannel, requests, count, &
-            handles_at)
-    end function sluice_multichannel_receive_any_unpolled
+        outcome = c_sluice_multichannel_post_receive_any(multichannel, requests, count, handles_at)
+    end function sluice_multichannel_post_receive_any
 
     function sluice_multichannel_receive_any(multichannel, sges, sge_count, deadline, &
         completion) result(outcome)
@@ -5064,7 +5055,7 @@ contains
         outcome = c_sluice_node_barrier(node, ranks_at, count, algorithm, deadline)
     end function sluice_node_barrier
 
-    function sluice_node_connect(node, attr, deadline) result(outcome)
+    function sluice_node_multichannel_open(node, attr, deadline) result(outcome)
         type(c_ptr), intent(in) :: node
         type(sluice_channel_attr), intent(in), optional, target :: attr
         integer(c_int64_t), intent(in) :: deadline
@@ -5073,8 +5064,8 @@ contains
 
         attr_at = c_null_ptr
         if (present(attr)) attr_at = c_loc(attr)
-        outcome = c_sluice_node_connect(node, attr_at, deadline)
-    end function sluice_node_connect
+        outcome = c_sluice_node_multichannel_open(node, attr_at, deadline)
+    end function sluice_node_multichannel_open
 
     function sluice_buffer_service_open(pds, count, attr) result(outcome)
         type(c_ptr), intent(in) :: pds(*)
@@ -5124,7 +5115,7 @@ contains
         outcome = c_sluice_buffer_batch_arm(batch, due_at)
     end function sluice_buffer_batch_arm
 
-    function sluice_agent_create(pd, attr) result(outcome)
+    function sluice_agent_open(pd, attr) result(outcome)
         type(c_ptr), intent(in) :: pd
         type(sluice_agent_attr), intent(in), optional, target :: attr
         type(c_ptr) :: outcome
@@ -5132,8 +5123,8 @@ contains
 
         attr_at = c_null_ptr
         if (present(attr)) attr_at = c_loc(attr)
-        outcome = c_sluice_agent_create(pd, attr_at)
-    end function sluice_agent_create
+        outcome = c_sluice_agent_open(pd, attr_at)
+    end function sluice_agent_open
 
     function sluice_agent_listen(agent, address, attr) result(outcome)
         type(c_ptr), intent(in) :: agent
@@ -5193,7 +5184,7 @@ contains
             deadline, id_at)
     end function sluice_agent_send_local_mr
 
-    function sluice_agent_read(mr, offset, sges, sge_count, deadline) result(outcome)
+    function sluice_agent_mr_read(mr, offset, sges, sge_count, deadline) result(outcome)
         type(c_ptr), intent(in) :: mr
         integer(c_int64_t), intent(in) :: offset
         type(sluice_sge), intent(in), optional, target :: sges(*)
@@ -5204,10 +5195,10 @@ contains
 
         sges_at = c_null_ptr
         if (present(sges)) sges_at = c_loc(sges(1))
-        outcome = c_sluice_agent_read(mr, offset, sges_at, sge_count, deadline)
-    end function sluice_agent_read
+        outcome = c_sluice_agent_mr_read(mr, offset, sges_at, sge_count, deadline)
+    end function sluice_agent_mr_read
 
-    function sluice_agent_write(mr, offset, sges, sge_count, deadline) result(outcome)
+    function sluice_agent_mr_write(mr, offset, sges, sge_count, deadline) result(outcome)
         type(c_ptr), intent(in) :: mr
         integer(c_int64_t), intent(in) :: offset
         type(sluice_sge), intent(in), optional, target :: sges(*)
@@ -5218,8 +5209,8 @@ contains
 
         sges_at = c_null_ptr
         if (present(sges)) sges_at = c_loc(sges(1))
-        outcome = c_sluice_agent_write(mr, offset, sges_at, sge_count, deadline)
-    end function sluice_agent_write
+        outcome = c_sluice_agent_mr_write(mr, offset, sges_at, sge_count, deadline)
+    end function sluice_agent_mr_write
 
     function sluice_agent_submit(peer, requests, count, deadline, completions) result(outcome)
         type(c_ptr), intent(in) :: peer

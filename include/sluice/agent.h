@@ -3,7 +3,7 @@
  * An agent: memory as a service beside channels. A peer that connects to an agent may have memory
  * allocated there, within a quota and for a lease, and read and write it. Either side may hand
  * regions over to the other. Messages of any size arrive whole, and no program posts a receive for
- * them. sluice_agent_create(3) begins with the steps of a program's life.
+ * them. sluice_agent_open(3) begins with the steps of a program's life.
  *
  * Each connection has two queue pairs. The control queue pair carries the messages of the agents
  * and gives no rights to memory. The data queue pair carries reads, writes and atomics. If the data
@@ -129,8 +129,8 @@ struct sluice_agent_info {
 
 /* State of a peer. */
 enum sluice_agent_state {
-    SLUICE_AGENT_CONNECTED = 1,
-    SLUICE_AGENT_LOST = 2 /* it has left, or failed: see error and text */
+    SLUICE_AGENT_PEER_CONNECTED = 1,
+    SLUICE_AGENT_PEER_LOST = 2 /* it has left, or failed: see error and text */
 };
 
 struct sluice_agent_peer_info {
@@ -195,8 +195,7 @@ SLUICE_EXPORT void sluice_agent_close(struct sluice_agent *agent);
  * (access REMOTE_ATOMIC, and the device has no atomic operations), EMFILE, ENOMEM.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_close)
-struct sluice_agent *sluice_agent_create(struct sluice_pd *pd,
-                                         const struct sluice_agent_attr *attr);
+struct sluice_agent *sluice_agent_open(struct sluice_pd *pd, const struct sluice_agent_attr *attr);
 
 /*
  * Listens for peers at an address as that of sluice_listen(), whose errors it has. attr may be
@@ -251,7 +250,7 @@ SLUICE_EXPORT int sluice_agent_peer_query(struct sluice_agent_peer *peer,
  * always consumes the region, and waits until the owner has confirmed the end. 0; or errors of a
  * wait, if the owner could not be notified in time, which harms nothing.
  */
-SLUICE_EXPORT int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t deadline);
+SLUICE_EXPORT int sluice_agent_mr_release(struct sluice_agent_mr *mr, int64_t deadline);
 
 /*
  * Sends a region back to the peer that owns it. The peer's program receives it as local memory,
@@ -260,14 +259,14 @@ SLUICE_EXPORT int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t de
  * -EACCES: the lease is over, or the owner took it back. After errors of a wait the owner may have
  * the region or not; this side no longer has it.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_remote_mr(struct sluice_agent_mr *mr,
-                                                               int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_mr_send_back(struct sluice_agent_mr *mr,
+                                                             int64_t deadline);
 
 /*
  * Asks the peer for memory: length bytes, zeroed, with access (SLUICE_ACCESS_REMOTE_*, at least
  * one), for a lease in nanoseconds; 0 asks for the longest that the peer gives. The peer may give a
- * shorter lease: see sluice_agent_mr_query(). The result goes to sluice_agent_release_mr() or
- * sluice_agent_send_remote_mr(), also once the peer is lost.
+ * shorter lease: see sluice_agent_mr_query(). The result goes to sluice_agent_mr_release() or
+ * sluice_agent_mr_send_back(), also once the peer is lost.
  *
  * This side counts the lease from before it asked the peer. The peer revokes the key and frees the
  * memory one second after the end of the lease.
@@ -277,8 +276,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_remote_mr(struct sluice_age
  * or here), EINVAL (also: access has other bits, no bytes), and errors of a wait. After ETIMEDOUT a
  * region that arrives late is given back automatically.
  */
-SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_release_mr)
-SLUICE_CONSUMED_BY(sluice_agent_send_remote_mr)
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_mr_release)
+SLUICE_CONSUMED_BY(sluice_agent_mr_send_back)
 struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, uint64_t length,
                                                 uint32_t access, int64_t lease, int64_t deadline);
 
@@ -290,7 +289,7 @@ struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, 
  * -EINVAL: also: the lease has no end; -EPROTO: also: the owner gave a longer one than requested;
  * else errors of a wait. After any error the lease is as it was, as far as this side knows.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_renew_mr(struct sluice_agent_mr *mr, int64_t lease,
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_mr_renew(struct sluice_agent_mr *mr, int64_t lease,
                                                          int64_t deadline);
 
 /* Describes a region; set info->size first. -EINVAL; -E2BIG: a size above 4096. */
@@ -326,8 +325,8 @@ SLUICE_EXPORT int sluice_agent_revoke_mr(struct sluice_agent_peer *peer, uint64_
  * is NULL, from any peer of the agent; peers take turns. NULL and errno: errors of a wait. Regions
  * of a peer that is lost can no longer be received.
  */
-SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_release_mr)
-SLUICE_CONSUMED_BY(sluice_agent_send_remote_mr)
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_mr_release)
+SLUICE_CONSUMED_BY(sluice_agent_mr_send_back)
 struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent *agent,
                                                        struct sluice_agent_peer *peer,
                                                        int64_t timeout);
@@ -360,21 +359,22 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_receive_local_mr(struct sluice_a
  * room for; nothing was posted. -ETIMEDOUT, -EFAULT, -EOPNOTSUPP, -EIO, -ECONNRESET: as of a
  * channel, but the pair is made anew. Else errors of a wait.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset,
-                                                     const struct sluice_sge *sges,
-                                                     uint32_t sge_count, int64_t deadline);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_write(struct sluice_agent_mr *mr, uint64_t offset,
-                                                      const struct sluice_sge *sges,
-                                                      uint32_t sge_count, int64_t deadline);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_compare_swap(struct sluice_agent_mr *mr,
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_mr_read(struct sluice_agent_mr *mr, uint64_t offset,
+                                                        const struct sluice_sge *sges,
+                                                        uint32_t sge_count, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_mr_write(struct sluice_agent_mr *mr,
+                                                         uint64_t offset,
+                                                         const struct sluice_sge *sges,
+                                                         uint32_t sge_count, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_mr_compare_swap(struct sluice_agent_mr *mr,
+                                                                uint64_t offset,
+                                                                const struct sluice_sge *result,
+                                                                uint64_t expected, uint64_t desired,
+                                                                int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_mr_fetch_add(struct sluice_agent_mr *mr,
                                                              uint64_t offset,
                                                              const struct sluice_sge *result,
-                                                             uint64_t expected, uint64_t desired,
-                                                             int64_t deadline);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_fetch_add(struct sluice_agent_mr *mr,
-                                                          uint64_t offset,
-                                                          const struct sluice_sge *result,
-                                                          uint64_t addend, int64_t deadline);
+                                                             uint64_t addend, int64_t deadline);
 
 /*
  * Does a list of reads, writes and atomics on the data queue pair, as sluice_channel_submit().
@@ -427,7 +427,7 @@ struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
  * peer object stays valid until the message is freed, even if the program closes the peer. NULL and
  * 0: not a message, which is misuse. A message of 0 bytes has an address, too.
  */
-SLUICE_EXPORT void *sluice_agent_message_bytes(struct sluice_agent_message *message);
+SLUICE_EXPORT void *sluice_agent_message_addr(struct sluice_agent_message *message);
 SLUICE_EXPORT size_t sluice_agent_message_length(const struct sluice_agent_message *message);
 SLUICE_EXPORT struct sluice_agent_peer *
 sluice_agent_message_peer(const struct sluice_agent_message *message);

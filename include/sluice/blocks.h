@@ -18,7 +18,7 @@
  * registered (sluice_channel_attr.staging). Each peer has one for sends and one for receives. A
  * send takes the bytes that are staged, rounded up to 64; a receive takes 56 bytes more, with 4 for
  * each page that is staged, rounded up by themselves. While there is no room, blocking calls and
- * scopes wait, and unpolled calls return -EAGAIN.
+ * scopes wait, and posted calls return -EAGAIN.
  *
  * A source may have a block twice, or blocks that overlap. If a destination has such blocks, it is
  * undefined which bytes remain.
@@ -62,7 +62,7 @@ struct sluice_layout {
  * -EINVAL: an atomic operation, inline, not one SGE, a kind or flags that are unknown, blocks of 0
  * bytes, a field that the kind does not use, or sides of different length; -ERANGE: a block is not
  * within its memory; -E2BIG: a message that is too long, fields of a later version, or a message
- * that must be staged and is longer than the staging buffer, or in a dmabuf. An unpolled request
+ * that must be staged and is longer than the staging buffer, or in a dmabuf. A posted request
  * that needs more work requests than the queue has fails with -E2BIG as well; blocking calls and
  * scopes take any number.
  */

@@ -37,7 +37,7 @@ struct sluice_buffer_batch;
 
 #define SLUICE_BUFFER_HANDLE_BYTES 256
 /* The largest number of protection domains of a service, each on a device of its own. */
-#define SLUICE_BUFFER_PDS 4
+#define SLUICE_MAX_BUFFER_PDS 4
 
 /*
  * Names a published buffer, and its owner. A handle is in network byte order, has no pointers, and
@@ -112,8 +112,8 @@ SLUICE_EXPORT void sluice_buffer_service_close(struct sluice_buffer_service *ser
 SLUICE_EXPORT void sluice_buffer_release(struct sluice_buffer *buffer);
 
 /*
- * Opens a service with 1 to SLUICE_BUFFER_PDS domains, each on a transport of its own, in order of
- * preference. Buffers are published on all of them, and a user takes the first transport that it
+ * Opens a service with 1 to SLUICE_MAX_BUFFER_PDS domains, each on a transport of its own, in order
+ * of preference. Buffers are published on all of them, and a user takes the first transport that it
  * has, too. Buffers are registered in domains of the service, so that its peers can reach them and
  * no other memory of the program. The service holds the domains, and goes on serving if the program
  * frees them first; calls that have to register memory of the program in them then fail with
@@ -165,7 +165,7 @@ SLUICE_REDECLARE_END
 SLUICE_EXPORT void *sluice_buffer_addr(const struct sluice_buffer *buffer);
 
 /* Writes the handle of a buffer. -EINVAL: not a buffer, NULL; -ESTALE: its service was closed. */
-SLUICE_EXPORT int sluice_buffer_handle(const struct sluice_buffer *buffer,
+SLUICE_EXPORT int sluice_buffer_export(const struct sluice_buffer *buffer,
                                        struct sluice_buffer_handle *handle);
 
 /*
@@ -184,14 +184,16 @@ sluice_buffer_handle_query(const struct sluice_buffer_handle *handle,
  * of other calls is not lost by that or any other failure: it goes on over the new connection. 0,
  * or an error as of sluice_buffer_submit(); it is then unknown how many bytes were moved.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_buffer_read_into(struct sluice_buffer_service *service,
-                        const struct sluice_buffer_handle *handle, uint64_t offset,
-                        struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline);
-SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_buffer_write_from(struct sluice_buffer_service *service,
-                         const struct sluice_buffer_handle *handle, uint64_t offset,
-                         struct sluice_mr *mr, const void *addr, uint64_t length, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_read(struct sluice_buffer_service *service,
+                                                      const struct sluice_buffer_handle *handle,
+                                                      uint64_t offset, struct sluice_mr *mr,
+                                                      void *addr, uint64_t length,
+                                                      int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_write(struct sluice_buffer_service *service,
+                                                       const struct sluice_buffer_handle *handle,
+                                                       uint64_t offset, struct sluice_mr *mr,
+                                                       const void *addr, uint64_t length,
+                                                       int64_t deadline);
 
 /*
  * Does a batch of actions on buffers of any owners, concurrently, in no order, under one deadline.

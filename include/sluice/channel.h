@@ -102,7 +102,7 @@ struct sluice_channel_attr {
     uint32_t receive_pool;     /* multichannel: receives that all peers share; 1..65536, default 0:
                                   each peer has receive_depth of its own. With a pool receive_depth
                                   is the share of a peer on soft, and a device ignores it: see
-                                  sluice_multichannel_receive_any_unpolled(). With arrival_tags the
+                                  sluice_multichannel_post_receive_any(). With arrival_tags the
                                   library posts all of them */
     uint32_t receive_pool_low; /* sluice_multichannel_receive_any_room() is 0 while more of them are
                                   posted; less than receive_pool, default 0: half of it */
@@ -333,7 +333,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
                                                          struct sluice_completion *completions);
 
 /*
- * Posts unpolled work: as many of the first requests as there is room for. Returns how many, at
+ * Posts work: as many of the first requests as there is room for. Returns how many, at
  * least 1; 0 only if count is 0. The deadline acts when the program calls the library. handles is
  * NULL or has count entries; one is written for each request that was posted. sluice_channel_poll()
  * returns requests without handles as well. To post the rest of a list, call again with the
@@ -357,31 +357,33 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *ch
  * Posts one request, without flags, as sluice_channel_post() does; handle may be NULL. 0: it was
  * posted. The arguments are those of the blocking calls.
  */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post_send(struct sluice_channel *channel,
+                                                            const struct sluice_sge *sges,
+                                                            uint32_t sge_count, int64_t deadline,
+                                                            struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post_receive(struct sluice_channel *channel,
+                                                               const struct sluice_sge *sges,
+                                                               uint32_t sge_count, int64_t deadline,
+                                                               struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                             uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
+sluice_channel_post_write(struct sluice_channel *channel, const struct sluice_sge *sges,
+                          uint32_t sge_count, const struct sluice_remote_mr *remote,
+                          int64_t deadline, struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_channel_receive_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                                uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
+sluice_channel_post_read(struct sluice_channel *channel, const struct sluice_sge *sges,
+                         uint32_t sge_count, const struct sluice_remote_mr *remote,
+                         int64_t deadline, struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_channel_write_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                              uint32_t sge_count, const struct sluice_remote_mr *remote,
+sluice_channel_post_compare_swap(struct sluice_channel *channel, const struct sluice_sge *result,
+                                 const struct sluice_remote_mr *remote, uint64_t expected,
+                                 uint64_t desired, int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_post_fetch_add(struct sluice_channel *channel, const struct sluice_sge *result,
+                              const struct sluice_remote_mr *remote, uint64_t addend,
                               int64_t deadline, struct sluice_handle *handle);
-SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_channel_read_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                             uint32_t sge_count, const struct sluice_remote_mr *remote,
-                             int64_t deadline, struct sluice_handle *handle);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_compare_swap_unpolled(
-    struct sluice_channel *channel, const struct sluice_sge *result,
-    const struct sluice_remote_mr *remote, uint64_t expected, uint64_t desired, int64_t deadline,
-    struct sluice_handle *handle);
-SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_channel_fetch_add_unpolled(struct sluice_channel *channel, const struct sluice_sge *result,
-                                  const struct sluice_remote_mr *remote, uint64_t addend,
-                                  int64_t deadline, struct sluice_handle *handle);
 
 /*
- * Takes up to count completions of unpolled work that were not taken yet, oldest first, without
+ * Takes up to count completions of posted work that were not taken yet, oldest first, without
  * waiting. Returns how many, 0 if none.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_poll(struct sluice_channel *channel,
@@ -389,7 +391,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_poll(struct sluice_channel *ch
                                                        uint32_t count);
 
 /*
- * Waits for the oldest completion of unpolled work that was not taken yet, and takes it; with
+ * Waits for the oldest completion of posted work that was not taken yet, and takes it; with
  * timeout 0 it does not wait. 0: there is one. -ETIMEDOUT: none yet. -ENOENT: no work is posted
  * that could complete. -EINTR: woken.
  */

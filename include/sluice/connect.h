@@ -42,7 +42,7 @@ struct sluice_incoming;
 /* Largest size of private data in bytes. Later versions have the same. */
 #define SLUICE_PRIVATE_DATA_BYTES 1024
 /* Largest number of connections made in one call. A later version may allow more. */
-#define SLUICE_CONNECT_MAX_CHANNELS 64
+#define SLUICE_MAX_CONNECT_CHANNELS 64
 
 /*
  * Data that a program passes to the other side beside its endpoints; the library does not interpret
@@ -93,7 +93,7 @@ struct sluice_accept_attr {
 struct sluice_incoming_info {
     uint32_t size;                           /* set to sizeof(struct sluice_incoming_info) */
     uint32_t version;                        /* version of its library: SLUICE_VERSION_CODE */
-    uint32_t channels;                       /* wanted: 1 to SLUICE_CONNECT_MAX_CHANNELS */
+    uint32_t channels;                       /* wanted: 1 to SLUICE_MAX_CONNECT_CHANNELS */
     uint32_t proven;                         /* 1: it has proven that it knows the secret; 0: there
                                                 is no secret, and nothing is proven */
     char address[64];                        /* from where it came, such as "192.0.2.7:40112" */
@@ -304,7 +304,7 @@ struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
 
 /*
  * Connects as sluice_connect() does, with count new peers of a multichannel, 1 to
- * SLUICE_CONNECT_MAX_CHANNELS, all of them connected to this listener. Their indices are written to
+ * SLUICE_MAX_CONNECT_CHANNELS, all of them connected to this listener. Their indices are written to
  * peers. 0; or the errors above, negative, and those of sluice_multichannel_peer_add(): then all of
  * these peers were removed.
  */

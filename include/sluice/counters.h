@@ -29,9 +29,9 @@ struct sluice_counters {
     uint64_t failed[32];   /* requests that failed, by enum sluice_error_class */
     uint64_t refused;      /* requests never posted: their peer had failed or was not connected,
                               or their deadline passed before there was room */
-    uint64_t queue_full;   /* times that work waited for room in the queues, or that an unpolled
+    uint64_t queue_full;   /* times that work waited for room in the queues, or that a posted
                               call did not take all requests because there was no room */
-    uint64_t forgotten;    /* results of unpolled work that were dropped before they were taken,
+    uint64_t forgotten;    /* results of posted work that were dropped before they were taken,
                               because their places were needed */
     uint64_t resets;       /* resets that succeeded */
     uint64_t discarded;    /* completions of the device that belong to no request; not by peer */

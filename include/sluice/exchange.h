@@ -26,7 +26,7 @@ struct sluice_exchange;
 
 /* The largest number of ranks, and of bytes that a rank gives to another rank. */
 #define SLUICE_MAX_RANKS 65536
-#define SLUICE_EXCHANGE_MAX_BYTES (UINT32_C(1) << 20)
+#define SLUICE_MAX_EXCHANGE_BYTES (UINT32_C(1) << 20)
 
 /* The medium that carries the bytes. */
 enum sluice_exchange_kind {
@@ -111,7 +111,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
  * the host file is invalid, as the text says; -E2BIG: a size above 4096; -EOPNOTSUPP: there is a
  * host file, and this library was built without jansson; -ENOMEM.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_launch(struct sluice_launch_info *info);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_launch_query(struct sluice_launch_info *info);
 
 /*
  * Functions of the program that carry the bytes instead: each returns 0 or a negative errno value,
@@ -145,7 +145,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_query(const struct sluice_exc
                                                          struct sluice_exchange_info *info);
 
 /*
- * Gathers a value of each rank at all ranks. Each rank gives bytes, 0 to SLUICE_EXCHANGE_MAX_BYTES,
+ * Gathers a value of each rank at all ranks. Each rank gives bytes, 0 to SLUICE_MAX_EXCHANGE_BYTES,
  * at own. all has room for ranks * bytes; the value of rank i is at i * bytes. 0; -EINVAL;
  * -ETIMEDOUT: the deadline passed; -ECONNRESET: a rank is gone; -EPROTO: the ranks do not agree on
  * the call or its bytes; -ENOTCONN: the exchange had failed before; -ENOMEM: this rank, or another

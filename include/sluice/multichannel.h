@@ -258,7 +258,7 @@ sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel,
                                     int64_t deadline, struct sluice_completion *completions);
 
 /*
- * Posts unpolled work, as sluice_channel_post(): the longest prefix of the list, to any peers.
+ * Posts work, as sluice_channel_post(): the longest prefix of the list, to any peers.
  * Returns its length. The prefix ends before the first request whose peer has no room or has
  * failed; if that is the first request of the list: -EAGAIN, -E2BIG or -ENOTCONN.
  */
@@ -267,65 +267,65 @@ sluice_multichannel_post(struct sluice_multichannel *multichannel,
                          const struct sluice_request *requests, uint32_t count, int64_t deadline,
                          struct sluice_handle *handles);
 
-/* Posts one request, as sluice_channel_send_unpolled() and the others. */
+/* Posts one request, as sluice_channel_post_send() and the others. */
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
-                                  const struct sluice_sge *sges, uint32_t sge_count,
-                                  int64_t deadline, struct sluice_handle *handle);
+sluice_multichannel_post_send(struct sluice_multichannel *multichannel, uint32_t peer,
+                              const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
+                              struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_receive_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
-                                     const struct sluice_sge *sges, uint32_t sge_count,
-                                     int64_t deadline, struct sluice_handle *handle);
+sluice_multichannel_post_receive(struct sluice_multichannel *multichannel, uint32_t peer,
+                                 const struct sluice_sge *sges, uint32_t sge_count,
+                                 int64_t deadline, struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
-                                   const struct sluice_sge *sges, uint32_t sge_count,
-                                   const struct sluice_remote_mr *remote, int64_t deadline,
-                                   struct sluice_handle *handle);
+sluice_multichannel_post_write(struct sluice_multichannel *multichannel, uint32_t peer,
+                               const struct sluice_sge *sges, uint32_t sge_count,
+                               const struct sluice_remote_mr *remote, int64_t deadline,
+                               struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
-                                  const struct sluice_sge *sges, uint32_t sge_count,
-                                  const struct sluice_remote_mr *remote, int64_t deadline,
-                                  struct sluice_handle *handle);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_compare_swap_unpolled(
+sluice_multichannel_post_read(struct sluice_multichannel *multichannel, uint32_t peer,
+                              const struct sluice_sge *sges, uint32_t sge_count,
+                              const struct sluice_remote_mr *remote, int64_t deadline,
+                              struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_post_compare_swap(
     struct sluice_multichannel *multichannel, uint32_t peer, const struct sluice_sge *result,
     const struct sluice_remote_mr *remote, uint64_t expected, uint64_t desired, int64_t deadline,
     struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
-                                       const struct sluice_sge *result,
-                                       const struct sluice_remote_mr *remote, uint64_t addend,
-                                       int64_t deadline, struct sluice_handle *handle);
+sluice_multichannel_post_fetch_add(struct sluice_multichannel *multichannel, uint32_t peer,
+                                   const struct sluice_sge *result,
+                                   const struct sluice_remote_mr *remote, uint64_t addend,
+                                   int64_t deadline, struct sluice_handle *handle);
 
 /*
  * Posts a list of one operation, and returns as sluice_multichannel_post() does. The requests are
  * those of the blocking calls, and handles those of post.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_scatter_send_unpolled(struct sluice_multichannel *multichannel,
-                                          const struct sluice_request *requests, uint32_t count,
-                                          int64_t deadline, struct sluice_handle *handles);
+sluice_multichannel_post_scatter_send(struct sluice_multichannel *multichannel,
+                                      const struct sluice_request *requests, uint32_t count,
+                                      int64_t deadline, struct sluice_handle *handles);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_scatter_write_unpolled(struct sluice_multichannel *multichannel,
-                                           const struct sluice_request *requests, uint32_t count,
-                                           int64_t deadline, struct sluice_handle *handles);
+sluice_multichannel_post_scatter_write(struct sluice_multichannel *multichannel,
+                                       const struct sluice_request *requests, uint32_t count,
+                                       int64_t deadline, struct sluice_handle *handles);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_gather_receive_unpolled(struct sluice_multichannel *multichannel,
-                                            const struct sluice_request *requests, uint32_t count,
-                                            int64_t deadline, struct sluice_handle *handles);
+sluice_multichannel_post_gather_receive(struct sluice_multichannel *multichannel,
+                                        const struct sluice_request *requests, uint32_t count,
+                                        int64_t deadline, struct sluice_handle *handles);
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_gather_read_unpolled(struct sluice_multichannel *multichannel,
-                                         const struct sluice_request *requests, uint32_t count,
-                                         int64_t deadline, struct sluice_handle *handles);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_send_unpolled(
+sluice_multichannel_post_gather_read(struct sluice_multichannel *multichannel,
+                                     const struct sluice_request *requests, uint32_t count,
+                                     int64_t deadline, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_post_multicast_send(
     struct sluice_multichannel *multichannel, const struct sluice_request *request,
     const uint32_t *peers, uint32_t count, int64_t deadline, struct sluice_handle *handles);
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_write_unpolled(
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_post_multicast_write(
     struct sluice_multichannel *multichannel, const struct sluice_request *request,
     const struct sluice_peer_remote_mr *remotes, uint32_t count, int64_t deadline,
     struct sluice_handle *handles);
 
 /*
- * Takes results of unpolled work of any peer, as the calls of channel.h. sluice_multichannel_next()
+ * Takes results of posted work of any peer, as the calls of channel.h. sluice_multichannel_next()
  * serves as a receive from any peer.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
@@ -396,16 +396,16 @@ sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint
  * message is on its way to it for a second, and is -EOPNOTSUPP on a device.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_multichannel_receive_any_unpolled(struct sluice_multichannel *multichannel,
-                                         const struct sluice_request *requests, uint32_t count,
-                                         struct sluice_handle *handles);
+sluice_multichannel_post_receive_any(struct sluice_multichannel *multichannel,
+                                     const struct sluice_request *requests, uint32_t count,
+                                     struct sluice_handle *handles);
 
 /*
  * Posts one receive to the pool, behind those that are there, and waits until a message has taken
  * it. A failure names the peer in the completion, if that is not NULL. -ETIMEDOUT: no message came
  * by the deadline, and no peer has failed by that; the receive was taken back. -ENOTCONN: no peer
  * is connected, or none any more. -EOPNOTSUPP: a device cannot take a receive back: nothing was
- * posted. Else as sluice_multichannel_receive() and sluice_multichannel_receive_any_unpolled().
+ * posted. Else as sluice_multichannel_receive() and sluice_multichannel_post_receive_any().
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_receive_any(struct sluice_multichannel *multichannel,

@@ -152,7 +152,7 @@ SLUICE_EXPORT struct sluice_exchange *sluice_node_exchange(const struct sluice_n
  * including this one; ranks NULL: all ranks of the node. Groups may overlap; ranks that are in two
  * groups must enter their barriers in the same order. Bytes that a rank wrote to another are in
  * memory when the barrier returns if the writer had taken the completion of the write before it
- * entered the barrier. A barrier does not complete unpolled work, see sluice_multichannel_flush().
+ * entered the barrier. A barrier does not complete posted work, see sluice_multichannel_flush().
  *
  * 0; -EINVAL: a list that is not ascending, names a rank that does not exist, or lacks this one, or
  * no such algorithm, or -ETIMEDOUT for a deadline of 0: then nothing happened. All other errors
@@ -221,16 +221,16 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_alltoall(struct sluice_node *node
  * still work. All other errors are those of sluice_node_alltoall(), and break the barriers.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_multichannel_close)
-struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
-                                                const struct sluice_channel_attr *attr,
-                                                int64_t deadline);
+struct sluice_multichannel *sluice_node_multichannel_open(struct sluice_node *node,
+                                                          const struct sluice_channel_attr *attr,
+                                                          int64_t deadline);
 
 /*
- * Connects ranks that were lost in a multichannel of sluice_node_connect() anew, after
+ * Connects ranks that were lost in a multichannel of sluice_node_multichannel_open() anew, after
  * sluice_node_peer_reset() and the calls that follow it. All ranks call it, but ranks that are new
- * processes call sluice_node_connect() instead. Each connection that is not ready on both sides is
- * reset, so that its work in flight ends cancelled within at most 1 s; all other connections are
- * not affected.
+ * processes call sluice_node_multichannel_open() instead. Each connection that is not ready on
+ * both sides is reset, so that its work in flight ends cancelled within at most 1 s; all other
+ * connections are not affected.
  *
  * 0; -EINVAL: not a node, not a multichannel, one that belongs to a node or has not one peer for
  * each rank, or a negative deadline; -ENOTCONN and -ETIMEDOUT as above: then nothing happened.
@@ -238,9 +238,9 @@ struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
  * connections: the other ranks fail as well, -ECANCELED. The multichannel stays the caller's, and
  * the call may be repeated.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_reconnect(struct sluice_node *node,
-                                                         struct sluice_multichannel *multichannel,
-                                                         int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_node_multichannel_reconnect(struct sluice_node *node,
+                                   struct sluice_multichannel *multichannel, int64_t deadline);
 
 /*
  * Connects count ranks of a lazy node ahead of their use, or waits for connections that are being

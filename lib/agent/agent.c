@@ -166,7 +166,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     LIST_INIT(&agent->unarmed);
 }
 
-struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct sluice_agent_attr *attr)
+struct sluice_agent *sluice_agent_open(struct sluice_pd *pd, const struct sluice_agent_attr *attr)
 {
     SLU_UNCANCELLED_BLOCK;
     struct sluice_agent *agent;

@@ -260,7 +260,8 @@ int sluice_agent_peer_query(struct sluice_agent_peer *peer, struct sluice_agent_
     if (error < 0)
         return error;
     slu_agent_enter(peer->agent);
-    known.state = peer->state == SLU_AGENT_OVER ? SLUICE_AGENT_LOST : SLUICE_AGENT_CONNECTED;
+    known.state =
+        peer->state == SLU_AGENT_OVER ? SLUICE_AGENT_PEER_LOST : SLUICE_AGENT_PEER_CONNECTED;
     known.error = peer->error;
     known.level = peer->level;
     known.access = peer->hello.access;

@@ -287,7 +287,7 @@ void sluice_agent_message_free(struct sluice_agent_message *message)
     slu_agent_leave(agent);
 }
 
-void *sluice_agent_message_bytes(struct sluice_agent_message *message)
+void *sluice_agent_message_addr(struct sluice_agent_message *message)
 {
     return is_message(message) ? message->bytes : NULL;
 }

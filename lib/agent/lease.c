@@ -147,7 +147,7 @@ static int renew(struct sluice_agent_mr *mr, int64_t lease, int64_t until)
     return error == -ENOENT ? -EACCES : error;
 }
 
-int sluice_agent_renew_mr(struct sluice_agent_mr *mr, int64_t lease, int64_t deadline)
+int sluice_agent_mr_renew(struct sluice_agent_mr *mr, int64_t lease, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
     struct sluice_agent *agent;
@@ -216,7 +216,7 @@ static int part_with(struct sluice_agent_mr *mr, uint32_t type, int64_t deadline
     return error;
 }
 
-int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t deadline)
+int sluice_agent_mr_release(struct sluice_agent_mr *mr, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
 
@@ -224,7 +224,7 @@ int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t deadline)
                                : slu_not_an_agent_mr(mr);
 }
 
-int sluice_agent_send_remote_mr(struct sluice_agent_mr *mr, int64_t deadline)
+int sluice_agent_mr_send_back(struct sluice_agent_mr *mr, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
 

@@ -138,7 +138,7 @@ void slu_agent_shared_refill(struct sluice_agent *agent)
                         .lkey = sluice_mr_lkey(shared->slab)},
                 .user_data = slot};
         }
-        posted = sluice_multichannel_receive_any_unpolled(shared->wire, requests, count, NULL);
+        posted = sluice_multichannel_post_receive_any(shared->wire, requests, count, NULL);
         shared->free_count -= posted > 0 ? (uint32_t)posted : 0;
         shared->armed = false;
     }

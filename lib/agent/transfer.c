@@ -425,8 +425,8 @@ static int use(struct sluice_agent_mr *mr, uint64_t offset, struct sluice_reques
     return error;
 }
 
-int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge *sges,
-                      uint32_t sge_count, int64_t deadline)
+int sluice_agent_mr_read(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge *sges,
+                         uint32_t sge_count, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
     struct sluice_request request = {
@@ -435,8 +435,8 @@ int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset, const struct 
     return use(mr, offset, &request, deadline);
 }
 
-int sluice_agent_write(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge *sges,
-                       uint32_t sge_count, int64_t deadline)
+int sluice_agent_mr_write(struct sluice_agent_mr *mr, uint64_t offset,
+                          const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
     struct sluice_request request = {
@@ -445,9 +445,9 @@ int sluice_agent_write(struct sluice_agent_mr *mr, uint64_t offset, const struct
     return use(mr, offset, &request, deadline);
 }
 
-int sluice_agent_compare_swap(struct sluice_agent_mr *mr, uint64_t offset,
-                              const struct sluice_sge *result, uint64_t expected, uint64_t desired,
-                              int64_t deadline)
+int sluice_agent_mr_compare_swap(struct sluice_agent_mr *mr, uint64_t offset,
+                                 const struct sluice_sge *result, uint64_t expected,
+                                 uint64_t desired, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
     struct sluice_request request = {.opcode = SLUICE_OP_COMPARE_SWAP,
@@ -458,8 +458,8 @@ int sluice_agent_compare_swap(struct sluice_agent_mr *mr, uint64_t offset,
     return use(mr, offset, &request, deadline);
 }
 
-int sluice_agent_fetch_add(struct sluice_agent_mr *mr, uint64_t offset,
-                           const struct sluice_sge *result, uint64_t addend, int64_t deadline)
+int sluice_agent_mr_fetch_add(struct sluice_agent_mr *mr, uint64_t offset,
+                              const struct sluice_sge *result, uint64_t addend, int64_t deadline)
 {
     SLU_KEEP_ERRNO;
     struct sluice_request request = {

@@ -421,9 +421,9 @@ int sluice_buffer_submit(struct sluice_buffer_service *service,
     return 0;
 }
 
-int sluice_buffer_read_into(struct sluice_buffer_service *service,
-                            const struct sluice_buffer_handle *handle, uint64_t offset,
-                            struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline)
+int sluice_buffer_read(struct sluice_buffer_service *service,
+                       const struct sluice_buffer_handle *handle, uint64_t offset,
+                       struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline)
 {
     const struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
                                                 .handle = handle,
@@ -435,10 +435,9 @@ int sluice_buffer_read_into(struct sluice_buffer_service *service,
     return sluice_buffer_submit(service, &action, 1, deadline, NULL);
 }
 
-int sluice_buffer_write_from(struct sluice_buffer_service *service,
-                             const struct sluice_buffer_handle *handle, uint64_t offset,
-                             struct sluice_mr *mr, const void *addr, uint64_t length,
-                             int64_t deadline)
+int sluice_buffer_write(struct sluice_buffer_service *service,
+                        const struct sluice_buffer_handle *handle, uint64_t offset,
+                        struct sluice_mr *mr, const void *addr, uint64_t length, int64_t deadline)
 {
     const struct sluice_buffer_action action = {.opcode = SLUICE_OP_WRITE,
                                                 .handle = handle,

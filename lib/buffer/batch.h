@@ -119,7 +119,7 @@ struct slu_batch {
     struct slu_work *works; /* in the order of actions */
     struct slu_group *groups;
     struct pollfd *fds; /* one more than groups */
-    struct slu_batch_hold holds[SLUICE_BUFFER_PDS];
+    struct slu_batch_hold holds[SLUICE_MAX_BUFFER_PDS];
     /* A batch of one action uses these instead of allocating. */
     struct slu_work only_work;
     struct slu_group only_group;

@@ -56,7 +56,7 @@ void slu_batch_hold(struct slu_batch *batch)
 
 void slu_batch_let_go(struct slu_batch *batch)
 {
-    for (uint32_t i = 0; i < SLUICE_BUFFER_PDS; i++) {
+    for (uint32_t i = 0; i < SLUICE_MAX_BUFFER_PDS; i++) {
         struct slu_batch_hold *hold = &batch->holds[i];
 
         if (hold->domain != NULL)

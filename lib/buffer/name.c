@@ -117,8 +117,8 @@ static int check_head(const struct slu_buffer_name *name)
                         (unsigned long long)name->length, (unsigned long long)name->addr);
     if ((name->access & ACCESS) == 0 || (name->access & ~ACCESS) != 0)
         return slu_fail(EPROTO, "a handle of a buffer with access %#x", name->access);
-    if (name->way_count == 0 || name->way_count > SLUICE_BUFFER_PDS || name->address_count == 0 ||
-        name->address_count > SLU_BUFFER_ADDRESSES)
+    if (name->way_count == 0 || name->way_count > SLUICE_MAX_BUFFER_PDS ||
+        name->address_count == 0 || name->address_count > SLU_BUFFER_ADDRESSES)
         return slu_fail(EPROTO, "a handle with %u transports and %u addresses", name->way_count,
                         name->address_count);
     return 0;

@@ -27,7 +27,7 @@ struct slu_buffer_name {
     uint64_t addr, length; /* as remote keys count addresses */
     uint32_t access;       /* SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_WRITE */
     uint32_t way_count, address_count;
-    struct slu_buffer_way ways[SLUICE_BUFFER_PDS];
+    struct slu_buffer_way ways[SLUICE_MAX_BUFFER_PDS];
     struct slu_address addresses[SLU_BUFFER_ADDRESSES];
 };
 

@@ -152,7 +152,7 @@ static void let_go(struct sluice_buffer *buffer)
 
 static void end_regions(struct sluice_buffer *buffer)
 {
-    for (uint32_t i = 0; i < SLUICE_BUFFER_PDS; i++)
+    for (uint32_t i = 0; i < SLUICE_MAX_BUFFER_PDS; i++)
         if (buffer->mrs[i] != NULL)
             slu_mr_end(buffer->mrs[i]);
     let_go(buffer);
@@ -324,7 +324,7 @@ void slu_buffer_end_all(struct sluice_buffer_service *service)
         leave(buffer);
         end_regions(buffer);
         buffer->service = NULL;
-        for (uint32_t i = 0; i < SLUICE_BUFFER_PDS; i++)
+        for (uint32_t i = 0; i < SLUICE_MAX_BUFFER_PDS; i++)
             buffer->mrs[i] = NULL;
     }
 }
@@ -365,7 +365,7 @@ static void name_of(const struct sluice_buffer *buffer, struct slu_buffer_name *
                                                 .rkey = buffer->mrs[i]->transport->rkey};
 }
 
-int sluice_buffer_handle(const struct sluice_buffer *buffer, struct sluice_buffer_handle *handle)
+int sluice_buffer_export(const struct sluice_buffer *buffer, struct sluice_buffer_handle *handle)
 {
     SLU_KEEP_ERRNO;
     struct slu_buffer_name name;

@@ -205,7 +205,7 @@ static void look_after(struct sluice_buffer_service *service, int64_t *until)
 static void *serve(void *argument)
 {
     struct sluice_buffer_service *service = argument;
-    struct pollfd fds[2 + SLUICE_BUFFER_PDS];
+    struct pollfd fds[2 + SLUICE_MAX_BUFFER_PDS];
 
     while (!atomic_load(&service->ends)) {
         int64_t until = SLUICE_FOREVER;

@@ -57,9 +57,9 @@ static uint32_t transport_of(const struct sluice_pd *pd)
 
 static int check_pds(struct sluice_pd *const *pds, uint32_t count)
 {
-    if (count == 0 || count > SLUICE_BUFFER_PDS)
+    if (count == 0 || count > SLUICE_MAX_BUFFER_PDS)
         return slu_misuse(EINVAL, "%u protection domains of a buffer service: must be 1..%d", count,
-                          SLUICE_BUFFER_PDS);
+                          SLUICE_MAX_BUFFER_PDS);
     if (pds == NULL)
         return slu_misuse(EINVAL, "the protection domains of a buffer service must not be NULL");
     for (uint32_t i = 0; i < count; i++) {

@@ -59,7 +59,7 @@ struct sluice_buffer_service {
     uint32_t magic;
     uint32_t max_peers;
     uint32_t domain_count, address_count;
-    struct slu_buffer_domain domains[SLUICE_BUFFER_PDS];
+    struct slu_buffer_domain domains[SLUICE_MAX_BUFFER_PDS];
     struct slu_address addresses[SLU_BUFFER_ADDRESSES];
     uint8_t owner[SLU_BUFFER_OWNER_BYTES];
     uint8_t key[SLU_BUFFER_KEY_BYTES];
@@ -91,7 +91,7 @@ struct sluice_buffer {
     uint64_t id;
     void *addr; /* NULL: a dmabuf */
     size_t length;
-    struct sluice_mr *mrs[SLUICE_BUFFER_PDS]; /* one for each domain */
+    struct sluice_mr *mrs[SLUICE_MAX_BUFFER_PDS]; /* one for each domain */
     /* The program's region of sluice_buffer_publish_mr(), which the buffer keeps from ending. */
     struct sluice_mr *of; /* NULL: none */
     size_t offset;

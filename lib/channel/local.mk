@@ -8,4 +8,4 @@ lib_libsluice_la_SOURCES += \
 	%D%/object.c \
 	%D%/object.h \
 	%D%/prepared.c \
-	%D%/unpolled.c
+	%D%/posted.c

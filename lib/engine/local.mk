@@ -35,7 +35,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/post/post.c \
 	%D%/post/post.h \
 	%D%/post/submit.c \
-	%D%/post/unpolled.c \
+	%D%/post/posted.c \
 	%D%/post/usual.c \
 	%D%/post/work.h \
 	%D%/progress/progress.c \

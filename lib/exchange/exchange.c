@@ -50,9 +50,9 @@ static int check_call(const struct sluice_exchange *exchange, int64_t deadline)
 static int check_bytes(const struct sluice_exchange *exchange, const void *from, const void *to,
                        size_t bytes)
 {
-    if (bytes > SLUICE_EXCHANGE_MAX_BYTES)
+    if (bytes > SLUICE_MAX_EXCHANGE_BYTES)
         return slu_misuse(EINVAL, "%zu bytes for each rank: must be 0 to %u", bytes,
-                          SLUICE_EXCHANGE_MAX_BYTES);
+                          SLUICE_MAX_EXCHANGE_BYTES);
     if (bytes > SIZE_MAX / exchange->ranks)
         return slu_misuse(EINVAL,
                           "%zu bytes of each of %u ranks are more than the address space has",
@@ -95,7 +95,7 @@ bool slu_exchange_reserve(struct sluice_exchange *exchange)
     size_t bytes = sizeof(struct host);
 
     if (exchange->provider->alltoall == NULL && ROUND_BYTES / exchange->ranks > bytes)
-        bytes = slu_least(ROUND_BYTES / exchange->ranks, SLUICE_EXCHANGE_MAX_BYTES);
+        bytes = slu_least(ROUND_BYTES / exchange->ranks, SLUICE_MAX_EXCHANGE_BYTES);
     exchange->room = calloc(exchange->ranks, bytes);
     exchange->room_bytes = bytes;
     return exchange->room != NULL;

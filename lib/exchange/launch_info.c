@@ -35,7 +35,7 @@ static void fill_info(const struct slu_launch *launch, struct sluice_launch_info
     snprintf(info->job, sizeof info->job, "%s", launch->job);
 }
 
-int sluice_exchange_launch(struct sluice_launch_info *info)
+int sluice_launch_query(struct sluice_launch_info *info)
 {
     SLU_UNCANCELLED_BLOCK;
     struct sluice_launch_info known = {.size = sizeof known};

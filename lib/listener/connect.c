@@ -278,7 +278,7 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct sluice_endpoint own[SLUICE_CONNECT_MAX_CHANNELS], remote[SLUICE_CONNECT_MAX_CHANNELS];
+    struct sluice_endpoint own[SLUICE_MAX_CONNECT_CHANNELS], remote[SLUICE_MAX_CONNECT_CHANNELS];
     struct slu_joint joint = {
         .multichannel = multichannel, .count = count, .own = own, .remote = remote};
     int error;
@@ -286,9 +286,9 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
     if (multichannel == NULL || peers == NULL)
         return slu_misuse(EINVAL, "%s must not be NULL",
                           multichannel == NULL ? "multichannel" : "peers");
-    if (count == 0 || count > SLUICE_CONNECT_MAX_CHANNELS)
+    if (count == 0 || count > SLUICE_MAX_CONNECT_CHANNELS)
         return slu_misuse(EINVAL, "%u channels: must be in 1..%d", count,
-                          SLUICE_CONNECT_MAX_CHANNELS);
+                          SLUICE_MAX_CONNECT_CHANNELS);
     error = connect_joint(address, options, &joint, deadline);
     if (error == 0)
         memcpy(peers, joint.peers, count * sizeof *peers);

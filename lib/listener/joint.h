@@ -25,9 +25,9 @@ struct slu_joint {
                                 lock already */
     bool rdmacm;             /* rdma_cm connects it */
     uint32_t count, added;
-    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS];
+    uint32_t peers[SLUICE_MAX_CONNECT_CHANNELS];
     uint32_t generations
-        [SLUICE_CONNECT_MAX_CHANNELS];    /* of the indices: a peer may be removed, and another
+        [SLUICE_MAX_CONNECT_CHANNELS];    /* of the indices: a peer may be removed, and another
                                                   one have its index */
     struct sluice_endpoint *own, *remote; /* the caller's arrays of count each */
 };

@@ -31,7 +31,7 @@ static bool read_hello(const uint8_t *body, uint32_t count, struct sluice_incomi
     incoming->channels = (uint32_t)channels;
     incoming->private_data.bytes = count - SLU_CONNECT_HEAD;
     memcpy(incoming->private_data.data, body + SLU_CONNECT_HEAD, count - SLU_CONNECT_HEAD);
-    return channels >= 1 && channels <= SLUICE_CONNECT_MAX_CHANNELS;
+    return channels >= 1 && channels <= SLUICE_MAX_CONNECT_CHANNELS;
 }
 
 static void stands(struct slu_negotiations *offers, const struct slu_negotiation *offer,

@@ -243,7 +243,7 @@ void slu_passage_await(const struct slu_passage *passage, uint32_t count)
 bool slu_passage_has_step(const struct slu_passage *passage, uint32_t count)
 {
     struct pollfd pollfd = {.fd = passage->fd, .events = POLLIN | POLLRDHUP};
-    uint8_t bytes[SLU_PASSAGE_STEP(SLUICE_CONNECT_MAX_CHANNELS * SLUICE_ENDPOINT_BYTES)];
+    uint8_t bytes[SLU_PASSAGE_STEP(SLUICE_MAX_CONNECT_CHANNELS * SLUICE_ENDPOINT_BYTES)];
     size_t whole = SLU_PASSAGE_STEP(count);
 
     if (poll(&pollfd, 1, 0) <= 0)

@@ -9,4 +9,4 @@ lib_libsluice_la_SOURCES += \
 	%D%/peers.c \
 	%D%/prepared.c \
 	%D%/scatter.c \
-	%D%/unpolled.c
+	%D%/posted.c

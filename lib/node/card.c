@@ -28,8 +28,9 @@
 #include "node/node.h"
 
 /*
- * The version of 1.0. It stands for all that ranks of a lazy node write to each other as well: marks,
- * words and chunks. If one of these changes, so does the version, and READABLE if older ones fail.
+ * The version of 1.0. It stands for all that ranks of a lazy node write to each other as well:
+ * marks, words and chunks. If one of these changes, so does the version, and READABLE if older ones
+ * fail.
  */
 #define VERSION (2 + SLU_VERSIONS_NEXT)
 #define READABLE 2

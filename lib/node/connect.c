@@ -188,9 +188,9 @@ static void *fail_connect(const struct joining *joining, int error)
     return slu_none(error);
 }
 
-struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
-                                                const struct sluice_channel_attr *attr,
-                                                int64_t deadline)
+struct sluice_multichannel *sluice_node_multichannel_open(struct sluice_node *node,
+                                                          const struct sluice_channel_attr *attr,
+                                                          int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
     struct joining joining = {.node = node, .until = slu_after(deadline)};
@@ -245,8 +245,8 @@ static void find_lost(struct joining *joining)
     slu_engine_leave(engine);
 }
 
-int sluice_node_reconnect(struct sluice_node *node, struct sluice_multichannel *multichannel,
-                          int64_t deadline)
+int sluice_node_multichannel_reconnect(struct sluice_node *node,
+                                       struct sluice_multichannel *multichannel, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
     struct joining joining = {

@@ -27,7 +27,7 @@
 #define SLU_WINDOW_CHILD 1
 #define SLU_WINDOW_STEP (SLU_WINDOW_CHILD + SLU_TREE_CHILDREN)
 
-/* Returns the size of both sets of windows: an alltoall takes one step for each bit of the largest rank. */
+/* Returns the size of both sets of windows. An alltoall takes a step for each bit of a rank. */
 static inline size_t slu_windows_bytes(uint32_t ranks)
 {
     uint32_t windows = SLU_WINDOW_STEP;

@@ -24,7 +24,7 @@ struct sluice_agent *make_agent(struct sluice_pd *pd, const struct sluice_agent_
         known.receive_pool = (uint32_t)atoi(getenv("SLUICE_TEST_AGENT_POOL"));
     }
     known.quota = known.quota ? known.quota : QUOTA;
-    agent = sluice_agent_create(pd, &known);
+    agent = sluice_agent_open(pd, &known);
     require(agent, "%s", sluice_last_error());
     return agent;
 }
@@ -91,9 +91,9 @@ void region_works(struct agents *agents, struct sluice_agent_mr *mr, uint64_t ke
     size_t length = (size_t)mr_info(mr).remote.length;
     struct sluice_sge sge = memory_sge(&agents->memory, 0, length);
     pattern_fill(agents->memory.bytes, length, key);
-    require_ok(sluice_agent_write(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_write(mr, 0, &sge, 1, DEADLINE));
     memset(agents->memory.bytes, 0, length);
-    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE));
     pattern_check(agents->memory.bytes, length, key);
 }
 
@@ -173,8 +173,8 @@ void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer *peer,
     struct sluice_agent_message *message = receive(agent, peer);
     require(sluice_agent_message_length(message) == length, "%zu, not %zu",
             sluice_agent_message_length(message), length);
-    require(sluice_agent_message_bytes(message) != NULL, "no bytes");
-    pattern_check(sluice_agent_message_bytes(message), length, key);
+    require(sluice_agent_message_addr(message) != NULL, "no bytes");
+    pattern_check(sluice_agent_message_addr(message), length, key);
     sluice_agent_message_free(message);
 }
 

@@ -13,8 +13,7 @@ static void post_receives(struct stranger *stranger)
 {
     for (uint32_t i = 0; i < RECEIVES; i++) {
         struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)i * SLOT, SLOT);
-        require_ok(
-            sluice_channel_receive_unpolled(stranger->control, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_channel_post_receive(stranger->control, &sge, 1, SLUICE_FOREVER, NULL));
     }
 }
 
@@ -81,7 +80,7 @@ static void agent_lives(struct stranger *stranger)
     require(peer, "%s", sluice_last_error());
     mr = sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
     require(mr, "%s", sluice_last_error());
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     sluice_agent_peer_close(peer);
     sluice_agent_close(other);
 }

@@ -29,7 +29,7 @@ TEST(both_sides_know_each_other)
     struct sluice_agent_peer_info info;
     agents_open(&agents, &attr, NULL);
     info = peer_info(agents.at_holder);
-    require(info.state == SLUICE_AGENT_CONNECTED && info.error == 0, "%u", info.state);
+    require(info.state == SLUICE_AGENT_PEER_CONNECTED && info.error == 0, "%u", info.state);
     require(info.quota == 1 << 20 && info.max_message == 5000000, "%llu",
             (unsigned long long)info.quota);
     require(info.max_lease == SLUICE_S(5) && info.eager == 1000, "%u", info.eager);
@@ -54,7 +54,7 @@ TEST(memory_is_requested_used_and_released)
     require(info.lease > SLUICE_S(50) && info.lease <= SLUICE_S(60), "%lld", (long long)info.lease);
     struct sluice_sge sge = memory_sge(&agents.memory, 0, LENGTH);
     memset(agents.memory.bytes, 1, LENGTH);
-    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE));
     value_check(agents.memory.bytes, LENGTH, 0);
     region_works(&agents, mr, 1);
     require(agent_info(agents.owner).regions == 1, "not one region");
@@ -62,7 +62,7 @@ TEST(memory_is_requested_used_and_released)
             (unsigned long long)agent_info(agents.owner).bytes);
     require(peer_info(agents.at_owner).regions == 1 && peer_info(agents.at_holder).held == 1,
             "not one");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     require(agent_info(agents.owner).regions == 0 && agent_info(agents.owner).bytes == 0,
             "it is there still");
     require(agent_info(agents.owner).allocated == 1 && agent_info(agents.holder).held == 0,
@@ -79,14 +79,14 @@ TEST(pieces_of_a_region_are_used)
     mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     memory_split(&agents.memory, 0, 1000, sges, 3);
     pattern_fill(agents.memory.bytes, 1000, 7);
-    require_ok(sluice_agent_write(mr, 3096, sges, 3, DEADLINE));
-    require_error(sluice_agent_write(mr, 3097, sges, 3, DEADLINE), -ERANGE, "");
-    require_error(sluice_agent_read(mr, 4097, NULL, 0, DEADLINE), -ERANGE, "");
-    require_ok(sluice_agent_read(mr, 4096, NULL, 0, DEADLINE));
+    require_ok(sluice_agent_mr_write(mr, 3096, sges, 3, DEADLINE));
+    require_error(sluice_agent_mr_write(mr, 3097, sges, 3, DEADLINE), -ERANGE, "");
+    require_error(sluice_agent_mr_read(mr, 4097, NULL, 0, DEADLINE), -ERANGE, "");
+    require_ok(sluice_agent_mr_read(mr, 4096, NULL, 0, DEADLINE));
     memset(agents.memory.bytes, 0, 1000);
-    require_ok(sluice_agent_read(mr, 3096, sges, 3, DEADLINE));
+    require_ok(sluice_agent_mr_read(mr, 3096, sges, 3, DEADLINE));
     pattern_check(agents.memory.bytes, 1000, 7);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 
@@ -105,13 +105,13 @@ TEST(atomics_work_where_there_are_some)
     mr = request(&agents, 64, ACCESS_REMOTE, 0);
     word = (uint64_t *)(void *)agents.memory.bytes;
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
-    require_ok(sluice_agent_fetch_add(mr, 8, &sge, 5, DEADLINE));
+    require_ok(sluice_agent_mr_fetch_add(mr, 8, &sge, 5, DEADLINE));
     require(*word == 0, "%llu", (unsigned long long)*word);
-    require_ok(sluice_agent_compare_swap(mr, 8, &sge, 5, 11, DEADLINE));
+    require_ok(sluice_agent_mr_compare_swap(mr, 8, &sge, 5, 11, DEADLINE));
     require(*word == 5, "%llu", (unsigned long long)*word);
-    require_ok(sluice_agent_compare_swap(mr, 8, &sge, 5, 12, DEADLINE));
+    require_ok(sluice_agent_mr_compare_swap(mr, 8, &sge, 5, 12, DEADLINE));
     require(*word == 11, "%llu", (unsigned long long)*word);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 
@@ -138,15 +138,15 @@ TEST(quota_and_rights_are_the_owners)
     require_null(sluice_agent_request_mr(agents.at_holder, 1, ACCESS_READ_WRITE, 0, DEADLINE),
                  EDQUOT, "3 regions");
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 1);
-    require_error(sluice_agent_write(mrs[0], 0, &sge, 1, DEADLINE), -EACCES, "rights");
-    require_error(sluice_agent_read(mrs[1], 0, &sge, 1, DEADLINE), -EACCES, "rights");
-    require_ok(sluice_agent_read(mrs[0], 0, &sge, 1, DEADLINE));
+    require_error(sluice_agent_mr_write(mrs[0], 0, &sge, 1, DEADLINE), -EACCES, "rights");
+    require_error(sluice_agent_mr_read(mrs[1], 0, &sge, 1, DEADLINE), -EACCES, "rights");
+    require_ok(sluice_agent_mr_read(mrs[0], 0, &sge, 1, DEADLINE));
     require(agent_info(agents.owner).denied == 4, "%llu",
             (unsigned long long)agent_info(agents.owner).denied);
-    require_ok(sluice_agent_release_mr(mrs[2], DEADLINE));
+    require_ok(sluice_agent_mr_release(mrs[2], DEADLINE));
     mrs[2] = request(&agents, 8192, ACCESS_READ_WRITE, 0);
     for (int i = 0; i < 3; i++) {
-        require_ok(sluice_agent_release_mr(mrs[i], DEADLINE));
+        require_ok(sluice_agent_mr_release(mrs[i], DEADLINE));
     }
     require(agent_info(agents.owner).bytes == 0, "some is left");
     require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
@@ -160,12 +160,12 @@ TEST(arguments_are_checked)
     struct sluice_agent_attr attr = {.size = sizeof(attr), .eager = 63};
     struct sluice_agent_mr *mr;
     agents_open(&agents, NULL, NULL);
-    require_null(sluice_agent_create(agents.sides.pds[0], &attr), EINVAL, "eager 63");
+    require_null(sluice_agent_open(agents.sides.pds[0], &attr), EINVAL, "eager 63");
     attr = (struct sluice_agent_attr){.size = sizeof(attr), .flags = 2};
-    require_null(sluice_agent_create(agents.sides.pds[0], &attr), EINVAL, "flags 0x2");
+    require_null(sluice_agent_open(agents.sides.pds[0], &attr), EINVAL, "flags 0x2");
     attr = (struct sluice_agent_attr){.size = sizeof(attr), .max_lease = -1};
-    require_null(sluice_agent_create(agents.sides.pds[0], &attr), EINVAL, "max_lease");
-    require_null(sluice_agent_create(NULL, NULL), EINVAL, "domain");
+    require_null(sluice_agent_open(agents.sides.pds[0], &attr), EINVAL, "max_lease");
+    require_null(sluice_agent_open(NULL, NULL), EINVAL, "domain");
     require_null(sluice_agent_request_mr(agents.at_holder, 0, ACCESS_READ_WRITE, 0, DEADLINE),
                  EINVAL, "0 bytes");
     require_null(sluice_agent_request_mr(agents.at_holder, 8, 0, 0, DEADLINE), EINVAL, "access 0");
@@ -181,8 +181,8 @@ TEST(arguments_are_checked)
     require_error(sluice_agent_listen(agents.owner, "127.0.0.1:0", NULL), -EBUSY, "already");
     require_error(sluice_agent_address(agents.holder, NULL, 0), -ENOENT, "does not listen");
     mr = request(&agents, 8, SLUICE_ACCESS_REMOTE_READ, 0);
-    require_error(sluice_agent_read(mr, 0, NULL, 1, DEADLINE), -EINVAL, "sges");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_error(sluice_agent_mr_read(mr, 0, NULL, 1, DEADLINE), -EINVAL, "sges");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 
@@ -222,11 +222,11 @@ TEST(lists_are_checked_first)
         requests[1].reserved = mistakes[i].reserved;
         require_error(sluice_agent_submit(agents.at_holder, requests, 2, DEADLINE, NULL),
                       mistakes[i].error, mistakes[i].words);
-        require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+        require_ok(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE));
         value_check(agents.memory.bytes, 64, 0);
     }
     require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 
@@ -245,7 +245,7 @@ TEST(text_is_of_the_request_that_failed)
     write.remote.rkey ^= 1;
     require_error(sluice_agent_submit(agents.at_holder, &write, 1, DEADLINE, NULL), -EACCES,
                   "remote access error");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 
@@ -263,15 +263,15 @@ TEST(a_lost_peers_memory_is_reclaimed)
     await_regions(agents.owner, 0);
     require(agent_info(agents.owner).reclaimed == 2 && agent_info(agents.owner).bytes == 0, "%llu",
             (unsigned long long)agent_info(agents.owner).reclaimed);
-    require(peer_info(agents.at_owner).state == SLUICE_AGENT_LOST, "it is there still");
+    require(peer_info(agents.at_owner).state == SLUICE_AGENT_PEER_LOST, "it is there still");
     require(peer_info(agents.at_owner).error == 0, "%d", peer_info(agents.at_owner).error);
     require_words(peer_info(agents.at_owner).text, "has left");
     require_error(sluice_agent_send(agents.at_owner, "x", 1, DEADLINE), -ENOTCONN, "has left");
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
     for (int i = 0; i < 2; i++) {
-        require_error(sluice_agent_read(mrs[i], 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
+        require_error(sluice_agent_mr_read(mrs[i], 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
         require(mr_info(mrs[i]).lease == 0, "a lease");
-        require_result(sluice_agent_release_mr(mrs[i], DEADLINE), -ENOTCONN);
+        require_result(sluice_agent_mr_release(mrs[i], DEADLINE), -ENOTCONN);
     }
     agents_close(&agents);
 }
@@ -290,17 +290,17 @@ TEST(an_agent_may_be_closed_first, .times = 2)
     sluice_agent_close(_i == 0 ? agents.holder : agents.owner);
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
     if (_i == 0) {
-        require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "is lost");
+        require_error(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "is lost");
         sluice_agent_close(agents.owner);
     } else {
         require_null(sluice_agent_receive(agents.holder, agents.at_holder, DEADLINE), ENOTCONN,
                      "left");
-        require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
+        require_error(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
         sluice_agent_close(agents.holder);
     }
     require(sluice_agent_message_length(message) == 11, "another length");
     sluice_agent_message_free(message);
-    require_result(sluice_agent_release_mr(mr, DEADLINE), -ENOTCONN);
+    require_result(sluice_agent_mr_release(mr, DEADLINE), -ENOTCONN);
     sluice_agent_peer_close(agents.at_holder);
     sluice_agent_peer_close(agents.at_owner);
     memory_close(&agents.memory);
@@ -371,14 +371,14 @@ TEST(a_full_agent_turns_away_who_came_together)
     char address[64];
     int in = 0;
     sides_open(&sides);
-    struct sluice_agent *agent = sluice_agent_create(sides.pds[0], &narrow);
+    struct sluice_agent *agent = sluice_agent_open(sides.pds[0], &narrow);
     require(agent, "%s", sluice_last_error());
     require_ok(sluice_agent_listen(agent, "127.0.0.1:0", NULL));
     require(sluice_agent_address(agent, address, sizeof(address)) > 0, "%s", sluice_last_error());
     require(pthread_barrier_init(&barrier, NULL, COMERS) == 0, "no barrier");
     for (int i = 0; i < COMERS; i++) {
         comers[i] = (struct comer){.barrier = &barrier,
-                                   .agent = sluice_agent_create(sides.pds[1], &attr),
+                                   .agent = sluice_agent_open(sides.pds[1], &attr),
                                    .address = address};
         require(comers[i].agent, "%s", sluice_last_error());
         require(pthread_create(&comers[i].thread, NULL, come, &comers[i]) == 0, "no thread");
@@ -453,7 +453,7 @@ TEST(nothing_is_left)
         agents_open(&agents, NULL, NULL);
         struct sluice_agent_mr *mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
         region_works(&agents, mr, 5);
-        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        require_ok(sluice_agent_mr_release(mr, DEADLINE));
         agents_close(&agents);
         fds[round] = round == 0 ? count_fds() : settle_fds(fds[0]);
     }
@@ -502,7 +502,7 @@ static void end_open(struct end *end, struct rank *rank, const struct sluice_age
 static void end_close(struct end *end)
 {
     for (int i = 0; i < 3 && end->held[i] != NULL; i++) {
-        require_result(sluice_agent_release_mr(end->held[i], DEADLINE), -ENOTCONN);
+        require_result(sluice_agent_mr_release(end->held[i], DEADLINE), -ENOTCONN);
     }
     sluice_agent_peer_close(end->peer);
     sluice_agent_close(end->agent);

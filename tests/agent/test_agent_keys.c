@@ -58,7 +58,7 @@ TEST(random_keys_open_nothing)
     write.remote = remote;
     require_ok(sluice_channel_submit(pair.channels[1], &write, 1, DEADLINE, NULL));
     value_check(given.bytes, 4096, 3);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     sluice_channel_close(pair.channels[0]);
     sluice_channel_close(pair.channels[1]);
     memory_close(&given);
@@ -99,9 +99,9 @@ TEST(guessed_keys_open_nothing)
     require(clock_now() - begin >= (tried - 2) * SLUICE_MS(100), "%lld in %lld ns",
             (long long)tried, (long long)(clock_now() - begin));
     memset(agents.memory.bytes, 1, 8);
-    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE));
     value_check(agents.memory.bytes, 8, 0);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
     agents_close(&agents);
 }

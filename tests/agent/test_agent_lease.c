@@ -66,8 +66,8 @@ TEST(a_late_use_is_refused_here)
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, LEASE);
     sge = memory_sge(&agents.memory, 0, 8);
     await_lease(mr);
-    require_error(sluice_agent_write(mr, 0, &sge, 1, DEADLINE), -EACCES, "its lease is over");
-    require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -EACCES, "its lease is over");
+    require_error(sluice_agent_mr_write(mr, 0, &sge, 1, DEADLINE), -EACCES, "its lease is over");
+    require_error(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE), -EACCES, "its lease is over");
     require(agent_info(agents.holder).refused_late == 2, "%llu",
             (unsigned long long)agent_info(agents.holder).refused_late);
     if (waits_for_end()) {
@@ -75,11 +75,11 @@ TEST(a_late_use_is_refused_here)
         require(agent_info(agents.owner).regions == 0, "it is there still");
         require(agent_info(agents.owner).bytes == 0, "the quota has it still");
     }
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     require(agent_info(agents.owner).bytes == 0, "the quota has it still");
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
     region_works(&agents, mr, 1);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
     require(agent_info(agents.owner).unasked == 0, "a release was refused");
     agents_close(&agents);
@@ -95,7 +95,7 @@ TEST(leases_are_the_owners)
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_FOREVER);
     require(mr_info(mr).lease <= LEASE, "%lld", (long long)mr_info(mr).lease);
     await_lease(mr);
-    require_error(sluice_agent_send_remote_mr(mr, DEADLINE), -EACCES, "its lease is over");
+    require_error(sluice_agent_mr_send_back(mr, DEADLINE), -EACCES, "its lease is over");
     agents_close(&agents);
 }
 
@@ -108,23 +108,23 @@ TEST(leases_are_renewed)
     struct sluice_agent_mr *mr;
     agents_open(&agents, &attr, NULL);
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(50));
-    require_ok(sluice_agent_renew_mr(mr, SLUICE_S(80), DEADLINE));
+    require_ok(sluice_agent_mr_renew(mr, SLUICE_S(80), DEADLINE));
     require(mr_info(mr).lease > SLUICE_S(50) && mr_info(mr).lease <= SLUICE_S(80), "%lld",
             (long long)mr_info(mr).lease);
     /* A renewal never shortens a lease. */
-    require_ok(sluice_agent_renew_mr(mr, 1, DEADLINE));
+    require_ok(sluice_agent_mr_renew(mr, 1, DEADLINE));
     require(mr_info(mr).lease > SLUICE_S(50), "%lld", (long long)mr_info(mr).lease);
-    require_ok(sluice_agent_renew_mr(mr, SLUICE_FOREVER, DEADLINE));
+    require_ok(sluice_agent_mr_renew(mr, SLUICE_FOREVER, DEADLINE));
     require(mr_info(mr).lease > SLUICE_S(80) && mr_info(mr).lease <= SLUICE_S(100), "%lld",
             (long long)mr_info(mr).lease);
-    require_ok(sluice_agent_renew_mr(mr, 0, DEADLINE));
+    require_ok(sluice_agent_mr_renew(mr, 0, DEADLINE));
     require(mr_info(mr).lease > SLUICE_S(80) && mr_info(mr).lease <= SLUICE_S(100), "%lld",
             (long long)mr_info(mr).lease);
     region_works(&agents, mr, 1);
-    require_error(sluice_agent_renew_mr(mr, -1, DEADLINE), -EINVAL, "lease -1");
-    require_error(sluice_agent_renew_mr(mr, 1, -1), -EINVAL, "deadline -1");
-    require_error(sluice_agent_renew_mr(NULL, 1, DEADLINE), -EINVAL, "not a region");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_error(sluice_agent_mr_renew(mr, -1, DEADLINE), -EINVAL, "lease -1");
+    require_error(sluice_agent_mr_renew(mr, 1, -1), -EINVAL, "deadline -1");
+    require_error(sluice_agent_mr_renew(NULL, 1, DEADLINE), -EINVAL, "not a region");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 
@@ -133,12 +133,12 @@ static struct sluice_agent_mr *request_and_renew(struct agents *agents, int64_t 
 {
     for (;;) {
         struct sluice_agent_mr *mr = request(agents, LENGTH, ACCESS_READ_WRITE, lease);
-        int error = sluice_agent_renew_mr(mr, SLUICE_S(100), DEADLINE);
+        int error = sluice_agent_mr_renew(mr, SLUICE_S(100), DEADLINE);
         if (error == 0) {
             return mr;
         }
         require(error == -EACCES, "%d: %s", error, sluice_last_error());
-        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        require_ok(sluice_agent_mr_release(mr, DEADLINE));
     }
 }
 
@@ -158,9 +158,9 @@ TEST(renewed_region_is_kept)
     await_info(agents.owner, expired, 1);
     require(agent_info(agents.owner).regions == 1, "%u regions", agent_info(agents.owner).regions);
     region_works(&agents, kept, 2);
-    require_error(sluice_agent_renew_mr(other, 0, DEADLINE), -EACCES, "its lease is over");
-    require_ok(sluice_agent_release_mr(other, DEADLINE));
-    require_ok(sluice_agent_release_mr(kept, DEADLINE));
+    require_error(sluice_agent_mr_renew(other, 0, DEADLINE), -EACCES, "its lease is over");
+    require_ok(sluice_agent_mr_release(other, DEADLINE));
+    require_ok(sluice_agent_mr_release(kept, DEADLINE));
     agents_close(&agents);
 }
 
@@ -176,23 +176,23 @@ TEST(regions_that_cannot_be_renewed)
     agents_open(&agents, &attr, NULL);
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_MS(1));
     await_lease(mr);
-    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "its lease is over");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_error(sluice_agent_mr_renew(mr, 0, DEADLINE), -EACCES, "its lease is over");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_FOREVER);
-    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EINVAL, "no lease that ends");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_error(sluice_agent_mr_renew(mr, 0, DEADLINE), -EINVAL, "no lease that ends");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(100));
     require_ok(sluice_agent_revoke_mr(agents.at_owner, mr_info(mr).id));
     /* This holds whether the holder was notified or asks its owner. */
-    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "region");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
-    require_error(sluice_agent_renew_mr((struct sluice_agent_mr *)(void *)agents.holder, 0, 0),
+    require_error(sluice_agent_mr_renew(mr, 0, DEADLINE), -EACCES, "region");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
+    require_error(sluice_agent_mr_renew((struct sluice_agent_mr *)(void *)agents.holder, 0, 0),
                   -EINVAL, "not a region");
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(100));
     sluice_agent_peer_close(agents.at_owner);
     agents.at_owner = NULL;
-    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -ENOTCONN, "left");
-    require_result(sluice_agent_release_mr(mr, DEADLINE), -ENOTCONN);
+    require_error(sluice_agent_mr_renew(mr, 0, DEADLINE), -ENOTCONN, "left");
+    require_result(sluice_agent_mr_release(mr, DEADLINE), -ENOTCONN);
     require(agent_info(agents.owner).unasked == 0, "it was refused");
     agents_close(&agents);
 }
@@ -212,7 +212,7 @@ TEST(leases_may_be_without_end)
                 (long long)mr_info(mr).lease);
         region_works(&agents, mr, i);
         require(agent_info(agents.owner).expired == 0, "it is over");
-        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        require_ok(sluice_agent_mr_release(mr, DEADLINE));
     }
     agents_close(&agents);
 }
@@ -250,9 +250,9 @@ TEST(handed_over_region_is_not_renewed)
     struct sluice_agent_mr *mr;
     agents_open(&agents, NULL, &threaded);
     mr = hand_over(&agents, &given, SLUICE_S(100));
-    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "handed over");
+    require_error(sluice_agent_mr_renew(mr, 0, DEADLINE), -EACCES, "handed over");
     require(mr_info(mr).lease > SLUICE_S(50), "%lld", (long long)mr_info(mr).lease);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
     memory_close(&given);
 }
@@ -282,11 +282,11 @@ TEST(a_release_may_come_late)
         require_ok(sluice_agent_revoke_mr(agents.at_owner, ids[i]));
     }
     for (int i = 0; i < TAKEN_BACK; i++) {
-        require_ok(sluice_agent_release_mr(mrs[i], DEADLINE));
+        require_ok(sluice_agent_mr_release(mrs[i], DEADLINE));
     }
     require(agent_info(agents.owner).unasked == 0, "%llu were refused",
             (unsigned long long)agent_info(agents.owner).unasked);
-    require(peer_info(agents.at_owner).state == SLUICE_AGENT_CONNECTED, "it is lost");
+    require(peer_info(agents.at_owner).state == SLUICE_AGENT_PEER_CONNECTED, "it is lost");
     memory_close(&given);
     agents_close(&agents);
 }
@@ -325,7 +325,7 @@ TEST(a_kept_key_is_worth_nothing)
     await_info(agents.owner, late, 2);
     require(atomic_load(&lines.count) == 2, "%d lines '%s'", atomic_load(&lines.count),
             lines.words);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     /* Each other request of the list has a result of its own. */
     struct sluice_agent_mr *good = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
     struct sluice_remote_mr remote = mr_info(good).remote;
@@ -339,10 +339,10 @@ TEST(a_kept_key_is_worth_nothing)
     require_class(&completions[2], SLUICE_CLASS_CANCELLED);
     require(completions[2].user_data == 77, "%llu", (unsigned long long)completions[2].user_data);
     region_works(&agents, good, 8);
-    require_ok(sluice_agent_release_mr(good, DEADLINE));
+    require_ok(sluice_agent_mr_release(good, DEADLINE));
     require(peer_info(agents.at_holder).reconnects >= 3, "%llu",
             (unsigned long long)peer_info(agents.at_holder).reconnects);
-    require(peer_info(agents.at_holder).state == SLUICE_AGENT_CONNECTED, "it is lost");
+    require(peer_info(agents.at_holder).state == SLUICE_AGENT_PEER_CONNECTED, "it is lost");
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
     agents_close(&agents);
     memory_close(&given);
@@ -367,10 +367,10 @@ static void *work(void *argument)
     for (uint32_t i = 0; !atomic_load(&worker->stop); i++) {
         int error;
         pattern_fill(worker->memory.bytes, LENGTH, pattern_key(worker->number, 1, i));
-        error = sluice_agent_write(worker->mr, 0, &sge, 1, DEADLINE);
+        error = sluice_agent_mr_write(worker->mr, 0, &sge, 1, DEADLINE);
         if (error == 0) {
             memset(worker->memory.bytes, 0, LENGTH);
-            error = sluice_agent_read(worker->mr, 0, &sge, 1, DEADLINE);
+            error = sluice_agent_mr_read(worker->mr, 0, &sge, 1, DEADLINE);
         }
         if (error == 0) {
             pattern_check(worker->memory.bytes, LENGTH, pattern_key(worker->number, 1, i));
@@ -402,7 +402,7 @@ static void join_worker(struct worker *worker)
     require(atomic_load(&worker->done) > before, "nothing is done");
     atomic_store(&worker->stop, true);
     require(pthread_join(worker->thread, NULL) == 0, "no end");
-    require_ok(sluice_agent_release_mr(worker->mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(worker->mr, DEADLINE));
     memory_close(&worker->memory);
 }
 
@@ -438,7 +438,7 @@ TEST(a_kept_key_is_worth_nothing_under_load)
         join_worker(&workers[i]);
     }
     require(agent_info(agents.owner).lost == 0, "it was lost");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
     agents_close(&agents);
     memory_close(&given);
@@ -461,7 +461,7 @@ TEST(threads_share_a_connection)
         struct sluice_agent_message *message = sluice_agent_receive(agents.owner, NULL, DEADLINE);
         require(message, "%s", sluice_last_error());
         sluice_agent_message_free(message);
-        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        require_ok(sluice_agent_mr_release(mr, DEADLINE));
     }
     for (uint32_t i = 0; i < 2; i++) {
         join_worker(&workers[i]);

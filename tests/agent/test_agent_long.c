@@ -68,7 +68,7 @@ TEST(long_message_arrives_by_short_waits, .times = 4)
         join_sender(&sender, 0);
         require(sluice_agent_message_length(message) == length, "%zu bytes",
                 sluice_agent_message_length(message));
-        pattern_check(sluice_agent_message_bytes(message), length, i);
+        pattern_check(sluice_agent_message_addr(message), length, i);
         sluice_agent_message_free(message);
     }
     require(peer_info(agents.at_holder).reconnects == 0 &&
@@ -106,7 +106,7 @@ TEST(begun_message_is_read_by_any_call)
     if (message == NULL) {
         message = receive(agents.owner, agents.at_owner);
     }
-    pattern_check(sluice_agent_message_bytes(message), LOOKED_FOR, 1);
+    pattern_check(sluice_agent_message_addr(message), LOOKED_FOR, 1);
     sluice_agent_message_free(message);
     require_null(sluice_agent_receive(agents.owner, agents.at_owner, DEADLINE), ENOTCONN, "left");
     free(bytes);
@@ -139,7 +139,7 @@ TEST(begun_message_is_withdrawn, .times = 8)
     }
     memset(bytes, 0, LOOKED_FOR);
     if (message != NULL) {
-        pattern_check(sluice_agent_message_bytes(message), LOOKED_FOR, 1);
+        pattern_check(sluice_agent_message_addr(message), LOOKED_FOR, 1);
     }
     sluice_agent_message_free(message);
     require_ok(sluice_agent_send(agents.at_owner, "next", 4, DEADLINE));
@@ -187,7 +187,7 @@ TEST(unmapped_bytes_are_refused, .times = 2)
     start_sender(&sender, agents.at_holder, bytes, length / 2, DEADLINE);
     message = receive(agents.owner, agents.at_owner);
     join_sender(&sender, 0);
-    pattern_check(sluice_agent_message_bytes(message), length / 2, 1);
+    pattern_check(sluice_agent_message_addr(message), length / 2, 1);
     sluice_agent_message_free(message);
     munmap(bytes, length / 2);
     agents_close(&agents);
@@ -210,7 +210,7 @@ TEST(long_messages_follow_each_other)
         join_sender(&sender, 0);
         require(sluice_agent_message_length(message) == length, "%zu bytes",
                 sluice_agent_message_length(message));
-        pattern_check(sluice_agent_message_bytes(message), length, i);
+        pattern_check(sluice_agent_message_addr(message), length, i);
         sluice_agent_message_free(message);
     }
     free(bytes);

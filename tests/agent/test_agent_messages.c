@@ -18,7 +18,7 @@ static void await_all(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_mr *mr = sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
     require(mr, "%s", sluice_last_error());
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
 }
 
 /* However many messages one peer has sent, that of the other is received second. */
@@ -189,12 +189,12 @@ TEST(waiting_messages_are_bounded, .times = 2)
                   "no room");
     /* Other requests still work meanwhile. */
     struct sluice_agent_mr *mr = request(&agents, 100, ACCESS_READ_WRITE, 0);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     /* Room for one message is announced at once: a waiting sender need not wait for more. */
     for (int i = 0; i < 10; i++) {
         struct sluice_agent_message *message = receive(agents.owner, NULL);
         require(sluice_agent_message_peer(message) == agents.at_owner, "another peer");
-        pattern_check(sluice_agent_message_bytes(message), sizeof(bytes), (uint64_t)i);
+        pattern_check(sluice_agent_message_addr(message), sizeof(bytes), (uint64_t)i);
         sluice_agent_message_free(message);
         pattern_fill(bytes, sizeof(bytes), (uint64_t)i + 5);
         require_ok(sluice_agent_send(agents.at_holder, bytes, sizeof(bytes), DEADLINE));
@@ -232,7 +232,7 @@ TEST(messages_before_the_end_are_received)
     agents.at_holder = NULL;
     join_sender(&sender, -ENOTCONN);
     struct sluice_agent_message *message = receive(agents.owner, NULL);
-    require(memcmp(sluice_agent_message_bytes(message), "last", 4) == 0, "another one");
+    require(memcmp(sluice_agent_message_addr(message), "last", 4) == 0, "another one");
     sluice_agent_message_free(message);
     require_null(sluice_agent_receive(agents.owner, agents.at_owner, DEADLINE), ENOTCONN, "left");
     free(bytes);
@@ -251,8 +251,9 @@ TEST(message_of_an_untaken_peer_that_left_arrives)
     sluice_agent_peer_close(peer);
     await_info(agents.owner, lost, 1);
     struct sluice_agent_message *message = receive(agents.owner, NULL);
-    require(memcmp(sluice_agent_message_bytes(message), "bye", 3) == 0, "another one");
-    require(peer_info(sluice_agent_message_peer(message)).state == SLUICE_AGENT_LOST, "not lost");
+    require(memcmp(sluice_agent_message_addr(message), "bye", 3) == 0, "another one");
+    require(peer_info(sluice_agent_message_peer(message)).state == SLUICE_AGENT_PEER_LOST,
+            "not lost");
     sluice_agent_message_free(message);
     require_null(sluice_agent_next_peer(agents.owner, 0), ETIMEDOUT, "no peer");
     agents_close(&agents);
@@ -308,7 +309,7 @@ static bool is_done(struct looked_for *what)
 
 static bool is_lost(struct looked_for *what)
 {
-    return peer_info(what->agents->at_holder).state == SLUICE_AGENT_LOST;
+    return peer_info(what->agents->at_holder).state == SLUICE_AGENT_PEER_LOST;
 }
 
 /* Serves the holder from an event loop until the condition holds. */
@@ -344,7 +345,7 @@ static void *give_and_ask(void *argument)
                                           SLUICE_FOREVER, DEADLINE, NULL));
     mr = sluice_agent_request_mr(agents->at_owner, 4096, ACCESS_READ_WRITE, 0, DEADLINE);
     require(mr, "%s", sluice_last_error());
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     memory_close(&given);
     atomic_store(&what->done, true);
     require_ok(sluice_agent_wake(agents->holder));
@@ -364,7 +365,7 @@ TEST(event_loop_is_notified_of_everything)
     agents_open(&agents, NULL, NULL);
     require_ok(sluice_agent_send(agents.at_owner, "word", 4, DEADLINE));
     loop_until(has_message, &what);
-    require(memcmp(sluice_agent_message_bytes(what.message), "word", 4) == 0, "another one");
+    require(memcmp(sluice_agent_message_addr(what.message), "word", 4) == 0, "another one");
     sluice_agent_message_free(what.message);
     start_sender(&sender, agents.at_owner, bytes, 9000000, DEADLINE);
     loop_until(has_message, &what);
@@ -376,7 +377,7 @@ TEST(event_loop_is_notified_of_everything)
     loop_until(has_region, &what);
     loop_until(is_done, &what);
     require(pthread_join(thread, NULL) == 0, "no end");
-    (void)!sluice_agent_release_mr(what.mr, 0);
+    (void)!sluice_agent_mr_release(what.mr, 0);
     sluice_agent_peer_close(agents.at_owner);
     agents.at_owner = NULL;
     loop_until(is_lost, &what);
@@ -403,7 +404,7 @@ TEST(wake_is_reported_once)
     region_works(&agents, mr, 3);
     require_null(sluice_agent_receive(agents.holder, NULL, DEADLINE), EINTR, "wake");
     require_null(sluice_agent_receive(agents.holder, NULL, 0), ETIMEDOUT, "no message");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     agents_close(&agents);
 }
 

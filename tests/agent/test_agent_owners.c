@@ -46,7 +46,7 @@ static void start_holder(struct holder *holder, struct stranger *stranger,
 
 static void holder_close(struct holder *holder)
 {
-    (void)!sluice_agent_release_mr(holder->mr, 0);
+    (void)!sluice_agent_mr_release(holder->mr, 0);
     sluice_agent_peer_close(holder->peer);
     memory_close(&holder->memory);
 }
@@ -64,7 +64,7 @@ static void grant(struct stranger *stranger, uint64_t id, int64_t lease)
 
 static void renew_once(struct holder *holder)
 {
-    holder->errors[0] = sluice_agent_renew_mr(holder->mr, SLUICE_S(100), DEADLINE);
+    holder->errors[0] = sluice_agent_mr_renew(holder->mr, SLUICE_S(100), DEADLINE);
 }
 
 /* However late the owner answers, its holder counts the lease from the request. */
@@ -144,7 +144,7 @@ TEST(a_lease_does_not_end_before_it_begins)
 static void write_once(struct holder *holder)
 {
     struct sluice_sge sge = memory_sge(&holder->memory, 0, LENGTH);
-    holder->errors[0] = sluice_agent_write(holder->mr, 0, &sge, 1, DEADLINE);
+    holder->errors[0] = sluice_agent_mr_write(holder->mr, 0, &sge, 1, DEADLINE);
 }
 
 /* A use waits for the data queue pair, which comes after its lease is over: it is not posted. */
@@ -185,7 +185,7 @@ TEST(a_region_is_given_back_when_there_is_room, .times = 2)
     start_holder(&holder, &stranger, fill_window);
     grant(&stranger, hear_request(&stranger, &heard, ALLOC), SLUICE_S(50));
     require(pthread_join(holder.thread, NULL) == 0, "no end");
-    require_result(sluice_agent_release_mr(holder.mr, 0), -ETIMEDOUT);
+    require_result(sluice_agent_mr_release(holder.mr, 0), -ETIMEDOUT);
     require(agent_info(stranger.agent).held == 0, "it is the program's still");
     if (_i == 0) {
         stranger.taken = 16;
@@ -204,7 +204,7 @@ TEST(a_region_is_given_back_when_there_is_room, .times = 2)
 static void renew(struct holder *holder)
 {
     for (int i = 0; i < 3; i++) {
-        holder->errors[i] = sluice_agent_renew_mr(holder->mr, SLUICE_S(60), DEADLINE);
+        holder->errors[i] = sluice_agent_mr_renew(holder->mr, SLUICE_S(60), DEADLINE);
     }
 }
 

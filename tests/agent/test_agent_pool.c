@@ -75,7 +75,7 @@ TEST(more_peers_than_receives_are_served)
         struct sluice_agent_message *message = receive(crowd.agents.owner, NULL);
         uint64_t said[2];
         require(sluice_agent_message_length(message) == sizeof(said), "another length");
-        memcpy(said, sluice_agent_message_bytes(message), sizeof(said));
+        memcpy(said, sluice_agent_message_addr(message), sizeof(said));
         require(said[0] < MANY && said[1] == heard[said[0]], "out of order");
         heard[said[0]]++;
         sluice_agent_message_free(message);
@@ -103,7 +103,7 @@ TEST(flooding_peer_leaves_receives_to_others)
         require_ok(sluice_agent_send(crowd.peers[1], &i, sizeof(i), DEADLINE));
         struct sluice_agent_message *message = receive(crowd.agents.owner, crowd.at_owner[1]);
         require(sluice_agent_message_length(message) == sizeof(i) &&
-                    memcmp(sluice_agent_message_bytes(message), &i, sizeof(i)) == 0,
+                    memcmp(sluice_agent_message_addr(message), &i, sizeof(i)) == 0,
                 "another message");
         sluice_agent_message_free(message);
     }
@@ -140,7 +140,7 @@ TEST(peer_that_takes_no_answers_is_lost_alone)
     int error = 0;
     stranger_open_to(&stranger, &narrow);
     sge = memory_sge(&stranger.memory, 0, SLOT);
-    require_ok(sluice_channel_receive_unpolled(stranger.control, &sge, 1, SLUICE_FOREVER, NULL));
+    require_ok(sluice_channel_post_receive(stranger.control, &sge, 1, SLUICE_FOREVER, NULL));
     greet(&stranger);
     memset(stranger.out, 0, SLOT);
     other = make_agent(stranger.sides.pds[1], &narrow, 0);
@@ -220,15 +220,15 @@ TEST(attributes_of_shared_receives_are_checked)
     struct sluice_agent_attr attr = narrow;
     sides_open(&sides);
     attr.receive_pool = 15;
-    require_null(sluice_agent_create(sides.pds[0], &attr), EINVAL, "receive_pool");
+    require_null(sluice_agent_open(sides.pds[0], &attr), EINVAL, "receive_pool");
     attr.receive_pool = 65537;
-    require_null(sluice_agent_create(sides.pds[0], &attr), EINVAL, "receive_pool");
+    require_null(sluice_agent_open(sides.pds[0], &attr), EINVAL, "receive_pool");
     attr.receive_pool = 16;
     attr.receive_share = 17;
-    require_null(sluice_agent_create(sides.pds[0], &attr), EINVAL, "receive_share");
+    require_null(sluice_agent_open(sides.pds[0], &attr), EINVAL, "receive_share");
     attr.receive_pool = 0;
     attr.receive_share = 1;
-    require_null(sluice_agent_create(sides.pds[0], &attr), EINVAL, "receive_share");
+    require_null(sluice_agent_open(sides.pds[0], &attr), EINVAL, "receive_share");
     sides_close(&sides);
 }
 

@@ -28,12 +28,12 @@ TEST(local_memory_is_handed_over)
             (long long)mr_info(mr).lease);
     require(mr_info(mr).id == id, "%llu", (unsigned long long)id);
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 8000);
-    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE));
     require(memcmp(agents.memory.bytes, given.bytes + 1000, 8000) == 0, "other bytes");
     require(sluice_mr_lkey(given.mr) != mr_info(mr).remote.rkey, "it is the key of the whole");
     memset(agents.memory.bytes, 9, 8000);
-    require_ok(sluice_agent_write(mr, 0, &sge, 1, DEADLINE));
-    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_write(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_send_back(mr, DEADLINE));
     require_ok(sluice_agent_receive_local_mr(agents.owner, agents.at_owner, DEADLINE, &local));
     require(local.id == id && local.addr == given.bytes + 1000 && local.length == 8000 &&
                 local.mr == NULL,
@@ -52,7 +52,7 @@ TEST(local_memory_is_handed_over)
                   -ERANGE, "");
     require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 1, 0, 1, DEADLINE, &id),
                   -EINVAL, "access 0");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     memory_close(&given);
     agents_close(&agents);
 }
@@ -70,7 +70,7 @@ TEST(remote_memory_is_sent_back)
     mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
     info = mr_info(mr);
     region_works(&agents, mr, 12);
-    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_send_back(mr, DEADLINE));
     require_ok(sluice_agent_receive_local_mr(agents.owner, agents.at_owner, DEADLINE, &local));
     require(local.id == info.id && local.length == LENGTH && local.mr != NULL, "%llu",
             (unsigned long long)local.length);
@@ -94,7 +94,7 @@ TEST(returned_memory_counts_until_it_is_received)
     agents_open(&agents, &attr, NULL);
     for (int i = 0; i < 3; i++) {
         struct sluice_agent_mr *mr = request(&agents, 8192, ACCESS_READ_WRITE, 0);
-        require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+        require_ok(sluice_agent_mr_send_back(mr, DEADLINE));
         require(agent_info(agents.owner).regions == 0, "it has it still");
         require(agent_info(agents.owner).bytes == 8192, "%llu",
                 (unsigned long long)agent_info(agents.owner).bytes);
@@ -154,9 +154,9 @@ TEST(regions_are_received_in_turns)
             "no turns");
     require_error(sluice_agent_receive_local_mr(agents.owner, NULL, 0, &local), -ETIMEDOUT,
                   "no region");
-    require_ok(sluice_agent_send_remote_mr(mrs[0], DEADLINE));
-    require_ok(sluice_agent_send_remote_mr(mrs[2], DEADLINE));
-    require_ok(sluice_agent_send_remote_mr(mrs[1], DEADLINE));
+    require_ok(sluice_agent_mr_send_back(mrs[0], DEADLINE));
+    require_ok(sluice_agent_mr_send_back(mrs[2], DEADLINE));
+    require_ok(sluice_agent_mr_send_back(mrs[1], DEADLINE));
     for (int i = 0; i < 3; i++) {
         require_ok(sluice_agent_receive_local_mr(agents.owner, NULL, DEADLINE, &local));
         turns[1][i] = local.peer;
@@ -189,7 +189,7 @@ TEST(regions_of_untaken_peers_are_skipped, .times = 2)
     require(peer, "%s", sluice_last_error());
     mr = sluice_agent_request_mr(peer, 4096, ACCESS_READ_WRITE, 0, DEADLINE);
     require(mr, "%s", sluice_last_error());
-    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_send_back(mr, DEADLINE));
     require_error(sluice_agent_receive_local_mr(agents.owner, NULL, 0, &local), -ETIMEDOUT,
                   "no region");
     if (_i == 0) {
@@ -251,7 +251,7 @@ static void check_zeroed(struct agents *agents, struct sluice_agent_mr *mr, uint
 {
     const struct sluice_sge sge = memory_sge(&agents->memory, 0, (uint32_t)length);
     memset(agents->memory.bytes, 1, length);
-    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE));
     for (uint64_t i = 0; i < length; i++) {
         require(agents->memory.bytes[i] == 0, "byte %llu is not zero", (unsigned long long)i);
     }
@@ -276,18 +276,18 @@ TEST(memory_is_zeroed_before_it_is_granted_again)
         region_works(&agents, mr, i);
         require(mr_info(mr).remote.rkey != last.rkey, "the key is that of the region before");
         last = mr_info(mr).remote;
-        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        require_ok(sluice_agent_mr_release(mr, DEADLINE));
         require(agent_info(agents.owner).bytes == 0, "the quota has it still");
     }
     struct sluice_agent_mr *all = request(&agents, 3 * 65536, ACCESS_READ_WRITE, 0);
-    require_ok(sluice_agent_release_mr(all, DEADLINE));
+    require_ok(sluice_agent_mr_release(all, DEADLINE));
     struct sluice_agent_mr *small = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     last = mr_info(small).remote;
-    require_ok(sluice_agent_release_mr(small, DEADLINE));
+    require_ok(sluice_agent_mr_release(small, DEADLINE));
     require_result(write_by_key(&agents, &last), -EACCES);
     small = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     check_zeroed(&agents, small, 4096);
-    require_ok(sluice_agent_release_mr(small, DEADLINE));
+    require_ok(sluice_agent_mr_release(small, DEADLINE));
     agents_close(&agents);
 }
 
@@ -299,7 +299,7 @@ TEST(no_memory_by_default)
     agents_open(&agents, NULL, NULL);
     struct sluice_agent_attr attr = {
         .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
-    struct sluice_agent *owner = made(sluice_agent_create(agents.sides.pds[0], &attr));
+    struct sluice_agent *owner = made(sluice_agent_open(agents.sides.pds[0], &attr));
     require_ok(sluice_agent_listen(owner, "127.0.0.1:0", NULL));
     require(sluice_agent_address(owner, address, sizeof(address)) > 0, "%s", sluice_last_error());
     struct sluice_agent_peer *peer =

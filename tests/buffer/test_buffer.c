@@ -44,11 +44,11 @@ TEST(a_handle_is_enough, .times = 4)
     struct sluice_channel_info info = {.size = sizeof(info)};
     require_error(sluice_buffer_connection_query(world.user, &handle, &info), -ENOTCONN,
                   "is not there");
-    require_ok(sluice_buffer_read_into(world.user, &handle, 0, mr, memory.bytes, LENGTH, DEADLINE));
+    require_ok(sluice_buffer_read(world.user, &handle, 0, mr, memory.bytes, LENGTH, DEADLINE));
     pattern_check(memory.bytes, LENGTH, pattern_key(0, 1, 1));
     pattern_fill(memory.bytes, LENGTH, pattern_key(1, 0, 2));
-    require_ok(sluice_buffer_write_from(world.user, &handle, 7, mr, memory.bytes + 7, LENGTH - 14,
-                                        DEADLINE));
+    require_ok(
+        sluice_buffer_write(world.user, &handle, 7, mr, memory.bytes + 7, LENGTH - 14, DEADLINE));
     require(memcmp(owned + 7, memory.bytes + 7, LENGTH - 14) == 0, "other bytes");
     require(owned[6] != memory.bytes[6] || owned[5] != memory.bytes[5], "bytes before it");
     require_ok(sluice_buffer_connection_query(world.user, &handle, &info));
@@ -69,7 +69,7 @@ TEST(an_owner_is_its_own_user)
     uint64_t value = 41, got = 0;
     world_open(&world, NULL);
     struct sluice_buffer *buffer = publish(world.user, &value, sizeof(value), RIGHTS, &handle);
-    require_ok(sluice_buffer_read_into(world.user, &handle, 0, NULL, &got, sizeof(got), DEADLINE));
+    require_ok(sluice_buffer_read(world.user, &handle, 0, NULL, &got, sizeof(got), DEADLINE));
     require(got == 41, "%llu", (unsigned long long)got);
     sluice_buffer_release(buffer);
     world_close(&world);
@@ -123,14 +123,14 @@ TEST(handles_are_not_trusted)
         memset(other.bytes + i, 0, sizeof(other.bytes) - i);
         /* The rest of the handle may already be zeros. */
         other.bytes[i] ^= memcmp(&other, &handle, sizeof(other)) == 0;
-        require_result(sluice_buffer_read_into(world.user, &other, 0, NULL, target, 1, DEADLINE),
+        require_result(sluice_buffer_read(world.user, &other, 0, NULL, target, 1, DEADLINE),
                        -EPROTO);
     }
     for (int i = 0; i < MANY; i++) {
         for (size_t k = 0; k < sizeof(other.bytes); k++) {
             other.bytes[k] = (uint8_t)rand();
         }
-        require_result(sluice_buffer_read_into(world.user, &other, 0, NULL, target, 1, DEADLINE),
+        require_result(sluice_buffer_read(world.user, &other, 0, NULL, target, 1, DEADLINE),
                        -EPROTO);
     }
     sluice_buffer_release(buffer);
@@ -358,9 +358,8 @@ TEST(no_handle_names_a_later_buffer)
         require_ok(sluice_buffer_remote(world.user, &handle, NULL, &after));
         require(before.rkey != after.rkey, "key %#x again", after.rkey);
     }
-    require_result(sluice_buffer_read_into(world.user, &old, 0, NULL, target, 64, DEADLINE),
-                   -EACCES);
-    require_ok(sluice_buffer_read_into(world.user, &handle, 0, NULL, target, 64, DEADLINE));
+    require_result(sluice_buffer_read(world.user, &old, 0, NULL, target, 64, DEADLINE), -EACCES);
+    require_ok(sluice_buffer_read(world.user, &handle, 0, NULL, target, 64, DEADLINE));
     sluice_buffer_release(buffer);
     world_close(&world);
 }
@@ -403,8 +402,8 @@ static void *keep_reading(void *argument)
          * A refusal of another thread may end the connection meanwhile; the service then makes a
          * new one.
          */
-        int error = sluice_buffer_read_into(market->world.user, &handle, 0, NULL, words,
-                                            sizeof(words), THREADS * DEADLINE);
+        int error = sluice_buffer_read(market->world.user, &handle, 0, NULL, words, sizeof(words),
+                                       THREADS * DEADLINE);
         require(error == 0 || error == -EACCES, "%d: %s", error, sluice_last_error());
         for (uint32_t i = 0; i < COUNT(words) && error == 0; i++) {
             require(words[i] == value, "word %u is %llu, not %llu", i, (unsigned long long)words[i],
@@ -497,7 +496,7 @@ TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
     struct sluice_buffer *of_both = publish(owner, bytes, sizeof(bytes), RIGHTS, &both);
     struct sluice_buffer *of_one = publish(user, bytes, sizeof(bytes), RIGHTS, &one);
     memset(bytes, 8, sizeof(bytes));
-    require_ok(sluice_buffer_read_into(user, &both, 0, NULL, target, 4096, DEADLINE));
+    require_ok(sluice_buffer_read(user, &both, 0, NULL, target, 4096, DEADLINE));
     value_check(target, 4096, 8);
     require_result(level_of(user, &both), _i == 2 ? SLUICE_LEVEL_MEMORY : SLUICE_LEVEL_NIC);
     /* The region of an action selects the transport. */
@@ -505,7 +504,7 @@ TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
         sluice_mr_register(pds[1], target, sizeof(target), SLUICE_ACCESS_LOCAL_WRITE);
     require(mr != NULL, "%s", sluice_last_error());
     memset(target, 0, sizeof(target));
-    require_result(sluice_buffer_read_into(owner, &one, 0, mr, target, 4096, DEADLINE),
+    require_result(sluice_buffer_read(owner, &one, 0, mr, target, 4096, DEADLINE),
                    _i == 1 ? -EPROTOTYPE : 0);
     value_check(target, 4096, _i == 1 ? 0 : 8);
     require_ok(sluice_mr_deregister(mr));
@@ -532,10 +531,10 @@ TEST(nothing_is_left)
         struct world world = {.owner = open_service(sides.pds[0], NULL),
                               .user = open_service(sides.pds[1], NULL)};
         struct sluice_buffer *buffer = publish(world.owner, bytes, 64, RIGHTS, &handle);
-        require_ok(sluice_buffer_read_into(world.user, &handle, 0, NULL, target, 64, DEADLINE));
+        require_ok(sluice_buffer_read(world.user, &handle, 0, NULL, target, 64, DEADLINE));
         sluice_buffer_service_close(world.user);
         sluice_buffer_service_close(world.owner);
-        require_error(sluice_buffer_handle(buffer, &handle), -ESTALE, "was closed");
+        require_error(sluice_buffer_export(buffer, &handle), -ESTALE, "was closed");
         sluice_buffer_release(buffer);
         if (i == 0) {
             fds = settle_fds(0);

@@ -70,7 +70,7 @@ static void publish_pages(struct world *world)
 {
     world->buffer = sluice_buffer_publish(world->owner, world->pages, PAGES * PAGE, RIGHTS);
     require(world->buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(world->buffer, &world->handle));
+    require_ok(sluice_buffer_export(world->buffer, &world->handle));
 }
 
 static void world_open(struct world *world)
@@ -177,7 +177,7 @@ TEST(each_action_has_its_end, .times = 2)
     world_open(&world);
     struct sluice_buffer *other =
         sluice_buffer_publish(world.owner, world.pages, PAGE, SLUICE_ACCESS_REMOTE_READ);
-    require_ok(sluice_buffer_handle(other, &readable));
+    require_ok(sluice_buffer_export(other, &readable));
     pages_of(&world, actions, _i == 1);
     actions[3].handle = &readable;
     actions[3].opcode = SLUICE_OP_WRITE;
@@ -254,8 +254,8 @@ TEST(pages_come_while_the_program_is_elsewhere, .times = 2, .unless = cannot_loo
     struct world world;
     world_open(&world);
     if (_i == 1) {
-        require_ok(sluice_buffer_read_into(world.user, &world.handle, 0, NULL, world.memory.bytes,
-                                           PAGE, DEADLINE));
+        require_ok(sluice_buffer_read(world.user, &world.handle, 0, NULL, world.memory.bytes, PAGE,
+                                      DEADLINE));
     }
     memset(world.memory.bytes, 0, PAGES * PAGE);
     struct sluice_buffer_batch *batch = post_pages(&world, DEADLINE);
@@ -578,8 +578,8 @@ TEST(a_batch_in_flight_can_be_freed)
         (void)!sluice_buffer_batch_arm(batch, NULL);
         sluice_buffer_batch_free(batch);
         memset(world.memory.bytes, 0xaa, PAGES * PAGE);
-        require_ok(sluice_buffer_read_into(world.user, &world.handle, 0, NULL, world.memory.bytes,
-                                           PAGE, DEADLINE));
+        require_ok(sluice_buffer_read(world.user, &world.handle, 0, NULL, world.memory.bytes, PAGE,
+                                      DEADLINE));
         value_check(world.memory.bytes + PAGE, (PAGES - 1) * PAGE, 0xaa);
         if (round == 2) {
             fds = settle_fds(0);

@@ -33,7 +33,7 @@ static void world_open(struct world *world, const struct sluice_channel_attr *ch
     world->buffer = sluice_buffer_publish(world->owner, NULL, LENGTH, RIGHTS);
     world->wanted = malloc(LENGTH);
     require(world->buffer != NULL && world->wanted != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(world->buffer, &world->handle));
+    require_ok(sluice_buffer_export(world->buffer, &world->handle));
     world->bytes = sluice_buffer_addr(world->buffer);
     memory_open(&world->memory, world->sides.pds[1], LENGTH);
 }
@@ -366,7 +366,7 @@ TEST(a_released_buffer_is_refused)
         require_class(&completion, SLUICE_CLASS_ACCESS);
         world.buffer = sluice_buffer_publish(world.owner, NULL, LENGTH, RIGHTS);
         require(world.buffer != NULL, "%s", sluice_last_error());
-        require_ok(sluice_buffer_handle(world.buffer, &world.handle));
+        require_ok(sluice_buffer_export(world.buffer, &world.handle));
         world.bytes = sluice_buffer_addr(world.buffer);
     }
     try_blocks(&world, &blocks, (size_t)90 * 4096, true);

@@ -105,7 +105,7 @@ static struct sluice_buffer *publish(const struct place *place, void *bytes, uin
 {
     struct sluice_buffer *buffer = sluice_buffer_publish(place->service, bytes, BYTES, access);
     require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
+    require_ok(sluice_buffer_export(buffer, handle));
     return buffer;
 }
 
@@ -274,8 +274,8 @@ static void take_away(struct user *user, enum aftermath aftermath)
 static void give_back(struct user *user, enum aftermath aftermath)
 {
     uint8_t page[PAGE];
-    require_ok(sluice_buffer_read_into(user->place.service, &user->card.reads, 0, NULL, page, PAGE,
-                                       6 * DEADLINE));
+    require_ok(sluice_buffer_read(user->place.service, &user->card.reads, 0, NULL, page, PAGE,
+                                  6 * DEADLINE));
     value_check(page, PAGE, content(0));
     if (aftermath == PROTECTED) {
         require(mprotect(user->memory, BYTES, PROT_READ | PROT_WRITE) == 0, "%s", strerror(errno));

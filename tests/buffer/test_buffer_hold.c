@@ -35,7 +35,7 @@ static struct sluice_buffer *publish(struct world *world, struct sluice_buffer_h
 {
     struct sluice_buffer *buffer = sluice_buffer_publish(world->owner, world->bytes, LARGE, RIGHTS);
     require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
+    require_ok(sluice_buffer_export(buffer, handle));
     return buffer;
 }
 

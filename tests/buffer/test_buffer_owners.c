@@ -36,7 +36,7 @@ static struct sluice_buffer *publish(struct sluice_buffer_service *service, void
 {
     struct sluice_buffer *buffer = sluice_buffer_publish(service, addr, length, RIGHTS);
     require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
+    require_ok(sluice_buffer_export(buffer, handle));
     return buffer;
 }
 
@@ -68,7 +68,7 @@ TEST(an_owner_that_comes_again_is_another_one)
     struct sluice_buffer_service *user = open_at(sides.pds[1], "127.0.0.1:0");
     struct sluice_buffer *buffer = publish(owner, bytes, sizeof(bytes), &old);
     memset(bytes, 1, sizeof(bytes));
-    require_ok(sluice_buffer_read_into(user, &old, 0, NULL, target, 64, DEADLINE));
+    require_ok(sluice_buffer_read(user, &old, 0, NULL, target, 64, DEADLINE));
     value_check(target, 64, 1);
     address_of(&old, address);
     sluice_buffer_service_close(owner);
@@ -84,7 +84,7 @@ TEST(an_owner_that_comes_again_is_another_one)
                   "of buffer 1: its owner is gone: who listens at 127.0.0.1");
     require_result((int)completion.error_class, SLUICE_CLASS_ACCESS);
     value_check(target, 64, 1);
-    require_ok(sluice_buffer_read_into(user, &handle, 0, NULL, target, 64, DEADLINE));
+    require_ok(sluice_buffer_read(user, &handle, 0, NULL, target, 64, DEADLINE));
     value_check(target, 64, 2);
     sluice_buffer_release(buffer);
     sluice_buffer_service_close(user);
@@ -125,12 +125,12 @@ TEST(a_silent_owner_holds_up_nobody)
     value_check(target[1], 64, 0);
     value_check(target[2], 64, 12);
     /* The silent owner holds up no later call either, whatever the state of its connection. */
-    require_error(sluice_buffer_read_into(user, &handles[1], 0, NULL, target[1], 64, SLUICE_MS(50)),
+    require_error(sluice_buffer_read(user, &handles[1], 0, NULL, target[1], 64, SLUICE_MS(50)),
                   -ETIMEDOUT, "read of 64 bytes");
-    require_ok(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
-    require_error(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, 0), -ETIMEDOUT,
+    require_ok(sluice_buffer_read(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
+    require_error(sluice_buffer_read(user, &handles[2], 0, NULL, target[2], 64, 0), -ETIMEDOUT,
                   "deadline");
-    require_ok(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
+    require_ok(sluice_buffer_read(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
     close(silent);
     for (int i = 0; i < 3; i++) {
         sluice_buffer_release(buffers[i]);
@@ -304,8 +304,8 @@ static void *stream(void *argument)
     uint8_t *target = malloc(STREAM);
     int error = 0;
     while (error == 0) {
-        error = sluice_buffer_read_into(streamer->user, &streamer->handle, 0, NULL, target, STREAM,
-                                        DEADLINE);
+        error = sluice_buffer_read(streamer->user, &streamer->handle, 0, NULL, target, STREAM,
+                                   DEADLINE);
         atomic_fetch_add(&streamer->reads, 1);
     }
     /* A service that closes ends its buffers before its connections. */
@@ -411,7 +411,7 @@ TEST(a_busy_owner_lets_others_in_and_ends)
         }
     }
     struct sluice_buffer_service *late = open_at(sides.pds[1], "127.0.0.1:0");
-    require_ok(sluice_buffer_read_into(late, &handle, 0, NULL, target, 64, DEADLINE));
+    require_ok(sluice_buffer_read(late, &handle, 0, NULL, target, 64, DEADLINE));
     value_check(target, 64, 6);
     sluice_buffer_service_close(owner);
     for (uint32_t i = 0; i < COUNT(streamers); i++) {
@@ -440,8 +440,8 @@ static void *come(void *argument)
     struct comer *comer = argument;
     uint64_t value = 0;
     (void)pthread_barrier_wait(comer->barrier);
-    comer->error = sluice_buffer_read_into(comer->user, &comer->handle, 0, NULL, &value,
-                                           sizeof(value), DEADLINE);
+    comer->error =
+        sluice_buffer_read(comer->user, &comer->handle, 0, NULL, &value, sizeof(value), DEADLINE);
     require(comer->error < 0 || value == 41, "%llu", (unsigned long long)value);
     if (comer->error < 0) {
         require_words(sluice_last_error(), "as many peers use its buffers as may, 2 (max_peers)");
@@ -471,8 +471,8 @@ static void come_together(struct sluice_pd *pd, const struct sluice_buffer_handl
     require(in == PLACES, "%u of %d got in, and there are places for %d", in, COMERS, PLACES);
     /* Users that were let in stay connected, and no other is let in later. */
     for (int i = 0; i < COMERS; i++) {
-        int again = sluice_buffer_read_into(comers[i].user, handle, 0, NULL, &value, sizeof(value),
-                                            DEADLINE);
+        int again =
+            sluice_buffer_read(comers[i].user, handle, 0, NULL, &value, sizeof(value), DEADLINE);
         require((again == 0) == (comers[i].error == 0), "%d, and then %d", comers[i].error, again);
         require((level_of(comers[i].user, handle) > 0) == (again == 0), "%d", again);
     }

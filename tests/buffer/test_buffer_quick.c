@@ -24,48 +24,42 @@ TEST(a_handle_in_use_is_checked_each_time)
         publish(world.owner, values, sizeof(values), SLUICE_ACCESS_REMOTE_READ, &handle);
     for (uint64_t i = 0; i < 200; i++) {
         values[i % 32] = i;
-        require_ok(sluice_buffer_read_into(world.user, &handle, i % 32 * 8, memory.mr, memory.bytes,
-                                           8, DEADLINE));
+        require_ok(sluice_buffer_read(world.user, &handle, i % 32 * 8, memory.mr, memory.bytes, 8,
+                                      DEADLINE));
         require(memcmp(memory.bytes, &values[i % 32], 8) == 0, "read %llu", (unsigned long long)i);
-        require_ok(
-            sluice_buffer_read_into(world.user, &handle, i % 32 * 8, NULL, &plain, 8, DEADLINE));
+        require_ok(sluice_buffer_read(world.user, &handle, i % 32 * 8, NULL, &plain, 8, DEADLINE));
         require(plain == i, "read %llu into plain memory", (unsigned long long)i);
     }
     require_result(
-        sluice_buffer_read_into(world.user, &handle, 256, memory.mr, memory.bytes, 8, DEADLINE),
-        -ERANGE);
-    require_result(sluice_buffer_read_into(world.user, &handle, UINT64_MAX, memory.mr, memory.bytes,
-                                           8, DEADLINE),
-                   -ERANGE);
-    require_result(
-        sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes + 249, 8, DEADLINE),
+        sluice_buffer_read(world.user, &handle, 256, memory.mr, memory.bytes, 8, DEADLINE),
         -ERANGE);
     require_result(
-        sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes - 1, 8, DEADLINE),
+        sluice_buffer_read(world.user, &handle, UINT64_MAX, memory.mr, memory.bytes, 8, DEADLINE),
         -ERANGE);
     require_result(
-        sluice_buffer_write_from(world.user, &handle, 0, memory.mr, memory.bytes, 8, DEADLINE),
-        -EACCES);
-    require_result(sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes, 8, -1),
+        sluice_buffer_read(world.user, &handle, 0, memory.mr, memory.bytes + 249, 8, DEADLINE),
+        -ERANGE);
+    require_result(
+        sluice_buffer_read(world.user, &handle, 0, memory.mr, memory.bytes - 1, 8, DEADLINE),
+        -ERANGE);
+    require_result(
+        sluice_buffer_write(world.user, &handle, 0, memory.mr, memory.bytes, 8, DEADLINE), -EACCES);
+    require_result(sluice_buffer_read(world.user, &handle, 0, memory.mr, memory.bytes, 8, -1),
                    -EINVAL);
-    require_result(sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes, 8, 0),
+    require_result(sluice_buffer_read(world.user, &handle, 0, memory.mr, memory.bytes, 8, 0),
                    -ETIMEDOUT);
-    require_result(sluice_buffer_read_into(world.user, &handle, 0, NULL, NULL, 8, DEADLINE),
-                   -EINVAL);
-    require_result(sluice_buffer_read_into(world.user, &handle, 0, NULL, (void *)(UINTPTR_MAX - 6),
-                                           8, DEADLINE),
-                   -EINVAL);
+    require_result(sluice_buffer_read(world.user, &handle, 0, NULL, NULL, 8, DEADLINE), -EINVAL);
+    require_result(
+        sluice_buffer_read(world.user, &handle, 0, NULL, (void *)(UINTPTR_MAX - 6), 8, DEADLINE),
+        -EINVAL);
     other = handle;
     other.bytes[70] ^= 1;
-    require_result(
-        sluice_buffer_read_into(world.user, &other, 0, memory.mr, memory.bytes, 8, DEADLINE),
-        -EPROTO);
-    require_ok(
-        sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes, 256, DEADLINE));
+    require_result(sluice_buffer_read(world.user, &other, 0, memory.mr, memory.bytes, 8, DEADLINE),
+                   -EPROTO);
+    require_ok(sluice_buffer_read(world.user, &handle, 0, memory.mr, memory.bytes, 256, DEADLINE));
     sluice_buffer_release(buffer);
-    require_result(
-        sluice_buffer_read_into(world.user, &handle, 0, memory.mr, memory.bytes, 8, DEADLINE),
-        -EACCES);
+    require_result(sluice_buffer_read(world.user, &handle, 0, memory.mr, memory.bytes, 8, DEADLINE),
+                   -EACCES);
     memory_close(&memory);
     world_close(&world);
 }
@@ -82,8 +76,8 @@ static void *read_often(void *argument)
     struct memory memory;
     memory_open(&memory, reader->world->sides.pds[1], 8);
     for (int i = 0; i < 2000; i++) {
-        int error = sluice_buffer_read_into(reader->world->user, reader->handle, 8, memory.mr,
-                                            memory.bytes, 8, DEADLINE);
+        int error = sluice_buffer_read(reader->world->user, reader->handle, 8, memory.mr,
+                                       memory.bytes, 8, DEADLINE);
         reader->failures += error != 0 || memory.bytes[0] != 7;
     }
     memory_close(&memory);

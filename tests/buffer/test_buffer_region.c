@@ -65,22 +65,20 @@ static struct sluice_buffer *publish(const struct world *world, struct sluice_mr
     struct sluice_buffer *buffer =
         sluice_buffer_publish_mr(world->owner, mr, offset, length, access);
     require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
+    require_ok(sluice_buffer_export(buffer, handle));
     return buffer;
 }
 
 static int read_of(struct world *world, const struct sluice_buffer_handle *handle, uint64_t offset,
                    uint64_t length)
 {
-    return sluice_buffer_read_into(world->user, handle, offset, NULL, world->target, length,
-                                   DEADLINE);
+    return sluice_buffer_read(world->user, handle, offset, NULL, world->target, length, DEADLINE);
 }
 
 static int write_of(struct world *world, const struct sluice_buffer_handle *handle, uint64_t offset,
                     uint64_t length)
 {
-    return sluice_buffer_write_from(world->user, handle, offset, NULL, world->target, length,
-                                    DEADLINE);
+    return sluice_buffer_write(world->user, handle, offset, NULL, world->target, length, DEADLINE);
 }
 
 /* Reads and writes a buffer of these bytes, more often than a peer needs before it maps them. */
@@ -391,7 +389,7 @@ TEST(blocks_of_an_allocator)
     struct sluice_mr *of_own = sluice_allocator_mr(local, own);
     require(of_own != NULL, "%s", sluice_last_error());
     pattern_fill(block + AT, LENGTH, 3);
-    require_ok(sluice_buffer_read_into(world->user, &handle, 0, of_own, own, LENGTH, DEADLINE));
+    require_ok(sluice_buffer_read(world->user, &handle, 0, of_own, own, LENGTH, DEADLINE));
     pattern_check(own, LENGTH, 3);
     require_null(sluice_allocator_mr(allocator, own), EINVAL, "no block");
     require_null(sluice_allocator_mr(allocator, NULL), EINVAL, "no block");
@@ -427,10 +425,10 @@ static void *keep_working(void *argument)
     require(words != NULL, "no memory");
     memset(words, 3, WHOLE);
     while (error == 0) {
-        error = worker->writes ? sluice_buffer_write_from(worker->user, &worker->handle, 0, NULL,
-                                                          words, LENGTH, DEADLINE)
-                               : sluice_buffer_read_into(worker->user, &worker->handle, 0, NULL,
-                                                         words, LENGTH, DEADLINE);
+        error = worker->writes ? sluice_buffer_write(worker->user, &worker->handle, 0, NULL, words,
+                                                     LENGTH, DEADLINE)
+                               : sluice_buffer_read(worker->user, &worker->handle, 0, NULL, words,
+                                                    LENGTH, DEADLINE);
         for (uint32_t i = 0; i < LENGTH / 8 && error == 0 && !worker->writes; i++) {
             require(words[i] == UINT64_C(0x0101010101010101), "word %u is %#llx", i,
                     (unsigned long long)words[i]);
@@ -529,13 +527,13 @@ TEST(all_domains_of_the_service_have_it, .times = 2, .unless = device_is_soft)
     require(owner != NULL && mr != NULL, "%s", sluice_last_error());
     struct sluice_buffer *buffer = sluice_buffer_publish_mr(owner, mr, AT, LENGTH, RIGHTS);
     require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, &handle));
+    require_ok(sluice_buffer_export(buffer, &handle));
     for (int i = 0; i < 2; i++) {
         struct sluice_buffer_service *user = sluice_buffer_service_open(&pds[i], 1, &attr);
         require(user != NULL, "%s", sluice_last_error());
         pattern_fill((uint8_t *)sluice_mr_addr(mr) + AT, LENGTH, 40 + (uint64_t)i);
         for (int k = 0; k < SETTLED; k++) {
-            require_ok(sluice_buffer_read_into(user, &handle, 0, NULL, target, LENGTH, DEADLINE));
+            require_ok(sluice_buffer_read(user, &handle, 0, NULL, target, LENGTH, DEADLINE));
         }
         pattern_check(target, LENGTH, 40 + (uint64_t)i);
         require_result(level_of(user, &handle), i == 0 ? SLUICE_LEVEL_NIC : SLUICE_LEVEL_MEMORY);

@@ -31,7 +31,7 @@ static inline struct sluice_buffer *publish(struct sluice_buffer_service *servic
 {
     struct sluice_buffer *buffer = sluice_buffer_publish(service, addr, length, access);
     require(buffer != NULL, "%s", sluice_last_error());
-    require_ok(sluice_buffer_handle(buffer, handle));
+    require_ok(sluice_buffer_export(buffer, handle));
     return buffer;
 }
 

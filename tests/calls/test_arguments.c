@@ -173,11 +173,10 @@ static void refused_by_single_calls(struct fixture *fixture, const struct sluice
     struct sluice_channel *channel = fixture->star.spokes[1];
     struct sluice_scope *scope;
     require_error(sluice_multichannel_send(hub, 1, sge, 1, DEADLINE), -E2BIG, "4097 4096");
-    require_error(sluice_multichannel_send_unpolled(hub, 1, sge, 1, DEADLINE, NULL), -E2BIG,
+    require_error(sluice_multichannel_post_send(hub, 1, sge, 1, DEADLINE, NULL), -E2BIG,
                   "4097 4096");
     require_error(sluice_channel_send(channel, sge, 1, DEADLINE), -E2BIG, "4097 4096");
-    require_error(sluice_channel_send_unpolled(channel, sge, 1, DEADLINE, NULL), -E2BIG,
-                  "4097 4096");
+    require_error(sluice_channel_post_send(channel, sge, 1, DEADLINE, NULL), -E2BIG, "4097 4096");
     scope = made(sluice_channel_scope_begin(channel, DEADLINE));
     require_error(sluice_scope_post_send(scope, 0, sge, 1, NULL), -E2BIG, "4097 4096");
     require_ok(sluice_scope_end(scope, NULL));

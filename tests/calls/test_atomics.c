@@ -62,8 +62,8 @@ TEST_WITH(fixture, compare_swap_values, (NULL, ACCESS))
     check_others(fixture, 1 << 7);
 }
 
-/* In the other direction, by a channel; unpolled, one alone and several at once. */
-TEST_WITH(pair, channel_and_unpolled, (NULL))
+/* In the other direction, by a channel; posted, one alone and several at once. */
+TEST_WITH(pair, channel_and_posted, (NULL))
 {
     struct memory near = side_memory(&pair->sides, 0, BYTES);
     struct memory far = side_memory_at(&pair->sides, 1, BYTES, ACCESS, 0);

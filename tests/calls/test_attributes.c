@@ -358,7 +358,7 @@ static int write_launch(const struct objects *objects __attribute__((unused)), v
 {
     setenv("SLUICE_RANK", "0", 1);
     setenv("SLUICE_RANKS", "1", 1);
-    return sluice_exchange_launch(info);
+    return sluice_launch_query(info);
 }
 
 /* A struct, its size now and in the first release, and a call that writes it. */
@@ -483,7 +483,7 @@ TEST(information_of_another_version)
         end(made_of_it);                                                           \
         return error;                                                              \
     }
-GIVER(agent, sluice_agent_close, sluice_agent_create(pd, attr))
+GIVER(agent, sluice_agent_close, sluice_agent_open(pd, attr))
 GIVER(allocator, sluice_allocator_destroy, sluice_allocator_create(pd, 0, attr))
 GIVER(buffer_service, sluice_buffer_service_close, sluice_buffer_service_open(&pd, 1, attr))
 GIVER(channel, sluice_prepared_channel_free, sluice_channel_prepare(pd, attr))

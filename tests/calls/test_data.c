@@ -271,7 +271,7 @@ TEST_WITH(pair, allocated_memory, (NULL))
     }
 }
 
-/* A long message in each direction at the same time, by unpolled work. */
+/* A long message in each direction at the same time, by posted work. */
 TEST_WITH(pair, both_directions_at_once, (NULL))
 {
     struct memory memories[2];

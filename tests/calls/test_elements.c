@@ -280,11 +280,11 @@ TEST_WITH(fixture, calls_with_lists, ())
     struct sluice_multichannel *hub = fixture->star.hub;
     struct sluice_remote_mr remote = memory_remote(&fixture->far, 0, PIECE);
     for (int i = 0; i < 3; i++) {
-        require_ok(sluice_channel_receive_unpolled(fixture->star.spokes[0], &sge, 0, DEADLINE,
-                                                   &handles[i]));
+        require_ok(
+            sluice_channel_post_receive(fixture->star.spokes[0], &sge, 0, DEADLINE, &handles[i]));
     }
     require_ok(sluice_multichannel_send(hub, 0, &sge, 0, DEADLINE));
-    require_ok(sluice_multichannel_send_unpolled(hub, 0, &sge, 0, DEADLINE, NULL));
+    require_ok(sluice_multichannel_post_send(hub, 0, &sge, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_write(hub, 0, &sge, 0, &remote, DEADLINE));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
@@ -296,7 +296,7 @@ TEST_WITH(fixture, calls_with_lists, ())
     }
     require_error(sluice_multichannel_send(hub, 0, NULL, 1, DEADLINE), -EINVAL,
                   "sges must not be NULL sge_count 1");
-    require_error(sluice_multichannel_send_unpolled(hub, 0, NULL, 1, DEADLINE, NULL), -EINVAL,
+    require_error(sluice_multichannel_post_send(hub, 0, NULL, 1, DEADLINE, NULL), -EINVAL,
                   "sges must not be NULL sge_count 1");
 }
 

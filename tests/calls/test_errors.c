@@ -157,8 +157,8 @@ TEST_WITH(fixture, deadline_cancels_other_work_of_its_peer, ())
     require_class(&completion, SLUICE_CLASS_NONE);
 }
 
-/* The deadline of unpolled requests takes effect when the program calls the library. */
-TEST_WITH(pair, deadline_of_unpolled_work, (NULL))
+/* The deadline of posted requests takes effect when the program calls the library. */
+TEST_WITH(pair, deadline_of_posted_work, (NULL))
 {
     struct sluice_handle handle;
     struct sluice_completion completion;

@@ -230,7 +230,7 @@ static void check_completion_at(const struct fixture *fixture, uint32_t place,
 }
 
 /* Takes results by handles, or by polls, which return this order for one peer. */
-static void take_unpolled(struct fixture *fixture, uint32_t count, bool with_handles)
+static void take_posted(struct fixture *fixture, uint32_t count, bool with_handles)
 {
     const struct form_call *call = &fixture->call;
     struct sluice_completion completion;
@@ -253,7 +253,7 @@ static void take_unpolled(struct fixture *fixture, uint32_t count, bool with_han
     }
 }
 
-/* Makes the calls for all pieces; an unpolled list returns the number of its requests. */
+/* Makes the calls for all pieces; a posted list returns the number of its requests. */
 static void ask(struct fixture *fixture, bool with_handles)
 {
     const struct form *form = fixture->form;
@@ -275,8 +275,8 @@ static void take(struct fixture *fixture, bool with_handles)
     const struct form *form = fixture->form;
     struct sluice_scope_report report = {.size = sizeof(report)};
     bool described = form->shape != ONE || form->opcode == SLUICE_OP_RECEIVE;
-    if (form->end == UNPOLLED && (with_handles || form->of != OF_SCOPE)) {
-        take_unpolled(fixture, fixture->pieces, with_handles);
+    if (form->end == POSTED && (with_handles || form->of != OF_SCOPE)) {
+        take_posted(fixture, fixture->pieces, with_handles);
     } else if (form->end == BLOCKING && with_handles && described) {
         for (uint32_t i = 0; i < fixture->pieces; i++) {
             check_completion_at(fixture, i, &fixture->completions[i]);
@@ -525,7 +525,7 @@ static void ask_a_failed_peer(const struct form *form)
 {
     static const uint32_t in_order[PEERS] = {0, 1, 2, 3};
     struct fixture fixture;
-    if (form->end != UNPOLLED) {
+    if (form->end != POSTED) {
         return;
     }
     fixture_open(&fixture);
@@ -559,7 +559,7 @@ static void ask_a_failed_peer(const struct form *form)
     fixture_close(&fixture);
 }
 
-/* All unpolled lists end before a failed peer, and return its error if it is the first. */
+/* All posted lists end before a failed peer, and return its error if it is the first. */
 TEST(each_stops_at_a_failed_peer)
 {
     try_forms(OF_PEER, ask_a_failed_peer);
@@ -572,18 +572,16 @@ TEST_WITH(fixture, full_queues_and_no_handles, ())
     struct sluice_handle handle;
     memset(&handle, 0xcc, sizeof(handle));
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(hub, 3, NULL, 0, DEADLINE, NULL));
-        require_ok(
-            sluice_channel_receive_unpolled(fixture->star.spokes[0], NULL, 0, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_receive(hub, 3, NULL, 0, DEADLINE, NULL));
+        require_ok(sluice_channel_post_receive(fixture->star.spokes[0], NULL, 0, DEADLINE, NULL));
     }
-    require_error(sluice_multichannel_receive_unpolled(hub, 3, NULL, 0, DEADLINE, &handle), -EAGAIN,
+    require_error(sluice_multichannel_post_receive(hub, 3, NULL, 0, DEADLINE, &handle), -EAGAIN,
                   "peer 3");
-    require_error(
-        sluice_channel_receive_unpolled(fixture->star.spokes[0], NULL, 0, DEADLINE, &handle),
-        -EAGAIN, "receive queue");
+    require_error(sluice_channel_post_receive(fixture->star.spokes[0], NULL, 0, DEADLINE, &handle),
+                  -EAGAIN, "receive queue");
     value_check(&handle, sizeof(handle), 0xcc);
     /* Requests without a handle are polled. */
-    require_ok(sluice_multichannel_send_unpolled(hub, 0, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_multichannel_post_send(hub, 0, NULL, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_next(hub, DEADLINE, &completion));
     require_equal(completion.opcode, SLUICE_OP_SEND, completion.peer, 0);
     require_ok(sluice_channel_next(fixture->star.spokes[0], DEADLINE, &completion));

@@ -13,7 +13,7 @@
 static const struct sluice_channel_attr attr = {.size = sizeof(attr), .max_inline = 64};
 
 /* The forms in which a request may be given. */
-enum form { BLOCKING, UNPOLLED, UNPOLLED_LIST, SCOPED, FORMS };
+enum form { BLOCKING, POSTED, POSTED_LIST, SCOPED, FORMS };
 
 struct fixture {
     struct pair pair;
@@ -48,11 +48,11 @@ static void run(struct fixture *fixture, enum form form, const struct sluice_req
     case BLOCKING:
         require_ok(sluice_channel_submit(channel, list, 2, DEADLINE, NULL));
         break;
-    case UNPOLLED:
+    case POSTED:
         require_result(sluice_channel_post(channel, &list[0], 1, DEADLINE, NULL), 1);
         require_result(sluice_channel_post(channel, &list[1], 1, DEADLINE, NULL), 1);
         break;
-    case UNPOLLED_LIST:
+    case POSTED_LIST:
         require_result(sluice_channel_post(channel, list, 2, DEADLINE, NULL), 2);
         break;
     default:

@@ -149,7 +149,7 @@ TEST_WITH(shared, receives_of_one_peer_are_refused, (2, POOL))
     struct sluice_scope *scope;
 
     require_error(sluice_multichannel_receive(hub, 0, &sge, 1, DEADLINE, NULL), -EINVAL, REFUSED);
-    require_error(sluice_multichannel_receive_unpolled(hub, 1, &sge, 1, DEADLINE, &handle), -EINVAL,
+    require_error(sluice_multichannel_post_receive(hub, 1, &sge, 1, DEADLINE, &handle), -EINVAL,
                   REFUSED);
     require_error(sluice_multichannel_post(hub, requests, 2, DEADLINE, NULL), -EINVAL, REFUSED);
     require_error(sluice_multichannel_submit(hub, requests, 1, DEADLINE, NULL), -EINVAL, REFUSED);
@@ -160,8 +160,7 @@ TEST_WITH(shared, receives_of_one_peer_are_refused, (2, POOL))
         -EINVAL, REFUSED);
     scope = made(sluice_multichannel_scope_begin(hub, DEADLINE));
     require_error(sluice_scope_post_receive(scope, 0, &sge, 1, NULL), -EINVAL, REFUSED);
-    require_error(sluice_multichannel_receive_any_unpolled(hub, requests, 1, NULL), -EBUSY,
-                  "scope");
+    require_error(sluice_multichannel_post_receive_any(hub, requests, 1, NULL), -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
     require_null(sluice_multichannel_list_prepare(hub, requests, 1), EINVAL, REFUSED);
     require_null(sluice_channel_prepare(shared->star.sides.pds[0], ATTR(.receive_pool = 4)), EINVAL,
@@ -176,36 +175,32 @@ TEST_WITH(shared, wrong_receives_are_refused, (1, 2))
     struct sluice_multichannel *hub = shared->star.hub, *plain;
     struct sluice_request requests[3] = {request, request, request};
 
-    require_error(sluice_multichannel_receive_any_unpolled(hub, NULL, 1, NULL), -EINVAL, "is NULL");
-    require_result(sluice_multichannel_receive_any_unpolled(hub, NULL, 0, NULL), 0);
+    require_error(sluice_multichannel_post_receive_any(hub, NULL, 1, NULL), -EINVAL, "is NULL");
+    require_result(sluice_multichannel_post_receive_any(hub, NULL, 0, NULL), 0);
     request.opcode = SLUICE_OP_SEND;
-    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
-                  "opcode");
+    require_error(sluice_multichannel_post_receive_any(hub, &request, 1, NULL), -EINVAL, "opcode");
     request.opcode = SLUICE_OP_NONE;
     request.flags = SLUICE_FENCE;
-    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
-                  "flags");
+    require_error(sluice_multichannel_post_receive_any(hub, &request, 1, NULL), -EINVAL, "flags");
     request.flags = SLUICE_PLAIN_MEMORY;
-    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
-                  "cache");
+    require_error(sluice_multichannel_post_receive_any(hub, &request, 1, NULL), -EINVAL, "cache");
     request.flags = 0;
     request.blocks = &blocks;
-    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -EINVAL,
-                  "blocks");
+    require_error(sluice_multichannel_post_receive_any(hub, &request, 1, NULL), -EINVAL, "blocks");
     request.blocks = NULL;
     sges[0].length = sges[1].length = UINT32_MAX;
     request.sges = sges;
     request.sge_count = 2;
-    require_error(sluice_multichannel_receive_any_unpolled(hub, &request, 1, NULL), -E2BIG,
+    require_error(sluice_multichannel_post_receive_any(hub, &request, 1, NULL), -E2BIG,
                   "8589934590");
-    require_result(sluice_multichannel_receive_any_unpolled(hub, requests, 3, NULL), 2);
-    require_error(sluice_multichannel_receive_any_unpolled(hub, requests, 1, NULL), -EAGAIN,
+    require_result(sluice_multichannel_post_receive_any(hub, requests, 3, NULL), 2);
+    require_error(sluice_multichannel_post_receive_any(hub, requests, 1, NULL), -EAGAIN,
                   "no room in the pool");
-    require_error(sluice_multichannel_receive_any_unpolled(NULL, requests, 1, NULL), -EINVAL,
+    require_error(sluice_multichannel_post_receive_any(NULL, requests, 1, NULL), -EINVAL,
                   "not a multichannel");
     require_error(sluice_multichannel_receive_any_room(NULL), -EINVAL, "not a multichannel");
     plain = loop_open(shared->star.sides.pds[0], 2, NULL);
-    require_error(sluice_multichannel_receive_any_unpolled(plain, requests, 1, NULL), -EINVAL,
+    require_error(sluice_multichannel_post_receive_any(plain, requests, 1, NULL), -EINVAL,
                   "receive_pool");
     require_error(sluice_multichannel_receive_any(plain, &sge, 1, DEADLINE, NULL), -EINVAL,
                   "receive_pool");
@@ -369,8 +364,7 @@ TEST_WITH(shared, memory_in_use, (1, POOL))
     memory_split(&memory, 0, 64, pieces, 2);
     request = request_of(SLUICE_OP_RECEIVE, 0, pieces);
     request.sge_count = 2;
-    require_result(sluice_multichannel_receive_any_unpolled(shared->star.hub, &request, 1, NULL),
-                   1);
+    require_result(sluice_multichannel_post_receive_any(shared->star.hub, &request, 1, NULL), 1);
     require_error(sluice_mr_deregister(memory.mr), -EBUSY, "");
     pattern_fill(shared->there.bytes, PLACE, 3);
     send = post_message(shared, 0, 64);
@@ -433,7 +427,7 @@ TEST(plain_memory)
     receive.sge = (struct sluice_sge){(uintptr_t)room, sizeof room, 0};
     send.sge = (struct sluice_sge){(uintptr_t)message, sizeof message, 0};
     receive.sge_count = send.sge_count = 1;
-    require_result(sluice_multichannel_receive_any_unpolled(loop, &receive, 1, NULL), 1);
+    require_result(sluice_multichannel_post_receive_any(loop, &receive, 1, NULL), 1);
     require_ok(sluice_multichannel_submit(loop, &send, 1, DEADLINE, NULL));
     require_ok(sluice_multichannel_next(loop, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);

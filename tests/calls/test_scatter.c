@@ -148,7 +148,7 @@ static void do_gather_read(struct fixture *fixture)
     check_results(fixture, fixture->rank->size);
 }
 
-/* Takes n unpolled completions, in whatever order they come. */
+/* Takes n posted completions, in whatever order they come. */
 static void take(struct fixture *fixture, struct sluice_handle *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -122,7 +122,7 @@ static int compare_ids(const void *left, const void *right)
     return one->id < other->id ? -1 : one->id > other->id;
 }
 
-/* Ids of sends and receives, scoped, unpolled and refused, come from one space. */
+/* Ids of sends and receives, scoped, posted and refused, come from one space. */
 TEST_WITH(fixture, request_ids, ())
 {
     enum { ROUNDS = 500 };
@@ -131,8 +131,8 @@ TEST_WITH(fixture, request_ids, ())
     star_break(&fixture->star, 2);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct sluice_handle *four = &handles[(size_t)4 * i];
-        require_ok(sluice_multichannel_write_unpolled(
-            hub, 0, fixture->sges, 1, &fixture->writes[0].remote, DEADLINE, &four[0]));
+        require_ok(sluice_multichannel_post_write(hub, 0, fixture->sges, 1,
+                                                  &fixture->writes[0].remote, DEADLINE, &four[0]));
         require_ok(sluice_multichannel_flush(hub, DEADLINE));
         struct sluice_scope *scope = begin(fixture);
         require_ok(sluice_scope_post_receive(scope, 1, NULL, 0, &four[1]));

@@ -216,9 +216,9 @@ TEST(several_peers_of_one_client, .times = 2)
     struct door door;
     struct client client;
     struct sluice_multichannel *theirs;
-    uint32_t most = short_run() ? 5 : SLUICE_CONNECT_MAX_CHANNELS;
+    uint32_t most = short_run() ? 5 : SLUICE_MAX_CONNECT_CHANNELS;
     /* The room is for one less, then for all. */
-    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS], room = most - 1 + (uint32_t)_i;
+    uint32_t peers[SLUICE_MAX_CONNECT_CHANNELS], room = most - 1 + (uint32_t)_i;
     open_door(&door);
     theirs = made(sluice_prepared_multichannel_handshake(
         sluice_multichannel_prepare(door.pair.sides.pds[1], 0, NULL), NULL, 0));

@@ -94,7 +94,7 @@ static void open_agent(struct crowd *crowd)
     const struct sluice_agent_attr attr = {
         .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
     const struct sluice_listen_attr backlog = {.size = sizeof(backlog), .backlog = 1024};
-    crowd->agent = made(sluice_agent_create(crowd->sides.pds[0], &attr));
+    crowd->agent = made(sluice_agent_open(crowd->sides.pds[0], &attr));
     require_ok(sluice_agent_listen(crowd->agent, "127.0.0.1:0", &backlog));
     int port = sluice_agent_address(crowd->agent, crowd->address, sizeof(crowd->address));
     crowd->halfway.port = (uint16_t)port;
@@ -109,7 +109,7 @@ static void open_buffer(struct crowd *crowd)
     crowd->service = made(sluice_buffer_service_open(&crowd->sides.pds[0], 1, &attr));
     crowd->buffer = made(sluice_buffer_publish(crowd->service, &crowd->value, sizeof(crowd->value),
                                                SLUICE_ACCESS_REMOTE_READ));
-    require_ok(sluice_buffer_handle(crowd->buffer, &crowd->handle));
+    require_ok(sluice_buffer_export(crowd->buffer, &crowd->handle));
     require_ok(sluice_buffer_handle_query(&crowd->handle, &info));
     crowd->halfway.port = (uint16_t)atoi(strrchr(info.address, ':') + 1);
     crowd->halfway.secret = crowd->handle.bytes + 24;
@@ -219,8 +219,8 @@ static int read_buffer(struct crowd *crowd, int64_t *waited)
     struct sluice_buffer_service *user = sluice_buffer_service_open(&crowd->sides.pds[1], 1, &attr);
     struct span begun = span_begin();
     uint64_t value = 0;
-    int error = user != NULL ? sluice_buffer_read_into(user, &crowd->handle, 0, NULL, &value,
-                                                       sizeof(value), CLIENT)
+    int error = user != NULL ? sluice_buffer_read(user, &crowd->handle, 0, NULL, &value,
+                                                  sizeof(value), CLIENT)
                              : -errno;
     *waited = span_since(begun).fair;
     sluice_buffer_service_close(user);
@@ -292,7 +292,7 @@ static void open_crowd(struct crowd *crowd, enum form form, int good, int bad)
     if (form == AGENT) {
         open_agent(crowd);
         for (int i = 0; i < THREADS; i++) {
-            crowd->agents[i] = made(sluice_agent_create(crowd->sides.pds[1], &attr));
+            crowd->agents[i] = made(sluice_agent_open(crowd->sides.pds[1], &attr));
         }
     } else if (form == BUFFER) {
         open_buffer(crowd);

@@ -500,9 +500,9 @@ static void finish(void)
 void fuzz_run(uint64_t seed)
 {
     static void (*const calls[])(void) = {
-        do_submit,  do_submit, do_submit, do_single,  do_single,     fuzz_post, fuzz_post,
-        fuzz_post,  fuzz_poll, fuzz_poll, fuzz_wait,  fuzz_unpolled, do_reset,  fuzz_scope,
-        fuzz_scope, do_look,   do_await,  do_members, fuzz_list,     fuzz_list, fuzz_list};
+        do_submit,  do_submit, do_submit, do_single,  do_single,   fuzz_post, fuzz_post,
+        fuzz_post,  fuzz_poll, fuzz_poll, fuzz_wait,  fuzz_posted, do_reset,  fuzz_scope,
+        fuzz_scope, do_look,   do_await,  do_members, fuzz_list,   fuzz_list, fuzz_list};
     static void (*const calls_in_scope[])(void) = {fuzz_scope, fuzz_scope, fuzz_scope, do_look};
     memset(&fuzz, 0, sizeof(fuzz));
     fake_reset(seed);

@@ -110,13 +110,13 @@ static int post_single(const struct sluice_request *request, struct sluice_handl
     struct form_call call = form_call_one(request);
     call.scope = fuzz.scope;
     call.handles = handle;
-    return form_find(OF_SCOPE, request->opcode, ONE, UNPOLLED, 0)->call(&call);
+    return form_find(OF_SCOPE, request->opcode, ONE, POSTED, 0)->call(&call);
 }
 
 /* Detached requests have no user data by which their results could be identified. */
 static void post_list(void)
 {
-    const struct form *form = fuzz_choose_list(OF_SCOPE, UNPOLLED);
+    const struct form *form = fuzz_choose_list(OF_SCOPE, POSTED);
     struct form_call call;
     struct sluice_handle posted[MOST];
     int64_t left = time_left();

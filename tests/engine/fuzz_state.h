@@ -40,7 +40,7 @@ struct fuzz {
     int64_t scope_until;
     uint32_t scope_posted;
     uint32_t scope_first;               /* key */
-    struct sluice_handle handles[KEPT]; /* of unpolled requests, and their keys */
+    struct sluice_handle handles[KEPT]; /* of posted requests, and their keys */
     uint32_t handle_keys[KEPT];
     uint32_t handle_count;
     uint32_t refused;                     /* posts, because of the state of a peer */
@@ -79,11 +79,11 @@ int64_t fuzz_choose_deadline(void);
 /* Requires that the call took no longer than its deadline and the drain bound. */
 void fuzz_check_time(const char *call, int64_t start, int64_t deadline);
 
-/* fuzz_unpolled.c: calls of unpolled requests; the last one makes any of the rarer calls. */
+/* fuzz_posted.c: calls of posted requests; the last one makes any of the rarer calls. */
 void fuzz_post(void);
 void fuzz_poll(void);
 void fuzz_wait(void);
-void fuzz_unpolled(void);
+void fuzz_posted(void);
 
 /* fuzz_list.c: posts a list, waits for it, or frees it; waits for all that are complete. */
 void fuzz_list(void);

@@ -12,7 +12,7 @@ test_programs += \
 	tests/test_partly \
 	tests/test_progress \
 	tests/test_steady \
-	tests/test_unpolled \
+	tests/test_posted \
 	tests/test_waiting \
 	tests/test_words
 
@@ -38,7 +38,7 @@ tests_test_engine_SOURCES = \
 	%D%/fuzz_list.c \
 	%D%/fuzz_scope.c \
 	%D%/fuzz_state.h \
-	%D%/fuzz_unpolled.c \
+	%D%/fuzz_posted.c \
 	%D%/handles.c \
 	%D%/invariants.c \
 	%D%/invariants.h \
@@ -64,6 +64,6 @@ tests_test_order_SOURCES = %D%/test_order.c
 tests_test_partly_SOURCES = %D%/test_partly.c
 tests_test_progress_SOURCES = %D%/test_progress.c
 tests_test_steady_SOURCES = %D%/test_steady.c
-tests_test_unpolled_SOURCES = %D%/test_unpolled.c
+tests_test_posted_SOURCES = %D%/test_posted.c
 tests_test_waiting_SOURCES = %D%/test_waiting.c
 tests_test_words_SOURCES = %D%/test_words.c

@@ -7,7 +7,7 @@
 #define COUNT_OF_LIST 4
 
 /* The forms in which a list may be given. */
-enum form { BLOCKING, UNPOLLED, SCOPED, FORMS };
+enum form { BLOCKING, POSTED, SCOPED, FORMS };
 
 /* How the last request ends; those before the third were done, and are not reported. */
 enum end { FLUSHED, REFUSED_BY_PEER, DONE };

@@ -159,8 +159,7 @@ TEST_WITH(fixture, receives_are_refused, ())
 
     require_error(sluice_channel_receive(channel, &sge, 1, DEADLINE, NULL), -EINVAL, words);
     require_error(sluice_channel_receive(channel, NULL, 0, DEADLINE, NULL), -EINVAL, words);
-    require_error(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, &handle), -EINVAL,
-                  words);
+    require_error(sluice_channel_post_receive(channel, &sge, 1, DEADLINE, &handle), -EINVAL, words);
     for (uint32_t count = 1; count <= 2; count++) {
         require_error(sluice_channel_submit(channel, requests, count, DEADLINE, NULL), -EINVAL,
                       words);

@@ -106,7 +106,7 @@ TEST_WITH(fixture, atomic_operations, (NULL))
 }
 
 /* The ways to make a request. */
-enum way { BLOCKING, LISTED, UNPOLLED, SCOPED, WAYS };
+enum way { BLOCKING, LISTED, POSTED, SCOPED, WAYS };
 
 static void do_write(struct fixture *fixture, enum way way, size_t length)
 {
@@ -121,7 +121,7 @@ static void do_write(struct fixture *fixture, enum way way, size_t length)
     case LISTED:
         require_ok(sluice_channel_submit(channel, &write, 1, DEADLINE, NULL));
         break;
-    case UNPOLLED:
+    case POSTED:
         await(channel, post(channel, &write), SLUICE_CLASS_NONE);
         break;
     default:
@@ -151,7 +151,7 @@ static void do_message(struct fixture *fixture, enum way way, int from, size_t l
     case LISTED:
         require_ok(sluice_channel_submit(channel, &send, 1, DEADLINE, NULL));
         break;
-    case UNPOLLED:
+    case POSTED:
         await(channel, post(channel, &send), SLUICE_CLASS_NONE);
         break;
     default:
@@ -240,7 +240,7 @@ TEST_WITH(fixture, full_queues,
             (unsigned long long)read_channel(channel).queue_full);
     fixture->wanted[0].queue_full = read_channel(channel).queue_full;
     fixture_check(fixture);
-    /* An unpolled post takes as many as fit, and then none. */
+    /* A post takes as many as fit, and then none. */
     for (int i = 0; i < 5 * DEPTH; i++) {
         requests[i] = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     }
@@ -250,7 +250,7 @@ TEST_WITH(fixture, full_queues,
     fixture->wanted[0].queue_full++;
     fixture_check(fixture);
     require_result(sluice_channel_post(channel, requests, 1, DEADLINE, NULL), -EAGAIN);
-    require_result(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, NULL), -EAGAIN);
+    require_result(sluice_channel_post_receive(channel, &sge, 1, DEADLINE, NULL), -EAGAIN);
     fixture->wanted[0].queue_full += 2;
     fixture_check(fixture);
     require_result(sluice_channel_shutdown(channel, 0), -ETIMEDOUT);
@@ -281,7 +281,7 @@ TEST_WITH(fixture, counters_stay_over_resets, (NULL))
 {
     for (int cycle = 0; cycle < 3; cycle++) {
         do_write(fixture, BLOCKING, 1234);
-        do_message(fixture, UNPOLLED, 1, 99);
+        do_message(fixture, POSTED, 1, 99);
         struct sluice_counters before = read_channel(fixture->pair.channels[0]);
         fail_write(fixture, false);
         pair_reset(&fixture->pair);

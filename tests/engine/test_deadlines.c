@@ -215,7 +215,7 @@ TEST_WITH(stand, results_before_the_deadline, (1))
     require_result(sluice_multichannel_send(hub, 3, &stand->sge, 1, 0), -EINVAL);
     require_result(sluice_multichannel_send(hub, 0, NULL, 1, 0), -EINVAL);
     require_result(sluice_multichannel_send(hub, 0, &stand->sge, 1, -1), -EINVAL);
-    require_result(sluice_multichannel_send_unpolled(hub, 3, &stand->sge, 1, 0, NULL), -EINVAL);
+    require_result(sluice_multichannel_post_send(hub, 3, &stand->sge, 1, 0, NULL), -EINVAL);
     star_break(&stand->star, 1);
     requests[0] = request_of(SLUICE_OP_SEND, 1, &stand->sge);
     requests[1] = request_of(SLUICE_OP_SEND, 2, &stand->sge);
@@ -239,7 +239,7 @@ TEST_WITH(stand, a_long_deadline_is_never_early, (NONE))
             require_result(sluice_multichannel_receive(hub, 1, NULL, 0, time, &completion),
                            -ETIMEDOUT);
         } else {
-            require_ok(sluice_multichannel_receive_unpolled(hub, 1, NULL, 0, time, &handle));
+            require_ok(sluice_multichannel_post_receive(hub, 1, NULL, 0, time, &handle));
             require_ok(sluice_multichannel_wait(hub, &handle, DEADLINE, &completion));
         }
         require(completion.status == SLUICE_STATUS_DEADLINE, "status %u", completion.status);
@@ -255,8 +255,8 @@ TEST_WITH(stand, other_work_goes_on, (NONE))
     struct sluice_completion completion;
     struct sluice_multichannel *hub = stand->star.hub;
     struct sluice_channel *spoke = stand->star.spokes[1];
-    require_ok(sluice_multichannel_receive_unpolled(hub, 1, NULL, 0, DEADLINE, &handles[0]));
-    require_ok(sluice_multichannel_send_unpolled(hub, 1, NULL, 0, DEADLINE, &handles[1]));
+    require_ok(sluice_multichannel_post_receive(hub, 1, NULL, 0, DEADLINE, &handles[0]));
+    require_ok(sluice_multichannel_post_send(hub, 1, NULL, 0, DEADLINE, &handles[1]));
     require_expired(sluice_multichannel_send(hub, 1, NULL, 0, 0));
     require_expired(sluice_multichannel_receive(hub, 1, NULL, 0, 0, NULL));
     require_result(sluice_multichannel_wait(hub, &handles[0], 0, &completion), -ETIMEDOUT);

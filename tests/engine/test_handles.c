@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of unpolled requests: they may be waited for again, cancelled, detached and dropped; they
+ * Handles of posted requests: they may be waited for again, cancelled, detached and dropped; they
  * become stale, and never name another request.
  */
 #include <stdlib.h>
@@ -142,11 +142,11 @@ TEST_WITH(star, handle_over_a_reset, (2, &short_queues))
 {
     struct sluice_completion completion;
     struct sluice_handle before, after;
-    require_ok(sluice_multichannel_receive_unpolled(star->hub, 0, NULL, 0, DEADLINE, &before));
+    require_ok(sluice_multichannel_post_receive(star->hub, 0, NULL, 0, DEADLINE, &before));
     star_reset(star, 0);
     require_ok(sluice_multichannel_wait(star->hub, &before, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_CANCELLED);
-    require_ok(sluice_multichannel_receive_unpolled(star->hub, 0, NULL, 0, DEADLINE, &after));
+    require_ok(sluice_multichannel_post_receive(star->hub, 0, NULL, 0, DEADLINE, &after));
     require_result(sluice_multichannel_wait(star->hub, &after, 0, &completion), -ETIMEDOUT);
     require_ok(sluice_multichannel_cancel(star->hub, &before, &completion));
     require_class(&completion, SLUICE_CLASS_CANCELLED);
@@ -221,7 +221,7 @@ TEST_WITH(pair, detached_request_goes_on, (&short_queues))
     struct sluice_handle handle;
     memory_open(&memory, pair->sides.pds[0], 1000);
     struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
-    require_ok(sluice_channel_receive_unpolled(pair->channels[0], &sge, 1, DEADLINE, &handle));
+    require_ok(sluice_channel_post_receive(pair->channels[0], &sge, 1, DEADLINE, &handle));
     require_ok(sluice_channel_detach(pair->channels[0], &handle));
     require_stale(pair->channels[0], handle);
     require_error(sluice_channel_next(pair->channels[0], DEADLINE, &completion), -ENOENT, "");
@@ -267,8 +267,7 @@ TEST_WITH(star, detached_request_that_fails, (2, &short_queues))
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
     remote.rkey ^= 0x5a5a5a5a;
-    require_ok(
-        sluice_multichannel_write_unpolled(star->hub, 1, &sge, 1, &remote, DEADLINE, &handle));
+    require_ok(sluice_multichannel_post_write(star->hub, 1, &sge, 1, &remote, DEADLINE, &handle));
     require_ok(sluice_multichannel_detach(star->hub, &handle));
     require_ok(sluice_multichannel_flush(star->hub, DEADLINE));
     require_result(sluice_multichannel_peer_state(star->hub, 1), SLUICE_STATE_FAILED);
@@ -288,7 +287,7 @@ TEST_WITH(pair, detached_requests_do_not_fill_the_pool, (&short_queues))
     uint32_t rounds =
         short_run() || !device_is_soft() || current_wire() == WIRE_TCP ? 2000 : 100000;
     for (uint32_t i = 0; i < rounds; i++) {
-        require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, &handle));
+        require_ok(sluice_channel_post_receive(pair->channels[0], NULL, 0, DEADLINE, &handle));
         if (i % 2 == 0) {
             require_ok(sluice_channel_detach(pair->channels[0], &handle));
         }
@@ -302,9 +301,9 @@ TEST_WITH(pair, detached_requests_do_not_fill_the_pool, (&short_queues))
     }
     /* The whole depth is available. */
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL));
+        require_ok(sluice_channel_post_receive(pair->channels[0], NULL, 0, DEADLINE, NULL));
     }
-    require_result(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL),
+    require_result(sluice_channel_post_receive(pair->channels[0], NULL, 0, DEADLINE, NULL),
                    -EAGAIN);
 }
 

@@ -109,7 +109,7 @@ TEST(from_the_post_to_the_completion)
 }
 
 /* A request that is done but not polled has not ended. */
-TEST(unpolled_request_has_not_ended)
+TEST(posted_request_has_not_ended)
 {
     struct fixture fixture;
     fixture_open(&fixture, &timed);

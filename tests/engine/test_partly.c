@@ -18,7 +18,7 @@ static const struct sluice_channel_attr shallow = {
     .size = sizeof(shallow), .send_depth = 8, .receive_depth = 8, .max_message = 4096};
 
 /* The forms in which a list may be given. */
-enum form { BLOCKING, UNPOLLED, SCOPED, FORMS };
+enum form { BLOCKING, POSTED, SCOPED, FORMS };
 
 struct fixture {
     struct pair pair;
@@ -54,7 +54,7 @@ static void ask(struct fixture *fixture, uint32_t i, uint32_t opcode)
     }
 }
 
-static int run_unpolled(struct fixture *fixture, uint32_t count, int64_t deadline)
+static int run_posted(struct fixture *fixture, uint32_t count, int64_t deadline)
 {
     struct sluice_handle handles[MOST];
     struct sluice_channel *channel = fixture->pair.channels[0];
@@ -85,8 +85,8 @@ static int run_scope(struct fixture *fixture, uint32_t count, int64_t deadline)
 static int run(struct fixture *fixture, enum form form, uint32_t count, int64_t deadline)
 {
     memset(fixture->completions, 0xcc, sizeof(fixture->completions));
-    if (form == UNPOLLED) {
-        return run_unpolled(fixture, count, deadline);
+    if (form == POSTED) {
+        return run_posted(fixture, count, deadline);
     }
     return form == SCOPED ? run_scope(fixture, count, deadline)
                           : sluice_channel_submit(fixture->pair.channels[0], fixture->requests,

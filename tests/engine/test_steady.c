@@ -272,8 +272,8 @@ static void receive_early(struct bench *bench)
     struct sluice_sge whole = {bench->sge.addr, BLOCK, bench->sge.lkey};
     struct sluice_completion completion;
     struct sluice_handle handle;
-    require_ok(sluice_channel_send_unpolled(bench->pair.channels[1], &bench->far_sge, 1, DEADLINE,
-                                            &handle));
+    require_ok(
+        sluice_channel_post_send(bench->pair.channels[1], &bench->far_sge, 1, DEADLINE, &handle));
     require_ok(sluice_channel_receive(bench->pair.channels[0], &whole, 1, DEADLINE, &completion));
     require_ok(sluice_channel_wait(bench->pair.channels[1], &handle, DEADLINE, &completion));
 }
@@ -283,8 +283,8 @@ static void do_blocking(struct bench *bench)
     struct sluice_channel *channel = bench->pair.channels[0];
     struct sluice_completion completion;
     struct sluice_handle handle;
-    require_ok(sluice_channel_receive_unpolled(bench->pair.channels[1], &bench->far_sge, 1,
-                                               DEADLINE, &handle));
+    require_ok(sluice_channel_post_receive(bench->pair.channels[1], &bench->far_sge, 1, DEADLINE,
+                                           &handle));
     require_ok(sluice_channel_send(channel, &bench->sge, 1, DEADLINE));
     require_ok(sluice_channel_wait(bench->pair.channels[1], &handle, DEADLINE, &completion));
     if (bench->rounds++ % EARLY_ROUNDS == 0) {
@@ -300,7 +300,7 @@ static void do_blocking(struct bench *bench)
     }
 }
 
-static void do_unpolled(struct bench *bench)
+static void do_posted(struct bench *bench)
 {
     struct sluice_channel *channel = bench->pair.channels[0];
     struct sluice_completion completions[PEERS];
@@ -317,18 +317,18 @@ static void do_unpolled(struct bench *bench)
         require(more >= 0, "%s", sluice_last_error());
         got += more;
     }
-    require_ok(sluice_channel_write_unpolled(channel, &bench->sge, 1, &bench->remote, DEADLINE,
-                                             &handles[0]));
+    require_ok(
+        sluice_channel_post_write(channel, &bench->sge, 1, &bench->remote, DEADLINE, &handles[0]));
     require_ok(sluice_channel_wait(channel, &handles[0], DEADLINE, completions));
-    require_ok(sluice_channel_read_unpolled(channel, &bench->sge, 1, &bench->remote, DEADLINE,
-                                            &handles[0]));
+    require_ok(
+        sluice_channel_post_read(channel, &bench->sge, 1, &bench->remote, DEADLINE, &handles[0]));
     require_ok(sluice_channel_next(channel, DEADLINE, completions));
-    require_ok(sluice_channel_write_unpolled(channel, &bench->sge, 1, &bench->remote, DEADLINE,
-                                             &handles[0]));
+    require_ok(
+        sluice_channel_post_write(channel, &bench->sge, 1, &bench->remote, DEADLINE, &handles[0]));
     require_ok(sluice_channel_detach(channel, &handles[0]));
     require_ok(sluice_channel_flush(channel, DEADLINE));
-    require_result(sluice_multichannel_scatter_write_unpolled(bench->loop, bench->writes, PEERS,
-                                                              DEADLINE, handles),
+    require_result(sluice_multichannel_post_scatter_write(bench->loop, bench->writes, PEERS,
+                                                          DEADLINE, handles),
                    PEERS);
     for (int i = 0; i < PEERS; i++) {
         require_ok(sluice_multichannel_wait(bench->loop, &handles[i], DEADLINE, completions));
@@ -366,9 +366,9 @@ static void do_lists(struct bench *bench)
     require_ok(sluice_multichannel_gather_read(loop, bench->reads, PEERS, DEADLINE, completions));
     require_ok(sluice_multichannel_multicast_write(loop, &write, bench->targets, PEERS, DEADLINE,
                                                    completions));
-    require_result(sluice_multichannel_gather_receive_unpolled(loop, bench->receives, PEERS,
-                                                               DEADLINE, handles),
-                   PEERS);
+    require_result(
+        sluice_multichannel_post_gather_receive(loop, bench->receives, PEERS, DEADLINE, handles),
+        PEERS);
     require_ok(sluice_multichannel_multicast_send(loop, &send, bench->peers, PEERS, DEADLINE,
                                                   completions));
     for (int i = 0; i < PEERS; i++) {
@@ -435,9 +435,9 @@ TEST(blocking_operations)
     run_steadily(do_blocking);
 }
 
-TEST(unpolled_operations)
+TEST(posted_operations)
 {
-    run_steadily(do_unpolled);
+    run_steadily(do_posted);
 }
 
 TEST(scoped_operations)
@@ -460,7 +460,7 @@ static void release_block(const struct bench *bench, struct sluice_allocator *al
     void *block = sluice_allocator_alloc(allocator, BLOCK, 0);
     require(block, "%s", sluice_last_error());
     require_ok(sluice_allocator_sge(allocator, block, BLOCK, &sge));
-    require_ok(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, &handle));
+    require_ok(sluice_channel_post_receive(channel, &sge, 1, DEADLINE, &handle));
     require_result(sluice_allocator_release(allocator, block, NULL, NULL), 1);
     require_ok(sluice_channel_send(bench->pair.channels[1], &bench->far_sge, 1, DEADLINE));
     require_ok(sluice_channel_wait(channel, &handle, DEADLINE, &completion));

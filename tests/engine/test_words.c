@@ -63,7 +63,7 @@ TEST_WITH(pair, send_without_a_receive, (NULL))
 TEST_WITH(pair, send_without_a_receive_of_the_peer, (NULL))
 {
     pair_works(pair);
-    require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_receive(pair->channels[0], NULL, 0, DEADLINE, NULL));
     require_error(sluice_channel_send(pair->channels[0], NULL, 0, SLUICE_US(20500)), -ETIMEDOUT,
                   "send to peer 0: deadline of 20.5 ms passed posted no receive");
     require(!strstr(sluice_last_error(), "both"), "%s", sluice_last_error());
@@ -101,7 +101,7 @@ TEST(peer_that_was_never_heard)
 TEST_WITH(pair, both_sides_were_sending, (NULL))
 {
     pair_works(pair);
-    require_ok(sluice_channel_send_unpolled(pair->channels[1], NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_send(pair->channels[1], NULL, 0, DEADLINE, NULL));
     require_error(sluice_channel_send(pair->channels[0], NULL, 0, SHORT), -ETIMEDOUT,
                   "send to peer 0: deadline of 50 ms");
     check_text(__FILE__, __LINE__, "send",
@@ -129,7 +129,7 @@ TEST_WITH(pair, write_behind_a_send, (NULL))
     struct memory far = side_memory(&pair->sides, 1, 8);
     struct sluice_sge sge = memory_sge(&near, 0, 8);
     struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
-    require_ok(sluice_channel_send_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_send(pair->channels[0], NULL, 0, DEADLINE, NULL));
     int result = sluice_channel_write(pair->channels[0], &sge, 1, &remote, SHORT);
     if (device_is_soft()) {
         require_error(result, -ETIMEDOUT,
@@ -142,7 +142,7 @@ TEST_WITH(pair, write_behind_a_send, (NULL))
 TEST_WITH(pair, no_room_until_the_deadline, (ATTR(.send_depth = 1)))
 {
     pair_works(pair);
-    require_ok(sluice_channel_send_unpolled(pair->channels[0], NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_send(pair->channels[0], NULL, 0, DEADLINE, NULL));
     require_error(sluice_channel_send(pair->channels[0], NULL, 0, SHORT), -ETIMEDOUT,
                   "send to peer 0: the queues had no room for it within 50 ms not posted");
     require_once("within");
@@ -154,7 +154,7 @@ TEST_WITH(pair, cancelled_by_a_late_one, (NULL))
 {
     struct sluice_completion completions[2];
     pair_works(pair);
-    require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, SHORT, NULL));
+    require_ok(sluice_channel_post_receive(pair->channels[0], NULL, 0, SHORT, NULL));
     require_error(sluice_channel_send(pair->channels[0], NULL, 0, DEADLINE), -ECANCELED,
                   "send to peer 0: first error of the peer: receive from peer 0: deadline of 50 ms "
                   "passed sent nothing for it: more time");
@@ -313,12 +313,12 @@ TEST_WITH(pair, pending_requests_are_counted, (NULL))
     struct sluice_completion completion;
     pair_works(pair);
     struct sluice_channel *channel = pair->channels[0];
-    require_ok(sluice_channel_receive_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_receive(channel, NULL, 0, DEADLINE, NULL));
     require_pending(channel, "still pending: 1 receive");
-    require_ok(sluice_channel_send_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_send(channel, NULL, 0, DEADLINE, NULL));
     require_pending(channel, "still pending: 1 send, write or read, and 1 receive");
-    require_ok(sluice_channel_receive_unpolled(channel, NULL, 0, DEADLINE, NULL));
-    require_ok(sluice_channel_send_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_receive(channel, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_post_send(channel, NULL, 0, DEADLINE, NULL));
     require_pending(channel, "still pending: 2 sends, writes and reads, and 2 receives");
     for (int i = 0; i < 2; i++) {
         require_ok(sluice_channel_send(pair->channels[1], NULL, 0, DEADLINE));

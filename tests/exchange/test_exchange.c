@@ -134,13 +134,13 @@ TEST(wrong_arguments_change_nothing)
     require_error(sluice_exchange_allgather(exchange, bytes, NULL, 1, LONG), -EINVAL, "NULL");
     require_error(sluice_exchange_allgather(exchange, bytes, all, 1, -1), -EINVAL, "negative");
     require_error(
-        sluice_exchange_allgather(exchange, bytes, all, SLUICE_EXCHANGE_MAX_BYTES + 1, LONG),
+        sluice_exchange_allgather(exchange, bytes, all, SLUICE_MAX_EXCHANGE_BYTES + 1, LONG),
         -EINVAL, "1048577 bytes");
     require_error(sluice_exchange_alltoall(NULL, bytes, all, 1, LONG), -EINVAL, "exchange");
     require_error(sluice_exchange_alltoall(exchange, NULL, all, 1, LONG), -EINVAL, "NULL");
     require_error(sluice_exchange_alltoall(exchange, bytes, NULL, 1, LONG), -EINVAL, "NULL");
     require_error(
-        sluice_exchange_alltoall(exchange, bytes, all, SLUICE_EXCHANGE_MAX_BYTES + 1, LONG),
+        sluice_exchange_alltoall(exchange, bytes, all, SLUICE_MAX_EXCHANGE_BYTES + 1, LONG),
         -EINVAL, "1048577 bytes");
     require_error(sluice_exchange_alltoall(exchange, bytes, all, 1, -1), -EINVAL, "negative");
     require_error(sluice_exchange_barrier(none, LONG), -EINVAL, "exchange");
@@ -305,10 +305,10 @@ TEST(functions_are_never_given_a_deadline_of_0)
     struct seat seat = {.rank = 1, .ranks = 3};
     const struct sluice_exchange_provider provider = {.size = sizeof(provider),
                                                       .allgather = take_time};
-    static uint8_t to[3 * SLUICE_EXCHANGE_MAX_BYTES], from[sizeof(to)];
+    static uint8_t to[3 * SLUICE_MAX_EXCHANGE_BYTES], from[sizeof(to)];
     struct sluice_exchange *exchange = made(sluice_exchange_wrap(&provider, &seat, 1, 3));
     require_ok(
-        sluice_exchange_alltoall(exchange, to, from, SLUICE_EXCHANGE_MAX_BYTES, SLUICE_US(1)));
+        sluice_exchange_alltoall(exchange, to, from, SLUICE_MAX_EXCHANGE_BYTES, SLUICE_US(1)));
     require_result(seat.gathers, 3);
     sluice_exchange_close(exchange);
 }
@@ -384,9 +384,9 @@ static void swap_all(struct seat *seat)
 {
     swap_blocks(seat, 320);
     require(seat->gathers == 1, "%u gathers", seat->gathers);
-    swap_blocks(seat, SLUICE_EXCHANGE_MAX_BYTES / 2);
+    swap_blocks(seat, SLUICE_MAX_EXCHANGE_BYTES / 2);
     require(seat->gathers == 4, "%u gathers", seat->gathers);
-    swap_blocks(seat, SLUICE_EXCHANGE_MAX_BYTES);
+    swap_blocks(seat, SLUICE_MAX_EXCHANGE_BYTES);
     require(seat->gathers == 9, "%u gathers", seat->gathers);
     swap_blocks(seat, 700001);
     require(seat->gathers == 13, "%u gathers", seat->gathers);
@@ -395,7 +395,7 @@ static void swap_all(struct seat *seat)
 
 TEST(alltoall_of_allgathers)
 {
-    run_table(RANKS, (size_t)RANKS * SLUICE_EXCHANGE_MAX_BYTES, swap_all);
+    run_table(RANKS, (size_t)RANKS * SLUICE_MAX_EXCHANGE_BYTES, swap_all);
 }
 
 static void find_locality(struct seat *seat)

@@ -319,7 +319,7 @@ static pthread_barrier_t meeting;
 
 static void gather_large(struct party *party)
 {
-    size_t bytes = SLUICE_EXCHANGE_MAX_BYTES;
+    size_t bytes = SLUICE_MAX_EXCHANGE_BYTES;
     uint8_t *own = calloc(1, bytes);
     uint8_t *all = calloc(party->attr.ranks, bytes);
     require(own && all, "no memory");
@@ -343,7 +343,7 @@ TEST(d5_result_that_is_not_read)
     static const uint32_t deaf[] = {7};
     struct parties parties;
     uint8_t frame[FRAME];
-    uint8_t *bytes = calloc(1, SLUICE_EXCHANGE_MAX_BYTES);
+    uint8_t *bytes = calloc(1, SLUICE_MAX_EXCHANGE_BYTES);
     require(bytes, "no memory");
     parties_make(&parties, 8, LONG);
     parties.party[7].absent = true;
@@ -351,9 +351,9 @@ TEST(d5_result_that_is_not_read)
     parties_start(&parties, gather_large);
     int fd = join(&parties, 8, 7);
     require(hear(fd, frame, FRAME) && frame[0] == STARTED, "it does not start");
-    make_frame(frame, ALLGATHER, 1, SLUICE_EXCHANGE_MAX_BYTES);
+    make_frame(frame, ALLGATHER, 1, SLUICE_MAX_EXCHANGE_BYTES);
     say(fd, frame, FRAME);
-    say(fd, bytes, SLUICE_EXCHANGE_MAX_BYTES);
+    say(fd, bytes, SLUICE_MAX_EXCHANGE_BYTES);
     require_all(&parties, -ETIMEDOUT, "rank 7 did not take the result");
     for (uint32_t i = 0; i < 7; i++) {
         party_require_missing(&parties.party[i], deaf, 1);

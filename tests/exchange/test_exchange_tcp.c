@@ -50,7 +50,7 @@ TEST(all_calls_of_all_sizes, .times = COUNT(counts))
 
 static void call_large(struct party *party)
 {
-    party_calls(party, SLUICE_EXCHANGE_MAX_BYTES);
+    party_calls(party, SLUICE_MAX_EXCHANGE_BYTES);
     party_calls(party, 3);
 }
 
@@ -288,7 +288,7 @@ TEST(a_late_rank_0_names_itself, .times = 2)
  */
 static void miss_alltoall(struct party *party)
 {
-    size_t bytes = SLUICE_EXCHANGE_MAX_BYTES;
+    size_t bytes = SLUICE_MAX_EXCHANGE_BYTES;
     uint8_t *to = calloc(5, bytes);
     uint8_t *from = calloc(5, bytes);
     require(to && from, "no memory");

@@ -474,7 +474,7 @@ static struct sluice_launch_info told(const char *words)
 {
     struct sluice_launch_info info = {.size = sizeof(info)};
     set_environment(words);
-    int result = sluice_exchange_launch(&info);
+    int result = sluice_launch_query(&info);
     require(result == 0, "%s: %d, %s", words, result, sluice_last_error());
     require(info.size == sizeof(info) && info.reserved == 0, "%u, %u", info.size, info.reserved);
     return info;
@@ -523,17 +523,17 @@ TEST(what_the_program_is_not_told)
 {
     struct sluice_launch_info info = {.size = sizeof(info), .rank = 77};
     set_environment("");
-    require_error(sluice_exchange_launch(&info), -ENOENT, "nothing says");
+    require_error(sluice_launch_query(&info), -ENOENT, "nothing says");
     set_environment("SLUICE_RANK=4 SLUICE_RANKS=4");
-    require_error(sluice_exchange_launch(&info), -EINVAL, "SLUICE_RANK 4");
+    require_error(sluice_launch_query(&info), -EINVAL, "SLUICE_RANK 4");
     set_environment("SLUICE_RANK=0 SLUICE_RANKS=4 SLUICE_LOCAL_RANK=x");
-    require_error(sluice_exchange_launch(&info), -EINVAL, "SLUICE_LOCAL_RANK");
+    require_error(sluice_launch_query(&info), -EINVAL, "SLUICE_LOCAL_RANK");
     unsetenv("SLUICE_LOCAL_RANK");
-    require_error(sluice_exchange_launch(NULL), -EINVAL, "NULL");
+    require_error(sluice_launch_query(NULL), -EINVAL, "NULL");
     info.size = 8;
-    require_error(sluice_exchange_launch(&info), -EINVAL, "too small");
+    require_error(sluice_launch_query(&info), -EINVAL, "too small");
     info.size = 5000;
-    require_error(sluice_exchange_launch(&info), -E2BIG, "4096");
+    require_error(sluice_launch_query(&info), -E2BIG, "4096");
     require(info.rank == 77, "%u", info.rank);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request more than a queue is deep: a blocking call and a scope wait for room, an unpolled
+ * One request more than a queue is deep: a blocking call and a scope wait for room, a posted
  * post fails, and each request completes once; the full queue of one peer does not affect the
  * others.
  */
@@ -142,7 +142,7 @@ TEST(blocking_list_waits_for_room)
     }
 }
 
-/* The queue is full of unpolled requests: a blocking call takes the next place. */
+/* The queue is full of posted requests: a blocking call takes the next place. */
 TEST(blocking_call_waits_for_room)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
@@ -237,8 +237,8 @@ TEST(scope_waits_for_room)
     }
 }
 
-/* Unpolled: as many as fit are posted, and none of the rest until there is room again. */
-TEST(unpolled_post_to_a_full_queue_fails)
+/* Posted: as many as fit are posted, and none of the rest until there is room again. */
+TEST(posted_post_to_a_full_queue_fails)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         struct list list;

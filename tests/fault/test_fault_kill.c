@@ -255,7 +255,7 @@ static void check_scatter(const struct mesh *mesh, const struct sluice_completio
     check_lost(mesh, 2);
 }
 
-static void die_in_unpolled_scatter(struct rank *rank)
+static void die_in_posted_scatter(struct rank *rank)
 {
     struct mesh mesh;
     struct memory memory;
@@ -296,9 +296,9 @@ static void die_in_unpolled_scatter(struct rank *rank)
     mesh_close(&mesh);
 }
 
-TEST(peer_dies_in_an_unpolled_scatter, .group = "processes")
+TEST(peer_dies_in_an_posted_scatter, .group = "processes")
 {
-    group_run(4, die_in_unpolled_scatter, NULL, 25);
+    group_run(4, die_in_posted_scatter, NULL, 25);
 }
 
 /* Rank 0 is blocked meanwhile; rank 1 kills. */

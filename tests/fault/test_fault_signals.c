@@ -172,7 +172,7 @@ static void call_lists(struct work *work)
     end_late(work);
 }
 
-static void call_unpolled(struct work *work)
+static void call_posted(struct work *work)
 {
     struct sluice_multichannel *hub = work->star.hub;
     struct sluice_completion completion;
@@ -191,7 +191,7 @@ static void call_unpolled(struct work *work)
     end_late(work);
     begin_late(work, SLUICE_OP_SEND, PEERS);
     require_result(
-        sluice_multichannel_gather_receive_unpolled(hub, work->receives, PEERS, DEADLINE, handles),
+        sluice_multichannel_post_gather_receive(hub, work->receives, PEERS, DEADLINE, handles),
         PEERS);
     require_ok(sluice_multichannel_detach(hub, &handles[1]));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
@@ -284,7 +284,7 @@ static const struct {
     {"one-sided calls", call_one_sided},
     {"atomics", call_atomics},
     {"lists", call_lists},
-    {"unpolled work", call_unpolled},
+    {"posted work", call_posted},
     {"a scope", call_scope},
     {"waits", call_waits},
     {"deadlines", call_deadlines},

@@ -351,14 +351,14 @@ static void pages_close(struct pages *pages, const struct mesh *mesh)
 }
 
 /* More pages than the queue has room for, or as many as it takes at once. */
-static void run_late(struct traffic *traffic, uint32_t opcode, bool unpolled)
+static void run_late(struct traffic *traffic, uint32_t opcode, bool posted)
 {
     static struct pages pages;
     struct sluice_multichannel *all = traffic->mesh.all;
     struct sluice_completion completion = {0};
     pages_open(&pages, &traffic->mesh, opcode, STOPPED, &traffic->remotes[STOPPED],
-               unpolled ? 100 : MOST_PAGES);
-    if (unpolled) {
+               posted ? 100 : MOST_PAGES);
+    if (posted) {
         require_result(sluice_multichannel_post(all, &pages.request, 1, SLUICE_MS(100), NULL), 1);
         require_ok(sluice_multichannel_next(all, DEADLINE, &completion));
     } else {

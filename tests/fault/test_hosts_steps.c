@@ -96,9 +96,9 @@ static void step_in_lock(struct exchange *exchange)
 
 static void post_receive(struct exchange *exchange, uint32_t step, struct sluice_handle *handles)
 {
-    require_result(sluice_multichannel_gather_receive_unpolled(exchange->all,
-                                                               &exchange->receives[step % 2], 1,
-                                                               SLUICE_FOREVER, &handles[step % 2]),
+    require_result(sluice_multichannel_post_gather_receive(exchange->all,
+                                                           &exchange->receives[step % 2], 1,
+                                                           SLUICE_FOREVER, &handles[step % 2]),
                    1);
 }
 

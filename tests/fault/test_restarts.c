@@ -118,7 +118,7 @@ static int run_again(const char *role, const char *address, bool killed)
     }
     if (killed) {
         struct sluice_sge sge = sge_of(&end, 1);
-        require_ok(sluice_channel_receive_unpolled(end.channel, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_channel_post_receive(end.channel, &sge, 1, SLUICE_FOREVER, NULL));
         kill(getpid(), SIGKILL);
     }
     sluice_listener_close(listener);

@@ -33,7 +33,7 @@ static void check_ranges(const struct slu_buffer_name *name)
     hold((name->access & (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)) != 0 &&
              (name->access & ~(SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)) == 0,
          "%#x", name->access);
-    hold(name->way_count > 0 && name->way_count <= SLUICE_BUFFER_PDS, "%u", name->way_count);
+    hold(name->way_count > 0 && name->way_count <= SLUICE_MAX_BUFFER_PDS, "%u", name->way_count);
     hold(name->address_count > 0 && name->address_count <= SLU_BUFFER_ADDRESSES, "%u",
          name->address_count);
     for (uint32_t i = 0; i < name->address_count; i++) {

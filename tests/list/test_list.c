@@ -210,8 +210,7 @@ static void fill_queue(struct fixture *fixture, uint32_t peer)
 {
     struct sluice_sge sge = memory_sge(&fixture->near, offset_of(SENT, peer), BLOCK);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(
-            sluice_multichannel_send_unpolled(fixture->star.hub, peer, &sge, 1, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_send(fixture->star.hub, peer, &sge, 1, DEADLINE, NULL));
         far_post(fixture, peer, SLUICE_OP_RECEIVE, SENT);
     }
     require_ok(sluice_channel_flush(fixture->star.spokes[peer], DEADLINE));
@@ -464,8 +463,8 @@ TEST_WITH(fixture, needs_room_for_all, ())
     struct sluice_handle handles[DEPTH];
     struct sluice_sge sge = memory_sge(&fixture->near, 0, BLOCK);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_multichannel_send_unpolled(fixture->star.hub, 2, &sge, 1, DEADLINE,
-                                                     &handles[i]));
+        require_ok(
+            sluice_multichannel_post_send(fixture->star.hub, 2, &sge, 1, DEADLINE, &handles[i]));
     }
     require_error(sluice_list_post(fixture->list, DEADLINE, NULL), -EAGAIN, "peer 2");
     for (uint32_t i = 0; i < DEPTH; i++) {

@@ -68,8 +68,7 @@ static inline struct sluice_allocator_info query(const struct work *work)
 /* Posts a receive that names the block, which completes when the peer sends. */
 static inline void post_receive(struct work *work, const struct sluice_sge *sges, uint32_t count)
 {
-    require_ok(
-        sluice_channel_receive_unpolled(work->pair.channels[0], sges, count, DEADLINE, NULL));
+    require_ok(sluice_channel_post_receive(work->pair.channels[0], sges, count, DEADLINE, NULL));
 }
 
 static inline void complete_receive(struct work *work)

@@ -30,7 +30,7 @@ TEST(plain_memory_serves_requests)
     pattern_check(plain_page(&work, 1), BYTES, 1);
     require_ok(plain_forget(&work, 1));
 
-    require_ok(sluice_channel_receive_unpolled(peer, &far, 1, DEADLINE, NULL));
+    require_ok(sluice_channel_post_receive(peer, &far, 1, DEADLINE, NULL));
     pattern_fill(plain_page(&work, 2), BYTES, 2);
     struct sluice_request send = plain_request(&work, SLUICE_OP_SEND, 2, BYTES);
     require_ok(sluice_channel_submit(near, &send, 1, DEADLINE, &completion));
@@ -390,9 +390,9 @@ TEST(multichannels_take_plain_memory)
                                                   PEERS, DEADLINE, completions));
     for (uint32_t i = 0; i < PEERS; i++)
         value_check(hub->bytes[PEERS + i], 64, (uint8_t)((i ^ 1) + 1));
-    require_result(sluice_multichannel_gather_receive_unpolled(hub->loop, hub->receives, PEERS,
-                                                               DEADLINE, NULL),
-                   PEERS);
+    require_result(
+        sluice_multichannel_post_gather_receive(hub->loop, hub->receives, PEERS, DEADLINE, NULL),
+        PEERS);
     require_result(sluice_mr_cache_forget(hub->cache, hub->bytes, sizeof hub->bytes), -EBUSY);
     require_ok(sluice_multichannel_multicast_send(hub->loop, hub->sends, peers, PEERS, DEADLINE,
                                                   completions));
@@ -409,8 +409,7 @@ TEST(multichannels_take_plain_memory)
                                                      completions),
                   -EINVAL, "request 0 77");
     require_result(
-        sluice_multichannel_gather_receive_unpolled(hub->loop, hub->receives, 1, DEADLINE, NULL),
-        1);
+        sluice_multichannel_post_gather_receive(hub->loop, hub->receives, 1, DEADLINE, NULL), 1);
     require_ok(sluice_multichannel_peer_remove(hub->loop, 0));
     hub_close(hub);
 }

@@ -342,8 +342,8 @@ static int send_small(const struct star *star, const struct sluice_sge *from,
     struct sluice_completion completions[2];
     int64_t end = clock_now() + DEADLINE;
     int waits[2] = {-ETIMEDOUT, -ETIMEDOUT};
-    require_ok(sluice_channel_receive_unpolled(star->spokes[1], to, 1, DEADLINE, &received));
-    require_ok(sluice_multichannel_send_unpolled(star->hub, 1, from, 1, DEADLINE, &sent));
+    require_ok(sluice_channel_post_receive(star->spokes[1], to, 1, DEADLINE, &received));
+    require_ok(sluice_multichannel_post_send(star->hub, 1, from, 1, DEADLINE, &sent));
     while ((waits[0] == -ETIMEDOUT || waits[1] == -ETIMEDOUT) && clock_now() < end) {
         waits[0] = sluice_multichannel_wait(star->hub, &sent, 0, &completions[0]);
         waits[1] = sluice_channel_wait(star->spokes[1], &received, 0, &completions[1]);

@@ -257,16 +257,14 @@ TEST_OF_EACH_AT(what_is_published_by_name)
         services[0], device.mr, at, length, SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE);
     require(buffer, "%s: %s", exporter_name(exporter), sluice_last_error());
     require(sluice_buffer_addr(buffer) == NULL, "%p", sluice_buffer_addr(buffer));
-    require_ok(sluice_buffer_handle(buffer, &handle));
+    require_ok(sluice_buffer_export(buffer, &handle));
     require_error(sluice_mr_deregister(device.mr), -EBUSY, "published as buffer 1");
     for (uint64_t i = 0; i < 4; i++) {
         device_fill(&device, at, length, 10 + i);
-        require_ok(
-            sluice_buffer_read_into(services[1], &handle, 0, NULL, target, length, DEADLINE));
+        require_ok(sluice_buffer_read(services[1], &handle, 0, NULL, target, length, DEADLINE));
         pattern_check(target, length, 10 + i);
         pattern_fill(target, length, 50 + i);
-        require_ok(
-            sluice_buffer_write_from(services[1], &handle, 0, NULL, target, length, DEADLINE));
+        require_ok(sluice_buffer_write(services[1], &handle, 0, NULL, target, length, DEADLINE));
         device_check(&device, at, length, 50 + i);
     }
     sluice_buffer_release(buffer);

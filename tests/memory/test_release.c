@@ -44,7 +44,7 @@ static struct sluice_mr *busy_region(struct pair *pair, struct told *told)
 {
     struct sluice_sge sge;
     struct sluice_mr *mr = own_region(pair->sides.pds[0], told, &sge);
-    require_result(sluice_channel_receive_unpolled(pair->channels[0], &sge, 1, DEADLINE, NULL), 0);
+    require_result(sluice_channel_post_receive(pair->channels[0], &sge, 1, DEADLINE, NULL), 0);
     return mr;
 }
 
@@ -201,7 +201,7 @@ TEST(function_releases_the_next)
     pair_open(&pair, NULL);
     struct chain chain = {.pd = pair.sides.pds[0], .left = 5};
     struct sluice_mr *mr = own_region(pair.sides.pds[0], &told, &sge);
-    require_result(sluice_channel_receive_unpolled(pair.channels[0], &sge, 1, DEADLINE, NULL), 0);
+    require_result(sluice_channel_post_receive(pair.channels[0], &sge, 1, DEADLINE, NULL), 0);
     require_result(sluice_mr_release(mr, release_next, &chain), 1);
     require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
     require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));

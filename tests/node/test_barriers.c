@@ -331,7 +331,7 @@ static void keep_all_results(struct ranks *ranks, uint32_t rank)
     for (uint32_t i = 0; i < FULL_DEPTH * FULL_RANKS; i++) {
         int result = -EAGAIN;
         while (result == -EAGAIN) {
-            result = sluice_multichannel_write_unpolled(all, rank, &from, 1, &to, DEADLINE, NULL);
+            result = sluice_multichannel_post_write(all, rank, &from, 1, &to, DEADLINE, NULL);
             require_ok(sluice_multichannel_poll(all, &completion, 0));
         }
         require_ok(result);

@@ -65,7 +65,7 @@ static void answer_late(struct ranks *ranks, uint32_t rank)
     memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     for (uint32_t i = 1; rank == 0 && i <= 3; i += 2) {
-        require_ok(sluice_multichannel_send_unpolled(all, i, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(all, i, &sge, 1, SLUICE_FOREVER, NULL));
     }
     ranks_meet(ranks);
     if (rank == 0) {
@@ -137,7 +137,7 @@ static void send_into_nothing(struct ranks *ranks, uint32_t rank)
     struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
 
     if (rank == 0)
-        require_ok(sluice_multichannel_send_unpolled(all, 1, NULL, 0, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(all, 1, NULL, 0, SLUICE_FOREVER, NULL));
 }
 
 static int meet_or_gather(struct ranks *ranks, uint32_t rank, bool gathers)
@@ -242,7 +242,7 @@ TEST(a_cancel_of_our_own)
     struct sluice_completion completion;
     ranks_open(&ranks, 2, NULL);
     struct sluice_multichannel *all = sluice_node_multichannel(ranks.nodes[0]);
-    require_ok(sluice_multichannel_receive_unpolled(all, 1, NULL, 0, DEADLINE, &handle));
+    require_ok(sluice_multichannel_post_receive(all, 1, NULL, 0, DEADLINE, &handle));
     require_ok(sluice_multichannel_cancel(all, &handle, &completion));
     require_result(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -ECONNRESET);
     require(strcmp(sluice_last_error(), "this side ended the connection to rank 1") == 0, "%s",
@@ -256,7 +256,7 @@ TEST(work_with_itself)
     struct ranks ranks;
     ranks_open(&ranks, 1, NULL);
     struct sluice_multichannel *all = sluice_node_multichannel(ranks.nodes[0]);
-    require_ok(sluice_multichannel_send_unpolled(all, 0, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_multichannel_post_send(all, 0, NULL, 0, DEADLINE, NULL));
     require_result(sluice_node_shutdown(ranks.nodes[0], SLUICE_MS(50)), -ETIMEDOUT);
     require(strcmp(sluice_last_error(), "still pending: 1 send, write or read, to this rank") == 0,
             "%s", sluice_last_error());

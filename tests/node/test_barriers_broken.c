@@ -182,7 +182,7 @@ static void ask_in_vain(struct ranks *ranks, uint32_t rank)
     memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
-        require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
     }
     for (int turn = 0; turn < 2; turn++) {
         if (rank == 0) {
@@ -225,7 +225,7 @@ static void wait_for_room(struct ranks *ranks, uint32_t rank)
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     int64_t start = fair_now();
     if (rank == 0) {
-        require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
         require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DISSEMINATION, DEADLINE),
                       -ECANCELED, "rank 2 gave up");
         require(fair_now() - start < AT_ONCE, "%lld ms", (long long)(fair_now() - start) / 1000000);

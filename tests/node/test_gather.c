@@ -20,7 +20,7 @@ static void mix(struct ranks *ranks, uint32_t rank)
     struct sluice_handle handle;
     struct sluice_completion completion;
     for (uint32_t turn = 0; turn < 30; turn++) {
-        require_ok(sluice_multichannel_receive_unpolled(all, last, &in, 1, DEADLINE, &handle));
+        require_ok(sluice_multichannel_post_receive(all, last, &in, 1, DEADLINE, &handle));
         give(ranks, rank, turn * 16, turn, false);
         require_ok(sluice_node_barrier(node, pairs[rank / 2], 2, turn % 4, DEADLINE));
         give(ranks, rank, 8, turn, true);
@@ -54,8 +54,8 @@ static void leave_results(struct ranks *ranks, uint32_t rank)
     struct sluice_sge sge = memory_sge(&memory, 0, 8);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t peer = (rank + 1 + i) % 3;
-        require_ok(sluice_multichannel_write_unpolled(all, peer, &sge, 1, &remotes[peer].remote,
-                                                      DEADLINE, &handles[i]));
+        require_ok(sluice_multichannel_post_write(all, peer, &sge, 1, &remotes[peer].remote,
+                                                  DEADLINE, &handles[i]));
     }
     for (uint32_t turn = 0; turn < 10; turn++) {
         give(ranks, rank, 500, turn, false);

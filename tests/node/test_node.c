@@ -266,7 +266,7 @@ static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
     memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     /* This receive stays empty. */
-    require_ok(sluice_multichannel_receive_unpolled(all, next, &sge, 1, DEADLINE, NULL));
+    require_ok(sluice_multichannel_post_receive(all, next, &sge, 1, DEADLINE, NULL));
     let_pass(rank == 2 ? SLUICE_MS(200) : 0);
     require_ok(sluice_node_shutdown(node, DEADLINE));
     require_result(sluice_multichannel_poll(all, &completion, 1), 1);
@@ -305,7 +305,7 @@ static void leave_work(struct ranks *ranks, uint32_t rank)
     memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
-        require_ok(sluice_multichannel_send_unpolled(all, 2, &sge, 1, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_send(all, 2, &sge, 1, DEADLINE, NULL));
         require_error(sluice_node_shutdown(node, SLUICE_MS(100)), -ETIMEDOUT,
                       "1 send, write or read, to rank 2");
     } else {
@@ -341,7 +341,7 @@ static void wait_for_work(struct ranks *ranks, uint32_t rank)
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     int64_t start = fair_now();
     if (rank == 0) {
-        require_ok(sluice_multichannel_send_unpolled(all, 2, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(all, 2, &sge, 1, SLUICE_FOREVER, NULL));
         require_error(sluice_node_shutdown(node, DEADLINE), -ECANCELED, "rank 1 gave up");
         require(fair_now() - start < SLUICE_S(5), "%lld ms",
                 (long long)(fair_now() - start) / 1000000);

@@ -38,7 +38,7 @@ static void works(struct sluice_node *node, struct sluice_pd *pd)
     memory_open(&memory, pd, 128);
     struct sluice_sge in = memory_sge(&memory, 0, 64), out = memory_sge(&memory, 64, 64);
     pattern_fill(memory.bytes + 64, 64, 7);
-    require_ok(sluice_multichannel_receive_unpolled(all, rank, &in, 1, DEADLINE, &handle));
+    require_ok(sluice_multichannel_post_receive(all, rank, &in, 1, DEADLINE, &handle));
     require_ok(sluice_multichannel_send(all, rank, &out, 1, DEADLINE));
     require_ok(sluice_multichannel_wait(all, &handle, DEADLINE, &completion));
     pattern_check(memory.bytes, 64, 7);

@@ -35,7 +35,7 @@ static void open_second(const struct ranks *ranks, uint32_t rank)
 {
     struct second *second = &seconds[rank];
 
-    second->arrivals = sluice_node_connect(ranks->nodes[rank], &counting, DEADLINE);
+    second->arrivals = sluice_node_multichannel_open(ranks->nodes[rank], &counting, DEADLINE);
     require(second->arrivals, "rank %u: %s", rank, sluice_last_error());
     require(sluice_multichannel_peers(second->arrivals) == ranks->count, "%u peers",
             sluice_multichannel_peers(second->arrivals));
@@ -138,7 +138,8 @@ static void use_several(struct ranks *ranks, uint32_t rank)
     struct sluice_multichannel *more[3];
 
     for (int i = 0; i < 3; i++) {
-        more[i] = sluice_node_connect(ranks->nodes[rank], i == 1 ? &counting : NULL, DEADLINE);
+        more[i] =
+            sluice_node_multichannel_open(ranks->nodes[rank], i == 1 ? &counting : NULL, DEADLINE);
         require(more[i], "%s", sluice_last_error());
     }
     sluice_multichannel_close(more[1]);
@@ -165,7 +166,7 @@ static void fail_alone(struct ranks *ranks, uint32_t rank)
 {
     const struct sluice_channel_attr wrong = {.size = sizeof(wrong), .arrival_tags = UINT32_MAX};
     struct sluice_multichannel *none =
-        sluice_node_connect(ranks->nodes[rank], rank == 1 ? &wrong : &counting, DEADLINE);
+        sluice_node_multichannel_open(ranks->nodes[rank], rank == 1 ? &wrong : &counting, DEADLINE);
     int error = errno;
 
     require(!none, "rank %u is connected", rank);
@@ -188,10 +189,10 @@ static void come_late(struct ranks *ranks, uint32_t rank)
     struct sluice_node *node = ranks->nodes[rank];
 
     if (rank == 0)
-        require_null(sluice_node_connect(node, NULL, SLUICE_MS(50)), ETIMEDOUT, "rank 1");
+        require_null(sluice_node_multichannel_open(node, NULL, SLUICE_MS(50)), ETIMEDOUT, "rank 1");
     ranks_meet(ranks);
     if (rank == 0)
-        require_null(sluice_node_connect(node, NULL, DEADLINE), ENOTCONN, "reset");
+        require_null(sluice_node_multichannel_open(node, NULL, DEADLINE), ENOTCONN, "reset");
     ranks_reset(ranks, rank);
     open_second(ranks, rank);
     exchange(ranks, rank, 2);
@@ -205,8 +206,10 @@ TEST(deadlines)
 
     ranks_open(&ranks, 2, NULL);
     all = sluice_node_multichannel(ranks.nodes[0]);
-    require_null(sluice_node_connect(ranks.nodes[0], NULL, 0), ETIMEDOUT, "deadline is 0");
-    require_error(sluice_node_reconnect(ranks.nodes[0], all, 0), -ETIMEDOUT, "deadline is 0");
+    require_null(sluice_node_multichannel_open(ranks.nodes[0], NULL, 0), ETIMEDOUT,
+                 "deadline is 0");
+    require_error(sluice_node_multichannel_reconnect(ranks.nodes[0], all, 0), -ETIMEDOUT,
+                  "deadline is 0");
     ranks_run(&ranks, come_late);
     ranks_close(&ranks);
 }
@@ -220,17 +223,19 @@ TEST(wrong_arguments)
 
     ranks_open(&ranks, 2, NULL);
     all = sluice_node_multichannel(ranks.nodes[0]);
-    require_null(sluice_node_connect(NULL, NULL, DEADLINE), EINVAL, "not a node");
-    require_null(sluice_node_connect(ranks.nodes[0], NULL, -1), EINVAL, "deadline -1");
-    require_error(sluice_node_reconnect(NULL, all, DEADLINE), -EINVAL, "not a node");
-    require_error(sluice_node_reconnect(ranks.nodes[0], NULL, DEADLINE), -EINVAL,
+    require_null(sluice_node_multichannel_open(NULL, NULL, DEADLINE), EINVAL, "not a node");
+    require_null(sluice_node_multichannel_open(ranks.nodes[0], NULL, -1), EINVAL, "deadline -1");
+    require_error(sluice_node_multichannel_reconnect(NULL, all, DEADLINE), -EINVAL, "not a node");
+    require_error(sluice_node_multichannel_reconnect(ranks.nodes[0], NULL, DEADLINE), -EINVAL,
                   "not a multichannel");
-    require_error(sluice_node_reconnect(ranks.nodes[0], all, -1), -EINVAL, "deadline -1");
-    require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL,
+    require_error(sluice_node_multichannel_reconnect(ranks.nodes[0], all, -1), -EINVAL,
+                  "deadline -1");
+    require_error(sluice_node_multichannel_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL,
                   "belongs to a node");
     prepared = made(sluice_multichannel_prepare(ranks.pds[0], 1, NULL));
     all = made(sluice_prepared_multichannel_handshake(prepared, &zeros, 1));
-    require_error(sluice_node_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL, "1 peers 2 ranks");
+    require_error(sluice_node_multichannel_reconnect(ranks.nodes[0], all, DEADLINE), -EINVAL,
+                  "1 peers 2 ranks");
     sluice_multichannel_close(all);
     /* None of that has harmed the node. */
     ranks_run(&ranks, use_both);
@@ -271,7 +276,7 @@ static void join_again(struct ranks *ranks, uint32_t rank, bool is_new)
     }
     for (uint32_t tag = 0; tag < TAGS; tag++)
         require_ok(sluice_multichannel_arrivals(second->arrivals, tag, &before[tag]));
-    require_ok(sluice_node_reconnect(ranks->nodes[rank], second->arrivals, DEADLINE));
+    require_ok(sluice_node_multichannel_reconnect(ranks->nodes[rank], second->arrivals, DEADLINE));
     for (uint32_t tag = 0; tag < TAGS; tag++) {
         require_ok(sluice_multichannel_arrivals(second->arrivals, tag, &after));
         require(after == before[tag], "tag %u: %llu", tag, (unsigned long long)after);
@@ -334,7 +339,8 @@ static void lose_one(struct ranks *ranks, uint32_t rank)
         if (rank == 2 && turn == 2)
             require_ok(sluice_multichannel_peer_reset(seconds[2].arrivals, 2, &endpoint));
         ranks_meet(ranks);
-        require_ok(sluice_node_reconnect(ranks->nodes[rank], seconds[rank].arrivals, DEADLINE));
+        require_ok(sluice_node_multichannel_reconnect(ranks->nodes[rank], seconds[rank].arrivals,
+                                                      DEADLINE));
         exchange(ranks, rank, TAGS);
     }
     close_second(rank);
@@ -353,15 +359,18 @@ static void hold_scope(struct ranks *ranks, uint32_t rank)
     open_second(ranks, rank);
     if (rank == 2) {
         scope = made(sluice_multichannel_scope_begin(seconds[2].arrivals, DEADLINE));
-        require_error(sluice_node_reconnect(ranks->nodes[2], seconds[2].arrivals, DEADLINE), -EBUSY,
-                      "scope");
+        require_error(
+            sluice_node_multichannel_reconnect(ranks->nodes[2], seconds[2].arrivals, DEADLINE),
+            -EBUSY, "scope");
         require_ok(sluice_scope_end(scope, NULL));
     } else {
-        require_error(sluice_node_reconnect(ranks->nodes[rank], seconds[rank].arrivals, DEADLINE),
+        require_error(sluice_node_multichannel_reconnect(ranks->nodes[rank], seconds[rank].arrivals,
+                                                         DEADLINE),
                       -ECANCELED, "rank 2 scope");
     }
     exchange(ranks, rank, 1);
-    require_ok(sluice_node_reconnect(ranks->nodes[rank], seconds[rank].arrivals, DEADLINE));
+    require_ok(
+        sluice_node_multichannel_reconnect(ranks->nodes[rank], seconds[rank].arrivals, DEADLINE));
     exchange(ranks, rank, 1);
     close_second(rank);
 }
@@ -384,7 +393,7 @@ static void take_part(struct rank *rank)
     ranks.nodes[rank->index] = node;
     open_second(&ranks, rank->index);
     exchange(&ranks, rank->index, 20);
-    require_ok(sluice_node_reconnect(node, seconds[rank->index].arrivals, DEADLINE));
+    require_ok(sluice_node_multichannel_reconnect(node, seconds[rank->index].arrivals, DEADLINE));
     exchange(&ranks, rank->index, 20);
     require_ok(sluice_node_shutdown(node, DEADLINE));
     close_second(rank->index);

@@ -292,7 +292,7 @@ TEST(arguments)
     require_error((int)sluice_node_members(NULL, NULL, 0), -EINVAL, "not a node");
     require_error((int)sluice_node_members(node, NULL, 1), -EINVAL, "NULL");
     require_error((int)sluice_node_generation(NULL), -EINVAL, "not a node");
-    require_null(sluice_node_connect(node, NULL, LONG), EINVAL, "max_ranks");
+    require_null(sluice_node_multichannel_open(node, NULL, LONG), EINVAL, "max_ranks");
     require_result(sluice_node_generation(node), 1);
     require_ok(sluice_node_shutdown(node, LONG));
     require_error(sluice_node_shrink(node, &none, 1), -ENOTCONN, "shut down");
@@ -391,8 +391,8 @@ static void give_late(struct ranks *ranks, uint32_t thread)
     }
     ranks_meet(ranks);
     if (thread == 3) {
-        require_ok(sluice_multichannel_send_unpolled(sluice_node_multichannel(ranks->nodes[3]), 0,
-                                                     &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(sluice_node_multichannel(ranks->nodes[3]), 0, &sge,
+                                                 1, SLUICE_FOREVER, NULL));
     }
     if (thread < 5) {
         gather_numbers(ranks->nodes[thread], 5, thread == 0 ? SLUICE_MS(300) : LONG, -1);

@@ -72,8 +72,8 @@ TEST(a_late_rank_learns_that_others_gave_up)
     lazy_try(2, &lazy, come_late);
 }
 
-/* Unpolled requests of all kinds are posted before there is a connection, and complete after. */
-static void post_unpolled(struct ranks *ranks, uint32_t rank)
+/* Posted requests of all kinds are posted before there is a connection, and complete after. */
+static void post_posted(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
     uint32_t next = (rank + 1) % ranks->count, before = (rank + ranks->count - 1) % ranks->count;
@@ -103,10 +103,10 @@ static void post_unpolled(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-TEST(unpolled_requests_wait_for_the_connection)
+TEST(posted_requests_wait_for_the_connection)
 {
     for (uint32_t count = 1; count <= 4; count++) {
-        lazy_try(count, &lazy, post_unpolled);
+        lazy_try(count, &lazy, post_posted);
     }
 }
 

@@ -129,11 +129,11 @@ static void keep_in_use(struct ranks *ranks, uint32_t rank)
     if (rank == 0) {
         read_from(ranks, 1, &memory);
         read_from(ranks, 2, &memory);
-        require_ok(sluice_multichannel_receive_unpolled(all_of(ranks, 0), 2, &more, 1, LONG, NULL));
+        require_ok(sluice_multichannel_post_receive(all_of(ranks, 0), 2, &more, 1, LONG, NULL));
     }
     ranks_meet(ranks);
     if (rank == 1) {
-        require_ok(sluice_multichannel_receive_unpolled(all_of(ranks, 1), 0, &sge, 1, LONG, NULL));
+        require_ok(sluice_multichannel_post_receive(all_of(ranks, 1), 0, &sge, 1, LONG, NULL));
     }
     ranks_meet(ranks);
     if (rank == 0) {
@@ -183,8 +183,8 @@ static void keep_results(struct ranks *ranks, uint32_t rank)
         request.remote = shared[1];
         struct sluice_list *list =
             made(sluice_multichannel_list_prepare(all_of(ranks, 0), &request, 1));
-        require_ok(sluice_multichannel_read_unpolled(all_of(ranks, 0), 1, &sge, 1, &shared[1], LONG,
-                                                     &handle));
+        require_ok(
+            sluice_multichannel_post_read(all_of(ranks, 0), 1, &sge, 1, &shared[1], LONG, &handle));
         require_ok(sluice_multichannel_flush(all_of(ranks, 0), LONG));
         read_from(ranks, 2, &memory);
         require(!has_connection(all_of(ranks, 0), 1), "its connection is closed");
@@ -212,10 +212,10 @@ static void read_from_busy(struct ranks *ranks, uint32_t rank)
     share(ranks, rank, &memory);
     struct sluice_sge sge = memory_sge(&memory, 0, 8);
     if (rank == 0) {
-        require_ok(sluice_multichannel_read_unpolled(all_of(ranks, 0), 1, &sge, 1, &shared[1], LONG,
-                                                     NULL));
-        require_ok(sluice_multichannel_read_unpolled(all_of(ranks, 0), 2, &sge, 1, &shared[2], LONG,
-                                                     NULL));
+        require_ok(
+            sluice_multichannel_post_read(all_of(ranks, 0), 1, &sge, 1, &shared[1], LONG, NULL));
+        require_ok(
+            sluice_multichannel_post_read(all_of(ranks, 0), 2, &sge, 1, &shared[2], LONG, NULL));
     }
     for (uint32_t turn = 1; turn < 2 * ranks->count; turn++) {
         if (rank > 0 && rank == turn % ranks->count) {

@@ -248,7 +248,7 @@ static void give_in_vain(struct ranks *ranks, uint32_t rank)
     memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
-        require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
+        require_ok(sluice_multichannel_post_send(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
     }
     for (int turn = 0; turn < 3; turn++) {
         int result = exchange_values(node, own, values, 8, SLUICE_MS(100));

@@ -137,23 +137,23 @@ TEST_WITH(fixture, one_scope_at_a_time, ())
 }
 
 /* Requests posted before the scope go on beside it, and do not belong to it. */
-TEST_WITH(fixture, unpolled_work_beside_a_scope, ())
+TEST_WITH(fixture, posted_work_beside_a_scope, ())
 {
     struct sluice_completion completions[3];
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     receive.user_data = 77;
-    struct sluice_handle unpolled = post(fixture->pair.channels[0], &receive);
+    struct sluice_handle posted = post(fixture->pair.channels[0], &receive);
     struct sluice_scope *scope = begin(fixture, DEADLINE);
     require_result(sluice_scope_post(scope, fixture->writes, 2, fixture->handles), 2);
     require_ok(sluice_channel_send(fixture->pair.channels[1], NULL, 0, DEADLINE));
-    require_error(sluice_scope_wait(scope, &unpolled, 0, completions), -ESTALE, "scope");
+    require_error(sluice_scope_wait(scope, &posted, 0, completions), -ESTALE, "scope");
     require_ok(sluice_scope_wait(scope, &fixture->handles[0], DEADLINE, &completions[0]));
     require_ok(sluice_scope_wait(scope, &fixture->handles[1], DEADLINE, &completions[1]));
     require_result(sluice_scope_poll(scope, completions, 3), 0);
     require_ok(sluice_scope_end(scope, &fixture->report));
     check_report(&fixture->report, 2, 0, 0, 0);
     struct sluice_completion completion =
-        await(fixture->pair.channels[0], unpolled, SLUICE_CLASS_NONE);
+        await(fixture->pair.channels[0], posted, SLUICE_CLASS_NONE);
     require(completion.user_data == 77, "%llu", (unsigned long long)completion.user_data);
     require_result(sluice_channel_poll(fixture->pair.channels[0], completions, 3), 0);
 }

@@ -168,8 +168,8 @@ TEST_WITH(fixture, request_without_room_fails_alone, ())
 {
     struct sluice_completion completion;
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(fixture->star.hub, 1, &fixture->sges[i], 1,
-                                                        DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_receive(fixture->star.hub, 1, &fixture->sges[i], 1,
+                                                    DEADLINE, NULL));
     }
     struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture->star.hub, SLUICE_MS(30));
     require_ok(sluice_scope_post_receive(scope, 1, &fixture->sges[9], 1, &fixture->handles[9]));

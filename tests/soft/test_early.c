@@ -180,8 +180,8 @@ static void post_early(struct mesh *mesh, uint32_t peer, const struct memory *me
     struct sluice_sge sge = memory_sge(memory, 0, 8);
 
     for (uint32_t i = 0; i < HELD; i++)
-        require_ok(sluice_multichannel_send_unpolled(mesh->all, peer, &sge, 1, SLUICE_FOREVER,
-                                                     &handles[i]));
+        require_ok(
+            sluice_multichannel_post_send(mesh->all, peer, &sge, 1, SLUICE_FOREVER, &handles[i]));
 }
 
 static void close_lost(struct mesh *mesh, struct memory *memory)

@@ -483,8 +483,8 @@ TEST(receive_during_an_early_message)
         require_ok(sluice_multichannel_wait(victim.star.hub, &victim.handles[0], DEADLINE, &done));
         star_works(&victim.star, 1);
         struct sluice_sge sge = memory_sge(&to, 0, EARLY_BYTES);
-        require_ok(sluice_multichannel_receive_unpolled(victim.star.hub, 0, &sge, 1, SLUICE_FOREVER,
-                                                        &handle));
+        require_ok(
+            sluice_multichannel_post_receive(victim.star.hub, 0, &sge, 1, SLUICE_FOREVER, &handle));
         star_works(&victim.star, 1);
         require_result(sluice_multichannel_wait(victim.star.hub, &handle, 0, &done), -ETIMEDOUT);
         say(victim.fd, bytes + cut, sizeof(bytes) - cut);

@@ -24,7 +24,7 @@ struct client {
     struct sluice_private_data own, peer;
     struct sluice_channel *channel;
     atomic_bool ended; /* the result is written */
-    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS];
+    uint32_t peers[SLUICE_MAX_CONNECT_CHANNELS];
     int error;
     bool changed_errno; /* by a call that promises to keep it */
     char text[400];

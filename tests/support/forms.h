@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls that post requests, one a row: for a channel, for peers of a multichannel, or in a
- * scope; of one request, a list or a multicast; blocking and unpolled. Tests of all calls take them
+ * scope; of one request, a list or a multicast; blocking and posted. Tests of all calls take them
  * from here: the test of forms, the random sequences on a pretend device, and the soak.
  * check-symbols.sh finds a call without a row.
  */
@@ -36,7 +36,7 @@ struct form_call {
 
 enum form_of { OF_CHANNEL, OF_PEER, OF_SCOPE };
 enum form_shape { ONE, LIST, MULTICAST, TWO_LISTS };
-enum form_end { BLOCKING, UNPOLLED };
+enum form_end { BLOCKING, POSTED };
 
 struct form {
     const char *name; /* of the call, without sluice_ */
@@ -65,18 +65,18 @@ struct form {
         c->remote, c->operands[0], c->operands[1], c->deadline)                                    \
     ROW(channel_fetch_add, FETCH_ADD, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->remote,      \
         c->operands[0], c->deadline)                                                               \
-    ROW(channel_send_unpolled, SEND, CHANNEL, ONE, UNPOLLED, c->channel, c->sges, c->sge_count,    \
+    ROW(channel_post_send, SEND, CHANNEL, ONE, POSTED, c->channel, c->sges, c->sge_count,          \
         c->deadline, c->handles)                                                                   \
-    ROW(channel_receive_unpolled, RECEIVE, CHANNEL, ONE, UNPOLLED, c->channel, c->sges,            \
-        c->sge_count, c->deadline, c->handles)                                                     \
-    ROW(channel_write_unpolled, WRITE, CHANNEL, ONE, UNPOLLED, c->channel, c->sges, c->sge_count,  \
+    ROW(channel_post_receive, RECEIVE, CHANNEL, ONE, POSTED, c->channel, c->sges, c->sge_count,    \
+        c->deadline, c->handles)                                                                   \
+    ROW(channel_post_write, WRITE, CHANNEL, ONE, POSTED, c->channel, c->sges, c->sge_count,        \
         c->remote, c->deadline, c->handles)                                                        \
-    ROW(channel_read_unpolled, READ, CHANNEL, ONE, UNPOLLED, c->channel, c->sges, c->sge_count,    \
+    ROW(channel_post_read, READ, CHANNEL, ONE, POSTED, c->channel, c->sges, c->sge_count,          \
         c->remote, c->deadline, c->handles)                                                        \
-    ROW(channel_compare_swap_unpolled, COMPARE_SWAP, CHANNEL, ONE, UNPOLLED, c->channel, c->sges,  \
+    ROW(channel_post_compare_swap, COMPARE_SWAP, CHANNEL, ONE, POSTED, c->channel, c->sges,        \
         c->remote, c->operands[0], c->operands[1], c->deadline, c->handles)                        \
-    ROW(channel_fetch_add_unpolled, FETCH_ADD, CHANNEL, ONE, UNPOLLED, c->channel, c->sges,        \
-        c->remote, c->operands[0], c->deadline, c->handles)                                        \
+    ROW(channel_post_fetch_add, FETCH_ADD, CHANNEL, ONE, POSTED, c->channel, c->sges, c->remote,   \
+        c->operands[0], c->deadline, c->handles)                                                   \
     ROW(multichannel_send, SEND, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges, c->sge_count,      \
         c->deadline)                                                                               \
     ROW(multichannel_send_immediate, SEND, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,          \
@@ -93,29 +93,29 @@ struct form {
         c->remote, c->operands[0], c->operands[1], c->deadline)                                    \
     ROW(multichannel_fetch_add, FETCH_ADD, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,          \
         c->remote, c->operands[0], c->deadline)                                                    \
-    ROW(multichannel_send_unpolled, SEND, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,           \
+    ROW(multichannel_post_send, SEND, PEER, ONE, POSTED, c->hub, c->peer, c->sges, c->sge_count,   \
+        c->deadline, c->handles)                                                                   \
+    ROW(multichannel_post_receive, RECEIVE, PEER, ONE, POSTED, c->hub, c->peer, c->sges,           \
         c->sge_count, c->deadline, c->handles)                                                     \
-    ROW(multichannel_receive_unpolled, RECEIVE, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,     \
-        c->sge_count, c->deadline, c->handles)                                                     \
-    ROW(multichannel_write_unpolled, WRITE, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,         \
-        c->sge_count, c->remote, c->deadline, c->handles)                                          \
-    ROW(multichannel_read_unpolled, READ, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,           \
-        c->sge_count, c->remote, c->deadline, c->handles)                                          \
-    ROW(multichannel_compare_swap_unpolled, COMPARE_SWAP, PEER, ONE, UNPOLLED, c->hub, c->peer,    \
-        c->sges, c->remote, c->operands[0], c->operands[1], c->deadline, c->handles)               \
-    ROW(multichannel_fetch_add_unpolled, FETCH_ADD, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges, \
+    ROW(multichannel_post_write, WRITE, PEER, ONE, POSTED, c->hub, c->peer, c->sges, c->sge_count, \
+        c->remote, c->deadline, c->handles)                                                        \
+    ROW(multichannel_post_read, READ, PEER, ONE, POSTED, c->hub, c->peer, c->sges, c->sge_count,   \
+        c->remote, c->deadline, c->handles)                                                        \
+    ROW(multichannel_post_compare_swap, COMPARE_SWAP, PEER, ONE, POSTED, c->hub, c->peer, c->sges, \
+        c->remote, c->operands[0], c->operands[1], c->deadline, c->handles)                        \
+    ROW(multichannel_post_fetch_add, FETCH_ADD, PEER, ONE, POSTED, c->hub, c->peer, c->sges,       \
         c->remote, c->operands[0], c->deadline, c->handles)                                        \
-    ROW(scope_post_send, SEND, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges, c->sge_count,     \
+    ROW(scope_post_send, SEND, SCOPE, ONE, POSTED, c->scope, c->peer, c->sges, c->sge_count,       \
         c->handles)                                                                                \
-    ROW(scope_post_receive, RECEIVE, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges,             \
-        c->sge_count, c->handles)                                                                  \
-    ROW(scope_post_write, WRITE, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges, c->sge_count,   \
+    ROW(scope_post_receive, RECEIVE, SCOPE, ONE, POSTED, c->scope, c->peer, c->sges, c->sge_count, \
+        c->handles)                                                                                \
+    ROW(scope_post_write, WRITE, SCOPE, ONE, POSTED, c->scope, c->peer, c->sges, c->sge_count,     \
         c->remote, c->handles)                                                                     \
-    ROW(scope_post_read, READ, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges, c->sge_count,     \
+    ROW(scope_post_read, READ, SCOPE, ONE, POSTED, c->scope, c->peer, c->sges, c->sge_count,       \
         c->remote, c->handles)                                                                     \
-    ROW(scope_post_compare_swap, COMPARE_SWAP, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges,   \
+    ROW(scope_post_compare_swap, COMPARE_SWAP, SCOPE, ONE, POSTED, c->scope, c->peer, c->sges,     \
         c->remote, c->operands[0], c->operands[1], c->handles)                                     \
-    ROW(scope_post_fetch_add, FETCH_ADD, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges,         \
+    ROW(scope_post_fetch_add, FETCH_ADD, SCOPE, ONE, POSTED, c->scope, c->peer, c->sges,           \
         c->remote, c->operands[0], c->handles)                                                     \
     ROW(multichannel_scatter_send, SEND, PEER, LIST, BLOCKING, c->hub, c->requests, c->count,      \
         c->deadline, c->completions)                                                               \
@@ -129,39 +129,39 @@ struct form {
         c->peers, c->count, c->deadline, c->completions)                                           \
     ROW(multichannel_multicast_write, WRITE, PEER, MULTICAST, BLOCKING, c->hub, c->requests,       \
         c->remotes, c->count, c->deadline, c->completions)                                         \
-    ROW(multichannel_scatter_send_unpolled, SEND, PEER, LIST, UNPOLLED, c->hub, c->requests,       \
+    ROW(multichannel_post_scatter_send, SEND, PEER, LIST, POSTED, c->hub, c->requests, c->count,   \
+        c->deadline, c->handles)                                                                   \
+    ROW(multichannel_post_scatter_write, WRITE, PEER, LIST, POSTED, c->hub, c->requests, c->count, \
+        c->deadline, c->handles)                                                                   \
+    ROW(multichannel_post_gather_receive, RECEIVE, PEER, LIST, POSTED, c->hub, c->requests,        \
         c->count, c->deadline, c->handles)                                                         \
-    ROW(multichannel_scatter_write_unpolled, WRITE, PEER, LIST, UNPOLLED, c->hub, c->requests,     \
-        c->count, c->deadline, c->handles)                                                         \
-    ROW(multichannel_gather_receive_unpolled, RECEIVE, PEER, LIST, UNPOLLED, c->hub, c->requests,  \
-        c->count, c->deadline, c->handles)                                                         \
-    ROW(multichannel_gather_read_unpolled, READ, PEER, LIST, UNPOLLED, c->hub, c->requests,        \
-        c->count, c->deadline, c->handles)                                                         \
-    ROW(multichannel_multicast_send_unpolled, SEND, PEER, MULTICAST, UNPOLLED, c->hub,             \
-        c->requests, c->peers, c->count, c->deadline, c->handles)                                  \
-    ROW(multichannel_multicast_write_unpolled, WRITE, PEER, MULTICAST, UNPOLLED, c->hub,           \
-        c->requests, c->remotes, c->count, c->deadline, c->handles)                                \
-    ROW(scope_post_scatter_send, SEND, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count,     \
+    ROW(multichannel_post_gather_read, READ, PEER, LIST, POSTED, c->hub, c->requests, c->count,    \
+        c->deadline, c->handles)                                                                   \
+    ROW(multichannel_post_multicast_send, SEND, PEER, MULTICAST, POSTED, c->hub, c->requests,      \
+        c->peers, c->count, c->deadline, c->handles)                                               \
+    ROW(multichannel_post_multicast_write, WRITE, PEER, MULTICAST, POSTED, c->hub, c->requests,    \
+        c->remotes, c->count, c->deadline, c->handles)                                             \
+    ROW(scope_post_scatter_send, SEND, SCOPE, LIST, POSTED, c->scope, c->requests, c->count,       \
         c->handles)                                                                                \
-    ROW(scope_post_scatter_write, WRITE, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count,   \
+    ROW(scope_post_scatter_write, WRITE, SCOPE, LIST, POSTED, c->scope, c->requests, c->count,     \
         c->handles)                                                                                \
-    ROW(scope_post_gather_receive, RECEIVE, SCOPE, LIST, UNPOLLED, c->scope, c->requests,          \
-        c->count, c->handles)                                                                      \
-    ROW(scope_post_gather_read, READ, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count,      \
+    ROW(scope_post_gather_receive, RECEIVE, SCOPE, LIST, POSTED, c->scope, c->requests, c->count,  \
         c->handles)                                                                                \
-    ROW(scope_post_multicast_send, SEND, SCOPE, MULTICAST, UNPOLLED, c->scope, c->requests,        \
+    ROW(scope_post_gather_read, READ, SCOPE, LIST, POSTED, c->scope, c->requests, c->count,        \
+        c->handles)                                                                                \
+    ROW(scope_post_multicast_send, SEND, SCOPE, MULTICAST, POSTED, c->scope, c->requests,          \
         c->peers, c->count, c->handles)                                                            \
-    ROW(scope_post_multicast_write, WRITE, SCOPE, MULTICAST, UNPOLLED, c->scope, c->requests,      \
+    ROW(scope_post_multicast_write, WRITE, SCOPE, MULTICAST, POSTED, c->scope, c->requests,        \
         c->remotes, c->count, c->handles)                                                          \
     ROW(channel_submit, NONE, CHANNEL, LIST, BLOCKING, c->channel, c->requests, c->count,          \
         c->deadline, c->completions)                                                               \
     ROW(multichannel_submit, NONE, PEER, LIST, BLOCKING, c->hub, c->requests, c->count,            \
         c->deadline, c->completions)                                                               \
-    ROW(channel_post, NONE, CHANNEL, LIST, UNPOLLED, c->channel, c->requests, c->count,            \
-        c->deadline, c->handles)                                                                   \
-    ROW(multichannel_post, NONE, PEER, LIST, UNPOLLED, c->hub, c->requests, c->count, c->deadline, \
+    ROW(channel_post, NONE, CHANNEL, LIST, POSTED, c->channel, c->requests, c->count, c->deadline, \
         c->handles)                                                                                \
-    ROW(scope_post, NONE, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count, c->handles)      \
+    ROW(multichannel_post, NONE, PEER, LIST, POSTED, c->hub, c->requests, c->count, c->deadline,   \
+        c->handles)                                                                                \
+    ROW(scope_post, NONE, SCOPE, LIST, POSTED, c->scope, c->requests, c->count, c->handles)        \
     ROW(multichannel_scatter_gather, NONE, PEER, TWO_LISTS, BLOCKING, c->hub, c->requests,         \
         c->count, c->receives, c->receive_count, c->deadline, c->completions)
 

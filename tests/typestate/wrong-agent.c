@@ -8,7 +8,7 @@
 
 WRONG(forgotten_agent, "-Wanalyzer-malloc-leak", struct sluice_pd *pd)
 {
-    struct sluice_agent *agent = sluice_agent_create(pd, NULL);
+    struct sluice_agent *agent = sluice_agent_open(pd, NULL);
     return sluice_agent_fd(agent);
 }
 
@@ -40,13 +40,13 @@ WRONG(used_after_release, "-Wuse-after-free", struct sluice_agent_peer *peer,
 {
     struct sluice_agent_mr *mr =
         sluice_agent_request_mr(peer, 4096, SLUICE_ACCESS_REMOTE_READ, 0, 0);
-    sluice_agent_release_mr(mr, 0);
-    return sluice_agent_read(mr, 0, sge, 1, 0);
+    sluice_agent_mr_release(mr, 0);
+    return sluice_agent_mr_read(mr, 0, sge, 1, 0);
 }
 
 WRONG(released_and_sent_back, "-Wuse-after-free", struct sluice_agent *agent)
 {
     struct sluice_agent_mr *mr = sluice_agent_receive_remote_mr(agent, NULL, 0);
-    sluice_agent_release_mr(mr, 0);
-    return sluice_agent_send_remote_mr(mr, 0);
+    sluice_agent_mr_release(mr, 0);
+    return sluice_agent_mr_send_back(mr, 0);
 }

@@ -18,7 +18,7 @@ WRONG(forgotten_buffer, "-Wanalyzer-malloc-leak", struct sluice_buffer_service *
 {
     struct sluice_buffer *buffer =
         sluice_buffer_publish(service, NULL, 4096, SLUICE_ACCESS_REMOTE_READ);
-    return sluice_buffer_handle(buffer, handle);
+    return sluice_buffer_export(buffer, handle);
 }
 
 WRONG(forgotten_region, "-Wanalyzer-malloc-leak", struct sluice_buffer_service *service,
@@ -26,7 +26,7 @@ WRONG(forgotten_region, "-Wanalyzer-malloc-leak", struct sluice_buffer_service *
 {
     struct sluice_buffer *buffer =
         sluice_buffer_publish_mr(service, mr, 0, 64, SLUICE_ACCESS_REMOTE_READ);
-    return sluice_buffer_handle(buffer, handle);
+    return sluice_buffer_export(buffer, handle);
 }
 
 WRONG(forgotten_service, "-Wanalyzer-malloc-leak", struct sluice_pd *pd)
@@ -54,7 +54,7 @@ WRONG(handle_after_release, "-Wuse-after-free", struct sluice_buffer_service *se
     struct sluice_buffer *buffer =
         sluice_buffer_publish(service, NULL, 4096, SLUICE_ACCESS_REMOTE_READ);
     sluice_buffer_release(buffer);
-    return sluice_buffer_handle(buffer, handle);
+    return sluice_buffer_export(buffer, handle);
 }
 
 WRONG(ignored_handle, "-Wunused-result", const struct sluice_buffer_handle *handle,
@@ -71,7 +71,7 @@ WRONG(ignored_publish, "-Wunused-result", struct sluice_buffer_service *service,
 WRONG(ignored_read, "-Wunused-result", struct sluice_buffer_service *service,
       const struct sluice_buffer_handle *handle, void *addr)
 {
-    sluice_buffer_read_into(service, handle, 0, NULL, addr, 64, SLUICE_S(1));
+    sluice_buffer_read(service, handle, 0, NULL, addr, 64, SLUICE_S(1));
 }
 
 WRONG(ignored_remote, "-Wunused-result", const struct sluice_buffer_service *service,
@@ -89,7 +89,7 @@ WRONG(ignored_submit, "-Wunused-result", struct sluice_buffer_service *service,
 WRONG(ignored_write, "-Wunused-result", struct sluice_buffer_service *service,
       const struct sluice_buffer_handle *handle, const void *addr)
 {
-    sluice_buffer_write_from(service, handle, 0, NULL, addr, 64, SLUICE_S(1));
+    sluice_buffer_write(service, handle, 0, NULL, addr, 64, SLUICE_S(1));
 }
 
 WRONG(published_after_close, "-Wuse-after-free", struct sluice_pd *pd, void *bytes)
@@ -102,7 +102,7 @@ WRONG(published_after_close, "-Wuse-after-free", struct sluice_pd *pd, void *byt
 WRONG(read_of_buffer, "-Wincompatible-pointer-types", struct sluice_buffer_service *service,
       const struct sluice_buffer *buffer, void *addr)
 {
-    return sluice_buffer_read_into(service, buffer, 0, NULL, addr, 64, SLUICE_S(1));
+    return sluice_buffer_read(service, buffer, 0, NULL, addr, 64, SLUICE_S(1));
 }
 
 WRONG(released_twice, "-Wuse-after-free", struct sluice_buffer_service *service, void *bytes)

@@ -89,10 +89,10 @@ WRONG(ignored_prepare, "-Wunused-result", struct sluice_pd *pd)
 }
 
 /* Ignores that it may not have been posted at all. */
-WRONG(ignored_send_unpolled, "-Wunused-result", struct sluice_channel *channel,
+WRONG(ignored_post_send, "-Wunused-result", struct sluice_channel *channel,
       const struct sluice_sge *sge)
 {
-    sluice_channel_send_unpolled(channel, sge, 1, SLUICE_S(1), NULL);
+    sluice_channel_post_send(channel, sge, 1, SLUICE_S(1), NULL);
 }
 
 WRONG(ignored_send, "-Wunused-result", struct sluice_channel *channel, const struct sluice_sge *sge)

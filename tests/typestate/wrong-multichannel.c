@@ -70,10 +70,10 @@ WRONG(ignored_scatter_gather, "-Wunused-result", struct sluice_multichannel *mc,
 }
 
 /* Ignores how many were posted, and so takes the rest for posted, too. */
-WRONG(ignored_scatter_unpolled, "-Wunused-result", struct sluice_multichannel *multichannel,
+WRONG(ignored_scatter_posted, "-Wunused-result", struct sluice_multichannel *multichannel,
       const struct sluice_request *requests, uint32_t count)
 {
-    sluice_multichannel_scatter_send_unpolled(multichannel, requests, count, SLUICE_S(1), NULL);
+    sluice_multichannel_post_scatter_send(multichannel, requests, count, SLUICE_S(1), NULL);
 }
 
 WRONG(scatter_before_handshake, "-Wincompatible-pointer-types",

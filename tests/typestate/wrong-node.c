@@ -22,7 +22,7 @@ WRONG(barrier_before_handshake, "-Wincompatible-pointer-types",
 
 WRONG(forgotten_connect, "-Wanalyzer-malloc-leak", struct sluice_node *node)
 {
-    struct sluice_multichannel *more = sluice_node_connect(node, NULL, SLUICE_S(1));
+    struct sluice_multichannel *more = sluice_node_multichannel_open(node, NULL, SLUICE_S(1));
     return sluice_multichannel_peer_state(more, 0);
 }
 
@@ -56,7 +56,7 @@ WRONG(ignored_barrier, "-Wunused-result", struct sluice_node *node)
 
 WRONG(ignored_connect, "-Wunused-result", struct sluice_node *node)
 {
-    sluice_node_connect(node, NULL, SLUICE_S(1));
+    sluice_node_multichannel_open(node, NULL, SLUICE_S(1));
 }
 
 WRONG(ignored_open, "-Wunused-result", struct sluice_pd *pd, struct sluice_exchange *exchange)

@@ -106,7 +106,7 @@ struct fake_wqe {
 struct fake_work {
     struct fake_link list;
     uint32_t count;
-    uint32_t used; /* places, also those of done and unpolled requests */
+    uint32_t used; /* places, also those of done and posted requests */
     uint32_t done; /* places of requests done without a completion */
     uint32_t posted;
 };

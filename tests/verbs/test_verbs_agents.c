@@ -42,7 +42,7 @@ TEST(a_message_that_cannot_be_read_stays, .times = 2)
     /* This connects the data queue pair. */
     mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     region_works(&agents, mr, 1);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     pattern_fill(bytes, BYTES, 2);
     fail_data();
     start_sender(&sender, agents.at_owner, bytes, BYTES, DEADLINE);
@@ -98,8 +98,8 @@ TEST(pieces_in_flight_keep_their_memory, .times = 2)
     region_works(&agents, mr, 1);
     fail_data();
     sge = memory_sge(&agents.memory, 0, 8);
-    require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -EIO, "fatal");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_error(sluice_agent_mr_read(mr, 0, &sge, 1, DEADLINE), -EIO, "fatal");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     pattern_fill(bytes, BYTES, 3);
     fail_data();
     hold_data();
@@ -147,7 +147,7 @@ TEST(event_loop_wakes_after_a_pause)
     agents_open(&agents, NULL, NULL);
     mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     region_works(&agents, mr, 1);
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
     pattern_fill(bytes, BYTES, 4);
     fail_data();
     start_sender(&sender, agents.at_owner, bytes, BYTES, DEADLINE);
@@ -168,7 +168,7 @@ TEST(event_loop_wakes_after_a_pause)
             poll(&pollfd, 1, (int)(due / 1000000) + 1);
         }
     }
-    pattern_check(sluice_agent_message_bytes(message), BYTES, 4);
+    pattern_check(sluice_agent_message_addr(message), BYTES, 4);
     sluice_agent_message_free(message);
     join_sender(&sender, 0);
     free(bytes);

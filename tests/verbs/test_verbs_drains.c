@@ -41,7 +41,7 @@ static void world_open(struct world *world)
         world->owners[i] = open_service(world->sides.pds[0]);
         world->buffers[i] = made(sluice_buffer_publish(world->owners[i], &world->values[i], 8,
                                                        SLUICE_ACCESS_REMOTE_READ));
-        require_ok(sluice_buffer_handle(world->buffers[i], &world->handles[i]));
+        require_ok(sluice_buffer_export(world->buffers[i], &world->handles[i]));
         world->actions[i] = (struct sluice_buffer_action){.opcode = SLUICE_OP_READ,
                                                           .handle = &world->handles[i],
                                                           .length = 8,
@@ -120,7 +120,8 @@ static void hold_receives(struct sluice_multichannel *second, struct memory *mem
 
 static void reconnect(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_multichannel *second = sluice_node_connect(ranks->nodes[rank], NULL, DEADLINE);
+    struct sluice_multichannel *second =
+        sluice_node_multichannel_open(ranks->nodes[rank], NULL, DEADLINE);
     struct sluice_endpoint endpoint;
     struct memory memory;
     require(second, "%s", sluice_last_error());
@@ -134,7 +135,7 @@ static void reconnect(struct ranks *ranks, uint32_t rank)
     }
     ranks_meet(ranks);
     struct span begun = span_begin();
-    require_ok(sluice_node_reconnect(ranks->nodes[rank], second, DEADLINE));
+    require_ok(sluice_node_multichannel_reconnect(ranks->nodes[rank], second, DEADLINE));
     require_took(span_since(begun), 0, MOST);
     require_ok(sluice_multichannel_wait_connected(second, DEADLINE));
     /* A rank that closes at once would end connections that others still wait for. */

@@ -219,7 +219,7 @@ TEST_WITH(talk, hints_that_are_not_needed_end, (NULL, NULL))
 }
 
 /* A send whose caller does not wait for it is posted at once. */
-TEST_WITH(talk, unpolled_sends_do_not_wait, (NULL, NULL))
+TEST_WITH(talk, posted_sends_do_not_wait, (NULL, NULL))
 {
     struct fake_qp_info info;
     make_slow(talk);

@@ -99,7 +99,7 @@ TEST(receives_of_a_pool_without_elements)
     incoming = made(sluice_listener_next(listener, DEADLINE));
     require_ok(sluice_incoming_accept_into(incoming, hub, NULL, DEADLINE, &peer, 1));
     client_join(&client, 0);
-    require_result(sluice_multichannel_receive_any_unpolled(hub, &none, 1, NULL), 1);
+    require_result(sluice_multichannel_post_receive_any(hub, &none, 1, NULL), 1);
     require_ok(sluice_channel_send(client.channel, NULL, 0, DEADLINE));
     require_ok(sluice_multichannel_next(hub, DEADLINE, &completion));
     require(completion.error == 0 && completion.user_data == 7, "error %d", completion.error);

@@ -121,7 +121,7 @@ static void refuse_reads(struct pair *pair, const struct lists *lists, uint32_t 
     require_error(sluice_channel_read(channel, lists->sges, sges, &lists->remote, DEADLINE),
                   -EINVAL, words);
     require_error(
-        sluice_channel_read_unpolled(channel, lists->sges, sges, &lists->remote, DEADLINE, handles),
+        sluice_channel_post_read(channel, lists->sges, sges, &lists->remote, DEADLINE, handles),
         -EINVAL, words);
     require_error(sluice_channel_submit(channel, requests, 2, DEADLINE, completions), -EINVAL,
                   words);

@@ -279,13 +279,13 @@ TEST(dmabuf_is_published, .times = COUNT(iovas))
     require_equal(asked.calls, calls + 1, asked.offset, OFFSET + 1000, asked.length, 3000,
                   asked.iova, iovas[_i] + 1000, asked.access,
                   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
-    require_ok(sluice_buffer_handle(buffer, &handle));
+    require_ok(sluice_buffer_export(buffer, &handle));
     require_error(sluice_mr_deregister(mr), -EBUSY, "published as buffer 1");
     pattern_fill(target, 3000, 1);
-    require_ok(sluice_buffer_write_from(services[0], &handle, 0, NULL, target, 3000, DEADLINE));
+    require_ok(sluice_buffer_write(services[0], &handle, 0, NULL, target, 3000, DEADLINE));
     pattern_check(dmabuf.bytes + OFFSET + 1000, 3000, 1);
     pattern_fill(dmabuf.bytes + OFFSET + 1000, 3000, 2);
-    require_ok(sluice_buffer_read_into(services[0], &handle, 0, NULL, target, 3000, DEADLINE));
+    require_ok(sluice_buffer_read(services[0], &handle, 0, NULL, target, 3000, DEADLINE));
     pattern_check(target, 3000, 2);
     value_check(dmabuf.bytes + OFFSET, 1000, 0xa5);
     value_check(dmabuf.bytes + OFFSET + 4000, LENGTH - 4000, 0xa5);

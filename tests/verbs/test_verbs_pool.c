@@ -37,7 +37,7 @@ static int post_receives(struct shared *shared, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         requests[i] = REQUEST(.user_data = i, .sge_count = 1,
                               .sge = memory_sge(&shared->memory, (size_t)64 * i, 64));
-    return sluice_multichannel_receive_any_unpolled(shared->hub, requests, count, NULL);
+    return sluice_multichannel_post_receive_any(shared->hub, requests, count, NULL);
 }
 
 static void post_message(struct shared *shared, uint32_t from)
@@ -45,7 +45,7 @@ static void post_message(struct shared *shared, uint32_t from)
     struct sluice_sge sge = memory_sge(&shared->memory, 2048, 64);
     struct sluice_handle handle;
 
-    require_ok(sluice_multichannel_send_unpolled(shared->hub, from, &sge, 1, DEADLINE, &handle));
+    require_ok(sluice_multichannel_post_send(shared->hub, from, &sge, 1, DEADLINE, &handle));
     require_ok(sluice_multichannel_detach(shared->hub, &handle));
 }
 

@@ -387,8 +387,8 @@ TEST(completions_of_a_peer_that_is_reset)
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     fake_verbs_hold(0);
     for (int i = 0; i < MESSAGES; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(loop, 1, &sge, 1, DEADLINE, NULL));
-        require_ok(sluice_multichannel_send_unpolled(loop, 0, &sge, 1, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_receive(loop, 1, &sge, 1, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_send(loop, 0, &sge, 1, DEADLINE, NULL));
     }
     await_held(qpn_of(2), FAKE_RECEIVE, MESSAGES);
     require_ok(sluice_multichannel_peer_reset(loop, 1, &endpoint));

@@ -19,7 +19,7 @@ static int serve(struct sluice_agent *agent)
 
         if (message == NULL)
             return complain("receive");
-        result = sluice_agent_send(peer, sluice_agent_message_bytes(message),
+        result = sluice_agent_send(peer, sluice_agent_message_addr(message),
                                    sluice_agent_message_length(message), DEADLINE);
         sluice_agent_message_free(message);
     }
@@ -48,7 +48,7 @@ static int echo(struct sluice_agent *agent, struct sluice_agent_peer *peer, stru
     if (message == NULL)
         return complain("receive");
     equal = sluice_agent_message_length(message) == length &&
-            is_filled(sluice_agent_message_bytes(message), length, side, salt);
+            is_filled(sluice_agent_message_addr(message), length, side, salt);
     sluice_agent_message_free(message);
     return equal ? 0 : differ("echo");
 }
@@ -63,14 +63,14 @@ static int use_memory(struct sluice_agent_peer *peer, struct device *device)
     fill(device->memory, LENGTH, side, 3);
     if (mr == NULL || sluice_mr_sge(device->mr, 0, LENGTH, &out) != 0 ||
         sluice_mr_sge(device->mr, LENGTH, LENGTH, &in) != 0 ||
-        sluice_agent_write(mr, 0, &out, 1, DEADLINE) != 0 ||
-        sluice_agent_read(mr, 0, &in, 1, DEADLINE) != 0)
+        sluice_agent_mr_write(mr, 0, &out, 1, DEADLINE) != 0 ||
+        sluice_agent_mr_read(mr, 0, &in, 1, DEADLINE) != 0)
         return complain("memory of the peer");
     if (!is_filled(device->memory + LENGTH, LENGTH, side, 3))
         return differ("memory of the peer");
-    if (sluice_agent_renew_mr(mr, 0, DEADLINE) != 0)
+    if (sluice_agent_mr_renew(mr, 0, DEADLINE) != 0)
         return complain("renew");
-    return sluice_agent_send_remote_mr(mr, DEADLINE) == 0 ? 0 : complain("hand over");
+    return sluice_agent_mr_send_back(mr, DEADLINE) == 0 ? 0 : complain("hand over");
 }
 
 static int call(struct sluice_agent *agent, struct device *device)
@@ -100,7 +100,7 @@ int talk_agent(void)
 
     if (open_device(&device, LONG) != 0)
         return -1;
-    agent = sluice_agent_create(device.pd, &attr);
+    agent = sluice_agent_open(device.pd, &attr);
     if (agent == NULL)
         return complain("make an agent");
     if (side == 1) {
@@ -124,7 +124,7 @@ static int own(struct sluice_buffer_service *service)
     struct sluice_buffer_handle handle;
     int result;
 
-    if (buffer == NULL || sluice_buffer_handle(buffer, &handle) != 0)
+    if (buffer == NULL || sluice_buffer_export(buffer, &handle) != 0)
         return complain("publish");
     fill(sluice_buffer_addr(buffer), LONG, 0, 1);
     result = give("handle", &handle, sizeof handle) == 0 ? meet("end") : -1;
@@ -140,14 +140,12 @@ static int visit(struct sluice_buffer_service *service, struct device *device)
 
     if (take("handle", &handle, sizeof handle) != 0)
         return -1;
-    if (sluice_buffer_read_into(service, &handle, 0, device->mr, device->memory, LONG, DEADLINE) !=
-        0)
+    if (sluice_buffer_read(service, &handle, 0, device->mr, device->memory, LONG, DEADLINE) != 0)
         return complain("read");
     if (!is_filled(device->memory, LONG, 0, 1))
         return differ("read");
     fill(device->memory, LENGTH, 1, 2);
-    if (sluice_buffer_write_from(service, &handle, 0, device->mr, device->memory, LENGTH,
-                                 DEADLINE) != 0)
+    if (sluice_buffer_write(service, &handle, 0, device->mr, device->memory, LENGTH, DEADLINE) != 0)
         return complain("write");
     return meet("end");
 }

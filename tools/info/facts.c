@@ -53,7 +53,7 @@ static void launch_find(struct facts *facts)
     watch_step("looking for a launcher");
     facts->launch.size = sizeof facts->launch;
     sluice_log_set(SLUICE_LOG_WARN, keep_warning, facts);
-    facts->launch_result = sluice_exchange_launch(&facts->launch);
+    facts->launch_result = sluice_launch_query(&facts->launch);
     if (facts->launch_result < 0)
         snprintf(facts->launch_error, sizeof facts->launch_error, "%s", sluice_last_error());
     sluice_log_set(SLUICE_LOG_NONE, ignore_line, NULL);

@@ -108,7 +108,7 @@ struct facts {
     uint32_t by_rank[INFO_RANKS]; /* index of the device of each of the first local ranks */
     uint32_t variable_count;
     struct sluice_variable_info *variables;
-    int launch_result; /* of sluice_exchange_launch() */
+    int launch_result; /* of sluice_launch_query() */
     struct sluice_launch_info launch;
     char launch_error[INFO_TEXT];
     char launch_warning[INFO_TEXT]; /* logged by the library; or empty */

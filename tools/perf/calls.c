@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Submits lists of requests at the level of the plan, and takes completions of unpolled ones. */
+/* Submits lists of requests at the level of the plan, and takes completions of posted ones. */
 #include <errno.h>
 
 #include "perf.h"
@@ -56,8 +56,8 @@ static int post_all(struct team *team, const struct calls *calls,
                     const char *what)
 {
     for (uint32_t posted = 0; posted < count;) {
-        int done = calls->unpolled(team->channels, requests + posted, count - posted,
-                                   team->deadline, NULL);
+        int done =
+            calls->posted(team->channels, requests + posted, count - posted, team->deadline, NULL);
 
         if (done > 0) {
             posted += (uint32_t)done;

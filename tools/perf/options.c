@@ -19,7 +19,7 @@
     "  --iters N          iterations of each work and size\n"                               \
     "  --duration S       or seconds for each (1)\n"                                        \
     "  --warmup N         iterations that are not counted (a tenth, 10 to 1000)\n"          \
-    "  --level L          blocking, scoped or unpolled (blocking)\n"                        \
+    "  --level L          blocking, scoped or posted (blocking)\n"                          \
     "  --window N         messages of a stream in flight to each peer (64)\n"               \
     "  --device D         such as soft or mlx5_0:1\n"                                       \
     "  --wire W           of soft between processes: auto, tcp or shm\n"                    \
@@ -29,7 +29,7 @@
     "  --stripe-least N   bytes of the shortest transfer that is striped (262144)\n"        \
     "  --dirty            the sender writes each message before it sends it\n"              \
     "  --validate         checks the contents of each message\n"                            \
-    "  --waited           waits for an unpolled send before the answer\n"                   \
+    "  --waited           waits for a posted send before the answer\n"                      \
     "  --idle-peers N     connections beside the ones in use\n"                             \
     "  --deadline S       of each operation (60)\n"                                         \
     "  --pin              each process on a processor of its own\n"                         \
@@ -269,7 +269,7 @@ static int read_flag(struct options *options, int option)
 
 static int read_option(struct options *options, int option, const char *text)
 {
-    static const char *const levels[] = {"blocking", "scoped", "unpolled", NULL};
+    static const char *const levels[] = {"blocking", "scoped", "posted", NULL};
     static const char *const waits[] = {"adaptive", "spin", "event", NULL};
     struct plan *plan = &options->plan;
 

@@ -150,8 +150,8 @@ struct calls {
                     uint32_t count, int64_t deadline, struct sluice_completion *completions);
     int (*scoped)(struct sluice_scope *scope, const struct sluice_request *requests, uint32_t count,
                   struct sluice_handle *handles);
-    int (*unpolled)(struct sluice_multichannel *channels, const struct sluice_request *requests,
-                    uint32_t count, int64_t deadline, struct sluice_handle *handles);
+    int (*posted)(struct sluice_multichannel *channels, const struct sluice_request *requests,
+                  uint32_t count, int64_t deadline, struct sluice_handle *handles);
 };
 extern const struct calls calls_any;
 int calls_do(struct team *team, const struct calls *calls, const struct sluice_request *requests,

@@ -14,13 +14,13 @@
 #define PLAN_MOST_WINDOW 4096
 #define PLAN_MOST_IDLE 4096
 
-enum level { LEVEL_BLOCKING, LEVEL_SCOPED, LEVEL_UNPOLLED };
+enum level { LEVEL_BLOCKING, LEVEL_SCOPED, LEVEL_POSTED };
 
 enum {
     PLAN_DIRTY = 1,    /* the sender writes a message before it sends it */
     PLAN_VALIDATE = 2, /* each message has contents of its own, which are checked */
     PLAN_PIN = 4,      /* each process has a processor of its own */
-    PLAN_WAITED = 8    /* wait for an unpolled send before the answer */
+    PLAN_WAITED = 8    /* wait for a posted send before the answer */
 };
 
 struct plan {

@@ -6,7 +6,7 @@
 
 #include "perf.h"
 
-static const char *const levels[] = {"blocking", "scoped", "unpolled"};
+static const char *const levels[] = {"blocking", "scoped", "posted"};
 
 static bool is_first;
 

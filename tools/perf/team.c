@@ -126,7 +126,7 @@ static bool is_plan(const struct plan *plan)
     bool right = plan->size == sizeof *plan && plan->work_count <= PLAN_WORKS &&
                  plan->size_count >= 1 && plan->size_count <= PLAN_SIZES && plan->peers >= 1 &&
                  plan->idle_peers <= PLAN_MOST_IDLE && plan->window >= 1 &&
-                 plan->window <= PLAN_MOST_WINDOW && plan->level <= LEVEL_UNPOLLED;
+                 plan->window <= PLAN_MOST_WINDOW && plan->level <= LEVEL_POSTED;
 
     for (uint32_t i = 0; right && i < plan->work_count; i++)
         right = plan->works[i] < perf_work_count;

@@ -6,13 +6,13 @@
 
 static const struct calls scatter_calls = {sluice_multichannel_scatter_send,
                                            sluice_scope_post_scatter_send,
-                                           sluice_multichannel_scatter_send_unpolled};
+                                           sluice_multichannel_post_scatter_send};
 static const struct calls gather_calls = {sluice_multichannel_gather_receive,
                                           sluice_scope_post_gather_receive,
-                                          sluice_multichannel_gather_receive_unpolled};
+                                          sluice_multichannel_post_gather_receive};
 static const struct calls gather_read_calls = {sluice_multichannel_gather_read,
                                                sluice_scope_post_gather_read,
-                                               sluice_multichannel_gather_read_unpolled};
+                                               sluice_multichannel_post_gather_read};
 
 /* The list has the receives, and then as many sends. */
 static int scatter_gather(struct sluice_multichannel *channels,
@@ -43,15 +43,15 @@ static int multicast_scoped(struct sluice_scope *scope, const struct sluice_requ
 }
 
 /* Called again for the rest if only the beginning was posted; requests->peer is the next peer. */
-static int multicast_unpolled(struct sluice_multichannel *channels,
-                              const struct sluice_request *requests, uint32_t count,
-                              int64_t deadline, struct sluice_handle *handles)
+static int multicast_posted(struct sluice_multichannel *channels,
+                            const struct sluice_request *requests, uint32_t count, int64_t deadline,
+                            struct sluice_handle *handles)
 {
-    return sluice_multichannel_multicast_send_unpolled(
-        channels, requests, all_peers + requests->peer, count, deadline, handles);
+    return sluice_multichannel_post_multicast_send(channels, requests, all_peers + requests->peer,
+                                                   count, deadline, handles);
 }
 
-static const struct calls multicast_calls = {multicast, multicast_scoped, multicast_unpolled};
+static const struct calls multicast_calls = {multicast, multicast_scoped, multicast_posted};
 
 static struct sluice_request to_peer(const struct team *team, const struct run *run, uint32_t peer,
                                      uint64_t number)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Round trips of messages. Blocking and scoped, a call sends a message and receives the
- * next, so that the receive is posted before the message arrives. Unpolled, receives are
+ * next, so that the receive is posted before the message arrives. Posted, receives are
  * posted ahead, and the completion of a send is taken after the answer.
  */
 #include <string.h>
@@ -59,7 +59,7 @@ static int wait_for(struct rally *rally, const struct sluice_handle *handle, con
     return 0;
 }
 
-static int unpolled_send(struct rally *rally)
+static int posted_send(struct rally *rally)
 {
     struct sluice_request send = send_of(rally);
     struct team *team = rally->team;
@@ -72,7 +72,7 @@ static int unpolled_send(struct rally *rally)
     return 0;
 }
 
-static int unpolled_sent(struct rally *rally)
+static int posted_sent(struct rally *rally)
 {
     if ((rally->team->plan.flags & PLAN_WAITED) != 0)
         return 0;
@@ -80,7 +80,7 @@ static int unpolled_sent(struct rally *rally)
 }
 
 /* The caller posts the receive again after it has checked the message. */
-static int unpolled_receive(struct rally *rally)
+static int posted_receive(struct rally *rally)
 {
     return wait_for(rally, &rally->receives[rally->received++ % AHEAD], "receive");
 }
@@ -155,36 +155,36 @@ static int post_ahead(struct rally *rally)
 int send_lat_lead(struct team *team, struct run *run)
 {
     struct rally rally = {.team = team, .run = run};
-    bool unpolled = team->plan.level == LEVEL_UNPOLLED;
+    bool posted = team->plan.level == LEVEL_POSTED;
 
-    if ((unpolled && post_ahead(&rally) != 0) || team_meet(team) != 0)
+    if ((posted && post_ahead(&rally) != 0) || team_meet(team) != 0)
         return -1;
     for (uint64_t i = 0; i < run->count; i++) {
         uint64_t begin;
 
         write_next(&rally);
         begin = ticks_now();
-        if (unpolled ? unpolled_send(&rally) != 0 || unpolled_receive(&rally) != 0 ||
-                           unpolled_sent(&rally) != 0
-                     : do_both(&rally, true, true) != 0)
+        if (posted ? posted_send(&rally) != 0 || posted_receive(&rally) != 0 ||
+                         posted_sent(&rally) != 0
+                   : do_both(&rally, true, true) != 0)
             return -1;
         add_time(&rally, begin);
         if (content_check(team, run, 0, rally.received - 1) != 0 ||
-            (unpolled && post_receive(&rally) != 0))
+            (posted && post_receive(&rally) != 0))
             return -1;
     }
     return 0;
 }
 
-static int answer_unpolled(struct rally *rally)
+static int answer_posted(struct rally *rally)
 {
     for (uint64_t i = 0; i < rally->run->count; i++) {
-        if (unpolled_receive(rally) != 0 ||
+        if (posted_receive(rally) != 0 ||
             content_check(rally->team, rally->run, 0, rally->received - 1) != 0 ||
             post_receive(rally) != 0)
             return -1;
         write_next(rally);
-        if (unpolled_send(rally) != 0 || unpolled_sent(rally) != 0)
+        if (posted_send(rally) != 0 || posted_sent(rally) != 0)
             return -1;
     }
     return 0;
@@ -194,8 +194,8 @@ int send_lat_follow(struct team *team, struct run *run)
 {
     struct rally rally = {.team = team, .run = run};
 
-    if (team->plan.level == LEVEL_UNPOLLED)
-        return post_ahead(&rally) != 0 || team_meet(team) != 0 ? -1 : answer_unpolled(&rally);
+    if (team->plan.level == LEVEL_POSTED)
+        return post_ahead(&rally) != 0 || team_meet(team) != 0 ? -1 : answer_posted(&rally);
     if (team_meet(team) != 0 || do_both(&rally, false, true) != 0)
         return -1;
     for (uint64_t i = 0; i < run->count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams to all peers. Unpolled, each peer has up to a window of messages in flight, posted in
+ * Streams to all peers. Posted, each peer has up to a window of messages in flight, posted in
  * lists of at least a quarter of it. Blocking and scoped, a call has a list of a window. The time
  * of a message is that of a window divided by its messages.
  */
@@ -130,7 +130,7 @@ static int fill_window(struct stream *stream)
     return 0;
 }
 
-static int stream_unpolled(struct stream *stream)
+static int stream_posted(struct stream *stream)
 {
     struct sluice_completion completions[CALLS_BATCH];
     struct team *team = stream->team;
@@ -157,7 +157,7 @@ static int stream_unpolled(struct stream *stream)
     return 0;
 }
 
-static int lead(struct team *team, struct run *run, uint32_t opcode, bool unpolled)
+static int lead(struct team *team, struct run *run, uint32_t opcode, bool posted)
 {
     struct stream stream = {
         .team = team, .run = run, .opcode = opcode, .all = run->count * team->peers};
@@ -166,7 +166,7 @@ static int lead(struct team *team, struct run *run, uint32_t opcode, bool unpoll
     if (team_meet(team) != 0)
         return -1;
     begin = ticks_now();
-    if ((unpolled ? stream_unpolled(&stream) : stream_lists(&stream)) != 0)
+    if ((posted ? stream_posted(&stream) : stream_lists(&stream)) != 0)
         return -1;
     run->ticks += ticks_now() - begin;
     return 0;
@@ -174,18 +174,18 @@ static int lead(struct team *team, struct run *run, uint32_t opcode, bool unpoll
 
 int send_bw_lead(struct team *team, struct run *run)
 {
-    return lead(team, run, SLUICE_OP_SEND, team->plan.level == LEVEL_UNPOLLED);
+    return lead(team, run, SLUICE_OP_SEND, team->plan.level == LEVEL_POSTED);
 }
 
 int read_bw_lead(struct team *team, struct run *run)
 {
-    return lead(team, run, SLUICE_OP_READ, team->plan.level == LEVEL_UNPOLLED);
+    return lead(team, run, SLUICE_OP_READ, team->plan.level == LEVEL_POSTED);
 }
 
 /* Meets the peers at the end, because only then can they check what was written. */
 int write_bw_lead(struct team *team, struct run *run)
 {
-    if (lead(team, run, SLUICE_OP_WRITE, team->plan.level == LEVEL_UNPOLLED) != 0)
+    if (lead(team, run, SLUICE_OP_WRITE, team->plan.level == LEVEL_POSTED) != 0)
         return -1;
     return team_meet(team);
 }

@@ -103,7 +103,7 @@ contains
             sluice_mr_sge(mr, int(BLOCK, c_size_t), int(BLOCK, c_size_t), halves(1)) /= 0 .or. &
             sluice_mr_sge(mr, int(2 * BLOCK, c_size_t), int(DIGEST, c_size_t), answer) /= 0) &
             call fail('name the memory')
-        if (sluice_multichannel_receive_unpolled(all, 0, [halves(0)], 1, deadline, handles(0)) /= 0) &
+        if (sluice_multichannel_post_receive(all, 0, [halves(0)], 1, deadline, handles(0)) /= 0) &
             call fail('post the first receive')
         half = 0
         do
@@ -112,7 +112,7 @@ contains
             if (got%error /= 0) &
                 call give_up('receive a block: ' // sluice_error_class_name(got%error_class))
             if (got%bytes == 0) exit
-            if (sluice_multichannel_receive_unpolled(all, 0, [halves(1 - half)], 1, deadline, &
+            if (sluice_multichannel_post_receive(all, 0, [halves(1 - half)], 1, deadline, &
                 handles(1 - half)) /= 0) call fail('post a receive')
             first = half * BLOCK + 1
             memory(2 * BLOCK + 1:) = digest_of(memory(first:first + got%bytes - 1))

@@ -144,12 +144,12 @@ contains
             channels(i) = sluice_prepared_channel_handshake(prepared(i), endpoints(3 - i))
         end do
         call ok(all([(c_associated(channels(i)), i=1, 2)]), 'channels')
-        call ok(sluice_channel_receive_unpolled(channels(2), [to], 1, deadline, handle) == 0, 'a receive')
+        call ok(sluice_channel_post_receive(channels(2), [to], 1, deadline, handle) == 0, 'a receive')
         call ok(sluice_channel_send(channels(1), [from], 1, deadline) == 0, 'a send')
         status = sluice_channel_wait(channels(2), handle, deadline, got)
         call ok(status == 0 .and. got%error == 0 .and. got%bytes == 16 .and. &
             all(words(9:12) == [1, 2, 3, 4]), 'it has arrived')
-        status = sluice_channel_receive_unpolled(channels(2), sge_count=0, deadline=deadline)
+        status = sluice_channel_post_receive(channels(2), sge_count=0, deadline=deadline)
         call ok(status == 0, 'a receive without memory')
         call ok(sluice_channel_send(channels(1), sge_count=0, deadline=deadline) == 0, &
             'a message of no bytes')
@@ -272,7 +272,7 @@ contains
 
     subroutine by_name()
         type(c_ptr) :: service, buffer
-        type(sluice_buffer_handle_t) :: handle
+        type(sluice_buffer_handle) :: handle
         type(sluice_buffer_service_attr) :: attr
         character(kind=c_char), target :: room(16)
         integer(c_int64_t), target :: words(4)
@@ -283,11 +283,11 @@ contains
         call ok(c_associated(service), 'a service of buffers')
         buffer = sluice_buffer_publish(service, c_null_ptr, 32_c_size_t, &
             ior(SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_WRITE))
-        call ok(sluice_buffer_handle(buffer, handle) == 0, 'the handle of a buffer')
+        call ok(sluice_buffer_export(buffer, handle) == 0, 'the handle of a buffer')
         call c_f_pointer(sluice_buffer_addr(buffer), published, [4])
         published = [1, 2, 3, 4]
         words = 0
-        status = sluice_buffer_read_into(service, handle, 8_c_int64_t, c_null_ptr, c_loc(words), &
+        status = sluice_buffer_read(service, handle, 8_c_int64_t, c_null_ptr, c_loc(words), &
             16_c_int64_t, deadline)
         call ok(status == 0 .and. all(words == [2, 3, 0, 0]), 'is read by it')
         call sluice_buffer_release(buffer)
@@ -319,9 +319,9 @@ contains
         status = sluice_node_alltoall(node, c_loc(own), c_loc(every), 8_c_size_t, deadline)
         call ok(status == 0 .and. every(1) == 43, 'an alltoall')
         counting%arrival_tags = 1
-        more = sluice_node_connect(node, counting, deadline)
+        more = sluice_node_multichannel_open(node, counting, deadline)
         call ok(c_associated(more), 'a multichannel that counts arrivals')
-        call ok(sluice_node_reconnect(node, more, deadline) == 0, 'and has lost none')
+        call ok(sluice_node_multichannel_reconnect(node, more, deadline) == 0, 'and has lost none')
         call sluice_multichannel_close(more)
         call ok(sluice_exchange_missing(exchange, missing, 1) == 0, 'nobody is missing')
         call sluice_node_close(node)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results of unpolled work: polling them, waiting for the next one, and waiting until all are in.
+ * Results of posted work: polling them, waiting for the next one, and waiting until all are in.
  */
 #include "config.h"
 

@@ -5,7 +5,7 @@
 
 #include "engine/state/call.h"
 
-/* The requests of an unpolled list from one index to before another. */
+/* The requests of a posted list from one index to before another. */
 struct slu_prefix {
     uint32_t from, count;
     bool counted; /* all of them are known to have room */

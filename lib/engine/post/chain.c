@@ -459,7 +459,7 @@ void slu_post_stalled(struct slu_call *call)
 }
 
 /*
- * Posts an unpolled item in parts. If nothing of it can be posted, because its peer has failed
+ * Posts a posted item in parts. If nothing of it can be posted, because its peer has failed
  * since it was counted, it fails.
  */
 static void post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
@@ -476,7 +476,7 @@ static void post_split(struct slu_chain *chain, const struct slu_item *item, uin
         slu_fail_unposted(chain->engine, chain->peer, id, entry);
 }
 
-void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+void slu_chain_post_posted(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     bool whole;
 

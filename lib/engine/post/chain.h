@@ -57,8 +57,8 @@ uint32_t slu_chain_share(const struct slu_engine *engine, enum slu_queue queue);
 /* Posts one item of a call, or part of it, or completes it with the reason for refusing it. */
 void slu_chain_post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
 
-/* Posts an unpolled item, whole or split. There was room for it when it was counted. */
-void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
+/* Posts a posted item, whole or split. There was room for it when it was counted. */
+void slu_chain_post_posted(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
 
 /* Returns the flags of all sends of a call. owner may be a constant. */
 static SLU_INLINE uint32_t slu_call_flags(const struct slu_call *call, enum slu_owner owner)

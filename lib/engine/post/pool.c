@@ -187,7 +187,7 @@ static int check_take_back(const struct slu_engine *engine, const char *what)
         return 0;
     return slu_fail(EOPNOTSUPP,
                     "device %s cannot take back a receive of a pool, so %s: post by "
-                    "sluice_multichannel_receive_any_unpolled(), and wait by "
+                    "sluice_multichannel_post_receive_any(), and wait by "
                     "sluice_multichannel_next()",
                     engine->pd->context->transport->device, what);
 }

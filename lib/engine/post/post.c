@@ -147,7 +147,7 @@ void slu_post_call(struct slu_call *call, enum slu_queue queue)
 }
 
 /*
- * Checks whether an unpolled item can be posted: 0, or the error. If the driver refused an earlier
+ * Checks whether a posted item can be posted: 0, or the error. If the driver refused an earlier
  * request of the list, later ones to that peer are accepted while there are entries, and are
  * cancelled.
  */
@@ -189,7 +189,7 @@ post_prefix(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue que
         prefix->why = find_room(&chain, &item);
         if (prefix->why != 0 && !prefix->counted)
             break;
-        slu_chain_post_unpolled(&chain, &item, i);
+        slu_chain_post_posted(&chain, &item, i);
         i++;
     }
     slu_chain_flush(&chain);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Posting: blocking calls, unpolled calls, and requests of the library itself. */
+/* Posting: blocking calls, posted calls, and requests of the library itself. */
 #ifndef SLU_ENGINE_POST_POST_H
 #define SLU_ENGINE_POST_POST_H
 

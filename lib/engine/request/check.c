@@ -253,7 +253,7 @@ static __attribute__((noinline)) int refuse_receive(const struct slu_engine *eng
     if (engine->arrivals == NULL)
         return slu_misuse(EINVAL, "receives are those of the pool for all peers "
                                   "(sluice_channel_attr.receive_pool): post them by "
-                                  "sluice_multichannel_receive_any_unpolled()");
+                                  "sluice_multichannel_post_receive_any()");
     return slu_misuse(EINVAL, "receives are the library's own where arrivals are counted "
                               "(sluice_channel_attr.arrival_tags)");
 }

@@ -20,7 +20,7 @@ static struct sluice_agent *agent_with(struct sluice_pd *pd, struct sluice_agent
     attr.size = sizeof(attr);
     attr.secret_file = "";
     attr.quota = attr.quota ? attr.quota : 1 << 20;
-    agent = made(sluice_agent_create(pd, &attr));
+    agent = made(sluice_agent_open(pd, &attr));
     return agent;
 }
 
@@ -62,8 +62,8 @@ MAKES(null_agent, sluice_agent_next_peer, NULL, 0);
 RETURNS(null_bytes_to_send, sluice_agent_send, couple_of(world).peer, NULL, 1, DEADLINE);
 RETURNS(other_peer_of_an_agent, sluice_agent_flush,
         (struct sluice_agent_peer *)(void *)agent_of(world), 0);
-RETURNS(other_agent_memory, sluice_agent_read, (struct sluice_agent_mr *)(void *)agent_of(world), 0,
-        &world->sge, 1, DEADLINE);
+RETURNS(other_agent_memory, sluice_agent_mr_read, (struct sluice_agent_mr *)(void *)agent_of(world),
+        0, &world->sge, 1, DEADLINE);
 ENDS(close_other_agent, sluice_agent_close, OTHER(sluice_agent));
 
 int close_peer_that_was_not_taken(struct world *world)
@@ -76,13 +76,13 @@ int close_peer_that_was_not_taken(struct world *world)
     return 0;
 }
 
-MAKES(no_size_of_agent, sluice_agent_create, world->sides.pds[0],
+MAKES(no_size_of_agent, sluice_agent_open, world->sides.pds[0],
       &(struct sluice_agent_attr){.size = 0});
 RETURNS(wild_size_of_agent_info, sluice_agent_query, agent_of(world),
         &(struct sluice_agent_info){.size = 5000});
-MAKES(eager_out_of_range, sluice_agent_create, world->sides.pds[0],
+MAKES(eager_out_of_range, sluice_agent_open, world->sides.pds[0],
       &(struct sluice_agent_attr){.size = sizeof(struct sluice_agent_attr), .eager = 63});
-MAKES(unknown_flag_of_agent, sluice_agent_create, world->sides.pds[0],
+MAKES(unknown_flag_of_agent, sluice_agent_open, world->sides.pds[0],
       &(struct sluice_agent_attr){.size = sizeof(struct sluice_agent_attr), .flags = 8});
 MAKES(no_right_of_a_peer, sluice_agent_request_mr, couple_of(world).peer, 8,
       SLUICE_ACCESS_LOCAL_WRITE, 0, DEADLINE);
@@ -120,7 +120,7 @@ int late_use_of_memory(struct world *world)
     struct sluice_agent_mr *mr = memory_of(&couple, RIGHTS);
     struct sluice_sge sge = memory_sge(&world->far, 0, 8);
     let_pass(SLUICE_MS(2));
-    return sluice_agent_write(mr, 0, &sge, 1, DEADLINE);
+    return sluice_agent_mr_write(mr, 0, &sge, 1, DEADLINE);
 }
 
 int right_that_was_not_given(struct world *world)
@@ -128,7 +128,7 @@ int right_that_was_not_given(struct world *world)
     struct couple couple = couple_of(world);
     struct sluice_agent_mr *mr = memory_of(&couple, SLUICE_ACCESS_REMOTE_READ);
     struct sluice_sge sge = memory_sge(&world->far, 0, 8);
-    return sluice_agent_write(mr, 0, &sge, 1, DEADLINE);
+    return sluice_agent_mr_write(mr, 0, &sge, 1, DEADLINE);
 }
 
 RETURNS(second_listen_of_an_agent, sluice_agent_listen, couple_of(world).owner, "127.0.0.1:0",

@@ -26,7 +26,7 @@ static struct couple couple_with(struct world *world, uint32_t access)
     struct couple couple = {.owner = service_of(world->sides.pds[0]),
                             .user = service_of(world->sides.pds[1])};
     couple.buffer = made(sluice_buffer_publish(couple.owner, world->far.bytes, 64, access));
-    require_ok(sluice_buffer_handle(couple.buffer, &couple.handle));
+    require_ok(sluice_buffer_export(couple.buffer, &couple.handle));
     return couple;
 }
 
@@ -51,8 +51,8 @@ static int submit(const struct couple *couple, const struct sluice_buffer_action
 static int read_from(struct world *world, const struct couple *couple, uint64_t offset,
                      int64_t deadline)
 {
-    return CALL(sluice_buffer_read_into)(couple->user, &couple->handle, offset, NULL,
-                                         world->memory.bytes, 8, deadline);
+    return CALL(sluice_buffer_read)(couple->user, &couple->handle, offset, NULL,
+                                    world->memory.bytes, 8, deadline);
 }
 
 static int open_with(struct world *world, struct sluice_buffer_service_attr attr)
@@ -84,7 +84,7 @@ int null_local_memory(struct world *world)
     return submit(&couple, &action);
 }
 
-RETURNS(null_place_of_handle, sluice_buffer_handle, couple_of(world).buffer, NULL);
+RETURNS(null_place_of_handle, sluice_buffer_export, couple_of(world).buffer, NULL);
 
 int other_buffer_service(struct world *world)
 {
@@ -92,7 +92,7 @@ int other_buffer_service(struct world *world)
     return result_of(CALL(sluice_buffer_publish)(other, world->memory.bytes, 8, RIGHTS));
 }
 
-RETURNS(other_buffer, sluice_buffer_handle, OTHER(sluice_buffer),
+RETURNS(other_buffer, sluice_buffer_export, OTHER(sluice_buffer),
         &(struct sluice_buffer_handle){0});
 RETURNS(other_batch, sluice_buffer_batch_wait, OTHER(sluice_buffer_batch), 0);
 
@@ -253,7 +253,7 @@ int service_of_a_buffer_that_was_closed(struct world *world)
 {
     struct couple couple = couple_of(world);
     sluice_buffer_service_close(couple.owner);
-    return sluice_buffer_handle(couple.buffer, &couple.handle);
+    return sluice_buffer_export(couple.buffer, &couple.handle);
 }
 
 int owner_that_is_not_connected(struct world *world)

@@ -109,9 +109,9 @@ MAKES(negative_deadline_of_accept, sluice_incoming_accept, somebody(world), worl
 
 int too_many_to_connect(struct world *world)
 {
-    uint32_t peers[SLUICE_CONNECT_MAX_CHANNELS + 1];
+    uint32_t peers[SLUICE_MAX_CONNECT_CHANNELS + 1];
     return CALL(sluice_connect_into)("127.0.0.1:1", world->loop, &no_secret, DEADLINE, peers,
-                                     SLUICE_CONNECT_MAX_CHANNELS + 1);
+                                     SLUICE_MAX_CONNECT_CHANNELS + 1);
 }
 
 /* The text contains the descriptor, so use the same number each time. */

@@ -92,8 +92,8 @@ static int element_too_long(struct world *world)
     return CALL(sluice_mr_sge)(mr, 0, length, &world->sge);
 }
 
-RETURNS(receive_without_a_pool, sluice_multichannel_receive_any_unpolled, world->loop,
-        &world->request, 1, NULL);
+RETURNS(receive_without_a_pool, sluice_multichannel_post_receive_any, world->loop, &world->request,
+        1, NULL);
 PREPARES(pool_of_a_channel, world->attr.receive_pool = 4);
 
 static int receive_of_one_peer(struct world *world)

@@ -119,7 +119,7 @@ RETURNS(negative_deadline_of_exchange, sluice_exchange_barrier, open_exchange(),
 RETURNS(negative_deadline_of_barrier, sluice_node_barrier, open_node(world), NULL, 0,
         SLUICE_BARRIER_DEFAULT, -1);
 RETURNS(too_many_bytes_to_exchange, sluice_exchange_allgather, open_exchange(), NULL, NULL,
-        SLUICE_EXCHANGE_MAX_BYTES + 1, DEADLINE);
+        SLUICE_MAX_EXCHANGE_BYTES + 1, DEADLINE);
 MAKES(no_ranks, sluice_node_prepare, world->sides.pds[0], 0, 0, NULL);
 
 int wrong_number_of_ranks(struct world *world)

@@ -26,8 +26,7 @@ static int too_many_parts(struct world *world)
     memory_open(&memory, world->sides.pds[0], (size_t)3 * 4096);
     struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
     struct sluice_remote_mr remote = memory_remote(&memory, 0, memory.length);
-    return sluice_multichannel_write_unpolled(narrow_loop(world), 0, &sge, 1, &remote, DEADLINE,
-                                              NULL);
+    return sluice_multichannel_post_write(narrow_loop(world), 0, &sge, 1, &remote, DEADLINE, NULL);
 }
 
 static int send_too_long(struct world *world)
@@ -50,7 +49,7 @@ static int no_room(struct world *world)
     int result = 0;
     /* The peer posts no receives, so the sends stay in flight. */
     for (int i = 0; i < 3 && result == 0; i++) {
-        result = sluice_multichannel_send_unpolled(loop, 0, &world->sge, 1, DEADLINE, NULL);
+        result = sluice_multichannel_post_send(loop, 0, &world->sge, 1, DEADLINE, NULL);
     }
     return result;
 }
@@ -108,10 +107,10 @@ static int failed_peer(struct world *world)
     return sluice_channel_send(world->pair.channels[0], &world->sge, 1, DEADLINE);
 }
 
-static int failed_peer_unpolled(struct world *world)
+static int failed_peer_posted(struct world *world)
 {
     require_ok(sluice_channel_shutdown(world->pair.channels[0], DEADLINE));
-    return sluice_channel_send_unpolled(world->pair.channels[0], &world->sge, 1, DEADLINE, NULL);
+    return sluice_channel_post_send(world->pair.channels[0], &world->sge, 1, DEADLINE, NULL);
 }
 
 /* A peer that gives no right to its memory cannot be probed. */
@@ -191,12 +190,11 @@ static int old_handle(struct world *world)
 {
     struct sluice_multichannel *loop = narrow_loop(world);
     struct sluice_remote_mr own = memory_remote(&world->memory, 8, 8);
-    require_ok(sluice_multichannel_write_unpolled(loop, 0, &world->sge, 1, &own, DEADLINE,
-                                                  &world->handle));
+    require_ok(
+        sluice_multichannel_post_write(loop, 0, &world->sge, 1, &own, DEADLINE, &world->handle));
     for (int i = 0; i < 20; i++) {
         require_ok(sluice_multichannel_flush(loop, DEADLINE));
-        require_ok(
-            sluice_multichannel_write_unpolled(loop, 0, &world->sge, 1, &own, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_write(loop, 0, &world->sge, 1, &own, DEADLINE, NULL));
     }
     return sluice_multichannel_wait(loop, &world->handle, 0, &world->completion);
 }
@@ -303,7 +301,7 @@ const struct mistake runtime_errors[] = {
      region_that_a_peer_does_not_have},
     {"ENOMEM", "too little memory, or files, or another resource", "memory", too_much_memory},
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer},
-    {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer_unpolled},
+    {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer_posted},
     {"ENOTCONN", NOT_CONNECTED, "peer lost", peer_of_an_agent_that_left},
     {"ENOTCONN", NOT_CONNECTED, "owner of buffer 1", owner_that_is_not_connected},
     {"EOPNOTSUPP", "what transport, device or kernel cannot do", "sign of life neither",
@@ -349,7 +347,7 @@ bool is_of_wire(const struct mistake *mistake)
         memory_in_use,
         failed_peer,
         timeout,
-        failed_peer_unpolled,
+        failed_peer_posted,
         detached_handle,
         deadline,
         woken,

@@ -50,8 +50,8 @@ TEST(calls_of_one_peer)
                   "peer 3 removed");
     require_error(sluice_multichannel_write(all, 3, &request.sge, 1, &request.remote, DEADLINE),
                   -ENOTCONN, "peer 3 removed");
-    require_error(sluice_multichannel_send_unpolled(all, 3, &request.sge, 1, DEADLINE, NULL),
-                  -ENOTCONN, "peer 3 removed");
+    require_error(sluice_multichannel_post_send(all, 3, &request.sge, 1, DEADLINE, NULL), -ENOTCONN,
+                  "peer 3 removed");
     require_error(sluice_multichannel_post(all, &request, 1, DEADLINE, NULL), -ENOTCONN,
                   "peer 3 removed");
     require_error(sluice_multichannel_post(all, &request, 1, 0, NULL), -ENOTCONN, "peer 3 removed");
@@ -116,12 +116,12 @@ TEST(calls_of_many_peers)
     require_result(sluice_multichannel_scatter_send(all, sends, PEERS, DEADLINE, completions),
                    -ENOTCONN);
     check_results(completions);
-    /* Unpolled lists end before the first hole. */
+    /* Posted lists end before the first hole. */
     require_result(sluice_multichannel_post(all, writes, PEERS, DEADLINE, handles), 1);
     require_result(sluice_multichannel_post(all, writes + 1, PEERS - 1, DEADLINE, handles),
                    -ENOTCONN);
-    require_result(
-        sluice_multichannel_scatter_write_unpolled(all, writes + 2, 3, DEADLINE, handles), 1);
+    require_result(sluice_multichannel_post_scatter_write(all, writes + 2, 3, DEADLINE, handles),
+                   1);
     require_ok(sluice_multichannel_flush(all, DEADLINE));
     require_result(sluice_multichannel_poll(all, completions, PEERS), 2);
     server_close(&server);

@@ -174,7 +174,7 @@ TEST_WITH(server, regions_of_a_removed_peer, (8))
         sluice_multichannel_multicast_write(server->all, &write, tags, 2, DEADLINE, completions),
         -ESTALE, "remotes[1] generation 0 index 1 at 1");
     require_error(
-        sluice_multichannel_multicast_write_unpolled(server->all, &write, tags, 2, DEADLINE, NULL),
+        sluice_multichannel_post_multicast_write(server->all, &write, tags, 2, DEADLINE, NULL),
         -ESTALE, "remotes[1] generation 0 index 1 at 1");
     value_check(completions, sizeof(completions), 0x77);
     value_check(server->far.bytes, 8, 0x22);

@@ -66,7 +66,7 @@ TEST(no_staging_buffer)
     fixture_close(&fixture);
 }
 
-/* Of several that fill the buffer, unpolled ones are posted as far as there is room. */
+/* Of several that fill the buffer, posted ones are posted as far as there is room. */
 TEST_WITH(fixture, full_staging_buffer, ())
 {
     struct sluice_channel *sender = fixture->pair.channels[SEND];
@@ -130,7 +130,7 @@ TEST_WITH(fixture, blocking_lists_wait_for_room, ())
     require_ok(sluice_multichannel_submit(loop, requests, COUNT(requests), DEADLINE, completions));
     memcpy(fixture->memory[RECEIVE].bytes, fixture->memory[SEND].bytes + 30000, 30000);
     check(fixture);
-    /* An unpolled list of both kinds is posted up to the first that has no room. */
+    /* A posted list of both kinds is posted up to the first that has no room. */
     require_result(sluice_multichannel_post(loop, requests, COUNT(requests), DEADLINE, NULL), 8);
     require_ok(sluice_multichannel_flush(loop, DEADLINE));
     for (uint32_t i = 0; i < 8; i++) {

@@ -60,7 +60,7 @@ TEST(arrivals_share_receives)
     struct sluice_counters counters = {.size = sizeof counters};
     require_ok(sluice_multichannel_counters(star.hub, &counters));
     require_equal(counters.arrivals, PEERS * EACH + 2, counters.strays, 1, counters.discarded, 0);
-    require_error(sluice_multichannel_receive_any_unpolled(star.hub, NULL, 0, NULL), -EINVAL,
+    require_error(sluice_multichannel_post_receive_any(star.hub, NULL, 0, NULL), -EINVAL,
                   "arrivals");
     star_close(&star);
 }

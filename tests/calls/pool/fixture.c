@@ -75,8 +75,7 @@ struct sluice_handle post_receive(struct shared *shared, uint32_t place, size_t 
     struct sluice_sge sge;
     struct sluice_request request = receive_at(shared, &sge, place, length);
 
-    require_result(sluice_multichannel_receive_any_unpolled(shared->star.hub, &request, 1, &handle),
-                   1);
+    require_result(sluice_multichannel_post_receive_any(shared->star.hub, &request, 1, &handle), 1);
     return handle;
 }
 

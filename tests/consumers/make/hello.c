@@ -23,7 +23,7 @@ static int send_and_receive(struct sluice_channel *channel, const struct sluice_
     memcpy(memory, TEXT, sizeof(TEXT));
     if (sluice_mr_sge(mr, 0, sizeof(TEXT), &out) != 0 || sluice_mr_sge(mr, 100, 100, &in) != 0)
         return fail("name the memory");
-    if (sluice_channel_receive_unpolled(channel, &in, 1, SLUICE_S(30), &handle) != 0 ||
+    if (sluice_channel_post_receive(channel, &in, 1, SLUICE_S(30), &handle) != 0 ||
         sluice_channel_send(channel, &out, 1, SLUICE_S(30)) != 0 ||
         sluice_channel_wait(channel, &handle, SLUICE_S(30), &completion) != 0)
         return fail("send and receive");

@@ -131,7 +131,7 @@ static void meet_all(uint64_t id, uint32_t mask)
     }
     bool before = receives.count > 0 && one_in(&soak.rng, 3);
     if (before) {
-        perform(office, &receives, one_in(&soak.rng, 2) ? BY_UNPOLLED_LIST : BY_POST);
+        perform(office, &receives, one_in(&soak.rng, 2) ? BY_POSTED_LIST : BY_POST);
     } else {
         batch = receives;
     }

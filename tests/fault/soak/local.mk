@@ -16,7 +16,7 @@ tests_test_soak_SOURCES = \
 	%D%/rank.c \
 	%D%/remains.c \
 	%D%/soak.h \
-	%D%/unpolled.c \
+	%D%/posted.c \
 	%D%/watch.c \
 	%D%/window.c \
 	tests/fault/test_soak.c

@@ -66,7 +66,7 @@ static void park_receives(uint32_t rank)
     if (batch.count == 0) {
         return;
     }
-    enum method method = one_in(&soak.rng, 2) ? BY_POST : BY_UNPOLLED_LIST;
+    enum method method = one_in(&soak.rng, 2) ? BY_POST : BY_POSTED_LIST;
     perform(&soak.mail, &batch, one_in(&soak.rng, 3) ? BY_NAMED : method);
     /* No grant has been sent for it, so no message can come. */
     if (big && is_up(rank) && one_in(&soak.rng, 2)) {
@@ -214,7 +214,7 @@ static void do_list(void)
     static const uint32_t opcodes[] = {SLUICE_OP_SEND, SLUICE_OP_WRITE, SLUICE_OP_READ};
     enum method method = (enum method)random_below(&soak.rng, METHODS);
     bool plain = method == BY_NAMED || method == BY_SCOPE_NAMED;
-    bool one_kind = method == BY_LIST || method == BY_SCOPE_KIND || method == BY_UNPOLLED_LIST;
+    bool one_kind = method == BY_LIST || method == BY_SCOPE_KIND || method == BY_POSTED_LIST;
     uint32_t opcode = one_kind ? opcodes[random_below(&soak.rng, 3)] : 0;
     uint32_t most = soak.size * DEPTH / 2 < BATCH ? soak.size * DEPTH / 2 : BATCH;
     uint32_t count = 1 + (uint32_t)random_size(&soak.rng, method == BY_ONE ? 3 : most - 1);

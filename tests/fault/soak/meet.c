@@ -183,7 +183,7 @@ static void cancel_on_line(struct office *line)
 {
     struct sluice_handle handle;
     struct sluice_completion completion;
-    int result = CALL(channel_receive_unpolled, line->channel, NULL, 0, SLUICE_FOREVER, &handle);
+    int result = CALL(channel_post_receive, line->channel, NULL, 0, SLUICE_FOREVER, &handle);
     expect(result == 0 || result == -ENOTCONN, "%d: %s", result, sluice_last_error());
     if (result == 0) {
         result = CALL(channel_cancel, line->channel, &handle, &completion);

@@ -48,7 +48,7 @@ bool fits_method(const struct office *office, const struct batch *batch, enum me
     case BY_ONE:
         return is_plain(batch, SLUICE_IMMEDIATE);
     case BY_LIST:
-    case BY_UNPOLLED_LIST:
+    case BY_POSTED_LIST:
         return !office->channel && one_opcode(batch);
     case BY_SCOPE_KIND:
         return one_opcode(batch);
@@ -209,7 +209,7 @@ static int post_named(struct sluice_scope *scope, const struct flight *flight,
     struct form_call call = form_call_one(&flight->request);
     call.scope = scope;
     call.handles = handle;
-    return call_office(flight->office, flight->request.opcode, ONE, UNPOLLED, &call);
+    return call_office(flight->office, flight->request.opcode, ONE, POSTED, &call);
 }
 
 /* Tags the region with its peer, which differs each time the peer was removed. */
@@ -245,7 +245,7 @@ static int post_prepared(struct sluice_scope *scope, struct office *office, stru
     struct sluice_list *list = EITHER(office, list_prepare, call->requests, call->count);
     if (!list) {
         expect(errno == E2BIG, "no list: %s", sluice_last_error());
-        return call_office(office, SLUICE_OP_NONE, LIST, UNPOLLED, call);
+        return call_office(office, SLUICE_OP_NONE, LIST, POSTED, call);
     }
     int result = CALL(scope_post_list, scope, list, call->handles);
     CALL_VOID(list_free, list);
@@ -266,13 +266,13 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
             result = error < 0 ? error : (int)i + 1;
         }
     } else if (method == BY_MULTICAST) {
-        result = call_multicast(batch, 0, UNPOLLED, &call);
+        result = call_multicast(batch, 0, POSTED, &call);
     } else if (method != BY_SCOPE_KIND && one_in(&soak.rng, 2)) {
         result = post_prepared(scope, batch->flights[0]->office, &call);
     } else {
         result = call_office(batch->flights[0]->office,
                              method == BY_SCOPE_KIND ? requests[0].opcode : SLUICE_OP_NONE, LIST,
-                             UNPOLLED, &call);
+                             POSTED, &call);
     }
     expect(result == (int)batch->count, "%d: %s", result, sluice_last_error());
 }
@@ -453,7 +453,7 @@ void perform_multicast(struct office *office, struct batch *batch)
         perform_scope(office, batch, BY_MULTICAST);
         break;
     default:
-        perform_unpolled_multicast(office, batch);
+        perform_posted_multicast(office, batch);
         break;
     }
 }
@@ -480,7 +480,7 @@ void perform(struct office *office, struct batch *batch, enum method method)
         perform_scope(office, batch, method);
         break;
     default:
-        perform_unpolled(office, batch, method);
+        perform_posted(office, batch, method);
         break;
     }
 }

@@ -14,7 +14,7 @@
  *   assembly.c  work that all ranks do at the same time, such as scatter and gather
  *   window.c    the same, with memory that is registered for it
  *   perform.c   lists of requests by every call there is
- *   unpolled.c  the same, without waiting
+ *   posted.c  the same, without waiting
  *   flight.c    requests, from when they are made until they are complete
  *
  * Why the mix cannot deadlock:
@@ -361,12 +361,12 @@ enum method {
     BY_SCOPE_KIND,
     BY_POST,
     BY_NAMED,
-    BY_UNPOLLED_LIST,
+    BY_POSTED_LIST,
     METHODS
 };
 /* Whether the method can perform these requests without waiting for the wrong ones. */
 bool fits_method(const struct office *office, const struct batch *batch, enum method method);
-/* Performs them; unpolled ones may be in flight on return. */
+/* Performs them; posted ones may be in flight on return. */
 void perform(struct office *office, struct batch *batch, enum method method);
 /* Returns SLUICE_FOREVER or a long deadline. */
 int64_t choose_deadline(void);
@@ -383,9 +383,9 @@ void perform_multicast(struct office *office, struct batch *batch);
 /* Performs one request, which is complete on return. */
 void perform_one(struct flight *flight);
 
-/* unpolled.c */
-void perform_unpolled(struct office *office, struct batch *batch, enum method method);
-void perform_unpolled_multicast(struct office *office, struct batch *batch);
+/* posted.c */
+void perform_posted(struct office *office, struct batch *batch, enum method method);
+void perform_posted_multicast(struct office *office, struct batch *batch);
 /* Takes completions in one of several ways. Returns false if there were none. */
 bool look(struct office *office);
 /* Waits until nothing is in flight. */

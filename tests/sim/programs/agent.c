@@ -21,7 +21,7 @@ static struct {
 /* Checks one byte in so many. */
 static void check(struct sluice_agent_message *message, uint32_t step, size_t pace)
 {
-    const uint8_t *bytes = sluice_agent_message_bytes(message);
+    const uint8_t *bytes = sluice_agent_message_addr(message);
     const size_t length = sluice_agent_message_length(message);
     for (size_t i = 0; i < length; i += pace) {
         must(bytes[i] == value(rank_before(), step, i), "byte %zu of a message is wrong", i);
@@ -96,8 +96,8 @@ static bool move(struct ring *ring, struct sluice_agent_mr *mr, bool writes, uin
     int error;
     must(sluice_mr_sge(ring->mr, writes ? 0 : REGION, bytes, &sge) == 0, "element: %s",
          sluice_last_error());
-    error = writes ? sluice_agent_write(mr, offset, &sge, 1, PATIENCE)
-                   : sluice_agent_read(mr, offset, &sge, 1, PATIENCE);
+    error = writes ? sluice_agent_mr_write(mr, offset, &sge, 1, PATIENCE)
+                   : sluice_agent_mr_read(mr, offset, &sge, 1, PATIENCE);
     in_time(began, PATIENCE, "transfer");
     return error == 0 || (errno = -error, false);
 }
@@ -131,7 +131,7 @@ static bool use_memory(struct ring *ring)
         works(errno == EACCES, "read after the lease");
     }
     if (mr != NULL) {
-        works(sluice_agent_release_mr(mr, PATIENCE) == 0, "release");
+        works(sluice_agent_mr_release(mr, PATIENCE) == 0, "release");
     }
     return well;
 }
@@ -183,7 +183,7 @@ static bool hand_over(struct ring *ring)
         }
     }
     if (mr != NULL) {
-        sluice_agent_release_mr(mr, PATIENCE);
+        sluice_agent_mr_release(mr, PATIENCE);
     }
     return well;
 }
@@ -241,7 +241,7 @@ static void hang(struct ring *ring)
         }
     }
     if (mr != NULL) {
-        (void)!sluice_agent_release_mr(mr, PATIENCE);
+        (void)!sluice_agent_mr_release(mr, PATIENCE);
     }
 }
 

@@ -341,8 +341,7 @@ static bool share_receives(void)
             .sge_count = 1, .sge = element(IN + (size_t)i * PLACE, PLACE), .user_data = i};
         fill(OUT + (size_t)i * PLACE, PLACE, i);
     }
-    must(sluice_multichannel_receive_any_unpolled(batch.pooled, requests, ranks, NULL) ==
-             (int)ranks,
+    must(sluice_multichannel_post_receive_any(batch.pooled, requests, ranks, NULL) == (int)ranks,
          "receives of a pool: %s", sluice_last_error());
     for (uint32_t i = 0; i < ranks; i++) {
         struct sluice_sge sge = element(OUT + (size_t)i * PLACE, PLACE);
@@ -375,8 +374,7 @@ static bool receive_any(void)
         return true;
     }
     fill(OUT, PLACE, next_rank());
-    result =
-        sluice_multichannel_send_unpolled(batch.pooled, next_rank(), &out, 1, PATIENCE, &handle);
+    result = sluice_multichannel_post_send(batch.pooled, next_rank(), &out, 1, PATIENCE, &handle);
     well = well_with(result == 0, next_rank(), "a send to a pool");
     result = sluice_multichannel_receive_any(batch.pooled, &in, 1, PATIENCE, &completion);
     if (well_with(result == 0, ANYBODY, "a receive of any")) {

@@ -56,7 +56,7 @@ static bool publish(struct names *names)
     memset(&own, 0, sizeof own);
     names->buffer = make_buffer(names);
     if (!all_well(works(names->buffer != NULL, "publish") &&
-                  works(sluice_buffer_handle(names->buffer, &own) == 0, "handle"))) {
+                  works(sluice_buffer_export(names->buffer, &own) == 0, "handle"))) {
         return false;
     }
     sim_allgather(&own, names->handles, sizeof own);
@@ -239,8 +239,8 @@ static bool restart(struct names *names)
     }
     /* The closed service may have ended an attempt to connect that this read has joined. */
     for (int tries = 0; error != -ESTALE && tries < 2; tries++) {
-        error = sluice_buffer_read_into(names->service, &names->handles[odd], 0, names->mr,
-                                        names->memory, 1, PATIENCE);
+        error = sluice_buffer_read(names->service, &names->handles[odd], 0, names->mr,
+                                   names->memory, 1, PATIENCE);
     }
     return works(error == -ESTALE, "read of an earlier service");
 }
@@ -274,8 +274,8 @@ static struct sluice_buffer_service *open_other(struct names *names, uint32_t pe
 static bool visit(struct names *names, const struct sluice_buffer_handle *handle)
 {
     struct sluice_buffer_service *service = open_other(names, 0, 0);
-    bool well = service != NULL && works(sluice_buffer_read_into(service, handle, 0, names->mr,
-                                                                 names->memory, 1, PATIENCE) == 0,
+    bool well = service != NULL && works(sluice_buffer_read(service, handle, 0, names->mr,
+                                                            names->memory, 1, PATIENCE) == 0,
                                          "a visit");
     sluice_buffer_service_close(service);
     return well;
@@ -294,7 +294,7 @@ static bool come_and_go(struct names *names)
                 (sim_rank() != host || works(buffer != NULL, "publish for visitors"));
     memset(&own, 0, sizeof own);
     well = all_well(well &&
-                    (buffer == NULL || works(sluice_buffer_handle(buffer, &own) == 0, "handle")));
+                    (buffer == NULL || works(sluice_buffer_export(buffer, &own) == 0, "handle")));
     if (well) {
         sim_allgather(&own, all, sizeof own);
     }
@@ -361,8 +361,8 @@ static void hang(struct names *names)
     struct sluice_buffer_service *service = open_other(names, 0, 1);
     bool well = service != NULL;
     if (well && below(4) != 0) { /* otherwise there is no connection yet */
-        well = works(sluice_buffer_read_into(service, &names->handles[odd], 0, names->mr,
-                                             names->memory, 1, PATIENCE) == 0,
+        well = works(sluice_buffer_read(service, &names->handles[odd], 0, names->mr, names->memory,
+                                        1, PATIENCE) == 0,
                      "read");
     }
     if (all_well(well)) {

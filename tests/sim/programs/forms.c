@@ -147,9 +147,8 @@ static void begin_receive(struct transfer *transfer)
 {
     const struct end *end = &transfer->ends[RECEIVED];
     struct sluice_handle *handle = &transfer->handles[RECEIVED];
-    int result = below(2)
-                     ? AT(end, receive_unpolled, &transfer->sges[RECEIVED], 1, PATIENCE, handle)
-                     : post_one(end, SLUICE_OP_RECEIVE, &transfer->sges[RECEIVED], 0, handle);
+    int result = below(2) ? AT(end, post_receive, &transfer->sges[RECEIVED], 1, PATIENCE, handle)
+                          : post_one(end, SLUICE_OP_RECEIVE, &transfer->sges[RECEIVED], 0, handle);
     transfer->open[RECEIVED] = well_with(result == 0, rank_before(), "post a receive");
 }
 
@@ -158,7 +157,7 @@ static void begin_send(struct transfer *transfer, uint32_t immediate)
     const struct end *end = &transfer->ends[SENT];
     struct sluice_handle *handle = &transfer->handles[SENT];
     int result = immediate == 0 && below(2)
-                     ? AT(end, send_unpolled, &transfer->sges[SENT], 1, PATIENCE, handle)
+                     ? AT(end, post_send, &transfer->sges[SENT], 1, PATIENCE, handle)
                      : post_one(end, SLUICE_OP_SEND, &transfer->sges[SENT], immediate, handle);
     transfer->open[SENT] = well_with(result == 0, next_rank(), "post a send");
     if (result != 0) {
@@ -286,7 +285,7 @@ static bool renew(void)
     struct sluice_handle handle;
     struct sluice_completion completion = {.error = 0};
     struct sluice_error error = {.size = sizeof error};
-    int result = sluice_channel_receive_unpolled(channel, &sge, 1, PATIENCE, &handle);
+    int result = sluice_channel_post_receive(channel, &sge, 1, PATIENCE, &handle);
     if (!all_well(well_with(result == 0, next_rank(), "receive")) || !all_well(true)) {
         return false;
     }
@@ -325,7 +324,7 @@ static bool wake(void)
     struct sluice_sge sge = form_sge(IN, 1);
     bool well;
     form_ends(ends);
-    well = well_with(AT(&ends[RECEIVED], receive_unpolled, &sge, 1, PATIENCE, &handle) == 0,
+    well = well_with(AT(&ends[RECEIVED], post_receive, &sge, 1, PATIENCE, &handle) == 0,
                      rank_before(), "receive");
     if (well) {
         must(OF(&ends[RECEIVED], wake) == 0, "wake: %s", sluice_last_error());

@@ -94,7 +94,7 @@ static void *receive(void *argument)
     struct sluice_handle handle;
     (void)argument;
     hesitate();
-    inside.error = sluice_channel_receive_unpolled(channel, &sge, 1, inside.deadline, &handle);
+    inside.error = sluice_channel_post_receive(channel, &sge, 1, inside.deadline, &handle);
     if (!well_with(inside.error == 0, sim_rank(), "a receive")) {
         return NULL;
     }
@@ -162,7 +162,7 @@ static bool take_back(void)
         return false;
     }
     hesitate();
-    result = sluice_channel_send_unpolled(inside.ends[0], &sge, 1, PATIENCE, &handle);
+    result = sluice_channel_post_send(inside.ends[0], &sge, 1, PATIENCE, &handle);
     if (well_with(result == 0, sim_rank(), "a send")) {
         hesitate();
         result = sluice_channel_cancel(inside.ends[0], &handle, &completion);
@@ -191,9 +191,9 @@ static bool keep_order(void)
     bool well;
     memset(word, 0x33, 8);
     memset(forms.memory + OUT, 0x44, 8);
-    result = sluice_channel_send_unpolled(inside.ends[0], &out, 1, PATIENCE, NULL);
+    result = sluice_channel_post_send(inside.ends[0], &out, 1, PATIENCE, NULL);
     well = well_with(result == 0, sim_rank(), "a send");
-    result = sluice_channel_write_unpolled(inside.ends[0], &out, 1, &remote, PATIENCE, NULL);
+    result = sluice_channel_post_write(inside.ends[0], &out, 1, &remote, PATIENCE, NULL);
     well = well_with(result == 0, sim_rank(), "a write") && well;
     for (uint64_t i = below(4); i > 0; i--) {
         (void)!sluice_channel_poll(inside.ends[i % 2], &completion, 1);

@@ -31,8 +31,8 @@ static int move(const struct end *end, bool writes, const struct sluice_sge *sge
         return writes ? AT(end, write, sge, 1, remote, PATIENCE)
                       : AT(end, read, sge, 1, remote, PATIENCE);
     case 1:
-        result = writes ? AT(end, write_unpolled, sge, 1, remote, PATIENCE, &handle)
-                        : AT(end, read_unpolled, sge, 1, remote, PATIENCE, &handle);
+        result = writes ? AT(end, post_write, sge, 1, remote, PATIENCE, &handle)
+                        : AT(end, post_read, sge, 1, remote, PATIENCE, &handle);
         return form_finish(end, result, &handle);
     default:
         scope = OF(end, scope_begin, PATIENCE);
@@ -61,9 +61,9 @@ static int change(const struct end *end, bool adds, uint64_t operand)
         return adds ? AT(end, fetch_add, &sge, &word, operand, PATIENCE)
                     : AT(end, compare_swap, &sge, &word, forms.added, operand, PATIENCE);
     case 1:
-        result = adds ? AT(end, fetch_add_unpolled, &sge, &word, operand, PATIENCE, &handle)
-                      : AT(end, compare_swap_unpolled, &sge, &word, forms.added, operand, PATIENCE,
-                           &handle);
+        result =
+            adds ? AT(end, post_fetch_add, &sge, &word, operand, PATIENCE, &handle)
+                 : AT(end, post_compare_swap, &sge, &word, forms.added, operand, PATIENCE, &handle);
         return form_finish(end, result, &handle);
     default:
         scope = OF(end, scope_begin, PATIENCE);
@@ -141,7 +141,7 @@ static bool await_both(const struct end *end)
     struct sluice_handle handles[2];
     bool well = true;
     for (uint32_t i = 0; i < 2; i++) {
-        int result = AT(end, receive_unpolled, &in, 1, PATIENCE, &handles[i]);
+        int result = AT(end, post_receive, &in, 1, PATIENCE, &handles[i]);
         if (!well_with(result == 0, end->peer, "a receive")) {
             return false;
         }

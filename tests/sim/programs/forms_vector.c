@@ -89,30 +89,30 @@ static bool post_all(int (*post)(const struct sluice_request *at, uint32_t count
 static int post_receives(const struct sluice_request *at, uint32_t count,
                          struct sluice_handle *handle)
 {
-    return sluice_multichannel_gather_receive_unpolled(forms.all, at, count, PATIENCE, handle);
+    return sluice_multichannel_post_gather_receive(forms.all, at, count, PATIENCE, handle);
 }
 
 static int post_sends(const struct sluice_request *at, uint32_t count, struct sluice_handle *handle)
 {
-    return sluice_multichannel_scatter_send_unpolled(forms.all, at, count, PATIENCE, handle);
+    return sluice_multichannel_post_scatter_send(forms.all, at, count, PATIENCE, handle);
 }
 
 static int post_writes(const struct sluice_request *at, uint32_t count,
                        struct sluice_handle *handle)
 {
-    return sluice_multichannel_scatter_write_unpolled(forms.all, at, count, PATIENCE, handle);
+    return sluice_multichannel_post_scatter_write(forms.all, at, count, PATIENCE, handle);
 }
 
 static int post_reads(const struct sluice_request *at, uint32_t count, struct sluice_handle *handle)
 {
-    return sluice_multichannel_gather_read_unpolled(forms.all, at, count, PATIENCE, handle);
+    return sluice_multichannel_post_gather_read(forms.all, at, count, PATIENCE, handle);
 }
 
 static int post_multicast(const struct sluice_request *at, uint32_t count,
                           struct sluice_handle *handle)
 {
-    return sluice_multichannel_multicast_send_unpolled(forms.all, &requests[sim_ranks()],
-                                                       &peers[at->peer], count, PATIENCE, handle);
+    return sluice_multichannel_post_multicast_send(forms.all, &requests[sim_ranks()],
+                                                   &peers[at->peer], count, PATIENCE, handle);
 }
 
 static struct sluice_peer_remote_mr remotes[FORM_RANKS];
@@ -120,8 +120,8 @@ static struct sluice_peer_remote_mr remotes[FORM_RANKS];
 static int post_multicast_write(const struct sluice_request *at, uint32_t count,
                                 struct sluice_handle *handle)
 {
-    return sluice_multichannel_multicast_write_unpolled(forms.all, &requests[0], &remotes[at->peer],
-                                                        count, PATIENCE, handle);
+    return sluice_multichannel_post_multicast_write(forms.all, &requests[0], &remotes[at->peer],
+                                                    count, PATIENCE, handle);
 }
 
 static int post_sends_in_scope(struct sluice_scope *scope)

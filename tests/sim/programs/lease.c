@@ -103,8 +103,8 @@ static int use(struct sluice_agent_mr *mr, bool by_handle, size_t bytes)
     if (by_handle) {
         result = sluice_agent_submit(ring.next, requests, 2, PATIENCE, NULL);
     } else {
-        result = sluice_agent_write(mr, 0, &out, 1, PATIENCE);
-        result = result == 0 ? sluice_agent_read(mr, 0, &in, 1, PATIENCE) : result;
+        result = sluice_agent_mr_write(mr, 0, &out, 1, PATIENCE);
+        result = result == 0 ? sluice_agent_mr_read(mr, 0, &in, 1, PATIENCE) : result;
     }
     if (result == 0) {
         check(ring.memory + REGION, bytes, sim_rank());
@@ -121,8 +121,8 @@ static int count_up(struct sluice_agent_mr *mr)
     for (uint32_t i = 0; i < 4 && result == 0 && atomics; i++) {
         uint64_t old;
         bool adds = below(2) != 0;
-        result = adds ? sluice_agent_fetch_add(mr, 0, &sge, 3, PATIENCE)
-                      : sluice_agent_compare_swap(mr, 0, &sge, word, word * 5, PATIENCE);
+        result = adds ? sluice_agent_mr_fetch_add(mr, 0, &sge, 3, PATIENCE)
+                      : sluice_agent_mr_compare_swap(mr, 0, &sge, word, word * 5, PATIENCE);
         memcpy(&old, ring.memory + REGION, sizeof old);
         must(result != 0 || old == word, "step %u: a word of a region is wrong", ring.steps);
         word = adds ? word + 3 : word * 5;
@@ -156,7 +156,7 @@ enum fate { RELEASED, SENT_BACK, RENEWED, OVER, FATES };
 static bool renew(struct sluice_agent_mr *mr, int64_t lease, int64_t least_end)
 {
     int64_t before = query(mr).lease, now;
-    int result = sluice_agent_renew_mr(mr, lease, PATIENCE);
+    int result = sluice_agent_mr_renew(mr, lease, PATIENCE);
     now = sim_own_time();
     if (now < least_end && !well_with(result == 0, next_rank(), "renew")) {
         return false;
@@ -196,15 +196,15 @@ static bool borrow(void)
             sim_pause(most_end - sim_own_time() + SLUICE_MS(below(2500)) + 1);
             well &= judge(use(mr, false, bytes), most_end + 1, 0, most_end, next_rank()) ||
                     sim_own_time() < most_end;
-            must(sluice_agent_renew_mr(mr, 0, PATIENCE) != 0, "a lease is renewed after its end");
+            must(sluice_agent_mr_renew(mr, 0, PATIENCE) != 0, "a lease is renewed after its end");
         }
     }
     if (fate == SENT_BACK) {
-        result = mr != NULL ? sluice_agent_send_remote_mr(mr, PATIENCE) : -ENOTCONN;
+        result = mr != NULL ? sluice_agent_mr_send_back(mr, PATIENCE) : -ENOTCONN;
         well &= well_with(result == 0, next_rank(), "send back");
         return take_back(true, 0, bytes) && well;
     }
-    result = mr != NULL ? sluice_agent_release_mr(mr, PATIENCE) : 0;
+    result = mr != NULL ? sluice_agent_mr_release(mr, PATIENCE) : 0;
     return well_with(result == 0, next_rank(), "release") && well;
 }
 
@@ -225,7 +225,7 @@ static bool lend(void)
     well &= well_with(mr != NULL, rank_before(), "borrow");
     if (mr != NULL) {
         struct sluice_sge in = element(true, bytes);
-        result = sluice_agent_read(mr, 0, &in, 1, PATIENCE);
+        result = sluice_agent_mr_read(mr, 0, &in, 1, PATIENCE);
         well &= well_with(result == 0, rank_before(), "read");
         if (result == 0) {
             check(ring.memory + REGION, bytes, rank_before());
@@ -237,8 +237,8 @@ static bool lend(void)
         well &= well_with(result == 0 || result == -ENOENT, next_rank(), "revoke");
     }
     if (mr != NULL) {
-        result = fate == 0 ? sluice_agent_send_remote_mr(mr, PATIENCE)
-                           : sluice_agent_release_mr(mr, PATIENCE);
+        result = fate == 0 ? sluice_agent_mr_send_back(mr, PATIENCE)
+                           : sluice_agent_mr_release(mr, PATIENCE);
         well &= well_with(result == 0, rank_before(), "the end of a loan");
     }
     return fate != 0 ? well : take_back(false, id, bytes) && well;
@@ -275,7 +275,7 @@ static bool pass_on(void)
         return false;
     }
     must(sluice_agent_message_length(message) == bytes, "a message has another length");
-    check(sluice_agent_message_bytes(message), bytes, rank_before());
+    check(sluice_agent_message_addr(message), bytes, rank_before());
     sluice_agent_message_free(message);
     return well;
 }
@@ -293,7 +293,7 @@ static bool look_up(void)
          "messages of peers were refused");
     must(expires || (info.regions == 0 && info.bytes == 0) || sim_is_troubled(),
          "%u regions of an agent are with peers", info.regions);
-    return well_with(peer.state == SLUICE_AGENT_CONNECTED, next_rank(), "a connection");
+    return well_with(peer.state == SLUICE_AGENT_PEER_CONNECTED, next_rank(), "a connection");
 }
 
 int run_lease(void)

@@ -239,9 +239,10 @@ static bool connect_second(void)
     struct sluice_channel_attr attr = {.size = sizeof attr, .send_depth = 8};
     if (rejoin.second != NULL) {
         return all_well(
-            holds(sluice_node_reconnect(rejoin.node, rejoin.second, PATIENCE) == 0, "reconnect"));
+            holds(sluice_node_multichannel_reconnect(rejoin.node, rejoin.second, PATIENCE) == 0,
+                  "reconnect"));
     }
-    rejoin.second = sluice_node_connect(rejoin.node, &attr, PATIENCE);
+    rejoin.second = sluice_node_multichannel_open(rejoin.node, &attr, PATIENCE);
     return all_well(holds(rejoin.second != NULL, "connect once more"));
 }
 

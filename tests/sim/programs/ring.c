@@ -43,7 +43,7 @@ bool ring_begin(struct ring *ring, const struct sluice_agent_attr *attr)
         chosen.receive_pool = 16 + (uint32_t)below(64);
         chosen.receive_share = 1 + (uint32_t)below(16);
     }
-    ring->agent = sluice_agent_create(ring->pd, &chosen);
+    ring->agent = sluice_agent_open(ring->pd, &chosen);
     return works(ring->agent != NULL, "agent") &&
            works(sluice_agent_listen(ring->agent, ":0", NULL) == 0, "listen");
 }

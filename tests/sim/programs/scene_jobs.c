@@ -248,7 +248,7 @@ static void converse(struct sluice_channel *const channels[2])
                  sluice_mr_sge(to, 64, 64, &sges[1]) == 0 && sluice_mr_remote(to, &remote) == 0,
              "element: %s", sluice_last_error());
         from[0] = (uint8_t)(i + 1);
-        must(sluice_channel_receive_unpolled(channels[1], &sges[1], 1, PATIENCE, &handle) == 0 &&
+        must(sluice_channel_post_receive(channels[1], &sges[1], 1, PATIENCE, &handle) == 0 &&
                  sluice_channel_send(channels[0], &sges[0], 1, PATIENCE) == 0 &&
                  sluice_channel_wait(channels[1], &handle, PATIENCE, &completion) == 0 &&
                  completion.error == 0 && at[64] == from[0] &&

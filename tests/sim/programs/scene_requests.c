@@ -426,7 +426,7 @@ static bool use_everything(void)
         well = sluice_mr_sge(mrs[0], 0, bytes, &sges[0]) == 0 &&
                sluice_mr_sge(mrs[1], 0, bytes, &sges[1]) == 0 &&
                sluice_mr_remote(mrs[1], &remote) == 0 &&
-               sluice_channel_receive_unpolled(channels[1], &sges[1], 1, PATIENCE, &handle) == 0 &&
+               sluice_channel_post_receive(channels[1], &sges[1], 1, PATIENCE, &handle) == 0 &&
                sluice_channel_send(channels[0], &sges[0], 1, PATIENCE) == 0 &&
                sluice_channel_wait(channels[1], &handle, PATIENCE, &completion) == 0 &&
                completion.error == 0 &&

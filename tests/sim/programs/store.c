@@ -349,15 +349,15 @@ static bool move(void)
     for (size_t i = 0; i < length; i++) {
         store.memory[i] = (uint8_t)below(256);
     }
-    if (!well_with(sluice_buffer_write_from(store.service, handle, sim_rank() * SLOT + at, mr,
-                                            store.memory, length, PATIENCE) == 0,
+    if (!well_with(sluice_buffer_write(store.service, handle, sim_rank() * SLOT + at, mr,
+                                       store.memory, length, PATIENCE) == 0,
                    to, "a write to a buffer")) {
         store.unknown[to] = true;
         return false;
     }
     memcpy(store.known[to] + at, store.memory, length);
-    if (!well_with(sluice_buffer_read_into(store.service, handle, sim_rank() * SLOT, mr,
-                                           store.memory, SLOT, PATIENCE) == 0,
+    if (!well_with(sluice_buffer_read(store.service, handle, sim_rank() * SLOT, mr, store.memory,
+                                      SLOT, PATIENCE) == 0,
                    to, "a read of a buffer")) {
         return false;
     }
@@ -396,7 +396,7 @@ static void look_around(void)
     works(count == 0 || (taken == 1 && sluice_device_list_nearest(list, 0) >= 0),
           "the device that is taken");
     sluice_device_list_free(list);
-    works(sluice_exchange_launch(&launch) == 0 && launch.rank == sim_rank() &&
+    works(sluice_launch_query(&launch) == 0 && launch.rank == sim_rank() &&
               launch.ranks == sim_ranks(),
           "launch");
 }
@@ -439,7 +439,7 @@ static bool publish(void)
         store.service, sluice_allocator_mr(store.allocator, store.given), 0,
         (size_t)sim_ranks() * SLOT, SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE);
     if (!all_well(works(store.buffer != NULL, "publish") &&
-                  works(sluice_buffer_handle(store.buffer, &own) == 0, "handle"))) {
+                  works(sluice_buffer_export(store.buffer, &own) == 0, "handle"))) {
         return false;
     }
     sim_allgather(&own, store.handles, sizeof own);

@@ -415,7 +415,7 @@ static void finish_one(struct work *work, enum way way)
 }
 
 /* Takes the results of all that was posted in one of several ways, or never. */
-static void finish_unpolled(uint32_t mishap)
+static void finish_posted(uint32_t mishap)
 {
     enum way way = (enum way)below(WAYS);
     bool pending = true;
@@ -443,7 +443,7 @@ static void finish_unpolled(uint32_t mishap)
     }
 }
 
-static void unpolled(uint32_t mishap)
+static void posted(uint32_t mishap)
 {
     uint32_t early = below(2) ? post(sends, (uint32_t)below(send_count + 1), false) : 0;
     if (early > 0 && below(2)) {
@@ -451,7 +451,7 @@ static void unpolled(uint32_t mishap)
     }
     post(receives, receive_count, true);
     post(sends + early, send_count - early, true);
-    finish_unpolled(mishap);
+    finish_posted(mishap);
 }
 
 static void prepared(void)
@@ -466,7 +466,7 @@ static void prepared_late(uint32_t mishap)
     post(receives, receive_count, true);
     post(sends, early, true);
     do_list(put(sends + early, send_count - early, 0, true));
-    finish_unpolled(mishap);
+    finish_posted(mishap);
 }
 
 /* Does one request by the blocking call for it. */
@@ -524,7 +524,7 @@ static void blocking(uint32_t mishap)
         failure = failed_with(result);
         complete(work, result == 0 ? NULL : &failure);
     }
-    finish_unpolled(mishap);
+    finish_posted(mishap);
 }
 
 static void do_requests(uint32_t mishap)
@@ -540,7 +540,7 @@ static void do_requests(uint32_t mishap)
     } else if (style == 5) {
         prepared_late(mishap);
     } else {
-        unpolled(mishap);
+        posted(mishap);
     }
     flush();
 }

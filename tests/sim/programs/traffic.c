@@ -355,7 +355,7 @@ static void write_last(uint32_t bytes)
                                         sge.length, &remote) == 0,
              "element: %s", sluice_last_error());
         result =
-            sluice_multichannel_write_unpolled(traffic.all, peer, &sge, 1, &remote, PATIENCE, NULL);
+            sluice_multichannel_post_write(traffic.all, peer, &sge, 1, &remote, PATIENCE, NULL);
         must(result == 0 || result == -EAGAIN || result == -ENOTCONN, "last write: %s",
              sluice_last_error());
         if (below(4) == 0) {
@@ -405,9 +405,8 @@ static void close_all(void)
             int result = sluice_mr_sge(traffic.area_mr[area], (i * 4 + k) * bytes, bytes, &sge);
             must(result == 0, "element: %s", sluice_last_error());
             result =
-                k % 2
-                    ? sluice_multichannel_send_unpolled(traffic.all, i, &sge, 1, PATIENCE, NULL)
-                    : sluice_multichannel_receive_unpolled(traffic.all, i, &sge, 1, PATIENCE, NULL);
+                k % 2 ? sluice_multichannel_post_send(traffic.all, i, &sge, 1, PATIENCE, NULL)
+                      : sluice_multichannel_post_receive(traffic.all, i, &sge, 1, PATIENCE, NULL);
             must(result == 0 || result == -EAGAIN || result == -ENOTCONN, "last work: %s",
                  sluice_last_error());
         }

@@ -85,7 +85,7 @@ void spoil(uint32_t peer, enum spoil how);
 void complete(struct work *work, const struct sluice_completion *completion);
 /* The request was not accepted, and leaves no trace. */
 void refuse(struct work *work, int error);
-/* Takes a completion of unpolled work, which may be of an earlier round. */
+/* Takes a completion of posted work, which may be of an earlier round. */
 void take(const struct sluice_completion *completion);
 /* A request that was done with nobody to know the result. */
 void leave_untold(struct work *work);

@@ -66,7 +66,7 @@ class _Kept(NamedTuple):
 
 
 class Agent(Shared):
-    """Serves peers, and connects to other agents: see sluice_agent_create(3).
+    """Serves peers, and connects to other agents: see sluice_agent_open(3).
 
     :param quota: bytes that a peer may have allocated here; 0: none.
     :param access: rights that peers may get to such memory; 0: all but those that the device lacks.
@@ -121,7 +121,7 @@ class Agent(Shared):
         self._kept: list[_Kept] = []
         self._sleepers: set[asyncio.Future[None]] = set()
         self._loop: Pump | None = None
-        self._set_up(made(lib.sluice_agent_create(domain._get(), attr)))
+        self._set_up(made(lib.sluice_agent_open(domain._get(), attr)))
         remember(self)
 
     def _end(self, pointer: Any) -> None:

@@ -220,7 +220,7 @@ class AgentPeer(Shared):
 
 def _release_at_once(pointer: Any) -> None:
     if pointer != ffi.NULL:
-        lib.sluice_agent_release_mr(pointer, 0)
+        lib.sluice_agent_mr_release(pointer, 0)
 
 
 class AgentMessage:
@@ -228,7 +228,7 @@ class AgentMessage:
 
     def __init__(self, agent: Agent, pointer: Any):
         self._length = int(lib.sluice_agent_message_length(pointer))
-        address = lib.sluice_agent_message_bytes(pointer)
+        address = lib.sluice_agent_message_addr(pointer)
         key = number_of(pointer)
         _forked.note(key, number_of(address), self._length)
 
@@ -304,7 +304,7 @@ class AgentRegion(Shared):
         sges = ffi.new("struct sluice_sge[]", max(1, len(pieces)))
         for i, piece in enumerate(pieces):
             fill_sge(sges[i], piece)
-        if not operands and function in (lib.sluice_agent_read, lib.sluice_agent_write):
+        if not operands and function in (lib.sluice_agent_mr_read, lib.sluice_agent_mr_write):
             operands = (len(pieces),)
         self._blocking(
             lambda pointer: function(pointer, offset, sges, *operands, limit.left())
@@ -315,11 +315,11 @@ class AgentRegion(Shared):
 
     def read(self, memory: Memory, *, offset: int = 0, deadline: float | None) -> None:
         """Reads from ``offset`` on into local memory."""
-        self._transfer(lib.sluice_agent_read, memory, offset, deadline)
+        self._transfer(lib.sluice_agent_mr_read, memory, offset, deadline)
 
     def write(self, memory: Memory, *, offset: int = 0, deadline: float | None) -> None:
         """Writes local memory to ``offset`` on."""
-        self._transfer(lib.sluice_agent_write, memory, offset, deadline)
+        self._transfer(lib.sluice_agent_mr_write, memory, offset, deadline)
 
     def compare_swap(
         self,
@@ -331,7 +331,7 @@ class AgentRegion(Shared):
         deadline: float | None,
     ) -> int:
         """As :meth:`Channel.compare_swap`."""
-        function = lib.sluice_agent_compare_swap
+        function = lib.sluice_agent_mr_compare_swap
         pieces = self._transfer(function, memory, offset, deadline, expected, desired)
         return int(ffi.cast("uint64_t *", pieces[0].address)[0])
 
@@ -339,13 +339,13 @@ class AgentRegion(Shared):
         self, memory: Piece, addend: int, *, offset: int = 0, deadline: float | None
     ) -> int:
         """As :meth:`Channel.fetch_add`."""
-        pieces = self._transfer(lib.sluice_agent_fetch_add, memory, offset, deadline, addend)
+        pieces = self._transfer(lib.sluice_agent_mr_fetch_add, memory, offset, deadline, addend)
         return int(ffi.cast("uint64_t *", pieces[0].address)[0])
 
     def renew(self, lease: float | None = 0, *, deadline: float | None) -> None:
         """Asks the owner for a new lease, in seconds from now; 0: the longest that it gives."""
         limit, wanted = Limit(deadline), nanoseconds(lease)
-        self._blocking(lambda pointer: lib.sluice_agent_renew_mr(pointer, wanted, limit.left()))
+        self._blocking(lambda pointer: lib.sluice_agent_mr_renew(pointer, wanted, limit.left()))
 
     def _give(self, function: Any, deadline: float | None) -> None:
         """Ends the region by a call that consumes it, once no other call uses it."""
@@ -367,15 +367,15 @@ class AgentRegion(Shared):
     def send_back(self, *, deadline: float | None) -> None:
         """Sends the memory, with its bytes, back to the owner, whose program takes it by
         :meth:`Agent.receive_local`. All rights of this side end."""
-        self._give(lib.sluice_agent_send_remote_mr, deadline)
+        self._give(lib.sluice_agent_mr_send_back, deadline)
 
     def release(self, *, deadline: float | None) -> None:
         """Gives the memory up, and waits until the owner has confirmed that. It is given up even if
         this raises."""
-        self._give(lib.sluice_agent_release_mr, deadline)
+        self._give(lib.sluice_agent_mr_release, deadline)
 
     def _end(self, pointer: Any) -> None:
-        lib.sluice_agent_release_mr(pointer, 0)
+        lib.sluice_agent_mr_release(pointer, 0)
 
     def __exit__(self, *exception: object) -> None:
         if self._pointer is None:

@@ -173,7 +173,7 @@ class Buffer(Object):
     def handle(self) -> bytes:
         """256 bytes that identify the buffer and its owner, for processes that may use it."""
         struct = ffi.new("struct sluice_buffer_handle *")
-        check(lib.sluice_buffer_handle(self._get(), struct))
+        check(lib.sluice_buffer_export(self._get(), struct))
         return bytes(ffi.buffer(struct.bytes))
 
     @property

@@ -516,20 +516,20 @@ int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_re
     uint32_t count, int64_t deadline, struct sluice_completion *completions);
 int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
     uint32_t count, int64_t deadline, struct sluice_handle *handles);
-int sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+int sluice_channel_post_send(struct sluice_channel *channel, const struct sluice_sge *sges,
     uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
-int sluice_channel_receive_unpolled(struct sluice_channel *channel, const struct sluice_sge
-    *sges, uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
-int sluice_channel_write_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+int sluice_channel_post_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
+    uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
+int sluice_channel_post_write(struct sluice_channel *channel, const struct sluice_sge *sges,
     uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline, struct
     sluice_handle *handle);
-int sluice_channel_read_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+int sluice_channel_post_read(struct sluice_channel *channel, const struct sluice_sge *sges,
     uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline, struct
     sluice_handle *handle);
-int sluice_channel_compare_swap_unpolled( struct sluice_channel *channel, const struct
-    sluice_sge *result, const struct sluice_remote_mr *remote, uint64_t expected, uint64_t
-    desired, int64_t deadline, struct sluice_handle *handle);
-int sluice_channel_fetch_add_unpolled(struct sluice_channel *channel, const struct sluice_sge
+int sluice_channel_post_compare_swap(struct sluice_channel *channel, const struct sluice_sge
+    *result, const struct sluice_remote_mr *remote, uint64_t expected, uint64_t desired, int64_t
+    deadline, struct sluice_handle *handle);
+int sluice_channel_post_fetch_add(struct sluice_channel *channel, const struct sluice_sge
     *result, const struct sluice_remote_mr *remote, uint64_t addend, int64_t deadline, struct
     sluice_handle *handle);
 int sluice_channel_poll(struct sluice_channel *channel, struct sluice_completion *completions,
@@ -630,42 +630,40 @@ int sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel
     int64_t deadline, struct sluice_completion *completions);
 int sluice_multichannel_post(struct sluice_multichannel *multichannel, const struct
     sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle *handles);
-int sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+int sluice_multichannel_post_send(struct sluice_multichannel *multichannel, uint32_t peer, const
+    struct sluice_sge *sges, uint32_t sge_count, int64_t deadline, struct sluice_handle
+    *handle);
+int sluice_multichannel_post_receive(struct sluice_multichannel *multichannel, uint32_t peer,
     const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline, struct sluice_handle
     *handle);
-int sluice_multichannel_receive_unpolled(struct sluice_multichannel *multichannel, uint32_t
-    peer, const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline, struct
-    sluice_handle *handle);
-int sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+int sluice_multichannel_post_write(struct sluice_multichannel *multichannel, uint32_t peer,
     const struct sluice_sge *sges, uint32_t sge_count, const struct sluice_remote_mr *remote,
     int64_t deadline, struct sluice_handle *handle);
-int sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
-    const struct sluice_sge *sges, uint32_t sge_count, const struct sluice_remote_mr *remote,
-    int64_t deadline, struct sluice_handle *handle);
-int sluice_multichannel_compare_swap_unpolled( struct sluice_multichannel *multichannel,
-    uint32_t peer, const struct sluice_sge *result, const struct sluice_remote_mr *remote,
-    uint64_t expected, uint64_t desired, int64_t deadline, struct sluice_handle *handle);
-int sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichannel, uint32_t
+int sluice_multichannel_post_read(struct sluice_multichannel *multichannel, uint32_t peer, const
+    struct sluice_sge *sges, uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t
+    deadline, struct sluice_handle *handle);
+int sluice_multichannel_post_compare_swap( struct sluice_multichannel *multichannel, uint32_t
     peer, const struct sluice_sge *result, const struct sluice_remote_mr *remote, uint64_t
-    addend, int64_t deadline, struct sluice_handle *handle);
-int sluice_multichannel_scatter_send_unpolled(struct sluice_multichannel *multichannel, const
+    expected, uint64_t desired, int64_t deadline, struct sluice_handle *handle);
+int sluice_multichannel_post_fetch_add(struct sluice_multichannel *multichannel, uint32_t peer,
+    const struct sluice_sge *result, const struct sluice_remote_mr *remote, uint64_t addend,
+    int64_t deadline, struct sluice_handle *handle);
+int sluice_multichannel_post_scatter_send(struct sluice_multichannel *multichannel, const struct
+    sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle *handles);
+int sluice_multichannel_post_scatter_write(struct sluice_multichannel *multichannel, const
     struct sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle
     *handles);
-int sluice_multichannel_scatter_write_unpolled(struct sluice_multichannel *multichannel, const
+int sluice_multichannel_post_gather_receive(struct sluice_multichannel *multichannel, const
     struct sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle
     *handles);
-int sluice_multichannel_gather_receive_unpolled(struct sluice_multichannel *multichannel, const
-    struct sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle
-    *handles);
-int sluice_multichannel_gather_read_unpolled(struct sluice_multichannel *multichannel, const
-    struct sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle
-    *handles);
-int sluice_multichannel_multicast_send_unpolled( struct sluice_multichannel *multichannel, const
+int sluice_multichannel_post_gather_read(struct sluice_multichannel *multichannel, const struct
+    sluice_request *requests, uint32_t count, int64_t deadline, struct sluice_handle *handles);
+int sluice_multichannel_post_multicast_send( struct sluice_multichannel *multichannel, const
     struct sluice_request *request, const uint32_t *peers, uint32_t count, int64_t deadline,
     struct sluice_handle *handles);
-int sluice_multichannel_multicast_write_unpolled( struct sluice_multichannel *multichannel,
-    const struct sluice_request *request, const struct sluice_peer_remote_mr *remotes, uint32_t
-    count, int64_t deadline, struct sluice_handle *handles);
+int sluice_multichannel_post_multicast_write( struct sluice_multichannel *multichannel, const
+    struct sluice_request *request, const struct sluice_peer_remote_mr *remotes, uint32_t count,
+    int64_t deadline, struct sluice_handle *handles);
 int sluice_multichannel_poll(struct sluice_multichannel *multichannel, struct sluice_completion
     *completions, uint32_t count);
 int sluice_multichannel_next(struct sluice_multichannel *multichannel, int64_t timeout, struct
@@ -684,8 +682,8 @@ int sluice_multichannel_arrivals(struct sluice_multichannel *multichannel, uint3
     uint64_t *count);
 int sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint32_t tag,
     uint64_t count, int64_t timeout);
-int sluice_multichannel_receive_any_unpolled(struct sluice_multichannel *multichannel, const
-    struct sluice_request *requests, uint32_t count, struct sluice_handle *handles);
+int sluice_multichannel_post_receive_any(struct sluice_multichannel *multichannel, const struct
+    sluice_request *requests, uint32_t count, struct sluice_handle *handles);
 int sluice_multichannel_receive_any(struct sluice_multichannel *multichannel, const struct
     sluice_sge *sges, uint32_t sge_count, int64_t deadline, struct sluice_completion
     *completion);
@@ -937,7 +935,7 @@ struct sluice_launch_info {
 void sluice_exchange_close(struct sluice_exchange *exchange);
 struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr, int64_t
     deadline);
-int sluice_exchange_launch(struct sluice_launch_info *info);
+int sluice_launch_query(struct sluice_launch_info *info);
 struct sluice_exchange_provider {
     uint32_t size;
     uint32_t reserved;
@@ -1010,10 +1008,10 @@ int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr, s
     sluice_peer_remote_mr *remotes, int64_t deadline);
 int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, size_t bytes,
     int64_t deadline);
-struct sluice_multichannel *sluice_node_connect(struct sluice_node *node, const struct
+struct sluice_multichannel *sluice_node_multichannel_open(struct sluice_node *node, const struct
     sluice_channel_attr *attr, int64_t deadline);
-int sluice_node_reconnect(struct sluice_node *node, struct sluice_multichannel *multichannel,
-    int64_t deadline);
+int sluice_node_multichannel_reconnect(struct sluice_node *node, struct sluice_multichannel
+    *multichannel, int64_t deadline);
 int sluice_node_reach(struct sluice_node *node, const uint32_t *ranks, uint32_t count, int64_t
     deadline);
 int sluice_node_barrier_reset(struct sluice_node *node);
@@ -1073,16 +1071,16 @@ struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *servic
 struct sluice_buffer *sluice_buffer_publish_mr(struct sluice_buffer_service *service, struct
     sluice_mr *mr, size_t offset, size_t length, uint32_t access);
 void *sluice_buffer_addr(const struct sluice_buffer *buffer);
-int sluice_buffer_handle(const struct sluice_buffer *buffer, struct sluice_buffer_handle
+int sluice_buffer_export(const struct sluice_buffer *buffer, struct sluice_buffer_handle
     *handle);
 int sluice_buffer_handle_query(const struct sluice_buffer_handle *handle, struct
     sluice_buffer_info *info);
-int sluice_buffer_read_into(struct sluice_buffer_service *service, const struct
-    sluice_buffer_handle *handle, uint64_t offset, struct sluice_mr *mr, void *addr, uint64_t
-    length, int64_t deadline);
-int sluice_buffer_write_from(struct sluice_buffer_service *service, const struct
-    sluice_buffer_handle *handle, uint64_t offset, struct sluice_mr *mr, const void *addr,
-    uint64_t length, int64_t deadline);
+int sluice_buffer_read(struct sluice_buffer_service *service, const struct sluice_buffer_handle
+    *handle, uint64_t offset, struct sluice_mr *mr, void *addr, uint64_t length, int64_t
+    deadline);
+int sluice_buffer_write(struct sluice_buffer_service *service, const struct sluice_buffer_handle
+    *handle, uint64_t offset, struct sluice_mr *mr, const void *addr, uint64_t length, int64_t
+    deadline);
 int sluice_buffer_submit(struct sluice_buffer_service *service, const struct
     sluice_buffer_action *actions, uint32_t count, int64_t deadline, struct sluice_completion
     *completions);
@@ -1154,8 +1152,8 @@ struct sluice_agent_info {
     uint64_t turned_away;
 };
 enum sluice_agent_state {
-    SLUICE_AGENT_CONNECTED = 1,
-    SLUICE_AGENT_LOST = 2,
+    SLUICE_AGENT_PEER_CONNECTED = 1,
+    SLUICE_AGENT_PEER_LOST = 2,
 };
 struct sluice_agent_peer_info {
     uint32_t size;
@@ -1192,7 +1190,7 @@ struct sluice_agent_local {
     struct sluice_agent_peer *peer;
 };
 void sluice_agent_close(struct sluice_agent *agent);
-struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct sluice_agent_attr
+struct sluice_agent *sluice_agent_open(struct sluice_pd *pd, const struct sluice_agent_attr
     *attr);
 int sluice_agent_listen(struct sluice_agent *agent, const char *address, const struct
     sluice_listen_attr *attr);
@@ -1204,11 +1202,11 @@ struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const
 struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int64_t timeout);
 int sluice_agent_peer_query(struct sluice_agent_peer *peer, struct sluice_agent_peer_info
     *info);
-int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t deadline);
-int sluice_agent_send_remote_mr(struct sluice_agent_mr *mr, int64_t deadline);
+int sluice_agent_mr_release(struct sluice_agent_mr *mr, int64_t deadline);
+int sluice_agent_mr_send_back(struct sluice_agent_mr *mr, int64_t deadline);
 struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, uint64_t length,
     uint32_t access, int64_t lease, int64_t deadline);
-int sluice_agent_renew_mr(struct sluice_agent_mr *mr, int64_t lease, int64_t deadline);
+int sluice_agent_mr_renew(struct sluice_agent_mr *mr, int64_t lease, int64_t deadline);
 int sluice_agent_mr_query(struct sluice_agent_mr *mr, struct sluice_agent_mr_info *info);
 int sluice_agent_send_local_mr(struct sluice_agent_peer *peer, const struct sluice_mr *mr,
     size_t offset, size_t length, uint32_t access, int64_t lease, int64_t deadline, uint64_t
@@ -1219,14 +1217,14 @@ struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent *agen
 struct sluice_agent_peer *sluice_agent_mr_peer(const struct sluice_agent_mr *mr);
 int sluice_agent_receive_local_mr(struct sluice_agent *agent, struct sluice_agent_peer *peer,
     int64_t timeout, struct sluice_agent_local *local);
-int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge
+int sluice_agent_mr_read(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge
     *sges, uint32_t sge_count, int64_t deadline);
-int sluice_agent_write(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge
+int sluice_agent_mr_write(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge
     *sges, uint32_t sge_count, int64_t deadline);
-int sluice_agent_compare_swap(struct sluice_agent_mr *mr, uint64_t offset, const struct
+int sluice_agent_mr_compare_swap(struct sluice_agent_mr *mr, uint64_t offset, const struct
     sluice_sge *result, uint64_t expected, uint64_t desired, int64_t deadline);
-int sluice_agent_fetch_add(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge
-    *result, uint64_t addend, int64_t deadline);
+int sluice_agent_mr_fetch_add(struct sluice_agent_mr *mr, uint64_t offset, const struct
+    sluice_sge *result, uint64_t addend, int64_t deadline);
 int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_request *requests,
     uint32_t count, int64_t deadline, struct sluice_completion *completions);
 int sluice_agent_send(struct sluice_agent_peer *peer, const void *bytes, size_t length, int64_t
@@ -1235,7 +1233,7 @@ int sluice_agent_flush(struct sluice_agent_peer *peer, int64_t timeout);
 void sluice_agent_message_free(struct sluice_agent_message *message);
 struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent, struct
     sluice_agent_peer *peer, int64_t timeout);
-void *sluice_agent_message_bytes(struct sluice_agent_message *message);
+void *sluice_agent_message_addr(struct sluice_agent_message *message);
 size_t sluice_agent_message_length(const struct sluice_agent_message *message);
 struct sluice_agent_peer * sluice_agent_message_peer(const struct sluice_agent_message
     *message);
@@ -1314,16 +1312,16 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_SCOPE_STRICT 1
 #define SLUICE_HISTOGRAM_BUCKETS 1152
 #define SLUICE_PRIVATE_DATA_BYTES 1024
-#define SLUICE_CONNECT_MAX_CHANNELS 64
+#define SLUICE_MAX_CONNECT_CHANNELS 64
 #define SLUICE_LISTEN_FD 1
 #define SLUICE_CONNECT_WAIT 1
 #define SLUICE_MAX_RANKS 65536
-#define SLUICE_EXCHANGE_MAX_BYTES 1048576
+#define SLUICE_MAX_EXCHANGE_BYTES 1048576
 #define SLUICE_NODE_ALLGATHER_BYTES 65536
 #define SLUICE_NODE_ALLTOALL_BYTES 65536
 #define SLUICE_NODE_ENDPOINT_BYTES 448
 #define SLUICE_BUFFER_HANDLE_BYTES 256
-#define SLUICE_BUFFER_PDS 4
+#define SLUICE_MAX_BUFFER_PDS 4
 #define SLUICE_AGENT_THREAD 1
 
 /* What _forked.py calls of the C library. */

@@ -295,7 +295,7 @@ class Listener(Object):
         """Waits for a result, and takes all that are available."""
         info = ffi.new("struct sluice_admitted *")
         info.size = ffi.sizeof("struct sluice_admitted")
-        room = ffi.new("uint32_t[]", lib.SLUICE_CONNECT_MAX_CHANNELS)
+        room = ffi.new("uint32_t[]", lib.SLUICE_MAX_CONNECT_CHANNELS)
         info.peers, info.peer_capacity = room, len(room)
         with self._guards():
             while number not in self._ended:

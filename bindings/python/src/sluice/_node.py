@@ -354,7 +354,7 @@ class Node(_Ranks):
 
         pointer = self._blocking(
             limit,
-            lambda pointer: lib.sluice_node_connect(pointer, attr, limit.some()),
+            lambda pointer: lib.sluice_node_multichannel_open(pointer, attr, limit.some()),
             dispose=lib.sluice_multichannel_close,
         )
         return MultiChannel._of(pointer)
@@ -366,7 +366,7 @@ class Node(_Ranks):
 
         def work(pointer: Any) -> Any:
             with channel._guard:
-                return lib.sluice_node_reconnect(pointer, channel._get(), limit.some())
+                return lib.sluice_node_multichannel_reconnect(pointer, channel._get(), limit.some())
 
         self._blocking(limit, work)
 

@@ -93,8 +93,8 @@ class PeerState(_Number):
 class AgentState(_Number):
     """The state of a peer of an agent."""
 
-    CONNECTED = lib.SLUICE_AGENT_CONNECTED
-    LOST = lib.SLUICE_AGENT_LOST
+    CONNECTED = lib.SLUICE_AGENT_PEER_CONNECTED
+    LOST = lib.SLUICE_AGENT_PEER_LOST
 
 
 class WaitMode(_Number):

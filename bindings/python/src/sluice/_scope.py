@@ -22,7 +22,7 @@ class Scope:
     The end raises the first failure that was not waited for, unless the block itself has raised;
     ``failures`` has all of them. With ``strict``, work that was not waited for is an error.
 
-    It uses unpolled work instead of the scopes of the library, because no signal can interrupt the
+    It uses posted work instead of the scopes of the library, because no signal can interrupt the
     end of those.
     """
 

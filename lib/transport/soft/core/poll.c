@@ -120,7 +120,7 @@ static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_
     for (; taken < count && cq->head != cq->tail; taken++, cq->head++) {
         struct soft_completion *completion = &cq->ring[cq->head & cq->mask];
         wcs[taken] = completion->wc;
-        completion->qp->unpolled--;
+        completion->qp->posted--;
     }
     /*
      * The ring is as long as all peers together may need. Start again at entries that are in the
@@ -219,18 +219,18 @@ int slu_soft_cq_arm(struct slu_cq *base)
 void slu_soft_cq_forget(struct soft_qp *qp)
 {
     struct soft_cq *cq = slu_soft_cq_of(qp);
-    if (qp->unpolled == 0)
+    if (qp->posted == 0)
         return;
     uint32_t kept = cq->head;
     for (uint32_t i = cq->head; i != cq->tail; i++) {
         struct soft_completion *completion = &cq->ring[i & cq->mask];
         if (cq->pool != NULL && completion->qp == qp && slu_id_is_pool(completion->wc.id)) {
             completion->qp = slu_soft_pool_heir(cq);
-            completion->qp->unpolled++;
+            completion->qp->posted++;
         }
         if (completion->qp != qp)
             cq->ring[kept++ & cq->mask] = *completion;
     }
     cq->tail = kept;
-    qp->unpolled = 0;
+    qp->posted = 0;
 }

@@ -57,7 +57,7 @@ static void give(struct soft_pool *pool, struct soft_qp *qp)
 static bool may_have(const struct soft_qp *qp)
 {
     uint32_t held = qp->receives.posted - qp->receives.done;
-    return held < qp->receives.depth && held + qp->unpolled < qp->attr.pool_share;
+    return held < qp->receives.depth && held + qp->posted < qp->attr.pool_share;
 }
 
 bool slu_soft_pool_take(struct soft_qp *qp)

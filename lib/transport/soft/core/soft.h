@@ -241,7 +241,7 @@ struct soft_qp {
     bool peer_closed;             /* because it closed, by its own farewell */
     atomic_uchar farewell;        /* enum slu_farewell: why our end failed or is about to */
     uint64_t probe_id;            /* of that probe */
-    uint32_t unpolled;            /* its completions in the CQ's ring */
+    uint32_t posted;              /* its completions in the CQ's ring */
     struct soft_pool *pool;       /* its receives come from there, or NULL */
     bool pooled;                  /* it waits in the pool's list */
     bool told;                    /* the engine was told that it has failed */
@@ -518,7 +518,7 @@ static inline void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc 
         return;
     }
     cq->ring[cq->tail++ & cq->mask] = (struct soft_completion){*wc, qp};
-    qp->unpolled++;
+    qp->posted++;
 }
 
 /* poll.c: by its owner */

@@ -19,7 +19,7 @@ static int post_named(const struct flight *flight, struct sluice_handle *handle)
     struct form_call call = form_call_one(&flight->request);
     call.deadline = deadline_of(&flight->request);
     call.handles = handle;
-    return call_office(flight->office, flight->request.opcode, ONE, UNPOLLED, &call);
+    return call_office(flight->office, flight->request.opcode, ONE, POSTED, &call);
 }
 
 /* Posts the batch from `at` on. Returns how many were posted, or an error. */
@@ -41,7 +41,7 @@ static int post_some(struct office *office, struct batch *batch, uint32_t at, en
                               .deadline = deadline_of(&requests[0]),
                               .handles = handles};
     return call_office(office, method == BY_POST ? SLUICE_OP_NONE : requests[0].opcode, LIST,
-                       UNPOLLED, &call);
+                       POSTED, &call);
 }
 
 static void was_posted(struct flight *flight, const struct sluice_handle *handle)
@@ -85,7 +85,7 @@ static void follow_up(const struct batch *batch, const uint64_t *tags)
     }
 }
 
-void perform_unpolled(struct office *office, struct batch *batch, enum method method)
+void perform_posted(struct office *office, struct batch *batch, enum method method)
 {
     struct sluice_handle room[BATCH];
     uint64_t tags[BATCH];
@@ -151,14 +151,14 @@ static void wait_for_room(struct office *office, uint32_t rank)
 }
 
 /* All use the bytes of the first: nothing is freed before all have ended. */
-void perform_unpolled_multicast(struct office *office, struct batch *batch)
+void perform_posted_multicast(struct office *office, struct batch *batch)
 {
     struct sluice_handle handles[BATCH];
     struct sluice_completion completions[BATCH];
     int results[BATCH] = {0};
     for (uint32_t at = 0; at < batch->count;) {
         struct form_call call = {.deadline = choose_deadline(), .handles = handles + at};
-        int result = call_multicast(batch, at, UNPOLLED, &call);
+        int result = call_multicast(batch, at, POSTED, &call);
         expect(result > 0 || result == -ENOTCONN || result == -EAGAIN, "%d: %s", result,
                sluice_last_error());
         if (result > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unpolled requests: a post takes as much of a list as there is room for and returns how much, each
+ * Posted requests: a post takes as much of a list as there is room for and returns how much, each
  * request completes once, and results are polled, or waited for from any peer.
  */
 #include "../support/pair.h"
@@ -235,8 +235,8 @@ TEST(request_of_too_many_parts)
                   -E2BIG, "write 36864 bytes 9 parts 8");
     await(pair.channels[0], handles[0], SLUICE_CLASS_NONE);
     pattern_check(far.bytes, sges[0].length, 4);
-    require_error(sluice_channel_write_unpolled(pair.channels[0], &sges[1], 1, &requests[1].remote,
-                                                DEADLINE, handles),
+    require_error(sluice_channel_post_write(pair.channels[0], &sges[1], 1, &requests[1].remote,
+                                            DEADLINE, handles),
                   -E2BIG, "");
     pair_works(&pair);
     pair_close(&pair);
@@ -330,8 +330,8 @@ TEST(next_receives_from_any_peer)
                     completion.immediate, round);
             seen[completion.peer]++;
             others += completion.peer != 0;
-            require_ok(sluice_multichannel_receive_unpolled(star.hub, completion.peer, NULL, 0,
-                                                            DEADLINE, NULL));
+            require_ok(sluice_multichannel_post_receive(star.hub, completion.peer, NULL, 0,
+                                                        DEADLINE, NULL));
         }
         require(others == PEERS - 1, "%u of the others in round %u", others, round);
     }
@@ -348,7 +348,7 @@ TEST_WITH(star, next_takes_the_oldest_first, (5, NULL))
     struct sluice_completion completion;
     uint32_t order[] = {4, 2, 0, 3, 1};
     for (uint32_t i = 0; i < 5; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(star->hub, i, NULL, 0, DEADLINE, NULL));
+        require_ok(sluice_multichannel_post_receive(star->hub, i, NULL, 0, DEADLINE, NULL));
     }
     for (uint32_t i = 0; i < 5; i++) {
         send_messages(star->spokes[order[i]], 1, i);
@@ -373,7 +373,7 @@ TEST_WITH(pair, next_with_nothing_posted, (NULL))
     require_error(sluice_channel_next(pair->channels[0], 0, &completion), -ENOENT, "");
     value_check(&completion, sizeof(completion), 0xcc);
     /* A failed request is a result; after it there is nothing again. */
-    require_ok(sluice_channel_receive_unpolled(pair->channels[0], NULL, 0, SLUICE_MS(10), NULL));
+    require_ok(sluice_channel_post_receive(pair->channels[0], NULL, 0, SLUICE_MS(10), NULL));
     require_ok(sluice_channel_next(pair->channels[0], SLUICE_FOREVER, &completion));
     require_class(&completion, SLUICE_CLASS_TIMEOUT);
     require_error(sluice_channel_next(pair->channels[0], SLUICE_FOREVER, &completion), -ENOENT, "");
@@ -398,8 +398,7 @@ TEST_WITH(star, flush_waits_and_loses_nothing, (3, &short_queues))
     require_result(sluice_multichannel_post(star->hub, sends, 6, DEADLINE, NULL), 6);
     require_ok(sluice_multichannel_flush(star->hub, DEADLINE));
     /* The results are still there, and the connections too. */
-    require_ok(
-        sluice_multichannel_receive_unpolled(star->hub, 1, NULL, 0, SLUICE_FOREVER, &parked));
+    require_ok(sluice_multichannel_post_receive(star->hub, 1, NULL, 0, SLUICE_FOREVER, &parked));
     require_error(sluice_multichannel_flush(star->hub, SLUICE_MS(20)), -ETIMEDOUT, "1 receive");
     require_result(sluice_multichannel_poll(star->hub, completions, 8), 6);
     for (uint32_t i = 0; i < 6; i++) {
@@ -457,5 +456,5 @@ TEST_WITH(star, shutdown_waits_for_work, (3, NULL))
 
 int main(void)
 {
-    return run_tests("unpolled", 30);
+    return run_tests("posted", 30);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unpolled work: a call posts as much of a list as there is room for, and the program retrieves the
+ * Posted work: a call posts as much of a list as there is room for, and the program retrieves the
  * results later.
  */
 #include "config.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unpolled requests of a channel: posted without waiting; the program takes the results later. */
+/* Posted requests of a channel: posted without waiting; the program takes the results later. */
 #include "config.h"
 
 #include "channel/channel.h"
@@ -12,51 +12,49 @@ int sluice_channel_post(struct sluice_channel *channel, const struct sluice_requ
                : slu_not_a_channel(channel);
 }
 
-int sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                                 uint32_t sge_count, int64_t deadline, struct sluice_handle *handle)
+int sluice_channel_post_send(struct sluice_channel *channel, const struct sluice_sge *sges,
+                             uint32_t sge_count, int64_t deadline, struct sluice_handle *handle)
 {
     return slu_channel_post(slu_engine_of(channel), SLUICE_OP_SEND, 0, sges, sge_count, deadline,
                             handle);
 }
 
-int sluice_channel_receive_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                                    uint32_t sge_count, int64_t deadline,
-                                    struct sluice_handle *handle)
+int sluice_channel_post_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
+                                uint32_t sge_count, int64_t deadline, struct sluice_handle *handle)
 {
     return slu_channel_post(slu_engine_of(channel), SLUICE_OP_RECEIVE, 0, sges, sge_count, deadline,
                             handle);
 }
 
-int sluice_channel_write_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                                  uint32_t sge_count, const struct sluice_remote_mr *remote,
-                                  int64_t deadline, struct sluice_handle *handle)
+int sluice_channel_post_write(struct sluice_channel *channel, const struct sluice_sge *sges,
+                              uint32_t sge_count, const struct sluice_remote_mr *remote,
+                              int64_t deadline, struct sluice_handle *handle)
 {
     return slu_channel_post_remote(slu_engine_of(channel), SLUICE_OP_WRITE, 0, sges, sge_count,
                                    remote, 0, 0, deadline, handle);
 }
 
-int sluice_channel_read_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
-                                 uint32_t sge_count, const struct sluice_remote_mr *remote,
-                                 int64_t deadline, struct sluice_handle *handle)
+int sluice_channel_post_read(struct sluice_channel *channel, const struct sluice_sge *sges,
+                             uint32_t sge_count, const struct sluice_remote_mr *remote,
+                             int64_t deadline, struct sluice_handle *handle)
 {
     return slu_channel_post_remote(slu_engine_of(channel), SLUICE_OP_READ, 0, sges, sge_count,
                                    remote, 0, 0, deadline, handle);
 }
 
-int sluice_channel_compare_swap_unpolled(struct sluice_channel *channel,
-                                         const struct sluice_sge *result,
-                                         const struct sluice_remote_mr *remote, uint64_t expected,
-                                         uint64_t desired, int64_t deadline,
-                                         struct sluice_handle *handle)
+int sluice_channel_post_compare_swap(struct sluice_channel *channel,
+                                     const struct sluice_sge *result,
+                                     const struct sluice_remote_mr *remote, uint64_t expected,
+                                     uint64_t desired, int64_t deadline,
+                                     struct sluice_handle *handle)
 {
     return slu_channel_post_remote(slu_engine_of(channel), SLUICE_OP_COMPARE_SWAP, 0, result, 1,
                                    remote, expected, desired, deadline, handle);
 }
 
-int sluice_channel_fetch_add_unpolled(struct sluice_channel *channel,
-                                      const struct sluice_sge *result,
-                                      const struct sluice_remote_mr *remote, uint64_t addend,
-                                      int64_t deadline, struct sluice_handle *handle)
+int sluice_channel_post_fetch_add(struct sluice_channel *channel, const struct sluice_sge *result,
+                                  const struct sluice_remote_mr *remote, uint64_t addend,
+                                  int64_t deadline, struct sluice_handle *handle)
 {
     return slu_channel_post_remote(slu_engine_of(channel), SLUICE_OP_FETCH_ADD, 0, result, 1,
                                    remote, addend, 0, deadline, handle);

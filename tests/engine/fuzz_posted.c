@@ -5,7 +5,7 @@
 
 void fuzz_post(void)
 {
-    const struct form *form = fuzz_choose_list(OF_PEER, UNPOLLED);
+    const struct form *form = fuzz_choose_list(OF_PEER, POSTED);
     struct form_call call;
     struct sluice_handle handles[MOST];
     int64_t deadline = fuzz_choose_deadline();
@@ -145,7 +145,7 @@ static void do_flush(void)
     fuzz_check_time("flush", start, timeout - SLU_DRAIN_TIME);
 }
 
-void fuzz_unpolled(void)
+void fuzz_posted(void)
 {
     static void (*const calls[])(void) = {do_cancel, do_detach, do_detach,
                                           do_next,   do_next,   do_flush};
