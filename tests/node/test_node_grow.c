@@ -360,6 +360,33 @@ TEST(a_process_that_was_removed_is_taken_again)
     try_threads(2, remove_and_take);
 }
 
+/* Thread 0 has ended the connection to thread 1 more often than half of the serials allow. */
+static void reset_often(struct ranks *ranks, uint32_t thread)
+{
+    static const uint32_t one = 1;
+    struct sluice_node_endpoint own;
+    prepare_as(ranks, thread, thread);
+    ranks_meet(ranks);
+    join(ranks, thread);
+    ranks_meet(ranks);
+    for (int i = 0; thread == 0 && i < 20000; i++) {
+        require_ok(sluice_node_peer_reset(ranks->nodes[0], 1, &own));
+        require_ok(sluice_node_peer_handshake(ranks->nodes[0], 1, &board[1]));
+    }
+    if (thread == 0) {
+        require_ok(sluice_node_reach(ranks->nodes[0], &one, 1, LONG));
+    }
+    ranks_meet(ranks);
+    require_ok(sluice_node_barrier_reset(ranks->nodes[thread]));
+    ranks_meet(ranks);
+    members_work(ranks->nodes[thread], ranks->pds[thread]);
+}
+
+TEST(a_rank_connects_anew_after_any_number_of_connections)
+{
+    try_threads(2, reset_often);
+}
+
 static void gather_numbers(struct sluice_node *node, uint32_t members, int64_t deadline, int wanted)
 {
     uint64_t own = 1000 + (uint64_t)sluice_node_rank(node), all[NUMBERS];

@@ -47,7 +47,7 @@ void slu_deferred_end(struct slu_deferred *deferred, struct deferred_slot *slot)
     if ((slot->flags & DEFERRED_EXTENDED) != 0)
         deferred->inner->cq_reduce(deferred->cq, slu_deferred_entries(deferred));
     slot->real = NULL;
-    slot->flags &= DEFERRED_NO_ROOM;
+    slot->flags &= DEFERRED_NO_ROOM | DEFERRED_TOLD;
     slot->promises = 0;
     slot->serial++;
     slot->state = SLU_DEFERRED_NONE;

@@ -53,6 +53,7 @@ struct deferred_slot {
 #define DEFERRED_STALLED 4U  /* RETIRING, and not counted as such */
 #define DEFERRED_NO_ROOM 8U  /* it waits for room under the limit */
 #define DEFERRED_BUSY 16U    /* the other end said that it is busy */
+#define DEFERRED_TOLD 32U    /* the peer has told a serial */
 
 struct slu_deferred {
     const struct slu_transport *inner;

@@ -141,6 +141,7 @@ int slu_deferred_connect(struct slu_deferred *deferred, uint32_t peer, uint32_t 
         return error;
     slot->state = SLU_DEFERRED_CONNECTED;
     slot->remote_serial = (uint16_t)remote_serial;
+    slot->flags |= DEFERRED_TOLD;
     deferred->made--;
     slot->remote = sum;
     return 0;
@@ -189,13 +190,16 @@ void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer)
 
     if (slot->qp == NULL)
         slu_deferred_end(deferred, slot);
-    slot->remote_serial = 0;
+    slot->flags &= (uint8_t)~DEFERRED_TOLD;
 }
 
 bool slu_deferred_is_stale(const struct slu_deferred *deferred, uint32_t peer,
                            uint32_t remote_serial)
 {
-    return (int16_t)(uint16_t)(remote_serial - deferred->slots[peer].remote_serial) < 0;
+    const struct deferred_slot *slot = &deferred->slots[peer];
+
+    return (slot->flags & DEFERRED_TOLD) != 0 &&
+           (int16_t)(uint16_t)(remote_serial - slot->remote_serial) < 0;
 }
 
 bool slu_deferred_forget(struct slu_deferred *deferred, uint32_t peer)
