@@ -158,8 +158,8 @@ SLUICE_EXPORT struct sluice_exchange *sluice_node_exchange(const struct sluice_n
  * no such algorithm, or -ETIMEDOUT for a deadline of 0: then nothing happened. All other errors
  * break the barriers of the node until sluice_node_barrier_reset(). -ETIMEDOUT: not all ranks
  * entered before the deadline; the other ranks of the group are notified. The text names the first
- * rank that is missing, which is found by a query of all ranks within a tenth of a second; if it
- * cannot be found, the text names the rank that was waited for, and says so. -ECANCELED: another
+ * rank that is missing, which is found by a query of all ranks within four tenths of a second; if
+ * it cannot be found, the text names the rank that was waited for, and says so. -ECANCELED: another
  * rank of the group gave up, or was notified that a rank did. -ECONNRESET and similar: a rank of
  * the group is lost. -EPROTO: a rank of the group was in another barrier, or wrote an invalid
  * notification. -ENOTCONN: the barriers were broken before. The call is allowed while a scope of

@@ -24,6 +24,8 @@
 #define SILENT_TIME SLUICE_MS(300)
 /* How long a rank of a lazy node waits to be told which rank is missing, which others find out. */
 #define MARK_TIME (SILENT_TIME + SLUICE_MS(300))
+/* How long all of this takes at most. The others are told after it, within 1 s of the deadline. */
+#define BLAME_TIME SLUICE_MS(800)
 /* No rank has this state. */
 #define NO_ANSWER UINT64_MAX
 
@@ -311,6 +313,7 @@ static bool never(void *argument)
 
 int slu_missing_rank_find(struct slu_group *group)
 {
+    int64_t until = slu_now() + BLAME_TIME;
     enum verdict worst = CAME;
     uint32_t culprit = 0;
     int result;
@@ -328,7 +331,7 @@ int slu_missing_rank_find(struct slu_group *group)
     if (worst >= SILENT)
         return slu_abort_blame_rank(group, culprit, fail_missing(group, culprit, worst),
                                     -ETIMEDOUT);
-    group->until = slu_now() + MARK_TIME;
+    group->until = slu_earlier(slu_now() + MARK_TIME, until);
     result = slu_notify_wait(group, never, NULL);
     return result < 0 ? result : 0;
 }
@@ -375,19 +378,20 @@ static int end_grace(struct slu_waiting *waiting)
  * for another. The rank that waited for the missing one tells its neighbours, which tell theirs, at
  * about the time when the deadlines of all have passed. Returns 0 if no mark comes.
  */
-static int await_mark(struct slu_group *group, uint32_t rank)
+static int await_mark(struct slu_group *group, uint32_t rank, int64_t until)
 {
     struct grace grace = {
         .waiting = {.group = group, .poll = poll_rank, .check = check_rank, .late = end_grace},
         .rank = rank};
 
-    group->until = slu_now() + MARK_TIME;
+    group->until = slu_earlier(slu_now() + MARK_TIME, until);
     return slu_notify_wait_for(&grace.waiting);
 }
 
 int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
 {
     struct late late = {group, rank};
+    int64_t until = slu_now() + BLAME_TIME;
     uint32_t culprit;
     enum slu_abort_reason reason;
     enum verdict verdict;
@@ -395,7 +399,7 @@ int slu_missing_rank_blame(struct slu_group *group, uint32_t rank)
     query_all(group);
     verdict = find_culprit(group, rank, &culprit);
     if (group->node->connector != NULL && (verdict == CAME || verdict == UNKNOWN)) {
-        int error = await_mark(group, rank);
+        int error = await_mark(group, rank, until);
 
         if (error < 0)
             return error;
