@@ -5,13 +5,15 @@
 
 #include <stdint.h>
 
+#include <sluice/version.h>
+
 /*
  * The sizes of public structs in version 1.0, or in the version that they come in. Programs pass
  * them, so a size never changes: if a struct grows, its first size stays.
  */
 #define SLU_FIRST_sluice_accept_attr 16
 #define SLU_FIRST_sluice_admitted 120
-#define SLU_FIRST_sluice_agent_attr 88
+#define SLU_FIRST_sluice_agent_attr 96
 #define SLU_FIRST_sluice_agent_info 144
 #define SLU_FIRST_sluice_agent_local 48
 #define SLU_FIRST_sluice_agent_mr_info 56
@@ -40,10 +42,18 @@
 #define SLU_FIRST_sluice_listen_attr 24
 #define SLU_FIRST_sluice_mr_cache_attr 16
 #define SLU_FIRST_sluice_mr_cache_info 48
-#define SLU_FIRST_sluice_node_attr 32
+#define SLU_FIRST_sluice_node_attr 40
 #define SLU_FIRST_sluice_port_info 192
 #define SLU_FIRST_sluice_scope_report 48
 #define SLU_FIRST_sluice_variable_info 840
+
+/* Until 1.0.0 is released, a struct that grows has another first size. */
+#define SLU_ATTR_IS_FIRST(type)                                                              \
+    ((void)sizeof(struct {                                                                   \
+        _Static_assert(SLUICE_VERSION_MAJOR >= 1 || sizeof(struct type) == SLU_FIRST_##type, \
+                       "change SLU_FIRST_" #type);                                           \
+        char one;                                                                            \
+    }))
 
 /*
  * The largest sizes that are accepted, for most structs and for those that are larger already. A
@@ -62,7 +72,8 @@
 int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *from,
                   const char *name);
 #define SLU_ATTR_COPY(type, to, from) \
-    slu_attr_copy((to), sizeof(struct type), SLU_FIRST_##type, (from), #type)
+    (SLU_ATTR_IS_FIRST(type),         \
+     slu_attr_copy((to), sizeof(struct type), SLU_FIRST_##type, (from), #type))
 
 /*
  * Does the same for a struct that the library fills. slu_info_check() comes first, and returns 0;
@@ -71,7 +82,8 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
  * program set it.
  */
 int slu_info_check(const void *to, uint32_t known, uint32_t first_size, const char *name);
-#define SLU_INFO_CHECK(type, to) slu_info_check((to), sizeof(struct type), SLU_FIRST_##type, #type)
+#define SLU_INFO_CHECK(type, to) \
+    (SLU_ATTR_IS_FIRST(type), slu_info_check((to), sizeof(struct type), SLU_FIRST_##type, #type))
 void slu_info_copy(void *to, const void *from, uint32_t known);
 
 #endif
