@@ -111,6 +111,8 @@ void slu_agent_accept(struct sluice_agent *agent)
         unlock_in_step(agent);
         some = slu_door_step(&agent->door, &entrant);
         lock_in_step(agent);
+        /* The step may have polled the multichannel of peers that share receives. */
+        agent->shared.armed = false;
         if (some)
             take_in(agent, &entrant);
         agent->let_in = count_let_in(agent);

@@ -151,7 +151,7 @@ int slu_agent_shared_join(struct sluice_agent_peer *peer);
 /* Removes the peer from the multichannel, and gives back the receives that it had. */
 void slu_agent_shared_leave(struct sluice_agent_peer *peer);
 /* Removes a connection that becomes no peer. */
-void slu_agent_shared_drop(const struct sluice_agent *agent, uint32_t index);
+void slu_agent_shared_drop(struct sluice_agent *agent, uint32_t index);
 /* Polls; the peers for which something came are marked to be served. Returns whether any was. */
 bool slu_agent_shared_poll(struct sluice_agent *agent);
 /* Returns the bytes of a message that is not handled yet. */
@@ -167,7 +167,7 @@ void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completi
 
 /* control.c */
 /* Closes a connection that becomes no peer: the channel, or the peer of the multichannel. */
-void slu_agent_control_end(const struct sluice_agent *agent, struct sluice_channel *control,
+void slu_agent_control_end(struct sluice_agent *agent, struct sluice_channel *control,
                            uint32_t index);
 int slu_agent_control_open(struct sluice_agent_peer *peer);
 void slu_agent_control_close(struct sluice_agent_peer *peer);

@@ -121,7 +121,7 @@ int slu_agent_control_open(struct sluice_agent_peer *peer)
     return peer->shares ? slu_agent_shared_join(peer) : post_receives(peer);
 }
 
-void slu_agent_control_end(const struct sluice_agent *agent, struct sluice_channel *control,
+void slu_agent_control_end(struct sluice_agent *agent, struct sluice_channel *control,
                            uint32_t index)
 {
     if (control != NULL)

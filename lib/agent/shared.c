@@ -334,9 +334,11 @@ int slu_agent_shared_join(struct sluice_agent_peer *peer)
     return 0;
 }
 
-void slu_agent_shared_drop(const struct sluice_agent *agent, uint32_t index)
+/* Removing polls for all peers, so whoever sleeps next has to arm again. */
+void slu_agent_shared_drop(struct sluice_agent *agent, uint32_t index)
 {
     (void)!sluice_multichannel_peer_remove(agent->shared.wire, index);
+    agent->shared.armed = false;
 }
 
 void slu_agent_shared_leave(struct sluice_agent_peer *peer)
