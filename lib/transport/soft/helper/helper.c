@@ -298,7 +298,8 @@ static void run_timers(struct soft_helper *helper)
     slu_soft_tidy_tick(helper);
 }
 
-int slu_soft_time_until(int64_t when, int most)
+/* Returns the milliseconds until a time, rounded up and limited to most. */
+static int time_until(int64_t when, int most)
 {
     int64_t left = when - slu_now();
     if (left <= 0)
@@ -316,8 +317,19 @@ static int next_timeout(const struct soft_helper *helper)
     if (atomic_load(&helper->lingers))
         return LINGER_MS;
     if (helper->meet_next != INT64_MAX)
-        return slu_soft_time_until(helper->meet_next, busy ? DOOR_MS : 60000);
+        return time_until(helper->meet_next, busy ? DOOR_MS : 60000);
     return busy ? DOOR_MS : -1;
+}
+
+/*
+ * Limits a timeout, or -1 for none, to the next tick of idle.c. If the wait were a whole tick each
+ * time, each event meanwhile would delay what is given back.
+ */
+static int timeout_of(const struct soft_helper *helper)
+{
+    int timeout = next_timeout(helper);
+    int64_t next = slu_soft_tidy_next(helper);
+    return next == INT64_MAX ? timeout : time_until(next, timeout < 0 ? 1000 : timeout);
 }
 
 /*
@@ -342,7 +354,7 @@ static void dispatch_all(struct soft_helper *helper)
 /* Runs one round. Work that a stopped leader left in the middle of a round comes first. */
 static void lead_once(struct soft_helper *helper)
 {
-    int timeout = slu_soft_tidy_timeout(helper, next_timeout(helper));
+    int timeout = timeout_of(helper);
     if (helper->event_next < helper->event_count || helper->kicked != NULL)
         timeout = 0;
     dispatch_all(helper);
@@ -397,7 +409,8 @@ static int start_thread(struct soft_helper *helper)
 {
     int err = slu_thread_start(&helper->thread, "sluice-soft", run, helper);
     if (err != 0)
-        return slu_fail(err, "cannot start the helper thread: %s", strerrordesc_np(err));
+        return slu_fail(err, "cannot start the helper thread: %s%s", strerrordesc_np(err),
+                        err == EAGAIN ? " (ulimit -u, or the limit of pids of a cgroup)" : "");
     return 0;
 }
 

@@ -84,12 +84,9 @@ void slu_soft_linger_tick(struct soft_helper *helper);
 void slu_soft_helper_wake_before(struct soft_helper *helper, int64_t time);
 void slu_soft_linger_end(struct soft_helper *helper);
 
-/* Returns the milliseconds until a time, rounded up and limited to most. */
-int slu_soft_time_until(int64_t when, int most);
-
 /* idle.c; core/seam.h has the calls for those who hold something idle */
 void slu_soft_tidy_tick(struct soft_helper *helper);
-/* Limits a timeout in milliseconds, or -1 for none, to the next tick if one is needed. */
-int slu_soft_tidy_timeout(const struct soft_helper *helper, int timeout);
+/* Returns when the next tick is due, or INT64_MAX if none is needed. */
+int64_t slu_soft_tidy_next(const struct soft_helper *helper);
 
 #endif

@@ -59,14 +59,7 @@ void slu_soft_tidy_tick(struct soft_helper *helper)
     }
 }
 
-/*
- * The wait ends with the tick. If it were a whole tick each time, each event meanwhile would delay
- * what is given back.
- */
-int slu_soft_tidy_timeout(const struct soft_helper *helper, int timeout)
+int64_t slu_soft_tidy_next(const struct soft_helper *helper)
 {
-    static const int most = (int)(TIDY_TICK / SLUICE_MS(1));
-    if (atomic_load(&helper->context->rings) == 0)
-        return timeout;
-    return slu_soft_time_until(helper->last_tidy + TIDY_TICK, timeout < 0 ? most : timeout);
+    return atomic_load(&helper->context->rings) == 0 ? INT64_MAX : helper->last_tidy + TIDY_TICK;
 }
