@@ -283,6 +283,7 @@ build_checks = \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
+	%D%/check-places.sh \
 	%D%/check-probes.sh \
 	%D%/check-python.sh \
 	%D%/check-simulate-calls.sh \
@@ -413,6 +414,7 @@ EXTRA_DIST += \
 	%D%/lint/queue.cfg \
 	%D%/lint/words \
 	%D%/packages/check \
+	%D%/places/pair.c \
 	%D%/previous-release \
 	%D%/softroce/README.md \
 	%D%/softroce/check-gids.sh \

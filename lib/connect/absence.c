@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges from what the attempts of a meeting have met whether its peer is lost. */
+/* Judges from what the attempts of a meeting have met whether its peer is lost, and why. */
 #include "config.h"
 
 #include "base/clock.h"
@@ -56,4 +56,24 @@ bool slu_meeting_is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next
         return true;
     return has_passed(meeting->absent_since, ABSENT_TIME, now, next) ||
            has_passed(meeting->away_since, AWAY_TIME, now, next);
+}
+
+const char *slu_meeting_obstacle(const struct slu_meeting *meeting)
+{
+    bool away = meeting->attempt_count > 0, no_route = away;
+
+    for (uint32_t i = 0; i < meeting->attempt_count; i++) {
+        enum slu_outcome outcome = meeting->attempts[i].outcome;
+
+        no_route &= outcome == SLU_OUTCOME_NO_ROUTE;
+        away &= outcome == SLU_OUTCOME_NO_ROUTE || outcome == SLU_OUTCOME_AWAY;
+    }
+    if (meeting->reached || has_guest(meeting) || !away)
+        return NULL;
+    if (meeting->near)
+        return "the system refuses to connect to the Unix socket of the peer";
+    return no_route ? "this host has no route to any address of the peer: see whether the network "
+                      "interfaces are up, also lo"
+                    : "no address of the peer can be reached: see whether its host is up, and "
+                      "whether a firewall is between";
 }

@@ -112,6 +112,8 @@ void slu_meeting_begin(struct slu_meeting *meeting, const struct slu_identity *o
 void slu_meeting_end(struct slu_meeting *meeting);
 /* Tells whether the peer is lost (absence.c). Lowers *next to when it may be. */
 bool slu_meeting_is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next);
+/* Returns why no address of the peer can be reached, as a static text; NULL: that is not known. */
+const char *slu_meeting_obstacle(const struct slu_meeting *meeting);
 /* Dials and judges. Lowers *next to when it is due again. */
 enum slu_meeting_state slu_meeting_tick(struct slu_meeting *meeting, int64_t now, int64_t *next,
                                         int *fd);

@@ -73,7 +73,11 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
     fd = slu_fd_open(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return slu_fail(errno == EACCES || errno == EPERM ? EACCES : EINVAL,
-                        "cannot open the secret %.128s: %s", path, strerrordesc_np(errno));
+                        "cannot open the secret %.128s: %s%s", path, strerrordesc_np(errno),
+                        errno == ENOENT && strncmp(path, "/proc/", 6) == 0
+                            ? " (it is that of a process that has ended, or is not in the /proc "
+                              "that this process sees)"
+                            : "");
     error = check_file(fd, path);
     if (error == 0) {
         secret->bytes = calloc(1, SLU_SECRET_MAX + 1);

@@ -51,14 +51,23 @@ static int begin_wait(struct slu_engine *engine, const struct wait *wait)
 
 static int fail_late(const struct slu_engine *engine, const struct wait *wait)
 {
+    struct slu_stand stand = {.heard = -1};
+    const char *colon;
     uint32_t i = wait->first;
 
     while (!engine->peers[i].probe.awaited)
         i++;
+    if (engine->transport->qp_stand != NULL)
+        engine->transport->qp_stand(engine->peers[i].qp, &stand);
+    colon = stand.waits != NULL ? ": " : "";
+    if (stand.waits == NULL)
+        stand.waits = "";
     if (engine->awaited == 1)
-        return slu_fail(ETIMEDOUT, "%s %u has not answered yet", engine->peer_word, i);
-    return slu_fail(ETIMEDOUT, "%s %u has not answered yet; %u of %u have not", engine->peer_word,
-                    i, engine->awaited, engine->present_count);
+        return slu_fail(ETIMEDOUT, "%s %u has not answered yet%s%s", engine->peer_word, i, colon,
+                        stand.waits);
+    return slu_fail(ETIMEDOUT, "%s %u has not answered yet; %u of %u have not%s%s",
+                    engine->peer_word, i, engine->awaited, engine->present_count, colon,
+                    stand.waits);
 }
 
 /* Returns the error of the first peer that has failed, or 0. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +32,14 @@ void make_secret(struct job *job)
     job->has_secret = true;
 }
 
+static void refuse_secret(const char *what, const char *why)
+{
+    die(STATUS_ARGUMENTS,
+        "cannot make a secret for the ranks: %s: %s; set SLUICE_SECRET_FILE to a file of your own, "
+        "or to nothing for no secret",
+        what, why);
+}
+
 /*
  * The secret is a file of memory, which no file system has and which ends with this process. Ranks
  * open it as a descriptor of this process, so programs that close the descriptors they inherited
@@ -39,15 +48,21 @@ void make_secret(struct job *job)
 void publish_secret(struct launcher *launcher)
 {
     const struct job *job = &launcher->job;
+    struct rlimit limit;
     char path[64];
 
     if (!job->has_secret)
         return;
+    /* A write beyond the limit would raise SIGXFSZ. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof job->secret)
+        refuse_secret("a file of memory", "ulimit -f is less than its size");
     launcher->secret = memfd_create("sluice-secret", MFD_CLOEXEC);
     if (launcher->secret < 0 || fchmod(launcher->secret, 0600) != 0 ||
         write(launcher->secret, job->secret, sizeof job->secret) != sizeof job->secret)
-        die(STATUS_ARGUMENTS, "cannot make a secret: %s", strerror(errno));
+        refuse_secret("memfd_create(2), fchmod(2) or write(2)", strerror(errno));
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), launcher->secret);
+    if (access(path, R_OK) != 0)
+        refuse_secret(path, strerror(errno));
     setenv("SLUICE_SECRET_FILE", path, 1);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "transport/soft/helper/meet.h"
 #include "transport/soft/shm/shm.h"
 #include "transport/soft/table.h"
 
@@ -46,8 +47,10 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
     SLU_KEEP_ERRNO;
 
     stand->connected = slu_soft_tcp_is_connected(tcp);
-    if (!stand->connected)
+    if (!stand->connected) {
+        stand->waits = slu_soft_meet_obstacle(qp);
         return;
+    }
     if (tcp->phase != PHASE_OPEN) {
         stand->heard = slu_now() - tcp->heard;
         return;

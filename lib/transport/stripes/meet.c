@@ -163,6 +163,8 @@ void slu_stripes_qp_stand(const struct slu_qp *base, struct slu_stand *stand)
 
         qp->inner->qp_stand(qp->qps[i], &other);
         stand->connected &= other.connected;
+        if (stand->waits == NULL)
+            stand->waits = other.waits;
         if (other.heard >= 0 && (stand->heard < 0 || other.heard < stand->heard))
             stand->heard = other.heard;
     }

@@ -269,6 +269,7 @@ struct soft_qp {
     atomic_bool lost_sent;
     /* meet.c; under the lock of the context */
     struct slu_meeting *meeting;
+    const char *obstacle;             /* why its peer was not met, static; or NULL */
     bool met;                         /* it has met its peer, or has none to meet */
     SOFT_PLACE(struct soft_qp) meets; /* among those of the context */
 };

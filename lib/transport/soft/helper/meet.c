@@ -164,6 +164,16 @@ static void tell_apart(const struct soft_qp *qp, const struct slu_identity *peer
             qp->qpn, own->users != peer->users ? "users" : "processes");
 }
 
+const char *slu_soft_meet_obstacle(const struct soft_qp *qp)
+{
+    struct soft_context *context = slu_soft_context(qp);
+    const char *obstacle;
+    pthread_mutex_lock(&context->lock);
+    obstacle = qp->meeting != NULL ? slu_meeting_obstacle(qp->meeting) : qp->obstacle;
+    pthread_mutex_unlock(&context->lock);
+    return obstacle;
+}
+
 void slu_soft_meet_end(struct soft_qp *qp)
 {
     struct soft_context *context = slu_soft_context(qp);
@@ -214,7 +224,9 @@ static void conclude(struct news *news, struct soft_qp *qp, enum slu_meeting_sta
     if (state == SLU_MEETING_MET) {
         add_connection(news, qp, *fd);
     } else {
-        slu_log(SLUICE_LOG_INFO, "queue pair %u: the peer is at none of its addresses", qp->qpn);
+        qp->obstacle = slu_meeting_obstacle(qp->meeting);
+        slu_log(SLUICE_LOG_INFO, "queue pair %u: %s", qp->qpn,
+                qp->obstacle != NULL ? qp->obstacle : "the peer is at none of its addresses");
         add_loss(news, qp);
     }
     free_meeting(qp);

@@ -23,6 +23,12 @@ struct tcp_attach {
  */
 int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote);
 
+/*
+ * Returns why no address of the peer can be reached, as a static text; NULL: that is not known, or
+ * the peer was met. Any thread may call it, holding no lock.
+ */
+const char *slu_soft_meet_obstacle(const struct soft_qp *qp);
+
 /* Opens the listeners of a context and sets its addresses. Returns 0, or an error with a text. */
 int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acceptor, int epoll,
                          uint64_t tag);

@@ -92,7 +92,7 @@ void slu_soft_tcp_lost(struct soft_message *message)
 {
     struct soft_qp *qp = message->to;
     if (qp->tcp != NULL && qp->tcp->phase == PHASE_WAITING) {
-        slu_soft_note_loss(qp, SOFT_LOSS_ABSENT);
+        slu_soft_note_loss(qp, qp->obstacle != NULL ? qp->obstacle : SOFT_LOSS_ABSENT);
         slu_soft_tcp_lose(qp->tcp, SLUICE_STATUS_RETRY_EXC_ERR);
     }
     slu_soft_qp_release(qp);
