@@ -36,8 +36,10 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_errors.py \
 	%D%/python/src/sluice/_forked.py \
 	%D%/python/src/sluice/_info.py \
+	%D%/python/src/sluice/_launch.py \
 	%D%/python/src/sluice/_library.py \
 	%D%/python/src/sluice/_list.py \
+	%D%/python/src/sluice/_log.py \
 	%D%/python/src/sluice/_memory.py \
 	%D%/python/src/sluice/_multichannel.py \
 	%D%/python/src/sluice/_node.py \
@@ -45,10 +47,12 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_object.py \
 	%D%/python/src/sluice/_options.py \
 	%D%/python/src/sluice/_plain.py \
+	%D%/python/src/sluice/_provider.py \
 	%D%/python/src/sluice/_pump.py \
 	%D%/python/src/sluice/_request.py \
 	%D%/python/src/sluice/_scope.py \
 	%D%/python/src/sluice/_shared.py \
+	%D%/python/src/sluice/_statistics.py \
 	%D%/python/src/sluice/py.typed \
 	%D%/python/tests/conftest.py \
 	%D%/python/tests/test_agent.py \
@@ -63,6 +67,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_life.py \
 	%D%/python/tests/test_memory.py \
 	%D%/python/tests/test_missing.py \
+	%D%/python/tests/test_more.py \
 	%D%/python/tests/test_multichannel.py \
 	%D%/python/tests/test_numbers.py \
 	%D%/python/tests/test_plain.py \

@@ -54,8 +54,10 @@ from ._errors import (
     WouldBlockError,
     last_error,
 )
+from ._launch import LaunchInfo, Variable, environment, launch_info
 from ._library import library_path, version
 from ._list import PreparedList
+from ._log import log_to, set_log
 from ._memory import (
     LOCAL_WRITE,
     REMOTE_ATOMIC,
@@ -66,7 +68,7 @@ from ._memory import (
     RemoteRegion,
 )
 from ._multichannel import MultiChannel, PreparedMultiChannel
-from ._node import Exchange, Node
+from ._node import Exchange, Node, PreparedNode
 from ._numbers import (
     Access,
     AgentState,
@@ -80,6 +82,7 @@ from ._numbers import (
     Opcode,
     PeerState,
     Status,
+    VariableState,
     WaitMode,
 )
 from ._options import NO_ACCESS, ZERO, Options
@@ -96,6 +99,7 @@ from ._request import (
     Work,
 )
 from ._scope import Scope
+from ._statistics import Counters, Histogram
 
 __version__ = "0.1.0"
 
@@ -132,6 +136,7 @@ __all__ = [
     "Completion",
     "Context",
     "ContextInfo",
+    "Counters",
     "DeadlineError",
     "DeviceError",
     "DeviceInfo",
@@ -142,10 +147,12 @@ __all__ = [
     "FAILED",
     "FETCH_ADD",
     "FirstError",
+    "Histogram",
     "Incoming",
     "IncomingInfo",
     "InterruptedWait",
     "LOCAL_WRITE",
+    "LaunchInfo",
     "Layout",
     "Level",
     "LinkLayer",
@@ -169,6 +176,7 @@ __all__ = [
     "PreparedChannel",
     "PreparedList",
     "PreparedMultiChannel",
+    "PreparedNode",
     "ProtectionDomain",
     "ProtocolError",
     "READ",
@@ -186,6 +194,8 @@ __all__ = [
     "Status",
     "TruncatedError",
     "UnsupportedError",
+    "Variable",
+    "VariableState",
     "WRITE",
     "WaitMode",
     "WaitTimeout",
@@ -197,7 +207,11 @@ __all__ = [
     "connect",
     "connect_into",
     "devices",
+    "environment",
     "last_error",
+    "launch_info",
     "library_path",
+    "log_to",
+    "set_log",
     "version",
 ]

@@ -10,11 +10,12 @@ from typing import Any, Iterable, Sequence
 
 from . import _forked
 from ._batch import BufferBatch, array_of
+from ._channel import ChannelInfo, query
 from ._completion import Completion, completion_of, gather
 from ._context import ProtectionDomain
 from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
-from ._memory import REMOTE_READ, REMOTE_WRITE, MemoryRegion, Piece
+from ._memory import REMOTE_READ, REMOTE_WRITE, MemoryRegion, Piece, RemoteRegion
 from ._numbers import Level
 from ._object import Object, call, remember
 from ._options import Options, attr_of
@@ -382,6 +383,27 @@ class BufferService(Object):
     def prepare(self, actions: Iterable[Action]) -> BufferBatch:
         """Prepares a batch of actions that can be posted later, any number of times."""
         return BufferBatch(self, list(actions))
+
+    def connection(self, handle: bytes) -> ChannelInfo:
+        """Returns what the connection to the owner of a buffer uses. Raises
+        :exc:`NotConnectedError` if there is none yet."""
+        pointer = self._enter()
+        try:
+            return ChannelInfo(query(lib.sluice_buffer_connection, pointer, _handle(handle)))
+        finally:
+            self._leave()
+
+    def remote(self, handle: bytes, domain: ProtectionDomain | None = None) -> RemoteRegion:
+        """Returns the memory of a buffer for requests of the program's own connections to the
+        owner, on the transport of a domain of the service, or on the first that both sides have."""
+        pd = ffi.NULL if domain is None else domain._get()
+        pointer = self._enter()
+        struct = ffi.new("struct sluice_remote_mr *")
+        try:
+            check(lib.sluice_buffer_remote(pointer, _handle(handle), pd, struct))
+        finally:
+            self._leave()
+        return RemoteRegion._of(struct)
 
     def level(self, handle: bytes) -> Level:
         """Returns the level of the connection to the owner of a buffer; 0: not connected."""

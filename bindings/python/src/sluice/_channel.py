@@ -17,6 +17,7 @@ from ._object import Object
 from ._options import Options, attr_of
 from ._request import READ, RECEIVE, SEND, WRITE, Request, Work
 from ._scope import Scope
+from ._statistics import Counters, Histogram, counters_of, histogram_of
 
 READY, PREPARED = PeerState.READY, PeerState.PREPARED
 FAILED, REMOVED = PeerState.FAILED, PeerState.REMOVED
@@ -182,6 +183,22 @@ class Channel(Connection):
         """Waits until the peer has done its handshake as well."""
         wait_in_slices(self, lib.sluice_channel_wait_connected, Limit(timeout))
 
+    @property
+    def counters(self) -> Counters:
+        """What it has done so far."""
+        with self._guard:
+            return counters_of(lib.sluice_channel_counters, self._get())
+
+    def histogram(self, opcode: int) -> Histogram:
+        """How long requests of this kind took, with ``Options(histograms=True)``."""
+        with self._guard:
+            return histogram_of(lib.sluice_channel_histogram, self._get(), opcode)
+
+    def reset_histograms(self) -> None:
+        """Lets all histograms begin anew."""
+        with self._guard:
+            check(lib.sluice_channel_histogram_reset(self._get()))
+
     # To the end.
 
     def send(self, memory: Memory, *, deadline: float | None, immediate: int | None = None) -> None:
@@ -255,6 +272,24 @@ class Channel(Connection):
     ) -> Request:
         """As :meth:`read`, but returns at once."""
         return self._post_one(Work(READ, memory, 0, remote), deadline)
+
+    def post_compare_swap(
+        self,
+        memory: Memory,
+        remote: RemoteRegion,
+        expected: int,
+        desired: int,
+        *,
+        deadline: float | None,
+    ) -> Request:
+        """As :meth:`compare_swap`, but returns at once."""
+        return self._post_one(Work.compare_swap(memory, remote, expected, desired), deadline)
+
+    def post_fetch_add(
+        self, memory: Memory, remote: RemoteRegion, addend: int, *, deadline: float | None
+    ) -> Request:
+        """As :meth:`fetch_add`, but returns at once."""
+        return self._post_one(Work.fetch_add(memory, remote, addend), deadline)
 
     def scope(self, *, deadline: float | None, strict: bool = False) -> Scope:
         """A ``with`` block at whose end all work that was posted in it is complete."""

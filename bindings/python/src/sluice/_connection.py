@@ -154,8 +154,12 @@ class Connection(Object):
         return False
 
     def _find_lost(self) -> None:
-        """No more completions can arrive, so end all requests that are left."""
+        """No more completions can arrive, so end all requests that are left, but receives of a pool,
+        which wait for peers that come later."""
         for number in list(self._posted):
+            if self._posted[number].pooled:
+                time.sleep(0.0005)  # rather than a loop of empty waits
+                continue
             request = self._posted.pop(number)
             if request._work is not None:
                 self._count[request._work.opcode == RECEIVE] -= 1
@@ -250,11 +254,12 @@ class Connection(Object):
 
     def flush(self, timeout: float | None) -> None:
         """Waits until all posted work is complete. Its results can still be taken."""
-        if self._until(self._all_done, Limit(timeout), wakes=True) is None and self._posted:
+        self._until(self._all_done, Limit(timeout), wakes=True)
+        if self._all_done() is None:
             raise WaitTimeout(errno.ETIMEDOUT, f"{len(self._posted)} requests are not complete yet")
 
     def _all_done(self) -> bool | None:
-        return None if self._posted else True
+        return None if any(not each.pooled for each in list(self._posted.values())) else True
 
     @property
     def pending(self) -> int:
@@ -621,6 +626,7 @@ class Connection(Object):
         limit = Limit(deadline)
         self._until(self._all_done, limit)
         with self._guard:
-            result = self._f("shutdown")(self._get(), 0 if self._posted else min(limit.left(), 10**9))
+            left = 0 if self._all_done() is None else min(limit.left(), 10**9)
+            result = self._f("shutdown")(self._get(), left)
             self._look()
             check(result)

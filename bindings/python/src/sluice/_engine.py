@@ -45,7 +45,8 @@ POLL_MOST = 64
 _engines = itertools.count(1)
 
 
-def _first_number() -> int:
+def first_number() -> int:
+    """Returns the first of many numbers that no other requests have."""
     return (next(_engines) & 0xFFFFFF) << 40
 
 
@@ -62,7 +63,7 @@ def engine_of(connection: Any) -> Any:
     lock = connection._guard._lock
     return _fast.Engine(
         tuple(addresses),
-        _first_number(),
+        first_number(),
         (count, room),
         connection._posted,
         connection._unseen.append,
@@ -94,7 +95,7 @@ class Engine:
         self._posted: dict[int, Request] = connection._posted
         self._unseen: deque[Request] = connection._unseen
         self._called: deque[Request] = connection._called
-        self._next_number = _first_number()
+        self._next_number = first_number()
         self._taken = ffi.new("struct sluice_completion[]", POLL_MOST)
         self._clean = bytes(ffi.sizeof(self._taken))
         self._unread = False

@@ -12,6 +12,8 @@ from typing import Any
 _TYPES = """
     char[]
     int *
+    int(*)(void *, const void *, void *, size_t, int64_t)
+    int(*)(void *, int64_t)
     int64_t *
     int64_t[2]
     struct sluice_accept_attr
@@ -63,6 +65,8 @@ _TYPES = """
     struct sluice_exchange_attr
     struct sluice_exchange_attr *
     struct sluice_exchange_info
+    struct sluice_exchange_provider
+    struct sluice_exchange_provider *
     struct sluice_exchange_info *
     struct sluice_handle
     struct sluice_handle *
@@ -98,6 +102,7 @@ _TYPES = """
     uint8_t[]
     uintptr_t
     void *
+    void(*)(uint32_t, const char *, void *)
     void(*)(void *)
 """
 

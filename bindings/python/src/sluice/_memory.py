@@ -193,6 +193,20 @@ def _bounds(index: slice, length: int) -> tuple[int, int]:
     return start, max(start, stop)
 
 
+def _extent_of(view: Any) -> tuple[int, int]:
+    """Returns the address of the first byte of a view, and the bytes up to its last."""
+    try:
+        raw = ffi.from_buffer(view)
+        return int(ffi.cast("uintptr_t", raw)), len(raw)
+    except (ValueError, BufferError):
+        shape, strides = getattr(view, "shape", ()), getattr(view, "strides", ())
+        described = getattr(view, "__array_interface__", None)
+        if described is None or any(stride < 0 for stride in strides):
+            raise
+    length = sum((count - 1) * stride for count, stride in zip(shape, strides)) + view.itemsize
+    return described["data"][0], 0 if 0 in shape else length
+
+
 class MemoryRegion(Object):
     """Registered memory. :meth:`ProtectionDomain.allocate` and ``register`` make it.
 
@@ -286,6 +300,12 @@ class MemoryRegion(Object):
         return self._address
 
     @property
+    def page_size(self) -> int:
+        """The bytes of its smallest page now; 0 if that is not known. Not for loops: it reads a list
+        of all memory of the process."""
+        return int(lib.sluice_mr_page_size(self._get()))
+
+    @property
     def buffer(self) -> memoryview:
         """All of it, as writable bytes. References to it keep allocated memory alive."""
         self._get()
@@ -334,9 +354,9 @@ class MemoryRegion(Object):
         return self.piece(start, stop - start)
 
     def of(self, view: Any) -> Piece:
-        """Returns the piece of this region that a view, such as a slice of an array, covers."""
-        raw = ffi.from_buffer(view)
-        address, length = int(ffi.cast("uintptr_t", raw)), len(raw)
+        """Returns the piece of this region that a view, such as a slice of an array, covers. If the
+        view is not contiguous, that is from its first byte to its last: see :meth:`Layout.of`."""
+        address, length = _extent_of(view)
         offset = address - self._address
         if not 0 <= offset <= self._length - length:
             raise ArgumentError(

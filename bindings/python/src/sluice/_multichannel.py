@@ -16,15 +16,17 @@ from ._channel import (
 from ._completion import Completion, FirstError
 from ._connection import Connection
 from ._context import ProtectionDomain
-from ._errors import check, made
+from ._engine import first_number
+from ._errors import check, error_of, last_error, made
 from ._library import Limit, ffi, lib
 from ._list import PreparedList
 from ._memory import Memory, RemoteRegion, pieces_of
 from ._numbers import PeerState
 from ._object import Object
 from ._options import Options, attr_of
-from ._request import READ, RECEIVE, SEND, WRITE, Request, Work
+from ._request import READ, RECEIVE, SEND, WRITE, Request, Work, requests_of
 from ._scope import Scope
+from ._statistics import Counters, Histogram, counters_of, histogram_of
 
 
 class PreparedMultiChannel(Object):
@@ -81,6 +83,7 @@ class MultiChannel(Connection):
     def _of(cls, pointer: Any, owner: Any = None) -> MultiChannel:
         self = cls.__new__(cls)
         self._owner = owner
+        self._pool_number = first_number()
         self._set_up(pointer, (128, 128))
         self._room[0] = self._room[1] = 0  # that of all peers is found when it is needed
         return self
@@ -175,6 +178,27 @@ class MultiChannel(Connection):
                 self, lib.sluice_multichannel_peer_wait_connected, Limit(timeout), peer
             )
 
+    def counters(self, peer: int | None = None) -> Counters:
+        """What has been done so far with a peer, or with all of them."""
+        with self._guard:
+            if peer is None:
+                return counters_of(lib.sluice_multichannel_counters, self._get())
+            return counters_of(lib.sluice_multichannel_peer_counters, self._get(), peer)
+
+    def histogram(self, opcode: int, peer: int | None = None) -> Histogram:
+        """How long requests of this kind took, with ``Options(histograms=True)``."""
+        with self._guard:
+            if peer is None:
+                return histogram_of(lib.sluice_multichannel_histogram, self._get(), opcode)
+            return histogram_of(
+                lib.sluice_multichannel_peer_histogram, self._get(), peer, opcode
+            )
+
+    def reset_histograms(self) -> None:
+        """Lets all histograms begin anew."""
+        with self._guard:
+            check(lib.sluice_multichannel_histogram_reset(self._get()))
+
     # To the end, with one peer.
 
     def send(
@@ -223,6 +247,48 @@ class MultiChannel(Connection):
     ) -> int:
         """As :meth:`Channel.fetch_add`."""
         return word(self, Work.fetch_add(memory, remote, addend, peer), deadline)
+
+    # Receives that all peers share, with ``receive_pool`` of the options.
+
+    def post_receive_any(self, memories: Iterable[Memory]) -> list[Request]:
+        """Posts receives that messages of any peer take, as many of the first ones as the pool has
+        room for. The completion of each has the peer.
+
+        They have no deadline: they wait while peers come, fail and are reset, and end cancelled with
+        the multichannel. :meth:`flush` and :meth:`shutdown` do not wait for them.
+        """
+        requests = [Request(self, Work(RECEIVE, memory)) for memory in memories]
+        with self._guard:
+            pointer, first = self._get(), self._pool_number
+            self._pool_number += len(requests)
+            array, sges = requests_of([each._work for each in requests], first)  # type: ignore
+            handles = ffi.new("struct sluice_handle[]", max(1, len(requests)))
+            memory, size = memoryview(ffi.buffer(handles)), ffi.sizeof("struct sluice_handle")
+            # Recorded before they are posted, so that Ctrl-C loses none.
+            for i, request in enumerate(requests):
+                request.pooled, request._handle = True, memory[i * size : (i + 1) * size]
+                self._count[1] += 1
+                self._posted[first + i] = request
+            result = lib.sluice_multichannel_post_receive_any(
+                pointer, array, len(requests), handles
+            )
+            text = last_error() if result < 0 else ""
+            for i in range(max(result, 0), len(requests)):
+                self._count[1] -= 1
+                del self._posted[first + i]
+            del sges
+        if self._loop is not None:
+            self._loop.soon()
+        if result < 0:
+            raise error_of(result, text)
+        return requests[:result]
+
+    @property
+    def receive_any_room(self) -> int:
+        """Number of receives that the pool has room for, or 0 while more than ``receive_pool_low``
+        are posted."""
+        with self._guard:
+            return check(lib.sluice_multichannel_receive_any_room(self._get()))
 
     # To the end, with many.
 
@@ -277,6 +343,19 @@ class MultiChannel(Connection):
         works = [Work(SEND, pieces, peer, None, immediate) for peer in peers]
         return self.submit(works, deadline=deadline)
 
+    def multicast_write(
+        self,
+        memory: Memory,
+        remotes: dict[int, RemoteRegion],
+        *,
+        deadline: float | None,
+        immediate: int | None = None,
+    ) -> list[Completion]:
+        """Writes the same bytes into memory of each of these peers."""
+        pieces = pieces_of(memory)
+        works = [Work(WRITE, pieces, peer, to, immediate) for peer, to in remotes.items()]
+        return self.submit(works, deadline=deadline)
+
     # Without waiting.
 
     def post_send(
@@ -306,6 +385,26 @@ class MultiChannel(Connection):
     ) -> Request:
         """As :meth:`read`, but returns at once."""
         return self._post_one(Work(READ, memory, peer, remote), deadline)
+
+    def post_compare_swap(
+        self,
+        peer: int,
+        memory: Memory,
+        remote: RemoteRegion,
+        expected: int,
+        desired: int,
+        *,
+        deadline: float | None,
+    ) -> Request:
+        """As :meth:`compare_swap`, but returns at once."""
+        work = Work.compare_swap(memory, remote, expected, desired, peer)
+        return self._post_one(work, deadline)
+
+    def post_fetch_add(
+        self, peer: int, memory: Memory, remote: RemoteRegion, addend: int, *, deadline: float | None
+    ) -> Request:
+        """As :meth:`fetch_add`, but returns at once."""
+        return self._post_one(Work.fetch_add(memory, remote, addend, peer), deadline)
 
     def scope(self, *, deadline: float | None, strict: bool = False) -> Scope:
         """A ``with`` block at whose end all work that was posted in it is complete."""

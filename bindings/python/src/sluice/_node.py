@@ -6,11 +6,12 @@ from typing import Any, Callable, Sequence
 
 from ._multichannel import MultiChannel
 from ._context import BorrowedContext, BorrowedDomain, ProtectionDomain
-from ._errors import check, made
+from ._errors import Error, check, made
 from ._library import Limit, c_text, ffi, lib
 from ._memory import MemoryRegion, RemoteRegion
 from ._object import Guard, Object, call, remember
 from ._options import Options, attr_of
+from ._provider import Provider
 
 
 class _Ranks(Object):
@@ -100,6 +101,33 @@ class Exchange(_Ranks):
         )
         self._set_up(pointer)
 
+    @classmethod
+    def wrap(cls, provider: Any, rank: int, ranks: int) -> Exchange:
+        """Makes an exchange of an object of the program, such as one that uses torch.distributed or
+        mpi4py. It has the methods ``allgather(own, deadline)``, which returns the bytes of each rank,
+        and ``barrier(deadline)``; and may have ``alltoall(to, deadline)``, of a list of bytes for each
+        rank. ``deadline`` is in seconds, or ``None``.
+
+        They may be called in any thread. If one raises, the call of the exchange fails, and its error
+        has that exception as its cause.
+        """
+        self = cls.__new__(cls)
+        self._provider = Provider(provider, ranks)
+        struct = self._provider.struct
+        self._set_up(made(lib.sluice_exchange_wrap(struct, ffi.NULL, rank, ranks)))
+        return self
+
+    _provider: Provider | None = None
+
+    def _blocking(self, limit: Limit, function: Any, **how: Any) -> Any:
+        try:
+            return super()._blocking(limit, function, **how)
+        except Error as error:
+            if self._provider is None or self._provider.raised is None:
+                raise
+            cause, self._provider.raised = self._provider.raised, None
+            raise error from cause
+
     def _end(self, pointer: Any) -> None:
         lib.sluice_exchange_close(pointer)
 
@@ -152,12 +180,95 @@ class Exchange(_Ranks):
         limit = Limit(deadline)
         self._blocking(limit, lambda pointer: lib.sluice_exchange_barrier(pointer, limit.some()))
 
+    def locality(self, *, deadline: float | None) -> tuple[int, int]:
+        """Returns the position of this rank among the ranks of its host, and how many these are. All
+        ranks call it."""
+        found, limit = ffi.new("uint32_t[]", 2), Limit(deadline)
+        self._blocking(
+            limit,
+            lambda pointer: lib.sluice_exchange_locality(
+                pointer, found, found + 1, limit.some()
+            ),
+        )
+        return int(found[0]), int(found[1])
+
     @property
     def missing(self) -> list[int]:
         """The ranks that did not take part in the failed call, as far as they are known."""
         ranks = ffi.new("uint32_t[]", self.ranks)
         count = check(lib.sluice_exchange_missing(self._get(), ranks, len(ranks)))
         return list(ranks)[:count]
+
+
+class _BorrowedExchange(Exchange):
+    """That of a node, which ends it."""
+
+    def __init__(self, pointer: Any, owner: Node):
+        self._owner = owner
+        self._set_up(pointer)
+
+    def _get(self) -> Any:
+        self._owner._get()
+        return super()._get()
+
+    def _end(self, pointer: Any) -> None:
+        pass
+
+
+def _fill_endpoint(struct: Any, endpoint: bytes) -> None:
+    """Writes an endpoint of a node; no bytes are a rank that is absent."""
+    if len(endpoint) not in (0, lib.SLUICE_NODE_ENDPOINT_BYTES):
+        raise ValueError(
+            f"an endpoint of a node has {lib.SLUICE_NODE_ENDPOINT_BYTES} bytes, not {len(endpoint)}"
+        )
+    ffi.memmove(struct.bytes, endpoint, len(endpoint))
+
+
+class PreparedNode(Object):
+    """A node in steps, for ranks that pass their endpoints by themselves, and for a new process in
+    place of a rank that is gone: see sluice_node_prepare(3). Keywords are those of :class:`Node`.
+    """
+
+    _what = "the prepared node"
+
+    def __init__(
+        self,
+        domain: ProtectionDomain,
+        rank: int,
+        ranks: int,
+        *,
+        options: Options | None = None,
+        barrier: int = 0,
+        lazy: bool = False,
+        peers: Sequence[int] = (),
+        max_connections: int = 0,
+        max_ranks: int = 0,
+    ):
+        kept: list[Any] = []
+        attr = _node_attr(kept, options, barrier, lazy, peers, max_connections, max_ranks)
+        self._pointer = made(lib.sluice_node_prepare(domain._get(), rank, ranks, attr))
+        self._ranks = ranks
+        del kept
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_prepared_node_free(pointer)
+
+    @property
+    def endpoints(self) -> list[bytes]:
+        """An endpoint for each rank: number i is for rank i."""
+        array = ffi.new("struct sluice_node_endpoint[]", self._ranks)
+        check(lib.sluice_prepared_node_endpoints(self._get(), array, self._ranks))
+        return [bytes(each.bytes) for each in array]
+
+    def handshake(self, endpoints: Sequence[bytes]) -> Node:
+        """Connects to all ranks, without waiting: number i is the endpoint that rank i made for this
+        one, or ``b""`` if rank i is absent. The prepared node is used up, even if this fails."""
+        array = ffi.new("struct sluice_node_endpoint[]", len(endpoints))
+        for i, each in enumerate(endpoints):
+            _fill_endpoint(array[i], each)
+        pointer = self._get()
+        self._pointer = None
+        return Node._of(made(lib.sluice_prepared_node_handshake(pointer, array, len(endpoints))))
 
 
 def _node_attr(
@@ -243,25 +354,30 @@ class Node(_Ranks):
         """Makes a new member, with a number that is free. ``ask`` is called with its endpoint, by
         which all members :meth:`grow`. It returns the :meth:`own_endpoint` of each member, by
         number, and ``b""`` for each free number; an empty list makes the first member of a job."""
-        kept: list[Any] = [options, domain]
-        attr = _node_attr(kept, options, barrier, True, (), max_connections, max_ranks)
-        prepared = made(lib.sluice_node_prepare(domain._get(), rank, max_ranks, attr))
-        every = ffi.new("struct sluice_node_endpoint[]", max_ranks)
-        try:
-            check(lib.sluice_prepared_node_endpoints(prepared, every, max_ranks))
-            given = ask(bytes(every[rank].bytes))
-        except BaseException:
-            lib.sluice_prepared_node_free(prepared)
-            raise
-        own = bytes(every[rank].bytes)
-        comes = any(len(each) > 0 for each in given)
-        for i in range(max_ranks):
-            there = given[i] if i < len(given) and i != rank else b""
-            ffi.buffer(every[i].bytes)[:] = own if i == rank else there.ljust(len(own), bytes(1))
-        node = cls.__new__(cls)
-        node._begin(made(lib.sluice_prepared_node_handshake(prepared, every, max_ranks)))
+        prepared = PreparedNode(
+            domain,
+            rank,
+            max_ranks,
+            options=options,
+            barrier=barrier,
+            lazy=True,
+            max_connections=max_connections,
+            max_ranks=max_ranks,
+        )
+        with prepared:
+            own = prepared.endpoints[rank]
+            given = list(ask(own))
+            comes = any(len(each) > 0 for each in given)
+            given += [b""] * (max_ranks - len(given))
+            node = prepared.handshake([*given[:rank], own, *given[rank + 1 :]])
         if comes:
             node.reset_barriers()
+        return node
+
+    @classmethod
+    def _of(cls, pointer: Any) -> Node:
+        node = cls.__new__(cls)
+        node._begin(pointer)
         return node
 
     def _begin(self, pointer: Any) -> None:
@@ -384,7 +500,7 @@ class Node(_Ranks):
         their ``ask``. All members make the same change, which begins a new generation."""
         array = ffi.new("struct sluice_node_endpoint[]", len(endpoints))
         for i, each in enumerate(endpoints):
-            ffi.buffer(array[i].bytes)[:] = each
+            _fill_endpoint(array[i], each)
         with self._guard:
             check(lib.sluice_node_grow(self._get(), array, len(endpoints)))
 
@@ -393,6 +509,32 @@ class Node(_Ranks):
         array = ffi.new("uint32_t[]", list(ranks))
         with self._guard:
             check(lib.sluice_node_shrink(self._get(), array, len(ranks)))
+
+    def reset_rank(self, rank: int) -> bytes:
+        """Ends the connection to a rank that is started again, and returns the endpoint for it. All
+        ranks that go on call it, after as many :meth:`reset_barriers`; then
+        :meth:`handshake_rank`, and, once all ranks have done that, :meth:`reset_barriers`."""
+        endpoint = ffi.new("struct sluice_node_endpoint *")
+        with self._guard:
+            check(lib.sluice_node_peer_reset(self._get(), rank, endpoint))
+            self.all._look()
+        return bytes(endpoint.bytes)
+
+    def handshake_rank(self, rank: int, endpoint: bytes) -> None:
+        """Connects a rank that was reset, by the endpoint that it made for this one: that of its
+        :class:`PreparedNode`."""
+        struct = ffi.new("struct sluice_node_endpoint *")
+        _fill_endpoint(struct, endpoint)
+        with self._guard:
+            check(lib.sluice_node_peer_handshake(self._get(), rank, struct))
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The exchange that the node opened, which ends with it; ``None`` if it was given one, or
+        has none."""
+        with self._guard:
+            pointer = lib.sluice_node_exchange(self._get())
+        return None if pointer == ffi.NULL else _BorrowedExchange(pointer, self)
 
     def own_endpoint(self) -> bytes:
         """What a new member needs of this one."""

@@ -140,6 +140,15 @@ class Atomics(_Number):
     GLOBAL = lib.SLUICE_ATOMICS_GLOBAL
 
 
+class VariableState(_Number):
+    """Whether an environment variable is set, and its value valid."""
+
+    UNSET = lib.SLUICE_VARIABLE_UNSET
+    SET = lib.SLUICE_VARIABLE_SET
+    WRONG = lib.SLUICE_VARIABLE_WRONG
+    NOT_KNOWN = lib.SLUICE_VARIABLE_UNKNOWN
+
+
 class LogLevel(_Number):
     """The level of a line of the log."""
 

@@ -58,6 +58,52 @@ class Layout:
         taken = ffi.from_buffer("uint32_t[]", _indices_of(indices))
         return cls(lib.SLUICE_LAYOUT_PAGED, len(taken), bytes, 0, taken)
 
+    @classmethod
+    def of(cls, view: Any) -> Layout:
+        """The blocks of a view of numpy, such as columns of a matrix, from its first byte on; use it
+        with ``region.of(view)``::
+
+            column = region.array("float64", (100, 100))[:, 3:5]
+            work = sluice.Work.send(region.of(column), layout=sluice.Layout.of(column))
+
+        Raises :exc:`ValueError` if the blocks are neither at a fixed distance nor at multiples of
+        their length.
+        """
+        shape, strides, length = _contiguous_part(view)
+        if len(shape) == 0:
+            return cls.strided(1, length, length)
+        if len(shape) == 1:
+            return cls.strided(shape[0], length, strides[0])
+        offsets = [0]
+        for count, stride in zip(shape, strides):
+            offsets = [begin + i * stride for begin in offsets for i in range(count)]
+        if any(offset % length for offset in offsets):
+            raise ValueError(
+                f"blocks of {length} bytes are at no fixed distance, and not at multiples of it"
+            )
+        return cls.paged([offset // length for offset in offsets], length)
+
+
+def _contiguous_part(view: Any) -> tuple[list[int], list[int], int]:
+    """Returns the outer dimensions of a view and their strides, as few as possible, and the bytes of
+    the blocks in them."""
+    length = view.itemsize
+    dimensions = [each for each in zip(view.shape, view.strides) if each[0] != 1]
+    if 0 in view.shape:
+        return [0], [length], length
+    if any(stride <= 0 for _, stride in dimensions):
+        raise ValueError("the strides of a layout are positive")
+    while dimensions and dimensions[-1][1] == length:
+        length *= dimensions.pop()[0]
+    outer: list[tuple[int, int]] = []
+    for count, stride in dimensions:
+        # A dimension that continues the one around it is one with it.
+        if outer and outer[-1][1] == count * stride:
+            outer[-1] = (outer[-1][0] * count, stride)
+        else:
+            outer.append((count, stride))
+    return [each[0] for each in outer], [each[1] for each in outer], length
+
 
 def _indices_of(indices: Any) -> Any:
     """Returns the indices as a buffer of unsigned numbers of 32 bits."""
@@ -237,6 +283,8 @@ class Request:
     _callbacks: tuple[Callable[[], None], ...] = ()
     #: Whether its result was requested: then polls do not return it.
     seen = False
+    #: Whether it is a receive that all peers share, which no flush waits for.
+    pooled = False
 
     def __init__(self, connection: Connection, work: Work):
         self._connection = connection
