@@ -2,6 +2,7 @@
 """Writes and reads of many blocks, whose indices are arrays of numpy."""
 import array
 import gc
+import mmap
 import sys
 
 import numpy
@@ -149,3 +150,28 @@ def test_a_multichannel_takes_layouts(side):
     assert bytes(memory.buffer[64:80]) == bytes([*range(8, 16), *range(8)])
     a.close()
     b.close()
+
+
+def test_memory_longer_than_an_element(pair):
+    a, b = pair
+    if a.context.info.transport != "soft":
+        pytest.skip("the memory would be pinned")
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+    memory = mmap.mmap(-1, 5 << 30, flags=flags)
+    try:
+        region = a.domain.register(memory)
+    except sluice.Error as error:
+        pytest.skip(f"no 5 GiB of address space: {error}")
+    last = (5 << 30) - 4096
+    memory[last : last + 4] = b"last"
+    work = Work.write(
+        region[:], b.memory.remote(0, 4096), layout=Layout.paged([last // 4096], 4096)
+    )
+    assert len(region[:]) == 5 << 30
+    a.channel.submit([work], deadline=PATIENCE)
+    assert bytes(b.memory.buffer[:4]) == b"last"
+    a.channel.write(region[last:], b.memory.remote(4096, 4096), deadline=PATIENCE)
+    assert bytes(b.memory.buffer[4096:4100]) == b"last"
+    with pytest.raises(sluice.ArgumentError, match="layout"):
+        Work.write(region, b.memory.remote())
+    region.close()

@@ -206,3 +206,18 @@ def test_a_view_of_other_memory(side):
     with pytest.raises(sluice.ArgumentError, match="of 8 bytes at 0x[0-9a-f]* is not within") as caught:
         side.memory.of(bytearray(8))
     assert caught.value.errno == errno.ERANGE and "-" not in str(caught.value)
+
+
+def test_read_only_buffers(pair):
+    a, b = pair
+    with a.domain.register(b"constant", 0) as region:
+        request = b.channel.post_receive(b.memory, deadline=PATIENCE)
+        a.channel.send(region[:5], deadline=PATIENCE)
+        assert request.result(PATIENCE).bytes == 5 and bytes(b.memory.buffer[:5]) == b"const"
+        assert region.buffer.readonly and bytes(region.buffer) == b"constant"
+        with pytest.raises(TypeError):
+            region.buffer[0] = 1
+    with pytest.raises(TypeError, match="writable"):
+        a.domain.register(b"constant")
+    with a.domain.register(bytearray(8), 0) as region:
+        assert not region.buffer.readonly

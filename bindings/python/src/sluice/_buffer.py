@@ -16,7 +16,7 @@ from ._context import ProtectionDomain
 from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
 from ._memory import REMOTE_READ, REMOTE_WRITE, MemoryRegion, Piece, RemoteRegion
-from ._numbers import Level
+from ._numbers import Access, Level
 from ._object import Object, call, remember
 from ._options import Options, attr_of
 from ._request import READ, WRITE, Layout, blocks_of
@@ -34,7 +34,7 @@ def _handle(handle: bytes) -> Any:
 class BufferInfo:
     """The contents of a handle."""
 
-    access: int
+    access: Access
     id: int
     length: int
     owner: bytes
@@ -49,7 +49,7 @@ def buffer_info(handle: bytes) -> BufferInfo:
     info.size = ffi.sizeof("struct sluice_buffer_info")
     check(lib.sluice_buffer_handle_query(_handle(handle), info))
     return BufferInfo(
-        info.access,
+        Access(info.access),
         info.id,
         info.length,
         bytes(ffi.buffer(info.owner)),

@@ -163,7 +163,8 @@ class ProtectionDomain(Object):
 
     def register(self, buffer: Any, access: int = LOCAL_WRITE) -> MemoryRegion:
         """Registers a buffer in place: a numpy array, a bytearray, an mmap, or anything writable
-        and contiguous. The region keeps a reference to it."""
+        and contiguous; with ``access`` 0 a read-only one as well, such as ``bytes``, which can be
+        sent and written to peers. The region keeps a reference to it."""
         return MemoryRegion._register(self._get(), buffer, access)
 
 

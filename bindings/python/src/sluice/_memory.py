@@ -226,6 +226,7 @@ class MemoryRegion(Object):
 
     _what = "the region"
     _source: Any = None
+    _read_only = False
     _allocated: bool
     _lock: threading.Lock
     _length: int
@@ -264,11 +265,16 @@ class MemoryRegion(Object):
     @classmethod
     def _register(cls, pd: Any, buffer: Any, access: int) -> MemoryRegion:
         # The buffer cannot be resized or freed while this exists.
+        writes = access & (LOCAL_WRITE | REMOTE_WRITE | REMOTE_ATOMIC) != 0
         try:
-            source = ffi.from_buffer(buffer, require_writable=True)
+            source = ffi.from_buffer(buffer, require_writable=writes)
         except (TypeError, ValueError, BufferError) as error:
-            raise TypeError(f"only a writable and contiguous buffer can be registered: {error}") from None
-        return cls._of(made(lib.sluice_mr_register(pd, source, len(source), access)), source, False)
+            kind = "writable and contiguous" if writes else "contiguous"
+            raise TypeError(f"only a {kind} buffer can be registered: {error}") from None
+        region = made(lib.sluice_mr_register(pd, source, len(source), access))
+        self = cls._of(region, source, False)
+        self._read_only = memoryview(buffer).readonly
+        return self
 
     def _get(self) -> Any:
         pointer = super()._get()
@@ -307,9 +313,11 @@ class MemoryRegion(Object):
 
     @property
     def buffer(self) -> memoryview:
-        """All of it, as writable bytes. References to it keep allocated memory alive."""
+        """All of it, as bytes, writable unless a read-only buffer was registered. References to it
+        keep allocated memory alive."""
         self._get()
-        return memoryview(self._source if self._allocated else ffi.buffer(self._source)).cast("B")
+        view = memoryview(self._source if self._allocated else ffi.buffer(self._source)).cast("B")
+        return view.toreadonly() if self._read_only else view
 
     def __buffer__(self, flags: int) -> memoryview:
         return self.buffer
@@ -345,8 +353,6 @@ class MemoryRegion(Object):
             raise ArgumentError(
                 34, f"bytes {offset} to {offset} + {length} are outside the region of {self._length}"
             )
-        if length > 0xFFFFFFFF:
-            raise ArgumentError(90, "a piece has at most 4294967295 bytes")
         return Piece(self, self._address + offset, length, self._key)
 
     def __getitem__(self, index: slice) -> Piece:

@@ -127,8 +127,6 @@ class PlainBuffer:
 def plain_piece(buffer: Any, writable: bool) -> Piece:
     """Returns a piece of plain memory."""
     source = PlainBuffer(buffer, writable)
-    if source.length > 0xFFFFFFFF:
-        raise error_of(errno.EMSGSIZE, "a piece has at most 4294967295 bytes")
     return Piece(source, source.address, source.length, 0)  # type: ignore[arg-type]
 
 

@@ -2,10 +2,12 @@
 """Work, requests and their completions."""
 from __future__ import annotations
 
+import errno
 from array import array
 from typing import TYPE_CHECKING, Any, Callable, Generator, Sequence
 
 from ._completion import NAMES, Completion
+from ._errors import ArgumentError
 from ._library import ffi, lib
 from ._memory import Memory, Piece, RemoteRegion, pieces_of, total_length
 from ._numbers import Opcode
@@ -22,6 +24,9 @@ _FENCE: int = lib.SLUICE_FENCE
 _SOLICITED: int = lib.SLUICE_SOLICITED
 _INLINE: int = lib.SLUICE_INLINE
 _PLAIN: int = lib.SLUICE_PLAIN_MEMORY
+
+#: The most bytes of an element of local memory.
+LONGEST = 0xFFFFFFFF
 
 # Work that does not change its local memory.
 _ONLY_READ = (SEND, WRITE)
@@ -185,6 +190,19 @@ class Work:
         if layout is not None or remote_layout is not None:
             self._layouts = blocks_of(layout, remote_layout)
             self._blocks = int(ffi.cast("uintptr_t", self._layouts[0]))
+        if any(each.length > LONGEST for each in self.pieces):
+            self._take_long_memory()
+
+    def _take_long_memory(self) -> None:
+        """Names memory that is longer than an element can say by its layout, if there is one."""
+        if self._layouts is None or len(self.pieces) != 1:
+            raise ArgumentError(
+                errno.E2BIG,
+                f"a piece has at most {LONGEST} bytes: take several, or a layout of the memory",
+            )
+        piece = self.pieces[0]
+        self._layouts[0].local_length = piece.length
+        self.pieces = (Piece(piece.region, piece.address, LONGEST, piece.key),)
 
     @classmethod
     def send(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
