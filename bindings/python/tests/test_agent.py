@@ -296,6 +296,46 @@ def test_ctrl_c():
     assert out == "interrupted True\n" * 3 + "b'after'\n"
 
 
+def test_what_ctrl_c_interrupts_is_not_lost(agents, monkeypatch):
+    a, b = agents
+    interrupts = []
+
+    def interrupt(*arguments):
+        interrupts.append(arguments)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    a.peer.send(b"first", deadline=PATIENCE)
+    a.peer.send(b"second", deadline=PATIENCE)
+    monkeypatch.setattr(b.agent, "_peer_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        b.agent.receive(PATIENCE)
+    assert [bytes(b.agent.receive(PATIENCE)) for _ in range(2)] == [b"first", b"second"]
+    name = a.peer.lend(a.local[:64], RIGHTS, lease=None, deadline=PATIENCE)
+    monkeypatch.setattr(b.agent, "_peer_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        b.agent.receive_remote(PATIENCE)
+    gc.collect()
+    b.agent.receive_remote(PATIENCE, b.peer).send_back(deadline=PATIENCE)
+    monkeypatch.setattr(a.agent, "_peer_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        a.agent.receive_local(PATIENCE)
+    assert a.agent.receive_local(PATIENCE, None).id == name
+    other = a.agent.connect(f"127.0.0.1:{b.agent.port}", deadline=PATIENCE)
+    monkeypatch.setattr(b.agent, "_own_peer", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        b.agent.next_peer(PATIENCE)
+    b.agent.next_peer(PATIENCE).send(b"third", deadline=PATIENCE)
+    assert bytes(a.agent.receive(PATIENCE, other)) == b"third"
+    other.send(b"left", deadline=PATIENCE)
+    monkeypatch.setattr(b.agent, "_peer_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        b.agent.receive(PATIENCE)
+    assert len(interrupts) == 5 and len(b.agent._kept) == 1
+    b.agent.close()
+    assert b.agent._kept == []
+
+
 def test_agents_end_with_the_interpreter():
     out = run_python(
         """

@@ -61,7 +61,7 @@ class _Kept(NamedTuple):
     """A result of the library that Ctrl-C has kept from the program."""
 
     function: Any
-    peer: AgentPeer | None
+    sender: int
     result: Any
 
 
@@ -139,11 +139,11 @@ class Agent(Shared):
             self._loop.stop()
         super().close()
         self._wake_sleepers()
+        for each in self._kept:
+            self._result_of(each.function, each.result, [])
+        self._kept.clear()
         for peer in list(self._peers.values()):
             peer.close()
-        for each in self._kept:
-            self._result_of(each.function, each.result)
-        self._kept.clear()
 
     # Peers.
 
@@ -185,11 +185,13 @@ class Agent(Shared):
     def _own_peer(self, pointer: Any) -> AgentPeer:
         """Returns the peer of a pointer that the program has to close."""
         number = number_of(pointer)
-        peer = self._strangers.pop(number, None)
+        peer = self._peers.get(number) or self._strangers.get(number)
         if peer is None:
-            peer = AgentPeer(self, pointer)
-        peer._borrowed = None
+            peer = AgentPeer(self, pointer, True)
+        # From here on it is closed with the agent, and not with the last reference.
         self._peers[number] = peer
+        peer._borrowed = None
+        self._strangers.pop(number, None)
         return peer
 
     def _peer_of(self, pointer: Any, held: Any) -> AgentPeer:
@@ -197,8 +199,7 @@ class Agent(Shared):
         number = number_of(pointer)
         peer = self._peers.get(number) or self._strangers.get(number)
         if peer is None:
-            peer = self._strangers[number] = AgentPeer(self, pointer)
-            peer._borrowed = held
+            peer = self._strangers[number] = AgentPeer(self, pointer, held)
         return peer
 
     def next_peer(self, timeout: float | None) -> AgentPeer:
@@ -227,17 +228,15 @@ class Agent(Shared):
         """Waits in slices, between which Ctrl-C is served."""
         limit = Limit(timeout)
         for each in self._kept:
-            if each.function is function and peer in (None, each.peer):
+            if each.function is function and (peer is None or peer._number == each.sender):
                 self._kept.remove(each)
-                return self._result_of(function, each.result)
+                return self._result_of(function, each.result, [])
         if peer is None:
-            return self._wait_in_slices(function, limit, (ffi.NULL,), peer)
+            return self._wait_in_slices(function, limit, (ffi.NULL,))
         with peer._hold() as pointer:
-            return self._wait_in_slices(function, limit, (pointer,), peer)
+            return self._wait_in_slices(function, limit, (pointer,))
 
-    def _wait_in_slices(
-        self, function: Any, limit: Limit, peers: tuple[Any, ...], peer: AgentPeer | None
-    ) -> Any:
+    def _wait_in_slices(self, function: Any, limit: Limit, peers: tuple[Any, ...]) -> Any:
         local = function is lib.sluice_agent_receive_local_mr
         result = struct_of("sluice_agent_local") if local else None
         if function is lib.sluice_agent_next_peer:
@@ -259,25 +258,33 @@ class Agent(Shared):
                         continue
                     self._get()
                     raise wait_error_of(number, text)
-                made_of_it = self._result_of(function, found)
-                box.clear()
-                return made_of_it
+                return self._result_of(function, found, box)
         except BaseException:
             if _has_result(box):
-                self._kept.append(_Kept(function, peer, result if local else box[0]))
+                found = result if local else box[0]
+                self._kept.append(_Kept(function, _sender_of(function, found), found))
             raise
 
-    def _result_of(self, function: Any, found: Any) -> Any:
+    def _result_of(self, function: Any, found: Any, box: list[Any]) -> Any:
+        """Makes an object of a result of the library, which is taken out of the box just before
+        the object owns it: if Ctrl-C comes earlier, it is kept."""
         if function is lib.sluice_agent_next_peer:
             return self._own_peer(found)
         if function is lib.sluice_agent_receive:
-            return AgentMessage(self, found)
+            message = AgentMessage(self, found)
+            box.clear()
+            message._own(found)
+            return message
         if function is lib.sluice_agent_receive_remote_mr:
-            return AgentRegion(self, found)
-        return self._returned(found)
+            region = AgentRegion(self, found)
+            box.clear()
+            region._pointer = found
+            return region
+        return self._returned(found, box)
 
-    def _returned(self, local: Any) -> AgentReturned:
+    def _returned(self, local: Any, box: list[Any]) -> AgentReturned:
         peer = self._peer_of(local.peer, None)
+        box.clear()
         lent = peer._lent.pop(local.id, None)
         if local.mr != ffi.NULL:
             region = MemoryRegion._of(local.mr, None, True)
@@ -365,6 +372,17 @@ class Agent(Shared):
         with self._hold() as pointer:
             check(lib.sluice_agent_query(pointer, info))
         return AgentInfo(*(getattr(info, name) for name in AgentInfo.__dataclass_fields__))
+
+
+def _sender_of(function: Any, found: Any) -> int:
+    """Returns the number of the peer that a result is of."""
+    if function is lib.sluice_agent_receive:
+        found = lib.sluice_agent_message_peer(found)
+    elif function is lib.sluice_agent_receive_remote_mr:
+        found = lib.sluice_agent_mr_peer(found)
+    elif function is lib.sluice_agent_receive_local_mr:
+        found = found.peer
+    return number_of(found)
 
 
 def _has_result(box: list[Any]) -> bool:

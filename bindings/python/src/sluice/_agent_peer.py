@@ -77,11 +77,11 @@ class AgentPeer(Shared):
     """
 
     _what = "the peer of the agent"
-    # What keeps a peer valid that the program has not taken by next_peer().
-    _borrowed: Any = None
 
-    def __init__(self, agent: Agent, pointer: Any):
+    def __init__(self, agent: Agent, pointer: Any, borrowed: Any):
         self._agent = agent
+        # What keeps a peer valid that the program has not taken by next_peer().
+        self._borrowed = borrowed
         self._number = number_of(pointer)
         self._lent: dict[int, _Lent] = {}
         self._set_up(pointer)
@@ -152,7 +152,9 @@ class AgentPeer(Shared):
             ),
             dispose=_release_at_once,
         )
-        return AgentRegion(self._agent, found)
+        region = AgentRegion(self._agent, found)
+        region._pointer = found
+        return region
 
     def lend(
         self, memory: Any, access: int, *, lease: float | None, deadline: float | None
@@ -228,17 +230,23 @@ class AgentMessage:
 
     def __init__(self, agent: Agent, pointer: Any):
         self._length = int(lib.sluice_agent_message_length(pointer))
-        address = lib.sluice_agent_message_addr(pointer)
+        self._generation = _forked.generation()
+        self._address = lib.sluice_agent_message_addr(pointer)
+        self._held: Any = None
+        self._peer = agent._peer_of(lib.sluice_agent_message_peer(pointer), self)
+
+    def _own(self, pointer: Any) -> None:
+        """From here on the message is freed with the last reference to its bytes."""
         key = number_of(pointer)
-        _forked.note(key, number_of(address), self._length)
 
         def free(_: Any) -> None:
             _forked.forget(key)
             lib.sluice_agent_message_free(pointer)
 
-        self._held = ffi.gc(address, free)
-        self._generation = _forked.generation()
-        self._peer = agent._peer_of(lib.sluice_agent_message_peer(pointer), self._held)
+        self._held = ffi.gc(self._address, free)
+        _forked.note(key, number_of(self._address), self._length)
+        if self._peer._borrowed is self:
+            self._peer._borrowed = self._held
 
     @property
     def peer(self) -> AgentPeer:
@@ -276,7 +284,8 @@ class AgentRegion(Shared):
 
     def __init__(self, agent: Agent, pointer: Any):
         self._agent = agent
-        self._set_up(pointer)
+        # The caller lets it own the region.
+        self._set_up(None)
         self._peer = agent._peer_of(lib.sluice_agent_mr_peer(pointer), self)
 
     def _used(self) -> None:
