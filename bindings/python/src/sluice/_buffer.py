@@ -2,7 +2,6 @@
 """Remote buffers by name."""
 from __future__ import annotations
 
-import errno
 import threading
 import weakref
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from ._batch import BufferBatch, array_of
 from ._channel import ChannelInfo, query
 from ._completion import Completion, completion_of, gather
 from ._context import ProtectionDomain
-from ._errors import check, last_error, made
+from ._errors import NotConnectedError, check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
 from ._memory import REMOTE_READ, REMOTE_WRITE, MemoryRegion, Piece, RemoteRegion
 from ._numbers import Access, Level
@@ -389,7 +388,7 @@ class BufferService(Object):
         :exc:`NotConnectedError` if there is none yet."""
         pointer = self._enter()
         try:
-            return ChannelInfo(query(lib.sluice_buffer_connection, pointer, _handle(handle)))
+            return ChannelInfo(query(lib.sluice_buffer_connection_query, pointer, _handle(handle)))
         finally:
             self._leave()
 
@@ -407,13 +406,7 @@ class BufferService(Object):
 
     def level(self, handle: bytes) -> Level:
         """Returns the level of the connection to the owner of a buffer; 0: not connected."""
-        pointer = self._enter()
         try:
-            info = ffi.new("struct sluice_channel_info *")
-            info.size = ffi.sizeof(info[0])
-            result = lib.sluice_buffer_connection_query(pointer, _handle(handle), info)
-            if result != -errno.ENOTCONN:
-                check(result)
-            return Level(info.level if result == 0 else 0)
-        finally:
-            self._leave()
+            return self.connection(handle).level
+        except NotConnectedError:
+            return Level.NONE
