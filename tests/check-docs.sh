@@ -49,12 +49,19 @@ links() {
   silent $cc ${SANITIZE:-} -pthread -o "$tmp/block" "$tmp/block.o" -Llib/.libs -lsluice
 }
 
+# docs/calls.md lists the functions of the headers.
+all_listed() {
+  sed -n 's/^| `\(sluice_[a-z0-9_]*\)` | [a-z_0-9]*(3) |.*/\1/p' "$srcdir/docs/calls.md" | sort >"$tmp/listed"
+  "$srcdir/scripts/update-map" --list | sort | diff - "$tmp/listed"
+}
+
 drawn() {
   sh "$srcdir/scripts/figure" --print "$1" >"$tmp/drawn.svg" || return
   diff "$tmp/drawn.svg" "${1%.figure}.svg" >"$tmp/figure.diff" ||
     { head -n 4 "$tmp/figure.diff"; echo 'scripts/figure draws it anew'; return 1; }
 }
 
+check 'calls.md lists every call' all_listed
 for file in "$srcdir"/docs/figures/*.figure; do
   check "${file##*/} is what its SVG shows" drawn "$file"
 done
