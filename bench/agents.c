@@ -68,10 +68,8 @@ static struct usage take_usage(void)
 
 static struct sluice_agent *make_agent(struct sluice_pd *pd)
 {
-    const struct sluice_agent_attr attr = {.size = sizeof attr,
-                                           .flags = SLUICE_AGENT_THREAD,
-                                           .max_peers = SLUICE_MAX_PEERS,
-                                           .receive_pool = pool};
+    const struct sluice_agent_attr attr = {
+        .size = sizeof attr, .max_peers = SLUICE_MAX_PEERS, .receive_pool = pool};
     struct sluice_agent *agent = sluice_agent_open(pd, &attr);
 
     if (agent == NULL)

@@ -44,7 +44,7 @@ static void close_device(struct device *device)
     sluice_context_close(device->context);
 }
 
-/* Waits for one client. Waiting calls serve peers, which allocate and write memory meanwhile. */
+/* Waits for one client. The agent serves peers, which allocate and write memory meanwhile. */
 static int serve_one(struct sluice_agent *agent)
 {
     struct sluice_agent_local local = {.size = sizeof(local)};

@@ -19,8 +19,7 @@ struct service {
 
 static struct sluice_agent *make_agent(struct rank *rank)
 {
-    const struct sluice_agent_attr attr = {
-        .size = sizeof attr, .flags = SLUICE_AGENT_THREAD, .access = RIGHTS, .quota = QUOTA};
+    const struct sluice_agent_attr attr = {.size = sizeof attr, .access = RIGHTS, .quota = QUOTA};
 
     return MAKE(sluice_agent_open(rank->pd, &attr));
 }

@@ -11,10 +11,10 @@
  * pair fails, the peer is lost, and the memory that it had here is taken back.
  *
  * Threads: several threads at a time may make all calls of an agent, and of its peers, regions and
- * messages. An object that a call ends must not be in use by another call. Peers are served by a
- * thread that waits in a call, by the agent's own thread (SLUICE_AGENT_THREAD), or by the program's
- * event loop. A call that waits serves all peers of the agent. Without any of these no peer is
- * served.
+ * messages. An object that a call ends must not be in use by another call. Peers are served by the
+ * agent's own thread, and by calls of the program that wait, which serve all peers of the agent.
+ * With SLUICE_AGENT_NO_THREAD there is no such thread: peers are then served by these calls and by
+ * the program's event loop alone, and otherwise not.
  *
  * Deadlines are in nanoseconds from now, see time.h. Only the deadlines of reads, writes and
  * atomics are destructive, and only for the data queue pair: the work on it ends, cancelled, and
@@ -47,7 +47,8 @@ struct sluice_agent_mr;      /* memory of a peer that this side holds under a le
 struct sluice_agent_message; /* a message that has arrived, whole */
 
 /* Flags of an agent. */
-#define SLUICE_AGENT_THREAD (UINT32_C(1) << 0) /* a thread of the library serves peers */
+/* The agent has no thread: calls that wait, or the program's event loop, serve its peers. */
+#define SLUICE_AGENT_NO_THREAD (UINT32_C(1) << 0)
 
 /*
  * Zero, or a NULL pointer, means the default. Limits of a peer hold for each peer by itself. A peer
@@ -192,7 +193,8 @@ SLUICE_EXPORT void sluice_agent_close(struct sluice_agent *agent);
  * result goes to sluice_agent_close().
  *
  * NULL and errno on failure: EINVAL (attr: the text names the field), E2BIG, EOPNOTSUPP
- * (access REMOTE_ATOMIC, and the device has no atomic operations), EMFILE, ENOMEM.
+ * (access REMOTE_ATOMIC, and the device has no atomic operations), EAGAIN (no thread can be
+ * started, and SLUICE_AGENT_NO_THREAD is not set), EMFILE, ENOMEM.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_close)
 struct sluice_agent *sluice_agent_open(struct sluice_pd *pd, const struct sluice_agent_attr *attr);

@@ -54,7 +54,7 @@ static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
 {
     int error;
 
-    if ((attr->flags & ~SLUICE_AGENT_THREAD) != 0)
+    if ((attr->flags & ~SLUICE_AGENT_NO_THREAD) != 0)
         return slu_misuse(EINVAL, "sluice_agent_attr.flags %#x has unknown bits", attr->flags);
     if ((attr->access & ~SLU_AGENT_ACCESS) != 0)
         return slu_misuse(EINVAL,
@@ -154,7 +154,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     agent->pd = pd;
     slu_pd_hold(pd);
     slu_agent_door_init(&agent->door);
-    agent->epoll = agent->event = -1;
+    agent->epoll = agent->event = agent->loop_event = -1;
     agent->next_due = SLUICE_FOREVER;
     TAILQ_INIT(&agent->peers);
     TAILQ_INIT(&agent->fresh);
@@ -183,7 +183,7 @@ struct sluice_agent *sluice_agent_open(struct sluice_pd *pd, const struct sluice
         error = slu_agent_events_open(agent);
     if (error == 0)
         error = slu_agent_shared_open(agent);
-    if (error == 0 && (agent->attr.flags & SLUICE_AGENT_THREAD) != 0)
+    if (error == 0 && (agent->attr.flags & SLUICE_AGENT_NO_THREAD) == 0)
         error = slu_agent_start_helper(agent);
     if (error < 0) {
         slu_agent_free(agent);

@@ -37,6 +37,10 @@
 #include "agent/state.h"
 
 /* events.c: all with the lock. */
+/* Wakes an event loop of an agent that has a thread. */
+void slu_agent_wake_loop(const struct sluice_agent *agent);
+/* Likewise, once, if the loop sleeps and there is something for the program. */
+void slu_agent_notify_loop(struct sluice_agent *agent);
 /* Opens the descriptors of a new agent. Returns 0, or -EMFILE or -ENOMEM. */
 int slu_agent_events_open(struct sluice_agent *agent);
 int slu_agent_watch_listener(struct sluice_agent *agent);

@@ -70,6 +70,22 @@ void slu_agent_wake_sleeper(const struct sluice_agent *agent)
     (void)!SLU_UNCANCELLED(write(agent->event, &one, sizeof one));
 }
 
+void slu_agent_wake_loop(const struct sluice_agent *agent)
+{
+    const uint64_t one = 1;
+
+    if (agent->loop_event >= 0)
+        (void)!SLU_UNCANCELLED(write(agent->loop_event, &one, sizeof one));
+}
+
+void slu_agent_notify_loop(struct sluice_agent *agent)
+{
+    if (SLU_LIKELY(!agent->watched || !agent->news || agent->loop_event < 0))
+        return;
+    agent->watched = false;
+    slu_agent_wake_loop(agent);
+}
+
 static void note_event(struct sluice_agent *agent, uint64_t name)
 {
     uint32_t place = (uint32_t)name;
@@ -176,10 +192,12 @@ int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
 
 void slu_agent_arm_for_sleeper(struct sluice_agent *agent)
 {
+    bool watched = agent->watched && agent->loop_event < 0;
     int64_t due;
 
+    slu_agent_notify_loop(agent);
     slu_agent_unpark_helper(agent);
-    if (!agent->watched && agent->dialers == 0 && (!agent->driven || slu_agent_helper_polls(agent)))
+    if (!watched && agent->dialers == 0 && (!agent->driven || slu_agent_helper_polls(agent)))
         return;
     if (slu_agent_arm_all(agent, &due) != 0 || due < agent->sleeps_until)
         slu_agent_wake_sleeper(agent);
@@ -199,6 +217,7 @@ void slu_agent_sleep(struct sluice_agent *agent, int64_t until)
 {
     int64_t due;
 
+    slu_agent_notify_loop(agent);
     if (slu_agent_arm_all(agent, &due) != 0)
         return;
     if (!agent->driven) {
@@ -369,9 +388,13 @@ void slu_agent_unwatch_peer(struct sluice_agent_peer *peer)
 
 int slu_agent_events_open(struct sluice_agent *agent)
 {
+    bool with_thread = (agent->attr.flags & SLUICE_AGENT_NO_THREAD) == 0;
+
     agent->epoll = slu_fd_epoll();
     agent->event = slu_fd_event();
-    if (agent->epoll < 0 || agent->event < 0)
+    if (with_thread)
+        agent->loop_event = slu_fd_event();
+    if (agent->epoll < 0 || agent->event < 0 || (with_thread && agent->loop_event < 0))
         return slu_fail(EMFILE, "the descriptors of an agent cannot be made: %s",
                         strerrordesc_np(errno));
     return watch(agent, agent->event, EVENT_WAKE);

@@ -97,8 +97,11 @@ int slu_agent_start_helper(struct sluice_agent *agent)
     int error = slu_thread_start(&agent->thread, "sluice-agent", serve, agent);
 
     if (error != 0)
-        return slu_fail(ENOMEM, "the thread of the agent cannot be started: %s",
-                        strerrordesc_np(error));
+        return slu_fail(
+            EAGAIN,
+            "the thread of the agent cannot be started: %s; raise the limit on threads, "
+            "or set SLUICE_AGENT_NO_THREAD and serve peers by calls of the program",
+            strerrordesc_np(error));
     agent->has_thread = true;
     return 0;
 }

@@ -47,6 +47,8 @@ void slu_agent_free(struct sluice_agent *agent)
         slu_fd_close(agent->epoll);
     if (agent->event >= 0)
         slu_fd_close(agent->event);
+    if (agent->loop_event >= 0)
+        slu_fd_close(agent->loop_event);
     slu_agent_shared_close(agent);
     free(agent->places);
     free(agent->secret);

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <unistd.h>
+
 #include "agent/agent.h"
 #include "channel/channel.h"
 #include "engine/engine.h"
@@ -135,7 +137,9 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
 
 int sluice_agent_fd(const struct sluice_agent *agent)
 {
-    return slu_is_agent(agent) ? agent->epoll : slu_not_an_agent(agent);
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    return agent->loop_event >= 0 ? agent->loop_event : agent->epoll;
 }
 
 static bool take_news(struct sluice_agent *agent)
@@ -147,24 +151,46 @@ static bool take_news(struct sluice_agent *agent)
     return news;
 }
 
-int sluice_agent_arm(struct sluice_agent *agent, int64_t *due)
+/* Arms the loop of an agent whose thread serves its peers, and keeps its times. */
+static int arm_beside_thread(struct sluice_agent *agent)
 {
-    SLU_KEEP_ERRNO;
-    int64_t when = 0;
+    uint64_t count;
     int result;
 
-    if (!slu_is_agent(agent))
-        return slu_not_an_agent(agent);
-    slu_agent_enter(agent);
+    (void)!SLU_UNCANCELLED(read(agent->loop_event, &count, sizeof count));
+    slu_agent_progress(agent);
+    result = take_news(agent);
+    agent->watched = result == 0;
+    return result;
+}
+
+/* Arms the loop that serves the peers, and sets the time at which it has to do so again. */
+static int arm_set(struct sluice_agent *agent, int64_t *when)
+{
+    int result;
+
     agent->watched = false;
     do {
         if (!agent->driven)
             slu_agent_poll_set(agent, 0);
         slu_agent_progress(agent);
         result = take_news(agent);
-    } while (result == 0 && slu_agent_arm_all(agent, &when) != 0);
+    } while (result == 0 && slu_agent_arm_all(agent, when) != 0);
     agent->watched = result == 0;
-    agent->sleeps_until = agent->driven ? slu_earlier(agent->sleeps_until, when) : when;
+    agent->sleeps_until = agent->driven ? slu_earlier(agent->sleeps_until, *when) : *when;
+    return result;
+}
+
+int sluice_agent_arm(struct sluice_agent *agent, int64_t *due)
+{
+    SLU_KEEP_ERRNO;
+    int64_t when = SLUICE_FOREVER;
+    int result;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    slu_agent_enter(agent);
+    result = agent->loop_event >= 0 ? arm_beside_thread(agent) : arm_set(agent, &when);
     slu_agent_leave(agent);
     if (due != NULL)
         *due = result != 0              ? 0
@@ -198,5 +224,6 @@ int sluice_agent_wake(struct sluice_agent *agent)
         return slu_not_an_agent(agent);
     atomic_fetch_add(&agent->wakes, 1);
     slu_agent_wake_sleeper(agent);
+    slu_agent_wake_loop(agent);
     return 0;
 }

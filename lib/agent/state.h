@@ -333,12 +333,14 @@ struct sluice_agent {
     struct sluice_channel_attr control_attr, data_attr;
     struct slu_agent_shared shared;
     int epoll, event;
+    int loop_event; /* the event loop's descriptor if the agent has a thread, which takes the events
+                       of the set; otherwise -1 */
     uint32_t inside; /* calls */
     bool closed;
     bool ending;      /* closed, and waiting calls have not all returned yet */
     bool driven;      /* a thread sleeps on the epoll set */
     bool crowded;     /* other threads wait for this processor */
-    bool watched;     /* an event loop of the program sleeps on the epoll set */
+    bool watched;     /* an event loop of the program sleeps on the epoll set, or on loop_event */
     uint32_t dialers; /* threads that connect without a helper, and sleep on it as well */
     int64_t sleeps_until;
     uint32_t followers; /* threads that sleep on the condition */

@@ -34,8 +34,9 @@ void agents_open(struct agents *agents, const struct sluice_agent_attr *owner,
 {
     memset(agents, 0, sizeof(*agents));
     sides_open(&agents->sides);
-    agents->owner = make_agent(agents->sides.pds[0], owner, SLUICE_AGENT_THREAD);
-    agents->holder = make_agent(agents->sides.pds[1], holder, 0);
+    agents->owner = make_agent(agents->sides.pds[0], owner, 0);
+    agents->holder =
+        make_agent(agents->sides.pds[1], holder, holder == NULL ? SLUICE_AGENT_NO_THREAD : 0);
     require_ok(sluice_agent_listen(agents->owner, "127.0.0.1:0", NULL));
     require(sluice_agent_address(agents->owner, agents->address, sizeof(agents->address)) > 0, "%s",
             sluice_last_error());

@@ -23,7 +23,7 @@ struct agents {
     struct memory memory; /* of the holder's domain */
 };
 
-/* Opens both with these attributes; NULL: all defaults. The owner has a thread in any case. */
+/* Opens both with these attributes; NULL: all defaults, but the holder then has no thread. */
 void agents_open(struct agents *agents, const struct sluice_agent_attr *owner,
                  const struct sluice_agent_attr *holder);
 void agents_close(struct agents *agents);

@@ -55,7 +55,7 @@ void stranger_open_to(struct stranger *stranger, const struct sluice_agent_attr 
     memset(stranger, 0, sizeof(*stranger));
     require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
     sides_open(&stranger->sides);
-    stranger->agent = make_agent(stranger->sides.pds[0], attr, SLUICE_AGENT_THREAD);
+    stranger->agent = make_agent(stranger->sides.pds[0], attr, 0);
     require_ok(sluice_agent_listen(stranger->agent, "127.0.0.1:0", NULL));
     require(sluice_agent_address(stranger->agent, stranger->address, sizeof(stranger->address)) > 0,
             "%s", sluice_last_error());
@@ -74,7 +74,7 @@ void stranger_greet(struct stranger *stranger)
 /* The agent still works, for another peer. */
 static void agent_lives(struct stranger *stranger)
 {
-    struct sluice_agent *other = make_agent(stranger->sides.pds[1], NULL, 0);
+    struct sluice_agent *other = make_agent(stranger->sides.pds[1], NULL, SLUICE_AGENT_NO_THREAD);
     struct sluice_agent_peer *peer = sluice_agent_connect(other, stranger->address, NULL, DEADLINE);
     struct sluice_agent_mr *mr;
     require(peer, "%s", sluice_last_error());

@@ -362,9 +362,10 @@ static void *come(void *argument)
 /* One gets in, each other one is turned away, and then the thread of the agent sleeps. */
 TEST(a_full_agent_turns_away_who_came_together)
 {
-    const struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    const struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_NO_THREAD, .secret_file = ""};
     const struct sluice_agent_attr narrow = {
-        .size = sizeof(narrow), .max_peers = 1, .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+        .size = sizeof(narrow), .max_peers = 1, .secret_file = ""};
     struct comer comers[COMERS];
     pthread_barrier_t barrier;
     struct sides sides;
@@ -483,7 +484,7 @@ static void end_open(struct end *end, struct rank *rank, const struct sluice_age
     end->context = open_context();
     end->pd = sluice_pd_alloc(end->context);
     require(end->pd, "%s", sluice_last_error());
-    end->agent = make_agent(end->pd, attr, rank->index == 0 ? SLUICE_AGENT_THREAD : 0);
+    end->agent = make_agent(end->pd, attr, rank->index == 0 ? 0 : SLUICE_AGENT_NO_THREAD);
     memory_open(&end->given, end->pd, LENGTH);
     if (rank->index == 0) {
         require_ok(sluice_agent_listen(end->agent, "127.0.0.1:0", NULL));

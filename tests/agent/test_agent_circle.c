@@ -43,9 +43,10 @@ TEST(agents_without_threads_connect_in_a_circle, .times = MOST)
     sides_open(&sides);
     require(pthread_barrier_init(&barrier, NULL, (unsigned)count) == 0, "no barrier");
     for (int i = 0; i < count; i++) {
-        members[i] = (struct member){.barrier = &barrier,
-                                     .agent = make_agent(sides.pds[i % 2], NULL, 0),
-                                     .next = members[(i + 1) % count].address};
+        members[i] =
+            (struct member){.barrier = &barrier,
+                            .agent = make_agent(sides.pds[i % 2], NULL, SLUICE_AGENT_NO_THREAD),
+                            .next = members[(i + 1) % count].address};
         require_ok(sluice_agent_listen(members[i].agent, "127.0.0.1:0", NULL));
         require(sluice_agent_address(members[i].agent, members[i].address,
                                      sizeof(members[i].address)) > 0,
@@ -85,7 +86,7 @@ static void *call(void *argument)
 static struct sluice_agent *listen_at(struct sides *sides, const char *address,
                                       const struct sluice_agent_attr *attr)
 {
-    struct sluice_agent *agent = make_agent(sides->pds[0], attr, SLUICE_AGENT_THREAD);
+    struct sluice_agent *agent = make_agent(sides->pds[0], attr, 0);
     require_ok(sluice_agent_listen(agent, address, NULL));
     return agent;
 }
@@ -109,7 +110,7 @@ TEST(the_last_place_is_given_once)
     struct sides sides;
     sides_open(&sides);
     struct sluice_agent *other = listen_at(&sides, "127.0.0.1:0", NULL);
-    struct sluice_agent *from = make_agent(sides.pds[1], NULL, 0);
+    struct sluice_agent *from = make_agent(sides.pds[1], NULL, SLUICE_AGENT_NO_THREAD);
     require(sluice_agent_address(other, caller.address, sizeof(caller.address)) > 0, "%s",
             sluice_last_error());
     sluice_agent_close(other);
@@ -129,6 +130,33 @@ TEST(the_last_place_is_given_once)
     sluice_agent_close(from);
     sluice_agent_close(caller.agent);
     sluice_agent_close(other);
+    sides_close(&sides);
+}
+
+/* Returns whether an agent lets a peer in whose program makes no call meanwhile. */
+static bool serves_alone(struct sides *sides, uint32_t flags, int64_t deadline)
+{
+    struct sluice_agent *server = make_agent(sides->pds[0], NULL, flags);
+    struct sluice_agent *client = make_agent(sides->pds[1], NULL, SLUICE_AGENT_NO_THREAD);
+    struct sluice_agent_peer *peer;
+    char address[64];
+    bool served;
+    require_ok(sluice_agent_listen(server, "127.0.0.1:0", NULL));
+    require(sluice_agent_address(server, address, sizeof(address)) > 0, "%s", sluice_last_error());
+    peer = sluice_agent_connect(client, address, NULL, deadline);
+    served = peer != NULL;
+    sluice_agent_peer_close(peer);
+    sluice_agent_close(client);
+    sluice_agent_close(server);
+    return served;
+}
+
+TEST(an_agent_serves_unless_it_has_no_thread)
+{
+    struct sides sides;
+    sides_open(&sides);
+    require(serves_alone(&sides, 0, DEADLINE), "%s", sluice_last_error());
+    require(!serves_alone(&sides, SLUICE_AGENT_NO_THREAD, SLUICE_MS(300)), "it has a thread");
     sides_close(&sides);
 }
 

@@ -210,7 +210,7 @@ TEST(silence_after_an_announcement_delays_no_other)
     announce(&stranger, LONG_BYTES);
     say(&stranger, 99, 0, 0);
     await_info(stranger.agent, malformed, 1);
-    other = make_agent(stranger.sides.pds[1], NULL, 0);
+    other = make_agent(stranger.sides.pds[1], NULL, SLUICE_AGENT_NO_THREAD);
     peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
     require(peer, "%s", sluice_last_error());
     for (int i = 0; i < 3; i++) {
@@ -263,7 +263,7 @@ TEST(silence_after_ready_delays_no_other, .times = 2)
     say(&stranger, 99, 0, 0);
     await_info(stranger.agent, malformed, 1);
     require_null(sluice_agent_receive(stranger.agent, NULL, 0), ETIMEDOUT, "message");
-    other = make_agent(stranger.sides.pds[1], NULL, 0);
+    other = make_agent(stranger.sides.pds[1], NULL, SLUICE_AGENT_NO_THREAD);
     sender.peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
     require(sender.peer, "%s", sluice_last_error());
     for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -322,7 +322,7 @@ TEST(receive_by_name_makes_room_for_others)
     require_null(sluice_agent_receive(stranger.agent, peer, 0), ETIMEDOUT,
                  "no message of peer has arrived");
     require(sluice_agent_arm(stranger.agent, NULL) == 1, "there is no room");
-    other = make_agent(stranger.sides.pds[1], NULL, 0);
+    other = make_agent(stranger.sides.pds[1], NULL, SLUICE_AGENT_NO_THREAD);
     sender.peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
     require(sender.peer, "%s", sluice_last_error());
     require(pthread_create(&sender.thread, NULL, send_long, &sender) == 0, "no thread");

@@ -25,8 +25,7 @@ TEST(random_keys_open_nothing)
     struct sluice_remote_mr remote;
     struct sluice_request write;
     struct sluice_sge sge;
-    struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     uint64_t state = 7654321;
     require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
     agents_open(&agents, NULL, &attr);

@@ -239,8 +239,7 @@ static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *g
     return mr;
 }
 
-static const struct sluice_agent_attr threaded = {
-    .size = sizeof(threaded), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+static const struct sluice_agent_attr threaded = {.size = sizeof(threaded), .secret_file = ""};
 
 /* Only the program decides how long its own memory is lent. */
 TEST(handed_over_region_is_not_renewed)

@@ -352,7 +352,10 @@ static void *give_and_ask(void *argument)
     return NULL;
 }
 
-TEST(event_loop_is_notified_of_everything)
+/* A holder that has a thread beside its event loop. */
+static const struct sluice_agent_attr threaded = {.size = sizeof(threaded), .secret_file = ""};
+
+TEST(event_loop_is_notified_of_everything, .times = 2)
 {
     struct agents agents;
     struct looked_for what = {.agents = &agents};
@@ -362,7 +365,7 @@ TEST(event_loop_is_notified_of_everything)
     require_error(sluice_agent_fd(NULL), -EINVAL, "not an agent");
     require_error(sluice_agent_arm(NULL, NULL), -EINVAL, "not an agent");
     require_error(sluice_agent_wake(NULL), -EINVAL, "not an agent");
-    agents_open(&agents, NULL, NULL);
+    agents_open(&agents, NULL, _i == 1 ? &threaded : NULL);
     require_ok(sluice_agent_send(agents.at_owner, "word", 4, DEADLINE));
     loop_until(has_message, &what);
     require(memcmp(sluice_agent_message_addr(what.message), "word", 4) == 0, "another one");
@@ -385,12 +388,12 @@ TEST(event_loop_is_notified_of_everything)
 }
 
 /* A wake is reported once: by the fd and arm, or by the next wait; it does not end a transfer. */
-TEST(wake_is_reported_once)
+TEST(wake_is_reported_once, .times = 2)
 {
     struct agents agents;
     struct pollfd fd = {.events = POLLIN};
     struct sluice_agent_mr *mr;
-    agents_open(&agents, NULL, NULL);
+    agents_open(&agents, NULL, _i == 1 ? &threaded : NULL);
     mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
     fd.fd = sluice_agent_fd(agents.holder);
     while (sluice_agent_arm(agents.holder, NULL) == 1) {

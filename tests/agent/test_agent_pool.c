@@ -37,10 +37,12 @@ struct crowd {
 
 static void crowd_open(struct crowd *crowd, uint32_t count)
 {
-    agents_open(&crowd->agents, &narrow, &narrow);
+    struct sluice_agent_attr holder = narrow;
+    holder.flags = SLUICE_AGENT_NO_THREAD;
+    agents_open(&crowd->agents, &narrow, &holder);
     crowd->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        crowd->others[i] = make_agent(crowd->agents.sides.pds[1], &narrow, 0);
+        crowd->others[i] = make_agent(crowd->agents.sides.pds[1], &holder, 0);
         crowd->peers[i] =
             sluice_agent_connect(crowd->others[i], crowd->agents.address, NULL, DEADLINE);
         require(crowd->peers[i], "%s", sluice_last_error());
@@ -143,7 +145,7 @@ TEST(peer_that_takes_no_answers_is_lost_alone)
     require_ok(sluice_channel_post_receive(stranger.control, &sge, 1, SLUICE_FOREVER, NULL));
     greet(&stranger);
     memset(stranger.out, 0, SLOT);
-    other = make_agent(stranger.sides.pds[1], &narrow, 0);
+    other = make_agent(stranger.sides.pds[1], &narrow, SLUICE_AGENT_NO_THREAD);
     peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
     require(peer, "%s", sluice_last_error());
     while (error == 0 && asked < 1000) {
@@ -178,10 +180,12 @@ static uint64_t space_of_peers(uint32_t pool)
                                            .window = 256,
                                            .receive_pool = pool,
                                            .secret_file = ""};
+    struct sluice_agent_attr holder = attr;
     struct agents agents;
     struct sluice_agent_peer *peers[MANY];
     uint64_t before;
-    agents_open(&agents, &attr, &attr);
+    holder.flags = SLUICE_AGENT_NO_THREAD;
+    agents_open(&agents, &attr, &holder);
     before = mapped_bytes();
     for (uint32_t i = 0; i < MANY; i++) {
         peers[i] = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);

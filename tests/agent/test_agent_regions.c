@@ -14,8 +14,7 @@ TEST(local_memory_is_handed_over)
     struct memory given;
     struct sluice_agent_mr *mr;
     struct sluice_agent_local local = {.size = sizeof(local)};
-    struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     uint64_t id = 0;
     agents_open(&agents, NULL, &attr);
     memory_open(&given, agents.sides.pds[0], 10000);
@@ -129,8 +128,7 @@ TEST(regions_are_received_in_turns)
 {
     struct agents agents;
     struct memory given;
-    struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     struct sluice_agent_local local = {.size = sizeof(local)};
     struct sluice_agent_peer *others[2], *turns[2][3];
     struct sluice_agent_mr *mrs[3];
@@ -215,8 +213,7 @@ TEST(revoked_regions_are_not_received)
 {
     struct agents agents;
     struct memory given;
-    struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     uint64_t id;
     agents_open(&agents, NULL, &attr);
     memory_open(&given, agents.sides.pds[0], 4096);
@@ -297,8 +294,7 @@ TEST(no_memory_by_default)
     struct agents agents;
     char address[64];
     agents_open(&agents, NULL, NULL);
-    struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     struct sluice_agent *owner = made(sluice_agent_open(agents.sides.pds[0], &attr));
     require_ok(sluice_agent_listen(owner, "127.0.0.1:0", NULL));
     require(sluice_agent_address(owner, address, sizeof(address)) > 0, "%s", sluice_last_error());

@@ -43,8 +43,8 @@ TEST(agent_that_lets_a_peer_in_wakes_no_other_thread)
     unsigned before = atomic_load(&waits), count;
 
     sides_open(&sides);
-    server = make_agent(sides.pds[0], NULL, SLUICE_AGENT_THREAD);
-    client = make_agent(sides.pds[1], NULL, 0);
+    server = make_agent(sides.pds[0], NULL, 0);
+    client = make_agent(sides.pds[1], NULL, SLUICE_AGENT_NO_THREAD);
     require_ok(sluice_agent_listen(server, "127.0.0.1:0", NULL));
     require(sluice_agent_address(server, address, sizeof address) > 0, "%s", sluice_last_error());
     require(pthread_create(&thread, NULL, take_peers, server) == 0, "no thread");

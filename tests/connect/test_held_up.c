@@ -91,8 +91,7 @@ static const struct sluice_listen_attr open_to_all = {
 
 static void open_agent(struct crowd *crowd)
 {
-    const struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    const struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
     const struct sluice_listen_attr backlog = {.size = sizeof(backlog), .backlog = 1024};
     crowd->agent = made(sluice_agent_open(crowd->sides.pds[0], &attr));
     require_ok(sluice_agent_listen(crowd->agent, "127.0.0.1:0", &backlog));
@@ -282,7 +281,8 @@ static void *run_thread(void *argument)
 
 static void open_crowd(struct crowd *crowd, enum form form, int good, int bad)
 {
-    const struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    const struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_NO_THREAD, .secret_file = ""};
     memset(crowd, 0, sizeof(*crowd));
     crowd->form = form;
     crowd->good = good;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Agents: mistakes of a program, and failures that peers and limits cause in a correct one. */
 #include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "../../support/process.h"
 #include "mistakes.h"
@@ -33,7 +35,6 @@ static struct couple couple_with(struct world *world, struct sluice_agent_attr o
                                  struct sluice_agent_attr holder)
 {
     struct couple couple;
-    owner.flags = SLUICE_AGENT_THREAD;
     couple.owner = agent_with(world->sides.pds[0], owner);
     couple.holder = agent_with(world->sides.pds[1], holder);
     require_ok(sluice_agent_listen(couple.owner, "127.0.0.1:0", NULL));
@@ -54,6 +55,19 @@ static struct sluice_agent_mr *memory_of(struct couple *couple, uint32_t access)
     struct sluice_agent_mr *mr =
         made(sluice_agent_request_mr(couple->peer, 64, access, SLUICE_MS(1), DEADLINE));
     return mr;
+}
+
+/* The limit holds for users without privileges; an agent that needs no thread is still made. */
+int thread_beyond_the_limit(struct world *world)
+{
+    const struct rlimit none = {0, 0};
+    struct sluice_agent *agent;
+    require_ok(setrlimit(RLIMIT_NPROC, &none));
+    require(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0, "%s", strerror(errno));
+    agent = agent_with(world->sides.pds[0],
+                       (struct sluice_agent_attr){.flags = SLUICE_AGENT_NO_THREAD});
+    sluice_agent_close(agent);
+    return result_of(CALL(sluice_agent_open)(world->sides.pds[0], NULL));
 }
 
 /* Mistakes. */

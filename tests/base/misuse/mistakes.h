@@ -154,7 +154,7 @@ mistake_call null_agent, null_bytes_to_send, other_peer_of_an_agent, other_agent
     right_that_was_not_given, second_listen_of_an_agent, more_than_a_quota,
     more_peers_than_an_agent_takes, message_too_long_for_a_peer, agent_that_does_not_listen,
     region_that_a_peer_does_not_have, peer_of_an_agent_that_left, woken_agent,
-    nothing_from_an_agent;
+    thread_beyond_the_limit, nothing_from_an_agent;
 
 static inline int result_of(const void *object)
 {

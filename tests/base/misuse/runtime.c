@@ -252,6 +252,8 @@ const struct mistake runtime_errors[] = {
     {"EADDRNOTAVAIL", "an address that is not of this host", "cannot listen 240.0.0.1",
      address_of_nobody},
     {"EAGAIN", "no room now", "no room", no_room},
+    {"EAGAIN", "a thread that cannot be started", "thread of the agent SLUICE_AGENT_NO_THREAD",
+     thread_beyond_the_limit},
     {"EBUSY", "memory that posted work names", "posted work", memory_in_use},
     {"EBUSY", "memory that posted work names", "posted work", block_in_use},
     {"EBUSY", "an allocator whose blocks are not all free", "1 block freed first",

@@ -249,8 +249,7 @@ int run_agent(void)
 {
     static bool (*const steps[])(struct ring * ring) = {pass_message, use_memory, hand_over,
                                                         pass_message, meet_again};
-    struct sluice_agent_attr attr = {
-        .size = sizeof attr, .flags = SLUICE_AGENT_THREAD, .quota = 64 << 20};
+    struct sluice_agent_attr attr = {.size = sizeof attr, .quota = 64 << 20};
     struct ring ring = {.steps = 0};
     if (agreed(2)) { /* what is waiting or being read soon reaches a limit */
         attr.max_message = MOST_BYTES;

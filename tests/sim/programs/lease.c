@@ -300,7 +300,7 @@ int run_lease(void)
 {
     static bool (*const steps[])(void) = {borrow, borrow, lend, pass_on, ask_too_much, look_up};
     struct sluice_agent_attr attr = {.size = sizeof attr,
-                                     .flags = below(2) ? SLUICE_AGENT_THREAD : 0,
+                                     .flags = below(2) ? 0 : SLUICE_AGENT_NO_THREAD,
                                      .quota = QUOTA,
                                      .max_lease = SLUICE_S(1 + agreed(50))};
     struct sluice_context_info limits = {.size = sizeof limits};
