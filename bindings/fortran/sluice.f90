@@ -214,7 +214,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_BUFFER_HANDLE_BYTES = 256_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_MAX_BUFFER_PDS = 4_c_int32_t
     ! sluice/agent.h
-    integer(c_int32_t), parameter, public :: SLUICE_AGENT_THREAD = 1_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_AGENT_NO_THREAD = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_AGENT_PEER_CONNECTED = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_AGENT_PEER_LOST = 2_c_int32_t
     ! sluice/environment.h

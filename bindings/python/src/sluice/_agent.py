@@ -111,7 +111,7 @@ class Agent(Shared):
         attr.receive_pool, attr.receive_share = receive_pool, receive_share
         attr.max_lease = 0 if max_lease is None else nanoseconds(max_lease)
         attr.keepalive = nanoseconds(keepalive)
-        attr.flags = lib.SLUICE_AGENT_THREAD if thread else 0
+        attr.flags = 0 if thread else lib.SLUICE_AGENT_NO_THREAD
         secret = c_text(secret_file)
         attr.secret_file = secret
         self._domain = domain

@@ -1322,7 +1322,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_NODE_ENDPOINT_BYTES 448
 #define SLUICE_BUFFER_HANDLE_BYTES 256
 #define SLUICE_MAX_BUFFER_PDS 4
-#define SLUICE_AGENT_THREAD 1
+#define SLUICE_AGENT_NO_THREAD 1
 
 /* What _forked.py calls of the C library. */
 void *mmap(void *, size_t, int, int, int, long);
