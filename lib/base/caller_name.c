@@ -10,11 +10,17 @@
 #include "base/caller_name.h"
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/descriptor.h"
+
+/* Not every C library has it: without it no name is found. */
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#else
+#define backtrace(frames, most) 0
+#endif
 
 #define MOST_FRAMES 64 /* of the library, and one of the program */
 

@@ -15,6 +15,11 @@
 
 #include "base/macros.h"
 
+/* Only glibc has it. strerror(3) of other C libraries returns a static text as well. */
+#ifndef __GLIBC__
+#define strerrordesc_np strerror
+#endif
+
 /* Sets the thread's text and returns -err. err is positive. */
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /*
