@@ -324,6 +324,7 @@ source_checks = \
 	%D%/check-layers.sh \
 	%D%/check-lint.sh \
 	%D%/check-manual-self.sh \
+	%D%/check-packaging.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh \
 	%D%/check-words.sh
@@ -415,6 +416,10 @@ EXTRA_DIST += \
 	%D%/lint/words \
 	%D%/packages/check \
 	%D%/places/pair.c \
+	%D%/packages/form.sh \
+	%D%/packages/recipes \
+	%D%/packages/rpm \
+	%D%/packages/spack.py \
 	%D%/previous-release \
 	%D%/softroce/README.md \
 	%D%/softroce/check-gids.sh \

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+# Packages and recipes of other systems than Debian. The tests of tests/packages/ use each of them.
+EXTRA_DIST += \
+	%D%/conda/build.sh \
+	%D%/conda/recipe.yaml.in \
+	%D%/rpm/rpmlint.toml \
+	%D%/rpm/sluice.spec \
+	%D%/spack/package.py.in
