@@ -86,7 +86,7 @@ TEST(unrequested_answers_are_refused)
     put(stranger.out + HEAD, 9, 4);
     say(&stranger, READY, 0, 4);
     put(stranger.out + HEAD, 7, 4);
-    say(&stranger, RESET, 0, 4 + 256 + 24);
+    say(&stranger, RESET, 0, 4 + SLUICE_ENDPOINT_BYTES + 24);
     await_info(stranger.agent, unasked, 7);
     require(agent_info(stranger.agent).peers == 1, "it is lost");
     require(agent_info(stranger.agent).regions == 0, "it has a region");
@@ -105,7 +105,7 @@ TEST(peer_without_greeting_gets_nothing)
     require(agent_info(stranger.agent).allocated == 0, "it has memory");
     require_null(sluice_agent_next_peer(stranger.agent, 0), ETIMEDOUT, "no peer");
     greet(&stranger);
-    say_raw(&stranger, HEAD + 308);
+    say_raw(&stranger, HEAD + SLUICE_ENDPOINT_BYTES + 52);
     await_info(stranger.agent, unasked, 2);
     stranger_close(&stranger);
 }
@@ -451,8 +451,8 @@ TEST(random_changes_do_no_harm, .times = 4)
     stranger_open(&stranger);
     greet(&stranger);
     for (int i = 0; i < 400; i++) {
-        static const uint32_t lengths[] = {308, 20, 8, 44,  8, 24, 44, 4, 100,
-                                           0,   8,  0, 284, 4, 0,  16, 8};
+        static const uint32_t lengths[] = {
+            SLUICE_ENDPOINT_BYTES + 52, 20, 8, 44, 8, 24, 44, 4, 100, 0, 8, 0, 284, 4, 0, 16, 8};
         uint32_t type, length;
         state ^= state << 13;
         state ^= state >> 7;

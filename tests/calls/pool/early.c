@@ -77,9 +77,9 @@ TEST_WITH(shared, messages_that_find_the_pool_empty, (STAR_PEERS, POOL))
         take_all(shared, sends, EACH + 4);
     }
     after = mapped_bytes();
-    /* A sanitizer maps memory of its own. */
-    require(SANITIZED || after < before + STAR_PEERS * EACH * BYTES / 2, "%llu bytes are kept",
-            (unsigned long long)(after - before));
+    /* A sanitizer maps memory of its own, and a device has threads, with arenas. */
+    require(SANITIZED || !device_is_soft() || after < before + STAR_PEERS * EACH * BYTES / 2,
+            "%llu bytes are kept", (unsigned long long)(after - before));
 }
 
 /* A peer that has filled what may wait of it leaves the next receive to another one. */
