@@ -22,9 +22,9 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
     if (attr->connect > SLUICE_NODE_CONNECT_LAZY)
         return slu_misuse(EINVAL, "sluice_node_attr.connect is %u, must be in 0..%d", attr->connect,
                           SLUICE_NODE_CONNECT_LAZY);
-    if ((attr->peers == NULL) != (attr->peer_count == 0))
-        return slu_misuse(EINVAL, "sluice_node_attr.peer_count is %u, and peers is %s",
-                          attr->peer_count, attr->peers == NULL ? "NULL" : "a list");
+    if (attr->peers == NULL && attr->peer_count != 0)
+        return slu_misuse(EINVAL, "sluice_node_attr.peer_count is %u, and peers is NULL",
+                          attr->peer_count);
     if (attr->peers != NULL && attr->connect != SLUICE_NODE_CONNECT_LAZY)
         return slu_misuse(EINVAL, "sluice_node_attr.peers is for a lazy node: this one connects "
                                   "all ranks");

@@ -207,6 +207,39 @@ TEST(given_ranks_are_connected_when_the_node_opens)
     lazy_try(4, &attr, know_neighbours);
 }
 
+/* Rank 2 names itself, and the others name it twice. */
+static void know_one(struct ranks *ranks, uint32_t rank)
+{
+    for (uint32_t i = 0; i < 4 && rank != 2; i++)
+        require_result(state_of(ranks, rank, i),
+                       i == 2 ? SLUICE_STATE_READY : SLUICE_STATE_PREPARED);
+    require_result(state_of(ranks, rank, 2), SLUICE_STATE_READY);
+    ranks_meet(ranks);
+}
+
+TEST(given_ranks_may_have_the_own_one_and_one_twice)
+{
+    static const uint32_t given[] = {2, 2};
+    struct sluice_node_attr attr = lazy;
+    attr.peers = given;
+    attr.peer_count = 2;
+    lazy_try(4, &attr, know_one);
+}
+
+static void know_none(struct ranks *ranks, uint32_t rank)
+{
+    require_states(ranks, rank, SLUICE_STATE_PREPARED);
+    ranks_meet(ranks);
+}
+
+TEST(an_empty_list_connects_no_rank)
+{
+    static const uint32_t given[] = {0};
+    struct sluice_node_attr attr = lazy;
+    attr.peers = given;
+    lazy_try(4, &attr, know_none);
+}
+
 /* A deadline that passes ends the connection at both sides. Both reach each other anew. */
 static void reach_anew(struct ranks *ranks, uint32_t rank)
 {
@@ -256,10 +289,14 @@ TEST(arguments)
     attr.peer_count = 0;
     attr.connect = 2;
     require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "sluice_node_attr.connect 2 0..1");
+    attr.connect = SLUICE_NODE_CONNECT_LAZY;
+    attr.peer_count = 1;
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL,
+                 "peer_count is 1, and peers is NULL");
     attr.connect = SLUICE_NODE_CONNECT_ALL;
     attr.peers = &rank;
-    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "peer_count 0");
-    attr.peer_count = 1;
+    require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "peers lazy");
+    attr.peer_count = 0;
     require_null(sluice_node_prepare(pd, 0, 1, &attr), EINVAL, "peers lazy");
     attr = lazy;
     attr.channel = &channel;
