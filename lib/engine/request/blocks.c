@@ -93,11 +93,14 @@ static int check_layout(const struct looked_at *side)
     if (layout->kind != SLUICE_LAYOUT_STRIDED && layout->stride != 0)
         return slu_misuse(EINVAL, "request %u: blocks.%s.stride is %llu and it is not strided",
                           side->request, side->name, LONG(layout->stride));
-    if (layout->kind == SLUICE_LAYOUT_PAGED ? layout->count > 0 && layout->indices == NULL
-                                            : layout->indices != NULL)
-        return slu_misuse(EINVAL, "request %u: blocks.%s.indices must%s be NULL for %u pages",
-                          side->request, side->name, layout->indices != NULL ? "" : " not",
-                          layout->kind == SLUICE_LAYOUT_PAGED ? layout->count : 0);
+    if (layout->kind != SLUICE_LAYOUT_PAGED && layout->indices != NULL)
+        return slu_misuse(EINVAL,
+                          "request %u: blocks.%s.indices must be NULL: the layout is "
+                          "SLUICE_LAYOUT_%s, only SLUICE_LAYOUT_PAGED has indices",
+                          side->request, side->name, contiguous ? "CONTIGUOUS" : "STRIDED");
+    if (layout->kind == SLUICE_LAYOUT_PAGED && layout->count > 0 && layout->indices == NULL)
+        return slu_misuse(EINVAL, "request %u: blocks.%s.indices must not be NULL for %u pages",
+                          side->request, side->name, layout->count);
     return 0;
 }
 
