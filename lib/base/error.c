@@ -101,6 +101,16 @@ void slu_text_restore(const struct slu_text *text)
         texts->last = *text;
 }
 
+int slu_name_source(int error, const char *source)
+{
+    struct slu_text text;
+
+    if (error >= 0 || source == NULL)
+        return error;
+    slu_text_save(&text);
+    return slu_fail(-error, "%s; %s names this file", text.bytes, source);
+}
+
 /* In the order of enum ibv_wc_status. */
 static const char *const status_names[] = {
     "success",

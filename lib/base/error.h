@@ -74,6 +74,11 @@ struct slu_text {
 };
 void slu_text_save(struct slu_text *text);
 void slu_text_restore(const struct slu_text *text);
+/*
+ * Adds to the text of an error on a file the attribute or variable that names it, if source is not
+ * NULL. Returns error.
+ */
+int slu_name_source(int error, const char *source);
 /* The number of values of enum sluice_error_class. */
 #define SLU_CLASSES 9
 /* Return the class of a status of an operation, and the errno value (negative) of a class. */

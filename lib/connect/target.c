@@ -129,7 +129,8 @@ static bool check_first(struct slu_target *target, uint32_t index, const uint8_t
 static const char *means_text(const struct slu_target *target, uint32_t other)
 {
     if (target->means == SLU_MEANS_NONE)
-        return "it requires a secret, and this side has none";
+        return "it requires a secret, and this side has none; name its file by "
+               "SLUICE_SECRET_FILE or secret_file";
     return other == SLU_MEANS_NONE ? "it has no secret, and this side has one"
                                    : "its secret is of another kind";
 }

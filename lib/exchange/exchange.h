@@ -90,9 +90,6 @@ int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *
 /* Checks for "host:port" or "[1:2::3]:port". -EINVAL has a text that names the source. */
 int slu_launch_check_root(const char *root, const char *source);
 
-/* Returns error; if it is one, adds to its text what named the file, unless source is NULL. */
-int slu_launch_name_source(int error, const char *source);
-
 /*
  * host_file.c. Completes a launch from a host file. If the rank is SLU_RANK_UNKNOWN, it becomes the
  * one whose host this is. If ranks is not 0, the file must have as many. A root that is set stays.

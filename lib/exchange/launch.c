@@ -455,16 +455,6 @@ static int fail_unknown(const struct slu_launch *launch)
                             "alone with SLUICE_RANK=0 SLUICE_RANKS=1");
 }
 
-int slu_launch_name_source(int error, const char *source)
-{
-    struct slu_text text;
-
-    if (error >= 0 || source == NULL)
-        return error;
-    slu_text_save(&text);
-    return slu_fail(-error, "%s; %s names this file", text.bytes, source);
-}
-
 static int read_host_file(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
     const char *path = attr->host_file;
@@ -479,7 +469,7 @@ static int read_host_file(const struct sluice_exchange_attr *attr, struct slu_la
         error = slu_env_text(SLU_ENV_HOST_FILE, &path);
     }
     if (error >= 0 && path != NULL)
-        error = slu_launch_name_source(slu_host_file_read(path, launch), source);
+        error = slu_name_source(slu_host_file_read(path, launch), source);
     else if (error == 0 && (launch->rank == SLU_RANK_UNKNOWN || launch->ranks == 0))
         error = fail_unknown(launch);
     if (rootless && launch->root[0] != '\0')

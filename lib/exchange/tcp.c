@@ -161,8 +161,8 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t unt
     if (launch->secret_count > 0 && launch->secret_file[0] == '\0')
         error = slu_secret_copy(launch->secret, launch->secret_count, &tcp->secret);
     else
-        error = slu_launch_name_source(slu_secret_read(launch->secret_file, &tcp->secret),
-                                       launch->secret_source);
+        error = slu_name_source(slu_secret_read(launch->secret_file, &tcp->secret),
+                                launch->secret_source);
     tcp->means = tcp->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
     /* A single rank needs no connection. */
     if (error < 0 || tcp->ranks == 1)

@@ -15,10 +15,12 @@
 int slu_listener_secret(const char *path, struct slu_secret *secret)
 {
     const char *given = path;
+    const char *source = "the attribute secret_file";
 
     if (path == NULL) {
         int error = slu_env_text(SLU_ENV_SECRET_FILE, &given);
 
+        source = slu_env_name(SLU_ENV_SECRET_FILE);
         if (error < 0)
             return error;
         if (error == 0)
@@ -28,7 +30,7 @@ int slu_listener_secret(const char *path, struct slu_secret *secret)
         *secret = (struct slu_secret){0};
         return slu_proof_init();
     }
-    return slu_secret_read(given, secret);
+    return slu_name_source(slu_secret_read(given, secret), source);
 }
 
 int slu_private_data_check(const struct sluice_private_data *data)

@@ -207,8 +207,9 @@ TEST(refused_client_gets_the_reason)
 static const struct {
     int own, theirs; /* secrets; -1: none */
     const char *words;
-} mismatches[] = {
-    {0, 1, "its secret differs"}, {0, -1, "it requires a secret"}, {-1, 0, "it has no secret"}};
+} mismatches[] = {{0, 1, "its secret differs"},
+                  {0, -1, "it requires a secret SLUICE_SECRET_FILE or secret_file"},
+                  {-1, 0, "it has no secret"}};
 
 /* The listener goes on, and lets in clients that know its secret. */
 TEST(secrets_that_differ, .times = COUNT(mismatches))
@@ -327,7 +328,17 @@ TEST(arguments)
     require_null(sluice_listen(":0", &attr), EINVAL, "backlog");
     attr.backlog = 0;
     attr.secret_file = "/nowhere";
-    require_null(sluice_listen(":0", &attr), EINVAL, "/nowhere");
+    require_null(sluice_listen(":0", &attr), EINVAL,
+                 "/nowhere: No such file or directory; the attribute secret_file names this file");
+    attr.secret_file = NULL;
+    setenv("SLUICE_SECRET_FILE", "/nowhere", 1);
+    require_null(sluice_listen(":0", &attr), EINVAL, "SLUICE_SECRET_FILE names this file");
+    options.secret_file = NULL;
+    require_null(sluice_connect("127.0.0.1:1", sides.pds[0], NULL, &options, DEADLINE), EINVAL,
+                 "SLUICE_SECRET_FILE names this file");
+    options.secret_file = "";
+    unsetenv("SLUICE_SECRET_FILE");
+    attr.secret_file = "/nowhere";
     options.own = &data;
     require_null(sluice_connect("127.0.0.1:1", sides.pds[0], NULL, &options, DEADLINE), EINVAL,
                  "private data");
