@@ -248,6 +248,19 @@ no_secret() {
   grep 'SLUICE_SECRET' "$tmp/out" && ! grep xyzzy "$tmp/out"
 }
 check 'no secret in text' no_secret
+secret_path() {
+  rm -f "$tmp/secret"
+  SLUICE_SECRET_FILE=$tmp/secret ends_with 0 \
+    "SLUICE_SECRET_FILE  *$tmp/secret (cannot open the secret $tmp/secret: No such file" \
+    "$info" environment || return 1
+  head -c 32 /dev/zero >"$tmp/secret" && chmod 644 "$tmp/secret"
+  SLUICE_SECRET_FILE=$tmp/secret ends_with 0 "SLUICE_SECRET_FILE  *$tmp/secret (.*mode 0644" \
+    "$info" environment || return 1
+  chmod 600 "$tmp/secret"
+  SLUICE_SECRET_FILE=$tmp/secret ends_with 0 "SLUICE_SECRET_FILE  *$tmp/secret\$" \
+    "$info" environment
+}
+check 'the file of the secret, and why it cannot be used' secret_path
 
 # The launcher.
 launcher() {

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,7 +72,25 @@ static int check_root(enum slu_variable variable, const char *value)
     return error < 0 ? error : slu_launch_check_root(value, slu_env_name(variable));
 }
 
-/* No error text has the value, since a user may have set the variable to the secret itself. */
+/*
+ * A user may have set the variable to the secret itself. Returns whether it is a path instead: of
+ * something that exists, or in a folder that exists and is not the root.
+ */
+static bool is_path(const char *value)
+{
+    const char *slash = strrchr(value, '/');
+    char folder[PATH_MAX];
+    SLU_KEEP_ERRNO;
+
+    if (faccessat(AT_FDCWD, value, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return true;
+    if (slash == NULL || slash == value || (size_t)(slash - value) >= sizeof folder)
+        return false;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - value), value);
+    return access(folder, F_OK) == 0;
+}
+
+/* No error text has a value that may be the secret itself. */
 static int check_secret(enum slu_variable variable, const char *value)
 {
     SLU_KEEP_ERRNO;
@@ -80,14 +100,14 @@ static int check_secret(enum slu_variable variable, const char *value)
     if (error == 0)
         error = slu_secret_read(value, &secret);
     slu_secret_forget(&secret);
-    if (error == -EACCES)
-        return slu_fail(EACCES, "its file cannot be read, or other users can read it: give it "
-                                "mode 0600");
+    if (error < 0 && is_path(value))
+        return error;
     if (error == -EOPNOTSUPP)
         return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
-    return error < 0 ? slu_fail(-error, "there is no such file, or it has not %d to %d bytes",
-                                SLU_SECRET_MIN, SLU_SECRET_MAX)
-                     : 0;
+    return error < 0
+               ? slu_fail(-error, "there is no such file; it must name a file, and not be the "
+                                  "secret itself")
+               : 0;
 }
 
 static int check_address(enum slu_variable variable, const char *value)
@@ -158,7 +178,7 @@ static void describe_known(enum slu_variable variable, struct sluice_variable_in
     describe_allowed(variable, info);
     if (value == NULL)
         return;
-    if (variable != SLU_ENV_SECRET_FILE)
+    if (variable != SLU_ENV_SECRET_FILE || is_path(value))
         snprintf(info->value, sizeof info->value, "%s", value);
     judge(variable, value, info);
 }

@@ -253,11 +253,15 @@ TEST(variables_that_are_set)
     require_result(lines.count, 0);
 }
 
-/* If a user sets the variable of the file to the secret itself, the log does not show it. */
+/*
+ * If a user sets the variable of the file to the secret itself, nothing shows it. A path is shown if it
+ * is that of a file, or of one in a folder that exists.
+ */
 TEST(secrets_are_not_logged)
 {
-    static const char *const secrets[] = {"xyzzy-and-plugh-are-secrets", "/dev/null",
+    static const char *const secrets[] = {"xyzzy-and-plugh-are-secrets", "/xyzzy",
                                           "/nowhere/xyzzy"};
+    static const char *const paths[] = {"/dev/null", "/dev/nowhere"};
     struct lines lines;
     start(&lines);
     setenv("SLUICE_SECRET", "xyzzy-and-plugh-are-secrets", 1);
@@ -275,13 +279,20 @@ TEST(secrets_are_not_logged)
     require(fd >= 0 && write(fd, secrets[0], 20) == 20, "%s", strerror(errno));
     setenv("SLUICE_SECRET_FILE", path, 1);
     struct sluice_variable_info info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_SET);
-    require(!memmem(&info, sizeof(info), path, strlen(path)),
-            "the path of the secret is in the info");
+    require(strcmp(info.value, path) == 0, "%s", info.value);
     require(fchmod(fd, 0644) == 0, "%s", strerror(errno));
     info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_WRONG);
     require(strstr(info.reason, "0600"), "%s", info.reason);
     close(fd);
     unlink(path);
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        setenv("SLUICE_SECRET_FILE", paths[i], 1);
+        info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_WRONG);
+        require(strcmp(info.value, paths[i]) == 0, "%s", info.value);
+        require(strstr(info.reason, i == 0 ? "/dev/null is not a regular file"
+                                           : "cannot open the secret /dev/nowhere: No such file"),
+                "%s", info.reason);
+    }
 }
 
 TEST(variables_that_are_not_known)
