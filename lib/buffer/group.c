@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/async_call.h"
 #include "buffer/batch.h"
@@ -33,8 +34,19 @@ struct dial {
     int64_t until;
 };
 
+/* Keeps why a connection was lost, for the text of a later dial that fails. */
+static void keep_loss(struct slu_link *link)
+{
+    struct sluice_error cause = {.size = sizeof cause};
+
+    link->lost = NULL;
+    if (!link->recalled && sluice_channel_error(link->channel, &cause) > 0)
+        link->lost = sluice_status_name(cause.status);
+}
+
 static void part(struct slu_link *link)
 {
+    keep_loss(link);
     for (struct slu_group *group = link->groups; group != NULL; group = group->next)
         slu_group_unwatch(group);
     sluice_channel_close(link->channel);
@@ -62,6 +74,20 @@ static struct sluice_channel *connect_owner(struct slu_link *link, int64_t until
                                                       : 0);
 }
 
+/* Keeps the text of a dial that failed, and the loss of an earlier connection. */
+static void keep_text(struct slu_link *link)
+{
+    static const char cannot[] = "cannot connect to its owner: ";
+    const char *text = sluice_last_error();
+
+    if (link->lost != NULL && strncmp(text, cannot, sizeof cannot - 1) == 0)
+        snprintf(link->why, sizeof link->why,
+                 "the connection to its owner was lost (%s), and cannot be made again: %s",
+                 link->lost, text + sizeof cannot - 1);
+    else
+        snprintf(link->why, sizeof link->why, "%s", text);
+}
+
 /*
  * Explains a wrong proof: the listener at this address does not know the key, so it is not the
  * owner.
@@ -85,6 +111,7 @@ static void come_up(struct slu_link *link, struct sluice_channel *channel)
     link->max_message = info.max_message;
     link->used = 0;
     link->recalled = false;
+    link->lost = NULL;
     link->channel = channel;
     link->state = SLU_LINK_UP;
 }
@@ -115,7 +142,7 @@ static int run(struct slu_async_call *call)
     if (channel != NULL)
         come_up(link, channel);
     else
-        snprintf(link->why, sizeof link->why, "%s", sluice_last_error());
+        keep_text(link);
     if (channel != NULL)
         go_on_with_all(link);
     slu_link_tell(link, NULL);

@@ -153,6 +153,7 @@ static void end_link(struct sluice_buffer_service *service, struct slu_link *lin
     link->waiter = NULL;
     link->state = SLU_LINK_APART;
     link->error = 0;
+    link->lost = NULL;
     link->dials = 0;
     link->asked = 0;
 }

@@ -42,10 +42,11 @@ struct slu_link {
     struct sluice_channel *channel; /* UP */
     uint32_t depth, used;           /* requests in flight: the limit, and the number */
     uint64_t max_message;
-    bool recalled;  /* its channel was ended to cancel a batch */
-    int64_t asked;  /* when the state of its channel was last read */
-    uint64_t dials; /* number of dials that have ended */
-    int error;      /* of the last dial, negative; 0: it connected */
+    bool recalled;    /* its channel was ended to cancel a batch */
+    const char *lost; /* status by which its last channel was lost; NULL: it was not */
+    int64_t asked;    /* when the state of its channel was last read */
+    uint64_t dials;   /* number of dials that have ended */
+    int error;        /* of the last dial, negative; 0: it connected */
     char why[SLU_LINK_TEXT];
     uint32_t group_count;
     struct slu_group *groups;                    /* groups that wait for the link */

@@ -75,8 +75,10 @@ TEST(an_owner_that_comes_again_is_another_one)
     sluice_buffer_release(buffer);
     memset(bytes, 2, sizeof(bytes));
     struct sluice_buffer_action action = read_of(&old, target, 64);
-    require_error(sluice_buffer_submit(user, &action, 1, DEADLINE, &completion), -ECONNREFUSED,
-                  "of buffer 1: cannot connect to its owner: 127.0.0.1:");
+    require_error(
+        sluice_buffer_submit(user, &action, 1, DEADLINE, &completion), -ECONNREFUSED,
+        "of buffer 1: the connection to its owner was lost (closed by the peer), and cannot be "
+        "made again: 127.0.0.1:");
     require_result((int)completion.error_class, SLUICE_CLASS_PEER_LOST);
     owner = open_at(sides.pds[0], address);
     buffer = publish(owner, bytes, sizeof(bytes), &handle);
@@ -116,7 +118,8 @@ TEST(a_silent_owner_holds_up_nobody)
     sluice_buffer_service_close(owners[1]);
     int silent = listen_silently(address);
     struct span begin = span_begin();
-    require_result(sluice_buffer_submit(user, actions, 3, SLUICE_S(4), completions), -ECONNREFUSED);
+    require_error(sluice_buffer_submit(user, actions, 3, SLUICE_S(4), completions), -ECONNREFUSED,
+                  "cannot connect to its owner");
     require_took(span_since(begin), SLUICE_S(4), SLUICE_S(4) + SLACK);
     require_result((int)completions[0].error_class, SLUICE_CLASS_PEER_LOST);
     require_class(&completions[1], SLUICE_CLASS_TIMEOUT);
