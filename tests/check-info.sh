@@ -291,6 +291,17 @@ check 'advice: a variable that is misspelt' advises variable-unknown 'perhaps SL
   env SLUICE_DEVCIE=soft $info
 check 'advice: a value that is not understood' advises variable-wrong 'SLUICE_WIRE.*auto, tcp or shm' \
   env SLUICE_WIRE=pigeon $info
+check 'advice: an address of another host' advises variable-wrong \
+  'SLUICE_TCP_ADDRESS is 192.0.2.77, no address of this host; it has .*127.0.0.1' \
+  env SLUICE_TCP_ADDRESS=192.0.2.77 $info
+check 'no advice of an address of this host' not_advised variable-wrong \
+  env SLUICE_TCP_ADDRESS=127.0.0.1 $info
+by_hand="env SLUICE_RANK=0 SLUICE_RANKS=2 SLUICE_ROOT=127.0.0.1:7000 SLUICE_MUNGE=no"
+check 'advice: ranks without a secret' advises secret 'by SLUICE_SECRET_FILE' $by_hand $info
+check 'no advice of a secret that is there' not_advised secret \
+  $by_hand SLUICE_SECRET_FILE="$tmp/secret" $info
+check 'no advice of a secret for one rank' not_advised secret \
+  env SLUICE_RANK=0 SLUICE_RANKS=1 SLUICE_MUNGE=no $info
 check 'advice: devices that are not there' advises choice "no device 'nope'" \
   env SLUICE_DEVICE=nope $info
 check 'advice: half a launcher' advises launcher 'PMI_SIZE is not' env PMI_RANK=0 $info
@@ -444,7 +455,7 @@ else
   echo version >>"$tmp/provoked"
 fi
 # Advice that cannot be provoked without the pretend devices.
-[ -z "$no_fake" ] || printf '%s\n' port-down link-local roce-v1 address unusable >>"$tmp/provoked"
+[ -z "$no_fake" ] || printf '%s\n' port-down link-local roce-v1 namespace address unusable >>"$tmp/provoked"
 all_provoked() {
   sed -n '/^\.Ss Advice/,/^\.Ss JSON/s/^\.It Li //p' "$page" | sort >"$tmp/left"
   sort -u "$tmp/provoked" >"$tmp/right"

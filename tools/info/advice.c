@@ -177,6 +177,7 @@ void advise(struct facts *facts)
 {
     advise_version(facts);
     advise_variables(facts);
+    advise_environment(facts);
     advise_launch(facts);
     advise_devices(facts);
     advise_memlock(facts);

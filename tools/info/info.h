@@ -160,9 +160,10 @@ bool file_number(uint64_t *number, const char *format, ...) __attribute__((forma
 void file_link(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* advice.c and advice_device.c: fill facts->advice, which needs all facts. */
+/* advice*.c: fill facts->advice, which needs all facts. */
 void advise(struct facts *facts);
 void advise_devices(struct facts *facts);
+void advise_environment(struct facts *facts);
 void advice_add(struct facts *facts, const char *id, const char *about, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -4,6 +4,7 @@ bin_PROGRAMS += tools/sluice-info
 tools_sluice_info_SOURCES = \
 	%D%/advice.c \
 	%D%/advice_device.c \
+	%D%/advice_environment.c \
 	%D%/build.c \
 	%D%/devices.c \
 	%D%/facts.c \
