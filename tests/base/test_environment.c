@@ -254,8 +254,8 @@ TEST(variables_that_are_set)
 }
 
 /*
- * If a user sets the variable of the file to the secret itself, nothing shows it. A path is shown if
- * it is that of a file, or of one in a folder that exists.
+ * If a user sets the variable of the file to the secret itself, nothing shows it. A path is shown
+ * if it is that of a file, or of one in a folder that exists.
  */
 TEST(secrets_are_not_logged)
 {
