@@ -143,9 +143,15 @@ static void say_late(const struct slu_late *late, uint32_t opcode, char *text, s
 
 static const char *hint_of(uint32_t status, uint32_t error_class)
 {
-    return status == SLUICE_STATUS_RNR_RETRY_EXC_ERR
-               ? "the peer posted no receive for it"
-               : slu_class_hint((enum sluice_error_class)error_class);
+    switch (status) {
+    case SLUICE_STATUS_RNR_RETRY_EXC_ERR:
+        return "the peer posted no receive for it";
+    case SLUICE_STATUS_LOC_PROT_ERR:
+        return "check that the SGEs lie in memory registered with this protection domain, with "
+               "the right access";
+    default:
+        return slu_class_hint((enum sluice_error_class)error_class);
+    }
 }
 
 /* Describes the status of an operation, or of the peer alone: status, class and what to try. */
