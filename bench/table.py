@@ -106,7 +106,8 @@ def write_csv(path, results):
 
 
 def write_svg(path, results, label):
-    """Draws ratios with their intervals on a logarithmic scale, and the line of 1."""
+    """Draws ratios with their intervals on a logarithmic scale, and the line of 1. Of rates it draws
+    the inverse, so that left is better in all rows."""
     shown = [result for result in results if 'ratio' in result]
     if shutil.which('gnuplot') is None:
         print('missing: gnuplot, so there is no plot')
@@ -119,12 +120,16 @@ def write_svg(path, results, label):
         with open(data, 'w', encoding='utf-8') as file:
             for place, result in enumerate(reversed(shown)):
                 name = result['row'].replace('"', '')
-                file.write(f'"{name}" {place} {result["ratio"]} {result["low"]} {result["high"]}\n')
+                ratio, low, high = result['ratio'], result['low'], result['high']
+                if result.get('sense') == '>':
+                    name += ' (inverse)'
+                    ratio, low, high = 1 / ratio, 1 / high, 1 / low
+                file.write(f'"{name}" {place} {ratio} {low} {high}\n')
         script = f'''set terminal svg size 900,{80 + 22 * len(shown)} dynamic noenhanced font "sans,11"
 set output "{path}"
 set logscale x
 set grid x
-set xlabel "{label} (95 % interval)"
+set xlabel "{label} (95 % interval): left is better"
 set yrange [-0.7:{len(shown) - 0.3}]
 set arrow from 1, graph 0 to 1, graph 1 nohead lw 2
 plot "{data}" using 3:2:4:5:ytic(1) with xerrorbars pt 7 ps 0.6 notitle

@@ -4,7 +4,8 @@
 # environment variables, as the installed headers and the manual have them, and variables that the
 # tests read. A name that ends in a star stands for all names with that beginning, of which there
 # must be one. Each block of C in docs/ is a whole file, which compiles; a block with main() is also
-# linked. Figures are as scripts/figure draws them.
+# linked. Figures are as scripts/figure draws them, and their ratios are those of the table of
+# docs/performance.md.
 . "${srcdir:-.}/tests/tap.sh"
 
 cc=${CC:-cc}
@@ -51,6 +52,7 @@ links() {
 
 # docs/calls.md lists the functions of the headers.
 all_listed() {
+  # shellcheck disable=SC2016 # no expansions
   sed -n 's/^| `\(sluice_[a-z0-9_]*\)` | [a-z_0-9]*(3) |.*/\1/p' "$srcdir/docs/calls.md" | sort >"$tmp/listed"
   "$srcdir/scripts/update-map" --list | sort | diff - "$tmp/listed"
 }
@@ -61,7 +63,35 @@ drawn() {
     { head -n 4 "$tmp/figure.diff"; echo 'scripts/figure draws it anew'; return 1; }
 }
 
+# Prints the ratios of the table of docs/performance.md as a figure has them. The row of a rate has
+# the inverse there, so that less is better in all rows.
+measured() {
+  awk -F ' *[|] *' '
+    $2 == "row" { rows = $4 == "theirs"; next }
+    !rows || NF < 9 || $2 ~ /^-/ { next }
+    {
+      split($6, ratio, /[^0-9.]+/) # begins with **
+      if ($2 !~ /(^|: )(message )?rate/) print "ratio", ratio[2], ratio[3], ratio[4], $2
+      else printf "ratio %.2f %.2f %.2f %s (inverse)\n", 1 / ratio[2], 1 / ratio[4], 1 / ratio[3], $2
+    }' "$srcdir/docs/performance.md"
+}
+
+# Prints the rows of a figure that were not measured.
+not_measured() {
+  grep '^ratio ' "$srcdir/docs/figures/$1" | sort | comm -13 "$tmp/measured" -
+}
+
+# Prints the rows that are not in the whole figure.
+not_drawn() {
+  grep '^ratio ' "$srcdir/docs/figures/comparison.figure" | sort | comm -23 "$tmp/measured" -
+  [ -s "$tmp/measured" ] || echo 'no ratios'
+}
+
+measured | sort >"$tmp/measured"
 check 'calls.md lists every call' all_listed
+check 'speed.figure has ratios of performance.md' silent not_measured speed.figure
+check 'comparison.figure has ratios of performance.md' silent not_measured comparison.figure
+check 'comparison.figure has all ratios of performance.md' silent not_drawn
 for file in "$srcdir"/docs/figures/*.figure; do
   check "${file##*/} is what its SVG shows" drawn "$file"
 done
