@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What scripts/test and tests/softroce/run promise of themselves: that they say what failed,
-# run once at a time in a checkout, and end all that they started when a signal ends them,
-# with and without a terminal. In a tree whose stages do as they are told here, and with a
-# machine that is none. Nothing here waits for longer than a minute.
+# refuse a tree that was built in place, run once at a time in a checkout, and end all that they
+# started when a signal ends them, with and without a terminal. In a tree whose stages do as they
+# are told here, and with a machine that is none. Nothing here waits for longer than a minute.
 . "${srcdir:-.}/tests/tap.sh"
 
 env --default-signal=HUP true 2>/dev/null || skip_all 'env(1) cannot set signals'
@@ -15,9 +15,9 @@ bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]' 2>/dev/null
 # shellcheck disable=SC2154 # tap.sh sets it
 tree=$tmp/tree
 mkdir -p "$tree/scripts" "$tree/tests/softroce" "$tmp/bin"
-cp "$srcdir/scripts/test" "$tree/scripts/test"
+cp "$srcdir/scripts/demo" "$srcdir/scripts/test" "$tree/scripts"
 cp "$srcdir/tests/softroce/run" "$tree/tests/softroce/real"
-chmod +x "$tree/scripts/test" "$tree/tests/softroce/real"
+chmod +x "$tree/scripts/demo" "$tree/scripts/test" "$tree/tests/softroce/real"
 
 # script FILE: what it does is read from standard input.
 script() {
@@ -259,6 +259,18 @@ guests_end() {
   within 10 all_gone && within 10 silent ls -A "$tmp/own"
 }
 
+# SCRIPT ARGUMENT...: a tree that was built in place is refused, with what to do about it.
+refuses_built_in_place() {
+  : >"$tree/config.status"
+  status=0
+  (cd "$tree" && timeout 60 "$@") >"$tmp/refused" 2>&1 || status=$?
+  rm "$tree/config.status"
+  cat "$tmp/refused"
+  [ "$status" = 1 ] && grep -q 'this tree was built in place: run make distclean' "$tmp/refused"
+}
+
+check 'scripts/demo refuses a tree that was built in place' refuses_built_in_place scripts/demo
+check 'so does scripts/test' refuses_built_in_place scripts/test --quick
 check 'scripts/test runs all its stages, whoever is at home' all_stages
 check 'what failed is said at the end, with the end of its log' says_what_failed
 check 'so is what failed in two stages at once' says_what_failed_in_both
