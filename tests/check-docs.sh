@@ -32,11 +32,15 @@ made_up() {
   done
 }
 
-# split FILE PREFIX: writes the blocks of C to PREFIX-LINE.c.
+# split FILE PREFIX: writes the blocks of C to PREFIX-LINE.c, and one that begins with the name of a
+# header also to that.
 split() {
-  awk -v prefix="$2" '
+  awk -v prefix="$2" -v folder="$tmp" '
     /^```/ { file = file == "" && $0 == "```c" ? prefix "-" NR + 1 ".c" : ""; next }
-    file != "" { print >file }' "$1"
+    file == "" { next }
+    /^\/\* [a-z]+\.h: / { header = folder "/" substr($2, 1, length($2) - 1); of = file }
+    { print >file }
+    file == of { print >header }' "$1"
 }
 
 compiles() {

@@ -429,7 +429,7 @@ uninstalled() {
 
 compiles() {
   # shellcheck disable=SC2086 # a compiler may come with options
-  silent $cc -std=c11 -O1 -Wall -Wextra -Werror -I"$srcdir/include" ${VERBS_CFLAGS:-} ${MPI_CFLAGS:-} \
+  silent $cc -std=c11 -O1 -Wall -Wextra -Werror -I"$srcdir/include" -I"$tmp/included" ${VERBS_CFLAGS:-} ${MPI_CFLAGS:-} \
     -c -o "$tmp/example.o" "$1"
 }
 
@@ -478,7 +478,7 @@ check_c() {
 }
 
 # Commands run in a folder that has what they name.
-mkdir "$tmp/blocks" "$tmp/fixture"
+mkdir "$tmp/blocks" "$tmp/fixture" "$tmp/included"
 mkdir "$tmp/fixture/bin"
 ln -s "$(pwd)/tools/sluice-info" "$(pwd)/tools/sluice-launch" "$(pwd)/tools/sluice-perf" \
   "$tmp/fixture/bin/"
@@ -539,7 +539,12 @@ check_hosts() {
 check_block() {
   case $1 in
     C | statements) check_c "$2" "$3" ;;
-    program) check "$3 compiles" compiles "$2" ;;
+    program)
+      # The programs behind a header that has its name on top include it.
+      header=$(sed -n '1s,^/\* \([a-z]*\.h\): .*,\1,p' "$2")
+      [ -z "$header" ] || cp "$2" "$tmp/included/$header"
+      check "$3 compiles" compiles "$2"
+      ;;
     shell) check_shell "$2" "$4" "$3" ;;
     hosts) check_hosts "$2" "$3" ;;
     # check-probes.sh tries those.

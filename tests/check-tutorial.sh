@@ -4,7 +4,8 @@
 # that begins with its name is saved by it, the commands of each block of "console" run, and what
 # they print is what the page says. They find the library of this build, as if it were installed.
 # The ports of the pages are replaced by some that nobody else has. And sluice_tutorial(7) is what
-# scripts/update-tutorial makes of the tutorial.
+# scripts/update-tutorial makes of the tutorial, whose programs have at most 60 lines, a printed page
+# each.
 . "${srcdir:-.}/tests/tap.sh"
 
 build=$(pwd)
@@ -37,7 +38,7 @@ steps() {
       next
     }
     kind == "c" && file == "" {
-      if (match($0, /^\/\* [a-z]+\.c: /)) file = folder "/" substr($2, 1, length($2) - 1)
+      if (match($0, /^\/\* [a-z]+\.[ch]: /)) file = folder "/" substr($2, 1, length($2) - 1)
       else kind = "text"
     }
     kind == "c" { print >file }
@@ -81,6 +82,20 @@ is_found() {
   grep -q '^< 4 ranks: 7998001$' "$tmp/wrong/found"
 }
 
+# short_programs PAGE FOLDER: its programs have at most 60 lines.
+short_programs() {
+  steps "$1" "$2"
+  awk 'FNR == 61 { print FILENAME " has more than 60 lines"; long = 1 } END { exit long }' "$2"/*.c
+}
+
+# A program that is a line too long is found.
+long_is_found() {
+  sed 's/^    return 0;$/&\n/' "$srcdir/docs/tutorial.md" >"$tmp/long.md"
+  { ! short_programs "$tmp/long.md" "$tmp/long" >"$tmp/too.long"; } || return 1
+  cat "$tmp/too.long"
+  grep -q 'shout.c has more than 60 lines' "$tmp/too.long"
+}
+
 same_page() {
   perl "$srcdir/scripts/update-tutorial" --print | diff "$srcdir/man/sluice_tutorial.7" -
 }
@@ -90,6 +105,9 @@ if have perl; then
 else
   skip 'sluice_tutorial(7) is made of docs/tutorial.md' 'no perl'
 fi
+check 'programs of the tutorial have at most 60 lines' short_programs "$srcdir/docs/tutorial.md" \
+  "$tmp/short"
+check 'a program that is a line too long is found' long_is_found
 if [ ! -f lib/.libs/libsluice.so ]; then
   skip 'the programs run' 'no shared library was built'
 elif [ ! -x tools/sluice-launch ]; then
