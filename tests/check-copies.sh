@@ -34,9 +34,9 @@ talk() {
   [ "$(grep -c "level $3" "$tmp/talk.out")" = 5 ] || return 1
   [ "${SLUICE_TEST_OTHER_LIBRARY:-}" ] || grep -q 'and 9.8.7 ' "$tmp/talk.out"
 }
-check 'two that are loaded share memory' talk loaded shm 3
-check 'two that are loaded choose a wire' talk loaded '' 3
-check 'two that are loaded use TCP' talk loaded tcp 1
-check 'one that is linked and one that is loaded share memory' talk linked shm 3
-check 'one that is linked and one that is loaded use TCP' talk linked tcp 1
+check 'two that are loaded share memory' talk loaded shm 48
+check 'two that are loaded choose a wire' talk loaded '' 48
+check 'two that are loaded use TCP' talk loaded tcp 16
+check 'one that is linked and one that is loaded share memory' talk linked shm 48
+check 'one that is linked and one that is loaded use TCP' talk linked tcp 16
 finish

@@ -67,7 +67,7 @@ is_svg() {
 # A run of the simulator itself.
 draws_a_run() {
   tests/sim/simulate --seed 4711 --ranks 2 --no-faults program=0 wrong=1 --trace 2>&1 | "$diagram" >"$tmp/out"
-  grep -q 'scatter_gather' "$tmp/out" && grep -q '\*\*.* is wrong' "$tmp/out" &&
+  grep -q 'multichannel_scatter_g' "$tmp/out" && grep -q '\*\*.* is wrong' "$tmp/out" &&
     grep -q 'again: scripts/simulate --seed 4711' "$tmp/out"
 }
 
