@@ -56,6 +56,7 @@ links() {
 
 # docs/calls.md lists the functions of the headers.
 all_listed() {
+  # shellcheck disable=SC2016 # backquotes of the page
   # shellcheck disable=SC2016 # no expansions
   sed -n 's/^| `\(sluice_[a-z0-9_]*\)` | [A-Za-z_0-9]*(3) |.*/\1/p' "$srcdir/docs/calls.md" | sort >"$tmp/listed"
   "$srcdir/scripts/update-map" --list | sort | diff - "$tmp/listed"

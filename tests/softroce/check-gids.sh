@@ -25,6 +25,19 @@ make_interfaces() {
     ip -n pod link set net1 up && ip netns add other && ip -n other link set lo up
 }
 
+# Tests that run later in this guest connect over each address of the table.
+remove_interfaces() {
+  ip netns delete other && ip -n pod link delete net1 && ip netns delete pod &&
+    ip link delete sluice0.20 || return 1
+  for _ in $(seq 50); do
+    $info devices >"$tmp/lines" 2>&1
+    grep -q '10\.9\.' "$tmp/lines" || return 0
+    sleep 0.2
+  done
+  cat "$tmp/lines"
+  return 1
+}
+
 # has_line WORDS COMMAND...: the command prints a line with the words, within 10 s: the kernel fills
 # the table of addresses in the background.
 has_line() {
@@ -60,4 +73,5 @@ check 'and is advised' \
 check 'channels work beside the VLAN and the macvlan' \
   env CK_RUN_CASE=self SLUICE_TEST_WITHOUT=each_gid_carries_data SLUICE_TEST_DEVICE=rxe0 \
   tests/test_path
+check 'they leave nothing in the table' remove_interfaces
 finish

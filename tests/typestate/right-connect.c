@@ -28,7 +28,7 @@ int serve_one(struct sluice_pd *pd, struct sluice_multichannel *multichannel, ui
 /* A loop does both whenever the descriptor of the listener is readable. */
 int serve_all(struct sluice_listener *listener, struct sluice_pd *pd)
 {
-    struct sluice_admitted admitted = {0};
+    static struct sluice_admitted admitted;
     struct sluice_incoming *incoming;
     int count = 0;
 

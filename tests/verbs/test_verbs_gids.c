@@ -369,11 +369,10 @@ TEST(ties_are_decided_alike, .times = 2)
     pair_close(&pair);
 }
 
-/* Makes an endpoint as version 8 of its form has it. */
-static void make_older(struct sluice_endpoint *endpoint)
+/* Makes an endpoint that offers its first address alone. */
+static void offer_one(struct sluice_endpoint *endpoint)
 {
     uint32_t hash = UINT32_C(2166136261);
-    endpoint->bytes[0] = 8;
     memset(endpoint->bytes + 140, 0, 72);
     for (int i = 0; i < SLUICE_ENDPOINT_BYTES - 4; i++) {
         hash = (hash ^ endpoint->bytes[i]) * UINT32_C(16777619);
@@ -383,16 +382,16 @@ static void make_older(struct sluice_endpoint *endpoint)
     }
 }
 
-/* An older library takes the first address of both endpoints, and so does this one with it. */
-TEST(older_peers_take_the_first_addresses)
+/* If neither side offers further addresses, both take the first one of each. */
+TEST(sides_that_offer_one_take_it)
 {
     struct pair pair;
     struct halves halves;
     put_meeting(&meetings[2]);
     open_ports(&pair.sides, 2);
     halves_prepare(&halves, &pair.sides, NULL, NULL);
-    make_older(&halves.endpoints[0]);
-    make_older(&halves.endpoints[1]);
+    offer_one(&halves.endpoints[0]);
+    offer_one(&halves.endpoints[1]);
     halves_connect(&halves, &pair);
     pair_works(&pair);
     require_equal(channel_info(pair.channels[0]).gid_index, 0,
