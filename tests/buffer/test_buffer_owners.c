@@ -564,6 +564,27 @@ static void read_ranks(const struct place *place, const struct sluice_buffer_han
     }
 }
 
+/*
+ * The memory of an owner on this host stays readable after the owner has died, until its end is
+ * noticed: with what it had then.
+ */
+static void await_lost(struct place *place, const struct sluice_buffer_handle *handle,
+                       uint8_t value)
+{
+    static uint8_t target[LENGTH];
+    struct sluice_completion completion;
+    int64_t end = fair_now() + SLUICE_S(2);
+    for (;;) {
+        struct sluice_buffer_action action = read_of(handle, target, LENGTH);
+        (void)!sluice_buffer_submit(place->service, &action, 1, DEADLINE, &completion);
+        if (completion.error_class == SLUICE_CLASS_PEER_LOST)
+            return;
+        require_class(&completion, SLUICE_CLASS_NONE);
+        value_check(target, LENGTH, value);
+        require(fair_now() < end, "the end of an owner is not noticed");
+    }
+}
+
 static void use_and_kill(struct rank *rank)
 {
     /* A device takes seconds to detect each death. */
@@ -578,6 +599,7 @@ static void use_and_kill(struct rank *rank)
     for (uint32_t victim = 1; victim < RANKS; victim++) {
         rank_kill(rank, victim);
         if (victim == 1 || !hasty) {
+            await_lost(&place, &handles[victim], (uint8_t)victim);
             read_ranks(&place, handles, victim);
             read_ranks(&place, handles, victim);
         }

@@ -53,6 +53,19 @@ static void take_all(struct shared *shared, const struct sluice_handle *sends, u
     }
 }
 
+/* Sends a message of a peer, with which two processes begin to share memory. */
+static void use_peer(struct shared *shared, uint32_t peer)
+{
+    struct sluice_handle sent;
+    struct sluice_completion completion;
+
+    post_receive(shared, 0, BYTES);
+    sent = post_message(shared, peer, BYTES);
+    completion = next_result(shared);
+    check_message(shared, &completion, BYTES);
+    await(shared->star.spokes[peer], sent, SLUICE_CLASS_NONE);
+}
+
 /*
  * Messages of all peers find the pool empty, more of each than may wait on this side. All are taken
  * in the end, and their memory is not kept for each peer.
@@ -63,14 +76,8 @@ TEST_WITH(shared, messages_that_find_the_pool_empty, (STAR_PEERS, POOL))
     uint64_t before, after;
 
     pattern_fill(shared->there.bytes, PLACE, 3);
-    for (uint32_t peer = 0; peer < STAR_PEERS; peer++) {
-        post_receive(shared, 0, BYTES);
-        sends[peer] = post_message(shared, peer, BYTES);
-        struct sluice_completion completion = next_result(shared);
-
-        check_message(shared, &completion, BYTES);
-        await(shared->star.spokes[peer], sends[peer], SLUICE_CLASS_NONE);
-    }
+    for (uint32_t peer = 0; peer < STAR_PEERS; peer++)
+        use_peer(shared, peer);
     before = mapped_bytes();
     for (uint32_t round = 0; round < 2; round++) {
         send_all(shared, sends, EACH + 4);
@@ -89,6 +96,8 @@ TEST_WITH(shared, full_peer_delays_no_other, (2, POOL))
     uint32_t seen = 0;
 
     pattern_fill(shared->there.bytes, PLACE, 3);
+    use_peer(shared, 0);
+    use_peer(shared, 1);
     for (uint32_t i = 0; i < EACH + 4; i++)
         sends[i] = post_message(shared, 0, BYTES);
     other = post_message(shared, 1, BYTES);

@@ -388,7 +388,7 @@ static bool is_before(const uint32_t a[2], const uint32_t b[2], bool we_are_firs
 
 /*
  * Both sides compute the same pair: from the GIDs and prefixes of both endpoints, where a tie is
- * decided by the side whose first GID is lower..
+ * decided by the side whose first GID is lower.
  */
 void slu_verbs_gid_agree(const struct slu_verbs_path *path, const struct slu_endpoint *remote,
                          uint32_t *ours, uint32_t *theirs)
