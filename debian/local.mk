@@ -5,8 +5,8 @@ EXTRA_DIST += \
 	%D%/control \
 	%D%/copyright \
 	%D%/libsluice-dev.install \
-	%D%/libsluice0.install \
-	%D%/libsluice0.symbols \
+	%D%/libsluice1.install \
+	%D%/libsluice1.symbols \
 	%D%/not-installed \
 	%D%/rules \
 	%D%/sluice-doc.doc-base \

@@ -15,7 +15,7 @@ lib_LTLIBRARIES += %D%/libsluice.la
 # Its threads, its handlers of fork(2) and its keys run to the end of the process, whatever calls
 # dlclose(3).
 %C%_libsluice_la_LDFLAGS = $(AM_LDFLAGS) \
-	-version-info 0:0:0 -Wl,-z,nodelete \
+	-version-info 1:0:0 -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/%D%/sluice.map
 %C%_libsluice_la_LIBADD = $(VERBS_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS)
 EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map

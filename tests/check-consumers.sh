@@ -109,7 +109,7 @@ builds() {
   echo "$linked"
   case $2-$linked in
     static-*libsluice* | shared-*/lib/libsluice*) return 1 ;;
-    static-* | shared-*'[libsluice.so.0]'*) return 0 ;;
+    static-* | shared-*'[libsluice.so.1]'*) return 0 ;;
   esac
   return 1
 }

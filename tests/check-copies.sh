@@ -7,7 +7,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 cc=${CC:-cc}
-library=$(pwd)/lib/.libs/libsluice.so.0
+library=$(pwd)/lib/.libs/libsluice.so.1
 [ -f "$library" ] || skip_all 'no shared library was built'
 [ -z "${SANITIZE:-}" ] || skip_all 'a sanitizer has one copy of its own, and symbols of both'
 command -v perl >/dev/null 2>&1 || skip_all 'no perl'

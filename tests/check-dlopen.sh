@@ -5,7 +5,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 cc=${CC:-cc}
-library=$(pwd)/lib/.libs/libsluice.so.0
+library=$(pwd)/lib/.libs/libsluice.so.1
 [ -f "$library" ] || skip_all 'no shared library was built'
 [ -z "${SANITIZE:-}" ] || skip_all 'a sanitizer has variables of its own'
 SLUICE_DEVICE=soft

@@ -176,7 +176,7 @@ prints() {
   status=$?
   echo "exit status $status"
   cat "$tmp/printed"
-  [ "$status" = 0 ] && grep -q -x -F -e "${VERSION:-0.1.0} ($2)" "$tmp/printed"
+  [ "$status" = 0 ] && grep -q -x -F -e "${VERSION:-1.0.0} ($2)" "$tmp/printed"
 }
 
 # loads FOLDER: the libibverbs that its program would start with.

@@ -8,7 +8,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 package=$(cd "$srcdir/bindings/python" && pwd)
-library=$(pwd)/lib/.libs/libsluice.so.0
+library=$(pwd)/lib/.libs/libsluice.so.1
 [ -f "$library" ] || skip_all 'no shared library was built'
 
 # The distribution's Python has the distribution's packages.
@@ -105,7 +105,7 @@ in_venv() {
 own_library() {
   found=$(in_venv -c 'import sluice; print(sluice.library_path)')
   echo "$found"
-  case $found in "$tmp"/venv/*/sluice/lib/libsluice.so.0) ;; *) return 1 ;; esac
+  case $found in "$tmp"/venv/*/sluice/lib/libsluice.so.1) ;; *) return 1 ;; esac
 }
 # It brings sluice-info along, which is of the library that the package loads: its own, or another.
 tells_library() {
@@ -113,7 +113,7 @@ tells_library() {
   cat "$tmp/out"
 }
 own_info() {
-  tells_library -u SLUICE_LIBRARY && grep -q "$tmp/venv/.*/sluice/lib/libsluice.so.0" "$tmp/out" &&
+  tells_library -u SLUICE_LIBRARY && grep -q "$tmp/venv/.*/sluice/lib/libsluice.so.1" "$tmp/out" &&
     grep -q -F -e "$(in_venv -c 'import sluice; print(sluice.version())')" "$tmp/out" &&
     tells_library "SLUICE_LIBRARY=$library" && grep -q "$library" "$tmp/out"
 }

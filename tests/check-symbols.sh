@@ -46,7 +46,7 @@ check 'headers (<) and map (>) name the same functions: scripts/update-map' same
 
 # The version is that which the symbol came with.
 "$srcdir/scripts/update-map" --symbols >"$tmp/left"
-cp "$srcdir/debian/libsluice0.symbols" "$tmp/right"
+cp "$srcdir/debian/libsluice1.symbols" "$tmp/right"
 check 'map (<) and the list of Debian (>) have the same symbols: scripts/update-map' same
 
 if [ -f "$library" ]; then

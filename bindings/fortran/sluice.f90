@@ -70,10 +70,10 @@ module sluice
     ! sluice/macros.h
     integer(c_int32_t), parameter, public :: SLUICE_ZERO = -1_c_int32_t
     ! sluice/version.h
-    integer(c_int32_t), parameter, public :: SLUICE_VERSION_MAJOR = 0_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_VERSION_MINOR = 1_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VERSION_MAJOR = 1_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VERSION_MINOR = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_VERSION_PATCH = 0_c_int32_t
-    integer(c_int32_t), parameter, public :: SLUICE_VERSION_CODE = 256_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VERSION_CODE = 65536_c_int32_t
     ! sluice/error.h
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_SUCCESS = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_LOC_LEN_ERR = 1_c_int32_t

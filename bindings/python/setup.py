@@ -17,7 +17,7 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 HERE = Path(__file__).parent
-BUNDLED = (HERE / "src/sluice/lib/libsluice.so.0").exists()
+BUNDLED = (HERE / "src/sluice/lib/libsluice.so.1").exists()
 # build-wheel copies the headers beside this file.
 HEADERS = "include" if (HERE / "include").exists() else "../../include"
 

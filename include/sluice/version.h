@@ -7,8 +7,8 @@
 
 #include <sluice/macros.h>
 
-#define SLUICE_VERSION_MAJOR 0
-#define SLUICE_VERSION_MINOR 1
+#define SLUICE_VERSION_MAJOR 1
+#define SLUICE_VERSION_MINOR 0
 #define SLUICE_VERSION_PATCH 0
 /* A later version has a larger number: major << 16 | minor << 8 | patch. */
 #define SLUICE_VERSION_CODE \
@@ -24,9 +24,9 @@ extern "C" {
  * that it was built with and, after "static", the providers that are linked
  * into it:
  *
- *   0.1.0 (verbs 1.14.44.0, soft)
- *   0.1.0 (verbs 1.14.44.0 static mlx5 rxe, soft)
- *   0.1.0 (soft)
+ *   1.0.0 (verbs 1.14.44.0, soft)
+ *   1.0.0 (verbs 1.14.44.0 static mlx5 rxe, soft)
+ *   1.0.0 (soft)
  *
  * The text is static and must not be freed.
  */

@@ -471,4 +471,4 @@ def test_information(pair):
     assert a.channel.info.send_depth == 128 and a.channel.info.level in list(sluice.Level)
     assert a.channel.error is None and a.channel.ready
     assert sluice.devices()[-1].name == "soft"
-    assert sluice.version().startswith("0.1.")
+    assert sluice.version().startswith("1.0.")

@@ -60,8 +60,8 @@ def test_another_version(text):
         def sluice_version(self):
             return self.said
 
-    with pytest.raises(ImportError, match="and this package needs 0.1"):
-        _library._check_version(Fake(), "libsluice.so.0", "of the system")
+    with pytest.raises(ImportError, match="and this package needs 1.0"):
+        _library._check_version(Fake(), "libsluice.so.1", "of the system")
 
 
 def test_info_that_is_not_there(monkeypatch, tmp_path):
@@ -72,7 +72,7 @@ def test_info_that_is_not_there(monkeypatch, tmp_path):
 
 def test_info_loads_the_same_library(monkeypatch, tmp_path):
     monkeypatch.setattr(_info, "FOLDER", tmp_path)
-    monkeypatch.setattr(_info, "library_path", str(tmp_path / "libsluice.so.0"))
+    monkeypatch.setattr(_info, "library_path", str(tmp_path / "libsluice.so.1"))
     assert _info.environment({"LD_LIBRARY_PATH": "a"}) == {"LD_LIBRARY_PATH": f"{tmp_path}:a"}
     monkeypatch.setattr(_info, "library_path", "/elsewhere/mine.so")
     assert _info.environment({}) == {

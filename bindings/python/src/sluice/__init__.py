@@ -101,7 +101,7 @@ from ._request import (
 from ._scope import Scope
 from ._statistics import Counters, Histogram
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Access",

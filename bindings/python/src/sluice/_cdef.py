@@ -1279,10 +1279,10 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 
 /* What macros stand for. */
 #define SLUICE_ZERO 4294967295
-#define SLUICE_VERSION_MAJOR 0
-#define SLUICE_VERSION_MINOR 1
+#define SLUICE_VERSION_MAJOR 1
+#define SLUICE_VERSION_MINOR 0
 #define SLUICE_VERSION_PATCH 0
-#define SLUICE_VERSION_CODE 256
+#define SLUICE_VERSION_CODE 65536
 #define SLUICE_FOREVER 9223372036854775807
 #define SLUICE_CONTEXT_GID_INDEX 1
 #define SLUICE_CONTEXT_FORK 2

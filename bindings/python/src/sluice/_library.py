@@ -135,7 +135,7 @@ except ImportError:
 _MISSING: type[Exception] = getattr(ffi, "error", AttributeError)
 
 #: The name by which the linker of the system knows the library.
-SONAME = "libsluice.so.0"
+SONAME = "libsluice.so.1"
 
 
 def _candidate() -> tuple[str, str]:
