@@ -61,7 +61,7 @@ make_recipes() {
 # Each has the address and the checksum of the archive, once.
 filled() {
   checksum=$(sha256sum <"$tmp/archive/sluice-$version.tar.xz")
-  for file in spack/package.py conda/recipe.yaml; do
+  for file in spack/package.py conda/recipe.yaml cmake/sluice.cmake meson/sluice.wrap; do
     for text in "https://example.org/sluice/sluice-$version.tar.xz" "${checksum%% *}"; do
       [ "$(grep -cF -e "$text" "$tmp/recipes/$file")" = 1 ] || { echo "$file: no $text" && return 1; }
     done
@@ -111,7 +111,7 @@ listed() {
     grep -qE "forms=\(.*\b${name##*/}\b|/packages/${name##*/} " "$srcdir/scripts/test" ||
       echo "scripts/test does not run $name"
   done
-  [ "$(rows | wc -l)" -ge 4 ] || echo 'the table has less than four rows'
+  [ "$(rows | wc -l)" -ge 5 ] || echo 'the table has less than five rows'
 }
 
 check 'the spec has the version of the tree' spec_version
@@ -123,7 +123,9 @@ else
   skip 'rpm reads the spec' 'no rpm'
 fi
 check 'an option that configure does not have is found' finds_unknown
-check 'the spec and build.sh give configure options that it has' silent unknown "$spec" "$srcdir/packaging/conda/build.sh"
+check 'the spec and build.sh give configure options that it has' silent unknown "$spec" \
+  "$srcdir/packaging/conda/build.sh" "$srcdir/packaging/cmake/sluice.cmake.in" \
+  "$srcdir/packaging/meson/packagefiles/sluice/meson.build.in"
 check 'scripts/recipes writes the recipes, without a gap' make_recipes
 check 'each has address and checksum of the archive' filled
 check 'scripts/recipes refuses the archive of another version' refuses_other_archive

@@ -417,6 +417,7 @@ EXTRA_DIST += \
 	%D%/packages/check \
 	%D%/places/pair.c \
 	%D%/packages/form.sh \
+	%D%/packages/inside \
 	%D%/packages/recipes \
 	%D%/packages/rpm \
 	%D%/packages/spack.py \
