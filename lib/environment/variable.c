@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +81,7 @@ static bool is_path(const char *value)
     char folder[PATH_MAX];
     SLU_KEEP_ERRNO;
 
-    if (faccessat(AT_FDCWD, value, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (access(value, F_OK) == 0)
         return true;
     if (slash == NULL || slash == value || (size_t)(slash - value) >= sizeof folder)
         return false;

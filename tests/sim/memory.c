@@ -167,23 +167,12 @@ SYS(int, ftruncate, int fd, off_t bytes)
     ON_REAL(fd, ftruncate(object->real, bytes));
 }
 
-/* Pages that thousands of processes do not touch are not taken from the host. */
-static int extend(int real, off_t bytes)
-{
-    struct stat status;
-    if (fstat(real, &status) != 0) {
-        return -1;
-    }
-    return status.st_size < bytes ? ftruncate(real, bytes) : 0;
-}
-
 SYS(int, fallocate, int fd, int mode, off_t offset, off_t bytes)
 {
     if (sim_fault_is_due("fallocate")) {
         return sim_error(ENOSPC);
     }
-    ON_REAL(fd, mode == 0 ? extend(object->real, offset + bytes)
-                          : fallocate(object->real, mode, offset, bytes));
+    ON_REAL(fd, fallocate(object->real, mode, offset, bytes));
 }
 
 /* Files belong to the user of the simulation. */
