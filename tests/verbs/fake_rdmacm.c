@@ -40,6 +40,7 @@ struct id {
     enum state state;
     struct id *peer;
     uint32_t unacked, qpn, peer_qpn;
+    pthread_t reader;       /* the thread that has read an event last */
     uint8_t reads, answers; /* as agreed on: reads of ours in flight, and those we answer */
     bool known;             /* the program has answered; no events are delivered before that */
     bool alone;             /* it listens for its own family of addresses alone */
@@ -47,6 +48,7 @@ struct id {
 
 struct fake_rdmacm fake_rdmacm;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static struct id *ids;
 static struct ibv_context *device;
 static uint16_t last_port;
@@ -143,7 +145,9 @@ static int get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **
         require(read(channel->base.fd, &byte, 1) == 1, "no byte");
         *event = &channel->first->base;
         channel->first = channel->first->next;
-        ((struct id *)(*event)->id)->unacked++;
+        struct id *id = (struct id *)(*event)->id;
+        id->unacked++;
+        id->reader = pthread_self();
         error = 0;
     }
     return result(error);
@@ -153,6 +157,7 @@ static int ack_cm_event(struct rdma_cm_event *event)
 {
     pthread_mutex_lock(&lock);
     ((struct id *)event->id)->unacked--;
+    pthread_cond_broadcast(&acknowledged);
     free(event);
     fake_rdmacm.events--;
     return result(0);
@@ -236,11 +241,24 @@ static void part(struct id *id)
     peer->state = OVER;
 }
 
+/*
+ * As rdma_destroy_id() does: waits for the thread that has an event of this id, and would wait
+ * forever for the thread that calls it.
+ */
+static void await_acknowledgement(struct id *id)
+{
+    while (id->unacked > 0) {
+        require(!pthread_equal(id->reader, pthread_self()),
+                "an id is destroyed that has an event unacknowledged");
+        pthread_cond_wait(&acknowledged, &lock);
+    }
+}
+
 static void remove_id(struct id *id)
 {
     struct channel *channel = (struct channel *)id->base.channel;
     struct id **at = &ids;
-    require(id->unacked == 0, "an id is destroyed that has an event unacknowledged");
+    await_acknowledgement(id);
     part(id);
     move_events(id, NULL);
     /* Ends the requests to this listener whose events were not read. */
