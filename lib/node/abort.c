@@ -237,7 +237,8 @@ void slu_abort_farewell(struct sluice_node *node)
     }
     if (lost == SLU_NONE || node->broken)
         return;
-    announcement.word = slu_node_word(node, lost);
+    /* If that one had left because of another, the other is what all should hear of. */
+    announcement.word = slu_node_word(node, slu_node_lost_by(node, lost));
     announce(&announcement);
 }
 

@@ -40,9 +40,14 @@ int slu_node_read_attr(const struct sluice_node_attr *given, struct sluice_node_
     return 0;
 }
 
+static uint32_t lost_by(const struct slu_farewells *farewells, uint32_t rank)
+{
+    return slu_node_lost_by(slu_container_of(farewells, struct sluice_node, farewells), rank);
+}
+
 /* Barriers are remote writes: peers need the right to write, and the words a place. */
 int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
-                           const struct slu_engine *engine)
+                           struct slu_engine *engine)
 {
     size_t windows = 0;
 
@@ -57,6 +62,8 @@ int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
                                        SLUICE_ACCESS_REMOTE_READ);
     if (node->blocks == NULL)
         return slu_listed(-errno);
+    node->farewells.lost = lost_by;
+    engine->farewells = &node->farewells;
     if (engine->attr.max_inline >= WORD_BYTES)
         return 0;
     node->words = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_BLOCK_WORDS * WORD_BYTES, 0);

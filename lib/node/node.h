@@ -152,6 +152,7 @@ struct sluice_node {
     bool tree_made;
     struct slu_tree tree; /* made by the first call of all ranks in a generation */
     struct slu_belongings own;
+    struct slu_farewells farewells; /* for the texts of its engine */
 };
 
 struct sluice_prepared_node {
@@ -309,7 +310,7 @@ struct sluice_node *slu_node_create(uint32_t rank, uint32_t ranks,
                                     const struct sluice_node_attr *attr);
 /* Makes the blocks, and the source of words. */
 int slu_node_create_memory(struct sluice_node *node, struct sluice_pd *pd,
-                           const struct slu_engine *engine);
+                           struct slu_engine *engine);
 
 /*
  * lazy.c. Opens a lazy node together with all ranks. error is what this rank has failed with so
@@ -462,6 +463,8 @@ void slu_notify_connect(const struct sluice_node *node, uint32_t rank);
  * come, or an error.
  */
 int slu_notify_check(struct slu_group *group, uint32_t rank);
+/* Returns the rank whose loss a rank reported when it closed its node, or that rank itself. */
+uint32_t slu_node_lost_by(const struct sluice_node *node, uint32_t rank);
 /* Fails because a rank is lost, or if it is. */
 int slu_notify_fail_lost(struct slu_group *group, uint32_t rank);
 int slu_notify_check_loss(struct slu_group *group, uint32_t rank);

@@ -45,8 +45,7 @@ static int fail_elsewhere(struct slu_group *group, uint32_t rank)
                                     rank));
 }
 
-/* Returns the rank whose loss a rank reported when it closed its node, or that rank itself. */
-static uint32_t lost_rank_of(const struct sluice_node *node, uint32_t rank)
+uint32_t slu_node_lost_by(const struct sluice_node *node, uint32_t rank)
 {
     uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
     uint32_t lost = (uint32_t)word;
@@ -68,7 +67,7 @@ static void fail_ended(uint32_t rank, int error, const struct sluice_error *caus
 
 int slu_notify_fail_lost(struct slu_group *group, uint32_t rank)
 {
-    uint32_t lost = lost_rank_of(group->node, rank);
+    uint32_t lost = slu_node_lost_by(group->node, rank);
     const struct slu_engine *engine = slu_node_engine(group->node);
     struct sluice_error cause;
     char name[SLU_RANK_BYTES];

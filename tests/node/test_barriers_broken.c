@@ -412,9 +412,15 @@ static void leave_for_another(struct ranks *ranks, uint32_t rank)
         sluice_node_close(ranks->nodes[1]);
         ranks->nodes[1] = NULL;
     } else {
+        struct memory memory;
+        memory_open(&memory, ranks->pds[0], 64);
+        struct sluice_sge sge = memory_sge(&memory, 0, 64);
+        require_error(sluice_multichannel_receive(all, 1, &sge, 1, 2 * DEADLINE, NULL), -ECONNRESET,
+                      "receive from rank 1: it has left, because it had lost rank 2");
         require_error(
             sluice_node_barrier(ranks->nodes[0], NULL, 0, SLUICE_BARRIER_CENTRAL, 2 * DEADLINE),
             -ECONNRESET, "rank 1 has left had lost rank 2");
+        memory_close(&memory);
     }
 }
 

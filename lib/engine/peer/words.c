@@ -154,16 +154,26 @@ static const char *hint_of(uint32_t status, uint32_t error_class)
     }
 }
 
-/* Describes the status of an operation, or of the peer alone: status, class and what to try. */
-static void say_status(const struct slu_peer *peer, const struct sluice_error *error, char *text,
-                       size_t size)
+/* Returns the peer whose loss this one reported before it left, or this one. */
+static uint32_t lost_of(const struct slu_engine *engine, uint32_t peer)
 {
+    return engine->farewells != NULL ? engine->farewells->lost(engine->farewells, peer) : peer;
+}
+
+/* Describes the status of an operation, or of the peer alone: status, class and what to try. */
+static void say_status(const struct slu_engine *engine, const struct slu_peer *peer,
+                       const struct sluice_error *error, char *text, size_t size)
+{
+    uint32_t lost = lost_of(engine, error->peer);
     const char *name = sluice_status_name(error->status);
     const char *error_class = sluice_error_class_name(error->error_class);
     const char *hint = hint_of(error->status, error->error_class);
 
     if (error->status == SLUICE_STATUS_DEADLINE)
         say_late(&peer->late, error->opcode, text, size);
+    else if (error->error_class == SLUICE_CLASS_PEER_LOST && lost != error->peer)
+        snprintf(text, size, "it has left, because it had lost %s %u (%s)", engine->peer_word, lost,
+                 error_class);
     else if ((error->status == SLUICE_STATUS_RETRY_EXC_ERR ||
               error->status == SLUICE_STATUS_PEER_CLOSED) &&
              peer->loss != NULL)
@@ -187,7 +197,7 @@ static void describe_peer(const struct slu_engine *engine, const struct slu_peer
     const char *phrase = slu_opcode_phrase(error->opcode), *word = engine->peer_word;
     char words[280];
 
-    say_status(peer, error, words, sizeof words);
+    say_status(engine, peer, error, words, sizeof words);
     if (peer->connect_error != 0)
         snprintf(error->text, sizeof error->text, "%s %u could not be connected: %.180s", word,
                  error->peer, peer->reason);
@@ -261,6 +271,18 @@ int slu_fail_late(const struct slu_engine *engine, const struct sluice_completio
                     engine->peer_word);
 }
 
+/*
+ * Returns whether the first error of the peer says all that the failure of a request does. To say
+ * the same twice would leave no room for what to try.
+ */
+static bool is_said_by(const struct sluice_error *cause, const struct sluice_completion *completion)
+{
+    if (cause->error_class == SLUICE_CLASS_PEER_LOST)
+        return completion->error_class == SLUICE_CLASS_PEER_LOST;
+    return cause->status == completion->status &&
+           (cause->opcode == completion->opcode || cause->status == SLUICE_STATUS_DEADLINE);
+}
+
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
                         int64_t time)
 {
@@ -280,13 +302,11 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
     if (completion->status == SLUICE_STATUS_DEADLINE &&
         (!known || cause.status != SLUICE_STATUS_DEADLINE || time == 0))
         return fail_unposted(engine, completion, time);
-    /* Do not say the same twice: it would leave no room for what to try. */
-    if (known && cause.status == completion->status && peer->reason[0] == '\0' &&
-        (cause.opcode == completion->opcode || cause.status == SLUICE_STATUS_DEADLINE)) {
+    if (known && peer->reason[0] == '\0' && is_said_by(&cause, completion)) {
         cause.opcode = completion->opcode;
         cause.vendor = completion->vendor;
         cause.error_class = completion->error_class;
-        say_status(peer, &cause, words, sizeof words);
+        say_status(engine, peer, &cause, words, sizeof words);
         return slu_fail(-completion->error, "%s %s %u: %s", phrase, word, completion->peer, words);
     }
     if (known)

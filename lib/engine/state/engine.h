@@ -140,6 +140,13 @@ struct slu_engine {
     struct sluice_mr_cache *cache; /* for requests of plain memory, or NULL; see borrow.c */
     struct slu_timing *timing;     /* if requests are timed, or NULL; see timing.h */
     const char *peer_word;         /* in texts: "peer", or "rank" in those of a node */
+    const struct slu_farewells *farewells; /* of the node, or NULL */
+};
+
+/* Why peers have left, as they have said themselves. */
+struct slu_farewells {
+    /* Returns the peer whose loss this peer reported before it left; or this peer, if it has not. */
+    uint32_t (*lost)(const struct slu_farewells *farewells, uint32_t peer);
 };
 
 /*
