@@ -75,7 +75,8 @@ struct sluice_channel_attr {
     uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64,
                                SLUICE_ZERO: none */
     uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
-                               default remote read, write and, if the device has them, atomic */
+                               default remote read, write and, if the device has them, atomic.
+                               keepalive of the other side needs reads or writes */
     uint32_t read_depth;    /* reads and atomics in flight, both ways; 1..128, default 16 */
     uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send is
                                refused, a longer read or write is split; a message from the peer is

@@ -187,7 +187,7 @@ TEST(peers_without_remote_rights)
         pair_open(&pair, &attr);
         if (rights[i] == SLUICE_ACCESS_NONE) {
             require_error(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -EOPNOTSUPP,
-                          "peer 0 read nor write");
+                          "peer 0 keepalive access neither reads nor writes");
         } else {
             require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
         }
@@ -202,7 +202,7 @@ TEST(peers_without_remote_rights)
     struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &careful, &ours);
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], &closed, &theirs);
     require_null(sluice_prepared_channel_handshake(prepared, &theirs), EOPNOTSUPP,
-                 "read nor write");
+                 "keepalive access neither reads nor writes");
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }

@@ -109,8 +109,9 @@ int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t acc
 {
     if ((access & (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)) == 0)
         return slu_fail(EOPNOTSUPP,
-                        "%s %u cannot be asked for a sign of life: its attributes let us neither "
-                        "read nor write",
+                        "%s %u cannot be asked for a sign of life, which keepalive and waits for a "
+                        "connection need: access of its attributes has neither reads nor writes; "
+                        "allow one of them there",
                         engine->peer_word, peer);
     if (engine->probe_limit == 0)
         return slu_fail(EOPNOTSUPP,
