@@ -22,6 +22,7 @@
 #define SIZE 64     /* bytes of a message */
 #define RECEIVES 4u /* posted for each sensor */
 #define BATCH 4     /* results of a poll */
+#define TURN 64     /* results of a channel in a row */
 
 /* A sensor that is silent for this long is lost. */
 #define SILENCE SLUICE_S(10)
@@ -81,27 +82,29 @@ static int hear(struct sensor *sensor, const struct sluice_completion *completio
 }
 
 /*
- * Takes all results and arms the channel; repeats that if something has arrived
- * meanwhile. Afterwards the loop may sleep on the fd, until due at the latest.
- * A poll takes many results at once, because each call has a cost.
+ * Takes results, at most TURN of them, so that a busy channel does not keep the
+ * loop from the others and the timer; arms the channel if there were no more.
+ * Afterwards the loop may sleep on the fd, until due at the latest. A poll takes
+ * many results at once, because each call has a cost.
  */
 static int serve(struct sensor *sensor)
 {
     struct sluice_completion completions[BATCH];
-    int64_t due;
-    int got, armed;
+    int64_t due = 0;
+    int got, taken = 0;
 
     do {
-        while ((got = sluice_channel_poll(sensor->channel, completions, BATCH)) > 0)
-            for (int i = 0; i < got; i++)
-                if (hear(sensor, &completions[i]) != 0)
-                    return -1;
-        if (got < 0)
-            return complain("station", "poll");
-        armed = sluice_channel_arm(sensor->channel, &due);
-        if (armed < 0)
-            return complain("station", "arm");
-    } while (armed == 1);
+        got = sluice_channel_poll(sensor->channel, completions, BATCH);
+        for (int i = 0; i < got; i++)
+            if (hear(sensor, &completions[i]) != 0)
+                return -1;
+        taken += got;
+    } while (got > 0 && taken < TURN);
+    if (got < 0)
+        return complain("station", "poll");
+    /* If something has arrived meanwhile, due is 0, and the loop comes back at once. */
+    if (got == 0 && sluice_channel_arm(sensor->channel, &due) < 0)
+        return complain("station", "arm");
     sensor->due = due == SLUICE_FOREVER ? SLUICE_FOREVER : now() + due;
     return 0;
 }

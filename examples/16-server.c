@@ -28,6 +28,7 @@
 #define PLACES 64u /* clients at a time */
 #define SIZE 256   /* bytes of a line */
 #define BATCH 16   /* results of a poll */
+#define TURN 256   /* results in a row */
 #define DEADLINE SLUICE_S(30)
 /* The time in which a client must complete its connection; others do not wait for it. */
 #define WELCOME SLUICE_S(10)
@@ -162,23 +163,27 @@ static int let_in(struct server *server)
 }
 
 /*
- * Takes all results and arms. Returns -1, or sets the milliseconds that the loop may sleep. A poll
- * takes many results at once, because each call has a cost.
+ * Takes results, at most TURN of them, so that clients that are busy all the time do not keep the
+ * loop from the listener. Returns -1, or sets the milliseconds that the loop may sleep: 0 if there
+ * may be more results, because the descriptor is not armed then. A poll takes many results at once,
+ * because each call has a cost.
  */
 static int look_after(struct server *server, int *sleep)
 {
     struct sluice_completion done[BATCH];
-    int64_t due;
-    int got, armed;
+    int64_t due = 0;
+    int got, taken = 0, armed = 0;
 
     do {
-        while ((got = sluice_multichannel_poll(server->clients, done, BATCH)) > 0)
-            for (int i = 0; i < got; i++)
-                serve(server, &done[i]);
-        armed = got < 0 ? got : sluice_multichannel_arm(server->clients, &due);
-        if (armed < 0)
-            return complain("server", "poll");
-    } while (armed == 1);
+        got = sluice_multichannel_poll(server->clients, done, BATCH);
+        for (int i = 0; i < got; i++)
+            serve(server, &done[i]);
+        taken += got;
+    } while (got > 0 && taken < TURN);
+    if (got == 0)
+        armed = sluice_multichannel_arm(server->clients, &due);
+    if (got < 0 || armed < 0)
+        return complain("server", "poll");
     *sleep = due >= SLUICE_S(1000) ? -1 : (int)((due + 999999) / 1000000);
     return 0;
 }

@@ -390,6 +390,9 @@ sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint
  * reset, and is dropped without a result when the multichannel is closed. Flush and shutdown do not
  * wait for it. Messages take receives in any order, those of one peer in the order of sending.
  *
+ * The failure of a peer without sends in flight completes nothing: look for it with
+ * sluice_multichannel_peer_state() when a poll after a sleep has found nothing.
+ *
  * -EINVAL: there is no pool, or a request is wrong; -EAGAIN: the pool is full; -EBUSY: a scope is
  * open; -EIO, -ENOMEM: the device refused it. Handles as of sluice_multichannel_post(): a wait for
  * one returns -ENOTCONN if no peer is connected; cancelling one harms no peer on soft, unless a
