@@ -54,7 +54,7 @@ struct sluice_node_attr {
     uint32_t connect;                          /* enum sluice_node_connect */
     uint32_t peer_count;                       /* number of peers */
     const uint32_t *peers;    /* of a lazy node: ranks to connect when it is opened; NULL: none */
-    uint32_t max_connections; /* of a lazy node, see below; 0: no limit */
+    uint32_t max_connections; /* of a lazy node, see above; 0: no limit */
     uint32_t max_ranks;       /* of a lazy node that grows: how many rank numbers; 0: it does not */
 };
 
@@ -82,8 +82,8 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
                                                    uint32_t ranks);
 
 /*
- * Prepares the connections of rank, 0 to ranks - 1, to ranks 1 to SLUICE_MAX_PEERS. The endpoints
- * of a lazy node are cards, and its handshake connects no rank.
+ * Prepares the connections of rank, 0 to ranks - 1, to all ranks, of which there are 1 to
+ * SLUICE_MAX_PEERS. The endpoints of a lazy node are cards, and its handshake connects no rank.
  * NULL and errno on failure: as sluice_multichannel_prepare(), and EINVAL (rank).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_node_free)

@@ -318,7 +318,7 @@ const struct mistake runtime_errors[] = {
     {"ERANGE", TOO_SHORT, "remote 3", remote_too_short},
     {"ERANGE", TOO_SHORT, "outside 4096", slice_outside},
     {"ERANGE", TOO_SHORT, "request 0 remote block 1 8 bytes 16 23", remote_block_outside},
-    {"ERANGE", "bytes that a buffer has not", "read of 8 bytes at offset 57 buffer 1 64 bytes",
+    {"ERANGE", "bytes outside of a buffer", "read of 8 bytes at offset 57 buffer 1 64 bytes",
      beyond_a_buffer},
     {"ERANGE", "no such entry in what a device has", "99", no_such_device},
     {"ERANGE", "too little room for a text", "address 8 bytes", no_room_for_address},
