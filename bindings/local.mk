@@ -4,17 +4,19 @@
 fortrandir = $(datadir)/sluice
 dist_fortran_DATA = %D%/fortran/sluice.f90
 
-# One a line, sorted.
-EXTRA_DIST += \
+nobase_dist_doc_DATA += \
 	%D%/fortran/README.md \
 	%D%/fortran/examples/mpi_blocks.f90 \
 	%D%/fortran/examples/scatter_gather.f90 \
+	%D%/python/README.md \
+	%D%/python/examples/allreduce.py \
+	%D%/python/examples/scatter_gather.py
+
+# One a line, sorted.
+EXTRA_DIST += \
 	%D%/fortran/tests/calls.f90 \
 	%D%/python/MANIFEST.in \
-	%D%/python/README.md \
 	%D%/python/build-wheel \
-	%D%/python/examples/allreduce.py \
-	%D%/python/examples/scatter_gather.py \
 	%D%/python/fast.h \
 	%D%/python/fast_batch.c \
 	%D%/python/fast_engine.c \

@@ -11,7 +11,6 @@ EXTRA_DIST += \
 	%D%/rules \
 	%D%/sluice-doc.doc-base \
 	%D%/sluice-doc.docs \
-	%D%/sluice-doc.examples \
 	%D%/sluice-doc.install \
 	%D%/sluice-tools.install \
 	%D%/source/format \

@@ -1,11 +1,40 @@
 # SPDX-License-Identifier: MIT
-# Example programs, built by make, not installed. The canonical name of
+# Example programs, built by make. Their sources are installed as documentation, with a Makefile for
+# the installed library; the programs are not. The canonical name of
 # examples/01-loopback is examples_01_loopback. An example with one source,
-# NAME.c, needs two lines:
+# NAME.c, needs two lines, and its source a line in the list below:
 #
 #   noinst_PROGRAMS += %D%/01-loopback
 #   %C%_01_loopback_LDADD = $(EXAMPLE_LIBS)
 EXAMPLE_LIBS = lib/libsluice.la
+
+nobase_dist_doc_DATA += \
+	%D%/01-loopback.c \
+	%D%/02-two-peers.c \
+	%D%/03-scatter-gather.c \
+	%D%/04-gather-read.c \
+	%D%/05-mpi-scatter.c \
+	%D%/06-scope.c \
+	%D%/07-event-loop.c \
+	%D%/08-many-peers.c \
+	%D%/09-reconnect.c \
+	%D%/10-node.c \
+	%D%/11-barriers.c \
+	%D%/12-kmeans.c \
+	%D%/13-remote-alloc.c \
+	%D%/14-parameter-server.c \
+	%D%/15-kv-blocks.c \
+	%D%/16-server.c \
+	%D%/17-survivors.c \
+	%D%/18-get.c \
+	%D%/19-allreduce.c \
+	%D%/kmeans.c \
+	%D%/kmeans.h \
+	%D%/workers.c \
+	%D%/workers.h \
+	%D%/Makefile \
+	%D%/data/README \
+	%D%/data/digits.csv
 
 noinst_PROGRAMS += %D%/01-loopback
 %C%_01_loopback_LDADD = $(EXAMPLE_LIBS)
@@ -52,10 +81,6 @@ noinst_PROGRAMS += %D%/12-kmeans
 	%D%/kmeans.c \
 	%D%/kmeans.h
 %C%_12_kmeans_LDADD = $(EXAMPLE_LIBS)
-EXTRA_DIST += \
-	%D%/Makefile \
-	%D%/data/README \
-	%D%/data/digits.csv
 
 noinst_PROGRAMS += %D%/13-remote-alloc
 %C%_13_remote_alloc_SOURCES = \

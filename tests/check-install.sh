@@ -139,6 +139,19 @@ launches() {
   [ "$(sort "$tmp/ranks" | tr '\n' ' ')" = '[0] rank 0 of 3 [1] rank 1 of 3 [2] rank 2 of 3 ' ]
 }
 
+# A reader of the installed manual has the files that its pages name.
+named_files_are_there() {
+  doc=$root${docdir:-$prefix/share/doc/sluice}
+  grep -hv '^\.\\"' "$srcdir"/man/*.[137] |
+    grep -ohE '\b(docs|examples|bindings)/[A-Za-z0-9/_.-]*[a-z0-9]' | sort -u >"$tmp/named"
+  cat "$tmp/named"
+  [ "$(wc -l <"$tmp/named")" -ge 5 ] || return 1
+  while read -r name; do
+    [ -e "$doc/$name" ] || { echo "$name is not installed"; return 1; }
+  done <"$tmp/named"
+}
+check 'the files that the manual names are installed' named_files_are_there
+
 page_is_there() {
   [ -f "$root${mandir:-$prefix/share/man}/man1/sluice-launch.1" ]
 }
