@@ -16,6 +16,10 @@ noinst_PROGRAMS += %D%/exchange
 %C%_exchange_SOURCES = %D%/exchange.c %D%/numbers.h
 %C%_exchange_LDADD = lib/libsluice.la
 
+noinst_PROGRAMS += %D%/many
+%C%_many_SOURCES = %D%/many.c %D%/many_record.c %D%/many_record.h
+%C%_many_LDADD = lib/libsluice.la
+
 noinst_PROGRAMS += %D%/messages
 %C%_messages_SOURCES = %D%/messages.c
 %C%_messages_LDADD = lib/libsluice.la

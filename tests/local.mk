@@ -282,6 +282,7 @@ build_checks = \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
+	%D%/check-many.sh \
 	%D%/check-perf.sh \
 	%D%/check-places.sh \
 	%D%/check-probes.sh \
