@@ -159,6 +159,46 @@ TEST(earlier_requests_are_done_first)
     group_run(2, keep_order, NULL, 60);
 }
 
+/* Memory. */
+
+/* Returns the resident bytes of the tables of peers, which are mapped for reading alone. */
+static size_t resident_tables(void)
+{
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    bool is_table = false;
+    size_t sum = 0, kilobytes;
+    char line[512], rights[8];
+
+    require(maps != NULL, "%s", strerror(errno));
+    while (fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%*x-%*x %7s", rights) == 1)
+            is_table = strcmp(rights, "r--s") == 0 && strstr(line, "/memfd:sluice-shm") != NULL;
+        else if (is_table && sscanf(line, "Rss: %zu kB", &kilobytes) == 1)
+            sum += 1024 * kilobytes;
+    fclose(maps);
+    return sum;
+}
+
+static void use_little(struct rank *rank)
+{
+    struct end end;
+
+    atomic_store(&mapped, 0);
+    end_open(&end, rank);
+    if (rank->index == 0) {
+        use_until_known(&end);
+        require_ok(read_word(&end, 0));
+        require(resident_tables() <= (size_t)sysconf(_SC_PAGESIZE), "%zu bytes", resident_tables());
+    }
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(one_page_of_the_table_of_a_peer_is_resident)
+{
+    group_run(2, use_little, NULL, 60);
+}
+
 /* Lists. */
 
 /* Two lists that name many regions ask for all of them, not only for that of the first request. */

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PLACES_LEAST 32
@@ -53,8 +54,9 @@ static bool make_room(struct shm_imports *imports)
         return true;
     if (imports->full)
         return false;
-    struct shm_imports larger = {
-        .table = imports->table, .mask = more - 1, .asked = imports->asked};
+    struct shm_imports larger = *imports;
+    larger.mask = more - 1;
+    larger.used = 0;
     larger.places = calloc(more, sizeof(*larger.places));
     if (larger.places == NULL)
         return false;
@@ -101,6 +103,36 @@ void slu_soft_shm_wish(struct soft_tcp *tcp, uint32_t key)
         ask(tcp, import);
 }
 
+/* Returns whether a protection of the table behind its first page was set. */
+static bool protect_rest(const struct shm_imports *imports, int protection)
+{
+    SLU_KEEP_ERRNO;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *table = (char *)(uintptr_t)imports->table;
+    return page >= SHM_TABLE_BYTES ||
+           mprotect(table + page, SHM_TABLE_BYTES - page, protection) == 0;
+}
+
+/*
+ * Hides all but the first page, where the words of a peer with few regions are. When the first word
+ * is read, the kernel would map the whole table, and count it as resident memory of this process.
+ */
+static void hide_rest(struct shm_imports *imports)
+{
+    imports->whole = imports->table == NULL || !protect_rest(imports, PROT_NONE);
+}
+
+/* Returns whether the word of a place can be read. */
+static bool has_word(struct shm_imports *imports, uint32_t place)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (imports->table == NULL)
+        return false;
+    if (!imports->whole && place >= page / sizeof(*imports->table))
+        imports->whole = protect_rest(imports, PROT_READ);
+    return imports->whole || place < page / sizeof(*imports->table);
+}
+
 bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd)
 {
     struct shm_imports *imports = &tcp->shm->imports;
@@ -109,6 +141,7 @@ bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd)
         return false;
     }
     imports->table = slu_soft_shm_map(fd, 0, SHM_TABLE_BYTES, SHM_READ_ONLY);
+    hide_rest(imports);
     return true;
 }
 
@@ -174,7 +207,7 @@ bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *giv
         return false;
     }
     map_given(import, given, fd, changes ? SHM_SPARSE : SHM_READ_ONLY);
-    if (import->at == NULL || imports->table == NULL) {
+    if (import->at == NULL || !has_word(imports, given->place)) {
         unmap(import);
         slu_log(SLUICE_LOG_INFO,
                 "queue pair %u: cannot map a region of its peer, what is read and written there "
@@ -193,7 +226,7 @@ bool slu_soft_shm_accept_shown(struct soft_tcp *tcp, const struct shm_given *giv
     struct shm_import *import = is_sound(given) ? end_question(imports, given->key) : NULL;
     if (import == NULL)
         return false;
-    if (imports->table != NULL && !imports->reads_not)
+    if (!imports->reads_not && has_word(imports, given->place))
         have(imports, import, given, SLUICE_ACCESS_REMOTE_READ);
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it may not map a region of its peer, but read it",
             tcp->qp->qpn);

@@ -69,6 +69,7 @@ struct shm_imports {
     uint32_t asked;                /* keys that the peer was asked for */
     bool reads_not;                /* the peer's process cannot be read */
     bool full;                     /* no room until a mapped region is dropped */
+    bool whole;                    /* not only the first page of the table can be read */
     const _Atomic uint64_t *table; /* the peer's; NULL: not received, or not mapped */
 };
 
