@@ -63,6 +63,8 @@ EXTRA_DIST += \
 	%D%/README.md \
 	%D%/compare \
 	%D%/instructions \
+	%D%/jobs \
+	%D%/peers/many.c \
 	%D%/peers/mpi.c \
 	%D%/softroce \
 	%D%/table.py \

@@ -114,12 +114,13 @@ static int open_node(struct job *job)
     return allocate(job);
 }
 
-static int barrier(struct job *job, const char *name)
+static int barriers(struct job *job, const char *name, int count)
 {
-    int error;
+    int error = 0;
 
     many_step_begin(&job->many, name, true);
-    error = sluice_node_barrier(job->node, NULL, 0, SLUICE_BARRIER_DEFAULT, job->deadline);
+    for (int i = 0; i < count && error == 0; i++)
+        error = sluice_node_barrier(job->node, NULL, 0, SLUICE_BARRIER_DEFAULT, job->deadline);
     many_step_end(&job->many);
     return error == 0 ? 0 : fail(job, name);
 }
@@ -329,7 +330,8 @@ static int shut_down(struct job *job)
 
 static int work(struct job *job)
 {
-    if (open_node(job) < 0 || barrier(job, "barrier, first") < 0 || barrier(job, "barrier") < 0 ||
+    if (open_node(job) < 0 || barriers(job, "barrier, first", 1) < 0 ||
+        barriers(job, "barrier", 1) < 0 || barriers(job, "5 further barriers", 5) < 0 ||
         exchange(job, "neighbours, first") < 0 || exchange(job, "neighbours") < 0 ||
         allgather(job, "allgather, first") < 0 || allgather(job, "allgather") < 0)
         return -1;
@@ -339,7 +341,7 @@ static int work(struct job *job)
     sample(job, "after the alltoalls");
     if (job->kill == 0)
         return shut_down(job);
-    return barrier(job, "barrier, before ranks die") < 0 ? -1 : lose_ranks(job);
+    return barriers(job, "barrier, before ranks die", 1) < 0 ? -1 : lose_ranks(job);
 }
 
 static void close_node(struct job *job)

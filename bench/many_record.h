@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MANY_STEPS 16
+#define MANY_STEPS 20
 #define MANY_SAMPLES 4
 
 /* Bytes of memory, those of the process when it began left out. */
