@@ -15,6 +15,7 @@ test_programs += \
 	tests/test_lent \
 	tests/test_listener \
 	tests/test_loans \
+	tests/test_offers \
 	tests/test_shared \
 	tests/test_starved \
 	tests/test_wire
@@ -40,6 +41,7 @@ tests_test_keys_LDADD = \
 tests_test_lent_SOURCES = %D%/test_lent.c
 tests_test_listener_SOURCES = %D%/test_listener.c
 tests_test_loans_SOURCES = %D%/test_loans.c
+tests_test_offers_SOURCES = %D%/test_offers.c
 tests_test_shared_SOURCES = %D%/test_shared.c
 tests_test_starved_SOURCES = %D%/test_starved.c
 tests_test_wire_SOURCES = %D%/test_wire.c

@@ -33,6 +33,7 @@
 #define JOIN_BYTES 32
 #define JOIN_VERSION 7
 #define GREETING 1
+#define JOIN_PROBE 2
 #define JOIN_OFFER 5
 #define JOIN_ANSWER 6
 /* The bit by which an endpoint says that its side can share memory. */
@@ -159,10 +160,9 @@ static void exchange_greetings(struct near_peer *peer)
             greeting[5]);
 }
 
-/* The victim may ask for signs of life, or for the memory, before it reads the offer. */
-static void share_memory(struct near_peer *peer)
+/* Makes and maps both segments, and returns their descriptor. */
+static int make_segments(struct near_peer *peer)
 {
-    uint8_t offer[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_OFFER, 1, JOIN_VERSION};
     int fd = memfd_create("near", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 
     require(fd >= 0 && ftruncate(fd, BOTH) == 0 && fallocate(fd, 0, 0, BOTH) == 0 &&
@@ -171,12 +171,31 @@ static void share_memory(struct near_peer *peer)
     peer->own = mmap(NULL, BOTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     require(peer->own != MAP_FAILED, "%s", strerror(errno));
     peer->theirs = peer->own + SEGMENT;
+    return fd;
+}
+
+/*
+ * Returns whether the victim has mapped the segments. Before it reads the offer, it may ask for
+ * signs of life, or for the memory.
+ */
+static bool hear_answer(const struct near_peer *peer)
+{
+    uint8_t answer[JOIN_BYTES];
+
+    do
+        require(hear(peer->fd, answer, sizeof answer), "no answer: %s", strerror(errno));
+    while (answer[5] != JOIN_ANSWER);
+    return answer[6] == 1;
+}
+
+static void share_memory(struct near_peer *peer)
+{
+    uint8_t offer[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_OFFER, 1, JOIN_VERSION};
+    int fd = make_segments(peer);
+
     say_with(peer->fd, offer, sizeof offer, fd);
     close(fd);
-    do
-        require(hear(peer->fd, offer, sizeof offer), "no answer: %s", strerror(errno));
-    while (offer[5] != JOIN_ANSWER);
-    require(offer[6] == 1, "answer %u", offer[6]);
+    require(hear_answer(peer), "the victim has not mapped the memory");
 }
 
 void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim)
@@ -186,6 +205,21 @@ void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim)
     greet_victim(peer, victim);
     exchange_greetings(peer);
     share_memory(peer);
+}
+
+bool near_meet_early(struct near_peer *peer, const struct sluice_endpoint *victim)
+{
+    uint8_t probe[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_PROBE, 0, JOIN_VERSION};
+    uint8_t offer[JOIN_BYTES] = {'s', 'l', 'u', 'm', JOIN_VERSION, JOIN_OFFER, 1, JOIN_VERSION};
+    int fd;
+
+    greet_victim(peer, victim);
+    exchange_greetings(peer);
+    fd = make_segments(peer);
+    say_with(peer->fd, probe, sizeof probe, fd);
+    close(fd);
+    say(peer->fd, offer, sizeof offer);
+    return hear_answer(peer);
 }
 
 void near_part(struct near_peer *peer)

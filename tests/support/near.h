@@ -30,6 +30,11 @@ void near_close(struct near_peer *peer);
 void near_renew(struct near_peer *peer);
 /* Connects to the victim, which knows our endpoint, and shares memory with it. */
 void near_meet(struct near_peer *peer, const struct sluice_endpoint *victim);
+/*
+ * Does the same, but sends the descriptor before the offer, with another message. Returns whether
+ * the victim has mapped the memory all the same.
+ */
+bool near_meet_early(struct near_peer *peer, const struct sluice_endpoint *victim);
 void near_part(struct near_peer *peer);
 
 /* Writes bytes to the stream of frames; fewer if the victim ends the connection. */

@@ -49,6 +49,8 @@ struct join_message {
 };
 
 #define MESSAGE_BYTES ((uint32_t)sizeof(struct join_message))
+/* Messages that one event handles: more than a peer sends that keeps to the protocol. */
+#define MESSAGES_MOST 16
 #define BOTH_BYTES (2 * SHM_SEGMENT_BYTES)
 
 #define LOST_WHILE_CONNECTING "the peer closed, or its process ended, while the two connected"
@@ -59,9 +61,11 @@ _Static_assert(sizeof(struct join_message) == 32 && sizeof(struct join_message) 
 bool slu_soft_shm_offer(struct soft_tcp *tcp, const struct slu_endpoint *remote)
 {
     tcp->shm = calloc(1, sizeof(*tcp->shm));
-    if (tcp->shm != NULL)
-        tcp->shm->leads = memcmp(tcp->qp->nonce, remote->soft.nonce, SLU_NONCE_BYTES) > 0;
-    return tcp->shm != NULL;
+    if (tcp->shm == NULL)
+        return false;
+    tcp->shm->passed_fd = -1;
+    tcp->shm->leads = memcmp(tcp->qp->nonce, remote->soft.nonce, SLU_NONCE_BYTES) > 0;
+    return true;
 }
 
 /*
@@ -173,7 +177,17 @@ void slu_soft_shm_join(struct soft_tcp *tcp)
     say_stage(tcp, JOIN_GREETING, -1);
 }
 
-/* Receives length bytes. Returns 1 when they are complete, 0 if not yet, -1 at the end. */
+static int take_fd(struct soft_shm *shm)
+{
+    int fd = shm->passed_fd;
+    shm->passed_fd = -1;
+    return fd;
+}
+
+/*
+ * Receives length bytes, and keeps a descriptor that comes with them. Returns 1 when they are
+ * complete, 0 if not yet, -1 at the end.
+ */
 static int hear(struct soft_tcp *tcp, uint32_t length)
 {
     struct soft_shm *shm = tcp->shm;
@@ -181,10 +195,10 @@ static int hear(struct soft_tcp *tcp, uint32_t length)
         int fd = -1;
         ssize_t got = slu_fd_receive(tcp->fd, tcp->carry + tcp->carry_length,
                                      length - tcp->carry_length, &fd);
-        if (fd >= 0 && tcp->greeted && !shm->leads && shm->segments == NULL)
-            set_segments(shm, slu_soft_shm_map(fd, 0, BOTH_BYTES, SHM_READ_WRITE), false);
-        else if (fd >= 0)
-            slu_fd_close(fd);
+        if (shm->passed_fd < 0)
+            shm->passed_fd = fd;
+        else
+            slu_soft_shm_refuse(fd);
         if (got < 0 && errno == EAGAIN)
             return 0;
         if (got <= 0)
@@ -245,7 +259,8 @@ static void answer(struct soft_tcp *tcp)
 /* Both sides find by this whether they understand each other, and find the same. */
 static bool understood(const struct soft_tcp *tcp, const struct join_message *message)
 {
-    if (message->readable <= VERSION && READABLE <= message->written)
+    static const struct slu_versions known = {NULL, VERSION, READABLE};
+    if (slu_versions_fit(&known, message->written, message->readable))
         return true;
     slu_log(SLUICE_LOG_WARN,
             "queue pair %u: its peer shares memory by version %u, readable from version %u on, "
@@ -298,13 +313,16 @@ static bool take_wish(struct soft_tcp *tcp, const struct join_message *message)
 
 static bool take_offer(struct soft_tcp *tcp, const struct join_message *message)
 {
-    if (tcp->shm->leads || tcp->shm->stage == SHM_ANSWERING)
+    struct soft_shm *shm = tcp->shm;
+    if (shm->leads || shm->stage == SHM_ANSWERING)
         return false;
     if (tcp->phase == PHASE_IDLE) {
         tcp->phase = PHASE_JOINING;
         slu_soft_cq_of(tcp->qp)->shared--;
     }
-    if (message->has_segments == 0 || tcp->shm->apart)
+    if (message->has_segments == 1 && !shm->apart)
+        set_segments(shm, slu_soft_shm_map(take_fd(shm), 0, BOTH_BYTES, SHM_READ_WRITE), false);
+    else
         slu_soft_shm_part(tcp);
     answer(tcp);
     return true;
@@ -338,12 +356,17 @@ static bool take(struct soft_tcp *tcp, const struct join_message *message)
     return takers[message->kind](tcp, message);
 }
 
-/* Handles a message of the peer. False: it is invalid, and the log says why. */
+/*
+ * Handles a message of the peer. A descriptor that no offer brought is closed. False: the message
+ * is invalid, and the log says why.
+ */
 static bool judge(struct soft_tcp *tcp)
 {
     struct join_message message;
     memcpy(&message, tcp->carry, sizeof(message));
-    if (memcmp(message.magic, magic, sizeof(magic)) == 0 && take(tcp, &message))
+    bool valid = memcmp(message.magic, magic, sizeof(magic)) == 0 && take(tcp, &message);
+    slu_soft_shm_refuse(take_fd(tcp->shm));
+    if (valid)
         return true;
     slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: no offer of memory",
             tcp->qp->qpn);
@@ -353,10 +376,15 @@ static bool judge(struct soft_tcp *tcp)
 void slu_soft_shm_join_event(struct soft_tcp *tcp)
 {
     SLU_KEEP_ERRNO;
+    uint32_t count = 0;
     int heard = 1;
     bool sound = true;
-    /* While a message of this side waits for memory, the end of the peer is noticed, too. */
-    while ((tcp->phase == PHASE_JOINING || tcp->phase == PHASE_IDLE) && sound && heard == 1) {
+    /*
+     * While a message of this side waits for memory, the end of the peer is noticed, too. A peer
+     * that sends without end does not keep this thread: what is left makes the next event.
+     */
+    while ((tcp->phase == PHASE_JOINING || tcp->phase == PHASE_IDLE) && sound && heard == 1 &&
+           count++ < MESSAGES_MOST) {
         heard = hear(tcp, MESSAGE_BYTES);
         if (heard == 1)
             sound = judge(tcp);
@@ -412,13 +440,12 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
         slu_soft_shm_leave_hot(tcp);
         slu_soft_shm_end_exports(tcp);
         slu_soft_shm_end_imports(shm);
-        slu_soft_shm_refuse(shm->passed_fd);
-        shm->passed_fd = -1;
         slu_soft_cq_of(tcp->qp)->shared--;
         tcp->shared = tcp->qp->swift = false;
     } else if (tcp->phase == PHASE_IDLE) {
         slu_soft_cq_of(tcp->qp)->shared--;
     }
+    slu_soft_shm_refuse(take_fd(shm));
     slu_soft_shm_unmap(shm->segments, BOTH_BYTES);
     slu_soft_shm_drop_bulk(tcp);
     slu_soft_shm_unmap((void *)(uintptr_t)shm->reader.bulk, SHM_BULK_BYTES);

@@ -6,6 +6,8 @@
 
 /* Bytes of one read: fewer than any socket queues, even of the shortest messages. */
 #define MUCH 64
+/* Reads of one event. A peer that sends without end does not keep the thread. */
+#define READS_MOST 16
 
 static const uint8_t lengths[SHM_WORDS] = {
     [SHM_WORD_BELL] = 1,
@@ -118,6 +120,7 @@ bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound)
 {
     uint8_t bytes[MUCH];
     size_t heard = 0;
+    uint32_t reads = 0;
     ssize_t got;
     *sound = true;
     do {
@@ -127,7 +130,7 @@ bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound)
         for (ssize_t i = 0; i < got && *sound; i++)
             *sound = hear_byte(tcp, bytes[i]);
         heard += got > 0 ? (size_t)got : 0;
-    } while (got > 0 && *sound);
+    } while (got > 0 && *sound && ++reads < READS_MOST);
     drop_imports(tcp->shm, heard);
     return got > 0 || (got < 0 && errno == EAGAIN);
 }
