@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "connect/meeting.h"
 
+#include <errno.h>
+
 /* How long a peer that was never reached may be absent, or away, before it is lost. */
 #define ABSENT_TIME SLUICE_S(5)
 #define AWAY_TIME SLUICE_S(60)
@@ -58,6 +60,15 @@ bool slu_meeting_is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next
            has_passed(meeting->away_since, AWAY_TIME, now, next);
 }
 
+const char *slu_shortage_text(int error)
+{
+    if (error == EMFILE)
+        return "this process had no file descriptor left for a connection: raise ulimit -n";
+    if (error == ENFILE)
+        return "this host had no file left for a connection: raise fs.file-max of sysctl(8)";
+    return "this process had no memory for a connection";
+}
+
 const char *slu_meeting_obstacle(const struct slu_meeting *meeting)
 {
     bool away = meeting->attempt_count > 0, no_route = away;
@@ -68,6 +79,8 @@ const char *slu_meeting_obstacle(const struct slu_meeting *meeting)
         no_route &= outcome == SLU_OUTCOME_NO_ROUTE;
         away &= outcome == SLU_OUTCOME_NO_ROUTE || outcome == SLU_OUTCOME_AWAY;
     }
+    if (meeting->shortage != 0)
+        return slu_shortage_text(meeting->shortage);
     if (meeting->reached || has_guest(meeting) || !away)
         return NULL;
     if (meeting->near)

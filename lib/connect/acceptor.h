@@ -10,6 +10,8 @@
 #ifndef SLU_CONNECT_ACCEPTOR_H
 #define SLU_CONNECT_ACCEPTOR_H
 
+#include <stdatomic.h>
+
 #include "connect/stream.h"
 
 #define SLU_PLACES 128
@@ -44,8 +46,9 @@ struct slu_acceptor {
     int listeners[SLU_LISTENERS];
     bool is_unix[SLU_LISTENERS];
     uint32_t count;
-    bool paused;    /* the listeners are not watched */
-    int starved;    /* errno value of a failed accept that was logged; 0: none */
+    bool paused; /* the listeners are not watched */
+    /* errno value of a failed accept that was logged; 0: none. Any thread may read it. */
+    atomic_int starved;
     uint32_t ended; /* connections in a row that ended before they were accepted */
     int64_t pause_since;
     uint32_t drawn; /* the last pseudo-random number */

@@ -90,6 +90,7 @@ struct slu_meeting {
     bool fresh;    /* the peer became known after the last tick */
     bool reached;  /* the peer has answered once */
     bool starved;  /* a lack of descriptors was logged */
+    int shortage;  /* errno value of a lack that keeps this side from dialing; 0: none */
     struct slu_meeting_peer peer;
     int64_t absent_since, away_since; /* 0: it is not */
     uint32_t attempt_count;
@@ -114,6 +115,8 @@ void slu_meeting_end(struct slu_meeting *meeting);
 bool slu_meeting_is_lost(struct slu_meeting *meeting, int64_t now, int64_t *next);
 /* Returns why no address of the peer can be reached, as a static text; NULL: that is not known. */
 const char *slu_meeting_obstacle(const struct slu_meeting *meeting);
+/* Returns a text, static, on what this side lacked for a connection. */
+const char *slu_shortage_text(int error);
 /* Dials and judges. Lowers *next to when it is due again. */
 enum slu_meeting_state slu_meeting_tick(struct slu_meeting *meeting, int64_t now, int64_t *next,
                                         int *fd);

@@ -3,6 +3,7 @@
 test_programs += \
 	tests/test_answers \
 	tests/test_deprived \
+	tests/test_descriptors \
 	tests/test_direct \
 	tests/test_direct_ends \
 	tests/test_direct_shown \
@@ -22,6 +23,7 @@ test_programs += \
 
 tests_test_answers_SOURCES = %D%/test_answers.c
 tests_test_deprived_SOURCES = %D%/test_deprived.c
+tests_test_descriptors_SOURCES = %D%/test_descriptors.c
 tests_test_direct_SOURCES = %D%/test_direct.c %D%/direct.c %D%/direct.h
 tests_test_direct_ends_SOURCES = %D%/test_direct_ends.c %D%/direct.c %D%/direct.h
 tests_test_direct_shown_SOURCES = %D%/test_direct_shown.c %D%/direct.c %D%/direct.h

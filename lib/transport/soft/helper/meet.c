@@ -171,6 +171,8 @@ const char *slu_soft_meet_obstacle(const struct soft_qp *qp)
     pthread_mutex_lock(&context->lock);
     obstacle = qp->meeting != NULL ? slu_meeting_obstacle(qp->meeting) : qp->obstacle;
     pthread_mutex_unlock(&context->lock);
+    if (obstacle == NULL && context->helper->acceptor.starved != 0)
+        obstacle = slu_shortage_text(context->helper->acceptor.starved);
     return obstacle;
 }
 
