@@ -64,9 +64,8 @@ sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel
  * and never waits. A peer whose endpoint is unusable is in state failed afterwards, with the reason
  * as its error, and the others work. An endpoint of zeros stands for a peer that does not exist
  * yet: it stays prepared, refuses work, and is connected by
- * sluice_multichannel_peer_handshake(). NULL
- * and errno: EINVAL (NULL, except remotes if there are no peers, or count is not the number of
- * peers).
+ * sluice_multichannel_peer_handshake(). NULL and errno: EINVAL (NULL, except remotes if there are
+ * no peers, or count is not the number of peers).
  */
 
 /*
@@ -107,9 +106,9 @@ sluice_multichannel_peer_remote(const struct sluice_multichannel *multichannel, 
                                 struct sluice_peer_remote_mr *tagged);
 
 /*
- * Looks for events, so that an armed multichannel must be armed again, and returns the enum
- * sluice_peer_state of a peer, including SLUICE_STATE_REMOVED; -EINVAL: no such peer. All other
- * calls for one peer, except that for its counters, return -ENOTCONN if it was removed.
+ * Looks for events and leaves an armed multichannel armed. Returns the enum sluice_peer_state of a
+ * peer, including SLUICE_STATE_REMOVED; -EINVAL: no such peer. All other calls for one peer, except
+ * that for its counters, return -ENOTCONN if it was removed.
  */
 SLUICE_EXPORT int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel,
                                                  uint32_t peer);
@@ -364,8 +363,8 @@ SLUICE_EXPORT int sluice_multichannel_wake(struct sluice_multichannel *multichan
  * write with an immediate, whose bytes are then in memory, or a send of no bytes; a send of more
  * fails the connection. The library posts the receives: each peer may have receive_depth arrivals
  * in flight until the next call of this side on the multichannel, and with receive_pool all peers
- * together may have that many. Counts continue across resets.
- * The call does not wait. -EINVAL: they are not counted here, no such tag, NULL.
+ * together may have that many. Counts continue across resets. The call does not wait. -EINVAL: they
+ * are not counted here, no such tag, NULL.
  */
 SLUICE_EXPORT int sluice_multichannel_arrivals(struct sluice_multichannel *multichannel,
                                                uint32_t tag, uint64_t *count);
