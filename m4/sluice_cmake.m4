@@ -14,7 +14,7 @@ AC_DEFUN([SLUICE_CMAKE], [
   eval cmake_includedir="$includedir" && eval cmake_includedir="$cmake_includedir"
   prefix=$cmake_prefix exec_prefix=$cmake_exec_prefix
   _SLUICE_CMAKE_WAY([CMAKE_TO_INCLUDEDIR], [$cmake_libdir/cmake/sluice], [$cmake_includedir])
-  _SLUICE_CMAKE_LIST([CMAKE_LIBS], [$SODIUM_LIBS $JANSSON_LIBS $verbs_plain -pthread])
+  _SLUICE_CMAKE_LIST([CMAKE_LIBS], [$SODIUM_LIBS $JANSSON_LIBS $verbs_plain $system_libs])
   _SLUICE_CMAKE_LIST([CMAKE_CFLAGS], [$PC_CFLAGS])
   AC_SUBST([CMAKE_TO_INCLUDEDIR])
   AC_SUBST([CMAKE_LIBS])

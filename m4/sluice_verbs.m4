@@ -278,9 +278,9 @@ AC_DEFUN([SLUICE_STATIC_LIBS], [
 ])
 
 AC_DEFUN([_SLUICE_VERBS_PC], [
-  PC_LIBS_PRIVATE="$PC_LIBS_PRIVATE${PC_LIBS_PRIVATE:+ }-pthread"
+  PC_LIBS_PRIVATE="$PC_LIBS_PRIVATE${PC_LIBS_PRIVATE:+ }$system_libs"
   AS_IF([test "x$enable_shared" = xno], [
-    PC_LIBS="$verbs_pc_libs${verbs_pc_libs:+ }-pthread" PC_LIBS_PRIVATE=
+    PC_LIBS="$verbs_pc_libs${verbs_pc_libs:+ }$system_libs" PC_LIBS_PRIVATE=
     PC_REQUIRES=$verbs_pc_requires
   ])
   AC_SUBST([PC_CFLAGS])

@@ -39,7 +39,8 @@ outsiders() {
 unlisted() {
   while read -r file; do
     folder=${file%/*} name=${file##*/}
-    cat "$folder/local.mk" "$folder/../local.mk" 2>/dev/null | grep -q -F -e "/${name%.*}" || echo "$file"
+    cat "$folder/local.mk" "$folder/../local.mk" "$folder/../../local.mk" 2>/dev/null |
+      grep -q -F -e "/${name%.*}" || echo "$file"
   done <"$tmp/c"
 }
 

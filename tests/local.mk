@@ -349,6 +349,7 @@ script_checks = \
 	%D%/support/group.h \
 	%D%/support/halfway.c \
 	%D%/support/halfway.h \
+	%D%/support/heap.h \
 	%D%/support/hostile.c \
 	%D%/support/hostile.h \
 	%D%/support/inodes.c \

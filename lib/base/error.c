@@ -15,6 +15,20 @@
 #include "base/probe.h"
 #include "base/thread_text.h"
 
+#ifndef HAVE_STRERRORDESC_NP
+const char *slu_error_text(int error)
+{
+#ifdef __GLIBC__
+    /* Until glibc 2.32, strerror(3) gives all threads the same memory for unknown errors. */
+    static _Thread_local char unknown[40];
+
+    return strerror_r(error, unknown, sizeof unknown);
+#else
+    return strerror(error);
+#endif
+}
+#endif
+
 void slu_set_text(const char *format, va_list arguments)
 {
     struct slu_thread_text *texts = slu_thread_text();

@@ -15,9 +15,13 @@
 
 #include "base/macros.h"
 
-/* Only glibc has it. strerror(3) of other C libraries returns a static text as well. */
-#ifndef __GLIBC__
-#define strerrordesc_np strerror
+/*
+ * strerrordesc_np(3) of glibc 2.32 and later, or a text that is as constant: of the C library for
+ * the errors that it knows, or else of the thread, until its next call.
+ */
+#ifndef HAVE_STRERRORDESC_NP
+#define strerrordesc_np slu_error_text
+const char *slu_error_text(int error);
 #endif
 
 /* Sets the thread's text and returns -err. err is positive. */

@@ -12,6 +12,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/caller_name.h \
 	%D%/clock.c \
 	%D%/clock.h \
+	%D%/compat/sys/queue.h \
 	%D%/descriptor.c \
 	%D%/descriptor.h \
 	%D%/env_check.c \

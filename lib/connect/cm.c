@@ -355,7 +355,10 @@ int slu_cm_route(struct slu_cm *cm, int64_t until)
 struct asking {
     struct rdma_cm_id *id;
     struct rdma_conn_param *param;
-    int error; /* errno value */
+    pthread_mutex_t lock;
+    pthread_cond_t ended_now;
+    bool ended; /* guarded by lock */
+    int error;  /* errno value */
 };
 
 static void *run_asking(void *argument)
@@ -363,17 +366,38 @@ static void *run_asking(void *argument)
     struct asking *asking = argument;
 
     asking->error = slu_rdma.connect(asking->id, asking->param) == 0 ? 0 : errno;
+    pthread_mutex_lock(&asking->lock);
+    asking->ended = true;
+    pthread_cond_signal(&asking->ended_now);
+    pthread_mutex_unlock(&asking->lock);
     return NULL;
 }
 
-/* Returns whether the thread has ended in time; it is joined then. */
-static bool has_joined(pthread_t thread, int64_t until)
+/* Makes the lock and the condition of a request, which waits by CLOCK_MONOTONIC. */
+static void prepare_wait(struct asking *asking)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&asking->ended_now, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&asking->lock, NULL);
+}
+
+/* Returns whether the request has ended in time. */
+static bool has_ended(struct asking *asking, int64_t until)
 {
     const struct timespec time = {.tv_sec = until / SLUICE_S(1), .tv_nsec = until % SLUICE_S(1)};
+    int late = 0;
+    bool ended;
 
-    if (until == INT64_MAX)
-        return pthread_join(thread, NULL) == 0;
-    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &time) == 0;
+    pthread_mutex_lock(&asking->lock);
+    while (!asking->ended && late == 0)
+        late = pthread_cond_timedwait(&asking->ended_now, &asking->lock, &time);
+    ended = asking->ended;
+    pthread_mutex_unlock(&asking->lock);
+    return ended;
 }
 
 /*
@@ -385,15 +409,21 @@ static int ask_iwarp(struct slu_cm *cm, struct rdma_conn_param *param, int64_t u
 {
     struct asking asking = {.id = cm->id, .param = param, .error = ETIMEDOUT};
     pthread_t thread;
-    int error = slu_thread_start(&thread, "sluice-connect", run_asking, &asking);
+    int error;
 
-    if (error != 0)
-        return error == EAGAIN ? ENOMEM : error;
-    if (!has_joined(thread, until)) {
-        pthread_cancel(thread);
+    prepare_wait(&asking);
+    error = slu_thread_start(&thread, "sluice-connect", run_asking, &asking);
+    if (error == 0) {
+        if (!has_ended(&asking, until))
+            pthread_cancel(thread);
         pthread_join(thread, NULL);
+        error = asking.error;
+    } else if (error == EAGAIN) {
+        error = ENOMEM;
     }
-    return asking.error;
+    pthread_cond_destroy(&asking.ended_now);
+    pthread_mutex_destroy(&asking.lock);
+    return error;
 }
 
 static int ask(struct slu_cm *cm, struct rdma_conn_param *param, int64_t until)

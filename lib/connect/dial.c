@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "connect/stream.h"
 
 /* How long each address waits for the one before it. */

@@ -3,7 +3,6 @@
  * Peers are added and removed: a removed peer leaves nothing behind, and other peers are
  * unaffected.
  */
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 
 #include <sluice/verbs.h>
 
+#include "../support/heap.h"
 #include "members/fixture.h"
 
 /* The lowest free index is taken first; without one, the next. */
@@ -77,8 +77,7 @@ TEST(added_to_those_there_were)
 /* Returns the bytes that the process has allocated and not freed. */
 static size_t bytes_used(void)
 {
-    struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
+    return heap_bytes() + mapped_heap_bytes();
 }
 
 /* Descriptors, memory and objects of the device. */

@@ -4,7 +4,6 @@
  * memory, and that nothing is left behind.
  */
 #include <fcntl.h>
-#include <malloc.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/heap.h"
 #include "../support/pair.h"
 #include "../support/process.h"
 
@@ -329,7 +329,7 @@ static struct have have(void)
     }
     fclose(maps);
     now.pinned = read_number("/proc/self/status", "VmPin:");
-    now.heap = mallinfo2().uordblks;
+    now.heap = heap_bytes();
     return now;
 }
 

@@ -27,35 +27,20 @@ SYS(pthread_t, pthread_self, void)
     return (pthread_t)sim_task;
 }
 
-static int join(pthread_t thread, void **result, int64_t until)
+SYS(int, pthread_join, pthread_t thread, void **result)
 {
     struct sim_task *task = (struct sim_task *)thread;
     sim_call();
-    while (!task->ended && sim_task->now < until) {
+    while (!task->ended) {
         sim_task->waits_for = task;
-        sim_wait(until);
+        sim_wait(INT64_MAX);
     }
     sim_task->waits_for = NULL;
-    if (!task->ended) {
-        return ETIMEDOUT;
-    }
     task->joined = true;
     if (result != NULL) {
         *result = task->result;
     }
     return 0;
-}
-
-SYS(int, pthread_join, pthread_t thread, void **result)
-{
-    return join(thread, result, INT64_MAX);
-}
-
-SYS(int, pthread_clockjoin_np, pthread_t thread, void **result, clockid_t clock,
-    const struct timespec *until)
-{
-    sim_require(clock == CLOCK_MONOTONIC, "only the clock that nobody sets is simulated");
-    return join(thread, result, until->tv_sec * INT64_C(1000000000) + until->tv_nsec);
 }
 
 /* Only connects over rdma_cm cancel a thread, which no simulated host has. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "fault.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+
+#include "heap.h"
 
 /* Free lists of threads count as used, and vary by this much. */
 #define HEAP_SLACK ((size_t)32 << 10)
@@ -79,7 +80,7 @@ struct census census_take(void)
     int qps = count_objects("qp");
     int mrs = count_objects("mr");
     struct census census = {.fds = count_fds(), .qps = qps, .mrs = mrs};
-    census.heap = mallinfo2().uordblks;
+    census.heap = heap_bytes();
     return census;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The section of the host. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "info.h"
@@ -39,6 +41,30 @@ static void print_shm(const struct host *host, struct out *out)
               bytes_text(host->shm_bytes, size), bytes_text(host->shm_free, left));
 }
 
+/* Returns the name of an error that process_vm_readv(2) lists, or its number in text. */
+static const char *error_name(int error, char text[static 16])
+{
+    switch (error) {
+    case EACCES:
+        return "EACCES";
+    case EFAULT:
+        return "EFAULT";
+    case EINVAL:
+        return "EINVAL";
+    case ENOMEM:
+        return "ENOMEM";
+    case ENOSYS:
+        return "ENOSYS";
+    case EPERM:
+        return "EPERM";
+    case ESRCH:
+        return "ESRCH";
+    default:
+        snprintf(text, 16, "%d", error);
+        return text;
+    }
+}
+
 static void print_reads(const struct host *host, struct out *out)
 {
     static const char *const scopes[] = {"0, the same user may", "1, parents may",
@@ -46,13 +72,14 @@ static void print_reads(const struct host *host, struct out *out)
     const char *scope = host->ptrace_scope >= 0 && host->ptrace_scope < 4
                             ? scopes[host->ptrace_scope]
                             : "of no known kind";
+    char error[16];
 
     out_object(out, "process_vm_readv", NULL);
     if (host->reads == READS_UNTRIED)
         out_null(out, "allowed", NULL, "none");
     else
         out_flag(out, "allowed", NULL, host->reads == READS_ALLOWED, "none");
-    out_text(out, "error", NULL, host->reads > 0 ? strerrorname_np(host->reads) : "");
+    out_text(out, "error", NULL, host->reads > 0 ? error_name(host->reads, error) : "");
     out_end(out);
     out_words(out, "process_vm_readv", "%s%s",
               host->reads == READS_ALLOWED   ? "allowed, tried between two processes"

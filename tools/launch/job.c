@@ -66,15 +66,28 @@ static int exit_status(const struct outcome *outcome)
     return (int)outcome->status + (outcome->killed ? 128 : 0);
 }
 
+/* Returns the name of a signal as kill(1) has it, or "?". */
+static const char *signal_name(uint32_t number)
+{
+    static const char *const names[] = {
+        [SIGABRT] = "ABRT",     [SIGALRM] = "ALRM", [SIGBUS] = "BUS",       [SIGFPE] = "FPE",
+        [SIGHUP] = "HUP",       [SIGILL] = "ILL",   [SIGINT] = "INT",       [SIGIO] = "POLL",
+        [SIGKILL] = "KILL",     [SIGPIPE] = "PIPE", [SIGPROF] = "PROF",     [SIGPWR] = "PWR",
+        [SIGQUIT] = "QUIT",     [SIGSEGV] = "SEGV", [SIGSTKFLT] = "STKFLT", [SIGSYS] = "SYS",
+        [SIGTERM] = "TERM",     [SIGTRAP] = "TRAP", [SIGUSR1] = "USR1",     [SIGUSR2] = "USR2",
+        [SIGVTALRM] = "VTALRM", [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ"};
+
+    return number < sizeof names / sizeof *names && names[number] != NULL ? names[number] : "?";
+}
+
 /* Prints how a rank failed. */
 static void report(struct launcher *launcher, uint32_t rank, const char *more)
 {
     const struct outcome *outcome = &launcher->verdict->ranks[rank];
-    const char *name = sigabbrev_np((int)outcome->status);
 
     if (outcome->killed)
         say(launcher, "rank %u: killed by signal %u (%s)%s", rank, outcome->status,
-            name != NULL ? name : "?", more);
+            signal_name(outcome->status), more);
     else
         say(launcher, "rank %u: exit status %u%s", rank, outcome->status, more);
 }

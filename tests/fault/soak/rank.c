@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A process: its life, and the messages of the broker. */
-#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../support/heap.h"
 #include "soak.h"
 
 struct soak soak;
@@ -135,8 +135,7 @@ static void report_count(uint64_t id)
 {
     struct message message = {.word = SAY_COUNTED, .id = id};
     struct count *count = &message.count;
-    struct mallinfo2 heap = mallinfo2();
-    count->heap = (int64_t)(heap.uordblks + heap.hblkhd);
+    count->heap = (int64_t)(heap_bytes() + mapped_heap_bytes());
     /* Shared memory counts as resident as far as it was touched, so it is left out. */
     count->resident =
         (read_status("VmRSS:") - read_status("RssShmem:")) * 1024 - (int64_t)soak.big_mapped;
