@@ -122,6 +122,17 @@ build_plain_wheel() {
   (cd "$tmp" && CC=false PYTHON=$python sh "$package/build-wheel" --library "$library" \
     --output "$tmp/plain" && ls "$tmp"/plain/sluice-*-py3-none-*.whl)
 }
+# A wheel is called manylinux_2_N only if all of it loads with that glibc.
+build_named_wheel() {
+  (cd "$tmp" && CC=false PYTHON=$python sh "$package/build-wheel" --library "$library" \
+    --platform "manylinux_2_$1_$(uname -m)" --output "$tmp/named")
+}
+name_is_checked() {
+  build_named_wheel 99 && ls "$tmp"/named/sluice-*-py3-none-manylinux_2_99_*.whl || return 1
+  ! build_named_wheel 2 >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  grep -q 'is no manylinux_2_2_.*: it needs GLIBC_2' "$tmp/out" && ! ls "$tmp"/named/*manylinux_2_2_*
+}
 # Else each import takes half a second, in which cffi parses them.
 parses_nothing() {
   in_venv -c 'import sys, sluice; assert "cffi.api" not in sys.modules'
@@ -185,6 +196,7 @@ else
     skip 'a wheel takes the library of a build folder' 'it takes long, and SLUICE_TEST_SHORT is set'
   else
     check 'a wheel is built without a compiler' build_plain_wheel
+    check 'a wheel needs no newer glibc than its name says' name_is_checked
     if [ -f Makefile ] && [ -f config.h ] && [ -z "${SANITIZE:-}" ]; then
       check 'a wheel takes the library of a build folder' takes_built
     else

@@ -6,6 +6,7 @@ and later. Without a compiler or the headers of Python the package works all the
 
 The declarations are compiled for cffi, which else parses them at each import.
 """
+import os
 import runpy
 import sys
 import sysconfig
@@ -70,9 +71,11 @@ class Wheel(bdist_wheel):
         self.root_is_pure = not (BUNDLED or SUPPORTED)
 
     def get_tag(self):
+        # build-wheel checks afterwards that the wheel is what it is called.
+        platform = os.environ.get("SLUICE_WHEEL_PLATFORM") or super().get_tag()[2]
         if Build.built:
-            return ("cp310", "abi3", super().get_tag()[2])
-        return ("py3", "none", super().get_tag()[2] if BUNDLED else "any")
+            return ("cp310", "abi3", platform)
+        return ("py3", "none", platform if BUNDLED else "any")
 
 
 setup(
