@@ -3,6 +3,7 @@
  * Memory is safe: a request with a wrong address, here or at the peer, ends with an error of its
  * class, and no byte outside of its rights is accessed.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -250,6 +251,31 @@ TEST(rights_of_channel)
 }
 
 /* No bytes need no key: a write of none serves as a probe. */
+/* Counts lines with the reason of a refusal, which the peer is not told. */
+static void count_reason(uint32_t level, const char *line, void *user)
+{
+    (void)level;
+    atomic_fetch_add((atomic_int *)user, strstr(line, "no memory region has its key") ||
+                                             strstr(line, "registered without this right"));
+}
+
+TEST(log_names_the_reason_of_a_refusal)
+{
+    struct fixture fixture;
+    atomic_int count = 0;
+    fixture_open(&fixture, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, 64);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+    require_ok(sluice_log_set(SLUICE_LOG_INFO, count_reason, &count));
+    refused(&fixture, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_ACCESS);
+    mend(&fixture);
+    remote.rkey ^= 1;
+    refused(&fixture, SLUICE_OP_WRITE, 0, &sge, &remote, SLUICE_CLASS_ACCESS);
+    require_ok(sluice_log_set(SLUICE_LOG_INFO, NULL, NULL));
+    require_result(atomic_load(&count), device_is_soft() ? 2 : 0);
+    fixture_close(&fixture);
+}
+
 TEST(writes_of_no_bytes_need_no_key)
 {
     struct fixture fixture;

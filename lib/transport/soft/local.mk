@@ -25,6 +25,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/core/probe_range.c \
 	%D%/core/qp.c \
 	%D%/core/queue.c \
+	%D%/core/refusal.c \
 	%D%/core/regions.h \
 	%D%/core/reserve.c \
 	%D%/core/seam.h \

@@ -437,6 +437,9 @@ uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t
 void slu_soft_unpin(struct soft_mr *pin);
 /* Checks that the queue pair grants a right to its peer. access: one SLUICE_ACCESS_REMOTE_*. */
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
+/* refusal.c: logs why the peer was refused. The caller is not inside a key reader section. */
+void slu_soft_log_refusal(const struct soft_qp *qp, uint32_t rkey, uint64_t addr, uint64_t length,
+                          uint32_t access);
 /* Returns a descriptor for queries about single mappings, or -1 if the kernel has none. */
 int slu_soft_probe_open(void);
 /*

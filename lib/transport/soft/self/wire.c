@@ -255,6 +255,17 @@ static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t
                                   wqe->immediate);
 }
 
+/* Logs the refusal of a one-sided request, as the side whose memory it names. */
+static void log_refusal(const struct soft_wqe *wqe, const struct soft_qp *to)
+{
+    uint32_t access = wqe->opcode == SLUICE_OP_WRITE  ? SLUICE_ACCESS_REMOTE_WRITE
+                      : wqe->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_REMOTE_READ
+                                                      : SLUICE_ACCESS_REMOTE_ATOMIC;
+
+    if (wqe->opcode != SLUICE_OP_SEND)
+        slu_soft_log_refusal(to, wqe->rkey, wqe->remote_addr, wqe->length, access);
+}
+
 /* Executes a request between two connected queue pairs. False: it must wait. */
 static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *to)
 {
@@ -275,6 +286,8 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     slu_soft_unpin(target.pin);
     if (source == SLUICE_STATUS_SUCCESS)
         end_receive(wqe, to, status, target.own);
+    if (source == SLUICE_STATUS_SUCCESS && status != SLUICE_STATUS_SUCCESS)
+        log_refusal(wqe, to);
     respond(&wqe->message, status);
     if (source != SLUICE_STATUS_SUCCESS)
         to->recv_closed = true;

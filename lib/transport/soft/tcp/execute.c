@@ -127,6 +127,7 @@ static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, ui
     }
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
+    slu_soft_log_refusal(qp, frame->rkey, frame->addr, frame->length, access);
     slu_soft_tcp_refuse(tcp, frame->seq, status);
     return false;
 }
@@ -312,6 +313,8 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
         slu_soft_unpin(pin);
     }
     if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_log_refusal(tcp->qp, frame->rkey, frame->addr, sizeof(uint64_t),
+                             SLUICE_ACCESS_REMOTE_ATOMIC);
         slu_soft_tcp_refuse(tcp, frame->seq, status);
         return false;
     }
