@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../support/suite.h"
+#include "fake_address.h"
 #include "fake_iwarp.h"
 
 /* Values of the kernel. */
@@ -292,33 +293,6 @@ static int migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channe
         base->channel = channel;
     }
     return result(error);
-}
-
-static uint16_t *port_of(struct sockaddr *address)
-{
-    return address->sa_family == AF_INET ? &((struct sockaddr_in *)address)->sin_port
-                                         : &((struct sockaddr_in6 *)address)->sin6_port;
-}
-
-static void copy_address(struct sockaddr_storage *to, const struct sockaddr *from)
-{
-    memcpy(to, from,
-           from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-}
-
-/* As the kernel requires. */
-static bool has_no_scope(const struct sockaddr *address)
-{
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
-    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) &&
-           in6->sin6_scope_id == 0;
-}
-
-static bool is_any(const struct sockaddr *address)
-{
-    return address->sa_family == AF_INET
-               ? ((const struct sockaddr_in *)address)->sin_addr.s_addr == 0
-               : IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
 static void find_device(struct rdma_cm_id *id)

@@ -250,6 +250,7 @@ tests_test_verbs_iwarp_SOURCES = \
 	%D%/test_verbs_iwarp.c \
 	%D%/check.c \
 	%D%/check.h \
+	%D%/fake_address.h \
 	%D%/fake_iwarp.c \
 	%D%/fake_iwarp.h \
 	%D%/fake_rdmacm.c \
@@ -261,6 +262,7 @@ tests_test_verbs_rdmacm_SOURCES = \
 	%D%/test_verbs_rdmacm.c \
 	%D%/check.c \
 	%D%/check.h \
+	%D%/fake_address.h \
 	%D%/fake_iwarp.c \
 	%D%/fake_iwarp.h \
 	%D%/fake_rdmacm.c \
