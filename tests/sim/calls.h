@@ -21,6 +21,8 @@
 uint32_t sim_host_address(const struct sim_host *host);
 /* Makes a descriptor of a file of the host, which it takes over. */
 int sim_file_make(int real);
+/* Makes a descriptor of the file of an object, which was opened once more. */
+int sim_file_make_again(const struct sim_object *object, int real);
 
 /* These are called by other files. */
 int sys_close(int fd);

@@ -70,7 +70,7 @@ static int open_again(const char *number, int flags)
     }
     snprintf(path, sizeof path, "/proc/self/fd/%d", object->real);
     real = open(path, flags | O_CLOEXEC);
-    return real < 0 ? sim_error(errno) : sim_file_make(real);
+    return real < 0 ? sim_error(errno) : sim_file_make_again(object, real);
 }
 
 SYS(int, open, const char *path, int flags, ...)

@@ -21,8 +21,9 @@ struct sim_block {
     LIST_ENTRY(sim_block) place; /* in its process, or among those that are not used */
     char *memory;                /* where it begins, with this header */
     size_t bytes;
-    uint64_t number;    /* of the allocation, in its process */
-    const char *caller; /* in the module */
+    uint64_t number;         /* of the allocation, in its process */
+    const char *caller;      /* in the module */
+    struct sim_large *large; /* or NULL */
     uint64_t alive;
     uint32_t class;
 };
@@ -132,7 +133,7 @@ static void *allocate(size_t alignment, size_t bytes, bool zeroed, const char *c
     LIST_INSERT_HEAD(&process->blocks, block, place);
     process->bytes += bytes;
     if (sim_may_share(bytes)) {
-        sim_share_add(memory, bytes);
+        block->large = sim_share_add(process, memory, bytes);
     }
     return memory;
 }
@@ -170,8 +171,8 @@ SYS(void, free, void *memory)
     sim_task->process->bytes -= block->bytes;
     LIST_REMOVE(block, place);
     block->alive = 0;
-    if (sim_may_share(block->bytes)) {
-        sim_share_remove(memory, block->bytes);
+    if (block->large != NULL) {
+        sim_share_remove(block->large);
     }
     memset(memory, 0x5a, block->bytes < FILLED ? block->bytes : FILLED);
     LIST_INSERT_HEAD(&unused[block->class], block, place);

@@ -19,6 +19,8 @@
 #define SS_AUTODISARM (1U << 31)
 #endif
 
+enum { PAGE = 4096, BLOCK = 512 /* of st_blocks */ };
+
 static sigjmp_buf fault;
 static volatile sig_atomic_t copying;
 
@@ -125,14 +127,50 @@ static ssize_t read_real(struct sim_object *object, void *bytes, size_t count)
     return got >= 0 ? got : sim_error(errno);
 }
 
-static const struct sim_class file_class = {"file", always_ready, read_real, NULL, NULL};
+/*
+ * The bytes that fallocate(2) has allocated from the begin of a file on. The host's file is sparse:
+ * thousands of processes touch few of their pages.
+ */
+struct allocation {
+    uint32_t references;
+    off_t bytes;
+};
+
+/* The only objects with a descriptor of the host. */
+struct file {
+    struct sim_object base; /* the first field */
+    struct allocation *allocation;
+};
+
+static void file_free(struct sim_object *object)
+{
+    struct file *file = (struct file *)object;
+    if (--file->allocation->references == 0) {
+        free(file->allocation);
+    }
+    free(file);
+}
+
+static const struct sim_class file_class = {"file", always_ready, read_real, NULL, file_free};
+
+static int make_file(int real, struct allocation *allocation)
+{
+    struct file *file = sim_alloc(1, sizeof *file);
+    sim_object_init(&file->base, &file_class);
+    file->base.real = real;
+    file->allocation = allocation;
+    allocation->references++;
+    return sim_descriptor_make(&file->base);
+}
 
 int sim_file_make(int real)
 {
-    struct sim_object *file = sim_alloc(1, sizeof *file);
-    sim_object_init(file, &file_class);
-    file->real = real;
-    return sim_descriptor_make(file);
+    return make_file(real, sim_alloc(1, sizeof(struct allocation)));
+}
+
+int sim_file_make_again(const struct sim_object *object, int real)
+{
+    return make_file(real, ((const struct file *)object)->allocation);
 }
 
 SYS(int, memfd_create, const char *name, unsigned flags)
@@ -167,25 +205,46 @@ SYS(int, ftruncate, int fd, off_t bytes)
     ON_REAL(fd, ftruncate(object->real, bytes));
 }
 
+/* Allocates the bytes of a file that follow those that are allocated, or gives some back. */
+static int allocate(const struct file *file, int mode, off_t offset, off_t bytes)
+{
+    struct allocation *allocation = file->allocation;
+    struct stat status;
+    if (mode != 0 || offset > allocation->bytes) {
+        allocation->bytes = allocation->bytes < offset ? allocation->bytes : offset;
+        return fallocate(file->base.real, mode, offset, bytes);
+    }
+    if (fstat(file->base.real, &status) != 0 ||
+        (status.st_size < offset + bytes && ftruncate(file->base.real, offset + bytes) != 0)) {
+        return -1;
+    }
+    if (allocation->bytes < offset + bytes) {
+        allocation->bytes = offset + bytes;
+    }
+    return 0;
+}
+
 SYS(int, fallocate, int fd, int mode, off_t offset, off_t bytes)
 {
     if (sim_fault_is_due("fallocate")) {
         return sim_error(ENOSPC);
     }
-    ON_REAL(fd, fallocate(object->real, mode, offset, bytes));
+    ON_REAL(fd, allocate((const struct file *)object, mode, offset, bytes));
 }
 
-/* Files belong to the user of the simulation. */
-static int stat_as_user(int real, struct stat *status)
+/* Files belong to the user of the simulation, and have what was allocated of them. */
+static int stat_simulated(const struct file *file, struct stat *status)
 {
-    int result = fstat(real, status);
+    blkcnt_t blocks = (file->allocation->bytes + PAGE - 1) / PAGE * (PAGE / BLOCK);
+    int result = fstat(file->base.real, status);
     status->st_uid = sys_geteuid();
+    status->st_blocks = status->st_blocks > blocks ? status->st_blocks : blocks;
     return result;
 }
 
 SYS(int, fstat, int fd, struct stat *status)
 {
-    ON_REAL(fd, stat_as_user(object->real, status));
+    ON_REAL(fd, stat_simulated((const struct file *)object, status));
 }
 
 SYS(int, fstatfs, int fd, struct statfs *status)
@@ -284,8 +343,9 @@ SYS(void *, mmap, void *address, size_t bytes, int protection, int flags, int fd
     if ((flags & MAP_FIXED) == 0) {
         address = take_addresses(whole);
     }
-    map = mmap(address, bytes, protection, flags | MAP_FIXED, object != NULL ? object->real : -1,
-               offset);
+    /* Pages of files are the host's when they are touched. */
+    map = mmap(address, bytes, protection, (flags & ~MAP_POPULATE) | MAP_FIXED,
+               object != NULL ? object->real : -1, offset);
     if (map == MAP_FAILED) {
         sim_error(errno);
         return map;

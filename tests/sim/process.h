@@ -14,6 +14,7 @@
 
 struct sim_object;
 struct sim_block;
+struct sim_large;
 struct sim_poll;
 struct stream;
 
@@ -60,6 +61,7 @@ struct sim_process {
     size_t map_count;
     int map_room;
     LIST_HEAD(, sim_block) blocks; /* of its heap */
+    LIST_HEAD(, sim_large) large;  /* those of its heap that may share pages */
     uint64_t bytes, allocations;
     uint32_t key_count;
     void (*key_end[SIM_KEYS])(void *value);

@@ -11,6 +11,7 @@
 
 #include "calls.h"
 #include "network.h"
+#include "share.h"
 #include "stream.h"
 
 /* Linux: the buffer of UNIX sockets; and the least send buffer of TCP, which is empty at first. */
@@ -430,6 +431,7 @@ static bool scatter(const struct msghdr *message, size_t offset, const char *fro
         if (!sim_copy((char *)iovec->iov_base + offset, from, part)) {
             return false;
         }
+        sim_share_received(sim_task->process, (char *)iovec->iov_base + offset, part);
         from += part;
         bytes -= part;
         offset = 0;
