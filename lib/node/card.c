@@ -193,10 +193,20 @@ static int decode_card(const uint8_t *wire, uint32_t rank, struct slu_card *card
     return read_addresses(wire + ADDRESSES_AT, port, card);
 }
 
-int slu_card_decode(const uint8_t wire[SLU_CARD_BYTES], uint32_t rank, struct slu_card *card)
+/* A name is printed only for a card that cannot be read: a rank reads the cards of all. */
+static int check_versions(uint32_t rank, uint32_t written, uint32_t readable)
 {
     char what[40];
     const struct slu_versions known = {what, VERSION, OLDEST};
+
+    if (slu_versions_fit(&known, written, readable))
+        return 0;
+    snprintf(what, sizeof what, "the card of rank %u", rank);
+    return slu_versions_check(&known, written, readable);
+}
+
+int slu_card_decode(const uint8_t wire[SLU_CARD_BYTES], uint32_t rank, struct slu_card *card)
+{
     const uint8_t *at = wire, *sum = wire + CHECKSUM_AT;
     struct slu_card decoded = {0};
     uint32_t written, readable, kind;
@@ -208,8 +218,7 @@ int slu_card_decode(const uint8_t wire[SLU_CARD_BYTES], uint32_t rank, struct sl
     written = get(&at, 1);
     readable = get(&at, 1);
     kind = get(&at, 2);
-    snprintf(what, sizeof what, "the card of rank %u", rank);
-    error = slu_versions_check(&known, written, readable);
+    error = check_versions(rank, written, readable);
     if (error < 0)
         return error;
     if (kind == FAILURE)

@@ -76,46 +76,42 @@ static int check_peers(const struct sluice_exchange *exchange, const struct slui
 }
 
 /* Compares a card with that of rank 0, so that all ranks find the same difference. */
-static int check_card(const struct slu_card *card, const struct slu_card *first)
+static int check_card(const struct slu_node_endpoint *card, const struct slu_node_endpoint *first)
 {
     if (card->ranks != first->ranks)
         return slu_fail(EPROTO, "rank %u is of a program of %u rank%s, rank 0 of one of %u",
-                        card->rank, card->ranks, SLU_S(card->ranks), first->ranks);
+                        card->from, card->ranks, SLU_S(card->ranks), first->ranks);
     if (card->algorithm != first->algorithm)
         return slu_fail(EPROTO,
                         "sluice_node_attr.barrier of rank %u stands for algorithm %u, of rank 0 "
                         "for %u: all ranks must agree",
-                        card->rank, card->algorithm, first->algorithm);
+                        card->from, card->algorithm, first->algorithm);
     return 0;
 }
 
-static int check_cards(uint32_t ranks, const uint8_t *cards)
+/*
+ * Each card is decoded once. No job reads the cards of a connector before it is open, and a node
+ * that fails here is freed.
+ */
+static int take_cards(struct sluice_node *node, uint32_t ranks)
 {
-    struct slu_card card, first = {0};
+    struct slu_node_endpoint endpoint = {0}, first = {0};
     int error = 0;
 
-    for (uint32_t i = 0; i < ranks && error == 0; i++) {
-        error = slu_card_decode(cards + (size_t)i * SLU_CARD_BYTES, i, &card);
-        if (error == 0 && i == 0)
-            first = card;
-        if (error == 0)
-            error = check_card(&card, &first);
-    }
-    return error;
-}
-
-/* No job reads the cards of a connector before it is open. */
-static void take_cards(struct sluice_node *node, uint32_t ranks)
-{
-    struct slu_node_endpoint endpoint;
-
     slu_engine_enter(slu_node_engine(node));
-    for (uint32_t i = 0; i < ranks; i++) {
-        slu_cards_read(node, i, node->cards + (size_t)i * SLU_CARD_BYTES, &endpoint);
-        slu_node_set_endpoint(node, i, &endpoint);
+    for (uint32_t i = 0; i < ranks && error == 0; i++) {
+        error = slu_cards_read(node, i, node->cards + (size_t)i * SLU_CARD_BYTES, &endpoint);
+        if (error == 0 && i == 0)
+            first = endpoint;
+        if (error == 0)
+            error = check_card(&endpoint, &first);
+        if (error == 0)
+            slu_node_set_endpoint(node, i, &endpoint);
     }
-    slu_cards_open(node);
+    if (error == 0)
+        slu_cards_open(node);
     slu_engine_leave(slu_node_engine(node));
+    return error;
 }
 
 /*
@@ -146,9 +142,7 @@ static int exchange_cards(struct sluice_exchange *exchange, struct sluice_node *
     if (result < 0)
         result = slu_agree_exchanged(result);
     if (result == 0 && error == 0)
-        result = check_cards(exchange->ranks, cards);
-    if (result == 0 && error == 0)
-        take_cards(node, exchange->ranks);
+        result = take_cards(node, exchange->ranks);
     free(made);
     return slu_agree_choose(error, &text, result);
 }
