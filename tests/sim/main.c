@@ -134,6 +134,22 @@ static void print_traffic(const char *what, const struct sim_traffic *traffic)
            (unsigned long long)traffic->bytes);
 }
 
+static void print_all_traffic(void)
+{
+    print_traffic("between hosts", &sim_sent);
+    print_traffic("from the first host", &sim_sent_by_first);
+    print_traffic("to the first host", &sim_sent_to_first);
+}
+
+void sim_print_traffic(const char *until)
+{
+    if (shows_traffic) {
+        printf("until %s:\n", until);
+        print_all_traffic();
+        fflush(stdout);
+    }
+}
+
 static void run_for(const struct sim_module *module)
 {
     double begin = real_seconds();
@@ -152,9 +168,7 @@ static void run_for(const struct sim_module *module)
            (unsigned long long)runs, simulated, real_seconds() - begin, (unsigned long long)turns,
            (unsigned long long)killed);
     if (shows_traffic) {
-        print_traffic("between hosts", &sim_sent);
-        print_traffic("from the first host", &sim_sent_by_first);
-        print_traffic("to the first host", &sim_sent_to_first);
+        print_all_traffic();
     }
 }
 

@@ -86,6 +86,8 @@ void sim_pause(int64_t ns);
 int64_t sim_own_time(void);
 /* A promise of the library is broken: the run fails. */
 void sim_break(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* Prints what went between hosts so far, if traffic is printed. */
+void sim_print_traffic(const char *until);
 /* Adds a line to the trace. */
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

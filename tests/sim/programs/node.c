@@ -20,14 +20,15 @@ static uint8_t value(uint32_t from, uint32_t to, uint32_t at)
     return (uint8_t)(from * 29 + to * 13 + at * 5 + barriers);
 }
 
-static bool enter(struct sluice_node *node, const uint32_t *group, uint32_t count)
+static bool enter(struct sluice_node *node, const uint32_t *group, uint32_t count,
+                  uint32_t algorithm)
 {
     struct marks *marks = sim_shared(sizeof *marks);
     uint32_t number = barriers++ % MARKS;
     int64_t began = sim_own_time();
     int error;
     marks->entered[number]++;
-    error = sluice_node_barrier(node, group, count, (uint32_t)agreed(4), PATIENCE);
+    error = sluice_node_barrier(node, group, count, algorithm, PATIENCE);
     in_time(began, PATIENCE, "barrier");
     if (!works(error == 0, "barrier")) {
         return false;
@@ -46,7 +47,7 @@ static bool enter_group(struct sluice_node *node)
         group[count++] = i;
     }
     if (well && sim_rank() % 2 == odd) {
-        well = enter(node, group, count);
+        well = enter(node, group, count, (uint32_t)agreed(4));
     } else {
         barriers++;
         agreed(4);
@@ -175,6 +176,26 @@ static bool reach(struct sluice_node *node)
     return works(error == 0, "reach");
 }
 
+/* All ranks come to the end of a step, and go on when its traffic is printed. */
+static bool end_step(bool well, const char *name)
+{
+    well = all_well(well);
+    if (sim_rank() == 0) {
+        sim_print_traffic(name);
+    }
+    return all_well(true) && well;
+}
+
+/* A program that talks to its neighbours. step=7 chooses it, to count the traffic of large jobs. */
+static bool talk_to_neighbours(struct sluice_node *node)
+{
+    return end_step(true, "all ranks have opened the node") &&
+           end_step(enter(node, NULL, sim_ranks(), SLUICE_BARRIER_DEFAULT),
+                    "the end of the first barrier") &&
+           end_step(pass_on(node), "each rank has a message from the one before") &&
+           end_step(pass_on(node), "each rank has a second message");
+}
+
 static bool step(struct sluice_node *node)
 {
     switch (sim_number("step", agreed(7))) {
@@ -190,8 +211,10 @@ static bool step(struct sluice_node *node)
         return pass_on(node);
     case 5:
         return reach(node);
+    case 7:
+        return talk_to_neighbours(node);
     default:
-        return enter(node, NULL, sim_ranks());
+        return enter(node, NULL, sim_ranks(), (uint32_t)agreed(4));
     }
 }
 
