@@ -85,13 +85,20 @@ static bool gather(struct sluice_node *node, bool alltoall)
     return well;
 }
 
-/* Sends to the next rank, and receives from the one before. */
-static bool pass_on(struct sluice_node *node)
+/*
+ * Sends to the next rank, and receives from the one before: in a region of the library's, or in
+ * memory of the program, which needs no descriptor.
+ */
+static bool pass_on(struct sluice_node *node, bool in_own)
 {
     uint32_t next = (sim_rank() + 1) % sim_ranks(), bytes = 1 + (uint32_t)agreed(MOST_BYTES);
     uint32_t before = (sim_rank() + sim_ranks() - 1) % sim_ranks();
+    uint8_t *own = in_own ? malloc((size_t)2 * bytes) : NULL;
     struct sluice_mr *mr =
-        sluice_mr_alloc(sluice_node_pd(node), (size_t)2 * bytes, SLUICE_ACCESS_LOCAL_WRITE);
+        own != NULL
+            ? sluice_mr_register(sluice_node_pd(node), own, (size_t)2 * bytes,
+                                 SLUICE_ACCESS_LOCAL_WRITE)
+            : sluice_mr_alloc(sluice_node_pd(node), (size_t)2 * bytes, SLUICE_ACCESS_LOCAL_WRITE);
     struct sluice_request send = {.peer = next, .sge_count = 1};
     struct sluice_request receive = {.peer = before, .sge_count = 1};
     uint8_t *memory = mr != NULL ? sluice_mr_addr(mr) : NULL;
@@ -112,6 +119,7 @@ static bool pass_on(struct sluice_node *node)
         }
     }
     must(mr == NULL || sluice_mr_deregister(mr) == 0, "deregister: %s", sluice_last_error());
+    free(own);
     return well;
 }
 
@@ -192,8 +200,8 @@ static bool talk_to_neighbours(struct sluice_node *node)
     return end_step(true, "all ranks have opened the node") &&
            end_step(enter(node, NULL, sim_ranks(), SLUICE_BARRIER_DEFAULT),
                     "the end of the first barrier") &&
-           end_step(pass_on(node), "each rank has a message from the one before") &&
-           end_step(pass_on(node), "each rank has a second message");
+           end_step(pass_on(node, true), "each rank has a message from the one before") &&
+           end_step(pass_on(node, true), "each rank has a second message");
 }
 
 static bool step(struct sluice_node *node)
@@ -208,7 +216,7 @@ static bool step(struct sluice_node *node)
     case 3:
         return miss_barrier(node);
     case 4:
-        return pass_on(node);
+        return pass_on(node, false);
     case 5:
         return reach(node);
     case 7:
