@@ -74,6 +74,7 @@ static const struct {
     [SIM_HIDE] = {"is on a host without /proc", 0},
     [SIM_CRAWL] = {"is on a host whose device is slow", 0},
     [SIM_ISLE] = {"is on a host with an address to which there is no route", 0},
+    [SIM_HOLD] = {"has no processor for its helper threads", 0},
 };
 
 static void happen(struct sim_event *event)
@@ -126,6 +127,9 @@ static void happen(struct sim_event *event)
         break;
     case SIM_ISLE:
         process->host->has_isle = true;
+        break;
+    case SIM_HOLD:
+        process->helpers_held_until = sim_time() + fault->lasts;
         break;
     case SIM_REFUSE:
         break;

@@ -50,6 +50,7 @@ struct sim_process {
     struct sim_image image;
     struct sim_task *tasks;
     int64_t paused_until;
+    int64_t helpers_held_until; /* its helper threads get no processor */
     bool ended, killed;
     int status; /* what its program returned */
 

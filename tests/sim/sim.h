@@ -63,7 +63,8 @@ enum sim_blow {
     SIM_LOSE,                /* the network loses one packet in so many, instead of ns */
     SIM_HIDE,                /* its host shows no /proc to processes */
     SIM_CRAWL, /* its device takes so many ns more for a packet, 3000 times for a flush */
-    SIM_ISLE   /* its host has a second address, to which others have no route */
+    SIM_ISLE,  /* its host has a second address, to which others have no route */
+    SIM_HOLD   /* its helper threads get no processor, as on a host with too many threads */
 };
 void sim_strike(enum sim_blow blow, uint32_t rank, int64_t after, int64_t lasts);
 /* After so many calls of that name, the rank has the next ones refused. fault.c has the names. */

@@ -139,13 +139,21 @@ __asm__(".text\n"
 
 static void take_turn(struct sim_event *event);
 
+static int64_t held_until(const struct sim_task *task)
+{
+    const struct sim_process *process = task->process;
+    return task->helps && process->helpers_held_until > process->paused_until
+               ? process->helpers_held_until
+               : process->paused_until;
+}
+
 /* Returns the task whose turn is next, or NULL if the scheduler has something else to do. */
 static struct sim_task *find_next(void)
 {
     struct sim_event *event = heap_count > 0 ? heap[1] : NULL;
     struct sim_task *task = (struct sim_task *)event;
     if (event == NULL || event->happen != take_turn || stopped || turns >= most_turns ||
-        event->at > most_time || task->process->paused_until > event->at) {
+        event->at > most_time || held_until(task) > event->at) {
         return NULL;
     }
     return task;
@@ -196,7 +204,7 @@ static void begin(void)
 static void take_turn(struct sim_event *event)
 {
     struct sim_task *task = (struct sim_task *)event;
-    int64_t paused = task->process->paused_until;
+    int64_t paused = held_until(task);
     if (paused > event->at) {
         sim_event_set(event, paused);
         return;

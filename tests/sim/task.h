@@ -40,6 +40,7 @@ struct sim_task {
     const void *keys[SIM_KEYS];
     const void *waits_for; /* a lock or condition; else NULL */
     bool blocked, ended, joined, detached;
+    bool helps; /* a helper thread of the library */
     void *(*run)(void *argument);
     void *argument, *result;
     char name[16];

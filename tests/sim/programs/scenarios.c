@@ -60,6 +60,7 @@ static const struct {
     {"absent", absent, "shm"},
     {"lossy", meet_with_loss, "tcp"},
     {"slow-memory", slow_memory, "shm tcp"},
+    {"helper-replaced", helper_replaced, "tcp"},
     {"slow-device", slow_device, "fabric"},
     {"in-flight", descriptors_in_flight, "shm"},
     {"starved-region", region_ends_starved, "shm"},

@@ -28,6 +28,7 @@ void starved_early(void);
 void absent(void);
 void meet_with_loss(void);
 void slow_memory(void);
+void helper_replaced(void);
 void slow_device(void);
 void descriptors_in_flight(void);
 void region_ends_starved(void);

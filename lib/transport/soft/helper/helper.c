@@ -391,8 +391,11 @@ static void *run_watcher(void *argument)
     struct soft_helper *helper = argument;
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     slu_soft_inbox_never_visit();
-    while (slu_soft_follow(helper))
+    while (slu_soft_follow(helper)) {
+        /* The stopped leader may have cleared the event that announced these. */
+        serve_kicks(helper);
         lead(helper);
+    }
     return NULL;
 }
 
