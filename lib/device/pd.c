@@ -68,26 +68,32 @@ void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user)
     pthread_mutex_unlock(&pd->lock);
 }
 
-static bool has_user_of(struct sluice_pd *pd, const struct slu_memory *memory)
+/* listed: only prepared lists count. */
+static bool has_user_of(struct sluice_pd *pd, const struct slu_memory *memory, bool listed)
 {
     bool used = false;
 
     pthread_mutex_lock(&pd->lock);
     for (struct slu_memory_user *user = pd->users; user != NULL && !used; user = user->next)
-        used = user->uses(user, memory);
+        used = listed ? user->lists != NULL && user->lists(user, memory) : user->uses(user, memory);
     pthread_mutex_unlock(&pd->lock);
     return used;
 }
 
-bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory)
+static bool is_used(const struct sluice_pd *pd, const struct slu_memory *memory, bool listed)
 {
     bool used = false;
 
     slu_fork_lock(&all_lock);
     for (struct sluice_pd *other = slu_living.pds; other != NULL && !used; other = other->next)
-        used = share_keys(pd, other) && has_user_of(other, memory);
+        used = share_keys(pd, other) && has_user_of(other, memory, listed);
     unlock_all();
     return used;
+}
+
+bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory)
+{
+    return is_used(pd, memory, false);
 }
 
 /* Returns the id of a buffer that publishes the memory; 0: none. */
@@ -113,6 +119,10 @@ int slu_pd_fail_used(struct sluice_pd *pd, const struct slu_memory *memory, cons
         return slu_fail(late ? ETIMEDOUT : EBUSY, "%s at %#llx is %spublished as buffer %llu%s",
                         what, (unsigned long long)address, still, (unsigned long long)buffer,
                         late ? "" : ": release it first");
+    if (is_used(pd, memory, true))
+        return slu_fail(late ? ETIMEDOUT : EBUSY, "%s at %#llx is %snamed by a prepared list%s",
+                        what, (unsigned long long)address, still,
+                        late ? "" : ": destroy the list first");
     return slu_fail(late ? ETIMEDOUT : EBUSY, "%s at %#llx is %sused by posted work%s", what,
                     (unsigned long long)address, still, late ? "" : ": wait for it first");
 }

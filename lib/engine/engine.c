@@ -167,6 +167,11 @@ static bool uses(const struct slu_memory_user *user, const struct slu_memory *me
     return used;
 }
 
+static bool lists(const struct slu_memory_user *user, const struct slu_memory *memory)
+{
+    return slu_lists_use(slu_container_of(user, struct slu_engine, memory_user), memory);
+}
+
 /*
  * Creates the pool, which the queue pairs of all peers will use. Its receives are the program's,
  * unless arrivals are counted.
@@ -197,6 +202,7 @@ static int create_pool(struct slu_engine *engine)
 static void join_pd(struct slu_engine *engine)
 {
     engine->memory_user.uses = uses;
+    engine->memory_user.lists = lists;
     slu_pd_enter(engine->pd, &engine->memory_user);
 }
 

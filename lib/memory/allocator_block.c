@@ -231,9 +231,11 @@ static SLU_COLD int free_slowly(struct sluice_allocator *allocator, void *block)
             return error;
         if (found.span == NULL)
             return slu_alone_free(allocator, block);
-        if (is_used(allocator, &found))
-            return slu_fail(EBUSY, "the block at %p is used by posted work: wait for it first",
-                            block);
+        if (is_used(allocator, &found)) {
+            const struct slu_memory memory = memory_of(&found);
+
+            return slu_pd_fail_used(allocator->pd, &memory, "the block", (uintptr_t)block, false);
+        }
     } while (!keep_or_give_back(allocator, &found));
     return 0;
 }

@@ -376,12 +376,14 @@ TEST_WITH(fixture, end_and_result_stay, (), .times = 2)
 TEST_WITH(fixture, pins_its_memory, ())
 {
     struct sluice_handle handles[PEERS][2];
-    require_error(sluice_mr_deregister(fixture->near.mr), -EBUSY, "used");
+    require_error(sluice_mr_deregister(fixture->near.mr), -EBUSY,
+                  "named by a prepared list: destroy the list first");
     require_ok(sluice_list_post(fixture->list, DEADLINE, fixture->completions));
     sluice_list_free(fixture->list);
     fixture->list = NULL;
     memset(fixture->completions, 0x5a, sizeof(fixture->completions));
-    require_error(sluice_mr_deregister(fixture->near.mr), -EBUSY, "used");
+    require_error(sluice_mr_deregister(fixture->near.mr), -EBUSY,
+                  "used by posted work: wait for it first");
     spokes_take_part(fixture, handles);
     require_ok(sluice_multichannel_flush(fixture->star.hub, DEADLINE));
     spokes_are_done(fixture, handles);
