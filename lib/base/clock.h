@@ -47,6 +47,10 @@ static inline int64_t slu_earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Writes "500 ms" to text and returns text. time is not negative. */
+#define SLU_DURATION_BYTES 32
+const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
+
 /* Tells whether calls of this thread that wait for other processes are to end now. */
 bool slu_is_interrupted(void);
 /* Tells whether such a wait is over: the deadline has passed, or the thread is interrupted. */

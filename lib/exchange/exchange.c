@@ -83,11 +83,53 @@ static int check_transfer(const struct sluice_exchange *exchange, const void *fr
     return error == 0 ? check_whole(exchange, deadline) : error;
 }
 
+/* Notes the deadline of a call that is sound. Returns error. */
+static int note_time(struct sluice_exchange *exchange, int64_t deadline, int error)
+{
+    if (error == 0)
+        exchange->time = exchange->whole != 0 ? exchange->whole : deadline;
+    return error;
+}
+
+/* Returns where the length of the deadline belongs in a text; NULL: nowhere. */
+static const char *find_deadline(const struct sluice_exchange *exchange, const char *text)
+{
+    static const char named[] = "the deadline", of[] = " of rank ";
+    const char *at = strstr(text, named);
+    char *end;
+
+    if (at == NULL)
+        return NULL;
+    at += sizeof named - 1;
+    if (strncmp(at, of, sizeof of - 1) == 0) {
+        if (strtoul(at + sizeof of - 1, &end, 10) != exchange->rank)
+            return NULL;
+        at = end;
+    }
+    return strncmp(at, " (", 2) != 0 ? at : NULL;
+}
+
+int slu_exchange_say_time(const struct sluice_exchange *exchange, int error)
+{
+    char time[SLU_DURATION_BYTES];
+    struct slu_text text;
+    const char *at;
+
+    if (error != -ETIMEDOUT || exchange->time == 0)
+        return error;
+    slu_text_save(&text);
+    at = find_deadline(exchange, text.bytes);
+    if (at == NULL)
+        return error;
+    return slu_fail(ETIMEDOUT, "%.*s (%s)%s", (int)(at - text.bytes), text.bytes,
+                    slu_say_duration(exchange->time, time), at);
+}
+
 /* Ends a call of the provider. A failure breaks the exchange. */
 static int end_call(struct sluice_exchange *exchange, int error)
 {
     exchange->broken = exchange->broken || error < 0;
-    return error;
+    return slu_exchange_say_time(exchange, error);
 }
 
 bool slu_exchange_reserve(struct sluice_exchange *exchange)
@@ -206,7 +248,8 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
     exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
         return slu_fail_null(ENOMEM, "no memory for an exchange");
-    error = open_provider(exchange, &known, deadline, until);
+    exchange->time = deadline;
+    error = slu_exchange_say_time(exchange, open_provider(exchange, &known, deadline, until));
     if (error < 0) {
         if (exchange->missing_count > SLU_NAMED)
             slu_exchange_log_missing(exchange);
@@ -264,7 +307,7 @@ int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own,
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     int64_t until = slu_after(deadline);
-    int error = check_transfer(exchange, own, all, bytes, deadline);
+    int error = note_time(exchange, deadline, check_transfer(exchange, own, all, bytes, deadline));
 
     return error < 0 ? error : call_allgather(exchange, own, all, bytes, until);
 }
@@ -299,7 +342,7 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     int64_t until = slu_after(deadline);
-    int error = check_transfer(exchange, to, from, bytes, deadline);
+    int error = note_time(exchange, deadline, check_transfer(exchange, to, from, bytes, deadline));
 
     if (error < 0)
         return error;
@@ -318,7 +361,7 @@ int sluice_exchange_barrier(struct sluice_exchange *exchange, int64_t deadline)
     int error = check_call(exchange, deadline);
 
     if (error == 0)
-        error = check_whole(exchange, deadline);
+        error = note_time(exchange, deadline, check_whole(exchange, deadline));
     return error < 0 ? error : end_call(exchange, exchange->provider->barrier(exchange, until));
 }
 

@@ -43,6 +43,8 @@ struct sluice_exchange {
     uint8_t *room;     /* reserved for calls; NULL: calls allocate what they need */
     size_t room_bytes; /* bytes of room for each rank */
     bool broken;       /* a call has failed */
+    int64_t time;      /* the deadline of the call, for texts */
+    int64_t whole;     /* that of the program, if its call makes several of these; 0: none */
     uint32_t *missing; /* ranks missing in the call that failed, ascending; or NULL */
     uint32_t missing_count;
 };
@@ -129,6 +131,11 @@ bool slu_exchange_reserve(struct sluice_exchange *exchange);
  * possible. The thread's text says what there is no memory for. Returns -ENOMEM.
  */
 int slu_exchange_abandon(struct sluice_exchange *exchange);
+/*
+ * Adds the length of the deadline to the text of a timeout, if the text names the deadline of this
+ * rank and no length. Returns error.
+ */
+int slu_exchange_say_time(const struct sluice_exchange *exchange, int error);
 
 /* missing.c. Keeps the ranks for which missing[] is true. */
 void slu_exchange_set_missing(struct sluice_exchange *exchange, const bool *missing);

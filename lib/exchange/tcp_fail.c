@@ -45,6 +45,7 @@ static int fail_all(struct tcp *tcp, int error)
     uint8_t *verdict;
     size_t bytes;
 
+    slu_exchange_say_time(tcp->exchange, error);
     slu_text_save(&text);
     verdict = slu_tcp_verdict_make(error, tcp->sequence, tcp->missing, tcp->ranks, &bytes);
     if (verdict != NULL)

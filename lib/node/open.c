@@ -152,7 +152,7 @@ static int find_rank(struct opening *opening, int64_t deadline, char device[64])
     if (error == 0 && deadline == 0)
         error = slu_fail(ETIMEDOUT, "the deadline is 0: nothing was sent to other ranks");
     if (error == 0 && opening->exchange == NULL) {
-        opening->own.exchange = sluice_exchange_open(NULL, time_left(opening, 0));
+        opening->own.exchange = sluice_exchange_open(NULL, deadline);
         opening->exchange = opening->own.exchange;
         error =
             opening->exchange != NULL ? sluice_exchange_query(opening->exchange, &info) : -errno;
@@ -178,19 +178,14 @@ static int open_device(struct opening *opening, const char *device)
 }
 
 /* Any failure to open a device is reported to the other ranks, as all later failures are. */
-static int open_with_all(struct opening *opening, const struct sluice_node_attr *attr,
-                         int64_t deadline, struct sluice_node **node)
+static int open_here(struct opening *opening, const struct sluice_node_attr *attr,
+                     const char *device, struct sluice_node **node)
 {
     struct sluice_prepared_node *prepared = NULL;
     struct sluice_node_attr known = {0};
     struct slu_text text;
-    char device[64];
-    int error = find_rank(opening, deadline, device);
-    int valid;
+    int valid = slu_node_read_attr(attr, &known), error = 0;
 
-    if (error < 0)
-        return error;
-    valid = slu_node_read_attr(attr, &known);
     slu_text_save(&text);
     if (opening->pd == NULL)
         error = open_device(opening, device);
@@ -209,6 +204,20 @@ static int open_with_all(struct opening *opening, const struct sluice_node_attr 
         error = prepared != NULL ? 0 : -errno;
     }
     return open_together(opening, prepared, error, node);
+}
+
+static int open_with_all(struct opening *opening, const struct sluice_node_attr *attr,
+                         int64_t deadline, struct sluice_node **node)
+{
+    char device[64];
+    int error = find_rank(opening, deadline, device);
+
+    if (error < 0)
+        return error;
+    opening->exchange->whole = deadline;
+    error = open_here(opening, attr, device, node);
+    opening->exchange->whole = 0;
+    return error;
 }
 
 /* Closes without a farewell, since no other rank has had a barrier with this node. */

@@ -237,7 +237,8 @@ TEST(rank_0_that_does_not_call_is_missing)
     pthread_barrier_init(&meeting, NULL, 2);
     parties_run(&parties, miss_root);
     pthread_barrier_destroy(&meeting);
-    party_require(&parties.party[1], -ETIMEDOUT, "rank 0 did not come");
+    party_require(&parties.party[1], -ETIMEDOUT,
+                  "rank 0 did not come before the deadline of rank 1 (200 ms)");
     party_require_missing(&parties.party[1], root, 1);
     party_require(&parties.party[0], -ETIMEDOUT, "deadline of rank 1");
 }
@@ -279,7 +280,7 @@ TEST(a_late_rank_0_names_itself, .times = 2)
             party_require_missing(&parties.party[i], missing, 1 + (uint32_t)_i);
         }
     }
-    party_require(&parties.party[1], -ETIMEDOUT, "rank 0 deadline of rank 1");
+    party_require(&parties.party[1], -ETIMEDOUT, "rank 0 deadline of rank 1 (100 ms)");
 }
 
 /*

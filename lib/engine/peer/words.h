@@ -3,6 +3,7 @@
 #ifndef SLU_ENGINE_PEER_WORDS_H
 #define SLU_ENGINE_PEER_WORDS_H
 
+#include "base/clock.h"
 #include "engine/request/opcode.h"
 
 /* Returns whether the peer has failed, and why. The caller has entered the engine. */
@@ -21,10 +22,6 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
  */
 int slu_fail_late(const struct slu_engine *engine, const struct sluice_completion *completion,
                   int64_t time);
-
-/* Writes "500 ms" to text and returns text. time is not negative. */
-#define SLU_DURATION_BYTES 32
-const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
 
 /*
  * Writes "1 send, write or read, and 2 receives" to text and returns text. sends counts all that
