@@ -187,7 +187,7 @@ static const struct {
     [SLUICE_CLASS_LOCAL] =
         {EFAULT, "local",
          "check that the SGEs lie in memory registered with this protection domain, "
-         "with the right access, and that the port is up"},
+         "with LOCAL_WRITE for a receive, read or atomic, and that the port is up"},
     [SLUICE_CLASS_DEVICE] = {EIO, "device", "check the device, its port and its cable"},
     [SLUICE_CLASS_PROTOCOL] = {EPROTO, "protocol",
                                "both sides must run compatible versions of the library"},

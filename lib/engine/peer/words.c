@@ -119,7 +119,7 @@ static const char *hint_of(uint32_t status, uint32_t error_class)
         return "the peer posted no receive for it";
     case SLUICE_STATUS_LOC_PROT_ERR:
         return "check that the SGEs lie in memory registered with this protection domain, with "
-               "the right access";
+               "LOCAL_WRITE for a receive, read or atomic";
     default:
         return slu_class_hint((enum sluice_error_class)error_class);
     }
