@@ -20,6 +20,7 @@ struct call {
     struct slu_secret secret;
     struct slu_target target;
     struct slu_passage passage;
+    int64_t time; /* its deadline, for texts */
     uint8_t body[SLU_CONNECT_HEAD + SLUICE_PRIVATE_DATA_BYTES];
 };
 
@@ -83,14 +84,18 @@ static int start(struct call *call)
 
 static int fail_target(const struct call *call, bool late)
 {
-    char why[220], text[SLU_ADDRESS_TEXT];
+    char why[200], text[SLU_ADDRESS_TEXT], time[SLU_DURATION_BYTES];
     int error = slu_target_explain(&call->target, why, sizeof why);
 
     if (late && call->target.proven)
         return slu_fail(
-            ETIMEDOUT, "%.64s (%s) did not let us in before the deadline", call->name,
-            slu_address_text(&call->target.dial.attempts[call->target.chosen].address, text));
-    return slu_fail(late ? ETIMEDOUT : -error, "cannot connect to %.64s: %s", call->name, why);
+            ETIMEDOUT, "%.64s (%s) did not let us in within %s", call->name,
+            slu_address_text(&call->target.dial.attempts[call->target.chosen].address, text),
+            slu_say_duration(call->time, time));
+    if (late)
+        return slu_fail(ETIMEDOUT, "cannot connect to %.64s within %s: %s", call->name,
+                        slu_say_duration(call->time, time), why);
+    return slu_fail(-error, "cannot connect to %.64s: %s", call->name, why);
 }
 
 /* Fails with the reason that the other side gave in its verdict. */
@@ -201,6 +206,7 @@ static int connect_call(struct call *call, const struct sluice_connect_attr *giv
         error = slu_misuse(EINVAL, "address must not be NULL");
     if (error < 0)
         return error;
+    call->time = deadline;
     call->passage = (struct slu_passage){
         .fd = -1, .dialed = true, .until = slu_after(deadline), .duty = call->joint->duty};
     return call->dialed == NULL && slu_rdmacm_address(call->name) != NULL

@@ -283,8 +283,11 @@ TEST(listeners_that_are_none)
     require_null(sluice_connect("nobody.invalid:1", sides.pds[0], NULL, &options, SLUICE_S(5)),
                  ENOENT, "nobody.invalid");
     require(settle_fds(fds) <= fds, "%d left", count_fds() - fds);
-    /* The listener comes later. */
     client.options.flags = SLUICE_CONNECT_WAIT;
+    require_null(sluice_connect(address, sides.pds[0], NULL, &client.options, SLUICE_MS(20)),
+                 ETIMEDOUT, "within 20 ms");
+    require_words(sluice_last_error(), "Connection refused");
+    /* The listener comes later. */
     client_start(&client);
     let_pass(SLUICE_MS(50));
     struct sluice_listener *listener = listen_with(address, "");
