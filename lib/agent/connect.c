@@ -129,7 +129,7 @@ static bool shares_receives(const struct sluice_agent *agent, const char *addres
 
 /* Connects without the lock. Only an agent with a thread is served by others meanwhile. */
 static int dial_unlocked(struct sluice_agent *agent, const char *address,
-                         const struct sluice_connect_attr *options, int64_t until,
+                         const struct sluice_connect_attr *options, int64_t deadline, int64_t until,
                          struct connection *made)
 {
     struct service service = {.duty = {.fd = agent->epoll, .serve = serve}, .agent = agent};
@@ -139,6 +139,9 @@ static int dial_unlocked(struct sluice_agent *agent, const char *address,
     int error;
 
     left = until == SLUICE_FOREVER ? until : left > 0 ? left : 0;
+    /* Texts name the program's deadline, unless the call has waited long for the lock. */
+    if (deadline - left < SLUICE_MS(1))
+        left = deadline;
     agent->dialers += !agent->has_thread;
     slu_agent_arm_for_sleeper(agent);
     pthread_mutex_unlock(&agent->lock);
@@ -157,18 +160,19 @@ static int dial_unlocked(struct sluice_agent *agent, const char *address,
 
 /* Connects, and waits for the greeting. */
 static int dial(struct sluice_agent *agent, const char *address,
-                const struct sluice_connect_attr *options, int64_t until,
+                const struct sluice_connect_attr *options, int64_t deadline, int64_t until,
                 struct sluice_agent_peer **made)
 {
     struct connection connection = {NULL, 0};
     struct sluice_agent_peer *peer;
+    char time[SLU_DURATION_BYTES];
     int error;
 
     if (slu_agent_is_full(agent))
         return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
                         agent->attr.max_peers);
     agent->dialed++;
-    error = dial_unlocked(agent, address, options, until, &connection);
+    error = dial_unlocked(agent, address, options, deadline, until, &connection);
     agent->dialed--;
     if (error < 0)
         return error;
@@ -179,8 +183,8 @@ static int dial(struct sluice_agent *agent, const char *address,
     slu_agent_peer_hold(peer);
     error = slu_agent_await(agent, has_greeted, peer, until, true);
     if (error == -ETIMEDOUT)
-        error = slu_fail(ETIMEDOUT, "%s sent no greeting before the deadline: is it an agent?",
-                         peer->address);
+        error = slu_fail(ETIMEDOUT, "%s sent no greeting within %s: is it an agent?", peer->address,
+                         slu_say_duration(deadline, time));
     if (error == 0)
         error = slu_agent_peer_check(peer);
     if (error < 0) {
@@ -214,7 +218,7 @@ struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const
         return slu_none(error);
     known.secret_file = agent->secret;
     slu_agent_enter(agent);
-    error = dial(agent, address, &known, slu_after(deadline), &peer);
+    error = dial(agent, address, &known, deadline, slu_after(deadline), &peer);
     slu_agent_leave(agent);
     if (error < 0)
         return slu_none(error);

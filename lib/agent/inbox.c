@@ -28,16 +28,15 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
                       int64_t deadline)
 {
     struct posting posting = {.peer = peer, .bytes = length};
+    char time[SLU_DURATION_BYTES];
     struct slu_agent_message message;
     int error = slu_agent_serve_one(peer) && can_post(&posting)
                     ? 0
                     : slu_agent_await(peer->agent, can_post, &posting, slu_after(deadline), true);
 
     if (error == -ETIMEDOUT)
-        return slu_fail(ETIMEDOUT,
-                        "peer %s had no room for a message of %u byte%s before the "
-                        "deadline",
-                        peer->address, length, SLU_S(length));
+        return slu_fail(ETIMEDOUT, "peer %s had no room for a message of %u byte%s within %s",
+                        peer->address, length, SLU_S(length), slu_say_duration(deadline, time));
     if (error == 0)
         error = slu_agent_peer_check(peer);
     if (error < 0)

@@ -26,7 +26,7 @@ struct transfer {
     const struct sluice_request *requests;
     struct sluice_completion *completions; /* or NULL */
     uint32_t count, posted, complete;
-    int64_t until;
+    int64_t until, time;       /* the deadline: when it ends, and its length, for texts */
     int error;                 /* the first that is neither ECANCELED nor ENOTCONN */
     int cancelled;             /* the first that is */
     bool failed;               /* nothing more is posted */
@@ -49,16 +49,25 @@ static void note_error(struct transfer *transfer, int error, const char *text)
         snprintf(transfer->text, sizeof transfer->text, "%s", text);
 }
 
-static void note_late(struct transfer *transfer)
+/* Requests end in order, so those before this one are complete. */
+static void note_late(struct transfer *transfer, uint32_t index)
 {
-    char text[SLU_TEXT_BYTES];
+    const char *name = slu_opcode_name(transfer->requests[index].opcode);
+    char text[SLU_TEXT_BYTES], time[SLU_DURATION_BYTES];
 
-    snprintf(text, sizeof text, "peer %s: the request was not complete by the deadline",
-             transfer->peer->address);
+    slu_say_duration(transfer->time, time);
+    if (transfer->count == 1)
+        snprintf(text, sizeof text, "peer %s: the %s was not complete within %s",
+                 transfer->peer->address, name, time);
+    else
+        snprintf(text, sizeof text,
+                 "peer %s: request %u, a %s, was not complete within %s; %u of %u were",
+                 transfer->peer->address, index, name, time, index, transfer->count);
     note_error(transfer, -ETIMEDOUT, text);
 }
 
-static void note_completion(struct transfer *transfer, const struct sluice_completion *completion)
+static void note_completion(struct transfer *transfer, uint32_t index,
+                            const struct sluice_completion *completion)
 {
     struct sluice_agent_peer *peer = transfer->peer;
     char text[SLU_TEXT_BYTES + sizeof peer->address];
@@ -66,7 +75,7 @@ static void note_completion(struct transfer *transfer, const struct sluice_compl
     if (completion->error == 0)
         return;
     if (completion->status == SLUICE_STATUS_DEADLINE) {
-        note_late(transfer);
+        note_late(transfer, index);
         return;
     }
     slu_agent_explain(peer, completion, text, sizeof text);
@@ -87,7 +96,7 @@ static void end_item(struct sluice_agent_peer *peer, struct slu_agent_posted *po
         out->user_data = item->user_data;
         out->flags = 0;
     }
-    note_completion(transfer, completion);
+    note_completion(transfer, item->index, completion);
     transfer->complete++;
     item->transfer = NULL;
 }
@@ -108,7 +117,7 @@ static void fail_request(struct transfer *transfer, uint32_t index, int error, u
             .cause = status,
         };
     if (error == -ETIMEDOUT)
-        note_late(transfer);
+        note_late(transfer, index);
     else
         note_error(transfer, error, sluice_last_error());
 }
@@ -164,6 +173,26 @@ static int check_request(const struct sluice_request *request, uint32_t index)
     return 0;
 }
 
+/* Each request is posted as a whole. The program cannot set the depth of the queue. */
+static int check_room(const struct sluice_agent_peer *peer, const struct slu_source *source)
+{
+    const struct slu_engine *engine = peer->data.wire->base.engine;
+
+    for (uint32_t i = 0; i < source->count; i++) {
+        struct slu_item item;
+
+        if (source->lists[0][i].blocks == NULL)
+            continue;
+        slu_source_any_item(source, i, &item);
+        if (slu_parts_count(engine, &item, engine->attr.send_depth) > engine->attr.send_depth)
+            return slu_fail(E2BIG,
+                            "request %u has blocks that need more than the %u work requests that "
+                            "an agent posts of one: split them over several requests of the list",
+                            i, engine->attr.send_depth);
+    }
+    return 0;
+}
+
 /* Checks all of the list before any of it is posted. */
 static int check_list(const struct sluice_agent_peer *peer, const struct sluice_request *requests,
                       uint32_t count)
@@ -175,7 +204,7 @@ static int check_list(const struct sluice_agent_peer *peer, const struct sluice_
         result = check_request(&requests[i], i);
     if (result == 0)
         result = slu_source_check(peer->data.wire->base.engine, &source, SLUICE_FOREVER);
-    return result < 0 ? result : 0;
+    return result < 0 ? result : check_room(peer, &source);
 }
 
 /* Posts as many requests as there is room for. Returns whether any was posted or failed. */
@@ -267,17 +296,22 @@ static int finish(struct transfer *transfer, int64_t until)
 
 static void begin(struct transfer *transfer, struct sluice_agent_peer *peer,
                   const struct sluice_agent_mr *mr, const struct sluice_request *requests,
-                  uint32_t count, int64_t until)
+                  uint32_t count, int64_t deadline, int64_t until)
 {
-    *transfer = (struct transfer){
-        .peer = peer, .mr = mr, .requests = requests, .count = count, .until = until};
+    *transfer = (struct transfer){.peer = peer,
+                                  .mr = mr,
+                                  .requests = requests,
+                                  .count = count,
+                                  .until = until,
+                                  .time = deadline};
 }
 
 /* Does reads, writes and atomics. The caller has the lock. */
 static int transfer_list(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
-                         const struct sluice_request *requests, uint32_t count, int64_t until,
+                         const struct sluice_request *requests, uint32_t count, int64_t deadline,
                          struct sluice_completion *completions)
 {
+    int64_t until = slu_after(deadline);
     struct transfer transfer;
     /* Callers may have given up the lock since their own check. */
     int error = slu_agent_peer_check(peer);
@@ -288,7 +322,7 @@ static int transfer_list(struct sluice_agent_peer *peer, const struct sluice_age
         error = check_list(peer, requests, count);
     if (error < 0)
         return error;
-    begin(&transfer, peer, mr, requests, count, until);
+    begin(&transfer, peer, mr, requests, count, deadline, until);
     transfer.completions = completions;
     return finish(&transfer, until);
 }
@@ -307,7 +341,7 @@ int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_requ
     if (error < 0 || count == 0)
         return error;
     slu_agent_enter(peer->agent);
-    error = transfer_list(peer, NULL, requests, count, slu_after(deadline), completions);
+    error = transfer_list(peer, NULL, requests, count, deadline, completions);
     slu_agent_leave(peer->agent);
     return error;
 }
@@ -371,7 +405,7 @@ static int use_at_once(const struct sluice_agent_mr *mr, const struct sluice_req
     if (result != 0)
         return result;
     slu_agent_unarm(peer);
-    begin(transfer, peer, mr, request, 1, slu_after(deadline));
+    begin(transfer, peer, mr, request, 1, deadline, slu_after(deadline));
     *item = (struct item){.posted = {.ended = end_item, .remote = request->remote},
                           .transfer = transfer};
     transfer->posted = 1;
@@ -390,7 +424,7 @@ static int use_region(const struct sluice_agent_mr *mr, const struct sluice_requ
         return 0;
     if (done == 0)
         return finish(&transfer, transfer.until);
-    return transfer_list(mr->peer, mr, request, 1, slu_after(deadline), NULL);
+    return transfer_list(mr->peer, mr, request, 1, deadline, NULL);
 }
 
 /* Checks and performs a request at an offset of the region; its length is that of its elements. */

@@ -56,6 +56,49 @@ TEST(local_memory_is_handed_over)
     agents_close(&agents);
 }
 
+/* Requests are posted as a whole, and the text says what to do about one that is too large. */
+TEST(blocks_of_a_request_fit_the_queue)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_blocks blocks = {.size = sizeof(blocks)};
+    struct sluice_request requests[4];
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    blocks.remote = (struct sluice_layout){.kind = SLUICE_LAYOUT_STRIDED, .bytes = 8, .stride = 64};
+    for (uint32_t i = 0; i < 4; i++)
+        requests[i] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
+                                              .sge = memory_sge(&agents.memory, 0, 8 * 512),
+                                              .sge_count = 1,
+                                              .remote = mr_info(mr).remote,
+                                              .blocks = &blocks};
+    blocks.remote.count = 512;
+    require_error(sluice_agent_submit(agents.at_holder, requests, 1, DEADLINE, NULL), -E2BIG,
+                  "request 0 has blocks more than the 128 work requests split them over several");
+    blocks.remote.count = 128;
+    require_ok(sluice_agent_submit(agents.at_holder, requests, 4, DEADLINE, NULL));
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+TEST(a_late_list_names_its_deadline_and_what_is_done)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_request requests[40];
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    for (uint32_t i = 0; i < 40; i++)
+        requests[i] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
+                                              .sge = memory_sge(&agents.memory, 0, 4096),
+                                              .sge_count = 1,
+                                              .remote = mr_info(mr).remote};
+    require_error(sluice_agent_submit(agents.at_holder, requests, 40, 1, NULL), -ETIMEDOUT,
+                  "request a write, was not complete within 1 ns; of 40 were");
+    require_ok(sluice_agent_mr_release(mr, DEADLINE));
+    agents_close(&agents);
+}
+
 /* The owner gets its own memory back, with what the holder wrote, and the key is gone. */
 TEST(remote_memory_is_sent_back)
 {
