@@ -357,6 +357,24 @@ DIR *slu_fd_read_folder(const char *path)
     return folder;
 }
 
+uint64_t slu_fd_count_used(uint64_t limit)
+{
+    DIR *folder = slu_fd_read_folder("/proc/self/fd");
+    const struct dirent *entry;
+    uint64_t used = 0;
+
+    if (folder == NULL)
+        return errno == EMFILE ? limit : 0;
+    while ((entry = readdir(folder)) != NULL) {
+        char *end;
+        unsigned long fd = strtoul(entry->d_name, &end, 10);
+
+        used += end != entry->d_name && fd < limit && fd != (unsigned long)dirfd(folder);
+    }
+    closedir(folder);
+    return used;
+}
+
 void slu_fd_guard(void)
 {
     SLU_UNCANCELLED_BLOCK;

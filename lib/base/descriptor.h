@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -48,6 +49,10 @@ void slu_fd_disown(int fd);
 int slu_fd_open(const char *path, int flags);
 FILE *slu_fd_read_file(const char *path);
 DIR *slu_fd_read_folder(const char *path);
+/*
+ * Counts file descriptors in use below the limit. Returns the limit if none is left to count with.
+ */
+uint64_t slu_fd_count_used(uint64_t limit);
 /* Reads the beginning of a small file of the kernel as a string; empty if there is no such file. */
 void slu_fd_read_text(const char *path, char *text, size_t size);
 

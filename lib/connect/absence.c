@@ -79,8 +79,8 @@ const char *slu_meeting_obstacle(const struct slu_meeting *meeting)
         no_route &= outcome == SLU_OUTCOME_NO_ROUTE;
         away &= outcome == SLU_OUTCOME_NO_ROUTE || outcome == SLU_OUTCOME_AWAY;
     }
-    if (meeting->shortage != 0)
-        return slu_shortage_text(meeting->shortage);
+    if (meeting->starved != 0)
+        return slu_shortage_text(meeting->starved);
     if (meeting->reached || has_guest(meeting) || !away)
         return NULL;
     if (meeting->near)

@@ -320,11 +320,10 @@ static enum slu_outcome outcome_of(struct slu_meeting *meeting, int error)
     if (error == ECONNRESET || error == EPIPE)
         return SLU_OUTCOME_HUNG_UP;
     if (slu_is_shortage(error)) {
-        if (!meeting->starved)
+        if (meeting->starved == 0)
             slu_log(SLUICE_LOG_ERROR, "cannot dial a peer, trying again: %s",
                     strerrordesc_np(error));
-        meeting->starved = true;
-        meeting->shortage = error;
+        meeting->starved = error;
         return SLU_OUTCOME_UNSURE;
     }
     if (error == EAGAIN)
@@ -463,7 +462,7 @@ static void begin_attempt(struct slu_meeting *meeting, struct slu_attempt *attem
         end_attempt(meeting, attempt, outcome_of(meeting, -fd));
         return;
     }
-    meeting->shortage = 0;
+    meeting->starved = 0;
     attempt->talk = (struct slu_talk){.fd = fd};
     attempt->state = SLU_ATTEMPT_CONNECTING;
     if (here)

@@ -89,8 +89,7 @@ struct slu_meeting {
     bool anywhere; /* it is not known whether the peer is on this host */
     bool fresh;    /* the peer became known after the last tick */
     bool reached;  /* the peer has answered once */
-    bool starved;  /* a lack of descriptors was logged */
-    int shortage;  /* errno value of a lack that keeps this side from dialing; 0: none */
+    int starved;   /* errno value of a lack of descriptors or memory, which was logged; 0: none */
     struct slu_meeting_peer peer;
     int64_t absent_since, away_since; /* 0: it is not */
     uint32_t attempt_count;

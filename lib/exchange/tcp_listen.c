@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -111,27 +110,6 @@ int slu_tcp_listen(const struct slu_host_port *place, const char *source)
     return fd < 0 ? fail_listen(place, -fd, source) : fd;
 }
 
-/*
- * Counts file descriptors in use below the limit. Returns the limit if none is left to count with.
- */
-static uint64_t count_used(uint64_t limit)
-{
-    DIR *directory = slu_fd_read_folder("/proc/self/fd");
-    const struct dirent *entry;
-    uint64_t used = 0;
-
-    if (directory == NULL)
-        return errno == EMFILE ? limit : 0;
-    while ((entry = readdir(directory)) != NULL) {
-        char *end;
-        unsigned long fd = strtoul(entry->d_name, &end, 10);
-
-        used += end != entry->d_name && fd < limit && fd != (unsigned long)dirfd(directory);
-    }
-    closedir(directory);
-    return used;
-}
-
 /* Each rank takes a file descriptor. Failing now is better than when most ranks have come. */
 static int check_limit(const struct tcp *tcp)
 {
@@ -140,7 +118,7 @@ static int check_limit(const struct tcp *tcp)
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return 0;
-    used = count_used(limit.rlim_cur);
+    used = slu_fd_count_used(limit.rlim_cur);
     if (used + needed <= limit.rlim_cur)
         return 0;
     return slu_fail(EMFILE,

@@ -19,6 +19,7 @@
 struct joining {
     struct sluice_node *node;
     int64_t until;
+    uint64_t files;                                /* left before other ranks know the endpoints */
     struct sluice_prepared_multichannel *prepared; /* of a new multichannel, or NULL */
     struct sluice_multichannel *multichannel;
     struct sluice_endpoint *ours, *theirs; /* one for each rank, as are all below */
@@ -129,6 +130,10 @@ static int shake_hands(struct joining *joining)
     int error = 0;
 
     if (prepared != NULL) {
+        error = slu_files_check(joining->files, joining->node->rank, prepared->base.engine,
+                                joining->theirs, joining->node->ranks);
+        if (error < 0)
+            return error;
         joining->prepared = NULL;
         joining->multichannel =
             sluice_prepared_multichannel_handshake(prepared, joining->theirs, joining->node->ranks);
@@ -206,6 +211,7 @@ struct sluice_multichannel *sluice_node_multichannel_open(struct sluice_node *no
             slu_multichannel_prepare(slu_node_engine(node)->pd, node->ranks, 0, attr);
         if (joining.prepared != NULL)
             joining.prepared->base.engine->peer_word = "rank";
+        joining.files = slu_files_left();
         error = join(&joining, joining.prepared != NULL ? 0 : -errno);
     }
     release(&joining);

@@ -13,6 +13,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/connector.h \
 	%D%/create.c \
 	%D%/endpoint.c \
+	%D%/files.c \
 	%D%/flow.c \
 	%D%/flow.h \
 	%D%/gather.c \

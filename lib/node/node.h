@@ -159,6 +159,7 @@ struct sluice_prepared_node {
     uint32_t magic;
     struct sluice_node *node; /* has no multichannel yet */
     struct sluice_prepared_multichannel *connections;
+    uint64_t files; /* left before other ranks know the endpoints */
 };
 
 /* A lazy node of more ranks has a tree. */
@@ -300,6 +301,15 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
                          const struct slu_node_endpoint *endpoint);
 void slu_node_set_endpoint(struct sluice_node *node, uint32_t rank,
                            const struct slu_node_endpoint *endpoint);
+
+/* files.c. Returns how many files the process may still open. */
+uint64_t slu_files_left(void);
+/*
+ * Fails with -EMFILE if connections to these ranks take more files than were left before any rank
+ * could connect to this one, and than are left now. The engine is that of the connections.
+ */
+int slu_files_check(uint64_t left, uint32_t rank, const struct slu_engine *engine,
+                    const struct sluice_endpoint *theirs, uint32_t ranks);
 
 /* Writes of barriers, and reads, that may be in flight to a rank. */
 #define SLU_NODE_OWN_REQUESTS 16

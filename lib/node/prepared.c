@@ -26,6 +26,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     if (prepared->connections == NULL)
         return -errno;
     prepared->connections->base.engine->peer_word = "rank";
+    prepared->files = slu_files_left();
     return slu_node_create_memory(prepared->node, pd, prepared->connections->base.engine);
 }
 
@@ -186,6 +187,9 @@ static int connect_ranks(struct sluice_prepared_node *prepared,
         return slu_fail(ENOMEM, "no memory for the endpoints of %u rank%s", node->ranks,
                         SLU_S(node->ranks));
     error = read_remotes(node, remotes, connections);
+    if (error == 0)
+        error = slu_files_check(prepared->files, node->rank, prepared->connections->base.engine,
+                                connections, node->ranks);
     if (error == 0) {
         node->multichannel =
             sluice_prepared_multichannel_handshake(prepared->connections, connections, node->ranks);

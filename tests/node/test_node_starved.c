@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A rank of a lazy node that has no memory for a moment when another one connects to it, or whose
- * last byte does not come: that rank tries again, and is connected within its deadline.
+ * last byte does not come: that rank tries again, and is connected within its deadline. And a rank
+ * of any other node that may not open as many files as its connections take: all ranks fail.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -100,6 +102,45 @@ static bool is_short(void)
 TEST(a_rank_whose_byte_is_lost_is_tried_again, .times = 2, .unless = is_short)
 {
     group_run(2, lose_byte, &_i, 60);
+}
+
+/* Makes the process lack descriptors from now on: it may open this many. */
+static void leave_files(rlim_t count)
+{
+    struct rlimit limit;
+    int next = dup(0);
+
+    require(next >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+    close(next);
+    limit.rlim_cur = (rlim_t)count_fds() + count;
+    require_ok(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* All fail at once, and the others hear of it. */
+static void lack_files(struct rank *rank)
+{
+    struct sluice_exchange *exchange = rank_exchange_open(rank);
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = made(sluice_pd_alloc(context));
+    int64_t begin = fair_now();
+
+    if (rank->index == 2)
+        leave_files(12);
+    if (rank->index == 2)
+        require_null(sluice_node_open(pd, exchange, NULL, LONG), EMFILE,
+                     "rank 2 needs 15 file descriptors to connect 16 ranks ulimit -n");
+    else
+        require_null(sluice_node_open(pd, exchange, NULL, LONG), ECANCELED,
+                     "rank 2 could not open its node (Too many open files): rank 2 needs 15");
+    require(fair_now() - begin < LONG / 2, "they waited for the deadline%s", "");
+    sluice_exchange_close(exchange);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
+TEST(all_hear_of_a_rank_without_descriptors)
+{
+    group_run(16, lack_files, NULL, 60);
 }
 
 int main(void)
