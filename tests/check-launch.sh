@@ -211,6 +211,14 @@ sluice-launch: rank 1: killed by signal 9 (KILL); 2 of 3 ranks still run'
 failure='sluice-launch: 1 of 3 ranks succeeded
 sluice-launch: rank 1: killed by signal 9 (KILL); 2 of 3 ranks still run
 sluice-launch: rank 2: exit status 7; 0 of 3 ranks still run'
+# A killed rank is reported before one that failed just before it, and after what that has written.
+names_the_killed_first() {
+  timeout 60 "$launch" --keep-going -n 2 sh -c '
+    [ $SLUICE_RANK = 0 ] && { echo last words >&2; exit 1; }; kill -KILL $$' >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  printf '%s\n' "$(grep -o 'last words\|rank 1: killed\|rank 0: exit status 1' "$tmp/out")" |
+    tr '\n' ';' | grep -qx 'last words;rank 1: killed;rank 0: exit status 1;'
+}
 without_one() {
   ends_with 1 'rank 1 did not come' "$launch" --keep-going -n 3 sh -c \
     '[ $SLUICE_RANK = 1 ] && kill -KILL $$; exec "$1" late' - "$ranks" &&
@@ -292,6 +300,7 @@ check 'sluice-launch --keep-going: another one fails' keeps_going 7 "$failure" \
   '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named; [ $SLUICE_RANK != 2 ] || exit 7'
 check 'sluice-launch --keep-going: nothing fails' keeps_going 0 '' 'exit 0'
 options=-k
+check 'sluice-launch --keep-going names the rank that was killed first' names_the_killed_first
 check 'sluice-launch -k passes on SIGTERM' signalled TERM 3 'rank . got it' \
   'trap "echo rank $SLUICE_RANK got it; exit 3" TERM; sleep 50 & touch "$READY.$SLUICE_RANK"; wait'
 check 'sluice-launch -k: a signal that ends some is no success' signalled TERM 143 '1 of 2 ranks succeeded' \

@@ -21,6 +21,8 @@ struct outcome {
 struct verdict {
     struct outcome *ranks;
     uint32_t running, failed;
+    uint32_t *order; /* with --keep-going: ranks that failed, in the order of their ends */
+    uint32_t ordered, reported;
     int first; /* the exit status; 0: no rank has failed */
     bool first_killed;
     bool blamed; /* the rank that counts was named */
@@ -35,9 +37,11 @@ void verdict_init(struct launcher *launcher)
 {
     struct verdict *verdict = calloc(1, sizeof *verdict);
 
-    if (verdict != NULL)
+    if (verdict != NULL) {
         verdict->ranks = calloc(launcher->job.ranks, sizeof *verdict->ranks);
-    if (verdict == NULL || verdict->ranks == NULL)
+        verdict->order = calloc(launcher->job.ranks, sizeof *verdict->order);
+    }
+    if (verdict == NULL || verdict->ranks == NULL || verdict->order == NULL)
         die(STATUS_ARGUMENTS, "no memory for %u ranks", launcher->job.ranks);
     verdict->running = launcher->job.ranks;
     verdict->patience = PATIENCE;
@@ -92,6 +96,24 @@ static void report(struct launcher *launcher, uint32_t rank, const char *more)
         say(launcher, "rank %u: exit status %u%s", rank, outcome->status, more);
 }
 
+/*
+ * Reports the ranks that failed since the last call: killed ones first, since others often fail
+ * because of them.
+ */
+static void report_new(struct launcher *launcher)
+{
+    struct verdict *verdict = launcher->verdict;
+    char more[64];
+
+    snprintf(more, sizeof more, "; %u of %u ranks still run", verdict->running,
+             launcher->job.ranks);
+    for (int killed = 1; killed >= 0; killed--)
+        for (uint32_t i = verdict->reported; i < verdict->ordered; i++)
+            if (verdict->ranks[verdict->order[i]].killed == (killed == 1))
+                report(launcher, verdict->order[i], more);
+    verdict->reported = verdict->ordered;
+}
+
 /* Chooses among ranks that failed at the same time: a killed one, then the lowest rank. */
 static void blame(struct launcher *launcher)
 {
@@ -144,19 +166,16 @@ static bool take_outcome(struct verdict *verdict, const struct frame_ended *ende
 void verdict_ended(struct launcher *launcher, const struct frame_ended *ended)
 {
     struct verdict *verdict = launcher->verdict;
-    char more[64];
 
     if (!take_outcome(verdict, ended) || !verdict->ranks[ended->rank].failed)
         return;
     if (launcher->keep_going) {
-        snprintf(more, sizeof more, "; %u of %u ranks still run", verdict->running,
-                 launcher->job.ranks);
-        report(launcher, ended->rank, more);
+        verdict->order[verdict->ordered++] = ended->rank;
         count_failed(verdict, &verdict->ranks[ended->rank]);
-    } else if (!verdict->blamed && verdict->settle_at == 0) {
+    }
+    if (!verdict->blamed && verdict->settle_at == 0)
         verdict->settle_at =
             clock_now() + (launcher->child_count > 0 ? SETTLE_TIME_HOSTS : SETTLE_TIME);
-    }
 }
 
 /*
@@ -235,8 +254,13 @@ void verdict_tick(struct launcher *launcher, int64_t now)
     struct verdict *verdict = launcher->verdict;
 
     if (verdict->settle_at != 0 && now >= verdict->settle_at) {
-        blame(launcher);
-        end_others(launcher);
+        verdict->settle_at = 0;
+        if (launcher->keep_going) {
+            report_new(launcher);
+        } else {
+            blame(launcher);
+            end_others(launcher);
+        }
     }
     if (verdict->next_at != 0 && now >= verdict->next_at) {
         int number = verdict->next;
@@ -263,6 +287,7 @@ void verdict_finish(struct launcher *launcher)
     struct verdict *verdict = launcher->verdict;
     uint32_t survivors = launcher->job.ranks - verdict->failed;
 
+    report_new(launcher);
     if (verdict->refused != 0) {
         verdict->first = verdict->refused;
     } else if (!launcher->keep_going) {
