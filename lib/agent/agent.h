@@ -11,7 +11,7 @@
  *   events           the epoll set, due times, and threads that sleep
  *   object           agents and peers as objects: checks, references, lists of peers
  *   memory           memory that is reused: spares, and staging memory of long messages
- *   shared           control queue pairs that share receives
+ *   shared           control queue pairs that share a completion queue, or receives
  *   control          the control queue pair: slots, posted receives, credit
  *   requests         requests of ours that wait for their answers
  *   regions          memory of ours that peers use: quota, leases, revocation
@@ -48,7 +48,7 @@ void slu_agent_watch_listener_again(struct sluice_agent *agent); /* after each o
 /* Adds the channels of a new peer to the epoll set. */
 int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *peer);
 void slu_agent_unwatch_peer(struct sluice_agent_peer *peer);
-/* Adds the multichannel of peers that share receives to the epoll set. */
+/* Adds the multichannel of the peers' control queue pairs to the epoll set. */
 int slu_agent_watch_shared(const struct sluice_agent *agent);
 /* Sets whether the agent's epoll set reports the peer's data queue pair. */
 void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on);
@@ -59,6 +59,11 @@ void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on);
  * message, polling serves it faster.
  */
 bool slu_agent_uses_data(const struct sluice_agent_peer *peer);
+/*
+ * Returns whether to poll it now. With keepalive alone it was armed, and stays so until its event
+ * or its time comes: messages on the control queue pair need no system calls for it.
+ */
+bool slu_agent_must_poll_data(const struct sluice_agent_peer *peer);
 /* Sets the time at which all peers are served, unless an earlier one is set. */
 void slu_agent_due(struct sluice_agent *agent, int64_t when);
 /* Marks the channels of a peer as used, so that they are armed before the next sleep. */
@@ -147,8 +152,13 @@ static inline uint32_t slu_agent_slot_bytes(const struct sluice_agent *agent)
 }
 
 /* shared.c: all with the lock. */
-/* Opens what the peers share, if the agent has receive_pool and the device can share receives. */
+/* Opens what the peers share: on soft, and if the agent has receive_pool and the device can. */
 int slu_agent_shared_open(struct sluice_agent *agent);
+/* Returns whether the peer's messages take receives of the agent's pool. */
+static inline bool slu_agent_is_pooled(const struct sluice_agent_peer *peer)
+{
+    return peer->shares && peer->agent->shared.slab != NULL;
+}
 void slu_agent_shared_close(struct sluice_agent *agent);
 /* Adds a peer by its index, and gives it the messages that came before it was one. */
 int slu_agent_shared_join(struct sluice_agent_peer *peer);

@@ -102,7 +102,7 @@ int slu_agent_control_open(struct sluice_agent_peer *peer)
     peer->slot_bytes = slu_agent_slot_bytes(peer->agent);
     peer->receives = peer->agent->control_attr.receive_depth;
     peer->sends = peer->agent->control_attr.send_depth;
-    first_send = peer->shares ? 0 : peer->receives;
+    first_send = slu_agent_is_pooled(peer) ? 0 : peer->receives;
     bytes = (size_t)(first_send + peer->sends) * peer->slot_bytes;
     peer->slab = slu_agent_take_spare(peer->agent, bytes, UINT64_MAX);
     if (peer->slab == NULL)
@@ -118,7 +118,9 @@ int slu_agent_control_open(struct sluice_agent_peer *peer)
         peer->free_sends[peer->free_count] = first_send + peer->free_count;
         peer->free_count++;
     }
-    return peer->shares ? slu_agent_shared_join(peer) : post_receives(peer);
+    if (peer->shares && slu_agent_shared_join(peer) < 0)
+        return -ENOMEM;
+    return slu_agent_is_pooled(peer) ? 0 : post_receives(peer);
 }
 
 void slu_agent_control_end(struct sluice_agent *agent, struct sluice_channel *control,
@@ -342,7 +344,7 @@ void slu_agent_control_flush(struct sluice_agent_peer *peer)
  */
 static void handle_pending(struct sluice_agent_peer *peer, bool last)
 {
-    bool shares = peer->shares;
+    bool pooled = slu_agent_is_pooled(peer);
 
     while (peer->state != SLU_AGENT_OVER && peer->pending_count > 0 &&
            (last || peer->free_count > 0)) {
@@ -354,14 +356,14 @@ static void handle_pending(struct sluice_agent_peer *peer, bool last)
         peer->first_pending = (peer->first_pending + 1) % peer->receives;
         peer->pending_count--;
         slu_agent_handle(peer, slu_agent_pending_bytes(peer, at), peer->pending[at].length);
-        if (shares)
+        if (pooled)
             slu_agent_shared_give_back(peer->agent, slot, copy);
         else if (peer->state != SLU_AGENT_OVER && !last)
             error = post(peer, SLUICE_OP_RECEIVE, slot, peer->slot_bytes);
         if (error < 0 && peer->failed == 0)
             peer->failed = error;
     }
-    if (!shares)
+    if (!pooled)
         return;
     if (peer->pending_count > 0)
         slu_agent_shared_copy_out(peer);
@@ -377,8 +379,11 @@ static int take_some(struct sluice_agent_peer *peer)
 
     slu_agent_unarm(peer);
     if (peer->shares) {
-        bool some = slu_agent_shared_poll(peer->agent) || peer->unserved;
+        bool some;
 
+        if (!peer->agent->shared.polled)
+            (void)slu_agent_shared_poll(peer->agent);
+        some = peer->unserved;
         peer->unserved = false;
         return some;
     }
@@ -404,6 +409,7 @@ static bool is_ready(const struct sluice_agent_peer *peer)
  */
 static void fail(struct sluice_agent_peer *peer)
 {
+    peer->agent->shared.polled = false;
     while (take_some(peer) == COMPLETIONS) {
     }
     handle_pending(peer, true);

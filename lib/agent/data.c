@@ -76,6 +76,7 @@ int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *post
     posted->remote = request->remote;
     request->user_data = (uintptr_t)posted;
     result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
+    data->armed = false;
     slu_agent_unarm(peer);
     /* The failed queue pair is reset before anything else is posted. */
     if (result == -EAGAIN || result == -ENOTCONN)
@@ -91,6 +92,7 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer)
     int count;
 
     slu_agent_unarm(peer);
+    peer->data.armed = false;
     do {
         count = sluice_multichannel_poll(peer->data.wire, completions, COMPLETIONS);
         for (int i = 0; i < count; i++)
@@ -139,6 +141,7 @@ void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_
     struct slu_agent_data *data = &peer->data;
     int error = sluice_multichannel_peer_handshake(data->wire, 0, remote);
 
+    data->armed = false;
     slu_agent_touch(peer);
     if (error < 0) {
         slu_agent_lose(peer, error, "its data queue pair cannot be connected: %.160s",

@@ -30,10 +30,12 @@
 #define EVENTS 32
 #define NANOSECONDS INT64_C(1000000000)
 
-/* The data of an event: a peer's place and serial number, or one of these. */
+/* The data of an event: a peer's place and serial number, DATA_BIT included, or one of these. */
 #define EVENT_WAKE UINT64_MAX
 #define EVENT_LISTENER (UINT64_MAX - 1)
 #define EVENT_SHARED (UINT64_MAX - 2)
+/* Set in the place: the event is of the data queue pair. */
+#define DATA_BIT (UINT32_C(1) << 31)
 
 void slu_agent_due(struct sluice_agent *agent, int64_t when)
 {
@@ -88,7 +90,7 @@ void slu_agent_notify_loop(struct sluice_agent *agent)
 
 static void note_event(struct sluice_agent *agent, uint64_t name)
 {
-    uint32_t place = (uint32_t)name;
+    uint32_t place = (uint32_t)name & ~DATA_BIT;
     struct sluice_agent_peer *peer;
 
     if (name == EVENT_WAKE) {
@@ -106,8 +108,11 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
         return;
     }
     peer = place < agent->place_count ? agent->places[place] : NULL;
-    if (peer != NULL && peer->serial == (uint32_t)(name >> 32))
-        slu_agent_touch(peer);
+    if (peer == NULL || peer->serial != (uint32_t)(name >> 32))
+        return;
+    if ((name & DATA_BIT) != 0)
+        peer->data.armed = false;
+    slu_agent_touch(peer);
 }
 
 void slu_agent_poll_set(struct sluice_agent *agent, int64_t until)
@@ -152,8 +157,10 @@ static int arm_peer(struct sluice_agent_peer *peer)
 
     if (first == 0)
         slu_agent_watch_data(peer, uses_data);
-    if (first == 0 && uses_data)
+    if (first == 0 && uses_data && !peer->data.armed) {
         second = sluice_multichannel_arm(peer->data.wire, &data);
+        peer->data.armed = second == 0;
+    }
     if (first != 0 || second != 0)
         return 1;
     slu_agent_due(peer->agent, slu_after(slu_earlier(control, data)));
@@ -162,7 +169,7 @@ static int arm_peer(struct sluice_agent_peer *peer)
     return 0;
 }
 
-/* Arms the multichannel of peers that share receives. Returns 1 if it has to be polled. */
+/* Arms the multichannel of the peers' control queue pairs. Returns 1 if it has to be polled. */
 static int arm_shared(struct sluice_agent *agent)
 {
     struct slu_agent_shared *shared = &agent->shared;
@@ -257,10 +264,20 @@ bool slu_agent_spin(struct sluice_agent *agent, int64_t *begun, int64_t now)
     return true;
 }
 
+static bool works_on_data(const struct sluice_agent_peer *peer)
+{
+    return peer->data.transfers > 0 || peer->being_read > 0 ||
+           peer->data.state != SLU_AGENT_DATA_READY;
+}
+
 bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
 {
-    return peer->needs_service || peer->data.transfers > 0 || peer->being_read > 0 ||
-           peer->data.state != SLU_AGENT_DATA_READY || peer->agent->attr.keepalive != 0;
+    return peer->needs_service || works_on_data(peer) || peer->agent->attr.keepalive != 0;
+}
+
+bool slu_agent_must_poll_data(const struct sluice_agent_peer *peer)
+{
+    return slu_agent_uses_data(peer) && (!peer->data.armed || works_on_data(peer));
 }
 
 void slu_agent_unpark_helper(struct sluice_agent *agent)
@@ -315,6 +332,11 @@ static uint64_t name_of(const struct sluice_agent_peer *peer)
     return (uint64_t)peer->serial << 32 | peer->place;
 }
 
+static uint64_t data_name_of(const struct sluice_agent_peer *peer)
+{
+    return name_of(peer) | DATA_BIT;
+}
+
 static int watch_events(const struct sluice_agent *agent, int fd, uint64_t name, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.u64 = name};
@@ -350,7 +372,7 @@ int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *p
     if (error == 0)
         error = peer->shares ? 0 : watch(agent, sluice_channel_fd(peer->control), name_of(peer));
     if (error == 0)
-        error = watch(agent, sluice_multichannel_fd(peer->data.wire), name_of(peer));
+        error = watch(agent, sluice_multichannel_fd(peer->data.wire), data_name_of(peer));
     return error;
 }
 
@@ -361,7 +383,7 @@ int slu_agent_watch_shared(const struct sluice_agent *agent)
 
 void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
 {
-    struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = name_of(peer)};
+    struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = data_name_of(peer)};
 
     if (peer->data.ignored != on)
         return;

@@ -173,7 +173,7 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     if (peer->state == SLU_AGENT_OVER)
         return false;
     changed = slu_agent_control_poll(peer);
-    if (peer->state != SLU_AGENT_OVER && slu_agent_uses_data(peer))
+    if (peer->state != SLU_AGENT_OVER && slu_agent_must_poll_data(peer))
         changed |= slu_agent_data_poll(peer);
     if (!changed && !peer->needs_service && !slu_agent_data_failed(peer))
         return false;

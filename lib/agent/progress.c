@@ -29,7 +29,10 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
         return;
     agent->next_due = SLUICE_FOREVER;
     TAILQ_FOREACH(peer, &agent->peers, links)
-    slu_agent_touch(peer);
+    {
+        peer->data.armed = false;
+        slu_agent_touch(peer);
+    }
 }
 
 /*
@@ -78,6 +81,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
         slu_agent_accept(agent);
     if (agent->shared.wire != NULL && !agent->shared.armed)
         changed = slu_agent_shared_poll(agent);
+    agent->shared.polled = true;
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         /* Serving a peer may give up the lock, and the list may change meanwhile. */
         slu_agent_peer_hold(peer);
@@ -88,6 +92,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
             slu_agent_due(agent, now);
         slu_agent_peer_drop(peer);
     }
+    agent->shared.polled = false;
     if (changed)
         slu_agent_notify(agent);
     return changed;
@@ -177,6 +182,7 @@ static int arm_set(struct sluice_agent *agent, int64_t *when)
         result = take_news(agent);
     } while (result == 0 && slu_agent_arm_all(agent, when) != 0);
     agent->watched = result == 0;
+    agent->loop = pthread_self();
     agent->sleeps_until = agent->driven ? slu_earlier(agent->sleeps_until, *when) : *when;
     return result;
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Control queue pairs that share receives: the peers of one multichannel, whose pool takes the
- * messages of all. Guarantees: the memory of receives does not depend on the number of peers; and a
- * message that cannot be handled yet keeps no receive from other peers, because it is copied.
+ * Control queue pairs that are the peers of one multichannel. One poll then takes the messages of
+ * all peers, one arm prepares a sleep, and a peer needs no completion queue of its own. All peers
+ * of an agent on soft are such peers, and those that share receives on a device.
  *
- * A connection is a peer of the multichannel before it is one of the agent. Its messages are
- * kept until the agent has the peer, or the index has another one.
+ * With receive_pool they share receives: the pool of the multichannel takes the messages of all.
+ * Guarantees: the memory of receives does not depend on the number of peers; and a message that
+ * cannot be handled yet keeps no receive from other peers, because it is copied.
+ *
+ * A connection is a peer of the multichannel before it is one of the agent. With a pool, its
+ * messages are kept until the agent has the peer, or the index has another one. Without one it has
+ * no receives until then.
  */
 #include "config.h"
 
@@ -53,30 +58,50 @@ static int make_slots(struct sluice_agent *agent)
     return 0;
 }
 
-int slu_agent_shared_open(struct sluice_agent *agent)
+/* Returns whether peers share receives. */
+static bool has_pool(const struct sluice_agent *agent)
 {
     const struct slu_tcontext *device = agent->pd->context->transport;
-    struct sluice_channel_attr attr = agent->control_attr;
-    struct sluice_prepared_multichannel *prepared;
-    int error;
 
     if (agent->attr.receive_pool == 0)
+        return false;
+    if (device->max_pool_depth >= agent->attr.receive_pool && !device->by_rdmacm)
+        return true;
+    slu_log(SLUICE_LOG_INFO,
+            "agent: device %s has no %u receives that peers share: each peer has its own",
+            device->device, agent->attr.receive_pool);
+    return false;
+}
+
+/*
+ * Returns whether the peers share a completion queue, even if they share no receives. On a device
+ * its entries are limited, and connecting may take long, which the agent's lock would cover.
+ */
+static bool shares_queue(const struct sluice_agent *agent)
+{
+    return agent->pd->context->transport->level == SLUICE_LEVEL_TCP;
+}
+
+int slu_agent_shared_open(struct sluice_agent *agent)
+{
+    struct sluice_channel_attr attr = agent->control_attr;
+    struct sluice_prepared_multichannel *prepared;
+    bool pool = has_pool(agent);
+    int error;
+
+    if (!pool && !shares_queue(agent))
         return 0;
-    if (device->max_pool_depth < agent->attr.receive_pool || device->by_rdmacm) {
-        slu_log(SLUICE_LOG_INFO,
-                "agent: device %s has no %u receives that peers share: each peer has its own",
-                device->device, agent->attr.receive_pool);
-        return 0;
+    if (pool) {
+        attr.receive_pool = agent->attr.receive_pool;
+        attr.receive_depth = agent->attr.receive_share;
     }
-    attr.receive_pool = agent->attr.receive_pool;
-    attr.receive_depth = agent->attr.receive_share;
     prepared = sluice_multichannel_prepare(agent->pd, 0, &attr);
     if (prepared != NULL)
         agent->shared.wire = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
     if (agent->shared.wire == NULL)
         return -errno;
     agent->shared.epoch = agent->shared.wire->base.engine->epoch;
-    error = make_slots(agent);
+    error = pool ? make_slots(agent) : 0;
     if (error < 0)
         return error;
     slu_agent_shared_refill(agent);
@@ -147,7 +172,7 @@ void slu_agent_shared_refill(struct sluice_agent *agent)
 uint8_t *slu_agent_pending_bytes(const struct sluice_agent_peer *peer, uint32_t at)
 {
     const struct slu_agent_shared *shared = &peer->agent->shared;
-    uint8_t *slots = peer->shares ? shared->bytes : peer->bytes;
+    uint8_t *slots = slu_agent_is_pooled(peer) ? shared->bytes : peer->bytes;
 
     return peer->pending[at].copy != NULL
                ? peer->pending[at].copy
@@ -180,7 +205,8 @@ static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint32_t length,
 
     /* A peer with receives of its own cannot send more than these. */
     if (peer->pending_count == peer->receives) {
-        slu_agent_shared_give_back(peer->agent, slot, copy);
+        if (slu_agent_is_pooled(peer))
+            slu_agent_shared_give_back(peer->agent, slot, copy);
         peer->excess = true;
         return;
     }
@@ -206,7 +232,7 @@ void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completi
 static void mark(struct sluice_agent_peer *peer)
 {
     peer->unserved = true;
-    slu_agent_touch(peer);
+    slu_agent_unarm(peer);
 }
 
 static struct sluice_agent_peer *find_peer(const struct sluice_agent *agent, uint32_t index)
@@ -243,15 +269,16 @@ static void take_shared(struct sluice_agent *agent, const struct sluice_completi
 {
     bool sent = (done->user_data & SLU_AGENT_SEND_BIT) != 0;
     bool gone = (done->flags & SLUICE_PEER_REMOVED) != 0 || done->peer == UINT32_MAX;
+    bool pool = agent->shared.slab != NULL;
     struct sluice_agent_peer *peer = gone ? NULL : find_peer(agent, done->peer);
 
     if (peer != NULL) {
         slu_agent_take(peer, done);
         mark(peer);
-    } else if (!gone && !sent && done->error == 0) {
+    } else if (pool && !gone && !sent && done->error == 0) {
         keep_early(agent, done);
     }
-    if (!sent && (peer == NULL || done->error < 0))
+    if (pool && !sent && (peer == NULL || done->error < 0))
         slu_agent_shared_give_back(agent, (uint32_t)done->user_data, NULL);
 }
 
@@ -351,7 +378,8 @@ void slu_agent_shared_leave(struct sluice_agent_peer *peer)
     while (peer->pending_count > 0) {
         uint32_t at = (peer->first_pending + --peer->pending_count) % peer->receives;
 
-        slu_agent_shared_give_back(agent, peer->pending[at].slot, peer->pending[at].copy);
+        if (slu_agent_is_pooled(peer))
+            slu_agent_shared_give_back(agent, peer->pending[at].slot, peer->pending[at].copy);
     }
     slu_agent_shared_refill(agent);
 }

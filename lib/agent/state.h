@@ -186,6 +186,7 @@ struct slu_agent_data {
     uint32_t remote_generation; /* of that endpoint; 0: none is waiting */
     bool must_send_reset, must_send_ready;
     bool ignored;     /* the agent's epoll set does not report it */
+    bool armed;       /* nothing was done with it since it was armed */
     bool lost_peer;   /* it failed because the peer did not answer */
     int64_t since;    /* when this generation was made */
     int64_t earliest; /* when the next generation may be made */
@@ -298,10 +299,10 @@ struct slu_agent_early {
     uint8_t bytes[];
 };
 
-/* Control queue pairs that share receives; shared.c. */
+/* Control queue pairs that share a completion queue, and perhaps receives; shared.c. */
 struct slu_agent_shared {
     struct sluice_multichannel *wire; /* NULL: each peer has a channel of its own */
-    struct sluice_mr *slab;
+    struct sluice_mr *slab;           /* of shared receives; NULL: each peer has its own */
     uint8_t *bytes;
     uint32_t slots;                   /* number of receives */
     uint32_t *free_slots, free_count; /* to be posted again */
@@ -309,6 +310,7 @@ struct slu_agent_shared {
     uint32_t peer_room;
     uint64_t epoch; /* of the engine, when its failures were last noticed */
     bool armed;
+    bool polled; /* in this round, so that serving each of the peers polls no more */
     TAILQ_HEAD(, slu_agent_early) early;
 };
 
@@ -341,6 +343,7 @@ struct sluice_agent {
     bool driven;      /* a thread sleeps on the epoll set */
     bool crowded;     /* other threads wait for this processor */
     bool watched;     /* an event loop of the program sleeps on the epoll set, or on loop_event */
+    pthread_t loop;   /* the thread of that event loop; it is awake if it calls */
     uint32_t dialers; /* threads that connect without a helper, and sleep on it as well */
     int64_t sleeps_until;
     uint32_t followers; /* threads that sleep on the condition */

@@ -401,6 +401,7 @@ static int use_at_once(const struct sluice_agent_mr *mr, const struct sluice_req
     attempt.opcode = request->opcode;
     attempt.deadline = deadline;
     attempt.user_data = (uintptr_t)&item->posted;
+    peer->data.armed = false;
     result = slu_attempt(peer->data.wire->base.engine, &attempt);
     if (result != 0)
         return result;

@@ -152,4 +152,6 @@ void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer)
     peer->state = SLUICE_STATE_REMOVED;
     slu_peer_tell_state(engine, peer);
     slu_room_shrink(engine);
+    /* Its drain has ended: find the next one, so that no event loop wakes for this one. */
+    engine->next_drain = 0;
 }
