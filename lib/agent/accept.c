@@ -89,7 +89,7 @@ void slu_agent_door_init(struct slu_door *door)
  */
 static void take_in(struct sluice_agent *agent, const struct slu_entrant *entrant)
 {
-    if (!agent->closed)
+    if (!agent->leaving)
         (void)slu_agent_peer_make(agent, entrant->channel, entrant->peer, true);
     else
         slu_agent_control_end(agent, entrant->channel, entrant->peer);
@@ -101,7 +101,7 @@ void slu_agent_accept(struct sluice_agent *agent)
     struct slu_text text;
     bool some;
 
-    if (agent->door.listener == NULL || agent->accepting)
+    if (agent->door.listener == NULL || agent->accepting || agent->leaving)
         return;
     agent->accepting = true;
     slu_text_save(&text);
@@ -116,8 +116,10 @@ void slu_agent_accept(struct sluice_agent *agent)
         if (some)
             take_in(agent, &entrant);
         agent->let_in = count_let_in(agent);
-    } while (some && !agent->closed);
+    } while (some && !agent->leaving);
     slu_text_restore(&text);
     slu_agent_watch_listener_again(agent);
     agent->accepting = false;
+    if (agent->leaving)
+        pthread_cond_broadcast(&agent->changed);
 }

@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "device/pd.h"
 #include "engine/engine.h"
+#include "listener/listener.h"
 
 /* Attributes. */
 
@@ -288,6 +289,25 @@ static void send_goodbyes(struct sluice_agent *agent)
     (void)slu_agent_await(agent, all_quiet, agent, slu_after(SLU_AGENT_FAREWELL_TIME), false);
 }
 
+/*
+ * Closes the listener, so that no peer is let in that would be lost at once. Clients that were not
+ * let in yet dial again, and wait for the next listener if they may.
+ */
+static void stop_listening(struct sluice_agent *agent)
+{
+    struct sluice_listener *listener;
+
+    agent->leaving = true;
+    while (agent->accepting)
+        pthread_cond_wait(&agent->changed, &agent->lock);
+    listener = agent->door.listener;
+    agent->door.listener = NULL;
+    if (listener == NULL)
+        return;
+    slu_listener_hang_up(listener);
+    sluice_listener_close(listener);
+}
+
 void sluice_agent_close(struct sluice_agent *agent)
 {
     SLU_UNCANCELLED_BLOCK;
@@ -298,6 +318,7 @@ void sluice_agent_close(struct sluice_agent *agent)
         return;
     slu_agent_enter(agent);
     agent->magic = SLU_MAGIC_DEAD;
+    stop_listening(agent);
     send_goodbyes(agent);
     agent->closed = agent->ending = true;
     slu_agent_end_spares(agent);
@@ -318,8 +339,6 @@ void sluice_agent_close(struct sluice_agent *agent)
         pthread_join(agent->thread, NULL);
         pthread_mutex_lock(&agent->lock);
     }
-    sluice_listener_close(agent->door.listener);
-    agent->door.listener = NULL;
     slu_agent_shared_close(agent);
     /* Peers that the program still holds keep the agent's memory until they are closed. */
     agent->references--;

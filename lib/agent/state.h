@@ -338,6 +338,7 @@ struct sluice_agent {
     int loop_event; /* the event loop's descriptor if the agent has a thread, which takes the events
                        of the set; otherwise -1 */
     uint32_t inside; /* calls */
+    bool leaving;    /* sluice_agent_close() has begun: no more peers are let in */
     bool closed;
     bool ending;      /* closed, and waiting calls have not all returned yet */
     bool driven;      /* a thread sleeps on the epoll set */

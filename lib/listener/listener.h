@@ -106,6 +106,11 @@ void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *
  * there is none.
  */
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
+/*
+ * Hangs up on all queued connections, without a verdict: their clients dial again until their
+ * deadline, or until nothing listens and they do not wait for it.
+ */
+void slu_listener_hang_up(struct sluice_listener *listener);
 /* Drops the queued connection with this id, which has left. */
 void slu_listener_drop_incoming(struct sluice_listener *listener, uint32_t id);
 /* Drops the queued connections over rdma_cm that have left. */

@@ -182,6 +182,14 @@ struct sluice_incoming *slu_listener_take(struct sluice_listener *listener)
     return NULL;
 }
 
+void slu_listener_hang_up(struct sluice_listener *listener)
+{
+    struct sluice_incoming *incoming;
+
+    while ((incoming = slu_listener_take(listener)) != NULL)
+        slu_incoming_free(incoming);
+}
+
 void slu_incoming_refuse(struct sluice_incoming *incoming, const char *reason)
 {
     SLU_PROBE1(refused, reason);
