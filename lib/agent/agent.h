@@ -311,7 +311,11 @@ void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all);
 bool slu_agent_can_begin(const struct sluice_agent_message *message);
 /* Returns whether a receive from any peer may begin to read the message. */
 bool slu_agent_may_read(const struct sluice_agent_message *message);
-/* Begins to read a message; gives up the lock to allocate. On an error it stays the next one. */
+/*
+ * Begins to read a message; gives up the lock to allocate. On an error the message stays. If a
+ * receive from any peer cannot begin, the message is tried again after a pause, and the error is
+ * returned once only: the event loop that gets it goes on with other messages.
+ */
 int slu_agent_read(struct sluice_agent_message *message, bool of_any);
 /* Posts further pieces and ends what is complete. Returns whether anything ended. */
 bool slu_agent_continue_reads(struct sluice_agent_peer *peer);

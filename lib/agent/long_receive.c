@@ -240,6 +240,14 @@ static int make_memory(struct sluice_agent_message *message)
     return error;
 }
 
+/* Lets other messages be received first. This one is tried again after PAUSE. */
+static void pause_read(struct sluice_agent_message *message)
+{
+    message->earliest = slu_after(PAUSE);
+    slu_agent_due(message->peer->agent, message->earliest);
+    slu_agent_end_turn(message->peer);
+}
+
 int slu_agent_read(struct sluice_agent_message *message, bool of_any)
 {
     struct sluice_agent_peer *peer = message->peer;
@@ -265,8 +273,11 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
         slu_agent_end_dropped(peer);
     } else if (error < 0) {
         end_reading(message);
-        slu_agent_end_turn(peer);
+        pause_read(message);
         slu_agent_notify(peer->agent);
+        if (of_any && message->complained)
+            error = 0;
+        message->complained |= of_any;
     }
     slu_agent_touch(peer);
     slu_agent_peer_drop(peer);
@@ -392,9 +403,7 @@ static bool resume(struct sluice_agent_message *message)
     if (reading->until == SLUICE_FOREVER)
         reading->late = false;
     if (reading->late || reading->failure != 0) {
-        message->earliest = slu_after(PAUSE);
-        slu_agent_due(peer->agent, message->earliest);
-        slu_agent_end_turn(peer);
+        pause_read(message);
         peer->agent->news = true;
         give_memory_up(message);
         reading->error = reading->failure;

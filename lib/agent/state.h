@@ -162,6 +162,7 @@ struct sluice_agent_message {
     struct slu_agent_long_receive *reading;
     int64_t earliest;  /* when reading for receives from any peer may be retried; 0: now */
     uint64_t reserved; /* bytes of reading_bytes that its memory accounts for */
+    bool complained;   /* a receive from any peer has returned why there is no memory for it */
     bool withdrawn;
     bool dropped; /* freed once nothing of it is in flight */
 };

@@ -209,14 +209,9 @@ static int map_memfd(const struct slu_page_way *way, uint32_t access, struct sof
     return err;
 }
 
-/*
- * Allocates memory without a file, where a sandbox refuses a call that a memfd needs. Peers cannot
- * map it; they copy, as they do with the program's own memory.
- */
-static int map_private(const struct slu_page_way *way, int refused, struct soft_room *room,
+static int map_private(const struct slu_page_way *way, struct soft_room *room,
                        struct allocated *memory)
 {
-    static atomic_bool said;
     if (!slu_soft_admit(way->length, room))
         return ENOMEM;
     int err = slu_pages_map(way, -1, &memory->pages);
@@ -224,6 +219,20 @@ static int map_private(const struct slu_page_way *way, int refused, struct soft_
         return err;
     memory->fd = -1;
     memory->sealed = false;
+    return 0;
+}
+
+/*
+ * Allocates memory without a file, where a sandbox refuses a call that a memfd needs. Peers cannot
+ * map it; they copy, as they do with the program's own memory.
+ */
+static int map_refused(const struct slu_page_way *way, int refused, struct soft_room *room,
+                       struct allocated *memory)
+{
+    static atomic_bool said;
+    int err = map_private(way, room, memory);
+    if (err != 0)
+        return err;
     if (!atomic_exchange(&said, true))
         slu_log(SLUICE_LOG_WARN,
                 "memory of this process cannot be shared with its peers, which copy it instead: "
@@ -266,7 +275,10 @@ static int alloc_anew(size_t length, uint32_t access, int32_t node, struct alloc
     }
     /* The last way uses plain pages. */
     if (slu_is_refusal(err))
-        err = map_private(&ways[count - 1], err, &room, memory);
+        err = map_refused(&ways[count - 1], err, &room, memory);
+    /* Memory that no peer may use needs no file: peers would map it by that. */
+    if (slu_is_shortage(err) && err != ENOMEM && (access & SOFT_ACCESS_REMOTE) == 0)
+        err = map_private(&ways[count - 1], &room, memory);
     return err == 0 ? 0 : fail_alloc(err, length, &room);
 }
 

@@ -42,6 +42,7 @@
 #define SOFT_SHORT_BYTES 512
 /* With one of these rights a peer may change a region. */
 #define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
+#define SOFT_ACCESS_REMOTE (SOFT_ACCESS_CHANGES | SLUICE_ACCESS_REMOTE_READ)
 
 struct soft_context;
 struct soft_cq;
