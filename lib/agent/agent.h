@@ -68,6 +68,8 @@ bool slu_agent_must_poll_data(const struct sluice_agent_peer *peer);
 void slu_agent_due(struct sluice_agent *agent, int64_t when);
 /* Marks the channels of a peer as used, so that they are armed before the next sleep. */
 void slu_agent_unarm(struct sluice_agent_peer *peer);
+/* Likewise, after the data queue pair was used. */
+void slu_agent_unarm_data(struct sluice_agent_peer *peer);
 /* Likewise, and marks the peer to be served. */
 void slu_agent_touch(struct sluice_agent_peer *peer);
 /* Wakes the threads that wait for a change. */
@@ -267,6 +269,10 @@ void slu_agent_clean_held(struct sluice_agent_peer *peer);
 int64_t slu_agent_lease_left(const struct sluice_agent_mr *mr);
 
 /* data.c */
+/* Makes a multichannel for data queue pairs. Returns NULL on an error. */
+struct sluice_multichannel *slu_agent_data_make(struct sluice_agent *agent);
+/* Polls the multichannel of all data queue pairs; the peers that completed something are unarmed. */
+void slu_agent_shared_data_poll(struct sluice_agent *agent);
 int slu_agent_data_open(struct sluice_agent_peer *peer);
 void slu_agent_data_close(struct sluice_agent_peer *peer);
 void slu_agent_handle_reset(struct sluice_agent_peer *peer,

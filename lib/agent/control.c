@@ -399,7 +399,7 @@ static bool is_ready(const struct sluice_agent_peer *peer)
     if (peer->shares)
         return peer->agent->shared.wire->base.engine->peers[peer->index].state ==
                SLUICE_STATE_READY;
-    return slu_channel_seems_ready(peer->control->base.engine) ||
+    return slu_channel_seems_ready(peer->control->base.engine, 0) ||
            sluice_channel_state(peer->control) == SLUICE_STATE_READY;
 }
 

@@ -43,15 +43,19 @@ void slu_agent_explain(struct sluice_agent_peer *peer, const struct sluice_compl
     slu_text_restore(&kept);
 }
 
-static void transferred(struct sluice_agent_peer *peer, const struct sluice_completion *completion)
+static void transferred(const struct sluice_completion *completion)
 {
     struct slu_agent_posted *posted = (struct slu_agent_posted *)(uintptr_t)completion->user_data;
+    struct sluice_agent_peer *peer = posted->peer;
 
     peer->data.transfers--;
     peer->data.ours |= completion->error < 0;
     if (completion->error_class == SLUICE_CLASS_ACCESS)
         peer->data.failed_remote = posted->remote;
     posted->ended(peer, posted, completion);
+    /* The poll may have been for another peer. */
+    peer->data.completed = true;
+    slu_agent_unarm(peer);
     slu_agent_notify(peer->agent);
 }
 
@@ -73,11 +77,12 @@ int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *post
 
     if (data->state != SLU_AGENT_DATA_READY || data->transfers >= SLU_AGENT_TRANSFERS)
         return 0;
+    posted->peer = peer;
     posted->remote = request->remote;
+    request->peer = data->index;
     request->user_data = (uintptr_t)posted;
     result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
-    data->armed = false;
-    slu_agent_unarm(peer);
+    slu_agent_unarm_data(peer);
     /* The failed queue pair is reset before anything else is posted. */
     if (result == -EAGAIN || result == -ENOTCONN)
         return 0;
@@ -85,38 +90,84 @@ int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *post
     return result;
 }
 
-bool slu_agent_data_poll(struct sluice_agent_peer *peer)
+static void poll_wire(struct sluice_multichannel *wire)
 {
     struct sluice_completion completions[COMPLETIONS];
-    bool some = false;
     int count;
 
-    slu_agent_unarm(peer);
-    peer->data.armed = false;
     do {
-        count = sluice_multichannel_poll(peer->data.wire, completions, COMPLETIONS);
+        count = sluice_multichannel_poll(wire, completions, COMPLETIONS);
         for (int i = 0; i < count; i++)
-            transferred(peer, &completions[i]);
-        some |= count > 0;
+            transferred(&completions[i]);
     } while (count == COMPLETIONS);
+}
+
+/* Marks the peers whose data queue pairs have failed: one without requests completes none. */
+static void notice_failures(struct sluice_agent *agent)
+{
+    const struct slu_engine *engine = agent->shared.data->base.engine;
+    struct sluice_agent_peer *peer;
+
+    if (agent->shared.data_epoch == engine->epoch)
+        return;
+    agent->shared.data_epoch = engine->epoch;
+    TAILQ_FOREACH(peer, &agent->peers, links)
+    if (peer->data.shares && slu_agent_data_failed(peer))
+        slu_agent_touch(peer);
+}
+
+void slu_agent_shared_data_poll(struct sluice_agent *agent)
+{
+    agent->shared.data_armed = false;
+    poll_wire(agent->shared.data);
+    notice_failures(agent);
+}
+
+bool slu_agent_data_poll(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+    bool some;
+
+    slu_agent_unarm(peer);
+    if (!peer->data.shares) {
+        peer->data.armed = false;
+        poll_wire(peer->data.wire);
+    } else if (!agent->shared.data_polled) {
+        slu_agent_shared_data_poll(agent);
+    }
+    some = peer->data.completed;
+    peer->data.completed = false;
     return some;
+}
+
+struct sluice_multichannel *slu_agent_data_make(struct sluice_agent *agent)
+{
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(agent->pd, 0, &agent->data_attr);
+
+    return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
 }
 
 int slu_agent_data_open(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
-    struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(peer->agent->pd, 0, &peer->agent->data_attr);
+    struct sluice_agent *agent = peer->agent;
+    struct sluice_multichannel *wire =
+        agent->shared.data != NULL ? agent->shared.data : slu_agent_data_make(agent);
     int index;
 
-    if (prepared == NULL)
+    if (wire == NULL)
         return -errno;
-    data->wire = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
-    if (data->wire == NULL)
-        return -errno;
-    index = sluice_multichannel_peer_add(data->wire, &data->own);
-    if (index < 0)
+    index = sluice_multichannel_peer_add(wire, &data->own);
+    if (index < 0) {
+        if (agent->shared.data == NULL)
+            sluice_multichannel_close(wire);
         return index;
+    }
+    data->wire = wire;
+    data->index = (uint32_t)index;
+    data->shares = wire == agent->shared.data;
+    data->ignored = data->shares;
     data->state = SLU_AGENT_DATA_MADE;
     data->generation = 1;
     data->must_send_reset = true;
@@ -127,21 +178,25 @@ int slu_agent_data_open(struct sluice_agent_peer *peer)
 /* Removing the peer cancels the requests in flight; the poll hands out their completions. */
 void slu_agent_data_close(struct sluice_agent_peer *peer)
 {
-    if (peer->data.wire == NULL)
+    struct slu_agent_data *data = &peer->data;
+
+    if (data->wire == NULL)
         return;
-    (void)!sluice_multichannel_peer_remove(peer->data.wire, 0);
+    (void)!sluice_multichannel_peer_remove(data->wire, data->index);
+    peer->agent->shared.data_polled = false;
     slu_agent_data_poll(peer);
-    sluice_multichannel_close(peer->data.wire);
-    peer->data.wire = NULL;
+    if (!data->shares)
+        sluice_multichannel_close(data->wire);
+    data->wire = NULL;
     peer->data.state = SLU_AGENT_DATA_NONE;
 }
 
 void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_endpoint *remote)
 {
     struct slu_agent_data *data = &peer->data;
-    int error = sluice_multichannel_peer_handshake(data->wire, 0, remote);
+    int error = sluice_multichannel_peer_handshake(data->wire, data->index, remote);
 
-    data->armed = false;
+    slu_agent_unarm_data(peer);
     slu_agent_touch(peer);
     if (error < 0) {
         slu_agent_lose(peer, error, "its data queue pair cannot be connected: %.160s",
@@ -164,8 +219,9 @@ static bool make_anew(struct sluice_agent_peer *peer)
         return false;
     }
     data->earliest = now + LEAST_GAP;
-    error = sluice_multichannel_peer_reset(data->wire, 0, &data->own);
+    error = sluice_multichannel_peer_reset(data->wire, data->index, &data->own);
     slu_agent_touch(peer);
+    peer->agent->shared.data_polled = false;
     slu_agent_data_poll(peer);
     if (error < 0) {
         slu_log(SLUICE_LOG_WARN, "agent: the data queue pair to %s cannot be reset yet: %s",
@@ -216,7 +272,7 @@ static bool begin_anew(struct sluice_agent_peer *peer)
 {
     struct sluice_error first = {.size = sizeof first};
 
-    if (sluice_multichannel_peer_error(peer->data.wire, 0, &first) == 1)
+    if (sluice_multichannel_peer_error(peer->data.wire, peer->data.index, &first) == 1)
         peer->data.lost_peer = first.error_class == SLUICE_CLASS_PEER_LOST;
     /* If our own request failed, or the peer is silent, there is no other cause to wait for. */
     if (!peer->data.ours && !peer->data.lost_peer && awaits_cause(peer))
@@ -276,8 +332,8 @@ void slu_agent_handle_ready(struct sluice_agent_peer *peer, const struct slu_age
     data->state = SLU_AGENT_DATA_READY;
     data->lost_peer = false;
     /* Start keepalive now, although nothing has come over the queue pair itself yet. */
-    if (sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_READY)
-        slu_peer_heard(&data->wire->base.engine->peers[0]);
+    if (sluice_multichannel_peer_state(data->wire, data->index) == SLUICE_STATE_READY)
+        slu_peer_heard(&data->wire->base.engine->peers[data->index]);
     /* A long message that comes next can be read now. */
     peer->agent->news |= peer->is_readable;
 }
@@ -302,8 +358,8 @@ static void lose_silent(struct sluice_agent_peer *peer)
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer)
 {
     return peer->data.state != SLU_AGENT_DATA_NONE &&
-           !slu_channel_seems_ready(peer->data.wire->base.engine) &&
-           sluice_multichannel_peer_state(peer->data.wire, 0) == SLUICE_STATE_FAILED;
+           !slu_channel_seems_ready(peer->data.wire->base.engine, peer->data.index) &&
+           sluice_multichannel_peer_state(peer->data.wire, peer->data.index) == SLUICE_STATE_FAILED;
 }
 
 bool slu_agent_data_progress(struct sluice_agent_peer *peer)

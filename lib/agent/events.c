@@ -34,6 +34,7 @@
 #define EVENT_WAKE UINT64_MAX
 #define EVENT_LISTENER (UINT64_MAX - 1)
 #define EVENT_SHARED (UINT64_MAX - 2)
+#define EVENT_SHARED_DATA (UINT64_MAX - 3)
 /* Set in the place: the event is of the data queue pair. */
 #define DATA_BIT (UINT32_C(1) << 31)
 
@@ -50,6 +51,12 @@ void slu_agent_unarm(struct sluice_agent_peer *peer)
         return;
     LIST_INSERT_HEAD(&peer->agent->unarmed, peer, unarmed);
     peer->is_unarmed = true;
+}
+
+void slu_agent_unarm_data(struct sluice_agent_peer *peer)
+{
+    peer->data.armed = peer->agent->shared.data_armed = false;
+    slu_agent_unarm(peer);
 }
 
 void slu_agent_touch(struct sluice_agent_peer *peer)
@@ -107,6 +114,10 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
         agent->shared.armed = false;
         return;
     }
+    if (name == EVENT_SHARED_DATA) {
+        agent->shared.data_armed = false;
+        return;
+    }
     peer = place < agent->place_count ? agent->places[place] : NULL;
     if (peer == NULL || peer->serial != (uint32_t)(name >> 32))
         return;
@@ -157,7 +168,7 @@ static int arm_peer(struct sluice_agent_peer *peer)
 
     if (first == 0)
         slu_agent_watch_data(peer, uses_data);
-    if (first == 0 && uses_data && !peer->data.armed) {
+    if (first == 0 && uses_data && !peer->data.shares && !peer->data.armed) {
         second = sluice_multichannel_arm(peer->data.wire, &data);
         peer->data.armed = second == 0;
     }
@@ -184,6 +195,21 @@ static int arm_shared(struct sluice_agent *agent)
     return 0;
 }
 
+/* Likewise that of the data queue pairs, if a peer uses its own. */
+static int arm_shared_data(struct sluice_agent *agent)
+{
+    struct slu_agent_shared *shared = &agent->shared;
+    int64_t due = SLUICE_FOREVER;
+
+    if (shared->data_users == 0 || shared->data_armed)
+        return 0;
+    if (sluice_multichannel_arm(shared->data, &due) != 0)
+        return 1;
+    slu_agent_due(agent, slu_after(due));
+    shared->data_armed = true;
+    return 0;
+}
+
 int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
 {
     struct sluice_agent_peer *peer, *next;
@@ -193,6 +219,7 @@ int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
         next = LIST_NEXT(peer, unarmed);
         busy |= arm_peer(peer);
     }
+    busy |= arm_shared_data(agent);
     *due = agent->next_due;
     return busy;
 }
@@ -277,7 +304,9 @@ bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
 
 bool slu_agent_must_poll_data(const struct sluice_agent_peer *peer)
 {
-    return slu_agent_uses_data(peer) && (!peer->data.armed || works_on_data(peer));
+    bool armed = peer->data.shares ? peer->agent->shared.data_armed : peer->data.armed;
+
+    return peer->data.completed || (slu_agent_uses_data(peer) && (!armed || works_on_data(peer)));
 }
 
 void slu_agent_unpark_helper(struct sluice_agent *agent)
@@ -371,17 +400,39 @@ int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *p
 
     if (error == 0)
         error = peer->shares ? 0 : watch(agent, sluice_channel_fd(peer->control), name_of(peer));
-    if (error == 0)
+    if (error == 0 && !peer->data.shares)
         error = watch(agent, sluice_multichannel_fd(peer->data.wire), data_name_of(peer));
     return error;
 }
 
 int slu_agent_watch_shared(const struct sluice_agent *agent)
 {
-    return watch(agent, sluice_multichannel_fd(agent->shared.wire), EVENT_SHARED);
+    int error = watch(agent, sluice_multichannel_fd(agent->shared.wire), EVENT_SHARED);
+
+    if (error == 0 && agent->shared.data != NULL)
+        error =
+            watch_events(agent, sluice_multichannel_fd(agent->shared.data), EVENT_SHARED_DATA, 0);
+    return error;
 }
 
-void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
+/* Watches the data queue pairs of all peers while any of them uses its own. */
+static void watch_shared_data(struct sluice_agent_peer *peer, bool on)
+{
+    struct slu_agent_shared *shared = &peer->agent->shared;
+    struct epoll_event event = {.data.u64 = EVENT_SHARED_DATA};
+
+    if (peer->data.ignored != on)
+        return;
+    peer->data.ignored = !on;
+    shared->data_users += on ? 1 : UINT32_MAX;
+    on = shared->data_users > 0;
+    event.events = on ? EPOLLIN : 0;
+    if (shared->data_ignored == on && epoll_ctl(peer->agent->epoll, EPOLL_CTL_MOD,
+                                                sluice_multichannel_fd(shared->data), &event) == 0)
+        shared->data_ignored = !on;
+}
+
+static void watch_own_data(struct sluice_agent_peer *peer, bool on)
 {
     struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = data_name_of(peer)};
 
@@ -390,6 +441,14 @@ void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
     if (epoll_ctl(peer->agent->epoll, EPOLL_CTL_MOD, sluice_multichannel_fd(peer->data.wire),
                   &event) == 0)
         peer->data.ignored = !on;
+}
+
+void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
+{
+    if (peer->data.shares)
+        watch_shared_data(peer, on);
+    else
+        watch_own_data(peer, on);
 }
 
 void slu_agent_unwatch_peer(struct sluice_agent_peer *peer)
@@ -404,7 +463,9 @@ void slu_agent_unwatch_peer(struct sluice_agent_peer *peer)
     agent->places[peer->place] = NULL;
     if (peer->control != NULL)
         (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_channel_fd(peer->control), NULL);
-    if (peer->data.wire != NULL)
+    if (peer->data.shares)
+        watch_shared_data(peer, false);
+    else if (peer->data.wire != NULL)
         (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_multichannel_fd(peer->data.wire), NULL);
 }
 

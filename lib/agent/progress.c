@@ -28,6 +28,7 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
     if (now < agent->next_due - SLU_LONGEST_TICK || slu_now() < agent->next_due)
         return;
     agent->next_due = SLUICE_FOREVER;
+    agent->shared.data_armed = false;
     TAILQ_FOREACH(peer, &agent->peers, links)
     {
         peer->data.armed = false;
@@ -82,6 +83,9 @@ bool slu_agent_progress(struct sluice_agent *agent)
     if (agent->shared.wire != NULL && !agent->shared.armed)
         changed = slu_agent_shared_poll(agent);
     agent->shared.polled = true;
+    agent->shared.data_polled = agent->shared.data_users > 0 && !agent->shared.data_armed;
+    if (agent->shared.data_polled)
+        slu_agent_shared_data_poll(agent);
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         /* Serving a peer may give up the lock, and the list may change meanwhile. */
         slu_agent_peer_hold(peer);
@@ -92,7 +96,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
             slu_agent_due(agent, now);
         slu_agent_peer_drop(peer);
     }
-    agent->shared.polled = false;
+    agent->shared.polled = agent->shared.data_polled = false;
     if (changed)
         slu_agent_notify(agent);
     return changed;

@@ -101,6 +101,13 @@ int slu_agent_shared_open(struct sluice_agent *agent)
     if (agent->shared.wire == NULL)
         return -errno;
     agent->shared.epoch = agent->shared.wire->base.engine->epoch;
+    if (shares_queue(agent)) {
+        agent->shared.data = slu_agent_data_make(agent);
+        if (agent->shared.data == NULL)
+            return -errno;
+        agent->shared.data_epoch = agent->shared.data->base.engine->epoch;
+        agent->shared.data_ignored = true;
+    }
     error = pool ? make_slots(agent) : 0;
     if (error < 0)
         return error;
@@ -121,6 +128,9 @@ void slu_agent_shared_close(struct sluice_agent *agent)
     if (shared->wire != NULL)
         sluice_multichannel_close(shared->wire);
     shared->wire = NULL;
+    if (shared->data != NULL)
+        sluice_multichannel_close(shared->data);
+    shared->data = NULL;
     while (!TAILQ_EMPTY(&shared->early))
         drop_early(agent, TAILQ_FIRST(&shared->early));
     if (shared->slab != NULL)

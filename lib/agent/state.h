@@ -123,6 +123,7 @@ struct sluice_agent_mr {
 struct slu_agent_posted {
     void (*ended)(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
                   const struct sluice_completion *completion);
+    struct sluice_agent_peer *peer;
     struct sluice_remote_mr remote;
 };
 
@@ -179,7 +180,9 @@ enum slu_agent_data_state {
 
 /* The data queue pair of a peer. */
 struct slu_agent_data {
-    struct sluice_multichannel *wire; /* with one peer */
+    struct sluice_multichannel *wire; /* with one peer; or the agent's, with all of them */
+    uint32_t index;                   /* of the peer in it */
+    bool shares;                      /* it is the agent's */
     enum slu_agent_data_state state;
     uint32_t generation;
     struct sluice_endpoint own;
@@ -188,6 +191,7 @@ struct slu_agent_data {
     bool must_send_reset, must_send_ready;
     bool ignored;     /* the agent's epoll set does not report it */
     bool armed;       /* nothing was done with it since it was armed */
+    bool completed;   /* requests of ours, since the peer was served */
     bool lost_peer;   /* it failed because the peer did not answer */
     int64_t since;    /* when this generation was made */
     int64_t earliest; /* when the next generation may be made */
@@ -312,6 +316,10 @@ struct slu_agent_shared {
     uint64_t epoch; /* of the engine, when its failures were last noticed */
     bool armed;
     bool polled; /* in this round, so that serving each of the peers polls no more */
+    struct sluice_multichannel *data; /* data queue pairs of all peers; NULL: each has its own */
+    uint64_t data_epoch;
+    uint32_t data_users; /* peers for which data must be polled and armed */
+    bool data_armed, data_polled, data_ignored;
     TAILQ_HEAD(, slu_agent_early) early;
 };
 

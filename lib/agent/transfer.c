@@ -94,6 +94,7 @@ static void end_item(struct sluice_agent_peer *peer, struct slu_agent_posted *po
 
         *out = *completion;
         out->user_data = item->user_data;
+        out->peer = 0;
         out->flags = 0;
     }
     note_completion(transfer, item->index, completion);
@@ -401,13 +402,14 @@ static int use_at_once(const struct sluice_agent_mr *mr, const struct sluice_req
     attempt.opcode = request->opcode;
     attempt.deadline = deadline;
     attempt.user_data = (uintptr_t)&item->posted;
-    peer->data.armed = false;
+    attempt.peer = peer->data.index;
+    slu_agent_unarm_data(peer);
     result = slu_attempt(peer->data.wire->base.engine, &attempt);
     if (result != 0)
         return result;
     slu_agent_unarm(peer);
     begin(transfer, peer, mr, request, 1, deadline, slu_after(deadline));
-    *item = (struct item){.posted = {.ended = end_item, .remote = request->remote},
+    *item = (struct item){.posted = {.ended = end_item, .peer = peer, .remote = request->remote},
                           .transfer = transfer};
     transfer->posted = 1;
     peer->data.transfers++;

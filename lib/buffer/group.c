@@ -191,7 +191,7 @@ static int dial_owner(struct slu_link *link, int64_t until)
  */
 static bool is_ready(struct slu_link *link, int64_t now)
 {
-    if (now - link->asked < ASKED_TIME && slu_channel_seems_ready(link->channel->base.engine))
+    if (now - link->asked < ASKED_TIME && slu_channel_seems_ready(link->channel->base.engine, 0))
         return true;
     link->asked = now;
     return sluice_channel_state(link->channel) == SLUICE_STATE_READY;

@@ -42,9 +42,9 @@ int slu_channel_check_device(const struct sluice_pd *pd)
                     device->device);
 }
 
-bool slu_channel_seems_ready(const struct slu_engine *engine)
+bool slu_channel_seems_ready(const struct slu_engine *engine, uint32_t index)
 {
-    const struct slu_peer *peer = &engine->peers[0];
+    const struct slu_peer *peer = &engine->peers[index];
 
     return peer->state == SLUICE_STATE_READY && engine->transport->cq_alert == NULL &&
            engine->transport->qp_state(peer->qp) != SLU_QP_ERROR;

@@ -35,7 +35,7 @@ int slu_channel_check_device(const struct sluice_pd *pd);
  * Returns whether the queue pair of an engine with one peer seems to work, without polling. The
  * public call for the state polls, which is a system call if there are no completions.
  */
-bool slu_channel_seems_ready(const struct slu_engine *engine);
+bool slu_channel_seems_ready(const struct slu_engine *engine, uint32_t index);
 
 /* Enter the engine, and connect or reset one peer. */
 int slu_channel_connect(struct slu_channel *object, uint32_t peer,

@@ -32,7 +32,7 @@ int slu_submit_read(struct slu_engine *engine, const struct sluice_sge *sges, ui
 int slu_submit_receive(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
                        int64_t deadline, struct sluice_completion *completion, uint32_t peer);
 /*
- * A read or write that is posted to peer 0 and polled for once, for a caller that must not wait
+ * A read or write that is posted to a peer and polled for once, for a caller that must not wait
  * here. Returns 1 if it succeeded, or 0 if it goes on: a poll then returns its completion, with
  * that user data. Returns -EAGAIN without a text if it cannot be posted now. The caller has checked
  * the memory, and looks after other requests of the engine: this checks no clock.
@@ -42,6 +42,7 @@ struct slu_attempt {
     uint64_t remote_addr;
     uint32_t rkey;
     uint32_t opcode;
+    uint32_t peer;
     int64_t deadline;
     uint64_t user_data;
 };

@@ -421,7 +421,7 @@ static SLU_COLD int keep_attempt(struct slu_engine *engine, struct slu_ring *rin
 
 int slu_attempt(struct slu_engine *engine, const struct slu_attempt *attempt)
 {
-    struct slu_peer *peer = &engine->peers[0];
+    struct slu_peer *peer = &engine->peers[attempt->peer];
     struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
     const struct sluice_sge *sge = &attempt->sge;
     struct slu_send_wr wr, *bad;
