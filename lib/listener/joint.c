@@ -4,6 +4,7 @@
 #include "listener/joint.h"
 
 #include <poll.h>
+#include <stdio.h>
 
 #include "channel/channel.h"
 #include "multichannel/multichannel.h"
@@ -240,13 +241,22 @@ static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeo
     }
 }
 
+/*
+ * Fails with the thread's text. The other side reads it as well, and knows no numbers of peers:
+ * "peer 9" is named by its role.
+ */
 static int fail_wire(const struct slu_passage *passage, int error)
 {
+    const char *role = passage->dialed ? "the server" : "the client";
     struct slu_text text;
+    unsigned number;
+    int skip = 0;
 
     slu_text_save(&text);
-    return slu_fail(-error, "%s answered, but the channel does not connect: %.200s", passage->who,
-                    text.bytes);
+    if (sscanf(text.bytes, "peer %u%n", &number, &skip) != 1 || skip == 0)
+        role = "";
+    return slu_fail(-error, "%s answered, but the channel does not connect: %s%.200s", passage->who,
+                    role, text.bytes + (role[0] != '\0' ? skip : 0));
 }
 
 /* Prefers the reason of the other side, which sends one before it closes its end, to an error. */

@@ -168,12 +168,13 @@ const char *slu_soft_meet_obstacle(const struct soft_qp *qp)
 {
     struct soft_context *context = slu_soft_context(qp);
     const char *obstacle;
+    int starved = 0;
     pthread_mutex_lock(&context->lock);
     obstacle = qp->meeting != NULL ? slu_meeting_obstacle(qp->meeting) : qp->obstacle;
+    if (obstacle == NULL && context->helper != NULL)
+        starved = atomic_load(&context->helper->acceptor.starved);
     pthread_mutex_unlock(&context->lock);
-    if (obstacle == NULL && context->helper->acceptor.starved != 0)
-        obstacle = slu_shortage_text(context->helper->acceptor.starved);
-    return obstacle;
+    return starved != 0 ? slu_shortage_text(starved) : obstacle;
 }
 
 void slu_soft_meet_end(struct soft_qp *qp)
