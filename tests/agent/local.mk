@@ -3,6 +3,7 @@
 test_programs += \
 	tests/test_agent \
 	tests/test_agent_circle \
+	tests/test_agent_crowd \
 	tests/test_agent_hostile \
 	tests/test_agent_keys \
 	tests/test_agent_lease \
@@ -18,6 +19,7 @@ agent_support = %D%/agents.c %D%/agents.h
 
 tests_test_agent_SOURCES = %D%/test_agent.c $(agent_support)
 tests_test_agent_circle_SOURCES = %D%/test_agent_circle.c $(agent_support)
+tests_test_agent_crowd_SOURCES = %D%/test_agent_crowd.c $(agent_support)
 tests_test_agent_hostile_SOURCES = %D%/test_agent_hostile.c $(agent_strangers) $(agent_support)
 tests_test_agent_keys_SOURCES = %D%/test_agent_keys.c $(agent_support)
 tests_test_agent_lease_SOURCES = %D%/test_agent_lease.c $(agent_support)
