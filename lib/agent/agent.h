@@ -355,6 +355,11 @@ bool slu_agent_progress(struct sluice_agent *agent);
  */
 bool slu_agent_serve_one(struct sluice_agent_peer *peer);
 /*
+ * Returns whether messages of the last polls wait for the program, and these polls are recent. Calls
+ * that need no more than what these brought do not poll again, which costs a system call over TCP.
+ */
+bool slu_agent_is_in_batch(const struct sluice_agent *agent);
+/*
  * Polls for messages of a peer. Returns whether there was none and nothing else is to be done, also
  * for other peers; if not, serve them.
  */

@@ -30,10 +30,11 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
     struct posting posting = {.peer = peer, .bytes = length};
     char time[SLU_DURATION_BYTES];
     struct slu_agent_message message;
-    int error = slu_agent_serve_one(peer) && can_post(&posting)
-                    ? 0
-                    : slu_agent_await(peer->agent, can_post, &posting, slu_after(deadline), true);
+    bool can = slu_agent_is_in_batch(peer->agent) && can_post(&posting);
+    int error = 0;
 
+    if (!can && !(slu_agent_serve_one(peer) && can_post(&posting)))
+        error = slu_agent_await(peer->agent, can_post, &posting, slu_after(deadline), true);
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT, "peer %s had no room for a message of %u byte%s within %s",
                         peer->address, length, SLU_S(length), slu_say_duration(deadline, time));
@@ -220,9 +221,21 @@ static void take(struct sluice_agent_message *message)
     slu_agent_received(peer, waiting_bytes(message));
 }
 
+/* Takes a complete message that the last polls brought, without a further poll. */
+static bool take_at_once(struct receiving *receiving)
+{
+    if (!slu_agent_is_in_batch(receiving->agent) || !has_next(receiving) ||
+        receiving->next == NULL || receiving->next->announced != 0)
+        return false;
+    take(receiving->next);
+    return true;
+}
+
 /* Waits for the next complete message; reads it first if it is long. */
 static int receive(struct receiving *receiving)
 {
+    if (take_at_once(receiving))
+        return 0;
     for (;;) {
         int error = slu_agent_await(receiving->agent, has_next, receiving, receiving->until, true);
 

@@ -47,6 +47,11 @@ static bool is_late(const struct sluice_agent *agent)
     return now - agent->looked > POLL_TIME || now >= agent->next_due;
 }
 
+bool slu_agent_is_in_batch(const struct sluice_agent *agent)
+{
+    return !TAILQ_EMPTY(&agent->readable) && !is_late(agent);
+}
+
 bool slu_agent_is_quiet(struct sluice_agent_peer *peer)
 {
     if (is_late(peer->agent) || peer->state != SLU_AGENT_OPEN || peer->needs_service)
