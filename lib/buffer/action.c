@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct sluice_buffer_handle) == 256, "programs send arrays
 struct order {
     const struct sluice_buffer_action *action;
     uint32_t index;
-    uint32_t count; /* actions of the batch */
+    bool named;     /* texts name the index */
     uint64_t bytes; /* to move */
     struct slu_buffer_name name;
 };
@@ -34,7 +34,7 @@ static int fail_index(const struct order *order, int error)
 {
     struct slu_text text;
 
-    if (order->count == 1)
+    if (!order->named)
         return error;
     slu_text_save(&text);
     return slu_fail(-error, "action %u: %s", order->index, text.bytes);
@@ -68,7 +68,9 @@ static int check_region(const struct sluice_buffer_service *service,
                           (unsigned long long)action->length, action->addr, mr->transport->length,
                           (unsigned long long)mr->transport->iova);
     }
-    return slu_misuse(EINVAL, "mr is of no protection domain of the service");
+    return slu_misuse(EINVAL,
+                      "mr is of no protection domain of the service, perhaps of an agent's: "
+                      "register it with one that the service was opened with");
 }
 
 static int fail_range(const struct order *order)
@@ -148,17 +150,22 @@ int slu_buffer_check_call(const struct sluice_buffer_service *service,
     return 0;
 }
 
-static int check_all(struct sluice_buffer_service *service,
-                     const struct sluice_buffer_action *actions, uint32_t count,
+/* The one action of a blocking call needs no index; those of a batch of the program have one. */
+static bool names_actions(const struct slu_batch *batch)
+{
+    return batch->count > 1 || batch->is_object;
+}
+
+static int check_all(const struct slu_batch *batch, const struct sluice_buffer_action *actions,
                      struct order *orders)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < batch->count; i++) {
         int error;
 
         orders[i].index = i;
-        orders[i].count = count;
+        orders[i].named = names_actions(batch);
         orders[i].action = &actions[i];
-        error = check_action(service, &orders[i]);
+        error = check_action(batch->service, &orders[i]);
         if (error < 0)
             return fail_index(&orders[i], error);
     }
@@ -313,7 +320,7 @@ static int fail_work(const struct slu_work *work, const char *why)
 int slu_batch_conclude(const struct slu_batch *batch)
 {
     const struct slu_work *work = first_failure(batch);
-    struct order order = {.count = batch->count};
+    struct order order = {.named = names_actions(batch)};
 
     if (work == NULL)
         return 0;
@@ -343,7 +350,7 @@ int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action
         orders = calloc(batch->count, sizeof *orders);
     if (orders == NULL)
         return slu_fail(ENOMEM, "no memory for %u actions on buffers", batch->count);
-    error = check_all(batch->service, actions, batch->count, orders);
+    error = check_all(batch, actions, orders);
     if (error == 0)
         error = make_works(batch, orders);
     if (error == 0)

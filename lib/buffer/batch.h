@@ -105,6 +105,7 @@ struct slu_batch_hold {
 };
 
 struct slu_batch {
+    bool is_object;       /* of the program; otherwise of a blocking call */
     pthread_mutex_t lock; /* makes a post or cancel atomic; taken before locks of links */
     struct sluice_buffer_service *service;
     struct slu_waiter *waiter;

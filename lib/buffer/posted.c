@@ -74,6 +74,7 @@ static struct sluice_buffer_batch *prepare(struct sluice_buffer_service *service
     pthread_mutex_init(&object->batch.lock, NULL);
     object->batch.service = service;
     object->batch.count = count;
+    object->batch.is_object = true;
     error = slu_batch_prepare(&object->batch, actions);
     if (error < 0) {
         slu_batch_end(&object->batch);

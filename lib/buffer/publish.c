@@ -272,7 +272,9 @@ static int check_region(const struct sluice_buffer_service *service, const struc
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
         return slu_misuse(EINVAL, "mr is not a memory region%s", slu_none_hint(mr));
     if (!slu_buffer_has_domain(service, mr->pd))
-        return slu_misuse(EINVAL, "mr is of no protection domain of the service");
+        return slu_misuse(EINVAL,
+                          "mr is of no protection domain of the service, perhaps of an agent's: "
+                          "register it with one that the service was opened with");
     if (offset > mr->transport->length || length > mr->transport->length - offset)
         return slu_misuse(
             ERANGE, "%zu bytes at offset %zu are outside the region of %zu bytes at %#llx", length,

@@ -199,7 +199,11 @@ static void tell_failure(struct slu_work *work)
     struct sluice_error error = {.size = sizeof error};
 
     if (work->result.error_class == SLUICE_CLASS_ACCESS) {
-        keep_text(work, "it was released, or is not for this");
+        keep_text(work, work->opcode == SLUICE_OP_READ
+                            ? "its owner refused it: the buffer was released, or is not published "
+                              "for a read"
+                            : "its owner refused it: the buffer was released, or is not published "
+                              "for a write");
         return;
     }
     if (sluice_channel_error(work->group->link->channel, &error) != 1)

@@ -362,7 +362,7 @@ TEST(a_released_buffer_is_refused)
         require_ok(sluice_buffer_submit(world.user, &action, 1, DEADLINE, &completion));
         sluice_buffer_release(world.buffer);
         require_error(sluice_buffer_submit(world.user, &action, 1, DEADLINE, &completion), -EACCES,
-                      "read of 368640 bytes at offset 1003");
+                      "read of 368640 bytes at offset 1003 the buffer was released, for a read");
         require_class(&completion, SLUICE_CLASS_ACCESS);
         world.buffer = sluice_buffer_publish(world.owner, NULL, LENGTH, RIGHTS);
         require(world.buffer != NULL, "%s", sluice_last_error());
@@ -370,6 +370,26 @@ TEST(a_released_buffer_is_refused)
         world.bytes = sluice_buffer_addr(world.buffer);
     }
     try_blocks(&world, &blocks, (size_t)90 * 4096, true);
+    world_close(&world);
+}
+
+/* The text of a batch names its action even if it has only one. That of a call does not. */
+TEST(the_only_action_of_a_batch_is_named)
+{
+    static const struct sluice_blocks none;
+    struct world world;
+    world_open(&world, &channels[1]);
+    struct sluice_buffer_action action = action_of(&world, SLUICE_OP_READ, &none, true);
+    action.blocks = NULL;
+    action.length = 8;
+    struct sluice_buffer_batch *batch = made(sluice_buffer_post(world.user, &action, 1, 0));
+    require_ok(sluice_buffer_batch_wait(batch, 0));
+    require_error(sluice_buffer_batch_results(batch, NULL), -ETIMEDOUT,
+                  "action 0: read the deadline passed");
+    require_error(sluice_buffer_submit(world.user, &action, 1, 0, NULL), -ETIMEDOUT,
+                  "read of 8 bytes");
+    require(strstr(sluice_last_error(), "action") == NULL, "%s", sluice_last_error());
+    sluice_buffer_batch_free(batch);
     world_close(&world);
 }
 
