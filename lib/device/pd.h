@@ -69,8 +69,8 @@ void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user);
 bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory);
 /*
  * Fails a call that would end memory in use: "what at ADDRESS is used by posted work", or published
- * as a buffer, or named by a prepared list; -EBUSY with what to do, or if a wait for its end was too
- * long, -ETIMEDOUT.
+ * as a buffer, or named by a prepared list; -EBUSY with what to do, or if a wait for its end was
+ * too long, -ETIMEDOUT.
  */
 int slu_pd_fail_used(struct sluice_pd *pd, const struct slu_memory *memory, const char *what,
                      uint64_t address, bool late);

@@ -91,40 +91,6 @@ static int note_time(struct sluice_exchange *exchange, int64_t deadline, int err
     return error;
 }
 
-/* Returns where the length of the deadline belongs in a text; NULL: nowhere. */
-static const char *find_deadline(const struct sluice_exchange *exchange, const char *text)
-{
-    static const char named[] = "the deadline", of[] = " of rank ";
-    const char *at = strstr(text, named);
-    char *end;
-
-    if (at == NULL)
-        return NULL;
-    at += sizeof named - 1;
-    if (strncmp(at, of, sizeof of - 1) == 0) {
-        if (strtoul(at + sizeof of - 1, &end, 10) != exchange->rank)
-            return NULL;
-        at = end;
-    }
-    return strncmp(at, " (", 2) != 0 ? at : NULL;
-}
-
-int slu_exchange_say_time(const struct sluice_exchange *exchange, int error)
-{
-    char time[SLU_DURATION_BYTES];
-    struct slu_text text;
-    const char *at;
-
-    if (error != -ETIMEDOUT || exchange->time == 0)
-        return error;
-    slu_text_save(&text);
-    at = find_deadline(exchange, text.bytes);
-    if (at == NULL)
-        return error;
-    return slu_fail(ETIMEDOUT, "%.*s (%s)%s", (int)(at - text.bytes), text.bytes,
-                    slu_say_duration(exchange->time, time), at);
-}
-
 /* Ends a call of the provider. A failure breaks the exchange. */
 static int end_call(struct sluice_exchange *exchange, int error)
 {
