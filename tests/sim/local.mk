@@ -82,6 +82,7 @@ endif
 	%D%/programs/scene.c \
 	%D%/programs/scene.h \
 	%D%/programs/scene_faults.c \
+	%D%/programs/scene_helper.c \
 	%D%/programs/scene_jobs.c \
 	%D%/programs/scene_ranks.c \
 	%D%/programs/scene_requests.c \

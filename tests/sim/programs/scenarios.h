@@ -28,7 +28,6 @@ void starved_early(void);
 void absent(void);
 void meet_with_loss(void);
 void slow_memory(void);
-void helper_replaced(void);
 void slow_device(void);
 void descriptors_in_flight(void);
 void region_ends_starved(void);
@@ -64,6 +63,9 @@ void knock_without_memory(void);
 void dial_without_memory(void);
 void stopped_closing(void);
 void killed_connecting(void);
+
+/* scene_helper.c */
+void helper_replaced(void);
 
 /* scene_jobs.c */
 void connects_at_once(void);
