@@ -61,6 +61,7 @@ static const struct {
     {"lossy", meet_with_loss, "tcp"},
     {"slow-memory", slow_memory, "shm tcp"},
     {"helper-replaced", helper_replaced, "tcp"},
+    {"helper-starved", helper_replaced_starved, "tcp"},
     {"slow-device", slow_device, "fabric"},
     {"in-flight", descriptors_in_flight, "shm"},
     {"starved-region", region_ends_starved, "shm"},

@@ -66,6 +66,7 @@ void killed_connecting(void);
 
 /* scene_helper.c */
 void helper_replaced(void);
+void helper_replaced_starved(void);
 
 /* scene_jobs.c */
 void connects_at_once(void);

@@ -342,6 +342,7 @@ struct soft_cq {
     struct soft_cq *kick_next; /* under the helper's lock */
     bool kicked;
     struct soft_cq *tick_next; /* the helper's */
+    bool ticks;                /* it is in a list of the helper */
     uint32_t tick_activity;
     uint32_t tick_entries;
     bool looks_early;

@@ -48,13 +48,25 @@ void slu_soft_helper_kick(struct soft_cq *cq)
 
 /* CQs. Only the helper writes watch. */
 
+static void add_tick(struct soft_helper *helper, struct soft_cq *cq)
+{
+    cq->ticks = true;
+    cq->tick_next = helper->ticks;
+    helper->ticks = cq;
+}
+
+/*
+ * The CQ may tick already: a leader that was replaced in its turn sets ARMED at the end of it,
+ * while the new leader has begun to tick because of a kick.
+ */
 static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
 {
     atomic_store(&cq->watch, SOFT_WATCH_TICK);
-    slu_soft_cq_hold(cq);
     cq->looks_early = false;
-    cq->tick_next = helper->ticks;
-    helper->ticks = cq;
+    if (cq->ticks)
+        return;
+    slu_soft_cq_hold(cq);
+    add_tick(helper, cq);
 }
 
 /* Serves a CQ that the caller has taken. */
@@ -232,12 +244,11 @@ static void tick_all(struct soft_helper *helper,
     while (slu_soft_leading() && helper->looking != NULL) {
         struct soft_cq *cq = helper->looking;
         helper->looking = cq->tick_next;
-        if (!look(helper, cq)) {
+        cq->ticks = false;
+        if (look(helper, cq))
+            add_tick(helper, cq);
+        else
             slu_soft_cq_release(cq);
-            continue;
-        }
-        cq->tick_next = helper->ticks;
-        helper->ticks = cq;
     }
 }
 
