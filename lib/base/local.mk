@@ -15,6 +15,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/compat/sys/queue.h \
 	%D%/descriptor.c \
 	%D%/descriptor.h \
+	%D%/duration.c \
 	%D%/env_check.c \
 	%D%/env_check.h \
 	%D%/environment.c \
