@@ -134,6 +134,7 @@ static inline int move(struct slu_link *link, struct slu_batch *batch,
     attempt.sge.lkey = mr->transport->lkey;
     attempt.remote_addr = known->addr + action->offset;
     attempt.rkey = known->rkey;
+    attempt.peer = 0;
     attempt.deadline = deadline;
     attempt.user_data = (uintptr_t)&batch->only_work;
     result = slu_attempt(link->channel->base.engine, &attempt);
