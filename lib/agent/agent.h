@@ -271,7 +271,7 @@ int64_t slu_agent_lease_left(const struct sluice_agent_mr *mr);
 /* data.c */
 /* Makes a multichannel for data queue pairs. Returns NULL on an error. */
 struct sluice_multichannel *slu_agent_data_make(struct sluice_agent *agent);
-/* Polls the multichannel of all data queue pairs; the peers that completed something are unarmed. */
+/* Polls the multichannel of all data queue pairs; peers that completed something are unarmed. */
 void slu_agent_shared_data_poll(struct sluice_agent *agent);
 int slu_agent_data_open(struct sluice_agent_peer *peer);
 void slu_agent_data_close(struct sluice_agent_peer *peer);
@@ -355,8 +355,8 @@ bool slu_agent_progress(struct sluice_agent *agent);
  */
 bool slu_agent_serve_one(struct sluice_agent_peer *peer);
 /*
- * Returns whether messages of the last polls wait for the program, and these polls are recent. Calls
- * that need no more than what these brought do not poll again, which costs a system call over TCP.
+ * Returns whether messages of the last polls wait for the program, and these polls are recent.
+ * Calls that need no more than these brought do not poll again: it costs a system call over TCP.
  */
 bool slu_agent_is_in_batch(const struct sluice_agent *agent);
 /*

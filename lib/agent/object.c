@@ -36,7 +36,7 @@ void slu_agent_enter(struct sluice_agent *agent)
     agent->references++;
     agent->inside++;
     agent->helper.calls++;
-    /* An event loop that calls is awake. It arms before it sleeps again, so no call does until then. */
+    /* An event loop that calls is awake. It arms before it sleeps, so no call does until then. */
     if (agent->watched && agent->loop_event < 0 && pthread_equal(agent->loop, pthread_self()))
         agent->watched = false;
 }

@@ -102,8 +102,8 @@ TEST(event_loop_misses_no_request, .times = 2)
 }
 
 /*
- * Both ends are in this process, so each connection costs twice what a process has for a peer. A few
- * more may be for memory that is kept for the next one.
+ * Both ends are in this process, so each connection costs twice what a process has for a peer. A
+ * few more may be for memory that is kept for the next one.
  */
 TEST(peer_costs_few_descriptors, .unless = device_is_no_soft)
 {
