@@ -162,6 +162,8 @@ static inline bool slu_agent_is_pooled(const struct sluice_agent_peer *peer)
     return peer->shares && peer->agent->shared.slab != NULL;
 }
 void slu_agent_shared_close(struct sluice_agent *agent);
+/* Makes a multichannel for data queue pairs. Returns NULL on an error. */
+struct sluice_multichannel *slu_agent_make_data(struct sluice_agent *agent);
 /* Adds a peer by its index, and gives it the messages that came before it was one. */
 int slu_agent_shared_join(struct sluice_agent_peer *peer);
 /* Removes the peer from the multichannel, and gives back the receives that it had. */
@@ -269,8 +271,6 @@ void slu_agent_clean_held(struct sluice_agent_peer *peer);
 int64_t slu_agent_lease_left(const struct sluice_agent_mr *mr);
 
 /* data.c */
-/* Makes a multichannel for data queue pairs. Returns NULL on an error. */
-struct sluice_multichannel *slu_agent_data_make(struct sluice_agent *agent);
 /* Polls the multichannel of all data queue pairs; peers that completed something are unarmed. */
 void slu_agent_shared_data_poll(struct sluice_agent *agent);
 int slu_agent_data_open(struct sluice_agent_peer *peer);

@@ -140,20 +140,12 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer)
     return some;
 }
 
-struct sluice_multichannel *slu_agent_data_make(struct sluice_agent *agent)
-{
-    struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(agent->pd, 0, &agent->data_attr);
-
-    return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
-}
-
 int slu_agent_data_open(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
     struct sluice_agent *agent = peer->agent;
     struct sluice_multichannel *wire =
-        agent->shared.data != NULL ? agent->shared.data : slu_agent_data_make(agent);
+        agent->shared.data != NULL ? agent->shared.data : slu_agent_make_data(agent);
     int index;
 
     if (wire == NULL)

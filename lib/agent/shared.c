@@ -82,6 +82,14 @@ static bool shares_queue(const struct sluice_agent *agent)
     return agent->pd->context->transport->level == SLUICE_LEVEL_TCP;
 }
 
+struct sluice_multichannel *slu_agent_make_data(struct sluice_agent *agent)
+{
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(agent->pd, 0, &agent->data_attr);
+
+    return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
+}
+
 int slu_agent_shared_open(struct sluice_agent *agent)
 {
     struct sluice_channel_attr attr = agent->control_attr;
@@ -102,7 +110,7 @@ int slu_agent_shared_open(struct sluice_agent *agent)
         return -errno;
     agent->shared.epoch = agent->shared.wire->base.engine->epoch;
     if (shares_queue(agent)) {
-        agent->shared.data = slu_agent_data_make(agent);
+        agent->shared.data = slu_agent_make_data(agent);
         if (agent->shared.data == NULL)
             return -errno;
         agent->shared.data_epoch = agent->shared.data->base.engine->epoch;
