@@ -80,13 +80,14 @@ struct slu_link {
     uint32_t tries;
     int64_t began;    /* of the dial, or of the wait for room before it */
     int64_t check_at; /* of a dial: when it is checked; later: until when the byte must come */
-    bool retires;     /* it closes a connection, and makes none */
-    bool promised;    /* the other side was told that this one yields, and may have closed it */
-    bool waits;       /* for room under the limit of connections, until check_at */
-    bool counted;     /* in slu_deferred_wait() */
-    bool spent;       /* it waits only to have its victim closed */
-    bool noted;       /* the other side was busy: slu_deferred_note_busy() */
-    int64_t pause;    /* between two looks for room */
+    /* Read together by the thread, also while jobs write what follows. */
+    bool retires;  /* it closes a connection, and makes none */
+    bool waits;    /* for room under the limit of connections, until check_at */
+    bool counted;  /* in slu_deferred_wait() */
+    bool spent;    /* it waits only to have its victim closed */
+    bool noted;    /* the other side was busy: slu_deferred_note_busy() */
+    bool promised; /* the other side was told that this one yields, and may have closed it */
+    int64_t pause; /* between two looks for room */
     struct slu_victim victim;
     enum slu_link_job job;
     struct slu_session session;
