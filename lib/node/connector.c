@@ -123,7 +123,7 @@ static bool start_dials(struct slu_connector *connector)
     uint32_t rank;
 
     while (connector->dials < SLU_DIALS_MOST && next_want(connector, &rank)) {
-        struct slu_link *link = slu_link_create(connector, rank, true, false);
+        struct slu_link *link = slu_link_create(connector, rank, true);
 
         if (link == NULL) {
             list_want(connector, rank);

@@ -39,16 +39,7 @@ void slu_link_give(struct slu_connector *connector, struct slu_link *link, enum 
     slu_deferred_ask(connector->deferred);
 }
 
-/* Returns the number of links that are counted with this one. */
-static uint32_t *count_of(struct slu_connector *connector, const struct slu_link *link)
-{
-    if (!link->dials)
-        return &connector->knocks;
-    return link->retires ? &connector->closings : &connector->dials;
-}
-
-struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank, bool dials,
-                                 bool retires)
+struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank, bool dials)
 {
     struct slu_link *link = calloc(1, sizeof *link);
 
@@ -56,11 +47,10 @@ struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank,
         return NULL;
     link->rank = rank;
     link->dials = dials;
-    link->retires = retires;
-    link->began = slu_now();
     link->fd = -1;
     TAILQ_INSERT_TAIL(&connector->links, link, next);
-    ++*count_of(connector, link);
+    connector->dials += dials;
+    connector->knocks += !dials;
     return link;
 }
 
@@ -74,7 +64,8 @@ void slu_link_end_target(struct slu_link *link)
 
 void slu_link_free(struct slu_connector *connector, struct slu_link *link)
 {
-    --*count_of(connector, link);
+    connector->dials -= link->dials;
+    connector->knocks -= !link->dials;
     TAILQ_REMOVE(&connector->links, link, next);
     slu_link_end_target(link);
     if (link->fd >= 0)
@@ -115,22 +106,20 @@ static void write_knock(const struct slu_connector *connector, struct slu_link *
         memcpy(at, link->own.bytes, sizeof link->own.bytes);
 }
 
-/* The key of the card is the secret. A rank without a card has left. */
-bool slu_link_call(struct slu_connector *connector, struct slu_link *link)
+/* The key of the card is the secret. */
+void slu_link_call(struct slu_connector *connector, struct slu_link *link)
 {
-    struct slu_target *target;
+    struct slu_target *target = malloc(sizeof *target);
     struct slu_card card;
 
-    if (slu_card_decode(link->card, link->rank, &card) < 0) {
+    if (target == NULL || slu_card_decode(link->card, link->rank, &card) < 0) {
+        free(target);
         if (link->retires)
             slu_link_end(connector, link, SLU_JOB_REVIVE);
         else
-            slu_link_fail(connector, link, "its card is damaged");
-        return true;
+            slu_link_fail(connector, link, "no memory to dial it");
+        return;
     }
-    target = malloc(sizeof *target);
-    if (target == NULL)
-        return false;
     write_knock(connector, link);
     slu_target_init(target);
     for (uint32_t i = 0; i < card.address_count; i++)
@@ -145,7 +134,6 @@ bool slu_link_call(struct slu_connector *connector, struct slu_link *link)
     link->target = target;
     link->began = slu_now();
     link->check_at = link->began + SLU_LINK_CHECK_TIME;
-    return true;
 }
 
 /* Each side waits for a byte of the other. If it does not come, the dialer tries again. */

@@ -7,10 +7,7 @@
  * new connection waits meanwhile. A rank that knocks while there is no room is told to try again.
  *
  * So a side closes a connection only if the other one has retired or closed it, and one that has
- * said so goes on with it only if the other one refuses to yield. Until then it asks, however long
- * that takes: the other one may be stopped, and close the connection when it continues.
- *
- * A dial that is not answered holds room as well. After its turn it gives that to one that waits.
+ * said so goes on with it only if the other one refuses to yield.
  */
 #include "config.h"
 
@@ -51,26 +48,16 @@ void slu_room_leave(struct slu_connector *connector, struct slu_link *link)
     link->counted = false;
 }
 
-/* A dial that has just begun has no room before those that wait. */
-static bool has_room(const struct slu_connector *connector, const struct slu_link *link)
-{
-    const struct slu_deferred *deferred = connector->deferred;
-
-    if (link->dials && !link->counted && slu_deferred_is_awaited(deferred, link->rank))
-        return false;
-    return slu_deferred_has_room(deferred, link->rank, !link->dials);
-}
-
 int slu_room_find(struct slu_connector *connector, struct slu_link *link)
 {
-    if (!has_room(connector, link)) {
+    if (!slu_deferred_has_room(connector->deferred, link->rank, !link->dials)) {
         if (link->dials && !link->counted) {
             slu_deferred_wait(connector->deferred, link->rank, true);
             link->counted = true;
         }
         retire(connector, link, link->dials ? 0 : 1);
     }
-    if (!has_room(connector, link))
+    if (!slu_deferred_has_room(connector->deferred, link->rank, !link->dials))
         return -EAGAIN;
     slu_room_leave(connector, link);
     return 0;
@@ -101,31 +88,17 @@ static void close_victim(struct slu_connector *connector, struct slu_link *link)
     struct slu_victim *victim = &link->victim;
     struct slu_link *closing;
 
-    if (!victim->there || connector->closings >= SLU_DIALS_MOST)
+    if (!victim->there || connector->dials >= 2 * SLU_DIALS_MOST)
         return;
-    closing = slu_link_create(connector, victim->rank, true, true);
+    closing = slu_link_create(connector, victim->rank, true);
     if (closing == NULL)
         return;
-    closing->promised = link->retires;
+    closing->retires = true;
     closing->serial = victim->serial;
     closing->endpoint = victim->endpoint;
     memcpy(closing->card, victim->card, sizeof closing->card);
-    if (slu_link_call(connector, closing))
-        victim->there = false;
-    else
-        slu_link_free(connector, closing);
-}
-
-bool slu_room_is_awaited(const struct slu_connector *connector)
-{
-    const struct slu_link *link;
-
-    TAILQ_FOREACH(link, &connector->links, next)
-    {
-        if (link->waits && !link->spent)
-            return true;
-    }
-    return false;
+    victim->there = false;
+    slu_link_call(connector, closing);
 }
 
 void slu_room_await(struct slu_connector *connector, struct slu_link *link)
@@ -179,7 +152,7 @@ void slu_room_dialed(struct slu_connector *connector, struct slu_link *link,
     } else if (state == SLU_TARGET_HOPELESS && is_gone(link->target)) {
         slu_link_give(connector, link, SLU_JOB_CLOSE);
     } else if (state == SLU_TARGET_REFUSED || state == SLU_TARGET_HOPELESS ||
-               (now >= link->began + YIELD_TIME && !link->promised)) {
+               now >= link->began + YIELD_TIME) {
         slu_link_end(connector, link, SLU_JOB_REVIVE);
     } else if (now >= link->check_at) {
         link->check_at = now + STALL_TIME;

@@ -16,7 +16,7 @@
 #include "base/descriptor.h"
 #include "node/connector.h"
 
-/* How long a dial keeps its place, and its room under a limit, while others wait for one. */
+/* How long a dial keeps its place while others wait for one. */
 #define TURN_TIME SLUICE_S(3)
 /* Attempts of a dial whose connection ends early; then the rank is wanted anew. */
 #define TRIES 16
@@ -45,32 +45,6 @@ static int fail_absent(const struct slu_connector *connector, const struct slu_l
     return slu_fail(ECONNRESET, "it has not come, or not come again since its reset");
 }
 
-/* Tells whether ranks wait to be dialed. */
-static bool others_wait(struct slu_connector *connector)
-{
-    bool others;
-
-    pthread_mutex_lock(&connector->lock);
-    others = connector->want_count > 0;
-    pthread_mutex_unlock(&connector->lock);
-    return others;
-}
-
-/*
- * Finds room for a link. Without room it goes behind those that wait to be dialed after its turn:
- * one of these may need none, because its connection is half made.
- */
-static int find_room(struct slu_connector *connector, struct slu_link *link)
-{
-    int error = slu_room_find(connector, link);
-
-    if (error == 0 || slu_now() - link->began < TURN_TIME || !others_wait(connector))
-        return error;
-    slu_room_leave(connector, link);
-    connector->user.wanted(&connector->user, link->rank);
-    return -ECANCELED;
-}
-
 static int make(struct slu_connector *connector, struct slu_link *link)
 {
     struct slu_deferred *deferred = connector->deferred;
@@ -83,7 +57,7 @@ static int make(struct slu_connector *connector, struct slu_link *link)
             slu_deferred_quit(deferred, link->rank);
         return -ECANCELED;
     }
-    error = find_room(connector, link);
+    error = slu_room_find(connector, link);
     if (error < 0)
         return error;
     error = slu_deferred_make(deferred, link->rank, &link->serial, &link->own);
@@ -252,12 +226,6 @@ static bool has_other(const struct slu_connector *connector, const struct slu_li
     return false;
 }
 
-static void call(struct slu_connector *connector, struct slu_link *link)
-{
-    if (!slu_link_call(connector, link))
-        slu_link_fail(connector, link, "no memory to dial it");
-}
-
 static void made(struct slu_connector *connector, struct slu_link *link)
 {
     link->waits = false;
@@ -269,7 +237,7 @@ static void made(struct slu_connector *connector, struct slu_link *link)
     else if (link->error < 0)
         slu_link_fail(connector, link, link->text);
     else
-        call(connector, link);
+        slu_link_call(connector, link);
 }
 
 static void finished(struct slu_connector *connector, struct slu_link *link)
@@ -283,25 +251,31 @@ static void finished(struct slu_connector *connector, struct slu_link *link)
     }
 }
 
+/* Puts a rank behind those that wait to be dialed. Returns false if none does. */
+static bool defer(struct slu_connector *connector, uint32_t rank)
+{
+    bool others;
+
+    pthread_mutex_lock(&connector->lock);
+    others = connector->want_count > 0;
+    pthread_mutex_unlock(&connector->lock);
+    if (others)
+        connector->user.wanted(&connector->user, rank);
+    return others;
+}
+
 /*
- * A link without a target begins to dial again. A rank that has not answered during its turn goes
- * behind those that wait for theirs; its queue pair stays for the next attempt, unless others wait
- * for its room.
+ * A link without a target begins to dial again. A rank that has not answered for TURN_TIME goes
+ * behind those that wait for their turn; its queue pair stays for the next attempt.
  */
 static void checked(struct slu_connector *connector, struct slu_link *link)
 {
-    bool over = slu_now() - link->began >= TURN_TIME;
-
-    if (link->target == NULL) {
-        call(connector, link);
-    } else if (over && slu_room_is_awaited(connector)) {
-        slu_link_end(connector, link, SLU_JOB_DROP);
-    } else if (over && others_wait(connector)) {
-        connector->user.wanted(&connector->user, link->rank);
+    if (link->target == NULL)
+        slu_link_call(connector, link);
+    else if (slu_now() - link->began >= TURN_TIME && defer(connector, link->rank))
         slu_link_free(connector, link);
-    } else {
+    else
         link->check_at = slu_now() + SLU_LINK_CHECK_TIME;
-    }
 }
 
 /* The listener begins first, and tells the dialer. */

@@ -135,8 +135,6 @@ bool slu_deferred_is_limited(const struct slu_deferred *deferred);
  * otherwise two could wait for each other.
  */
 bool slu_deferred_has_room(const struct slu_deferred *deferred, uint32_t peer, bool begun_by_peer);
-/* Tells whether a connection to that peer would take room for which others wait. */
-bool slu_deferred_is_awaited(const struct slu_deferred *deferred, uint32_t peer);
 /* Counts connections that wait for room. */
 void slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer, bool waits);
 /*

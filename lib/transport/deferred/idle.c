@@ -23,15 +23,9 @@ bool slu_deferred_is_limited(const struct slu_deferred *deferred)
 
 bool slu_deferred_has_room(const struct slu_deferred *deferred, uint32_t peer, bool begun_by_peer)
 {
-    const struct deferred_slot *slot = &deferred->slots[peer];
     uint32_t reals = begun_by_peer ? deferred->reals - deferred->made : deferred->reals;
 
-    return deferred->most == 0 || slot->real != NULL || reals < deferred->most;
-}
-
-bool slu_deferred_is_awaited(const struct slu_deferred *deferred, uint32_t peer)
-{
-    return deferred->waiting > 0 && deferred->slots[peer].real == NULL;
+    return deferred->most == 0 || deferred->slots[peer].real != NULL || reals < deferred->most;
 }
 
 void slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer, bool waits)
@@ -171,26 +165,6 @@ void slu_deferred_close_failed(struct slu_deferred *deferred)
     }
 }
 
-/*
- * Ends connections that the engine does not use, and whose peer died before it had begun with them.
- * It would have gone on with them. Returns whether there was one.
- */
-static bool end_dead(struct slu_deferred *deferred)
-{
-    bool ended = false;
-
-    for (uint32_t i = 0; i < deferred->count; i++) {
-        struct deferred_slot *slot = &deferred->slots[i];
-
-        if (slot->qp != NULL || slot->state != SLU_DEFERRED_CONNECTED ||
-            deferred->inner->qp_state(slot->real) != SLU_QP_ERROR)
-            continue;
-        slu_deferred_end(deferred, slot);
-        ended = true;
-    }
-    return ended;
-}
-
 bool slu_deferred_retire(struct slu_deferred *deferred, uint32_t more, uint32_t *peer,
                          uint32_t *serial, uint32_t *endpoint)
 {
@@ -200,8 +174,6 @@ bool slu_deferred_retire(struct slu_deferred *deferred, uint32_t more, uint32_t 
     if (deferred->most == 0 || deferred->reals + others <= deferred->most + deferred->retiring)
         return false;
     set_aside(deferred);
-    if (end_dead(deferred))
-        return false;
     *peer = find_oldest(deferred);
     if (*peer == deferred->count)
         return false;
