@@ -98,3 +98,11 @@ uint64_t slu_node_word_write(struct sluice_node *node, uint32_t rank, uint32_t a
     }
     return slu_post_detached(slu_node_engine(node), &request);
 }
+
+uint32_t slu_node_lost_by(const struct sluice_node *node, uint32_t rank)
+{
+    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
+    uint32_t lost = (uint32_t)word;
+
+    return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
+}

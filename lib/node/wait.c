@@ -45,14 +45,6 @@ static int fail_elsewhere(struct slu_group *group, uint32_t rank)
                                     rank));
 }
 
-uint32_t slu_node_lost_by(const struct sluice_node *node, uint32_t rank)
-{
-    uint64_t word = slu_node_word_read(node, rank, SLU_FAREWELL_AT);
-    uint32_t lost = (uint32_t)word;
-
-    return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
-}
-
 /* A deadline of this side, or a call of the program, can end a connection to a healthy rank. */
 static void fail_ended(uint32_t rank, int error, const struct sluice_error *cause)
 {

@@ -145,7 +145,7 @@ struct slu_engine {
 
 /* Why peers have left, as they have said themselves. */
 struct slu_farewells {
-    /* Returns the peer whose loss this peer reported before it left; or this peer, if it has not. */
+    /* Returns the peer whose loss this one reported before it left; this one, if it did not. */
     uint32_t (*lost)(const struct slu_farewells *farewells, uint32_t peer);
 };
 

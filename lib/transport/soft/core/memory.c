@@ -277,7 +277,8 @@ static int alloc_anew(size_t length, uint32_t access, int32_t node, struct alloc
     if (slu_is_refusal(err))
         err = map_refused(&ways[count - 1], err, &room, memory);
     /* Memory that no peer may use needs no file: peers would map it by that. */
-    if (slu_is_shortage(err) && err != ENOMEM && (access & SOFT_ACCESS_REMOTE) == 0)
+    if (slu_is_shortage(err) && err != ENOMEM &&
+        (access & (SOFT_ACCESS_CHANGES | SLUICE_ACCESS_REMOTE_READ)) == 0)
         err = map_private(&ways[count - 1], &room, memory);
     return err == 0 ? 0 : fail_alloc(err, length, &room);
 }

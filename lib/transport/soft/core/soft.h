@@ -42,7 +42,6 @@
 #define SOFT_SHORT_BYTES 512
 /* With one of these rights a peer may change a region. */
 #define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
-#define SOFT_ACCESS_REMOTE (SOFT_ACCESS_CHANGES | SLUICE_ACCESS_REMOTE_READ)
 
 struct soft_context;
 struct soft_cq;
@@ -343,8 +342,7 @@ struct soft_cq {
     bool kicked;
     struct soft_cq *tick_next; /* the helper's */
     bool ticks;                /* it is in a list of the helper */
-    uint32_t tick_activity;
-    uint32_t tick_entries;
+    uint32_t tick_activity, tick_entries;
     bool looks_early;
     bool fired; /* since it has opened, while the program polled */
 };
