@@ -3,7 +3,6 @@
 test_programs += \
 	tests/test_answers \
 	tests/test_deprived \
-	tests/test_descriptors \
 	tests/test_direct \
 	tests/test_direct_ends \
 	tests/test_direct_shown \
@@ -18,12 +17,12 @@ test_programs += \
 	tests/test_loans \
 	tests/test_offers \
 	tests/test_shared \
+	tests/test_shortage \
 	tests/test_starved \
 	tests/test_wire
 
 tests_test_answers_SOURCES = %D%/test_answers.c
 tests_test_deprived_SOURCES = %D%/test_deprived.c
-tests_test_descriptors_SOURCES = %D%/test_descriptors.c
 tests_test_direct_SOURCES = %D%/test_direct.c %D%/direct.c %D%/direct.h
 tests_test_direct_ends_SOURCES = %D%/test_direct_ends.c %D%/direct.c %D%/direct.h
 tests_test_direct_shown_SOURCES = %D%/test_direct_shown.c %D%/direct.c %D%/direct.h
@@ -45,5 +44,6 @@ tests_test_listener_SOURCES = %D%/test_listener.c
 tests_test_loans_SOURCES = %D%/test_loans.c
 tests_test_offers_SOURCES = %D%/test_offers.c
 tests_test_shared_SOURCES = %D%/test_shared.c
+tests_test_shortage_SOURCES = %D%/test_shortage.c
 tests_test_starved_SOURCES = %D%/test_starved.c
 tests_test_wire_SOURCES = %D%/test_wire.c

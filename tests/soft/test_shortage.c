@@ -55,5 +55,5 @@ TEST(a_wait_without_descriptors_names_their_limit)
 
 int main(void)
 {
-    return RUN_ON_SOFT("descriptors", {"shm", WIRE_SHM, 100}, {"tcp", WIRE_TCP, 100});
+    return RUN_ON_SOFT("shortage", {"shm", WIRE_SHM, 100}, {"tcp", WIRE_TCP, 100});
 }
