@@ -203,7 +203,8 @@ static void from_threads(struct rank *rank)
 {
     static struct kept kept[4];
     struct sides sides;
-    size_t bytes = 0;
+    size_t bytes = 0, readings;
+    int64_t begun;
     if (!mount_cgroups(128 * MIB, 64 * MIB)) {
         return;
     }
@@ -213,12 +214,15 @@ static void from_threads(struct rank *rank)
     }
     run_threads(come_and_go, kept, COUNT(kept));
     set_used(128 * MIB - 2048);
+    begun = clock_now();
     run_threads(keep_many, kept, COUNT(kept));
+    /* What was found to be free counts for 100 ms, and is then read again from the same file. */
+    readings = 1 + (size_t)((clock_now() - begun) / SLUICE_MS(100));
     for (uint32_t i = 0; i < COUNT(kept); i++) {
         bytes += kept[i].count * kept[i].length;
         end_regions(&kept[i]);
     }
-    require(bytes <= 64 * MIB / CREDIT_PART, "%zu bytes", bytes);
+    require(bytes <= readings * 64 * MIB / CREDIT_PART, "%zu bytes", bytes);
     sides_close(&sides);
     (void)rank;
 }
