@@ -216,7 +216,7 @@ static void from_threads(struct rank *rank)
     set_used(128 * MIB - 2048);
     begun = clock_now();
     run_threads(keep_many, kept, COUNT(kept));
-    /* What was found to be free counts for 100 ms, and is then read again from the same file. */
+    /* The room found to be free counts for 100 ms, and is then read again from the same file. */
     readings = 1 + (size_t)((clock_now() - begun) / SLUICE_MS(100));
     for (uint32_t i = 0; i < COUNT(kept); i++) {
         bytes += kept[i].count * kept[i].length;
