@@ -176,6 +176,19 @@ killed_itself() {
     sleep 0.1
   done 2>/dev/null
 }
+# Started from a terminal, ranks are in one session, which shares its part of the processors, each in
+# a group of its own, and none of them has the terminal.
+one_session() {
+  cat >"$tmp/session" <<'END'
+read -r _ _ _ _ group session terminal _ </proc/$$/stat
+(exec </dev/tty) 2>/dev/null && terminal=opened
+echo $((group - $$)) "$session" "$terminal"
+END
+  timeout 60 script -q -e -c "$launch -q -n 3 sh $tmp/session" /dev/null </dev/null |
+    tr -d '\r' >"$tmp/out"
+  cat "$tmp/out"
+  [ "$(sort -u "$tmp/out" | wc -l)" = 1 ] && grep -q '^0 [1-9][0-9]* 0$' "$tmp/out"
+}
 # signalled SIGNAL STATUS PATTERN SCRIPT: once two ranks with this script have said that they are
 # ready, their launcher is sent a signal, and ends so before they would by themselves.
 signalled() {
@@ -275,6 +288,11 @@ else
   skip 'sluice-launch --bind' 'no taskset'
 fi
 check 'sluice-launch numbers the ranks of the host' numbered
+if have script; then
+  check 'sluice-launch has all ranks in one session, without its terminal' one_session
+else
+  skip 'sluice-launch has all ranks in one session, without its terminal' 'no script(1)'
+fi
 check 'sluice-launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
   env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
 check 'sluice-launch ends all if one fails' quickly_ends_with 7 'rank 1: exit status 7' \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,12 +14,26 @@
 
 static struct rlimit limit;
 
+/* Linux shares processors among sessions before it shares them among processes (autogroup, in
+   sched(7)): a rank that waits and yields lets only ranks of its own session run. So all ranks stay
+   in one session, and each has a group without a terminal. */
+static void leave_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+    setpgid(0, 0);
+    if (terminal >= 0) {
+        ioctl(terminal, TIOCNOTTY);
+        close(terminal);
+    }
+}
+
 pid_t process_start(const struct launcher *launcher)
 {
     pid_t id = fork();
 
     if (id == 0) {
-        setsid();
+        leave_terminal();
         watcher_join(launcher);
     }
     return id;
