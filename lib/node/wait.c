@@ -9,8 +9,8 @@
 #include "node/node.h"
 
 /*
- * While a wait spins, it reads the clock and yields every SPIN_POLLS polls, and checks the marks of
- * all ranks every MARK_POLLS, a multiple of that.
+ * While a wait spins, it reads the clock and yields every SPIN_POLLS polls, or after each one if
+ * processors are short, and checks the marks of all ranks every MARK_POLLS, a multiple of that.
  */
 #define SPIN_POLLS 4
 #define MARK_POLLS 16
@@ -18,11 +18,13 @@
 /*
  * A passive write makes no event, so a thread that sleeps notices it late. A wait that may spin
  * therefore spins this many times longer before it sleeps, and then wakes at intervals that grow
- * from FIRST_NAP to LONGEST_NAP.
+ * from FIRST_NAP to LONGEST_NAP. If the last yield of the spin let others run for longer, they
+ * begin with a part of that time.
  */
 #define YIELD_FACTOR 25
 #define FIRST_NAP INT64_C(20000)
 #define LONGEST_NAP SLUICE_MS(1)
+#define TURN_PART 4
 /*
  * Many ranks of a lazy node may share a processor, and naps of all of them would use it up. So a
  * nap there lasts up to this fraction of the time waited so far, and at most LAZY_NAP.
@@ -152,7 +154,7 @@ int slu_notify_wait_for(struct slu_waiting *waiting)
         result = waiting->poll(waiting);
         if (result == 0) {
             slu_progress(engine);
-            if (polls % SPIN_POLLS != 0)
+            if (polls % SPIN_POLLS != 0 && !engine->crowded)
                 continue;
             if (polls % MARK_POLLS == 0)
                 result = waiting->check(waiting);
@@ -172,6 +174,7 @@ int slu_notify_wait_for(struct slu_waiting *waiting)
         }
         if (slu_spin(engine, &spin, now))
             continue;
+        nap = nap > spin.turn / TURN_PART ? nap : spin.turn / TURN_PART;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
         nap = next_nap(group->node, nap, waiting->waited);
         polls = MARK_POLLS - 1;

@@ -92,12 +92,14 @@ struct slu_dmabuf {
 /*
  * Base of a completion queue. alerted: cq_alert() has something to report; without cq_alert(), a
  * queue pair has failed, and no request may say so. The transport sets it, from any thread, and
- * wakes the thread that sleeps on the queue.
+ * wakes the thread that sleeps on the queue. turn: for how long the last yield of a thread that
+ * waits let others run, 0 if none could; set by the engine.
  */
 struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
     atomic_bool alerted;
+    _Atomic int64_t turn;
     struct stripes *stripes; /* state of combined queue pairs, or NULL; see stripes/ */
     struct slu_deferred
         *deferred;             /* of queue pairs connected at first use, or NULL; see deferred/ */

@@ -157,7 +157,7 @@ bool signals_take(int number);
 void signals_restore(void);
 int64_t clock_now(void);
 
-/* process.c. Starts a process in a group of its own, without a terminal: returns as fork(2) does. */
+/* process.c. Starts a process in a group of its own, without a terminal; returns as fork(2). */
 pid_t process_start(const struct launcher *launcher);
 /* Signals the process, and all others of its group. */
 void process_signal(pid_t id, int number);

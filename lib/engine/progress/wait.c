@@ -13,6 +13,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "engine/progress/progress.h"
 
@@ -27,16 +28,30 @@
 #define EMPTY_YIELD SLUICE_US(1)
 /*
  * A yield that took this long ran a thread that computes. The spin then ends, because a sleeper
- * gets the processor back sooner than a spinner.
+ * gets the processor back sooner than a spinner. But many peers that yield in turn take as long
+ * together: at most PEER_TURN each, so the limit grows with their number up to LONGEST_TURN. A wait
+ * for what makes no event could only sleep blindly, so it goes on for longer.
  */
 #define LONG_TURN SLUICE_MS(1)
+#define PEER_TURN SLUICE_US(20)
+#define PATIENT_TURN SLUICE_US(100)
+#define LONGEST_TURN SLUICE_MS(32)
+/*
+ * While peers that wait yield to each other, a spin takes none of them the processor for long, and
+ * a sleep costs its peers a system call. So it then lasts this many times longer.
+ */
+#define CROWDED_FACTOR 16
 /*
  * After this many spins in a row that ended in a sleep, or with the time of their wait, waits sleep
- * at once, except one in PROBING_WAITS. If two ranks share a processor, spins are in vain: the
- * kernel often lets a thread that yields go on at once, and only a sleep lets the other rank work.
+ * at once, except those that begin in the first PROBING_TIME of each PROBING_PERIOD. If two ranks
+ * share a processor, spins may be in vain: the kernel then lets a thread that yields go on at once,
+ * and only a sleep lets the other rank work. Where yields work, they do so only if all ranks spin:
+ * one that wakes a sleeper lets it run for longer than a yield does. So all ranks of a host probe
+ * at the same time.
  */
 #define VAIN_SPINS 8
-#define PROBING_WAITS 32
+#define PROBING_PERIOD (INT64_C(1) << 27)
+#define PROBING_TIME (PROBING_PERIOD / 32)
 
 /* Sleeps until the queue has an event or something is due. It may also return for no reason. */
 static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_t until)
@@ -64,6 +79,8 @@ static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, i
 {
     int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
 
+    if (engine->crowded || engine->vain > VAIN_SPINS)
+        time *= CROWDED_FACTOR;
     /*
      * If processors are short, what this waits for comes from a thread that needs one: yield at
      * once.
@@ -86,10 +103,59 @@ static SLU_COLD void tell_slow(struct slu_engine *engine)
             engine->transport->qp_slow(engine->peers[i].qp);
 }
 
-bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+/* All ranks of a host probe at the same time: they have one clock. */
+static bool is_probing(int64_t now)
+{
+    return now % PROBING_PERIOD < PROBING_TIME;
+}
+
+static int64_t processors(void)
+{
+    static atomic_long known;
+    long count = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (SLU_UNLIKELY(count == 0)) {
+        count = sysconf(_SC_NPROCESSORS_ONLN);
+        count = count > 0 ? count : 1;
+        atomic_store_explicit(&known, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+/* Returns whether a yield of this time was longer than one that runs only peers that wait. */
+static bool is_long_turn(const struct slu_engine *engine, const struct slu_spin *spin, int64_t took)
+{
+    int64_t peers;
+
+    if (SLU_LIKELY(took <= LONG_TURN) || took > LONGEST_TURN)
+        return took > LONG_TURN;
+    peers = engine->peer_count / processors();
+    return took > peers * (spin->patience > 0 ? PATIENT_TURN : PEER_TURN);
+}
+
+/* Yields. Returns whether the spin goes on. */
+static bool yield(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 {
     int64_t took;
+    bool computes;
 
+    sched_yield();
+    took = slu_now() - now;
+    engine->crowded = took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
+    spin->turn = took;
+    computes = is_long_turn(engine, spin, took) && !is_probing(now);
+    if (computes)
+        engine->crowded = false;
+    atomic_store_explicit(&engine->cq->turn, engine->crowded ? took : 0, memory_order_relaxed);
+    if (spin->until == SLUICE_FOREVER)
+        return true;
+    /* The time of other threads does not count as that of the spin. */
+    spin->until = computes ? now : spin->until + took;
+    return !computes;
+}
+
+bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+{
     if (spin->until == 0)
         begin_spin(engine, spin, now);
     if (now < spin->hot && now < spin->until)
@@ -99,14 +165,7 @@ bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
     spin->slow = true;
     if (now >= spin->until)
         return false;
-    sched_yield();
-    took = slu_now() - now;
-    engine->crowded = took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
-    if (spin->until == SLUICE_FOREVER)
-        return true;
-    /* The time of other threads does not count as that of the spin. */
-    spin->until = took > LONG_TURN ? now : spin->until + took;
-    return took <= LONG_TURN;
+    return yield(engine, spin, now);
 }
 
 void slu_nap(struct slu_engine *engine, int64_t until)
@@ -119,7 +178,7 @@ static void begin_wait(struct slu_engine *engine, struct slu_spin *spin, int64_t
 {
     if (engine->spinning) /* the last one ended with what its wait was for, or with other work */
         engine->vain = 0;
-    engine->spinning = engine->vain < VAIN_SPINS || engine->vain % PROBING_WAITS == 0;
+    engine->spinning = engine->vain < VAIN_SPINS || is_probing(now);
     engine->vain++;
     if (!engine->spinning && engine->wait_mode != SLUICE_WAIT_SPIN)
         spin->until = now;

@@ -39,6 +39,7 @@ struct slu_spin {
     int64_t hot; /* no yield before this time */
     int64_t until;
     int64_t patience; /* the spin lasts (patience + 1) times the spin time */
+    int64_t turn;     /* for how long the last yield let others run */
     bool slow;        /* the time without yields is over, and the transport was notified */
 };
 

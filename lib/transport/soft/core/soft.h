@@ -343,6 +343,7 @@ struct soft_cq {
     struct soft_cq *tick_next; /* the helper's */
     bool ticks;                /* it is in a list of the helper */
     uint32_t tick_activity, tick_entries;
+    uint32_t active_ticks, inside_ticks; /* in a row: with activity; with a program that stays */
     bool looks_early;
     bool fired; /* since it has opened, while the program polled */
 };

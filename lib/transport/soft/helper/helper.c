@@ -7,7 +7,13 @@
  * for each message. Instead the helper checks the CQ every millisecond (TICK), and sooner at first:
  * a program that has just polled may now wait outside for memory to change. Once the program has
  * not polled for a tick, the helper serves the CQ and arms it (ARMED). A program that stays inside
- * the library needs no helper: the CQ is OFF, until the program leaves it and kicks the helper.
+ * the library needs no helper: after some ticks the CQ is OFF, until the program leaves it and
+ * kicks the helper.
+ *
+ * While a program goes on polling, ticks grow to BUSY_TICK: helpers of many programs on one host
+ * would otherwise take much of its processors. If more programs wait than there are processors, all
+ * helpers would still tick between each two turns of a program: then a tick is TURNS_OF_TICK turns
+ * long, up to CROWDED_TICK.
  *
  * Serving a CQ may touch the program's memory, so it is a turn that the watchdog observes.
  */
@@ -25,6 +31,11 @@
 #include "base/thread.h"
 
 #define TICK SLUICE_MS(1)
+#define BUSY_TICKS 8
+#define BUSY_TICK SLUICE_MS(4)
+#define CROWDED_TICK SLUICE_MS(8)
+#define TURNS_OF_TICK 16
+#define INSIDE_TICKS 8
 #define FIRST_LOOK 20000
 #define LINGER_TICK SLUICE_MS(LINGER_MS)
 #define DOOR_MS 100
@@ -63,6 +74,7 @@ static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
 {
     atomic_store(&cq->watch, SOFT_WATCH_TICK);
     cq->looks_early = false;
+    cq->active_ticks = cq->inside_ticks = 0;
     if (cq->ticks)
         return;
     slu_soft_cq_hold(cq);
@@ -206,12 +218,14 @@ static bool tick(struct soft_helper *helper, struct soft_cq *cq)
     }
     if (stays_inside(cq)) {
         if (!slu_soft_is_starved(cq))
-            return !switch_off(cq);
+            return ++cq->inside_ticks < INSIDE_TICKS || !switch_off(cq);
         slu_soft_cq_wake(cq);
         return true;
     }
+    cq->inside_ticks = 0;
     if (activity != cq->tick_activity) {
         cq->tick_activity = activity;
+        cq->active_ticks++;
         return true;
     }
     if (!slu_soft_cq_take(cq))
@@ -293,10 +307,27 @@ static bool has_ticks(const struct soft_helper *helper)
     return helper->ticks != NULL || helper->looking != NULL;
 }
 
+/* Returns the time between two ticks of a CQ. */
+static int64_t tick_of(const struct soft_cq *cq)
+{
+    int64_t turns = TURNS_OF_TICK * atomic_load_explicit(&cq->base.turn, memory_order_relaxed);
+    int64_t time = cq->active_ticks < BUSY_TICKS ? TICK : BUSY_TICK;
+    return turns > time ? slu_earlier(turns, CROWDED_TICK) : time;
+}
+
+/* Returns the time between two ticks: the shortest that a CQ needs. */
+static int64_t tick_time(const struct soft_helper *helper)
+{
+    int64_t time = helper->looking != NULL ? TICK : CROWDED_TICK;
+    for (struct soft_cq *cq = helper->ticks; cq != NULL && time > TICK; cq = cq->tick_next)
+        time = slu_earlier(time, tick_of(cq));
+    return time;
+}
+
 static void run_timers(struct soft_helper *helper)
 {
     int64_t now = slu_now();
-    if (has_ticks(helper) && is_due(&helper->last_tick, TICK, now))
+    if (has_ticks(helper) && is_due(&helper->last_tick, tick_time(helper), now))
         tick_all(helper, tick);
     if (!slu_soft_leading())
         return;
@@ -324,7 +355,7 @@ static int next_timeout(const struct soft_helper *helper)
     if (atomic_load(&helper->context->meet_due))
         return 0;
     if (has_ticks(helper))
-        return 1;
+        return (int)(tick_time(helper) / SLUICE_MS(1));
     if (atomic_load(&helper->lingers))
         return LINGER_MS;
     if (helper->meet_next != INT64_MAX)

@@ -116,21 +116,28 @@ static void drop_imports(struct soft_shm *shm, size_t heard)
     shm->drops = false;
 }
 
+/*
+ * A read that is not full was the last one, unless it ended before the message of a descriptor.
+ * What comes later makes the socket readable again.
+ */
 bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound)
 {
     uint8_t bytes[MUCH];
     size_t heard = 0;
     uint32_t reads = 0;
     ssize_t got;
+    bool more;
     *sound = true;
     do {
         int fd = -1;
-        got = slu_fd_receive(tcp->fd, bytes, next_read(tcp->shm), &fd);
+        size_t size = next_read(tcp->shm);
+        got = slu_fd_receive(tcp->fd, bytes, size, &fd);
+        more = got == (ssize_t)size || fd >= 0 || tcp->shm->passed_fd >= 0;
         *sound = pass_fd(tcp->shm, fd);
         for (ssize_t i = 0; i < got && *sound; i++)
             *sound = hear_byte(tcp, bytes[i]);
         heard += got > 0 ? (size_t)got : 0;
-    } while (got > 0 && *sound && ++reads < READS_MOST);
+    } while (got > 0 && more && *sound && ++reads < READS_MOST);
     drop_imports(tcp->shm, heard);
     return got > 0 || (got < 0 && errno == EAGAIN);
 }
