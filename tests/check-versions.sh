@@ -234,6 +234,9 @@ expect() {
       echo 'refuse version [0-9]* of the greeting, readable from version [0-9]* on' ;;
     *foreign*' exchange '* | *foreign*' relay '* | *foreign*' node '* | *foreign*' lazy '*)
       echo 'refuse version [0-9]*.* readable from version [0-9]*' ;;
+    # In a lazy node of 0.9, barriers go along another tree.
+    'previous this lazy '* | 'this previous lazy '*)
+      echo 'refuse version [0-9]* of its form.* from version [0-9]*' ;;
     *foreign*) echo 'refuse by version [0-9]* of its form.* knows version [0-9]*' ;;
     *) echo talk ;;
   esac

@@ -28,13 +28,13 @@
 #include "node/node.h"
 
 /*
- * The version of 1.0. It stands for all that ranks of a lazy node write to each other as well:
- * marks, words and chunks. If one of these changes, so does the version, and READABLE if older ones
- * fail.
+ * The version of 1.0; before it, a tree had two branches. It stands for all that ranks of a lazy
+ * node write to each other as well: the tree, marks, words and chunks. If one of these changes, so
+ * does the version, and READABLE if older ones fail.
  */
-#define VERSION (2 + SLU_VERSIONS_NEXT)
-#define READABLE 2
-#define OLDEST 2
+#define VERSION (3 + SLU_VERSIONS_NEXT)
+#define READABLE 3
+#define OLDEST 3
 /* Kinds. */
 #define CARD 0
 #define FAILURE 1

@@ -84,40 +84,45 @@ static uint32_t find_starts(const struct slu_tree *tree, const uint32_t *hosts, 
     return count;
 }
 
-/* A part of a binary tree: the first of a range has the halves of the rest below it. */
+/* A part of a tree: the first of a range has the branches of the rest below it. */
 struct part {
     uint32_t first, end;
-    uint32_t above; /* the first of the part that this one is a half of; SLU_NONE: all */
-    uint32_t half;  /* which one */
+    uint32_t above;  /* the first of the part that this one is a branch of; SLU_NONE: all */
+    uint32_t branch; /* which one */
 };
 
-static uint32_t middle_of(const struct part *part)
-{
-    return part->first + 1 + (part->end - part->first) / 2;
-}
-
-static uint32_t count_halves(const struct part *part)
+static uint32_t count_branches(const struct part *part)
 {
     uint32_t rest = part->end - part->first - 1;
 
-    return rest < 2 ? rest : 2;
+    return rest < SLU_TREE_BRANCHES ? rest : SLU_TREE_BRANCHES;
 }
 
-static struct part half_of(const struct part *part, uint32_t half)
+/* Returns where a branch begins: they are equally long, but for one. */
+static uint32_t start_of(const struct part *part, uint32_t branch)
 {
-    uint32_t middle = middle_of(part);
+    uint64_t rest = part->end - part->first - 1;
 
-    return half == 0 ? (struct part){part->first + 1, middle, part->first, 0}
-                     : (struct part){middle, part->end, part->first, 1};
+    return part->first + 1 + (uint32_t)(rest * branch / count_branches(part));
+}
+
+static struct part branch_of(const struct part *part, uint32_t branch)
+{
+    return (struct part){start_of(part, branch), start_of(part, branch + 1), part->first, branch};
 }
 
 /* Returns the part that begins with an item of 0 to count - 1. */
 static struct part find_part(uint32_t item, uint32_t count)
 {
     struct part part = {0, count, SLU_NONE, 0};
+    uint32_t branch;
 
-    while (part.first != item)
-        part = half_of(&part, item >= middle_of(&part));
+    while (part.first != item) {
+        branch = count_branches(&part) - 1;
+        while (item < start_of(&part, branch))
+            branch--;
+        part = branch_of(&part, branch);
+    }
     return part;
 }
 
@@ -142,17 +147,17 @@ static void set_neighbours(struct slu_tree *tree, const uint32_t *starts, uint32
     else if (leaders.above != SLU_NONE)
         above = starts[leaders.above];
     tree->parent = above != SLU_NONE ? slu_tree_rank(tree, above) : SLU_NONE;
-    tree->place = leads ? SLU_TREE_CHILDREN / 2 + leaders.half : own.half;
+    tree->place = leads ? SLU_TREE_BRANCHES + leaders.branch : own.branch;
     tree->end = leads ? starts[leaders.end] : start + own.end;
-    for (uint32_t i = 0; i < count_halves(&own); i++) {
-        const struct part half = half_of(&own, i);
+    for (uint32_t i = 0; i < count_branches(&own); i++) {
+        const struct part part = branch_of(&own, i);
 
-        add_child(tree, start + half.first, start + half.end, i);
+        add_child(tree, start + part.first, start + part.end, i);
     }
-    for (uint32_t i = 0; leads && i < count_halves(&leaders); i++) {
-        const struct part half = half_of(&leaders, i);
+    for (uint32_t i = 0; leads && i < count_branches(&leaders); i++) {
+        const struct part part = branch_of(&leaders, i);
 
-        add_child(tree, starts[half.first], starts[half.end], SLU_TREE_CHILDREN / 2 + i);
+        add_child(tree, starts[part.first], starts[part.end], SLU_TREE_BRANCHES + i);
     }
 }
 

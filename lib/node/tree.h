@@ -2,8 +2,12 @@
 /*
  * The tree of a lazy node, along which its barriers and gathers go, so that a rank is connected to
  * few others. Ranks have positions in the order of their hosts. The first rank of a host leads it:
- * the leaders are a binary tree, and below each of them is one of the ranks of its host. Each rank
- * has the positions from its own on up to an end below it.
+ * the leaders are a tree, and below each of them is one of the ranks of its host. Each rank has the
+ * positions from its own on up to an end below it.
+ *
+ * A rank has up to four branches on its host. With two a barrier of 64 ranks that share two
+ * processors took twice as long, because each step waits until the next rank has run; with eight
+ * it was hardly faster.
  */
 #ifndef SLU_NODE_TREE_H
 #define SLU_NODE_TREE_H
@@ -13,8 +17,9 @@
 
 #include "engine/engine.h"
 
-/* Two children of the same host, and of a leader two leaders of others. */
-#define SLU_TREE_CHILDREN 4
+#define SLU_TREE_BRANCHES 4
+/* Children of the same host, and of a leader as many leaders of others. */
+#define SLU_TREE_CHILDREN (2 * SLU_TREE_BRANCHES)
 
 struct slu_tree_child {
     uint32_t rank;

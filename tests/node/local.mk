@@ -17,7 +17,8 @@ test_programs += \
 	tests/test_node_limit \
 	tests/test_node_open \
 	tests/test_node_rejoin \
-	tests/test_node_starved
+	tests/test_node_starved \
+	tests/test_tree
 
 node_lazy = \
 	%D%/lazy.c \
@@ -58,3 +59,6 @@ tests_test_node_rejoin_SOURCES = %D%/test_node_rejoin.c
 tests_test_node_starved_SOURCES = \
 	%D%/test_node_starved.c \
 	$(node_lazy)
+tests_test_tree_SOURCES = %D%/test_tree.c
+tests_test_tree_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+tests_test_tree_LDADD = $(LAUNCH_LIBS)

@@ -395,50 +395,50 @@ static void gather_numbers(struct sluice_node *node, uint32_t members, int64_t d
 }
 
 /*
- * A chunk of rank 3 for rank 0 stands behind a message without a receive, until the members have
- * changed, and rank 4 has given rank 0 a chunk that belongs into the same place.
+ * A chunk of rank 5 for rank 0 stands behind a message without a receive, until the members have
+ * changed, and rank 6 has given rank 0 a chunk that belongs into the same place.
  */
 static void give_late(struct ranks *ranks, uint32_t thread)
 {
-    static const uint32_t comer = 5;
+    static const uint32_t comer = 7;
     struct memory memory;
     memory_open(&memory, ranks->pds[thread], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
-    if (thread < 5) {
+    if (thread < 7) {
         prepare_as(ranks, thread, thread);
     }
     ranks_meet(ranks);
-    if (thread < 5) {
+    if (thread < 7) {
         join(ranks, thread);
         node_meets(ranks->nodes[thread], NULL, 0);
     }
     ranks_meet(ranks);
-    if (thread == 3) {
-        require_ok(sluice_multichannel_post_send(sluice_node_multichannel(ranks->nodes[3]), 0, &sge,
+    if (thread == 5) {
+        require_ok(sluice_multichannel_post_send(sluice_node_multichannel(ranks->nodes[5]), 0, &sge,
                                                  1, SLUICE_FOREVER, NULL));
     }
-    if (thread < 5) {
-        gather_numbers(ranks->nodes[thread], 5, thread == 0 ? SLUICE_MS(300) : LONG, -1);
+    if (thread < 7) {
+        gather_numbers(ranks->nodes[thread], 7, thread == 0 ? SLUICE_MS(300) : LONG, -1);
     }
     ranks_meet(ranks);
     grow_by(ranks, thread, &comer, &comer, 1);
-    gather_numbers(ranks->nodes[thread], 6, LONG, 0);
-    gather_numbers(ranks->nodes[thread], 6, LONG, 0);
+    gather_numbers(ranks->nodes[thread], 8, LONG, 0);
+    gather_numbers(ranks->nodes[thread], 8, LONG, 0);
     ranks_meet(ranks);
     if (thread == 0) {
         let_pass(SLUICE_MS(200));
-        require_ok(sluice_multichannel_receive(sluice_node_multichannel(ranks->nodes[0]), 3, &sge,
+        require_ok(sluice_multichannel_receive(sluice_node_multichannel(ranks->nodes[0]), 5, &sge,
                                                1, LONG, NULL));
         let_pass(SLUICE_MS(200));
     }
-    gather_numbers(ranks->nodes[thread], 6, LONG, 0);
+    gather_numbers(ranks->nodes[thread], 8, LONG, 0);
     ranks_meet(ranks);
     memory_close(&memory);
 }
 
 TEST(chunks_of_an_earlier_generation_do_no_harm)
 {
-    try_threads(6, give_late);
+    try_threads(8, give_late);
 }
 
 /* Changes who wrote the card in an endpoint, and a byte that a later version may use. */
@@ -469,10 +469,10 @@ static void read_later_version(struct ranks *ranks, uint32_t thread)
         join(ranks, 0);
         set_versions(&changed, version + 1, version + 1);
         require_error(sluice_node_grow(ranks->nodes[0], &changed, 1), -EPROTO,
-                      "card of rank 1 version 3 from version 3 knows version 2");
+                      "card of rank 1 version 4 from version 4 knows version 3");
         set_versions(&changed, version - 1, version - 1);
         require_error(sluice_node_grow(ranks->nodes[0], &changed, 1), -EPROTO,
-                      "card of rank 1 version 1 knows version 2");
+                      "card of rank 1 version 2 knows version 3");
         require_ok(sluice_node_own_endpoint(ranks->nodes[0], &board[0]));
         set_versions(&board[0], version + 1, version);
         set_versions(&changed, version + 1, version);
