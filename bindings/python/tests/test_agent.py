@@ -2,6 +2,9 @@
 """Agents: messages without a receive, and memory of peers on request."""
 import asyncio
 import gc
+import linecache
+import os
+import sys
 import threading
 import time
 
@@ -334,6 +337,124 @@ def test_what_ctrl_c_interrupts_is_not_lost(agents, monkeypatch):
     assert len(interrupts) == 5 and len(b.agent._kept) == 1
     b.agent.close()
     assert b.agent._kept == []
+
+
+def interrupted_before(line, function):
+    """Calls a function as if Ctrl-C came before that line of what runs of agents. Returns whether
+    it came, and what was returned. Blocks are entered and left whole: Python itself lets Ctrl-C
+    come between the end of a block and its __exit__()."""
+    lines = 0
+
+    def trace(frame, event, argument):
+        nonlocal lines
+        if os.path.basename(frame.f_code.co_filename) not in ("_agent.py", "_agent_peer.py"):
+            return None
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not text.lstrip().startswith("with "):
+            lines += 1
+            if lines == line:
+                raise KeyboardInterrupt
+        return trace
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return False, function()
+    except KeyboardInterrupt:
+        return True, None
+    finally:
+        sys.settrace(outer)
+
+
+def each_interrupt(begin, call, end):
+    """Interrupts a call before each of its lines, once. begin() is called before, and end() with
+    the result of another call after an interrupt."""
+    for line in range(1, 1000):
+        begin()
+        came, result = interrupted_before(line, call)
+        gc.collect(0)
+        end(call() if came else result)
+        if not came:
+            return line
+    raise AssertionError("the call does not end")
+
+
+def test_ctrl_c_before_any_line_loses_no_message(agents):
+    a, b = agents
+
+    def send():
+        a.peer.send(b"first", deadline=PATIENCE)
+        a.peer.send(b"second", deadline=PATIENCE)
+
+    def check(first):
+        gc.collect(0)
+        assert [bytes(first), bytes(b.agent.receive(PATIENCE))] == [b"first", b"second"]
+
+    assert each_interrupt(send, lambda: b.agent.receive(PATIENCE), check) > 20
+    assert each_interrupt(send, lambda: b.agent.receive(PATIENCE, b.peer), check) > 20
+    assert b.agent._kept == []
+
+
+def test_ctrl_c_before_any_line_loses_no_memory(agents):
+    a, b = agents
+    names = []
+
+    def lend():
+        names.append(a.peer.lend(a.local[:64], RIGHTS, lease=None, deadline=PATIENCE))
+
+    def lend_and_return():
+        lend()
+        b.agent.receive_remote(PATIENCE).send_back(deadline=PATIENCE)
+
+    def check_lent(region):
+        gc.collect(0)
+        region.send_back(deadline=PATIENCE)
+        assert a.agent.receive_local(PATIENCE).id == names[-1]
+
+    def check_returned(returned):
+        assert returned.id == names[-1] and returned.memory.length == 64
+
+    def request():
+        return a.peer.request(100, RIGHTS, deadline=PATIENCE)
+
+    def request_and_return():
+        with request() as region:
+            region.write(a.local[:64], offset=0, deadline=PATIENCE)
+            region.send_back(deadline=PATIENCE)
+
+    def check_allocated(returned):
+        gc.collect(0)
+        assert bytes(returned.region.buffer[:64]) == bytes(a.local.buffer[:64])
+        returned.region.close()
+
+    a.local.buffer[:64] = bytes(range(64))
+    assert each_interrupt(lend, lambda: b.agent.receive_remote(PATIENCE), check_lent) > 20
+    take = lambda: a.agent.receive_local(PATIENCE)  # noqa: E731
+    assert each_interrupt(lend_and_return, take, check_returned) > 20
+    take = lambda: b.agent.receive_local(PATIENCE)  # noqa: E731
+    assert each_interrupt(request_and_return, take, check_allocated) > 20
+    each_interrupt(lambda: None, request, lambda region: region.release(deadline=PATIENCE))
+    gc.collect(0)
+    until = time.monotonic() + PATIENCE
+    while b.agent.info.bytes > 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert b.agent.info.bytes == 0 and a.agent._kept == b.agent._kept == []
+
+
+def test_ctrl_c_before_any_line_loses_no_peer(agents):
+    a, b = agents
+    others = []
+
+    def connect():
+        others.append(a.agent.connect(f"127.0.0.1:{b.agent.port}", deadline=PATIENCE))
+
+    def check(peer):
+        peer.send(b"hello", deadline=PATIENCE)
+        assert bytes(a.agent.receive(PATIENCE, others[-1])) == b"hello"
+        peer.close()
+        others.pop().close()
+
+    assert each_interrupt(connect, lambda: b.agent.next_peer(PATIENCE), check) > 20
 
 
 def test_agents_end_with_the_interpreter():

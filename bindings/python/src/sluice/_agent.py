@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ._agent_peer import AgentMessage, AgentPeer, AgentRegion
@@ -57,12 +57,35 @@ class AgentReturned:
     peer: AgentPeer
 
 
-class _Kept(NamedTuple):
-    """A result of the library that Ctrl-C has kept from the program."""
+class _Result:
+    """What a call of the library has returned, until the program has an object of it.
 
-    function: Any
-    sender: int
-    result: Any
+    Ctrl-C may come before any instruction of Python. Each step to the object can therefore be
+    repeated, and only the last one, which is one instruction, lets the object own the result. An
+    object that owns its result is kept here as well, so that nothing is lost in between.
+    """
+
+    def __init__(self, function: Any):
+        self.function = function
+        local = function is lib.sluice_agent_receive_local_mr
+        self.struct: Any = struct_of("sluice_agent_local") if local else None
+        self.returned: list[Any] = []
+        # The number of the peer that it is of, once it was kept.
+        self.sender = 0
+        self.object: Any = None
+
+    @property
+    def found(self) -> Any:
+        """The object or struct of the library."""
+        return self.returned[0] if self.struct is None else self.struct
+
+    @property
+    def there(self) -> bool:
+        """Whether a call of the library has made an object, or has written the struct."""
+        if not self.returned:
+            return False
+        value = self.returned[0]
+        return bool(value != ffi.NULL if self.struct is None else value == 0)
 
 
 class Agent(Shared):
@@ -118,7 +141,8 @@ class Agent(Shared):
         self._peers: dict[int, AgentPeer] = {}
         # Senders of messages and regions that next_peer() has not returned yet.
         self._strangers: WeakValueDictionary[int, AgentPeer] = WeakValueDictionary()
-        self._kept: list[_Kept] = []
+        # Results that Ctrl-C has kept from the program.
+        self._kept: list[_Result] = []
         self._sleepers: set[asyncio.Future[None]] = set()
         self._loop: Pump | None = None
         self._set_up(made(lib.sluice_agent_open(domain._get(), attr)))
@@ -140,7 +164,7 @@ class Agent(Shared):
         super().close()
         self._wake_sleepers()
         for each in self._kept:
-            self._result_of(each.function, each.result, [])
+            self._object_of(each)
         self._kept.clear()
         for peer in list(self._peers.values()):
             peer.close()
@@ -176,11 +200,17 @@ class Agent(Shared):
         attr = struct_of("sluice_connect_attr")
         attr.flags = lib.SLUICE_CONNECT_WAIT if wait else 0
         where, limit = c_text(address), Limit(deadline)
-        found = self._blocking(
-            lambda pointer: lib.sluice_agent_connect(pointer, where, attr, limit.left()),
-            dispose=lib.sluice_agent_peer_close,
-        )
-        return self._own_peer(found)
+        found = None
+        try:
+            found = self._blocking(
+                lambda pointer: lib.sluice_agent_connect(pointer, where, attr, limit.left()),
+                dispose=lib.sluice_agent_peer_close,
+            )
+            return self._own_peer(found)
+        except BaseException:
+            if found is not None:  # Ctrl-C has ended the call after it had connected
+                self._own_peer(found).close()
+            raise
 
     def _own_peer(self, pointer: Any) -> AgentPeer:
         """Returns the peer of a pointer that the program has to close."""
@@ -200,6 +230,9 @@ class Agent(Shared):
         peer = self._peers.get(number) or self._strangers.get(number)
         if peer is None:
             peer = self._strangers[number] = AgentPeer(self, pointer, held)
+        elif isinstance(peer._borrowed, (AgentMessage, AgentRegion)) and not peer._borrowed._owns:
+            # Ctrl-C has ended the call that made that object.
+            peer._borrowed = held
         return peer
 
     def next_peer(self, timeout: float | None) -> AgentPeer:
@@ -216,81 +249,100 @@ class Agent(Shared):
 
     def receive_remote(self, timeout: float | None, peer: AgentPeer | None = None) -> AgentRegion:
         """Returns the next region of its own memory that a peer has lent to this side."""
-        found: AgentRegion = self._wait(lib.sluice_agent_receive_remote_mr, timeout, peer)
-        return found
+        function = lib.sluice_agent_receive_remote_mr
+        return self._wait(function, timeout, peer)  # type: ignore[no-any-return]
 
     def receive_local(self, timeout: float | None, peer: AgentPeer | None = None) -> AgentReturned:
         """Returns the next memory of this side that a peer has sent back."""
-        found: AgentReturned = self._wait(lib.sluice_agent_receive_local_mr, timeout, peer)
-        return found
+        function = lib.sluice_agent_receive_local_mr
+        return self._wait(function, timeout, peer)  # type: ignore[no-any-return]
 
     def _wait(self, function: Any, timeout: float | None, peer: AgentPeer | None = None) -> Any:
         """Waits in slices, between which Ctrl-C is served."""
         limit = Limit(timeout)
-        for each in self._kept:
-            if each.function is function and (peer is None or peer._number == each.sender):
-                self._kept.remove(each)
-                return self._result_of(function, each.result, [])
-        if peer is None:
-            return self._wait_in_slices(function, limit, (ffi.NULL,))
-        with peer._hold() as pointer:
-            return self._wait_in_slices(function, limit, (pointer,))
-
-    def _wait_in_slices(self, function: Any, limit: Limit, peers: tuple[Any, ...]) -> Any:
-        local = function is lib.sluice_agent_receive_local_mr
-        result = struct_of("sluice_agent_local") if local else None
-        if function is lib.sluice_agent_next_peer:
-            peers = ()
-        box: list[Any] = []
+        results: list[_Result] = []
         try:
-            while True:
-                box.clear()
-                with self._hold() as pointer:
-                    arguments = (pointer, *peers, limit.slice(), *((result,) if local else ()))
-                    # No instruction of Python, before which Ctrl-C could be served, is between the
-                    # call and its entry in the box.
-                    box.extend(map(function, *([each] for each in arguments)))
-                    number, text = ffi.errno, last_error()
-                found = result if local else box[0]
-                if not _has_result(box):
-                    number = -box[0] if local else number
-                    if number == errno.ETIMEDOUT and limit.left() > 0:
-                        continue
-                    self._get()
-                    raise wait_error_of(number, text)
-                return self._result_of(function, found, box)
+            self._take_kept(function, peer, results)
+            if not results:
+                results.append(_Result(function))
+                self._await(results[0], limit, peer)
+            return self._object_of(results[0])
         except BaseException:
-            if _has_result(box):
-                found = result if local else box[0]
-                self._kept.append(_Kept(function, _sender_of(function, found), found))
+            for each in results:
+                if each.there:
+                    self._keep(each)
             raise
 
-    def _result_of(self, function: Any, found: Any, box: list[Any]) -> Any:
-        """Makes an object of a result of the library, which is taken out of the box just before
-        the object owns it: if Ctrl-C comes earlier, it is kept."""
-        if function is lib.sluice_agent_next_peer:
-            return self._own_peer(found)
-        if function is lib.sluice_agent_receive:
-            message = AgentMessage(self, found)
-            box.clear()
-            message._own(found)
-            return message
-        if function is lib.sluice_agent_receive_remote_mr:
-            region = AgentRegion(self, found)
-            box.clear()
-            region._pointer = found
-            return region
-        return self._returned(found, box)
+    def _take_kept(self, function: Any, peer: AgentPeer | None, results: list[_Result]) -> None:
+        with self._turn:
+            for i, each in enumerate(self._kept):
+                if each.function is function and (peer is None or peer._number == each.sender):
+                    # No instruction of Python is between both lists.
+                    results.extend(map(self._kept.pop, (i,)))
+                    return
 
-    def _returned(self, local: Any, box: list[Any]) -> AgentReturned:
-        peer = self._peer_of(local.peer, None)
-        box.clear()
-        lent = peer._lent.pop(local.id, None)
-        if local.mr != ffi.NULL:
-            region = MemoryRegion._of(local.mr, None, True)
-            return AgentReturned(local.id, region.piece(0, local.length), region, peer)
-        assert lent is not None
-        return AgentReturned(local.id, lent.memory, None, peer)
+    def _keep(self, result: _Result) -> None:
+        """Keeps a result for a later call, in the order in which results were kept first."""
+        again = result.sender != 0
+        if not again:
+            result.sender = _sender_of(result.function, result.found)
+        with self._turn:
+            self._kept.insert(0 if again else len(self._kept), result)
+
+    def _await(self, result: _Result, limit: Limit, peer: AgentPeer | None) -> None:
+        if result.function is lib.sluice_agent_next_peer:
+            self._await_in_slices(result, limit, ())
+        elif peer is None:
+            self._await_in_slices(result, limit, (ffi.NULL,))
+        else:
+            with peer._hold() as pointer:
+                self._await_in_slices(result, limit, (pointer,))
+
+    def _await_in_slices(self, result: _Result, limit: Limit, peers: tuple[Any, ...]) -> None:
+        after = () if result.struct is None else (result.struct,)
+        while True:
+            result.returned.clear()
+            with self._hold() as pointer:
+                arguments = (pointer, *peers, limit.slice(), *after)
+                # No instruction of Python is between the call and its entry in the list.
+                result.returned.extend(map(result.function, *([each] for each in arguments)))
+                number, text = ffi.errno, last_error()
+            if result.there:
+                return
+            if result.struct is not None:
+                number = -result.returned[0]
+            if number != errno.ETIMEDOUT or limit.left() == 0:
+                self._get()
+                raise wait_error_of(number, text)
+
+    def _object_of(self, result: _Result) -> Any:
+        """Makes the object of a result, or goes on where Ctrl-C has interrupted this."""
+        if result.function is lib.sluice_agent_next_peer:
+            return self._own_peer(result.found)
+        if result.function is lib.sluice_agent_receive_local_mr:
+            return self._returned(result)
+        if result.object is None:
+            kind = AgentMessage if result.function is lib.sluice_agent_receive else AgentRegion
+            result.object = kind(self, result.found)
+        result.object._own(result.found)
+        return result.object
+
+    def _returned(self, result: _Result) -> AgentReturned:
+        local = result.found
+        if result.object is None:
+            peer = self._peer_of(local.peer, None)
+            if local.mr != ffi.NULL:
+                region = MemoryRegion._of(local.mr, None, True, owns=False)
+                piece = Piece(region, region._address, local.length, region._key)
+                result.object = AgentReturned(local.id, piece, region, peer)
+            else:
+                lent = peer._lent[local.id]
+                result.object = AgentReturned(local.id, lent.memory, None, peer)
+        returned: AgentReturned = result.object
+        if returned.region is not None:
+            returned.region._pointer = local.mr
+        returned.peer._lent.pop(local.id, None)
+        return returned
 
     # asyncio, and other event loops.
 
@@ -383,11 +435,6 @@ def _sender_of(function: Any, found: Any) -> int:
     elif function is lib.sluice_agent_receive_local_mr:
         found = found.peer
     return number_of(found)
-
-
-def _has_result(box: list[Any]) -> bool:
-    """Returns whether a call of the library has made an object, or has written a struct."""
-    return bool(box) and (box[0] == 0 if isinstance(box[0], int) else box[0] != ffi.NULL)
 
 
 def _set(future: asyncio.Future[None]) -> None:

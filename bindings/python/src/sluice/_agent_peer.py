@@ -87,7 +87,8 @@ class AgentPeer(Shared):
         self._set_up(pointer)
 
     def _end(self, pointer: Any) -> None:
-        self._agent._peers.pop(self._number, None)
+        if self._agent._peers.get(self._number) is self:
+            del self._agent._peers[self._number]
         if self._borrowed is None:
             lib.sluice_agent_peer_close(pointer)
         self._borrowed = None
@@ -146,15 +147,21 @@ class AgentPeer(Shared):
         """Asks the peer for zeroed memory, for a lease in seconds; 0: the longest that it gives.
         ``access`` has rights of this side, such as ``REMOTE_WRITE``."""
         limit, wanted = Limit(deadline), nanoseconds(lease)
-        found = self._blocking(
-            lambda pointer: lib.sluice_agent_request_mr(
-                pointer, length, access, wanted, limit.left()
-            ),
-            dispose=_release_at_once,
-        )
-        region = AgentRegion(self._agent, found)
-        region._pointer = found
-        return region
+        found = region = None
+        try:
+            found = self._blocking(
+                lambda pointer: lib.sluice_agent_request_mr(
+                    pointer, length, access, wanted, limit.left()
+                ),
+                dispose=_release_at_once,
+            )
+            region = AgentRegion(self._agent, found)
+            region._own(found)
+            return region
+        except BaseException:
+            if found is not None and (region is None or not region._owns):
+                _release_at_once(found)
+            raise
 
     def lend(
         self, memory: Any, access: int, *, lease: float | None, deadline: float | None
@@ -220,6 +227,12 @@ class AgentPeer(Shared):
         return gather(ended, lambda completion: str(said[1]))
 
 
+class _Ownership:
+    """Whether an object has to be freed."""
+
+    begun = False
+
+
 def _release_at_once(pointer: Any) -> None:
     if pointer != ffi.NULL:
         lib.sluice_agent_mr_release(pointer, 0)
@@ -231,20 +244,25 @@ class AgentMessage:
     def __init__(self, agent: Agent, pointer: Any):
         self._length = int(lib.sluice_agent_message_length(pointer))
         self._generation = _forked.generation()
-        self._address = lib.sluice_agent_message_addr(pointer)
-        self._held: Any = None
+        self._ownership = ownership = _Ownership()
+        key, address = number_of(pointer), lib.sluice_agent_message_addr(pointer)
+
+        def free(_: Any) -> None:
+            if ownership.begun:
+                _forked.forget(key)
+                lib.sluice_agent_message_free(pointer)
+
+        self._held = ffi.gc(address, free)
         self._peer = agent._peer_of(lib.sluice_agent_message_peer(pointer), self)
+
+    @property
+    def _owns(self) -> bool:
+        return self._ownership.begun
 
     def _own(self, pointer: Any) -> None:
         """From here on the message is freed with the last reference to its bytes."""
-        key = number_of(pointer)
-
-        def free(_: Any) -> None:
-            _forked.forget(key)
-            lib.sluice_agent_message_free(pointer)
-
-        self._held = ffi.gc(self._address, free)
-        _forked.note(key, number_of(self._address), self._length)
+        _forked.note(number_of(pointer), number_of(self._held), self._length)
+        self._ownership.begun = True
         if self._peer._borrowed is self:
             self._peer._borrowed = self._held
 
@@ -284,9 +302,16 @@ class AgentRegion(Shared):
 
     def __init__(self, agent: Agent, pointer: Any):
         self._agent = agent
-        # The caller lets it own the region.
+        # It owns the region from _own() on.
         self._set_up(None)
         self._peer = agent._peer_of(lib.sluice_agent_mr_peer(pointer), self)
+
+    @property
+    def _owns(self) -> bool:
+        return self._pointer is not None
+
+    def _own(self, pointer: Any) -> None:
+        self._pointer = pointer
 
     def _used(self) -> None:
         self._agent._used()

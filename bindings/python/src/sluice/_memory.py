@@ -240,9 +240,13 @@ class MemoryRegion(Object):
         raise TypeError("regions are made by ProtectionDomain.allocate() and .register()")
 
     @classmethod
-    def _of(cls, pointer: Any, source: Any, allocated: bool) -> MemoryRegion:
+    def _of(
+        cls, pointer: Any, source: Any, allocated: bool, owns: bool = True
+    ) -> MemoryRegion:
+        """Without ``owns``, the caller sets ``_pointer`` of the region once it is to own it."""
         self = cls.__new__(cls)
-        self._pointer = pointer
+        if owns:
+            self._pointer = pointer
         self._allocated = allocated
         self._lock = threading.Lock()
         self._length = int(lib.sluice_mr_length(pointer))

@@ -187,7 +187,7 @@ class Call:
             with self.lock:
                 left_alone = self.left_alone
                 self.done.set()
-            if left_alone is not None and self.error is None:
+            if left_alone is not None and not self.has_failed():
                 left_alone(self.result)
 
     def run_apart(self) -> None:
@@ -199,6 +199,21 @@ class Call:
         finally:
             lib.sluice_interrupt_set(ffi.NULL)
             self.calls.discard(self)
+
+    def has_failed(self) -> bool:
+        """Returns whether the call has ended with an error."""
+        if self.error is not None:
+            return True
+        return bool(self.result < 0 if isinstance(self.result, int) else self.result == ffi.NULL)
+
+    def outcome(self) -> Any:
+        """Returns the result of a call that has ended, or raises its error."""
+        if self.error is not None:
+            raise self.error
+        if self.has_failed():
+            number = self.result if isinstance(self.result, int) else self.number
+            raise error_of(number, self.text)
+        return self.result
 
     def interrupt(self) -> None:
         """Makes the call end now, and waits for that."""
@@ -228,6 +243,7 @@ def call(
             # The kernel may deliver a signal to any thread, but only this one serves it.
             while not work.done.wait(SLICE / 1e9):
                 pass
+            return work.outcome()
         except BaseException:
             try:
                 work.interrupt()
@@ -236,14 +252,7 @@ def call(
                     ended = work.done.is_set()
                     if not ended:
                         work.left_alone = dispose
-                if ended and work.error is None:
+                if ended and not work.has_failed():
                     dispose(work.result)
             raise
-    if work.error is not None:
-        raise work.error
-    if isinstance(work.result, int):
-        if work.result < 0:
-            raise error_of(work.result, work.text)
-    elif work.result == ffi.NULL:
-        raise error_of(work.number, work.text)
-    return work.result
+    return work.outcome()
