@@ -384,15 +384,19 @@ static int take(struct engine *engine, const struct sluice_completion *c)
     return result;
 }
 
-/* look(): takes all available completions. Returns how many, or a negative errno. */
-static PyObject *look(PyObject *self, PyObject *unused)
+/*
+ * look(most): takes all available completions, or about that many if that is not 0. Returns how
+ * many, or a negative errno.
+ */
+static PyObject *look(PyObject *self, PyObject *wanted)
 {
     struct engine *engine = (struct engine *)self;
     struct sluice_completion taken[POLL_MOST];
     PyThreadState *thread;
     int i, count, failed = 0;
-    long total = 0;
-    (void)unused;
+    long total = 0, most = PyLong_AsLong(wanted);
+    if (most == -1 && PyErr_Occurred())
+        return NULL;
     do {
         if (!engine->channel)
             return PyLong_FromLong(-EBADF);
@@ -404,7 +408,7 @@ static PyObject *look(PyObject *self, PyObject *unused)
         for (i = 0; i < count; i++)
             failed |= take(engine, &taken[i]) < 0;
         total += count;
-    } while (count == POLL_MOST && !failed);
+    } while (count == POLL_MOST && !failed && (most == 0 || total < most));
     return failed ? NULL : PyLong_FromLong(total);
 }
 
@@ -473,9 +477,9 @@ static void deallocate(PyObject *self)
 }
 
 /*
- * Engine(addresses, number, kept, posted, unseen, called, acquire, release). The addresses are those
- * of the channel, post, poll, next, wait, and the arrays count and room; number is user_data of the
- * first request.
+ * Engine(addresses, number, kept, posted, unseen, called, acquire, release). The addresses are
+ * those of the channel, post, poll, next, wait, and the arrays count and room; number is user_data
+ * of the first request.
  */
 static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
@@ -513,7 +517,7 @@ static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *keyword
 
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, NULL},
-    {"look", look, METH_NOARGS, NULL},
+    {"look", look, METH_O, NULL},
     {"next", next, METH_O, NULL},
     {"end", end, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -249,6 +249,39 @@ def test_asyncio(agents):
         asyncio.run(late())
 
 
+def test_other_tasks_run_while_messages_come(sides):
+    a, b = sides
+    many = 600
+    server = sluice.Agent(b.context.domain(), secret_file="", max_waiting=many)
+    client = sluice.Agent(a.context.domain(), secret_file="")
+    server.listen("127.0.0.1:0")
+    peer = client.connect(f"127.0.0.1:{server.port}", deadline=PATIENCE)
+
+    async def main():
+        turns, taken = 0, {}
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counter = asyncio.create_task(count())
+        for i in range(many):
+            assert bytes(await server.receive_async(PATIENCE)) == b"%d" % i
+            taken[turns] = taken.get(turns, 0) + 1
+        counter.cancel()
+        return taken
+
+    for i in range(many):
+        peer.send(b"%d" % i, deadline=PATIENCE)
+    peer.flush(PATIENCE)
+    taken = asyncio.run(main())
+    assert sum(taken.values()) == many and max(taken.values()) <= 256
+    client.close()
+    server.close()
+
+
 def test_event_loop_of_the_program(agents):
     import select
 

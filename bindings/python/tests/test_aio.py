@@ -73,6 +73,38 @@ def test_submit(sides):
     assert first._loop is None and second._loop is None
 
 
+def test_other_tasks_run_while_much_completes(sides):
+    """One turn of the loop takes a bounded number of completions."""
+    a, b = sides
+    many = 1000
+    first, second = a.connect(b, sluice.Options(send_depth=many, receive_depth=many))
+
+    async def main():
+        turns, taken = 0, {}
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async def take(request):
+            assert (await request).ok
+            taken[turns] = taken.get(turns, 0) + 1
+
+        receives = second.post([Work.receive(b.memory[:1])] * many, deadline=PATIENCE)
+        first.post([Work.send(a.memory[:1])] * many, deadline=PATIENCE)
+        first.flush(PATIENCE)
+        tasks = [asyncio.create_task(take(each)) for each in receives]
+        counter = asyncio.create_task(count())
+        await asyncio.gather(*tasks)
+        counter.cancel()
+        return taken
+
+    taken = run(main())
+    assert sum(taken.values()) == many and max(taken.values()) <= 320
+
+
 def test_deadline_acts_while_nobody_else_does(pair):
     a, b = pair
 

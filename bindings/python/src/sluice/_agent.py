@@ -14,7 +14,7 @@ from ._errors import check, last_error, made, wait_error_of
 from ._library import FOREVER, Limit, c_text, ffi, lib, nanoseconds
 from ._memory import MemoryRegion, Piece
 from ._object import remember
-from ._pump import Pump
+from ._pump import TURN_MOST, Pump
 from ._shared import Shared, number_of, struct_of
 
 
@@ -145,6 +145,8 @@ class Agent(Shared):
         self._kept: list[_Result] = []
         self._sleepers: set[asyncio.Future[None]] = set()
         self._loop: Pump | None = None
+        # Messages that tasks have received since they last slept.
+        self._in_a_row = 0
         self._set_up(made(lib.sluice_agent_open(domain._get(), attr)))
         remember(self)
 
@@ -351,12 +353,18 @@ class Agent(Shared):
     ) -> AgentMessage:
         """As :meth:`receive`, for asyncio: other tasks run while it waits."""
         limit = Limit(timeout)
+        self._in_a_row += 1
+        if self._in_a_row >= TURN_MOST:
+            # A task that receives in a loop would keep others from running.
+            self._in_a_row = 0
+            await asyncio.sleep(0)
         while True:
             try:
                 return self.receive(0, peer)
             except TimeoutError:
                 if limit.left() == 0:
                     raise
+            self._in_a_row = 0
             await self._something_new(limit)
 
     async def _something_new(self, limit: Limit) -> None:
@@ -388,8 +396,9 @@ class Agent(Shared):
         if self._loop is not None:
             self._loop.soon()
 
-    def _look(self) -> None:
-        """Nothing: tasks take what is for them when they are woken."""
+    def _look(self, most: int = 0) -> int:
+        """Takes nothing: tasks take what is for them when they are woken."""
+        return 0
 
     def fileno(self) -> int:
         """The descriptor for event loops: see :meth:`arm`. Never read or close it."""

@@ -116,10 +116,11 @@ class Connection(Object):
 
     # Completions.
 
-    def _look(self) -> int:
-        """Takes all completions, without waiting. The caller has the guard."""
+    def _look(self, most: int = 0) -> int:
+        """Takes all completions, or about ``most`` if that is not 0, without waiting. The caller has
+        the guard."""
         self._get()
-        total = check(self._engine.look())
+        total = check(self._engine.look(most))
         if total > 0 or self._called:  # Ctrl-C may have left some
             self._taken()
         return total

@@ -186,15 +186,16 @@ class Engine:
         self._unread = False
         return count
 
-    def look(self) -> int:
-        """Takes all available completions. Returns how many, or a negative errno."""
+    def look(self, most: int) -> int:
+        """Takes all available completions, or about ``most`` if that is not 0. Returns how many, or
+        a negative errno."""
         total = 0
         while True:
             self._prepare_to_take()
             result: int = self._poll_c(self._pointer, self._taken, POLL_MOST)
             count = self._take()
             total += count
-            if result < 0 or count < POLL_MOST:
+            if result < 0 or count < POLL_MOST or 0 < most <= total:
                 return result if result < 0 else total
 
     def next(self, timeout: int) -> int:

@@ -6,6 +6,10 @@ import asyncio
 from typing import Any
 
 
+#: Completions, or messages, after which other tasks of the loop run; see sluice_channel_fd(3).
+TURN_MOST = 256
+
+
 class Pump:
     """Lets an event loop serve a connection while tasks await its work."""
 
@@ -50,8 +54,9 @@ class Pump:
         if self.users == 0 or self.connection.closed:
             return
         with self.connection._guard:
-            self.connection._look()
-            due = self.connection.arm()
+            # After a turn that stopped at its bound, the loop must not sleep.
+            bound = self.connection._look(TURN_MOST) >= TURN_MOST
+            due = 0.0 if bound else self.connection.arm()
         if due == 0.0:
             # Other tasks of the loop run in between.
             self.soon()
