@@ -14,13 +14,13 @@
  */
 static void unlock_in_step(struct sluice_agent *agent)
 {
-    if (agent->shared.wire == NULL)
+    if (agent->shared.control.wire == NULL)
         pthread_mutex_unlock(&agent->lock);
 }
 
 static void lock_in_step(struct sluice_agent *agent)
 {
-    if (agent->shared.wire == NULL)
+    if (agent->shared.control.wire == NULL)
         pthread_mutex_lock(&agent->lock);
 }
 
@@ -43,8 +43,8 @@ static uint32_t count_let_in(const struct sluice_agent *agent)
 {
     uint32_t count = slu_door_count(&agent->door, NULL);
 
-    if (agent->shared.wire != NULL)
-        count += slu_door_count(&agent->door, agent->shared.wire);
+    if (agent->shared.control.wire != NULL)
+        count += slu_door_count(&agent->door, agent->shared.control.wire);
     return count;
 }
 
@@ -68,8 +68,8 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
     const struct sluice_agent *agent = slu_container_of(door, struct sluice_agent, door);
 
     /* A peer that rdma_cm connects has receives of its own. */
-    if (agent->shared.wire != NULL && incoming->cm == NULL) {
-        welcome->multichannel = agent->shared.wire;
+    if (agent->shared.control.wire != NULL && incoming->cm == NULL) {
+        welcome->multichannel = agent->shared.control.wire;
     } else {
         welcome->pd = agent->pd;
         welcome->attr = &agent->control_attr;
@@ -112,7 +112,7 @@ void slu_agent_accept(struct sluice_agent *agent)
         some = slu_door_step(&agent->door, &entrant);
         lock_in_step(agent);
         /* The step may have polled the multichannel of peers that share receives. */
-        agent->shared.armed = false;
+        agent->shared.control.armed = false;
         if (some)
             take_in(agent, &entrant);
         agent->let_in = count_let_in(agent);

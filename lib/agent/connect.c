@@ -107,7 +107,7 @@ static void leave_guard(struct slu_guard *guard)
 {
     struct sluice_agent *agent = ((struct guard *)guard)->agent;
 
-    agent->shared.armed = false;
+    agent->shared.control.armed = false;
     slu_agent_arm_for_sleeper(agent);
     pthread_mutex_unlock(&agent->lock);
 }
@@ -123,7 +123,7 @@ static bool shares_receives(const struct sluice_agent *agent, const char *addres
 {
     static const char rdmacm[] = "rdmacm:";
 
-    return agent->shared.wire != NULL && address != NULL &&
+    return agent->shared.control.wire != NULL && address != NULL &&
            strncmp(address, rdmacm, sizeof rdmacm - 1) != 0;
 }
 
@@ -146,8 +146,8 @@ static int dial_unlocked(struct sluice_agent *agent, const char *address,
     slu_agent_arm_for_sleeper(agent);
     pthread_mutex_unlock(&agent->lock);
     if (shares_receives(agent, address)) {
-        error = slu_connect_guarded(address, agent->shared.wire, &guard.guard, options, left, duty,
-                                    &made->index);
+        error = slu_connect_guarded(address, agent->shared.control.wire, &guard.guard, options,
+                                    left, duty, &made->index);
     } else {
         made->channel =
             slu_connect_serving(address, agent->pd, &agent->control_attr, options, left, duty);

@@ -53,10 +53,10 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
         .sge = slot_sge(peer, slot, length),
         .user_data = slot | (opcode == SLUICE_OP_SEND ? SLU_AGENT_SEND_BIT : 0),
     };
-    int posted =
-        peer->shares
-            ? sluice_multichannel_post(peer->agent->shared.wire, &request, 1, SLUICE_FOREVER, NULL)
-            : sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
+    int posted = peer->shares
+                     ? sluice_multichannel_post(peer->agent->shared.control.wire, &request, 1,
+                                                SLUICE_FOREVER, NULL)
+                     : sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
 
     slu_agent_unarm(peer);
     return posted == 1 ? 0 : posted;
@@ -70,7 +70,7 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
 static void lose_control(struct sluice_agent_peer *peer, int error)
 {
     struct sluice_error first = {.size = sizeof first};
-    bool known = (peer->shares ? sluice_multichannel_peer_error(peer->agent->shared.wire,
+    bool known = (peer->shares ? sluice_multichannel_peer_error(peer->agent->shared.control.wire,
                                                                 peer->index, &first)
                                : sluice_channel_error(peer->control, &first)) == 1;
 
@@ -381,7 +381,7 @@ static int take_some(struct sluice_agent_peer *peer)
     if (peer->shares) {
         bool some;
 
-        if (!peer->agent->shared.polled)
+        if (!peer->agent->shared.control.polled)
             (void)slu_agent_shared_poll(peer->agent);
         some = peer->unserved;
         peer->unserved = false;
@@ -397,7 +397,7 @@ static int take_some(struct sluice_agent_peer *peer)
 static bool is_ready(const struct sluice_agent_peer *peer)
 {
     if (peer->shares)
-        return peer->agent->shared.wire->base.engine->peers[peer->index].state ==
+        return peer->agent->shared.control.wire->base.engine->peers[peer->index].state ==
                SLUICE_STATE_READY;
     return slu_channel_seems_ready(peer->control->base.engine, 0) ||
            sluice_channel_state(peer->control) == SLUICE_STATE_READY;
@@ -409,7 +409,7 @@ static bool is_ready(const struct sluice_agent_peer *peer)
  */
 static void fail(struct sluice_agent_peer *peer)
 {
-    peer->agent->shared.polled = false;
+    peer->agent->shared.control.polled = false;
     while (take_some(peer) == COMPLETIONS) {
     }
     handle_pending(peer, true);

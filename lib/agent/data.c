@@ -105,12 +105,12 @@ static void poll_wire(struct sluice_multichannel *wire)
 /* Marks the peers whose data queue pairs have failed: one without requests completes none. */
 static void notice_failures(struct sluice_agent *agent)
 {
-    const struct slu_engine *engine = agent->shared.data->base.engine;
+    const struct slu_engine *engine = agent->shared.data.wire->base.engine;
     struct sluice_agent_peer *peer;
 
-    if (agent->shared.data_epoch == engine->epoch)
+    if (agent->shared.data.epoch == engine->epoch)
         return;
-    agent->shared.data_epoch = engine->epoch;
+    agent->shared.data.epoch = engine->epoch;
     TAILQ_FOREACH(peer, &agent->peers, links)
     if (peer->data.shares && slu_agent_data_failed(peer))
         slu_agent_touch(peer);
@@ -118,8 +118,8 @@ static void notice_failures(struct sluice_agent *agent)
 
 void slu_agent_shared_data_poll(struct sluice_agent *agent)
 {
-    agent->shared.data_armed = false;
-    poll_wire(agent->shared.data);
+    agent->shared.data.armed = false;
+    poll_wire(agent->shared.data.wire);
     notice_failures(agent);
 }
 
@@ -132,7 +132,7 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer)
     if (!peer->data.shares) {
         peer->data.armed = false;
         poll_wire(peer->data.wire);
-    } else if (!agent->shared.data_polled) {
+    } else if (!agent->shared.data.polled) {
         slu_agent_shared_data_poll(agent);
     }
     some = peer->data.completed;
@@ -145,20 +145,20 @@ int slu_agent_data_open(struct sluice_agent_peer *peer)
     struct slu_agent_data *data = &peer->data;
     struct sluice_agent *agent = peer->agent;
     struct sluice_multichannel *wire =
-        agent->shared.data != NULL ? agent->shared.data : slu_agent_make_data(agent);
+        agent->shared.data.wire != NULL ? agent->shared.data.wire : slu_agent_make_data(agent);
     int index;
 
     if (wire == NULL)
         return -errno;
     index = sluice_multichannel_peer_add(wire, &data->own);
     if (index < 0) {
-        if (agent->shared.data == NULL)
+        if (agent->shared.data.wire == NULL)
             sluice_multichannel_close(wire);
         return index;
     }
     data->wire = wire;
     data->index = (uint32_t)index;
-    data->shares = wire == agent->shared.data;
+    data->shares = wire == agent->shared.data.wire;
     data->ignored = data->shares;
     data->state = SLU_AGENT_DATA_MADE;
     data->generation = 1;
@@ -175,7 +175,7 @@ void slu_agent_data_close(struct sluice_agent_peer *peer)
     if (data->wire == NULL)
         return;
     (void)!sluice_multichannel_peer_remove(data->wire, data->index);
-    peer->agent->shared.data_polled = false;
+    peer->agent->shared.data.polled = false;
     slu_agent_data_poll(peer);
     if (!data->shares)
         sluice_multichannel_close(data->wire);
@@ -213,7 +213,7 @@ static bool make_anew(struct sluice_agent_peer *peer)
     data->earliest = now + LEAST_GAP;
     error = sluice_multichannel_peer_reset(data->wire, data->index, &data->own);
     slu_agent_touch(peer);
-    peer->agent->shared.data_polled = false;
+    peer->agent->shared.data.polled = false;
     slu_agent_data_poll(peer);
     if (error < 0) {
         slu_log(SLUICE_LOG_WARN, "agent: the data queue pair to %s cannot be reset yet: %s",

@@ -46,7 +46,7 @@ void slu_agent_due(struct sluice_agent *agent, int64_t when)
 void slu_agent_unarm(struct sluice_agent_peer *peer)
 {
     if (peer->shares)
-        peer->agent->shared.armed = false;
+        peer->agent->shared.control.armed = false;
     if (peer->is_unarmed || peer->state == SLU_AGENT_OVER)
         return;
     LIST_INSERT_HEAD(&peer->agent->unarmed, peer, unarmed);
@@ -55,7 +55,7 @@ void slu_agent_unarm(struct sluice_agent_peer *peer)
 
 void slu_agent_unarm_data(struct sluice_agent_peer *peer)
 {
-    peer->data.armed = peer->agent->shared.data_armed = false;
+    peer->data.armed = peer->agent->shared.data.armed = false;
     slu_agent_unarm(peer);
 }
 
@@ -111,11 +111,11 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
         return;
     }
     if (name == EVENT_SHARED) {
-        agent->shared.armed = false;
+        agent->shared.control.armed = false;
         return;
     }
     if (name == EVENT_SHARED_DATA) {
-        agent->shared.data_armed = false;
+        agent->shared.data.armed = false;
         return;
     }
     peer = place < agent->place_count ? agent->places[place] : NULL;
@@ -180,14 +180,11 @@ static int arm_peer(struct sluice_agent_peer *peer)
     return 0;
 }
 
-/* Arms the multichannel of the peers' control queue pairs. Returns 1 if it has to be polled. */
-static int arm_shared(struct sluice_agent *agent)
+/* Arms queue pairs that share a completion queue. Returns 1 if it has to be polled. */
+static int arm_shared(struct sluice_agent *agent, struct slu_agent_wire *shared)
 {
-    struct slu_agent_shared *shared = &agent->shared;
     int64_t due = SLUICE_FOREVER;
 
-    if (shared->wire == NULL || shared->armed)
-        return 0;
     if (sluice_multichannel_arm(shared->wire, &due) != 0)
         return 1;
     slu_agent_due(agent, slu_after(due));
@@ -195,31 +192,20 @@ static int arm_shared(struct sluice_agent *agent)
     return 0;
 }
 
-/* Likewise that of the data queue pairs, if a peer uses its own. */
-static int arm_shared_data(struct sluice_agent *agent)
-{
-    struct slu_agent_shared *shared = &agent->shared;
-    int64_t due = SLUICE_FOREVER;
-
-    if (shared->data_users == 0 || shared->data_armed)
-        return 0;
-    if (sluice_multichannel_arm(shared->data, &due) != 0)
-        return 1;
-    slu_agent_due(agent, slu_after(due));
-    shared->data_armed = true;
-    return 0;
-}
-
 int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
 {
+    struct slu_agent_shared *shared = &agent->shared;
     struct sluice_agent_peer *peer, *next;
-    int busy = arm_shared(agent);
+    int busy = 0;
 
+    if (shared->control.wire != NULL && !shared->control.armed)
+        busy = arm_shared(agent, &shared->control);
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         next = LIST_NEXT(peer, unarmed);
         busy |= arm_peer(peer);
     }
-    busy |= arm_shared_data(agent);
+    if (shared->data_users > 0 && !shared->data.armed)
+        busy |= arm_shared(agent, &shared->data);
     *due = agent->next_due;
     return busy;
 }
@@ -304,7 +290,7 @@ bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
 
 bool slu_agent_must_poll_data(const struct sluice_agent_peer *peer)
 {
-    bool armed = peer->data.shares ? peer->agent->shared.data_armed : peer->data.armed;
+    bool armed = peer->data.shares ? peer->agent->shared.data.armed : peer->data.armed;
 
     return peer->data.completed || (slu_agent_uses_data(peer) && (!armed || works_on_data(peer)));
 }
@@ -407,11 +393,11 @@ int slu_agent_watch_peer(struct sluice_agent *agent, struct sluice_agent_peer *p
 
 int slu_agent_watch_shared(const struct sluice_agent *agent)
 {
-    int error = watch(agent, sluice_multichannel_fd(agent->shared.wire), EVENT_SHARED);
+    int error = watch(agent, sluice_multichannel_fd(agent->shared.control.wire), EVENT_SHARED);
 
-    if (error == 0 && agent->shared.data != NULL)
-        error =
-            watch_events(agent, sluice_multichannel_fd(agent->shared.data), EVENT_SHARED_DATA, 0);
+    if (error == 0 && agent->shared.data.wire != NULL)
+        error = watch_events(agent, sluice_multichannel_fd(agent->shared.data.wire),
+                             EVENT_SHARED_DATA, 0);
     return error;
 }
 
@@ -427,8 +413,9 @@ static void watch_shared_data(struct sluice_agent_peer *peer, bool on)
     shared->data_users += on ? 1 : UINT32_MAX;
     on = shared->data_users > 0;
     event.events = on ? EPOLLIN : 0;
-    if (shared->data_ignored == on && epoll_ctl(peer->agent->epoll, EPOLL_CTL_MOD,
-                                                sluice_multichannel_fd(shared->data), &event) == 0)
+    if (shared->data_ignored == on &&
+        epoll_ctl(peer->agent->epoll, EPOLL_CTL_MOD, sluice_multichannel_fd(shared->data.wire),
+                  &event) == 0)
         shared->data_ignored = !on;
 }
 

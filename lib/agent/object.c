@@ -206,8 +206,9 @@ void slu_agent_peer_locate(struct sluice_agent_peer *peer)
     struct sluice_channel_info info = {.size = sizeof info};
     bool here;
 
-    if ((peer->shares ? sluice_multichannel_peer_query(peer->agent->shared.wire, peer->index, &info)
-                      : sluice_channel_query(peer->control, &info)) < 0)
+    if ((peer->shares
+             ? sluice_multichannel_peer_query(peer->agent->shared.control.wire, peer->index, &info)
+             : sluice_channel_query(peer->control, &info)) < 0)
         return;
     peer->level = info.level;
     here = strcmp(info.remote_address, "this context") == 0;

@@ -28,7 +28,7 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
     if (now < agent->next_due - SLU_LONGEST_TICK || slu_now() < agent->next_due)
         return;
     agent->next_due = SLUICE_FOREVER;
-    agent->shared.data_armed = false;
+    agent->shared.data.armed = false;
     TAILQ_FOREACH(peer, &agent->peers, links)
     {
         peer->data.armed = false;
@@ -57,7 +57,7 @@ bool slu_agent_is_quiet(struct sluice_agent_peer *peer)
     if (is_late(peer->agent) || peer->state != SLU_AGENT_OPEN || peer->needs_service)
         return false;
     slu_agent_unarm(peer);
-    return slu_poll_is_empty(peer->shares ? peer->agent->shared.wire->base.engine
+    return slu_poll_is_empty(peer->shares ? peer->agent->shared.control.wire->base.engine
                                           : peer->control->base.engine);
 }
 
@@ -85,11 +85,11 @@ bool slu_agent_progress(struct sluice_agent *agent)
     touch_due(agent, now);
     if (agent->listener_ready)
         slu_agent_accept(agent);
-    if (agent->shared.wire != NULL && !agent->shared.armed)
+    if (agent->shared.control.wire != NULL && !agent->shared.control.armed)
         changed = slu_agent_shared_poll(agent);
-    agent->shared.polled = true;
-    agent->shared.data_polled = agent->shared.data_users > 0 && !agent->shared.data_armed;
-    if (agent->shared.data_polled)
+    agent->shared.control.polled = true;
+    agent->shared.data.polled = agent->shared.data_users > 0 && !agent->shared.data.armed;
+    if (agent->shared.data.polled)
         slu_agent_shared_data_poll(agent);
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         /* Serving a peer may give up the lock, and the list may change meanwhile. */
@@ -101,7 +101,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
             slu_agent_due(agent, now);
         slu_agent_peer_drop(peer);
     }
-    agent->shared.polled = agent->shared.data_polled = false;
+    agent->shared.control.polled = agent->shared.data.polled = false;
     if (changed)
         slu_agent_notify(agent);
     return changed;

@@ -26,7 +26,7 @@
 
 static const struct slu_peer *wire_peer(const struct sluice_agent *agent, uint32_t index)
 {
-    return &agent->shared.wire->base.engine->peers[index];
+    return &agent->shared.control.wire->base.engine->peers[index];
 }
 
 static uint32_t generation_of(const struct sluice_agent *agent, uint32_t index)
@@ -105,15 +105,15 @@ int slu_agent_shared_open(struct sluice_agent *agent)
     }
     prepared = sluice_multichannel_prepare(agent->pd, 0, &attr);
     if (prepared != NULL)
-        agent->shared.wire = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
-    if (agent->shared.wire == NULL)
+        agent->shared.control.wire = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
+    if (agent->shared.control.wire == NULL)
         return -errno;
-    agent->shared.epoch = agent->shared.wire->base.engine->epoch;
+    agent->shared.control.epoch = agent->shared.control.wire->base.engine->epoch;
     if (shares_queue(agent)) {
-        agent->shared.data = slu_agent_make_data(agent);
-        if (agent->shared.data == NULL)
+        agent->shared.data.wire = slu_agent_make_data(agent);
+        if (agent->shared.data.wire == NULL)
             return -errno;
-        agent->shared.data_epoch = agent->shared.data->base.engine->epoch;
+        agent->shared.data.epoch = agent->shared.data.wire->base.engine->epoch;
         agent->shared.data_ignored = true;
     }
     error = pool ? make_slots(agent) : 0;
@@ -133,12 +133,12 @@ void slu_agent_shared_close(struct sluice_agent *agent)
 {
     struct slu_agent_shared *shared = &agent->shared;
 
-    if (shared->wire != NULL)
-        sluice_multichannel_close(shared->wire);
-    shared->wire = NULL;
-    if (shared->data != NULL)
-        sluice_multichannel_close(shared->data);
-    shared->data = NULL;
+    if (shared->control.wire != NULL)
+        sluice_multichannel_close(shared->control.wire);
+    shared->control.wire = NULL;
+    if (shared->data.wire != NULL)
+        sluice_multichannel_close(shared->data.wire);
+    shared->data.wire = NULL;
     while (!TAILQ_EMPTY(&shared->early))
         drop_early(agent, TAILQ_FIRST(&shared->early));
     if (shared->slab != NULL)
@@ -181,9 +181,9 @@ void slu_agent_shared_refill(struct sluice_agent *agent)
                         .lkey = sluice_mr_lkey(shared->slab)},
                 .user_data = slot};
         }
-        posted = sluice_multichannel_post_receive_any(shared->wire, requests, count, NULL);
+        posted = sluice_multichannel_post_receive_any(shared->control.wire, requests, count, NULL);
         shared->free_count -= posted > 0 ? (uint32_t)posted : 0;
-        shared->armed = false;
+        shared->control.armed = false;
     }
 }
 
@@ -305,9 +305,9 @@ static void notice_losses(struct sluice_agent *agent)
 {
     struct slu_agent_shared *shared = &agent->shared;
 
-    if (shared->epoch == shared->wire->base.engine->epoch)
+    if (shared->control.epoch == shared->control.wire->base.engine->epoch)
         return;
-    shared->epoch = shared->wire->base.engine->epoch;
+    shared->control.epoch = shared->control.wire->base.engine->epoch;
     for (uint32_t i = 0; i < shared->peer_room; i++)
         if (shared->peers[i] != NULL && wire_peer(agent, i)->state != SLUICE_STATE_READY)
             mark(shared->peers[i]);
@@ -320,12 +320,12 @@ bool slu_agent_shared_poll(struct sluice_agent *agent)
     int count;
 
     do {
-        count = sluice_multichannel_poll(agent->shared.wire, completions, COMPLETIONS);
+        count = sluice_multichannel_poll(agent->shared.control.wire, completions, COMPLETIONS);
         for (int i = 0; i < count; i++)
             take_shared(agent, &completions[i]);
         some |= count > 0;
     } while (count == COMPLETIONS);
-    agent->shared.armed = false;
+    agent->shared.control.armed = false;
     notice_losses(agent);
     if (agent->shared.free_count > 0)
         slu_agent_shared_refill(agent);
@@ -382,8 +382,8 @@ int slu_agent_shared_join(struct sluice_agent_peer *peer)
 /* Removing polls for all peers, so whoever sleeps next has to arm again. */
 void slu_agent_shared_drop(struct sluice_agent *agent, uint32_t index)
 {
-    (void)!sluice_multichannel_peer_remove(agent->shared.wire, index);
-    agent->shared.armed = false;
+    (void)!sluice_multichannel_peer_remove(agent->shared.control.wire, index);
+    agent->shared.control.armed = false;
 }
 
 void slu_agent_shared_leave(struct sluice_agent_peer *peer)

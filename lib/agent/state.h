@@ -304,22 +304,25 @@ struct slu_agent_early {
     uint8_t bytes[];
 };
 
-/* Control queue pairs that share a completion queue, and perhaps receives; shared.c. */
+/* Queue pairs of all peers that share a completion queue. */
+struct slu_agent_wire {
+    struct sluice_multichannel *wire; /* NULL: each peer has one of its own */
+    uint64_t epoch;                   /* of the engine, when its failures were last noticed */
+    bool armed;                       /* nothing was done with it since it was armed */
+    bool polled; /* in this round, so that serving each of the peers polls no more */
+};
+
+/* Queue pairs that share completion queues, and perhaps receives; shared.c. */
 struct slu_agent_shared {
-    struct sluice_multichannel *wire; /* NULL: each peer has a channel of its own */
-    struct sluice_mr *slab;           /* of shared receives; NULL: each peer has its own */
+    struct slu_agent_wire control, data;
+    struct sluice_mr *slab; /* of shared receives; NULL: each peer has its own */
     uint8_t *bytes;
     uint32_t slots;                   /* number of receives */
     uint32_t *free_slots, free_count; /* to be posted again */
     struct sluice_agent_peer **peers; /* by index; or NULL */
     uint32_t peer_room;
-    uint64_t epoch; /* of the engine, when its failures were last noticed */
-    bool armed;
-    bool polled; /* in this round, so that serving each of the peers polls no more */
-    struct sluice_multichannel *data; /* data queue pairs of all peers; NULL: each has its own */
-    uint64_t data_epoch;
     uint32_t data_users; /* peers for which data must be polled and armed */
-    bool data_armed, data_polled, data_ignored;
+    bool data_ignored;   /* the epoll set reports no events of data */
     TAILQ_HEAD(, slu_agent_early) early;
 };
 
