@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "base/uncancelled.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -357,7 +359,8 @@ DIR *slu_fd_read_folder(const char *path)
     return folder;
 }
 
-uint64_t slu_fd_count_used(uint64_t limit)
+/* Counts descriptors in use below the limit. Returns the limit if none is left to count with. */
+static uint64_t count_used(uint64_t limit)
 {
     DIR *folder = slu_fd_read_folder("/proc/self/fd");
     const struct dirent *entry;
@@ -373,6 +376,16 @@ uint64_t slu_fd_count_used(uint64_t limit)
     }
     closedir(folder);
     return used;
+}
+
+uint64_t slu_fd_count_left(uint64_t *limit)
+{
+    SLU_KEEP_ERRNO;
+    struct rlimit given;
+    bool none = getrlimit(RLIMIT_NOFILE, &given) != 0 || given.rlim_cur == RLIM_INFINITY;
+
+    *limit = none ? UINT64_MAX : given.rlim_cur;
+    return none ? UINT64_MAX : *limit - count_used(*limit);
 }
 
 void slu_fd_guard(void)

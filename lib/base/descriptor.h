@@ -50,9 +50,10 @@ int slu_fd_open(const char *path, int flags);
 FILE *slu_fd_read_file(const char *path);
 DIR *slu_fd_read_folder(const char *path);
 /*
- * Counts file descriptors in use below the limit. Returns the limit if none is left to count with.
+ * Returns how many file descriptors the process may still open, and sets *limit to how many it may
+ * have open: both UINT64_MAX if there is no limit, or it is not known. Keeps errno.
  */
-uint64_t slu_fd_count_used(uint64_t limit);
+uint64_t slu_fd_count_left(uint64_t *limit);
 /* Reads the beginning of a small file of the kernel as a string; empty if there is no such file. */
 void slu_fd_read_text(const char *path, char *text, size_t size);
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/bytes.h"
@@ -113,19 +112,16 @@ int slu_tcp_listen(const struct slu_host_port *place, const char *source)
 /* Each rank takes a file descriptor. Failing now is better than when most ranks have come. */
 static int check_limit(const struct tcp *tcp)
 {
-    struct rlimit limit;
-    uint64_t needed = tcp->ranks - 1 + (tcp->listener < 0), used;
+    uint64_t needed = tcp->ranks - 1 + (tcp->listener < 0);
+    uint64_t limit, left = slu_fd_count_left(&limit);
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return 0;
-    used = slu_fd_count_used(limit.rlim_cur);
-    if (used + needed <= limit.rlim_cur)
+    if (needed <= left)
         return 0;
     return slu_fail(EMFILE,
                     "rank 0 of %u ranks needs %llu file descriptors and has %llu in use, but the "
                     "limit is %llu: set ulimit -n to at least %llu",
-                    tcp->ranks, (unsigned long long)needed, (unsigned long long)used,
-                    (unsigned long long)limit.rlim_cur, (unsigned long long)(used + needed));
+                    tcp->ranks, (unsigned long long)needed, (unsigned long long)(limit - left),
+                    (unsigned long long)limit, (unsigned long long)(limit - left + needed));
 }
 
 int slu_tcp_listen_root(struct tcp *tcp)

@@ -5,28 +5,15 @@
  */
 #include "config.h"
 
-#include <sys/resource.h>
-
 #include "base/descriptor.h"
 #include "endpoint/endpoint.h"
 #include "node/node.h"
 
-/* Returns the limit; UINT64_MAX: there is none, or it is not known. */
-static uint64_t read_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return UINT64_MAX;
-    return limit.rlim_cur;
-}
-
 uint64_t slu_files_left(void)
 {
-    SLU_KEEP_ERRNO;
-    uint64_t limit = read_limit();
+    uint64_t limit;
 
-    return limit != UINT64_MAX ? limit - slu_fd_count_used(limit) : limit;
+    return slu_fd_count_left(&limit);
 }
 
 /*
@@ -54,7 +41,7 @@ int slu_files_check(uint64_t left, uint32_t rank, const struct slu_engine *engin
 {
     struct sluice_endpoint wire;
     struct slu_endpoint own;
-    uint64_t needed;
+    uint64_t needed, limit;
 
     if (left >= (uint64_t)ranks * SLU_QUEUE_PAIRS)
         return 0;
@@ -62,11 +49,11 @@ int slu_files_check(uint64_t left, uint32_t rank, const struct slu_engine *engin
     if (slu_endpoint_decode(&wire, &own) < 0 || own.transport != SLU_TRANSPORT_SOFT)
         return 0;
     needed = count_needed(&own, theirs, ranks);
-    if (needed <= left || needed <= slu_files_left())
+    if (needed <= left || needed <= slu_fd_count_left(&limit))
         return 0;
     return slu_fail(EMFILE,
                     "rank %u needs %llu file descriptors to connect %u ranks, and the limit of "
                     "%llu leaves %llu: set ulimit -n to at least %llu",
-                    rank, (unsigned long long)needed, ranks, (unsigned long long)read_limit(),
-                    (unsigned long long)left, (unsigned long long)(read_limit() + needed - left));
+                    rank, (unsigned long long)needed, ranks, (unsigned long long)limit,
+                    (unsigned long long)left, (unsigned long long)(limit + needed - left));
 }
