@@ -39,19 +39,31 @@ static bool is_answered(void *argument)
     return wait->done;
 }
 
+/* Describes the time of a wait, in whole milliseconds if it took any: the rest is of the call. */
+static const char *say_time(int64_t begun, int64_t until, char text[SLU_DURATION_BYTES])
+{
+    int64_t time = until > begun ? until - begun : 0;
+    int64_t rest = time % SLUICE_MS(1);
+
+    if (time > SLUICE_MS(1))
+        time += rest > SLUICE_MS(1) / 2 ? SLUICE_MS(1) - rest : -rest;
+    return slu_say_duration(time, text);
+}
+
 int slu_agent_request(struct sluice_agent_peer *peer, struct slu_agent_message *message,
                       int64_t until, struct slu_agent_wait **wait)
 {
     struct asking asking = {.peer = peer, .type = message->type};
-    int error = slu_agent_serve_one(peer) && can_ask(&asking)
-                    ? 0
-                    : slu_agent_await(peer->agent, can_ask, &asking, until, true);
+    bool can = slu_agent_serve_one(peer) && can_ask(&asking);
+    int64_t begun = can ? 0 : slu_now();
+    int error = can ? 0 : slu_agent_await(peer->agent, can_ask, &asking, until, true);
+    char time[SLU_DURATION_BYTES];
 
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT,
-                        "peer %s: no request could be sent before the deadline: the peer has not "
-                        "taken earlier ones",
-                        peer->address);
+                        "peer %s: no request could be sent within %s: the peer has not taken "
+                        "earlier ones",
+                        peer->address, say_time(begun, until, time));
     if (error == 0)
         error = slu_agent_peer_check(peer);
     if (error < 0)
@@ -92,11 +104,13 @@ static void abandon(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
 int slu_agent_wait_for(struct sluice_agent_peer *peer, struct slu_agent_wait *wait, int64_t until)
 {
     int error = slu_agent_await(peer->agent, is_answered, wait, until, true);
+    char time[SLU_DURATION_BYTES];
 
     if (error == 0)
         return wait->error == 0 ? 0 : fail_with(peer, wait);
     if (error == -ETIMEDOUT)
-        slu_fail(ETIMEDOUT, "peer %s did not answer before the deadline", peer->address);
+        slu_fail(ETIMEDOUT, "peer %s did not answer within %s", peer->address,
+                 say_time(wait->asked, until, time));
     if (wait->type == SLU_AGENT_ANNOUNCE && is_withdrawn(peer, wait))
         return wait->error == 0 ? 0 : error;
     abandon(peer, wait);

@@ -6,10 +6,13 @@
 #include "engine/peer/probe.h"
 #include "engine/progress/progress.h"
 
+#include <stdio.h>
+
 /* A wait for the peers from first to before end. Those before next were probed. */
 struct wait {
     struct slu_engine *engine;
     uint32_t first, end, next;
+    int64_t time; /* that the program gave */
 };
 
 static bool all_answered(void *argument)
@@ -52,6 +55,7 @@ static int begin_wait(struct slu_engine *engine, const struct wait *wait)
 static int fail_late(const struct slu_engine *engine, const struct wait *wait)
 {
     struct slu_stand stand = {.heard = -1};
+    char time[SLU_DURATION_BYTES], when[SLU_DURATION_BYTES + 8] = "yet";
     const char *colon;
     uint32_t i = wait->first;
 
@@ -62,11 +66,13 @@ static int fail_late(const struct slu_engine *engine, const struct wait *wait)
     colon = stand.waits != NULL ? ": " : "";
     if (stand.waits == NULL)
         stand.waits = "";
+    if (wait->time > 0)
+        snprintf(when, sizeof when, "within %s", slu_say_duration(wait->time, time));
     if (engine->awaited == 1)
-        return slu_fail(ETIMEDOUT, "%s %u has not answered yet%s%s", engine->peer_word, i, colon,
-                        stand.waits);
-    return slu_fail(ETIMEDOUT, "%s %u has not answered yet; %u of %u have not%s%s",
-                    engine->peer_word, i, engine->awaited, engine->present_count, colon,
+        return slu_fail(ETIMEDOUT, "%s %u has not answered %s%s%s", engine->peer_word, i, when,
+                        colon, stand.waits);
+    return slu_fail(ETIMEDOUT, "%s %u has not answered %s; %u of %u have not%s%s",
+                    engine->peer_word, i, when, engine->awaited, engine->present_count, colon,
                     stand.waits);
 }
 
@@ -108,7 +114,8 @@ static int await_peers(struct slu_engine *engine, struct slu_peer *peer, bool in
     struct wait wait = {.engine = engine,
                         .first = first,
                         .end = peer != NULL ? first + 1 : engine->peer_count,
-                        .next = first};
+                        .next = first,
+                        .time = timeout};
     int error;
 
     if (timeout < 0)

@@ -206,7 +206,8 @@ static struct slu_admission *allocate(struct sluice_incoming *incoming,
                                           .own = admission->endpoints,
                                           .remote = admission->endpoints + count};
     /* The passage never waits: it reads whole steps, and sends only what fits the socket. */
-    admission->passage = (struct slu_passage){.fd = incoming->fd, .session = incoming->session};
+    admission->passage =
+        (struct slu_passage){.fd = incoming->fd, .time = plan->time, .session = incoming->session};
     slu_address_text(&incoming->address, admission->passage.who);
     if (plan->wanted != NULL)
         admission->wanted = *plan->wanted;
@@ -408,7 +409,7 @@ static int fail_late(struct slu_admission *admission)
 
     if (admission->answered && admission->connected < joint->count)
         return slu_joint_fail_late(joint, &admission->passage, admission->connected);
-    return slu_fail(ETIMEDOUT, "%s did not go on before the deadline", admission->passage.who);
+    return slu_passage_fail_late(&admission->passage);
 }
 
 static int fail_cancelled(const struct slu_admission *admission)

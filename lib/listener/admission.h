@@ -52,6 +52,7 @@ struct slu_admission_plan {
     struct sluice_multichannel *multichannel;
     const struct sluice_private_data *own;
     int64_t until;
+    int64_t time; /* that the program gave until then; 0: not known */
     uint64_t user_data;
 };
 

@@ -207,8 +207,11 @@ static int connect_call(struct call *call, const struct sluice_connect_attr *giv
     if (error < 0)
         return error;
     call->time = deadline;
-    call->passage = (struct slu_passage){
-        .fd = -1, .dialed = true, .until = slu_after(deadline), .duty = call->joint->duty};
+    call->passage = (struct slu_passage){.fd = -1,
+                                         .dialed = true,
+                                         .until = slu_after(deadline),
+                                         .time = deadline,
+                                         .duty = call->joint->duty};
     return call->dialed == NULL && slu_rdmacm_address(call->name) != NULL
                ? slu_rdmacm_connect(call->name, &call->options, call->joint, call->passage.until)
                : connect_over_tcp(call);

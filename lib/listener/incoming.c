@@ -146,8 +146,11 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
                                               int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
-    struct slu_admission_plan plan = {
-        .owner = SLU_OF_CALL, .pd = pd, .attr = attr, .until = slu_after(deadline)};
+    struct slu_admission_plan plan = {.owner = SLU_OF_CALL,
+                                      .pd = pd,
+                                      .attr = attr,
+                                      .until = slu_after(deadline),
+                                      .time = deadline};
     struct slu_joint joint;
     int error;
 
@@ -179,8 +182,10 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct slu_admission_plan plan = {
-        .owner = SLU_OF_CALL, .multichannel = multichannel, .until = slu_after(deadline)};
+    struct slu_admission_plan plan = {.owner = SLU_OF_CALL,
+                                      .multichannel = multichannel,
+                                      .until = slu_after(deadline),
+                                      .time = deadline};
     struct slu_joint joint;
     int error;
 
@@ -233,6 +238,7 @@ int sluice_incoming_admit(struct sluice_incoming *incoming, struct sluice_pd *pd
                                       .pd = pd,
                                       .attr = attr,
                                       .until = slu_after(deadline),
+                                      .time = deadline,
                                       .user_data = user_data};
     int error;
 
@@ -252,6 +258,7 @@ int sluice_incoming_admit_into(struct sluice_incoming *incoming,
     struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
                                       .multichannel = multichannel,
                                       .until = slu_after(deadline),
+                                      .time = deadline,
                                       .user_data = user_data};
     int error;
 

@@ -17,9 +17,14 @@
 #define SMALL_STEP 4096
 
 /* Texts of errors name the other side first, and are in the past tense. */
-static int fail_late(const struct slu_passage *passage)
+int slu_passage_fail_late(const struct slu_passage *passage)
 {
-    return slu_fail(ETIMEDOUT, "%s did not go on before the deadline", passage->who);
+    char time[SLU_DURATION_BYTES];
+
+    if (passage->time == 0)
+        return slu_fail(ETIMEDOUT, "%s did not go on before the deadline", passage->who);
+    return slu_fail(ETIMEDOUT, "%s did not go on within %s", passage->who,
+                    slu_say_duration(passage->time, time));
 }
 
 /*
@@ -39,7 +44,7 @@ static int await(const struct slu_passage *passage, short events)
     struct pollfd fds[2] = {{.fd = passage->fd, .events = events}};
 
     if (slu_is_late(passage->until))
-        return fail_late(passage);
+        return slu_passage_fail_late(passage);
     (void)!slu_duty_poll(passage->duty, fds, 1, passage->until);
     return 0;
 }
@@ -54,7 +59,7 @@ static int await_room(const struct slu_passage *passage, int error, uint32_t *pa
     if (waits)
         *pauses = 0;
     if ((waits && slu_is_late(passage->until)) || !slu_stream_pause(error, pauses))
-        return fail_late(passage);
+        return slu_passage_fail_late(passage);
     return 0;
 }
 

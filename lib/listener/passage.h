@@ -26,6 +26,7 @@ struct slu_passage {
     bool dialed;                /* by this side */
     uint32_t sent, received;    /* numbers of steps */
     int64_t until;              /* deadline of waits; 0: never wait */
+    int64_t time;               /* that the program gave for all of it; 0: not known */
     struct slu_duty *duty;      /* served by waits; NULL: none */
     struct slu_session session;
 };
@@ -36,6 +37,8 @@ int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t co
  * Receives a step. Returns -ECONNABORTED if the other side sent an error; the text has its words.
  */
 int slu_passage_receive(struct slu_passage *passage, void *bytes, uint32_t count);
+/* Returns -ETIMEDOUT, with the text that the other side was too late. */
+int slu_passage_fail_late(const struct slu_passage *passage);
 /*
  * Sends an error and the thread's text to the other side, as the reason for giving up. If the text
  * begins with the name of the other side, which will read it, "we" replaces the name. Keeps the

@@ -19,7 +19,7 @@ TEST(a_long_message_is_withdrawn)
     agents_open(&agents, NULL, NULL);
     for (int i = 0; i < 3; i++) {
         require_error(sluice_agent_send(agents.at_holder, bytes, 100000, SLUICE_MS(30)), -ETIMEDOUT,
-                      "did not answer");
+                      "did not answer within ms");
     }
     require_ok(sluice_agent_send(agents.at_holder, "short", 5, DEADLINE));
     struct sluice_agent_message *message = receive(agents.owner, agents.at_owner);

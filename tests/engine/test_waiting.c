@@ -275,7 +275,8 @@ TEST_WITH(sides, a_wake_ends_the_wait_for_a_peer, (), .times = 3)
         made(sluice_prepared_channel_handshake(halves.prepared[0], &halves.endpoints[1]));
     require_ok(sluice_channel_wake(near));
     require_error(sluice_channel_wait_connected(near, DEADLINE), -EINTR, "wake");
-    require_result(sluice_channel_wait_connected(near, SLUICE_MS(5)), -ETIMEDOUT);
+    require_error(sluice_channel_wait_connected(near, SLUICE_MS(5)), -ETIMEDOUT,
+                  "has not answered within 5 ms");
     struct sluice_channel *far =
         made(sluice_prepared_channel_handshake(halves.prepared[1], &halves.endpoints[0]));
     require_ok(sluice_channel_wait_connected(near, DEADLINE));

@@ -209,7 +209,7 @@ TEST(listener_that_is_closed_meanwhile)
     sluice_channel_close(pair.channels[0]);
     sluice_channel_close(pair.channels[1]);
     require_null(sluice_incoming_accept(silent, pair.sides.pds[0], NULL, NULL, SLUICE_MS(50)),
-                 ETIMEDOUT, "192.0.2.1 did not go on before the deadline");
+                 ETIMEDOUT, "192.0.2.1 did not go on within 50 ms");
     dialer_leave(&dialer);
     end(&pair.sides, NULL);
 }
@@ -231,7 +231,7 @@ TEST(silent_clients_delay_no_other)
     struct sluice_admitted admitted = {.size = sizeof(admitted)};
     require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
     require(admitted.error == -ETIMEDOUT && admitted.user_data == 0, "%d", admitted.error);
-    require_words(sluice_last_error(), "192.0.2.1 did not go on before the deadline");
+    require_words(sluice_last_error(), "192.0.2.1 did not go on within 50 ms");
     require_result(sluice_listener_cancel(listener, 1), 1);
     require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
     require(admitted.error == -ECANCELED && admitted.user_data == 1, "%d", admitted.error);
