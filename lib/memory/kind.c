@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,13 @@
 
 /* capabilities(7) */
 #define CAP_IPC_LOCK_BIT 14
+
+/*
+ * Mappings are read for this many failures in each period. For smaps the kernel visits all pages of
+ * the process, and a program may try to register memory again and again.
+ */
+#define READS 8
+#define PERIOD SLUICE_S(1)
 
 /* A mapping as smaps describes it. */
 struct mapping {
@@ -52,11 +60,25 @@ static bool read_mapping(FILE *smaps, uintptr_t addr, struct mapping *mapping)
     return found;
 }
 
+static bool may_read(void)
+{
+    static _Atomic uint64_t state; /* the number of the period, and of its reads in 8 bits */
+    uint64_t period = (uint64_t)(slu_now() / PERIOD);
+    uint64_t seen = atomic_load(&state), next;
+
+    do {
+        next = (seen >> 8 == period ? seen : period << 8) + 1;
+        if ((next & 0xff) > READS)
+            return false;
+    } while (!atomic_compare_exchange_weak(&state, &seen, next));
+    return true;
+}
+
 void slu_memory_kind(const void *addr, char text[SLU_MEMORY_KIND])
 {
     SLU_KEEP_ERRNO;
     struct mapping mapping = {.page = 0};
-    FILE *smaps = slu_fd_read_file("/proc/self/smaps");
+    FILE *smaps = may_read() ? slu_fd_read_file("/proc/self/smaps") : NULL;
     bool found = smaps != NULL && read_mapping(smaps, (uintptr_t)addr, &mapping);
 
     if (smaps != NULL)

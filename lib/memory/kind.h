@@ -9,7 +9,8 @@
 #define SLU_MEMORY_KIND 160
 /*
  * Writes "memory in pages of 4 KiB", "memory in huge pages of 2048 KiB", "memory of the file ...",
- * or "memory of the device ..."; or "memory", if /proc does not tell.
+ * or "memory of the device ..."; or "memory", if /proc does not tell, or was read for 8 texts of
+ * the same second.
  */
 void slu_memory_kind(const void *addr, char text[SLU_MEMORY_KIND]);
 

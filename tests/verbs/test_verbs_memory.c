@@ -12,6 +12,7 @@
 
 #include <sluice/verbs.h>
 
+#include "../support/process.h"
 #include "ports.h"
 
 #define PAGE 4096
@@ -436,6 +437,19 @@ TEST_WITH(sides, kinds_of_memory_are_named, ())
     munmap(plain, LENGTH);
     munmap(file, LENGTH);
     close(fd);
+}
+
+/* Failures that come one after the other do not read a list of all memory each. */
+TEST_WITH(sides, kinds_of_memory_are_found_eight_times_a_second, ())
+{
+    static uint8_t bytes[LENGTH];
+    int64_t begun = clock_now(), named = 0;
+    for (int i = 0; i < 100; i++) {
+        refuse_kind(sides->pds[0], bytes, "5000 bytes of memory not mapped");
+        named += strstr(sluice_last_error(), "memory in pages of") != NULL;
+    }
+    require(named >= 8 && named <= 8 * ((clock_now() - begun) / SLUICE_S(1) + 2), "%lld of 100",
+            (long long)named);
 }
 
 /* The limit on locked memory counts, unless the process has CAP_IPC_LOCK. */
