@@ -77,6 +77,11 @@ prefixed_statics() {
   grep '^lib/.*\.c$' <"$tmp/c" | xargs grep -nE '^static [^=;]*\b(slu|sluice)_[a-z0-9_]+\(' || true
 }
 
+# Texts of errors: %m is of the errno of the C library, which is not that of a simulated rank.
+percent_m() {
+  grep '^lib/' <"$tmp/c" | xargs grep -n '%m\>' || true
+}
+
 # Declarations stand at the head of a block, as the compiler sees them.
 late_declarations() {
   dialect | grep '\.c$' | while read -r file; do
@@ -96,6 +101,7 @@ trailing_space() {
 
 check 'no line is over 100 columns' silent long_lines
 check 'no line ends in blanks' silent trailing_space
+check 'no text of the library has %m' silent percent_m
 check 'no function is over 80 lines' silent long_functions
 check 'no file is over 600 lines' silent long_files
 check 'nothing but the engine looks into it' silent outsiders

@@ -33,7 +33,8 @@ static void clear_event(struct soft_cq *cq)
     SLU_KEEP_ERRNO;
     atomic_store(&cq->signaled, false);
     if (SLU_UNCANCELLED(read(cq->event, &count, sizeof(count))) < 0 && errno != EAGAIN)
-        slu_log(SLUICE_LOG_ERROR, "cannot read the event of a completion queue: %m");
+        slu_log(SLUICE_LOG_ERROR, "cannot read the event of a completion queue: %s",
+                strerrordesc_np(errno));
 }
 
 /* Gives back rings that are idle, if the helper has asked for it. */

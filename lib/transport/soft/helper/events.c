@@ -16,7 +16,7 @@ void slu_soft_helper_wake(struct soft_context *context)
     uint64_t one = 1;
     SLU_KEEP_ERRNO;
     if (SLU_UNCANCELLED(write(context->helper->event, &one, sizeof(one))) < 0 && errno != EAGAIN)
-        slu_log(SLUICE_LOG_ERROR, "cannot wake the helper thread: %m");
+        slu_log(SLUICE_LOG_ERROR, "cannot wake the helper thread: %s", strerrordesc_np(errno));
 }
 
 void slu_soft_helper_wake_before(struct soft_helper *helper, int64_t time)

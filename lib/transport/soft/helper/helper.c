@@ -272,7 +272,8 @@ static void clear_event(struct soft_helper *helper)
 {
     uint64_t count;
     if (read(helper->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
-        slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %m");
+        slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %s",
+                strerrordesc_np(errno));
 }
 
 static void dispatch(struct soft_helper *helper, uint64_t data)
@@ -513,7 +514,8 @@ static int start(struct soft_context *context)
     if (err != 0)
         goto free_helper;
     if (slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->event, EPOLLIN, HELPER_WAKE, 0) != 0) {
-        err = slu_fail(errno, "the helper thread cannot watch its sockets: %m");
+        err = slu_fail(errno, "the helper thread cannot watch its sockets: %s",
+                       strerrordesc_np(errno));
         goto close_fds;
     }
     err = start_thread(helper);
@@ -607,7 +609,7 @@ int slu_soft_helper_watch(struct soft_cq *cq)
         return err;
     if (slu_soft_helper_add(context->helper, EPOLL_CTL_ADD, cq->epoll, EPOLLIN | EPOLLONESHOT,
                             HELPER_CQ, cq->slot) != 0)
-        return slu_fail(errno, "cannot watch a completion queue: %m");
+        return slu_fail(errno, "cannot watch a completion queue: %s", strerrordesc_np(errno));
     return 0;
 }
 

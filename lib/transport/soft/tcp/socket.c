@@ -17,7 +17,7 @@ int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events)
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     struct epoll_event event = {.events = events, .data.ptr = tcp};
     if (epoll_ctl(cq->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        return slu_fail(errno, "cannot watch a socket: %m");
+        return slu_fail(errno, "cannot watch a socket: %s", strerrordesc_np(errno));
     tcp->fd = fd;
     SOFT_INSERT(&cq->connections, tcp, all);
     cq->sockets++;
