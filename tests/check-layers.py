@@ -52,28 +52,34 @@ def object_of(build, source):
     return None
 
 
-def symbols(path):
-    defined, wanted = set(), set()
-    output = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+def symbols(paths):
+    """path -> what each of these objects defines, and what it wants of others."""
+    found = {path: (set(), set()) for path in paths}
+    if not paths:
+        return found
+    # One process reads all objects. It prints the path of one before each of its symbols.
+    output = subprocess.run(["nm", "-A", *paths], capture_output=True, text=True, check=True).stdout
     for line in output.splitlines():
-        words = line.split()
+        path, _, rest = line.rpartition(":")
+        defined, wanted = found[path]
+        words = rest.split()
         if len(words) == 3 and words[1] in "TDBRVWC":
             defined.add(words[2])
         elif len(words) == 2 and words[0] == "U":
             wanted.add(words[1])
-    return defined, wanted
+    return found
 
 
 def calls_between(top, build, seam_names):
     """file -> file -> names; a name that a seam declares is no call."""
-    owner, wants = {}, {}
+    owner, wants, objects = {}, {}, {}
     for source in sources(top):
         path = object_of(build, source) if source.endswith(".c") else None
-        if path is None:
-            continue
-        defined, wanted = symbols(path)
-        owner.update(dict.fromkeys(defined, source))
-        wants[source] = wanted
+        if path is not None:
+            objects[path] = source
+    for path, (defined, wanted) in symbols(list(objects)).items():
+        owner.update(dict.fromkeys(defined, objects[path]))
+        wants[objects[path]] = wanted
     calls = collections.defaultdict(lambda: collections.defaultdict(set))
     for source, wanted in wants.items():
         for name in wanted:
