@@ -337,14 +337,20 @@ static void end_bystanders(struct user *user)
     }
 }
 
-/* Returns the number of rounds. SLUICE_TEST_CANCELS=10000 takes 90 seconds. */
+/*
+ * Returns the number of rounds. The shortest run tries each combination that use() makes once.
+ * SLUICE_TEST_CANCELS=10000 takes 90 seconds.
+ */
 static uint32_t rounds(void)
 {
     const char *value = getenv("SLUICE_TEST_CANCELS");
     if (value != NULL) {
         return (uint32_t)atoi(value);
     }
-    return !device_is_soft() ? 48 : short_run() ? 240 : 600;
+    if (!device_is_soft()) {
+        return 48;
+    }
+    return shortest_run() ? STAGES * AFTERMATHS * 6 : short_run() ? 240 : 600;
 }
 
 static void use(struct rank *rank)

@@ -56,9 +56,11 @@ static void give_all_lengths(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_node_shutdown(ranks->nodes[rank], LONG));
 }
 
+/* With a sanitizer, the shortest run has 2, 3 and 5 ranks here; the next test has 8. */
 TEST(gathers_of_lazy_nodes)
 {
-    for (uint32_t count = 2; count <= RANKS_MAX; count++) {
+    bool few = SANITIZED && shortest_run();
+    for (uint32_t count = 2; count <= RANKS_MAX; count += few ? count - 1 : 1) {
         lazy_try(count, &lazy, give_all_lengths);
     }
 }

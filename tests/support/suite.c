@@ -42,6 +42,12 @@ bool short_run(void)
     return value && *value && strcmp(value, "0") != 0;
 }
 
+bool shortest_run(void)
+{
+    const char *value = getenv("SLUICE_TEST_SHORT");
+    return value && strcmp(value, "2") == 0;
+}
+
 const char *test_device(void)
 {
     const char *device = getenv("SLUICE_TEST_DEVICE");

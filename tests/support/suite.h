@@ -3,8 +3,9 @@
  * Running a test program: TAP out, one line per test, each test on each wire.
  *
  * SLUICE_TEST_DEVICE names the device, "soft" if it is not set. With
- * SLUICE_TEST_SHORT=1 there are fewer sizes and peers. SLUICE_TEST_WITHOUT lists
- * wires and tests that are left out.
+ * SLUICE_TEST_SHORT=1 there are fewer sizes and peers, and with SLUICE_TEST_SHORT=2
+ * fewer still, where a sanitizer makes them slow. SLUICE_TEST_WITHOUT lists wires and
+ * tests that are left out.
  */
 #ifndef SUPPORT_SUITE_H
 #define SUPPORT_SUITE_H
@@ -163,6 +164,7 @@ int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase));
 enum wire current_wire(void);
 
 bool short_run(void);
+bool shortest_run(void);
 const char *test_device(void);
 bool device_is_soft(void);
 
