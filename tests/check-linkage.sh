@@ -63,6 +63,14 @@ END
   echo 'int verbs_provider_mlx5;' | archive "$1/lib/libmlx5.a" "$2"
 }
 
+# In a short run the library against PREFIX takes most objects of this build, which must have the same
+# features: see reuse_objects.
+like_build=--without-jansson
+if [ "${SLUICE_TEST_SHORT:-}" ] && [ -z "${SANITIZE:-}" ] && [ -f lib/.libs/libsluice.so ] &&
+  grep -q '^#define HAVE_JANSSON 1' config.h 2>/dev/null; then
+  like_build=--with-jansson
+fi
+
 # Each is a folder, and the arguments of configure in it.
 cases() {
   cat <<END
@@ -71,7 +79,7 @@ old PKG_CONFIG_PATH=$tmp/old
 old-wanted PKG_CONFIG_PATH=$tmp/old --with-verbs
 missing PKG_CONFIG_LIBDIR=$tmp/nowhere PKG_CONFIG_PATH= --with-verbs
 unwanted --without-verbs --with-static-verbs=rxe
-prefix --with-rdma-core=$tmp/prefix --disable-static
+prefix --with-rdma-core=$tmp/prefix --disable-static $like_build
 no-pc --with-rdma-core=$tmp/tree
 wrong-prefix --with-rdma-core=$tmp/old
 no-prefix --with-rdma-core=$tmp/nowhere
@@ -138,8 +146,20 @@ alone() {
   grep -q -w -e "${3:--lsluice}" "$tmp/flags"
 }
 
+# Takes the objects of this build for the library in FOLDER, if both are configured alike but for the
+# text that names the transports. Those with that text, and some that use libibverbs, are compiled of
+# the headers in FOLDER.
+reuse_objects() {
+  grep -v '^#define TRANSPORTS ' config.h | cmp -s - "$tmp/alike" || return 0
+  (cd lib && find . \( -name '*.lo' -o -name '*.o' -o -name .dirstamp \) -exec tar -cf - {} +) |
+    tar -C "$tmp/$1/lib" -xf - &&
+    (cd "$tmp/$1/lib" && rm -f base/*version.lo transport/verbs/device/*.lo && find . -name '*.lo' -exec touch {} +)
+}
+
 # The headers are in another folder in each run, which ccache, if it is used, must not see.
 build_library() {
+  grep -v '^#define TRANSPORTS ' "$tmp/$1/config.h" >"$tmp/alike"
+  [ "$like_build" = --without-jansson ] || reuse_objects "$1" || return 1
   CCACHE_BASEDIR=$tmp "${MAKE:-make}" -s -j "$jobs" -C "$tmp/$1" lib/libsluice.la \
     LIBTOOL="/bin/sh $srcdir/scripts/libtool ./libtool"
 }

@@ -312,9 +312,11 @@ featureless_checks = \
 # Builds with four tools what knows nothing but what is installed.
 consumer_checks = %D%/check-consumers.sh
 
-# Checks of configure, one a line, sorted. They take long: scripts/test runs them once.
+# Checks of configure, one a line, sorted. They take long: scripts/test runs them once, as
+# more_checks of the stage plain.
 configure_checks = \
 	%D%/check-linkage.sh
+more_checks =
 
 # Checks of the sources, one a line, sorted.
 source_checks = \
@@ -391,7 +393,8 @@ check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la
 check_PROGRAMS += $(test_programs) $(guest_programs) tests/probes
 tests_probes_SOURCES = %D%/probes.c
 tests_probes_LDADD = lib/libsluice.la
-TESTS = $(test_programs) $(build_checks) $(consumer_checks) $(launch_checks) $(source_checks)
+TESTS = $(test_programs) $(build_checks) $(consumer_checks) $(launch_checks) $(source_checks) \
+	$(more_checks)
 else
 TESTS = $(build_checks) $(consumer_checks) $(source_checks)
 check-local:
