@@ -160,15 +160,17 @@ names_the_file() {
 }
 
 # The sums of examples/allreduce.py are right, by both algorithms, of sizes that nothing divides.
+# One start of the ranks is enough for all sizes: most of the time they import numpy.
 reduces() {
   for algorithm in ring tree; do
+    PYTHONPATH=$package/src SLUICE_LIBRARY=$library SLUICE_DEVICE=soft timeout 120 \
+      tools/sluice-launch -q -n "$1" "$python" "$package/examples/allreduce.py" \
+      "$algorithm" 2 1001 40003 >"$tmp/out" 2>&1
+    status=$?
+    cat "$tmp/out"
+    [ "$status" = 0 ] || return 1
     for numbers in 2 1001 40003; do
-      PYTHONPATH=$package/src SLUICE_LIBRARY=$library SLUICE_DEVICE=soft timeout 120 \
-        tools/sluice-launch -q -n "$1" "$python" "$package/examples/allreduce.py" \
-        "$algorithm" "$numbers" >"$tmp/out" 2>&1
-      status=$?
-      cat "$tmp/out"
-      [ "$status" = 0 ] && grep -q "$numbers numbers, $1 ranks, sums are right" "$tmp/out" || return 1
+      grep -q "^$algorithm: $numbers numbers, $1 ranks, sums are right" "$tmp/out" || return 1
     done
   done
 }

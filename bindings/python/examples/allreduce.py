@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Sums of numpy arrays over all ranks, with the result on all ranks: as examples/19-allreduce.c.
 
-    sluice-launch -n 4 allreduce.py [ring|tree] [NUMBERS]
+    sluice-launch -n 4 allreduce.py [ring|tree] [NUMBERS...]
 """
 import statistics
 import sys
@@ -66,27 +66,32 @@ class Reduction:
                 self._move(self.rank + bit, self.vector, 0, nothing)
 
 
+def measure(node, algorithm, numbers):
+    reduction = Reduction(node, numbers)
+    pattern, times = numpy.arange(numbers) % 7, []
+    for _ in range(5):
+        reduction.vector[:] = node.rank + 1 + pattern
+        node.barrier(deadline=DEADLINE)
+        begin = time.perf_counter()
+        getattr(reduction, algorithm)()
+        times.append(time.perf_counter() - begin)
+        # Whole numbers have exact sums in any order.
+        wanted = node.ranks * (node.ranks + 1) // 2 + node.ranks * pattern
+        if not numpy.array_equal(reduction.vector, wanted):
+            sys.exit(f"allreduce.py: rank {node.rank}: wrong sums")
+    if node.rank == 0:
+        print(
+            f"{algorithm}: {numbers} numbers, {node.ranks} ranks, sums are right, "
+            f"median {statistics.median(times) * 1e6:.1f} us"
+        )
+
+
 def main():
     algorithm = sys.argv[1] if len(sys.argv) > 1 else "ring"
-    numbers = int(sys.argv[2]) if len(sys.argv) > 2 else 100003
+    sizes = [int(word) for word in sys.argv[2:]] or [100003]
     with sluice.Node(deadline=DEADLINE) as node:
-        reduction = Reduction(node, numbers)
-        pattern, times = numpy.arange(numbers) % 7, []
-        for _ in range(5):
-            reduction.vector[:] = node.rank + 1 + pattern
-            node.barrier(deadline=DEADLINE)
-            begin = time.perf_counter()
-            getattr(reduction, algorithm)()
-            times.append(time.perf_counter() - begin)
-            # Whole numbers have exact sums in any order.
-            wanted = node.ranks * (node.ranks + 1) // 2 + node.ranks * pattern
-            if not numpy.array_equal(reduction.vector, wanted):
-                sys.exit(f"allreduce.py: rank {node.rank}: wrong sums")
-        if node.rank == 0:
-            print(
-                f"{algorithm}: {numbers} numbers, {node.ranks} ranks, sums are right, "
-                f"median {statistics.median(times) * 1e6:.1f} us"
-            )
+        for numbers in sizes:
+            measure(node, algorithm, numbers)
         node.shutdown(deadline=DEADLINE)
 
 
