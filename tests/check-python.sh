@@ -1,10 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The Python package: its tests, on each wire of the software transport, over cffi as it is in the
-# sources; and a wheel of it, with the extension in C, which is installed where nothing else of
-# sluice is, passes the same tests, and has the digests of the example in C.
+# The Python package. The test of its sources and that of a wheel each take long, so they are two
+# tests for make, which run at the same time.
 #
-#   check-python.sh [guest]     in the guest of tests/softroce: what is of devices, on rxe0
+#   check-python.sh           its tests, on each wire of the software transport, over cffi as it is in
+#                             the sources; and its examples
+#   check-python.sh wheel     a wheel of it, with the extension in C, which is installed where nothing
+#                             else of sluice is, passes the same tests, and has the digests of the
+#                             example in C: check-wheel.sh
+#   check-python.sh guest     in the guest of tests/softroce: what is of devices, on rxe0
 . "${srcdir:-.}/tests/tap.sh"
 
 package=$(cd "$srcdir/bindings/python" && pwd)
@@ -53,14 +57,11 @@ if [ "${1:-}" = guest ]; then
   finish
 fi
 
-tests python with_sources "$package/tests"
-
 same_version() {
   found=$(with_sources -c 'import sluice; print(sluice.__version__)')
   echo "$found, $VERSION"
   [ "$found" = "$VERSION" ] && grep -q "^version = \"$VERSION\"\$" "$package/pyproject.toml"
 }
-check 'the package has the version of the library' same_version
 
 # The first program of README.md.
 read_me() {
@@ -70,7 +71,34 @@ read_me() {
   cat "$tmp/out"
   printf '%s\n' '5 bytes: hello' 150.0 | cmp - "$tmp/out"
 }
-check 'the program of README.md runs' read_me
+
+# The sums of examples/allreduce.py are right, by both algorithms, of sizes that nothing divides.
+# One start of the ranks is enough for all sizes: most of the time they import numpy.
+reduces() {
+  for algorithm in ring tree; do
+    PYTHONPATH=$package/src SLUICE_LIBRARY=$library SLUICE_DEVICE=soft timeout 120 \
+      tools/sluice-launch -q -n "$1" "$python" "$package/examples/allreduce.py" \
+      "$algorithm" 2 1001 40003 >"$tmp/out" 2>&1
+    status=$?
+    cat "$tmp/out"
+    [ "$status" = 0 ] || return 1
+    for numbers in 2 1001 40003; do
+      grep -q "^$algorithm: $numbers numbers, $1 ranks, sums are right" "$tmp/out" || return 1
+    done
+  done
+}
+
+if [ "${1:-}" != wheel ]; then
+  tests python with_sources "$package/tests"
+  check 'the package has the version of the library' same_version
+  check 'the program of README.md runs' read_me
+  if [ -x tools/sluice-launch ]; then
+    for ranks in 1 3; do
+      check "examples/allreduce.py of $ranks ranks" reduces "$ranks"
+    done
+  fi
+  finish
+fi
 
 # Libtool leaves a script where the program would be, or the program.
 info=$(pwd)/tools/.libs/sluice-info
@@ -158,27 +186,6 @@ names_the_file() {
   cat "$tmp/out"
   grep -q '^scatter_gather.py: .*nosuchfile: No such file' "$tmp/out"
 }
-
-# The sums of examples/allreduce.py are right, by both algorithms, of sizes that nothing divides.
-# One start of the ranks is enough for all sizes: most of the time they import numpy.
-reduces() {
-  for algorithm in ring tree; do
-    PYTHONPATH=$package/src SLUICE_LIBRARY=$library SLUICE_DEVICE=soft timeout 120 \
-      tools/sluice-launch -q -n "$1" "$python" "$package/examples/allreduce.py" \
-      "$algorithm" 2 1001 40003 >"$tmp/out" 2>&1
-    status=$?
-    cat "$tmp/out"
-    [ "$status" = 0 ] || return 1
-    for numbers in 2 1001 40003; do
-      grep -q "^$algorithm: $numbers numbers, $1 ranks, sums are right" "$tmp/out" || return 1
-    done
-  done
-}
-if [ -x tools/sluice-launch ]; then
-  for ranks in 1 3; do
-    check "examples/allreduce.py of $ranks ranks" reduces "$ranks"
-  done
-fi
 
 if ! "$python" -c 'import build, setuptools, venv, wheel' 2>/dev/null; then
   skip 'a wheel is built' "$python has no build, setuptools, venv or wheel"

@@ -295,7 +295,8 @@ build_checks = \
 	%D%/check-usage.sh \
 	%D%/check-valgrind.sh \
 	%D%/check-verbs.sh \
-	%D%/check-versions.sh
+	%D%/check-versions.sh \
+	%D%/check-wheel.sh
 
 # What differs in a build without verbs and jansson; scripts/test runs these there, with the programs
 # of exchange_tests.
