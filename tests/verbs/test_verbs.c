@@ -523,8 +523,17 @@ static void keep_to_the_lists(int error)
     close(fd);
 }
 
+/* Which errno it is makes no difference to a sanitizer: in the shortest run one value is enough. */
+static bool one_error_is_enough(void)
+{
+    return SANITIZED && shortest_run();
+}
+
 TEST(closed_lists_are_kept, .times = FEW)
 {
+    if (_i > 0 && one_error_is_enough()) {
+        return;
+    }
     keep_to_the_lists(odd_errors[_i]);
 }
 
@@ -537,7 +546,7 @@ TEST(closed_lists_are_kept_for_all, .times = COUNT(odd_errors) - FEW, .unless = 
 TEST(closed_list_of_nodes_is_kept, .times = COUNT(odd_errors))
 {
     struct sides sides;
-    bool more = true;
+    bool more = _i == 0 || !one_error_is_enough();
     for (uint32_t n = 1; more; n++) {
         sides_open(&sides);
         fake_verbs_fail(n, FAKE_ALL_BUT_ENDS, odd_errors[_i]);
