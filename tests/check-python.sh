@@ -32,18 +32,42 @@ with_sources() {
   PYTHONPATH=$package/src SLUICE_LIBRARY=$library timeout "$limit" "$python" "$@"
 }
 
-# tests NAME RUNNER ARGUMENT...: of pytest, as results of this script's own.
-tests() {
-  name=$1 runner=$2
+# run_pytest NUMBER RUNNER ARGUMENT...: runs it, for report.
+run_pytest() {
+  number=$1 runner=$2
   shift 2
-  : >"$tmp/pytest.tap"
-  SLUICE_TEST_TAP=$tmp/pytest.tap "$runner" -m pytest -q -p no:cacheprovider \
-    --rootdir "$package" "$@" >"$tmp/pytest.out" 2>&1
-  status=$?
+  : >"$tmp/$number.tap"
+  SLUICE_TEST_TAP=$tmp/$number.tap "$runner" -m pytest -q -p no:cacheprovider \
+    --rootdir "$package" "$@" >"$tmp/$number.out" 2>&1
+  echo $? >"$tmp/$number.status"
+}
+
+# report NAME NUMBER: its tests, as results of this script's own.
+report() {
+  status=$(cat "$tmp/$2.status")
   # 1: some have failed, which their lines say.
-  [ $status -le 1 ] || sed 's/^/# /' "$tmp/pytest.out"
-  [ $status != 1 ] || status=0
-  pass_on "$name" $status "$tmp/pytest.tap"
+  [ "$status" -le 1 ] || sed 's/^/# /' "$tmp/$2.out"
+  [ "$status" != 1 ] || status=0
+  pass_on "$1" "$status" "$tmp/$2.tap"
+}
+
+# tests NAME RUNNER ARGUMENT...: of pytest.
+tests() {
+  name=$1
+  shift
+  run_pytest 1 "$@"
+  report "$name" 1
+}
+
+# Each second file of tests at the same time as the others, because most tests wait.
+all_tests() {
+  for half in 0 1; do
+    # shellcheck disable=SC2046 # they are words
+    later with_sources $(find "$package/tests" -name 'test_*.py' | sort | awk -v half=$half 'NR % 2 == half')
+  done
+  at_once 2 run_pytest
+  report python 1
+  report python 2
 }
 
 some='message or write_and_read or atomics or errors_by_class or await_requests'
@@ -89,7 +113,7 @@ reduces() {
 }
 
 if [ "${1:-}" != wheel ]; then
-  tests python with_sources "$package/tests"
+  all_tests
   check 'the package has the version of the library' same_version
   check 'the program of README.md runs' read_me
   if [ -x tools/sluice-launch ]; then
