@@ -8,6 +8,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/table.h \
 	%D%/core/atomic.c \
 	%D%/core/copy.c \
+	%D%/core/copy.h \
 	%D%/core/cq.c \
 	%D%/core/cq_room.c \
 	%D%/core/dmabuf.c \
@@ -41,6 +42,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/helper/idle.c \
 	%D%/helper/meet.c \
 	%D%/helper/meet.h \
+	%D%/helper/watch.c \
 	%D%/helper/watchdog.c \
 	%D%/self/wire.c \
 	%D%/tcp/ack.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies between scatter/gather lists, and to memory that other threads may poll meanwhile. */
-#include "transport/soft/core/soft.h"
+#include "transport/soft/core/copy.h"
 
 #include <string.h>
 

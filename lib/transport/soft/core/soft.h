@@ -286,7 +286,7 @@ enum soft_owner {
     SOFT_HELPER /* or another thread that brought a message */
 };
 
-/* How the helper watches a CQ; see helper.c. */
+/* How the helper watches a CQ; see watch.c. */
 enum soft_watch {
     SOFT_WATCH_ARMED, /* its epoll fd wakes the helper */
     SOFT_WATCH_TICK,  /* the helper polls it every millisecond */
@@ -457,31 +457,6 @@ uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint
 uint64_t slu_soft_atomic(uint32_t opcode, uint64_t addr, const uint64_t operand[2]); /* old value */
 void slu_soft_atomic_result(const struct soft_wqe *wqe, uint64_t before);
 
-/* copy.c */
-struct soft_cursor {
-    const struct sluice_sge *sges;
-    uint32_t count;
-    uint64_t offset; /* in the first of them */
-};
-struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count, uint64_t offset);
-void slu_soft_scatter(struct soft_cursor *to, const uint8_t *from, uint64_t length);
-void slu_soft_copy_sges(struct soft_cursor *to, struct soft_cursor *from, uint64_t length);
-/* Fills in up to room pieces of at most length bytes together, and returns their number. */
-uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, struct iovec *iovecs,
-                                uint32_t room);
-/* A write of up to this many bytes is gathered first, so that its words appear whole. */
-#define SOFT_WHOLE_BYTES 256
-/* Gathers a list to memory that another thread or process may poll. */
-void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,
-                             uint64_t length);
-/*
- * Scatters from such memory: words of 8 bytes with the same alignment on both sides are copied
- * whole.
- */
-void slu_soft_scatter_visible(const struct sluice_sge *sges, uint32_t count, const void *from);
-/* Words of 8 bytes appear whole, the last one after all others. */
-void slu_soft_copy_visible(void *to, const void *from, size_t length);
-
 /* cq.c */
 int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
 void slu_soft_cq_destroy(struct slu_cq *cq);
@@ -596,6 +571,7 @@ int slu_soft_qp_probe(struct slu_qp *qp, uint64_t id);
 /* Completes the probe that waits, if there is one. */
 void slu_soft_answered(struct soft_qp *qp, uint32_t status);
 
+#include "transport/soft/core/copy.h"
 #include "transport/soft/core/seam.h"
 
 #endif

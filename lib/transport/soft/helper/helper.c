@@ -2,19 +2,6 @@
 /*
  * The helper thread of a context. When there is nothing to do it sleeps without a timeout.
  *
- * A CQ's epoll fd is in the helper's epoll set as one-shot. If it fires while the program owns the
- * CQ, or has polled it since the last check, the fd is not armed again: that would wake the helper
- * for each message. Instead the helper checks the CQ every millisecond (TICK), and sooner at first:
- * a program that has just polled may now wait outside for memory to change. Once the program has
- * not polled for a tick, the helper serves the CQ and arms it (ARMED). A program that stays inside
- * the library needs no helper: after some ticks the CQ is OFF, until the program leaves it and
- * kicks the helper.
- *
- * While a program goes on polling, ticks grow to BUSY_TICK: helpers of many programs on one host
- * would otherwise take much of its processors. If more programs wait than there are processors, all
- * helpers would still tick between each two turns of a program: then a tick is TURNS_OF_TICK turns
- * long, up to CROWDED_TICK.
- *
  * Serving a CQ may touch the program's memory, so it is a turn that the watchdog observes.
  */
 #include "transport/soft/helper/helper.h"
@@ -30,13 +17,8 @@
 
 #include "base/thread.h"
 
-#define TICK SLUICE_MS(1)
-#define BUSY_TICKS 8
-#define BUSY_TICK SLUICE_MS(4)
-#define CROWDED_TICK SLUICE_MS(8)
-#define TURNS_OF_TICK 16
-#define INSIDE_TICKS 8
-#define FIRST_LOOK 20000
+/* Nanoseconds: an early look that is not followed by one after twice that time. */
+#define LAST_LOOK 500000
 #define LINGER_TICK SLUICE_MS(LINGER_MS)
 #define DOOR_MS 100
 #define DOOR_TICK SLUICE_MS(DOOR_MS)
@@ -55,96 +37,6 @@ void slu_soft_helper_kick(struct soft_cq *cq)
     pthread_mutex_unlock(&helper->lock);
     if (first)
         slu_soft_helper_wake(helper->context);
-}
-
-/* CQs. Only the helper writes watch. */
-
-static void add_tick(struct soft_helper *helper, struct soft_cq *cq)
-{
-    cq->ticks = true;
-    cq->tick_next = helper->ticks;
-    helper->ticks = cq;
-}
-
-/*
- * The CQ may tick already: a leader that was replaced in its turn sets ARMED at the end of it,
- * while the new leader has begun to tick because of a kick.
- */
-static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
-{
-    atomic_store(&cq->watch, SOFT_WATCH_TICK);
-    cq->looks_early = false;
-    cq->active_ticks = cq->inside_ticks = 0;
-    if (cq->ticks)
-        return;
-    slu_soft_cq_hold(cq);
-    add_tick(helper, cq);
-}
-
-/* Serves a CQ that the caller has taken. */
-static void serve_turn(struct soft_helper *helper, struct soft_cq *cq)
-{
-    uint64_t turn = slu_soft_turn_begin(helper);
-    slu_soft_cq_serve(cq);
-    /*
-     * From now on a thread that leaves the CQ, beginning with this one, lets its epoll set wake the
-     * helper.
-     */
-    atomic_store(&cq->watch, SOFT_WATCH_ARMED);
-    slu_soft_cq_give_back(cq);
-    /* This fails if the CQ was destroyed meanwhile, as it then is in no set. */
-    slu_soft_helper_add(helper, EPOLL_CTL_MOD, cq->epoll, EPOLLIN | EPOLLONESHOT, HELPER_CQ,
-                        cq->slot);
-    slu_soft_turn_end(helper, turn);
-}
-
-/* Serves a CQ whose fd has fired, or starts ticking if the program is polling it. */
-static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
-{
-    unsigned activity = atomic_load(&cq->activity);
-    if (atomic_load(&cq->watch) != SOFT_WATCH_ARMED)
-        return;
-    if (activity == cq->tick_activity && slu_soft_cq_take(cq)) {
-        serve_turn(helper, cq);
-        return;
-    }
-    cq->tick_activity = activity;
-    start_ticking(helper, cq);
-    /*
-     * A program that connects, or sends its first message, waits inside the library, and not for
-     * memory to change.
-     */
-    cq->looks_early = cq->fired;
-    cq->fired = atomic_load_explicit(&cq->opened, memory_order_relaxed);
-    if (cq->looks_early)
-        helper->look_after = FIRST_LOOK;
-}
-
-static void serve_slot(struct soft_helper *helper, uint32_t slot)
-{
-    /* A late event may find another CQ in the slot, which is harmless. */
-    struct soft_cq *cq = slu_soft_cq_find(helper->context, slot);
-    if (cq == NULL)
-        return;
-    serve_fired(helper, cq);
-    slu_soft_cq_release(cq);
-}
-
-static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
-{
-    unsigned watch = atomic_load(&cq->watch);
-    if (watch == SOFT_WATCH_OFF) {
-        /* The program has only just left and may return at once. */
-        cq->tick_activity = atomic_load(&cq->activity);
-        start_ticking(helper, cq);
-    } else if (watch == SOFT_WATCH_ARMED && atomic_exchange(&cq->restless, false)) {
-        cq->tick_activity = atomic_load(&cq->activity);
-        start_ticking(helper, cq);
-    } else if (slu_soft_cq_take(cq)) {
-        uint64_t turn = slu_soft_turn_begin(helper);
-        slu_soft_cq_give_back(cq);
-        slu_soft_turn_end(helper, turn);
-    }
 }
 
 /* Returns the next CQ that was kicked, or NULL. */
@@ -180,89 +72,8 @@ static void serve_kicks(struct soft_helper *helper)
     struct soft_cq *cq;
     take_kicks(helper);
     while (slu_soft_leading() && (cq = next_kicked(helper)) != NULL) {
-        serve_kicked(helper, cq);
+        slu_soft_watch_kicked(helper, cq);
         slu_soft_cq_release(cq);
-    }
-}
-
-/* Returns whether the program has stayed inside the library since the last tick. */
-static bool stays_inside(struct soft_cq *cq)
-{
-    unsigned entries = atomic_load(&cq->entries);
-    bool same = entries == cq->tick_entries;
-    cq->tick_entries = entries;
-    return same && atomic_load(&cq->owner) == SOFT_PROGRAM;
-}
-
-static bool switch_off(struct soft_cq *cq)
-{
-    /*
-     * A thread that leaves writes owner and reads watch; this one does the reverse, so one of both
-     * notices.
-     */
-    atomic_store(&cq->watch, SOFT_WATCH_OFF);
-    if (atomic_load(&cq->owner) == SOFT_PROGRAM)
-        return true;
-    atomic_store(&cq->watch, SOFT_WATCH_TICK);
-    return false;
-}
-
-/* Checks a ticking CQ, and serves it if no thread polls. Returns whether to check it again. */
-static bool tick(struct soft_helper *helper, struct soft_cq *cq)
-{
-    unsigned activity = atomic_load(&cq->activity);
-    if (atomic_load(&cq->dead)) {
-        if (slu_soft_cq_take(cq))
-            slu_soft_cq_give_back(cq);
-        return false;
-    }
-    if (stays_inside(cq)) {
-        if (!slu_soft_is_starved(cq))
-            return ++cq->inside_ticks < INSIDE_TICKS || !switch_off(cq);
-        slu_soft_cq_wake(cq);
-        return true;
-    }
-    cq->inside_ticks = 0;
-    if (activity != cq->tick_activity) {
-        cq->tick_activity = activity;
-        cq->active_ticks++;
-        return true;
-    }
-    if (!slu_soft_cq_take(cq))
-        return true;
-    serve_turn(helper, cq);
-    return false;
-}
-
-/* Checks a CQ before its first tick, and serves it if idle. Returns whether to check it again. */
-static bool look_early(struct soft_helper *helper, struct soft_cq *cq)
-{
-    unsigned activity = atomic_load(&cq->activity);
-    bool idle = activity == cq->tick_activity;
-    if (!cq->looks_early)
-        return true;
-    cq->tick_activity = activity;
-    if (!idle || !slu_soft_cq_take(cq))
-        return true;
-    serve_turn(helper, cq);
-    return false;
-}
-
-static void tick_all(struct soft_helper *helper,
-                     bool (*look)(struct soft_helper *helper, struct soft_cq *cq))
-{
-    if (helper->looking == NULL) {
-        helper->looking = helper->ticks;
-        helper->ticks = NULL;
-    }
-    while (slu_soft_leading() && helper->looking != NULL) {
-        struct soft_cq *cq = helper->looking;
-        helper->looking = cq->tick_next;
-        cq->ticks = false;
-        if (look(helper, cq))
-            add_tick(helper, cq);
-        else
-            slu_soft_cq_release(cq);
     }
 }
 
@@ -290,7 +101,7 @@ static void dispatch(struct soft_helper *helper, uint64_t data)
         slu_soft_meet_event(helper, index);
         break;
     case HELPER_CQ:
-        serve_slot(helper, index);
+        slu_soft_watch_fired(helper, index);
         break;
     }
 }
@@ -303,33 +114,12 @@ static bool is_due(int64_t *last, int64_t period, int64_t now)
     return true;
 }
 
-static bool has_ticks(const struct soft_helper *helper)
-{
-    return helper->ticks != NULL || helper->looking != NULL;
-}
-
-/* Returns the time between two ticks of a CQ. */
-static int64_t tick_of(const struct soft_cq *cq)
-{
-    int64_t turns = TURNS_OF_TICK * atomic_load_explicit(&cq->base.turn, memory_order_relaxed);
-    int64_t time = cq->active_ticks < BUSY_TICKS ? TICK : BUSY_TICK;
-    return turns > time ? slu_earlier(turns, CROWDED_TICK) : time;
-}
-
-/* Returns the time between two ticks: the shortest that a CQ needs. */
-static int64_t tick_time(const struct soft_helper *helper)
-{
-    int64_t time = helper->looking != NULL ? TICK : CROWDED_TICK;
-    for (struct soft_cq *cq = helper->ticks; cq != NULL && time > TICK; cq = cq->tick_next)
-        time = slu_earlier(time, tick_of(cq));
-    return time;
-}
-
 static void run_timers(struct soft_helper *helper)
 {
     int64_t now = slu_now();
-    if (has_ticks(helper) && is_due(&helper->last_tick, tick_time(helper), now))
-        tick_all(helper, tick);
+    if (slu_soft_watch_ticks(helper) &&
+        is_due(&helper->last_tick, slu_soft_watch_time(helper), now))
+        slu_soft_watch_tick(helper);
     if (!slu_soft_leading())
         return;
     if (atomic_load(&helper->lingers) && is_due(&helper->last_linger, LINGER_TICK, now))
@@ -355,8 +145,8 @@ static int next_timeout(const struct soft_helper *helper)
     bool busy = slu_acceptor_is_busy(&helper->acceptor);
     if (atomic_load(&helper->context->meet_due))
         return 0;
-    if (has_ticks(helper))
-        return (int)(tick_time(helper) / SLUICE_MS(1));
+    if (slu_soft_watch_ticks(helper))
+        return (int)(slu_soft_watch_time(helper) / SLUICE_MS(1));
     if (atomic_load(&helper->lingers))
         return LINGER_MS;
     if (helper->meet_next != INT64_MAX)
@@ -383,9 +173,9 @@ static void look_all_early(struct soft_helper *helper)
 {
     struct pollfd waiting = {.fd = helper->epoll, .events = POLLIN};
     struct timespec pause = {0, helper->look_after};
-    helper->look_after = helper->look_after < TICK / 2 ? helper->look_after * 2 : 0;
+    helper->look_after = helper->look_after < LAST_LOOK ? helper->look_after * 2 : 0;
     ppoll(&waiting, 1, &pause, NULL);
-    tick_all(helper, look_early);
+    slu_soft_watch_look(helper);
 }
 
 static void dispatch_all(struct soft_helper *helper)

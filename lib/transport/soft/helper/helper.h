@@ -59,6 +59,18 @@ struct soft_helper {
 int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t events,
                         enum helper_event kind, uint32_t index);
 
+/* watch.c: calls of the leader */
+void slu_soft_watch_fired(struct soft_helper *helper, uint32_t slot); /* an fd of a CQ has fired */
+void slu_soft_watch_kicked(struct soft_helper *helper, struct soft_cq *cq);
+/* Checks all CQs that tick, and those that are looked at earlier. */
+void slu_soft_watch_tick(struct soft_helper *helper);
+void slu_soft_watch_look(struct soft_helper *helper);
+int64_t slu_soft_watch_time(const struct soft_helper *helper); /* between two ticks */
+static inline bool slu_soft_watch_ticks(const struct soft_helper *helper)
+{
+    return helper->ticks != NULL || helper->looking != NULL;
+}
+
 /* watchdog.c */
 void slu_soft_lead(void);                         /* called by the first thread: it leads */
 bool slu_soft_leading(void);                      /* whether this thread leads */
