@@ -123,7 +123,7 @@ static bool start_dials(struct slu_connector *connector)
     uint32_t rank;
 
     while (connector->dials < SLU_DIALS_MOST && next_want(connector, &rank)) {
-        struct slu_link *link = slu_link_create(connector, rank, true);
+        struct slu_link *link = slu_link_create(connector, rank, true, false);
 
         if (link == NULL) {
             list_want(connector, rank);
@@ -336,6 +336,7 @@ struct slu_connector *slu_connector_create(uint32_t rank, uint32_t ranks, const 
     TAILQ_INIT(&connector->jobs);
     TAILQ_INIT(&connector->finished);
     TAILQ_INIT(&connector->links);
+    TAILQ_INIT(&connector->line);
     pthread_mutex_init(&connector->lock, NULL);
     error = prepare(connector);
     if (error == 0)
@@ -382,8 +383,10 @@ void slu_connector_free(struct slu_connector *connector)
     if (connector == NULL)
         return;
     slu_text_save(&text);
-    while ((link = TAILQ_FIRST(&connector->links)) != NULL)
+    while ((link = TAILQ_FIRST(&connector->links)) != NULL) {
+        link->victim.there = false;
         slu_link_free(connector, link);
+    }
     slu_acceptor_close(&connector->negotiations.acceptor);
     if (connector->epoll >= 0)
         slu_fd_close(connector->epoll);

@@ -31,7 +31,10 @@
 /* The longest wait for the byte of the other side, which may be gone without a sign. */
 #define SLU_LINK_BYTE_TIME SLUICE_S(10)
 
-/* Dials at a time. Further ranks wait for their turn. As many more may close connections. */
+/*
+ * Dials at a time, those that wait for room included. Further ranks wait for their turn. As many
+ * connections may be closed at a time.
+ */
 #define SLU_DIALS_MOST 32
 /* Ranks that are let in at a time. Further ones are told to try again. */
 #define SLU_KNOCKS_MOST 128
@@ -68,6 +71,7 @@ struct slu_victim {
 struct slu_link {
     TAILQ_ENTRY(slu_link) next; /* of all */
     TAILQ_ENTRY(slu_link) queued;
+    TAILQ_ENTRY(slu_link) lined; /* while counted */
     uint32_t rank;
     uint32_t serial, remote_serial;
     bool dials;
@@ -75,15 +79,17 @@ struct slu_link {
     int fd;    /* proven, or taken from the target; -1: none */
     int error; /* of the last job */
     uint32_t tries;
-    int64_t began;    /* of the dial */
+    int64_t began;    /* of the dial, or of the wait for room before it */
     int64_t check_at; /* of a dial: when it is checked; later: until when the byte must come */
     /* Read together by the thread, also while jobs write what follows. */
-    bool retires;  /* it closes a connection, and makes none */
-    bool waits;    /* for room under the limit of connections, until check_at */
-    bool counted;  /* in slu_deferred_wait() */
-    bool spent;    /* it waits only to have its victim closed */
-    bool noted;    /* the other side was busy: slu_deferred_note_busy() */
-    int64_t pause; /* between two looks for room */
+    bool retires;   /* it closes a connection, and makes none */
+    bool waits;     /* for room under the limit of connections, until check_at */
+    bool spent;     /* it waits only to have its victim closed */
+    bool noted;     /* the other side was busy: slu_deferred_note_busy() */
+    bool promised;  /* the other side was told that this one yields, and may have closed it */
+    int64_t pause;  /* between two looks for room */
+    uint64_t place; /* in the line for room */
+    bool counted;   /* by slu_deferred_wait(), and in the line for room; for jobs */
     struct slu_victim victim;
     enum slu_link_job job;
     struct slu_session session;
@@ -115,6 +121,7 @@ struct slu_connector {
     const uint8_t *cards;  /* of all ranks, for jobs; zeros: none */
     struct slu_gone *gone; /* by rank, for jobs; NULL: no rank leaves */
     bool open;             /* all cards that there are have come; for jobs */
+    struct slu_links line; /* dials that wait for room, by their places; for jobs */
     int epoll, event;
     bool started;
     pthread_t thread;
@@ -126,7 +133,7 @@ struct slu_connector {
     struct slu_links jobs, finished;
     /* Used by the thread only. */
     struct slu_links links;
-    uint32_t dials, knocks;
+    uint32_t dials, closings, knocks;
     struct slu_negotiations negotiations;
 };
 
@@ -141,9 +148,15 @@ void slu_connector_stop(struct slu_connector *connector);
 /* Frees a connector, once the engine is gone. NULL is allowed. */
 void slu_connector_free(struct slu_connector *connector);
 
-/* link.c. Makes a link. NULL without memory. */
-struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank, bool dials);
+/* link.c. Makes a link, which dials or was dialed, to connect or to close. NULL without memory. */
+struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank, bool dials,
+                                 bool retires);
+/* Ends a link. It is freed once its victim is being closed, and waits for that until then. */
 void slu_link_free(struct slu_connector *connector, struct slu_link *link);
+/* Has the victim of a link closed by another link. Returns false if none can be made now. */
+bool slu_link_hand_over(struct slu_connector *connector, struct slu_link *link);
+/* Has a link wait for room. */
+void slu_link_await(struct slu_link *link);
 /* Ends the dial of a link. */
 void slu_link_end_target(struct slu_link *link);
 /* Take the first link of a list of jobs, or NULL if there is none; and append one. */
@@ -155,8 +168,8 @@ void slu_link_give(struct slu_connector *connector, struct slu_link *link, enum 
 void slu_link_end(struct slu_connector *connector, struct slu_link *link, enum slu_link_job job);
 /* Fails the rank of a link, which could not be reached. */
 void slu_link_fail(struct slu_connector *connector, struct slu_link *link, const char *why);
-/* Dials the rank of a link, whose card it has. */
-void slu_link_call(struct slu_connector *connector, struct slu_link *link);
+/* Dials the rank of a link, whose card it has. Returns false, and does nothing, without memory. */
+bool slu_link_call(struct slu_connector *connector, struct slu_link *link);
 /* Sends the byte for which the other side waits. If it does not come, that side tries again. */
 void slu_link_send_byte(struct slu_link *link);
 
@@ -188,10 +201,10 @@ int slu_room_yield(struct slu_connector *connector, struct slu_link *link);
 void slu_room_trim(struct slu_connector *connector, struct slu_link *link);
 /* In a job: the link does not wait for room any more. */
 void slu_room_leave(struct slu_connector *connector, struct slu_link *link);
-/* Has a link wait for room. */
-void slu_room_await(struct slu_connector *connector, struct slu_link *link);
-/* Frees a link once its victim is being closed. */
-void slu_room_finish(struct slu_connector *connector, struct slu_link *link);
+/* Tells whether a link waits for room. */
+bool slu_room_is_awaited(const struct slu_connector *connector);
+/* Tells, in a job, whether a link is the first of those that wait for room. */
+bool slu_room_is_first(const struct slu_connector *connector, const struct slu_link *link);
 /* Goes on with a link that waits. Lowers *next to when it is due again. */
 void slu_room_tick(struct slu_connector *connector, struct slu_link *link, int64_t now,
                    int64_t *next);

@@ -81,7 +81,7 @@ void slu_link_knock(struct slu_connector *connector, const struct slu_negotiatio
     }
     /* Other links with that rank are kept if there is no room or memory for this one. */
     if (connector->knocks < SLU_KNOCKS_MOST)
-        link = slu_link_create(connector, knock.from, false);
+        link = slu_link_create(connector, knock.from, false, knock.retires);
     if (link != NULL && !knock.retires && is_busy(connector, link)) {
         slu_link_free(connector, link);
         link = NULL;
@@ -95,7 +95,6 @@ void slu_link_knock(struct slu_connector *connector, const struct slu_negotiatio
     link->remote = knock.remote;
     link->id = knock.id;
     link->remote_serial = knock.serial;
-    link->retires = knock.retires;
     slu_get(knock.remote.bytes, &value, 4);
     link->endpoint = (uint32_t)value;
     slu_link_give(connector, link, knock.retires ? SLU_JOB_YIELD : SLU_JOB_ACCEPT);

@@ -13,6 +13,10 @@
 #include "base/descriptor.h"
 #include "node/connector.h"
 
+/* The shortest and the longest pause until a link looks for room again. */
+#define PAUSE_TIME SLUICE_MS(1)
+#define LONGEST_PAUSE SLUICE_MS(64)
+
 struct slu_link *slu_links_take(struct slu_connector *connector, struct slu_links *links)
 {
     struct slu_link *link;
@@ -39,7 +43,16 @@ void slu_link_give(struct slu_connector *connector, struct slu_link *link, enum 
     slu_deferred_ask(connector->deferred);
 }
 
-struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank, bool dials)
+/* Returns the number of links that are counted with this one. */
+static uint32_t *count_of(struct slu_connector *connector, const struct slu_link *link)
+{
+    if (!link->dials)
+        return &connector->knocks;
+    return link->retires ? &connector->closings : &connector->dials;
+}
+
+struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank, bool dials,
+                                 bool retires)
 {
     struct slu_link *link = calloc(1, sizeof *link);
 
@@ -47,10 +60,11 @@ struct slu_link *slu_link_create(struct slu_connector *connector, uint32_t rank,
         return NULL;
     link->rank = rank;
     link->dials = dials;
+    link->retires = retires;
+    link->began = slu_now();
     link->fd = -1;
     TAILQ_INSERT_TAIL(&connector->links, link, next);
-    connector->dials += dials;
-    connector->knocks += !dials;
+    ++*count_of(connector, link);
     return link;
 }
 
@@ -62,10 +76,32 @@ void slu_link_end_target(struct slu_link *link)
     link->target = NULL;
 }
 
+void slu_link_await(struct slu_link *link)
+{
+    link->waits = true;
+    link->pause = link->pause == 0 ? PAUSE_TIME
+                                   : (link->pause < LONGEST_PAUSE ? 2 * link->pause : link->pause);
+    link->check_at = slu_now() + link->pause;
+}
+
+/* Has a link that is done with wait until its victim can be closed. */
+static void linger(struct slu_link *link)
+{
+    slu_link_end_target(link);
+    if (link->fd >= 0)
+        slu_fd_close(link->fd);
+    link->fd = -1;
+    link->spent = true;
+    slu_link_await(link);
+}
+
 void slu_link_free(struct slu_connector *connector, struct slu_link *link)
 {
-    connector->dials -= link->dials;
-    connector->knocks -= !link->dials;
+    if (!slu_link_hand_over(connector, link)) {
+        linger(link);
+        return;
+    }
+    --*count_of(connector, link);
     TAILQ_REMOVE(&connector->links, link, next);
     slu_link_end_target(link);
     if (link->fd >= 0)
@@ -106,20 +142,22 @@ static void write_knock(const struct slu_connector *connector, struct slu_link *
         memcpy(at, link->own.bytes, sizeof link->own.bytes);
 }
 
-/* The key of the card is the secret. */
-void slu_link_call(struct slu_connector *connector, struct slu_link *link)
+/* The key of the card is the secret. A rank without a card has left. */
+bool slu_link_call(struct slu_connector *connector, struct slu_link *link)
 {
-    struct slu_target *target = malloc(sizeof *target);
+    struct slu_target *target;
     struct slu_card card;
 
-    if (target == NULL || slu_card_decode(link->card, link->rank, &card) < 0) {
-        free(target);
+    if (slu_card_decode(link->card, link->rank, &card) < 0) {
         if (link->retires)
             slu_link_end(connector, link, SLU_JOB_REVIVE);
         else
-            slu_link_fail(connector, link, "no memory to dial it");
-        return;
+            slu_link_fail(connector, link, "its card is damaged");
+        return true;
     }
+    target = malloc(sizeof *target);
+    if (target == NULL)
+        return false;
     write_knock(connector, link);
     slu_target_init(target);
     for (uint32_t i = 0; i < card.address_count; i++)
@@ -134,6 +172,7 @@ void slu_link_call(struct slu_connector *connector, struct slu_link *link)
     link->target = target;
     link->began = slu_now();
     link->check_at = link->began + SLU_LINK_CHECK_TIME;
+    return true;
 }
 
 /* Each side waits for a byte of the other. If it does not come, the dialer tries again. */
@@ -143,4 +182,27 @@ void slu_link_send_byte(struct slu_link *link)
 
     link->check_at = slu_now() + SLU_LINK_BYTE_TIME;
     slu_talk_say(&talk, "", 1);
+}
+
+bool slu_link_hand_over(struct slu_connector *connector, struct slu_link *link)
+{
+    struct slu_victim *victim = &link->victim;
+    struct slu_link *closing;
+
+    if (!victim->there)
+        return true;
+    if (connector->closings >= SLU_DIALS_MOST)
+        return false;
+    closing = slu_link_create(connector, victim->rank, true, true);
+    if (closing == NULL)
+        return false;
+    closing->promised = link->retires;
+    closing->serial = victim->serial;
+    closing->endpoint = victim->endpoint;
+    memcpy(closing->card, victim->card, sizeof closing->card);
+    if (slu_link_call(connector, closing))
+        victim->there = false;
+    else
+        slu_link_free(connector, closing);
+    return !victim->there;
 }

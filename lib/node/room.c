@@ -7,7 +7,11 @@
  * new connection waits meanwhile. A rank that knocks while there is no room is told to try again.
  *
  * So a side closes a connection only if the other one has retired or closed it, and one that has
- * said so goes on with it only if the other one refuses to yield.
+ * said so goes on with it only if the other one refuses to yield. Until then it asks, however long
+ * that takes: the other one may be stopped, and close the connection when it continues.
+ *
+ * A dial that is not answered holds room as well. After its turn it gives that to one that waits.
+ * Ranks get room in the order in which they began to wait for it; README.md says why none starves.
  */
 #include "config.h"
 
@@ -17,9 +21,6 @@
 #include "base/descriptor.h"
 #include "node/connector.h"
 
-/* The shortest and the longest pause until a link looks for room again. */
-#define PAUSE_TIME SLUICE_MS(1)
-#define LONGEST_PAUSE SLUICE_MS(64)
 /* How often a rank that does not answer is noted, and how long it is asked to yield. */
 #define STALL_TIME SLUICE_S(1)
 #define YIELD_TIME SLUICE_S(10)
@@ -41,23 +42,69 @@ static void retire(struct slu_connector *connector, struct slu_link *link, uint3
     }
 }
 
+/* A connection that exists needs no room. */
+static bool needs_room(const struct slu_connector *connector, const struct slu_link *link)
+{
+    return slu_deferred_is_limited(connector->deferred) &&
+           slu_deferred_state(connector->deferred, link->rank) < SLU_DEFERRED_MADE;
+}
+
+/* Lines up a link behind all that began to wait for room before it. */
+static void line_up(struct slu_connector *connector, struct slu_link *link)
+{
+    struct slu_link *next;
+
+    if (link->counted)
+        return;
+    link->counted = true;
+    link->place = slu_deferred_wait(connector->deferred, link->rank);
+    TAILQ_FOREACH(next, &connector->line, lined)
+    {
+        if (next->place > link->place)
+            break;
+    }
+    if (next != NULL)
+        TAILQ_INSERT_BEFORE(next, link, lined);
+    else
+        TAILQ_INSERT_TAIL(&connector->line, link, lined);
+}
+
 void slu_room_leave(struct slu_connector *connector, struct slu_link *link)
 {
-    if (link->counted)
-        slu_deferred_wait(connector->deferred, link->rank, false);
+    if (!link->counted)
+        return;
     link->counted = false;
+    TAILQ_REMOVE(&connector->line, link, lined);
+    slu_deferred_wait_no_more(connector->deferred);
+}
+
+bool slu_room_is_first(const struct slu_connector *connector, const struct slu_link *link)
+{
+    return TAILQ_FIRST(&connector->line) == link;
+}
+
+/*
+ * The rank that is first in line has free room before all others. A rank that knocks may also have
+ * that of a dial.
+ */
+static bool has_room(const struct slu_connector *connector, const struct slu_link *link)
+{
+    const struct slu_deferred *deferred = connector->deferred;
+    const struct slu_link *first = TAILQ_FIRST(&connector->line);
+
+    if (first != NULL && first->rank != link->rank && needs_room(connector, link) &&
+        (link->dials || slu_deferred_has_room(deferred, link->rank, false)))
+        return false;
+    return slu_deferred_has_room(deferred, link->rank, !link->dials);
 }
 
 int slu_room_find(struct slu_connector *connector, struct slu_link *link)
 {
-    if (!slu_deferred_has_room(connector->deferred, link->rank, !link->dials)) {
-        if (link->dials && !link->counted) {
-            slu_deferred_wait(connector->deferred, link->rank, true);
-            link->counted = true;
-        }
+    if (link->dials && needs_room(connector, link))
+        line_up(connector, link);
+    if (!has_room(connector, link))
         retire(connector, link, link->dials ? 0 : 1);
-    }
-    if (!slu_deferred_has_room(connector->deferred, link->rank, !link->dials))
+    if (!has_room(connector, link))
         return -EAGAIN;
     slu_room_leave(connector, link);
     return 0;
@@ -82,46 +129,16 @@ void slu_room_trim(struct slu_connector *connector, struct slu_link *link)
 
 /* The thread of the connector. */
 
-/* Has the victim closed by a link of its own, if one can be made. Else it is tried again later. */
-static void close_victim(struct slu_connector *connector, struct slu_link *link)
+bool slu_room_is_awaited(const struct slu_connector *connector)
 {
-    struct slu_victim *victim = &link->victim;
-    struct slu_link *closing;
+    const struct slu_link *link;
 
-    if (!victim->there || connector->dials >= 2 * SLU_DIALS_MOST)
-        return;
-    closing = slu_link_create(connector, victim->rank, true);
-    if (closing == NULL)
-        return;
-    closing->retires = true;
-    closing->serial = victim->serial;
-    closing->endpoint = victim->endpoint;
-    memcpy(closing->card, victim->card, sizeof closing->card);
-    victim->there = false;
-    slu_link_call(connector, closing);
-}
-
-void slu_room_await(struct slu_connector *connector, struct slu_link *link)
-{
-    link->waits = true;
-    link->pause = link->pause == 0 ? PAUSE_TIME
-                                   : (link->pause < LONGEST_PAUSE ? 2 * link->pause : link->pause);
-    link->check_at = slu_now() + link->pause;
-    close_victim(connector, link);
-}
-
-void slu_room_finish(struct slu_connector *connector, struct slu_link *link)
-{
-    close_victim(connector, link);
-    if (!link->victim.there) {
-        slu_link_free(connector, link);
-        return;
+    TAILQ_FOREACH(link, &connector->links, next)
+    {
+        if (link->waits && !link->spent)
+            return true;
     }
-    if (link->fd >= 0)
-        slu_fd_close(link->fd);
-    link->fd = -1;
-    link->spent = true;
-    slu_room_await(connector, link);
+    return false;
 }
 
 void slu_room_tick(struct slu_connector *connector, struct slu_link *link, int64_t now,
@@ -130,7 +147,7 @@ void slu_room_tick(struct slu_connector *connector, struct slu_link *link, int64
     if (now < link->check_at)
         *next = slu_earlier(*next, link->check_at);
     else if (link->spent)
-        slu_room_finish(connector, link);
+        slu_link_free(connector, link);
     else
         slu_link_give(connector, link, SLU_JOB_MAKE);
 }
@@ -152,7 +169,7 @@ void slu_room_dialed(struct slu_connector *connector, struct slu_link *link,
     } else if (state == SLU_TARGET_HOPELESS && is_gone(link->target)) {
         slu_link_give(connector, link, SLU_JOB_CLOSE);
     } else if (state == SLU_TARGET_REFUSED || state == SLU_TARGET_HOPELESS ||
-               now >= link->began + YIELD_TIME) {
+               (now >= link->began + YIELD_TIME && !link->promised)) {
         slu_link_end(connector, link, SLU_JOB_REVIVE);
     } else if (now >= link->check_at) {
         link->check_at = now + STALL_TIME;
@@ -186,7 +203,7 @@ void slu_room_doubt(struct slu_connector *connector, struct slu_link *link)
 void slu_room_ask(struct slu_connector *connector, struct slu_link *link)
 {
     link->victim.there = true;
-    slu_room_finish(connector, link);
+    slu_link_free(connector, link);
 }
 
 void slu_room_closed(struct slu_connector *connector, struct slu_link *link)

@@ -16,7 +16,7 @@
 #include "base/descriptor.h"
 #include "node/connector.h"
 
-/* How long a dial keeps its place while others wait for one. */
+/* How long a dial keeps its place, and its room under a limit, while others wait for one. */
 #define TURN_TIME SLUICE_S(3)
 /* Attempts of a dial whose connection ends early; then the rank is wanted anew. */
 #define TRIES 16
@@ -45,6 +45,34 @@ static int fail_absent(const struct slu_connector *connector, const struct slu_l
     return slu_fail(ECONNRESET, "it has not come, or not come again since its reset");
 }
 
+/* Tells whether ranks wait to be dialed. */
+static bool others_wait(struct slu_connector *connector)
+{
+    bool others;
+
+    pthread_mutex_lock(&connector->lock);
+    others = connector->want_count > 0;
+    pthread_mutex_unlock(&connector->lock);
+    return others;
+}
+
+/*
+ * Finds room for a link. Unless it is the first in line, it goes behind those that wait to be
+ * dialed after its turn: one of these may need no room, because its connection is half made. Its
+ * rank keeps its place in the line.
+ */
+static int find_room(struct slu_connector *connector, struct slu_link *link)
+{
+    int error = slu_room_find(connector, link);
+
+    if (error == 0 || slu_room_is_first(connector, link) || slu_now() - link->began < TURN_TIME ||
+        !others_wait(connector))
+        return error;
+    slu_room_leave(connector, link);
+    connector->user.wanted(&connector->user, link->rank);
+    return -ECANCELED;
+}
+
 static int make(struct slu_connector *connector, struct slu_link *link)
 {
     struct slu_deferred *deferred = connector->deferred;
@@ -57,7 +85,7 @@ static int make(struct slu_connector *connector, struct slu_link *link)
             slu_deferred_quit(deferred, link->rank);
         return -ECANCELED;
     }
-    error = slu_room_find(connector, link);
+    error = find_room(connector, link);
     if (error < 0)
         return error;
     error = slu_deferred_make(deferred, link->rank, &link->serial, &link->own);
@@ -168,8 +196,7 @@ static int do_job(struct slu_connector *connector, struct slu_link *link)
         slu_deferred_doubt(deferred, link->rank, link->serial);
         return 0;
     case SLU_JOB_STALL:
-        slu_deferred_stall(deferred, link->rank, link->serial);
-        return 0;
+        return slu_deferred_stall(deferred, link->rank, link->serial);
     default:
         slu_deferred_drop(deferred, link->rank, link->serial);
         return 0;
@@ -193,7 +220,7 @@ static void answer(struct slu_connector *connector, struct slu_link *link)
 
     if (link->error == -EBUSY) {
         slu_negotiation_reply(link->fd, &link->session, SLU_REPLY_BUSY, NULL, 0);
-        slu_room_finish(connector, link);
+        slu_link_free(connector, link);
         return;
     }
     if (link->error < 0) {
@@ -226,18 +253,27 @@ static bool has_other(const struct slu_connector *connector, const struct slu_li
     return false;
 }
 
+static void call(struct slu_connector *connector, struct slu_link *link)
+{
+    if (!slu_link_call(connector, link))
+        slu_link_fail(connector, link, "no memory to dial it");
+}
+
 static void made(struct slu_connector *connector, struct slu_link *link)
 {
+    /* The next one in line may have room as well. */
+    if (link->waits && link->error != -EAGAIN)
+        slu_room_freed(connector);
     link->waits = false;
     if (link->error == -EAGAIN)
-        slu_room_await(connector, link);
+        slu_link_await(link);
     else if (link->error == -ECANCELED || (link->error == 0 && has_other(connector, link)) ||
              (link->error == 0 && link->rank == connector->rank))
-        slu_room_finish(connector, link);
+        slu_link_free(connector, link);
     else if (link->error < 0)
         slu_link_fail(connector, link, link->text);
     else
-        slu_link_call(connector, link);
+        call(connector, link);
 }
 
 static void finished(struct slu_connector *connector, struct slu_link *link)
@@ -251,31 +287,25 @@ static void finished(struct slu_connector *connector, struct slu_link *link)
     }
 }
 
-/* Puts a rank behind those that wait to be dialed. Returns false if none does. */
-static bool defer(struct slu_connector *connector, uint32_t rank)
-{
-    bool others;
-
-    pthread_mutex_lock(&connector->lock);
-    others = connector->want_count > 0;
-    pthread_mutex_unlock(&connector->lock);
-    if (others)
-        connector->user.wanted(&connector->user, rank);
-    return others;
-}
-
 /*
- * A link without a target begins to dial again. A rank that has not answered for TURN_TIME goes
- * behind those that wait for their turn; its queue pair stays for the next attempt.
+ * A link without a target begins to dial again. A rank that has not answered during its turn goes
+ * behind those that wait for theirs; its queue pair stays for the next attempt, unless others wait
+ * for its room.
  */
 static void checked(struct slu_connector *connector, struct slu_link *link)
 {
-    if (link->target == NULL)
-        slu_link_call(connector, link);
-    else if (slu_now() - link->began >= TURN_TIME && defer(connector, link->rank))
+    bool over = slu_now() - link->began >= TURN_TIME;
+
+    if (link->target == NULL) {
+        call(connector, link);
+    } else if (over && slu_room_is_awaited(connector)) {
+        slu_link_end(connector, link, SLU_JOB_DROP);
+    } else if (over && others_wait(connector)) {
+        connector->user.wanted(&connector->user, link->rank);
         slu_link_free(connector, link);
-    else
+    } else {
         link->check_at = slu_now() + SLU_LINK_CHECK_TIME;
+    }
 }
 
 /* The listener begins first, and tells the dialer. */
@@ -283,7 +313,7 @@ static void begun(struct slu_connector *connector, struct slu_link *link)
 {
     if (link->error == 0 && !link->dials)
         slu_link_send_byte(link);
-    slu_room_finish(connector, link);
+    slu_link_free(connector, link);
 }
 
 void slu_link_done(struct slu_connector *connector, struct slu_link *link)
@@ -291,6 +321,7 @@ void slu_link_done(struct slu_connector *connector, struct slu_link *link)
     enum slu_link_job job = link->job;
 
     link->job = SLU_JOB_NONE;
+    (void)slu_link_hand_over(connector, link);
     if (job == SLU_JOB_CLOSE)
         slu_room_closed(connector, link);
     else if (link->ends)
@@ -309,6 +340,8 @@ void slu_link_done(struct slu_connector *connector, struct slu_link *link)
         checked(connector, link);
     else if (job == SLU_JOB_BEGIN && link->error < 0)
         slu_link_end(connector, link, SLU_JOB_DROP);
+    else if (job == SLU_JOB_STALL && link->error < 0)
+        slu_room_closed(connector, link);
     else if (job != SLU_JOB_STALL)
         begun(connector, link);
 }

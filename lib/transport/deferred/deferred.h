@@ -135,8 +135,14 @@ bool slu_deferred_is_limited(const struct slu_deferred *deferred);
  * otherwise two could wait for each other.
  */
 bool slu_deferred_has_room(const struct slu_deferred *deferred, uint32_t peer, bool begun_by_peer);
-/* Counts connections that wait for room. */
-void slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer, bool waits);
+/*
+ * Counts a connection that waits for room. Returns its place in the line of all that wait: the
+ * lowest is the first. The connection keeps the place until it is made or given up, also while it
+ * is not counted.
+ */
+uint64_t slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer);
+/* Counts one connection less that waits for room. */
+void slu_deferred_wait_no_more(struct slu_deferred *deferred);
 /*
  * Retires the connection that was not used for longest, if one is needed for more connections
  * besides those that wait, and one is idle. Else returns false. *endpoint: the checksum of the
@@ -148,8 +154,11 @@ bool slu_deferred_retire(struct slu_deferred *deferred, uint32_t more, uint32_t 
 void slu_deferred_close(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /* The other end has not: goes on with it. */
 void slu_deferred_revive(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
-/* The other end does not answer: another connection may be closed in place of this one. */
-void slu_deferred_stall(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
+/*
+ * The other end does not answer: another connection may be closed in place of this one. Fails if
+ * this one has ended, or is not retired any more.
+ */
+int slu_deferred_stall(struct slu_deferred *deferred, uint32_t peer, uint32_t serial);
 /*
  * The peer has retired the connection to its endpoint of that checksum. Retires it here as well and
  * returns 1, or -EBUSY if it is in use here, or 0 if it is gone. The user closes it once the peer

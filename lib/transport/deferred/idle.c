@@ -23,20 +23,26 @@ bool slu_deferred_is_limited(const struct slu_deferred *deferred)
 
 bool slu_deferred_has_room(const struct slu_deferred *deferred, uint32_t peer, bool begun_by_peer)
 {
+    const struct deferred_slot *slot = &deferred->slots[peer];
     uint32_t reals = begun_by_peer ? deferred->reals - deferred->made : deferred->reals;
 
-    return deferred->most == 0 || deferred->slots[peer].real != NULL || reals < deferred->most;
+    return deferred->most == 0 || slot->real != NULL || reals < deferred->most;
 }
 
-void slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer, bool waits)
+uint64_t slu_deferred_wait(struct slu_deferred *deferred, uint32_t peer)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    deferred->waiting += waits ? 1 : UINT32_MAX;
-    if (waits)
-        slot->flags |= DEFERRED_NO_ROOM;
-    else
-        slot->flags &= (uint8_t)~DEFERRED_NO_ROOM;
+    deferred->waiting++;
+    if ((slot->flags & DEFERRED_NO_ROOM) == 0)
+        slot->used = ++deferred->uses;
+    slot->flags |= DEFERRED_NO_ROOM;
+    return slot->used;
+}
+
+void slu_deferred_wait_no_more(struct slu_deferred *deferred)
+{
+    deferred->waiting--;
 }
 
 void slu_deferred_note_busy(struct slu_deferred *deferred, uint32_t peer)
@@ -165,6 +171,26 @@ void slu_deferred_close_failed(struct slu_deferred *deferred)
     }
 }
 
+/*
+ * Ends connections that the engine does not use, and whose peer died before it had begun with them.
+ * It would have gone on with them. Returns whether there was one.
+ */
+static bool end_dead(struct slu_deferred *deferred)
+{
+    bool ended = false;
+
+    for (uint32_t i = 0; i < deferred->count; i++) {
+        struct deferred_slot *slot = &deferred->slots[i];
+
+        if (slot->qp != NULL || slot->state != SLU_DEFERRED_CONNECTED ||
+            deferred->inner->qp_state(slot->real) != SLU_QP_ERROR)
+            continue;
+        slu_deferred_end(deferred, slot);
+        ended = true;
+    }
+    return ended;
+}
+
 bool slu_deferred_retire(struct slu_deferred *deferred, uint32_t more, uint32_t *peer,
                          uint32_t *serial, uint32_t *endpoint)
 {
@@ -174,6 +200,8 @@ bool slu_deferred_retire(struct slu_deferred *deferred, uint32_t more, uint32_t 
     if (deferred->most == 0 || deferred->reals + others <= deferred->most + deferred->retiring)
         return false;
     set_aside(deferred);
+    if (end_dead(deferred))
+        return false;
     *peer = find_oldest(deferred);
     if (*peer == deferred->count)
         return false;
@@ -222,14 +250,15 @@ void slu_deferred_revive(struct slu_deferred *deferred, uint32_t peer, uint32_t 
         slu_deferred_open(slot->qp, slot->real);
 }
 
-void slu_deferred_stall(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
+int slu_deferred_stall(struct slu_deferred *deferred, uint32_t peer, uint32_t serial)
 {
     struct deferred_slot *slot = find_retiring(deferred, peer, serial);
 
-    if (slot == NULL || (slot->flags & DEFERRED_STALLED) != 0)
-        return;
+    if (slot == NULL)
+        return -ECANCELED;
+    deferred->retiring -= (slot->flags & DEFERRED_STALLED) == 0;
     slot->flags |= DEFERRED_STALLED;
-    deferred->retiring--;
+    return 0;
 }
 
 int slu_deferred_yield(struct slu_deferred *deferred, uint32_t peer, uint32_t remote,

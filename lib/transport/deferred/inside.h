@@ -38,7 +38,7 @@ struct deferred_qp {
 struct deferred_slot {
     struct deferred_qp *qp; /* NULL: the engine has none */
     struct slu_qp *real;
-    uint64_t used;          /* when it began, as slu_deferred.uses */
+    uint64_t used;          /* when it began, or began to wait for room: slu_deferred.uses */
     uint64_t taken;         /* messages that were received over real */
     uint32_t local;         /* checksum of the endpoint that the peer was given for real */
     uint32_t remote;        /* checksum of the endpoint that real is connected to */
@@ -51,7 +51,7 @@ struct deferred_slot {
 #define DEFERRED_EXTENDED 1U /* the completion queue has entries for the real queue pair */
 #define DEFERRED_ASKED 2U    /* wanted() was called, and no attempt has begun since */
 #define DEFERRED_STALLED 4U  /* RETIRING, and not counted as such */
-#define DEFERRED_NO_ROOM 8U  /* it waits for room under the limit */
+#define DEFERRED_NO_ROOM 8U  /* it has waited for room under the limit, since used */
 #define DEFERRED_BUSY 16U    /* the other end said that it is busy */
 #define DEFERRED_TOLD 32U    /* the peer has told a serial */
 

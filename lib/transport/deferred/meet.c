@@ -180,8 +180,10 @@ void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    if (slot->state == SLU_DEFERRED_WANTED)
-        slu_deferred_end(deferred, slot);
+    if (slot->state != SLU_DEFERRED_WANTED)
+        return;
+    slu_deferred_end(deferred, slot);
+    slot->flags &= (uint8_t)~DEFERRED_NO_ROOM;
 }
 
 void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer)

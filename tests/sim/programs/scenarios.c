@@ -66,10 +66,13 @@ static const struct {
     {"in-flight", descriptors_in_flight, "shm"},
     {"starved-region", region_ends_starved, "shm"},
     {"silent-ranks", silent_ranks, "many"},
+    {"silent-limit", silent_limit, "many"},
     {"wanted-again", wanted_again, "many"},
     {"no-route", no_route, "tcp"},
     {"reach", reached_in_vain, "shm tcp"},
     {"knock", knock_without_memory, "shm tcp"},
+    {"stopped-closing", stopped_closing, "shm tcp"},
+    {"killed-connecting", killed_connecting, "shm tcp"},
     {"dial", dial_without_memory, "shm tcp"},
 };
 

@@ -55,11 +55,14 @@ void c2_never_polled(void);
 
 /* scene_ranks.c */
 void silent_ranks(void);
+void silent_limit(void);
 void wanted_again(void);
 void no_route(void);
 void reached_in_vain(void);
 void knock_without_memory(void);
 void dial_without_memory(void);
+void stopped_closing(void);
+void killed_connecting(void);
 
 /* scene_helper.c */
 void helper_replaced(void);

@@ -17,13 +17,19 @@ static void gather(void)
     sim_allgather(&own, theirs, 1);
 }
 
-static void open_lazy(void)
+static void open_limited(uint32_t connections)
 {
-    const struct sluice_node_attr attr = {.size = sizeof attr, .connect = SLUICE_NODE_CONNECT_LAZY};
+    const struct sluice_node_attr attr = {
+        .size = sizeof attr, .connect = SLUICE_NODE_CONNECT_LAZY, .max_connections = connections};
     node = sluice_node_open(NULL, NULL, &attr, PATIENCE);
     must(node != NULL, "a lazy node: %s", sluice_last_error());
     all = sluice_node_multichannel(node);
     gather();
+}
+
+static void open_lazy(void)
+{
+    open_limited(0);
 }
 
 static void close_lazy(void)
@@ -71,6 +77,17 @@ void silent_ranks(void)
     dial_silent(34);
     if (sim_rank() == 0) {
         reach_1(10000, "a rank behind dials of silent ones");
+    }
+    close_lazy();
+}
+
+/* Silent ranks do not keep the few connections that there may be from one that answers. */
+void silent_limit(void)
+{
+    open_limited(4);
+    dial_silent(34);
+    if (sim_rank() == 0) {
+        reach_1(45000, "a rank that waits for room behind silent ones");
     }
     close_lazy();
 }
@@ -167,4 +184,51 @@ void dial_without_memory(void)
         }
         close_lazy();
     }
+}
+
+/*
+ * Rank 1 closes an idle connection to rank 0, and is stopped somewhere on the way. Rank 0 uses the
+ * connection meanwhile: nothing is lost.
+ */
+void stopped_closing(void)
+{
+    const uint32_t last = 2;
+    for (uint32_t i = 0; i < 12; i++) {
+        int64_t after = (int64_t)(sim_program_random() % (uint64_t)SLUICE_US(400));
+        open_limited(1);
+        if (sim_rank() == 0) {
+            reach_1(10000, "a first connection");
+        }
+        gather();
+        if (sim_rank() == 1) {
+            sim_strike(SIM_STOP, 1, after, SLUICE_S(15));
+            /* There is none while the message of rank 0 waits for its receive. */
+            (void)sluice_node_reach(node, &last, 1, SLUICE_S(20));
+            must(sluice_multichannel_receive(all, 0, NULL, 0, PATIENCE, NULL) == 0,
+                 "a message to a rank that was stopped after %ld us: %s", (long)(after / 1000),
+                 sluice_last_error());
+        } else if (sim_rank() == 0) {
+            sim_pause(SLUICE_MS(5));
+            must(sluice_multichannel_send(all, 1, NULL, 0, PATIENCE) == 0,
+                 "a message to a rank that was stopped: %s", sluice_last_error());
+        }
+        close_lazy();
+    }
+}
+
+/* Rank 1 dies while it connects to rank 0, which then has room for another connection. */
+void killed_connecting(void)
+{
+    const uint32_t first = 0, last = 2;
+    open_limited(1);
+    if (sim_rank() == 1) {
+        sim_strike(SIM_KILL, 1, (int64_t)(sim_program_random() % (uint64_t)SLUICE_US(250)), 0);
+        (void)sluice_node_reach(node, &first, 1, PATIENCE);
+        sim_pause(PATIENCE);
+    } else if (sim_rank() == 0) {
+        sim_pause(SLUICE_MS(5));
+        must(sluice_node_reach(node, &last, 1, SLUICE_S(10)) == 0, "another connection: %s",
+             sluice_last_error());
+    }
+    close_lazy();
 }
