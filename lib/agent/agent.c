@@ -286,7 +286,9 @@ static void send_goodbyes(struct sluice_agent *agent)
         peer->must_send_bye = true;
         slu_agent_touch(peer);
     }
+    slu_agent_begin_send_wait(agent);
     (void)slu_agent_await(agent, all_quiet, agent, slu_after(SLU_AGENT_FAREWELL_TIME), false);
+    slu_agent_end_send_wait(agent);
 }
 
 /*

@@ -180,6 +180,14 @@ void slu_agent_shared_give_back(struct sluice_agent *agent, uint32_t slot, uint8
 void slu_agent_shared_refill(struct sluice_agent *agent);
 /* Copies messages that cannot be handled yet, so that they keep no receives from other peers. */
 void slu_agent_shared_copy_out(struct sluice_agent_peer *peer);
+/*
+ * Bracket a wait for the completion of sends of control queue pairs. Outside of such waits, these
+ * wake no thread that sleeps: the next message brings them.
+ */
+void slu_agent_begin_send_wait(struct sluice_agent *agent);
+void slu_agent_end_send_wait(struct sluice_agent *agent);
+/* Call after the number of free send slots of a peer has changed. */
+void slu_agent_count_sends(struct sluice_agent_peer *peer);
 /* Notes a completion of the control queue pair. */
 void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completion *done);
 

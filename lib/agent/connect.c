@@ -244,8 +244,10 @@ void sluice_agent_peer_close(struct sluice_agent_peer *peer)
     peer->is_held = false;
     peer->must_send_bye = true;
     slu_agent_touch(peer);
+    slu_agent_begin_send_wait(agent);
     (void)slu_agent_await(agent, slu_agent_is_flushed, peer, slu_after(SLU_AGENT_FAREWELL_TIME),
                           false);
+    slu_agent_end_send_wait(agent);
     slu_agent_end_messages(peer, true);
     slu_agent_lose(peer, 0, "we have left it");
     slu_agent_peer_drop(peer);

@@ -134,6 +134,9 @@ void slu_agent_control_end(struct sluice_agent *agent, struct sluice_channel *co
 
 void slu_agent_control_close(struct sluice_agent_peer *peer)
 {
+    if (peer->short_of_sends)
+        slu_agent_end_send_wait(peer->agent);
+    peer->short_of_sends = false;
     if (peer->control != NULL)
         sluice_channel_close(peer->control);
     else if (peer->shares)
@@ -163,6 +166,7 @@ void slu_agent_control_send(struct sluice_agent_peer *peer, struct slu_agent_mes
     if (peer->state == SLU_AGENT_OVER || peer->free_count == 0)
         return;
     slot = peer->free_sends[--peer->free_count];
+    slu_agent_count_sends(peer);
     at = peer->bytes + (size_t)slot * peer->slot_bytes;
     message->taken = peer->reported_taken = peer->taken;
     message->received = peer->reported_received = peer->received;

@@ -90,6 +90,13 @@ struct sluice_multichannel *slu_agent_make_data(struct sluice_agent *agent)
     return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
 }
 
+static void set_patience(struct sluice_agent *agent)
+{
+    struct slu_cq *cq = agent->shared.control.wire->base.engine->cq;
+
+    atomic_store_explicit(&cq->patient, agent->shared.send_waits == 0, memory_order_relaxed);
+}
+
 int slu_agent_shared_open(struct sluice_agent *agent)
 {
     struct sluice_channel_attr attr = agent->control_attr;
@@ -116,6 +123,7 @@ int slu_agent_shared_open(struct sluice_agent *agent)
         agent->shared.data.epoch = agent->shared.data.wire->base.engine->epoch;
         agent->shared.data_ignored = true;
     }
+    set_patience(agent);
     error = pool ? make_slots(agent) : 0;
     if (error < 0)
         return error;
@@ -235,6 +243,41 @@ static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint32_t length,
     peer->pinged = false;
 }
 
+void slu_agent_begin_send_wait(struct sluice_agent *agent)
+{
+    agent->shared.send_waits++;
+    /* The next poll takes what was let lie, and the next sleep ends for what comes. */
+    agent->shared.control.armed = false;
+    if (agent->shared.control.wire != NULL)
+        set_patience(agent);
+}
+
+void slu_agent_end_send_wait(struct sluice_agent *agent)
+{
+    agent->shared.send_waits--;
+    if (agent->shared.control.wire != NULL)
+        set_patience(agent);
+}
+
+void slu_agent_count_sends(struct sluice_agent_peer *peer)
+{
+    bool is_short = peer->shares && peer->free_count <= peer->sends / 2;
+
+    if (SLU_LIKELY(is_short == peer->short_of_sends))
+        return;
+    peer->short_of_sends = is_short;
+    if (is_short)
+        slu_agent_begin_send_wait(peer->agent);
+    else
+        slu_agent_end_send_wait(peer->agent);
+}
+
+static void give_send(struct sluice_agent_peer *peer, uint32_t slot)
+{
+    peer->free_sends[peer->free_count++] = slot;
+    slu_agent_count_sends(peer);
+}
+
 void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completion *done)
 {
     uint32_t slot = (uint32_t)done->user_data;
@@ -242,7 +285,7 @@ void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completi
     if (done->error < 0)
         peer->failed = peer->failed < 0 ? peer->failed : done->error;
     else if ((done->user_data & SLU_AGENT_SEND_BIT) != 0)
-        peer->free_sends[peer->free_count++] = slot;
+        give_send(peer, slot);
     else
         keep(peer, slot, (uint32_t)done->bytes, NULL);
 }

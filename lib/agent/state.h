@@ -238,10 +238,11 @@ struct sluice_agent_peer {
 
     /* control: a channel of its own; or, if it is NULL, a peer of the agent's multichannel */
     struct sluice_channel *control;
-    bool shares;    /* it is that peer, */
-    uint32_t index; /* with this index there */
-    bool unserved;  /* messages came, or it failed, since it was served */
-    bool excess;    /* it sent more than a side may have unhandled at the other */
+    bool shares;         /* it is that peer, */
+    uint32_t index;      /* with this index there */
+    bool unserved;       /* messages came, or it failed, since it was served */
+    bool short_of_sends; /* its free send slots are so few that it may soon wait for one */
+    bool excess;         /* it sent more than a side may have unhandled at the other */
     struct sluice_mr *slab;
     uint8_t *bytes;
     uint32_t slot_bytes, receives, sends;
@@ -321,6 +322,7 @@ struct slu_agent_shared {
     uint32_t *free_slots, free_count; /* to be posted again */
     struct sluice_agent_peer **peers; /* by index; or NULL */
     uint32_t peer_room;
+    uint32_t send_waits; /* reasons to be woken when a send is complete */
     uint32_t data_users; /* peers for which data must be polled and armed */
     bool data_ignored;   /* the epoll set reports no events of data */
     TAILQ_HEAD(, slu_agent_early) early;

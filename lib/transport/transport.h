@@ -94,12 +94,15 @@ struct slu_dmabuf {
  * queue pair has failed, and no request may say so. The transport sets it, from any thread, and
  * wakes the thread that sleeps on the queue. turn: for how long the last yield of a thread that
  * waits let others run, 0 if none could; set by the engine.
+ * patient: set by the program while nothing waits for the completion of a send. The transport may
+ * then let completions of sends wake no thread; a poll that finds patient cleared takes them again.
  */
 struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
     atomic_bool alerted;
     _Atomic int64_t turn;
+    atomic_bool patient;
     struct stripes *stripes; /* state of combined queue pairs, or NULL; see stripes/ */
     struct slu_deferred
         *deferred;             /* of queue pairs connected at first use, or NULL; see deferred/ */

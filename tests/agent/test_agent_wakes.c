@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* While one thread of an agent lets a peer in, its other threads sleep. */
+/* Events that wake the threads of an agent, and events that must not. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -62,6 +63,55 @@ TEST(agent_that_lets_a_peer_in_wakes_no_other_thread)
     sluice_agent_close(client);
     sluice_agent_close(server);
     sides_close(&sides);
+}
+
+#define MESSAGES 50
+/* Messages that the two agents exchange on their own account may end some. */
+#define MOST_SLEEPS_ENDED 25
+
+static void await_sleep(struct sluice_agent *agent)
+{
+    int64_t due;
+    int result;
+
+    do
+        result = sluice_agent_arm(agent, &due);
+    while (result == 1);
+    require_ok(result);
+}
+
+/* Over TCP the acknowledgement is a frame, which the socket reports. */
+TEST(acknowledgement_of_message_ends_no_sleep)
+{
+    struct agents agents;
+    unsigned ended = 0;
+
+    agents_open(&agents, NULL, NULL);
+    for (uint64_t i = 0; i < MESSAGES; i++) {
+        struct pollfd fd = {.fd = sluice_agent_fd(agents.holder), .events = POLLIN};
+
+        require_ok(sluice_agent_send(agents.at_holder, &i, sizeof i, DEADLINE));
+        await_sleep(agents.holder);
+        sluice_agent_message_free(receive(agents.owner, agents.at_owner));
+        ended += poll(&fd, 1, 0) > 0;
+    }
+    require(current_wire() != WIRE_SHM || ended <= MOST_SLEEPS_ENDED,
+            "%u of %d acknowledgements ended a sleep", ended, MESSAGES);
+    agents_close(&agents);
+}
+
+TEST(flush_takes_acknowledgements_that_ended_no_sleep)
+{
+    struct agents agents;
+
+    agents_open(&agents, NULL, NULL);
+    for (uint64_t i = 0; i < MESSAGES; i++) {
+        require_ok(sluice_agent_send(agents.at_holder, &i, sizeof i, DEADLINE));
+        await_sleep(agents.holder);
+        sluice_agent_message_free(receive(agents.owner, agents.at_owner));
+        require_ok(sluice_agent_flush(agents.at_holder, DEADLINE));
+    }
+    agents_close(&agents);
 }
 
 int main(void)

@@ -147,6 +147,13 @@ static bool has_enough(const struct soft_cq *cq, uint32_t count)
     return here > 0 && !is_due(cq) && (here >= count || cq->directs > 0);
 }
 
+/* Polls connections again whose acknowledgements were let lie, once something waits for them. */
+static inline void end_patience(struct soft_cq *cq)
+{
+    if (SLU_UNLIKELY(cq->patient) && !atomic_load_explicit(&cq->base.patient, memory_order_relaxed))
+        slu_soft_shm_hurry(cq);
+}
+
 /* Serves the queue for a poll. slept: the event that woke the program may be on a socket. */
 static void look(struct soft_cq *cq, bool slept)
 {
@@ -155,6 +162,7 @@ static void look(struct soft_cq *cq, bool slept)
     cq->copied = 0;
     cq->drained = 0;
     slu_soft_count_up(&cq->activity);
+    end_patience(cq);
     if (cq->held != NULL)
         slu_soft_tcp_flush_held(cq);
     if (SLU_UNLIKELY(slu_soft_is_starved(cq)))
@@ -203,6 +211,7 @@ int slu_soft_cq_arm(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     tidy(cq);
+    end_patience(cq);
     slu_soft_tcp_flush_all(cq);
     if (awaits_piece(cq))
         return 1;

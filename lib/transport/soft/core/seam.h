@@ -47,6 +47,7 @@ bool slu_soft_shm_poll(struct soft_cq *cq); /* polls hot connections; true: one 
 /* Returns whether all connections have shared memory in which nothing is new. */
 bool slu_soft_shm_is_still(const struct soft_cq *cq);
 bool slu_soft_shm_stir(struct soft_cq *cq);  /* makes cold connections that have something hot */
+void slu_soft_shm_hurry(struct soft_cq *cq); /* makes hot those that wait for acknowledgements */
 bool slu_soft_shm_sleep(struct soft_cq *cq); /* true: from now on each wakes the epoll set */
 bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and does pending work first */
 /* Gives back the rings for large messages that were not used since the last call. */

@@ -312,14 +312,14 @@ struct soft_cq {
     uint32_t mask;
     uint32_t head;
     uint32_t tail;
-    bool overrun;
-    int epoll;            /* the sockets: the program and the helper serve it */
-    int event;            /* written to wake the program, which alone reads it */
-    int fd;               /* contains epoll and event; the program sleeps on it */
-    atomic_bool signaled; /* event was written */
-    atomic_bool tidies;   /* its owner is to release memory that is idle */
-    uint32_t sockets;     /* connections in epoll */
-    uint32_t shared;      /* of these, with shared memory: the socket only wakes */
+    bool overrun, patient; /* patient: acknowledgements of cold connections wake no thread */
+    int epoll;             /* the sockets: the program and the helper serve it */
+    int event;             /* written to wake the program, which alone reads it */
+    int fd;                /* contains epoll and event; the program sleeps on it */
+    atomic_bool signaled;  /* event was written */
+    atomic_bool tidies;    /* its owner is to release memory that is idle */
+    uint32_t sockets;      /* connections in epoll */
+    uint32_t shared;       /* of these, with shared memory: the socket only wakes */
     uint32_t hot_count;
     struct soft_tcp *hot; /* of the shared ones, those that are polled */
     atomic_bool restless; /* it was left while a connection was hot: the helper is to poll */

@@ -52,6 +52,23 @@ static bool has_outstanding(const struct soft_qp *qp)
 }
 
 /*
+ * Returns whether a sleep must end for an acknowledgement or credit: requests wait for the credit,
+ * or the program for their completion.
+ */
+static bool wants_words(const struct soft_tcp *tcp)
+{
+    const struct soft_qp *qp = tcp->qp;
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (!has_outstanding(qp))
+        return false;
+    if (qp->sent != qp->sends.posted ||
+        !atomic_load_explicit(&cq->base.patient, memory_order_relaxed))
+        return true;
+    cq->patient = true;
+    return false;
+}
+
+/*
  * Makes a connection cold: polls skip it from now on. False: there is something to do, and it stays
  * hot.
  */
@@ -59,7 +76,7 @@ static bool chill(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
     struct shm_wants wants = {
-        .words = has_outstanding(tcp->qp), .room = tcp->blocked, .bulk = shm->bulk_wanted};
+        .words = wants_words(tcp), .room = tcp->blocked, .bulk = shm->bulk_wanted};
     bool bell;
     bool dozes = slu_soft_shm_doze(&shm->reader, &shm->writer, &wants, &bell);
     if (bell)
@@ -401,6 +418,14 @@ bool slu_soft_shm_stir(struct soft_cq *cq)
         if (tcp->shared && !is_quiet(tcp))
             slu_soft_shm_heat(tcp);
     return cq->hot != NULL;
+}
+
+void slu_soft_shm_hurry(struct soft_cq *cq)
+{
+    cq->patient = false;
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->all.next)
+        if (tcp->shared && has_outstanding(tcp->qp))
+            slu_soft_shm_heat(tcp);
 }
 
 bool slu_soft_shm_sleep(struct soft_cq *cq)
