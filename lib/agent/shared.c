@@ -123,6 +123,7 @@ int slu_agent_shared_open(struct sluice_agent *agent)
         agent->shared.data.epoch = agent->shared.data.wire->base.engine->epoch;
         agent->shared.data_ignored = true;
     }
+    agent->shared.control.wire->base.engine->cq->messages_only = true;
     set_patience(agent);
     error = pool ? make_slots(agent) : 0;
     if (error < 0)

@@ -96,6 +96,8 @@ struct slu_dmabuf {
  * waits let others run, 0 if none could; set by the engine.
  * patient: set by the program while nothing waits for the completion of a send. The transport may
  * then let completions of sends wake no thread; a poll that finds patient cleared takes them again.
+ * messages_only: set once, before there are queue pairs. No peer accesses memory, so only a poll
+ * shows the program what has come. A thread that serves the queue meanwhile may be late.
  */
 struct slu_cq {
     struct slu_tcontext *context;
@@ -103,6 +105,7 @@ struct slu_cq {
     atomic_bool alerted;
     _Atomic int64_t turn;
     atomic_bool patient;
+    bool messages_only;
     struct stripes *stripes; /* state of combined queue pairs, or NULL; see stripes/ */
     struct slu_deferred
         *deferred;             /* of queue pairs connected at first use, or NULL; see deferred/ */

@@ -304,7 +304,7 @@ struct soft_cq {
     atomic_uint armed;    /* a wake has to write to event */
     atomic_uint watch;    /* enum soft_watch */
     atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
-    atomic_bool opened;   /* a connection of it has carried frames, or can */
+    atomic_bool opened;   /* by a connection of it a peer may access memory */
     _Atomic(struct soft_message *) inbox;
     struct soft_message *rest; /* messages that a turn left over, the oldest first */
     struct soft_pool *pool;    /* of its queue pairs, or NULL */

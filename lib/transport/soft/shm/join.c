@@ -167,7 +167,7 @@ static void begin_idling(struct soft_tcp *tcp)
     tcp->qp->level = tcp->shm->apart ? SLUICE_LEVEL_TCP : SLUICE_LEVEL_MEMORY;
     if (!tcp->shm->apart)
         slu_soft_shm_begin_exports(tcp);
-    atomic_store_explicit(&cq->opened, true, memory_order_relaxed);
+    atomic_store_explicit(&cq->opened, !cq->base.messages_only, memory_order_relaxed);
     slu_soft_shm_speak(tcp);
 }
 

@@ -16,8 +16,9 @@
 
 void slu_soft_tcp_opened(struct soft_tcp *tcp)
 {
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     tcp->phase = PHASE_OPEN;
-    atomic_store_explicit(&slu_soft_cq_of(tcp->qp)->opened, true, memory_order_relaxed);
+    atomic_store_explicit(&cq->opened, !cq->base.messages_only, memory_order_relaxed);
     if (tcp->qp->receives.posted != 0)
         slu_soft_tcp_urgent(tcp);
     slu_soft_tcp_push(tcp);
