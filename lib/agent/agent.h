@@ -186,7 +186,7 @@ void slu_agent_shared_copy_out(struct sluice_agent_peer *peer);
  */
 void slu_agent_begin_send_wait(struct sluice_agent *agent);
 void slu_agent_end_send_wait(struct sluice_agent *agent);
-/* Call after the number of free send slots of a peer has changed. */
+/* Call after the number of free send slots of a peer has changed, or flushing. */
 void slu_agent_count_sends(struct sluice_agent_peer *peer);
 /* Notes a completion of the control queue pair. */
 void slu_agent_take(struct sluice_agent_peer *peer, const struct sluice_completion *done);

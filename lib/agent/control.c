@@ -134,9 +134,9 @@ void slu_agent_control_end(struct sluice_agent *agent, struct sluice_channel *co
 
 void slu_agent_control_close(struct sluice_agent_peer *peer)
 {
-    if (peer->short_of_sends)
+    if (peer->awaits_sends)
         slu_agent_end_send_wait(peer->agent);
-    peer->short_of_sends = false;
+    peer->awaits_sends = false;
     if (peer->control != NULL)
         sluice_channel_close(peer->control);
     else if (peer->shares)

@@ -151,6 +151,9 @@ int sluice_agent_flush(struct sluice_agent_peer *peer, int64_t timeout)
     slu_agent_enter(peer->agent);
     slu_agent_begin_send_wait(peer->agent);
     error = slu_agent_await(peer->agent, slu_agent_is_flushed, peer, slu_after(timeout), true);
+    /* A program that flushes again after its next sleep is woken for the rest. */
+    peer->flushing = !slu_agent_is_flushed(peer);
+    slu_agent_count_sends(peer);
     slu_agent_end_send_wait(peer->agent);
     if (error == 0)
         error = slu_agent_peer_check(peer);

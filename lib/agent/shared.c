@@ -262,12 +262,14 @@ void slu_agent_end_send_wait(struct sluice_agent *agent)
 
 void slu_agent_count_sends(struct sluice_agent_peer *peer)
 {
-    bool is_short = peer->shares && peer->free_count <= peer->sends / 2;
+    bool awaits;
 
-    if (SLU_LIKELY(is_short == peer->short_of_sends))
+    peer->flushing = peer->flushing && !slu_agent_is_flushed(peer);
+    awaits = peer->shares && (peer->flushing || peer->free_count <= peer->sends / 2);
+    if (SLU_LIKELY(awaits == peer->awaits_sends))
         return;
-    peer->short_of_sends = is_short;
-    if (is_short)
+    peer->awaits_sends = awaits;
+    if (awaits)
         slu_agent_begin_send_wait(peer->agent);
     else
         slu_agent_end_send_wait(peer->agent);

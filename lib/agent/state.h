@@ -238,11 +238,12 @@ struct sluice_agent_peer {
 
     /* control: a channel of its own; or, if it is NULL, a peer of the agent's multichannel */
     struct sluice_channel *control;
-    bool shares;         /* it is that peer, */
-    uint32_t index;      /* with this index there */
-    bool unserved;       /* messages came, or it failed, since it was served */
-    bool short_of_sends; /* its free send slots are so few that it may soon wait for one */
-    bool excess;         /* it sent more than a side may have unhandled at the other */
+    bool shares;       /* it is that peer, */
+    uint32_t index;    /* with this index there */
+    bool unserved;     /* messages came, or it failed, since it was served */
+    bool flushing;     /* a flush ended before all sends were complete */
+    bool awaits_sends; /* so, or its free send slots are so few that it may soon wait for one */
+    bool excess;       /* it sent more than a side may have unhandled at the other */
     struct sluice_mr *slab;
     uint8_t *bytes;
     uint32_t slot_bytes, receives, sends;
