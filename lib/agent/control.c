@@ -463,12 +463,3 @@ void slu_agent_received(struct sluice_agent_peer *peer, uint64_t bytes)
     peer->received_bytes += bytes;
     slu_agent_control_flush(peer);
 }
-
-bool slu_agent_is_flushed(void *argument)
-{
-    const struct sluice_agent_peer *peer = argument;
-
-    return peer->state == SLU_AGENT_OVER ||
-           (peer->free_count == peer->sends && peer->sent_bye == peer->must_send_bye &&
-            peer->answer_count == 0);
-}

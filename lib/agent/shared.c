@@ -260,11 +260,24 @@ void slu_agent_end_send_wait(struct sluice_agent *agent)
         set_patience(agent);
 }
 
+bool slu_agent_is_flushed(void *argument)
+{
+    const struct sluice_agent_peer *peer = argument;
+
+    return peer->state == SLU_AGENT_OVER ||
+           (peer->free_count == peer->sends && peer->sent_bye == peer->must_send_bye &&
+            peer->answer_count == 0);
+}
+
 void slu_agent_count_sends(struct sluice_agent_peer *peer)
 {
     bool awaits;
 
-    peer->flushing = peer->flushing && !slu_agent_is_flushed(peer);
+    /* A program that sleeps until then is woken also if another call took the completion. */
+    if (SLU_UNLIKELY(peer->flushing) && slu_agent_is_flushed(peer)) {
+        peer->flushing = false;
+        slu_agent_notify_room(peer->agent);
+    }
     awaits = peer->shares && (peer->flushing || peer->free_count <= peer->sends / 2);
     if (SLU_LIKELY(awaits == peer->awaits_sends))
         return;
