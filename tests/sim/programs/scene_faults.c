@@ -495,14 +495,14 @@ void region_ends_starved(void)
     work.remote = *remote;
     if (scene.rank == 0) {
         succeeds(&work, "the first request, from which on memory is shared");
-        sim_pause(SLUICE_MS(20)); /* memory of connecting is given back */
+        sim_pause(SLUICE_MS(40)); /* memory of connecting is given back */
         mapped = sim_mapped();
         for (uint32_t i = 0; i < 8; i++) {
             succeeds(&work, "a read of a region");
-            sim_pause(SLUICE_MS(1));
+            sim_pause(SLUICE_MS(5)); /* longer than a tick of the helper */
         }
         must(sim_mapped() > mapped, "it has not mapped the region");
-        sim_pause(SLUICE_MS(20)); /* memory of connecting is given back */
+        sim_pause(SLUICE_MS(40)); /* memory of connecting is given back */
         mapped = sim_mapped();
     }
     meet();
@@ -512,7 +512,7 @@ void region_ends_starved(void)
     }
     meet();
     if (scene.rank == 0) {
-        sim_pause(SLUICE_MS(5));
+        sim_pause(SLUICE_MS(20));
         must(sluice_multichannel_poll(scene.all, &none, 1) == 0, "there is no work");
         must(sim_mapped() < mapped, "it still has mapped a region that has ended");
     }
