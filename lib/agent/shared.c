@@ -271,6 +271,7 @@ bool slu_agent_is_flushed(void *argument)
 
 void slu_agent_count_sends(struct sluice_agent_peer *peer)
 {
+    uint32_t few = peer->sends / 2;
     bool awaits;
 
     /* A program that sleeps until then is woken also if another call took the completion. */
@@ -278,7 +279,10 @@ void slu_agent_count_sends(struct sluice_agent_peer *peer)
         peer->flushing = false;
         slu_agent_notify_room(peer->agent);
     }
-    awaits = peer->shares && (peer->flushing || peer->free_count <= peer->sends / 2);
+    /* Once short, it stays so for some more, as each change costs a look at all connections. */
+    if (peer->awaits_sends)
+        few += few / 2;
+    awaits = peer->shares && (peer->flushing || peer->free_count <= few);
     if (SLU_LIKELY(awaits == peer->awaits_sends))
         return;
     peer->awaits_sends = awaits;

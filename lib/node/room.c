@@ -141,13 +141,21 @@ bool slu_room_is_awaited(const struct slu_connector *connector)
     return false;
 }
 
+/* The closing of its victim is behind the last link, and begins in a round of its own. */
+static void end_spent(struct slu_connector *connector, struct slu_link *link, int64_t now,
+                      int64_t *next)
+{
+    slu_link_free(connector, link);
+    *next = now;
+}
+
 void slu_room_tick(struct slu_connector *connector, struct slu_link *link, int64_t now,
                    int64_t *next)
 {
     if (now < link->check_at)
         *next = slu_earlier(*next, link->check_at);
     else if (link->spent)
-        slu_link_free(connector, link);
+        end_spent(connector, link, now, next);
     else
         slu_link_give(connector, link, SLU_JOB_MAKE);
 }

@@ -131,6 +131,15 @@ static int64_t next_nap(const struct sluice_node *node, int64_t nap, int64_t wai
     return slu_earlier(nap + nap / 4, longest);
 }
 
+/* Lengthens the first nap after a yield, up to LONGEST_NAP. */
+static int64_t first_nap(int64_t nap, struct slu_spin *spin)
+{
+    int64_t part = slu_earlier(spin->turn / TURN_PART, LONGEST_NAP);
+
+    spin->turn = 0;
+    return part > nap ? part : nap;
+}
+
 void slu_notify_connect(const struct sluice_node *node, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(node);
@@ -174,7 +183,7 @@ int slu_notify_wait_for(struct slu_waiting *waiting)
         }
         if (slu_spin(engine, &spin, now))
             continue;
-        nap = nap > spin.turn / TURN_PART ? nap : spin.turn / TURN_PART;
+        nap = first_nap(nap, &spin);
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
         nap = next_nap(group->node, nap, waiting->waited);
         polls = MARK_POLLS - 1;

@@ -93,7 +93,7 @@ struct slu_dmabuf {
  * Base of a completion queue. alerted: cq_alert() has something to report; without cq_alert(), a
  * queue pair has failed, and no request may say so. The transport sets it, from any thread, and
  * wakes the thread that sleeps on the queue. turn: for how long the last yield of a thread that
- * waits let others run, 0 if none could; set by the engine.
+ * waits let others run, 0 if none could; set by the engine, and cleared by whoever sees it age.
  * patient: set by the program while nothing waits for the completion of a send. The transport may
  * then let completions of sends wake no thread; a poll that finds patient cleared takes them again.
  * messages_only: set once, before there are queue pairs. No peer accesses memory, so only a poll

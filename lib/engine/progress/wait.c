@@ -75,11 +75,17 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
     SLU_PROBE1(sleep_end, engine);
 }
 
+/* All ranks of a host probe at the same time: they have one clock. */
+static bool is_probing(int64_t now)
+{
+    return now % PROBING_PERIOD < PROBING_TIME;
+}
+
 static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 {
     int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
 
-    if (engine->crowded || engine->vain > VAIN_SPINS)
+    if (engine->crowded || (engine->vain > VAIN_SPINS && is_probing(now)))
         time *= CROWDED_FACTOR;
     /*
      * If processors are short, what this waits for comes from a thread that needs one: yield at
@@ -101,12 +107,6 @@ static SLU_COLD void tell_slow(struct slu_engine *engine)
     for (uint32_t i = 0; i < engine->peer_count; i++)
         if (slu_peer_has_message(&engine->peers[i]))
             engine->transport->qp_slow(engine->peers[i].qp);
-}
-
-/* All ranks of a host probe at the same time: they have one clock. */
-static bool is_probing(int64_t now)
-{
-    return now % PROBING_PERIOD < PROBING_TIME;
 }
 
 static int64_t processors(void)

@@ -180,6 +180,9 @@ void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
+    /* Whoever wants it later waits for room behind all others. */
+    if (slot->real == NULL)
+        slot->flags &= (uint8_t)~DEFERRED_NO_ROOM;
     if (slot->state != SLU_DEFERRED_WANTED)
         return;
     slu_deferred_end(deferred, slot);

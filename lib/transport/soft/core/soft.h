@@ -289,7 +289,7 @@ enum soft_owner {
 /* How the helper watches a CQ; see watch.c. */
 enum soft_watch {
     SOFT_WATCH_ARMED, /* its epoll fd wakes the helper */
-    SOFT_WATCH_TICK,  /* the helper polls it every millisecond */
+    SOFT_WATCH_TICK,  /* the helper polls it every 1 to 8 milliseconds */
     SOFT_WATCH_OFF    /* the helper does not poll: a thread that leaves the CQ kicks it */
 };
 
@@ -344,6 +344,7 @@ struct soft_cq {
     bool ticks;                /* it is in a list of the helper */
     uint32_t tick_activity, tick_entries;
     uint32_t active_ticks, inside_ticks; /* in a row: with activity; with a program that stays */
+    int64_t tick_turn;                   /* base.turn at the last tick */
     bool looks_early;
     bool fired; /* since it has opened, while the program polled */
 };

@@ -146,7 +146,9 @@ static int next_timeout(const struct soft_helper *helper)
     if (atomic_load(&helper->context->meet_due))
         return 0;
     if (slu_soft_watch_ticks(helper))
-        return (int)(slu_soft_watch_time(helper) / SLUICE_MS(1));
+        return time_until(
+            slu_earlier(helper->last_tick + slu_soft_watch_time(helper), helper->meet_next),
+            DOOR_MS);
     if (atomic_load(&helper->lingers))
         return LINGER_MS;
     if (helper->meet_next != INT64_MAX)

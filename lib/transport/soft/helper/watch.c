@@ -137,6 +137,15 @@ static bool switch_off(struct soft_cq *cq)
     return false;
 }
 
+/* A program that has not yielded since the last tick does not know that processors are short. */
+static void forget_turn(struct soft_cq *cq)
+{
+    int64_t turn = atomic_load_explicit(&cq->base.turn, memory_order_relaxed);
+    if (turn != 0 && turn == cq->tick_turn)
+        atomic_store_explicit(&cq->base.turn, 0, memory_order_relaxed);
+    cq->tick_turn = turn;
+}
+
 /* Checks a ticking CQ, and serves it if no thread polls. Returns whether to check it again. */
 static bool tick(struct soft_helper *helper, struct soft_cq *cq)
 {
@@ -153,6 +162,7 @@ static bool tick(struct soft_helper *helper, struct soft_cq *cq)
         return true;
     }
     cq->inside_ticks = 0;
+    forget_turn(cq);
     if (activity != cq->tick_activity) {
         cq->tick_activity = activity;
         cq->active_ticks++;
