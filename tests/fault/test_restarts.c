@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -309,5 +310,7 @@ int main(int argc, char **argv)
         return run_again(argv[1], argv[2], strcmp(argv[3], "killed") == 0);
     }
     uint32_t seconds = 60 + restarts() / 10;
+    /* A huge page in place of some small ones is 2 MiB, whoever needs them. */
+    prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL);
     return RUN_GROUPS("restarts", {"tcp", WIRE_TCP, seconds}, {"shm", WIRE_SHM, seconds});
 }
