@@ -186,6 +186,7 @@ void slu_agent_shared_copy_out(struct sluice_agent_peer *peer);
  */
 void slu_agent_begin_send_wait(struct sluice_agent *agent);
 void slu_agent_end_send_wait(struct sluice_agent *agent);
+bool slu_agent_is_flushed(void *peer);
 /* Call after the number of free send slots of a peer has changed, or flushing. */
 void slu_agent_count_sends(struct sluice_agent_peer *peer);
 /* Notes a completion of the control queue pair. */
@@ -201,7 +202,6 @@ void slu_agent_control_close(struct sluice_agent_peer *peer);
 bool slu_agent_control_poll(struct sluice_agent_peer *peer);
 /* Sends what is due: queued answers, hello, resets, credit, heartbeats, the goodbye. */
 void slu_agent_control_flush(struct sluice_agent_peer *peer);
-bool slu_agent_is_flushed(void *peer);
 /* Returns whether the peer's window and our send slots have room for one more request. */
 bool slu_agent_may_request(const struct sluice_agent_peer *peer);
 /* Returns whether the peer's program has room for one more waiting message of bytes. */

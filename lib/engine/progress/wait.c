@@ -141,11 +141,9 @@ static bool yield(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 
     sched_yield();
     took = slu_now() - now;
-    engine->crowded = took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
     spin->turn = took;
     computes = is_long_turn(engine, spin, took) && !is_probing(now);
-    if (computes)
-        engine->crowded = false;
+    engine->crowded = !computes && took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
     atomic_store_explicit(&engine->cq->turn, engine->crowded ? took : 0, memory_order_relaxed);
     if (spin->until == SLUICE_FOREVER)
         return true;

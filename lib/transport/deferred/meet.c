@@ -180,13 +180,11 @@ void slu_deferred_quit(struct slu_deferred *deferred, uint32_t peer)
 {
     struct deferred_slot *slot = &deferred->slots[peer];
 
-    /* Whoever wants it later waits for room behind all others. */
+    if (slot->state == SLU_DEFERRED_WANTED)
+        slu_deferred_end(deferred, slot);
+    /* If it is wanted later, it waits for room behind all others. */
     if (slot->real == NULL)
         slot->flags &= (uint8_t)~DEFERRED_NO_ROOM;
-    if (slot->state != SLU_DEFERRED_WANTED)
-        return;
-    slu_deferred_end(deferred, slot);
-    slot->flags &= (uint8_t)~DEFERRED_NO_ROOM;
 }
 
 void slu_deferred_expel(struct slu_deferred *deferred, uint32_t peer)

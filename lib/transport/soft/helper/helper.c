@@ -6,7 +6,6 @@
  */
 #include "transport/soft/helper/helper.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,8 +16,6 @@
 
 #include "base/thread.h"
 
-/* Nanoseconds: an early look that is not followed by one after twice that time. */
-#define LAST_LOOK 500000
 #define LINGER_TICK SLUICE_MS(LINGER_MS)
 #define DOOR_MS 100
 #define DOOR_TICK SLUICE_MS(DOOR_MS)
@@ -167,19 +164,6 @@ static int timeout_of(const struct soft_helper *helper)
     return next == INT64_MAX ? timeout : time_until(next, timeout < 0 ? 1000 : timeout);
 }
 
-/*
- * Waits for less than the millisecond of epoll_wait(2) and checks the CQs that have fired. The next
- * wait is twice as long.
- */
-static void look_all_early(struct soft_helper *helper)
-{
-    struct pollfd waiting = {.fd = helper->epoll, .events = POLLIN};
-    struct timespec pause = {0, helper->look_after};
-    helper->look_after = helper->look_after < LAST_LOOK ? helper->look_after * 2 : 0;
-    ppoll(&waiting, 1, &pause, NULL);
-    slu_soft_watch_look(helper);
-}
-
 static void dispatch_all(struct soft_helper *helper)
 {
     while (slu_soft_leading() && helper->event_next < helper->event_count)
@@ -194,7 +178,7 @@ static void lead_once(struct soft_helper *helper)
         timeout = 0;
     dispatch_all(helper);
     if (slu_soft_leading() && helper->look_after > 0) {
-        look_all_early(helper);
+        slu_soft_watch_look(helper);
         timeout = 0;
     }
     if (!slu_soft_leading())

@@ -62,8 +62,11 @@ int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t eve
 /* watch.c: calls of the leader */
 void slu_soft_watch_fired(struct soft_helper *helper, uint32_t slot); /* an fd of a CQ has fired */
 void slu_soft_watch_kicked(struct soft_helper *helper, struct soft_cq *cq);
-/* Checks all CQs that tick, and those that are looked at earlier. */
-void slu_soft_watch_tick(struct soft_helper *helper);
+void slu_soft_watch_tick(struct soft_helper *helper); /* checks all CQs that tick */
+/*
+ * Waits for less than the millisecond of epoll_wait(2) and checks the CQs that have fired. The next
+ * wait is twice as long.
+ */
 void slu_soft_watch_look(struct soft_helper *helper);
 int64_t slu_soft_watch_time(const struct soft_helper *helper); /* between two ticks */
 static inline bool slu_soft_watch_ticks(const struct soft_helper *helper)

@@ -17,6 +17,8 @@
  */
 #include "transport/soft/helper/helper.h"
 
+#include <poll.h>
+
 #define TICK SLUICE_MS(1)
 #define BUSY_TICKS 8
 #define BUSY_TICK SLUICE_MS(4)
@@ -213,6 +215,10 @@ void slu_soft_watch_tick(struct soft_helper *helper)
 
 void slu_soft_watch_look(struct soft_helper *helper)
 {
+    struct pollfd waiting = {.fd = helper->epoll, .events = POLLIN};
+    struct timespec pause = {0, helper->look_after};
+    helper->look_after = helper->look_after < TICK / 2 ? helper->look_after * 2 : 0;
+    ppoll(&waiting, 1, &pause, NULL);
     check_all(helper, look_early);
 }
 
