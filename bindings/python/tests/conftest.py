@@ -3,6 +3,7 @@
 
 As in the tests in C: "self" is one context, "tcp" and "shm" are two, which the wire of soft joins.
 """
+import asyncio
 import os
 import socket
 import subprocess
@@ -100,6 +101,29 @@ def pytest_unconfigure(config):
     if config.tap is not None:
         print(f"1..{config.tap_count}", file=config.tap)
         config.tap.close()
+
+
+class Turns:
+    """Counts the turns that an event loop gives to other tasks, and what is taken in each."""
+
+    def __init__(self):
+        self.count = 0
+        self.taken = {}
+
+    async def __aenter__(self):
+        self._counter = asyncio.create_task(self._count())
+        return self
+
+    async def __aexit__(self, *_):
+        self._counter.cancel()
+
+    async def _count(self):
+        while True:
+            self.count += 1
+            await asyncio.sleep(0)
+
+    def take(self):
+        self.taken[self.count] = self.taken.get(self.count, 0) + 1
 
 
 def run_python(code, *, timeout=PATIENCE, **environment):

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from conftest import ALL_RIGHTS, PATIENCE, run_python
+from conftest import ALL_RIGHTS, PATIENCE, Turns, run_python
 
 import sluice
 from sluice import Work
@@ -258,20 +258,11 @@ def test_other_tasks_run_while_messages_come(sides):
     peer = client.connect(f"127.0.0.1:{server.port}", deadline=PATIENCE)
 
     async def main():
-        turns, taken = 0, {}
-
-        async def count():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        counter = asyncio.create_task(count())
-        for i in range(many):
-            assert bytes(await server.receive_async(PATIENCE)) == b"%d" % i
-            taken[turns] = taken.get(turns, 0) + 1
-        counter.cancel()
-        return taken
+        async with Turns() as turns:
+            for i in range(many):
+                assert bytes(await server.receive_async(PATIENCE)) == b"%d" % i
+                turns.take()
+        return turns.taken
 
     for i in range(many):
         peer.send(b"%d" % i, deadline=PATIENCE)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import PATIENCE
+from conftest import PATIENCE, Turns
 
 import sluice
 from sluice import Work
@@ -80,26 +80,19 @@ def test_other_tasks_run_while_much_completes(sides):
     first, second = a.connect(b, sluice.Options(send_depth=many, receive_depth=many))
 
     async def main():
-        turns, taken = 0, {}
-
-        async def count():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+        turns = Turns()
 
         async def take(request):
             assert (await request).ok
-            taken[turns] = taken.get(turns, 0) + 1
+            turns.take()
 
         receives = second.post([Work.receive(b.memory[:1])] * many, deadline=PATIENCE)
         first.post([Work.send(a.memory[:1])] * many, deadline=PATIENCE)
         first.flush(PATIENCE)
         tasks = [asyncio.create_task(take(each)) for each in receives]
-        counter = asyncio.create_task(count())
-        await asyncio.gather(*tasks)
-        counter.cancel()
-        return taken
+        async with turns:
+            await asyncio.gather(*tasks)
+        return turns.taken
 
     taken = run(main())
     assert sum(taken.values()) == many and max(taken.values()) <= 320
